@@ -1,0 +1,1 @@
+"""Numbers, fast: dynamics of a robot over batches of samples."""

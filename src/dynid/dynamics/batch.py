@@ -1,0 +1,126 @@
+"""What every batch function shares: checked inputs, threads, and a word about the first compilation."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.robot.model import Robot
+
+__all__ = ["as_batch", "as_parameters", "run", "thread_count"]
+
+Array = NDArray[np.float64]
+log = logging.getLogger("dynid")
+
+_MIN_SAMPLES_A_THREAD = 512
+_NOTICE_AFTER_S = 1.5
+_compiled: set[int] = set()
+
+
+def thread_count() -> int:
+    """Threads a batch may use: DYNID_THREADS, or the cores this process may run on."""
+    given = os.environ.get("DYNID_THREADS")
+    if given:
+        if not given.isdigit() or int(given) < 1:
+            raise DataError(f"DYNID_THREADS must be a positive number, got '{given}'")
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="dynid")
+
+
+@contextmanager
+def _first_use(kernel: Any) -> Iterator[None]:
+    """Say so when a kernel's first call takes long: it is being compiled, once, into the cache."""
+    if id(kernel) in _compiled:
+        yield
+        return
+    notice = threading.Timer(
+        _NOTICE_AFTER_S,
+        lambda: log.warning("compiling %s, once; later runs start from the cache", kernel.__name__),
+    )
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+        _compiled.add(id(kernel))
+
+
+def run(kernel: Callable[..., Any], samples: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> list[Any]:
+    """kernel(*before, start, stop, *after) over all samples, split between threads; the pieces' results."""
+    with _first_use(kernel):
+        threads = min(thread_count(), max(1, samples // _MIN_SAMPLES_A_THREAD))
+        if threads == 1 or id(kernel) not in _compiled:
+            # Compilation is not thread-safe in time: the first call runs alone on what it is given.
+            if threads == 1:
+                return [kernel(*before, 0, samples, *after)]
+            head = samples // threads
+            first = [kernel(*before, 0, head, *after)]
+            return first + [kernel(*before, head, samples, *after)]
+        edges = np.linspace(0, samples, threads + 1).astype(int)
+        jobs = [
+            _pool(thread_count()).submit(kernel, *before, int(lo), int(hi), *after)
+            for lo, hi in zip(edges[:-1], edges[1:], strict=True)
+        ]
+        return [job.result() for job in jobs]
+
+
+def as_batch(robot: Robot, **given: ArrayLike | None) -> tuple[list[Array], int, bool]:
+    """Checked, contiguous (N, width) arrays of q, v, a, tau in the order given; N; and whether it was one sample.
+
+    q is (N, nq), the others (N, nv); a single sample may leave the first axis out.
+    """
+    arrays, shapes = [], []
+    for name, value in given.items():
+        if value is None:
+            raise DataError(f"{name} is missing")
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} is not an array of numbers") from None
+        width = robot.nq if name == "q" else robot.nv
+        if array.ndim not in (1, 2) or array.shape[-1] != width:
+            raise DataError(
+                f"{name} has shape {array.shape}; robot '{robot.name}' needs (N, {width}) or ({width},)"
+            )
+        if not np.all(np.isfinite(array)):
+            where = np.argwhere(~np.isfinite(np.atleast_2d(array)))[0]
+            raise DataError(f"{name} holds a value that is not finite, first at sample {where[0]}, column {where[1]}")
+        shapes.append(array.shape[:-1])
+        arrays.append(np.ascontiguousarray(np.atleast_2d(array)))
+    if len(set(shapes)) > 1:
+        lengths = ", ".join(f"{name} {a.shape}" for name, a in zip(given, arrays, strict=True))
+        raise DataError(f"the arrays differ in their number of samples: {lengths}")
+    if robot.base == "floating" and "q" in given:
+        norm = np.linalg.norm(arrays[list(given).index("q")][:, 3:7], axis=1)
+        bad = np.flatnonzero(np.abs(norm - 1.0) > 1e-6)
+        if bad.size:
+            raise DataError(f"the base quaternion q[3:7] must have unit length; sample {bad[0]} has {norm[bad[0]]:.4g}")
+    return arrays, arrays[0].shape[0], shapes[0] == ()
+
+
+def as_parameters(robot: Robot, parameters: ArrayLike | None) -> Array:
+    """The standard vector to use: the one given, checked, or the robot's own."""
+    if parameters is None:
+        return robot.parameters
+    pi = np.ascontiguousarray(parameters, dtype=float)
+    if pi.shape != robot.parameters.shape:
+        raise DataError(f"robot '{robot.name}' has {robot.parameters.size} parameters, got shape {pi.shape}")
+    if not np.all(np.isfinite(pi)):
+        raise DataError(f"parameter '{robot.parameter_names[int(np.argmin(np.isfinite(pi)))]}' is not finite")
+    return pi

@@ -1,0 +1,105 @@
+"""Placements and Jacobians of links and named frames."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.dynamics.batch import as_batch, run
+from dynid.dynamics.tree import compile_robot
+from dynid.errors import DataError, ModelError
+from dynid.robot.model import Robot
+
+__all__ = ["frame_jacobian", "frame_placement"]
+
+Array = NDArray[np.float64]
+
+
+def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
+    """Homogeneous matrices (N, 4, 4) of a link or named frame, in the world."""
+    (q,), samples, single = as_batch(robot, q=q)
+    body, on_body = _find(robot, frame)
+    rotation, position, _ = _kinematics(robot, q, body)
+    out = np.tile(np.eye(4), (samples, 1, 1))
+    out[:, :3, :3] = rotation @ on_body[:3, :3]
+    out[:, :3, 3] = position + rotation @ on_body[:3, 3]
+    if robot.base == "floating":
+        out = _base_placement(q) @ out
+    return out[0] if single else out
+
+
+def frame_jacobian(
+    robot: Robot, q: ArrayLike, frame: str, reference: Literal["aligned", "local"] = "aligned"
+) -> Array:
+    """Jacobian (N, 6, nv), linear rows first, of a link or named frame at its own origin.
+
+    `reference` chooses the axes it is written in: the world's ("aligned") or the frame's ("local").
+    """
+    if reference not in ("aligned", "local"):
+        raise DataError(f"reference '{reference}' is unknown: use aligned or local")
+    (q,), samples, single = as_batch(robot, q=q)
+    body, on_body = _find(robot, frame)
+    rotation, position, twists = _kinematics(robot, q, body)
+    tree = compile_robot(robot).tree
+    at = position + rotation @ on_body[:3, 3]
+    first = robot.nv - robot.n
+    out = np.zeros((samples, 6, robot.nv))
+    if first:
+        out[:, :3, :3] = out[:, 3:, 3:6] = np.eye(3)
+        out[:, :3, 3:6] = _minus_cross(at)
+    for j in tree.support[tree.support_start[body] : tree.support_start[body + 1]]:
+        linear = twists[:, j, :3] + np.cross(twists[:, j, 3:], at)
+        column = first + tree.coordinate[j]
+        out[:, :3, column] += tree.ratio[j] * linear
+        out[:, 3:, column] += tree.ratio[j] * twists[:, j, 3:]
+    if reference == "local":
+        axes = np.swapaxes(rotation @ on_body[:3, :3], 1, 2)
+    elif robot.base == "floating":
+        axes = _base_placement(q)[:, :3, :3]
+    else:
+        return out[0] if single else out
+    out = np.concatenate([axes @ out[:, :3], axes @ out[:, 3:]], axis=1)
+    return out[0] if single else out
+
+
+def _find(robot: Robot, name: str) -> tuple[int, Array]:
+    """Body that carries a link or named frame, and its placement there."""
+    for i, link in enumerate(robot.links):
+        if link.name == name:
+            return i, np.eye(4)
+    for frame in robot.frames:
+        if frame.name == name:
+            return frame.link, frame.placement
+    known = [x.name for x in (*robot.links, *robot.frames)]
+    raise ModelError(f"no link or frame named '{name}', known: {', '.join(known)}")
+
+
+def _kinematics(robot: Robot, q: Array, body: int) -> tuple[Array, Array, Array]:
+    from dynid.dynamics.kernels import energy
+
+    rotation, position = np.empty((len(q), 3, 3)), np.empty((len(q), 3))
+    twists = np.empty((len(q), len(robot.joints), 6))
+    run(energy.placements, len(q), (compile_robot(robot).tree, q), (body, rotation, position, twists))
+    return rotation, position, twists
+
+
+def _minus_cross(p: Array) -> Array:
+    out = np.zeros((len(p), 3, 3))
+    x, y, z = p.T
+    out[:, 0, 1], out[:, 0, 2] = z, -y
+    out[:, 1, 0], out[:, 1, 2] = -z, x
+    out[:, 2, 0], out[:, 2, 1] = y, -x
+    return out
+
+
+def _base_placement(q: Array) -> Array:
+    """World placement (N, 4, 4) of a floating base from position and quaternion."""
+    x, y, z, w = q[:, 3:7].T
+    out = np.tile(np.eye(4), (len(q), 1, 1))
+    out[:, 0, 0], out[:, 0, 1], out[:, 0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
+    out[:, 1, 0], out[:, 1, 1], out[:, 1, 2] = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
+    out[:, 2, 0], out[:, 2, 1], out[:, 2, 2] = 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)
+    out[:, :3, 3] = q[:, :3]
+    return out

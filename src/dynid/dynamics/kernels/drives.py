@@ -1,0 +1,159 @@
+"""Drive terms: friction, rotor inertia, offsets and springs on shafts.
+
+A shaft moves with s = d . v; a term's column is d f(s). With `cross`, terms that are linear in the
+motion keep only the coupling between different joints: entry i is d_i (s - d_i v_i).
+"""
+
+from dynid.dynamics.kernels.compiler import inline, kernel
+
+# TermKind codes as plain integers for the compiler.
+INERTIA, VISCOUS, VISCOUS_POSITIVE, VISCOUS_NEGATIVE = 0, 1, 2, 3
+COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, OFFSET, SPRING = 4, 5, 6, 7, 8
+
+
+@inline
+def _shaft(drives, t, x, k, first):
+    s = 0.0
+    for i in range(drives.start[t], drives.start[t + 1]):
+        s += drives.weight[i] * x[k, first + drives.joint[i]]
+    return s
+
+
+@inline
+def _effort(kind, s):
+    """Effort of a unit parameter for shaft motion s."""
+    if kind == COULOMB:
+        return 1.0 if s > 0.0 else (-1.0 if s < 0.0 else 0.0)
+    if kind == COULOMB_POSITIVE:
+        return 1.0 if s > 0.0 else 0.0
+    if kind == COULOMB_NEGATIVE:
+        return -1.0 if s < 0.0 else 0.0
+    if kind == VISCOUS_POSITIVE:
+        return max(s, 0.0)
+    if kind == VISCOUS_NEGATIVE:
+        return min(s, 0.0)
+    return s
+
+
+@inline
+def _motion(drives, t, q, v, a, k, q_first, v_first):
+    """The shaft quantity of term t, the array it comes from and where the joints start there."""
+    kind = drives.kind[t]
+    if kind == OFFSET:
+        return 1.0
+    if kind == SPRING:
+        return _shaft(drives, t, q, k, q_first) - drives.rest[t]
+    if kind == INERTIA:
+        return _shaft(drives, t, a, k, v_first)
+    return _shaft(drives, t, v, k, v_first)
+
+
+@inline
+def _entry(drives, t, i, s, q, v, a, k, q_first, v_first):
+    """Torque on joint drives.joint[i] of term t with unit parameter, for shaft motion s."""
+    d, kind = drives.weight[i], drives.kind[t]
+    if drives.cross[t]:
+        j = drives.joint[i]
+        if kind == INERTIA:
+            return d * (s - d * a[k, v_first + j])
+        if kind == VISCOUS:
+            return d * (s - d * v[k, v_first + j])
+        if kind == SPRING:
+            return d * (s - d * q[k, q_first + j])
+    return d * _effort(kind, s)
+
+
+@kernel
+def drive_regressor(tree, drives, q, v, a, start, stop, out):
+    """Write the drive columns of out (sample, row, parameter)."""
+    q_first, v_first = 7 * tree.moving, 6 * tree.moving
+    for k in range(start, stop):
+        for t in range(drives.kind.shape[0]):
+            s = _motion(drives, t, q, v, a, k, q_first, v_first)
+            for i in range(drives.start[t], drives.start[t + 1]):
+                row = tree.wrench_rows + drives.joint[i]
+                out[k, row, drives.column[t]] = _entry(drives, t, i, s, q, v, a, k, q_first, v_first)
+
+
+@kernel
+def drive_torque(tree, drives, values, q, v, a, k, tau):
+    """Add the torques of all drive terms with these values to tau[k]."""
+    q_first, v_first = 7 * tree.moving, 6 * tree.moving
+    for t in range(drives.kind.shape[0]):
+        s = _motion(drives, t, q, v, a, k, q_first, v_first)
+        for i in range(drives.start[t], drives.start[t + 1]):
+            row = tree.wrench_rows + drives.joint[i]
+            tau[k, row] += values[t] * _entry(drives, t, i, s, q, v, a, k, q_first, v_first)
+
+
+@kernel
+def drive_torques(tree, drives, values, q, v, a, start, stop, tau):
+    for k in range(start, stop):
+        drive_torque(tree, drives, values, q, v, a, k, tau)
+
+
+@kernel
+def drive_inertia(tree, drives, values, M):
+    """Add the rotor inertias to one mass matrix: d d' (without its diagonal for cross terms)."""
+    for t in range(drives.kind.shape[0]):
+        if drives.kind[t] != INERTIA:
+            continue
+        for i in range(drives.start[t], drives.start[t + 1]):
+            for j in range(drives.start[t], drives.start[t + 1]):
+                if i == j and drives.cross[t]:
+                    continue
+                row, col = tree.wrench_rows + drives.joint[i], tree.wrench_rows + drives.joint[j]
+                M[row, col] += values[t] * drives.weight[i] * drives.weight[j]
+
+
+@kernel
+def drive_adjoint(tree, drives, G, q, v, a, start, stop, dq, dv, da):
+    """Add the gradient of sum(G * Y) over the drive columns; steps have gradient zero."""
+    q_first, v_first = 7 * tree.moving, 6 * tree.moving
+    for k in range(start, stop):
+        for t in range(drives.kind.shape[0]):
+            kind = drives.kind[t]
+            if kind == COULOMB or kind == COULOMB_POSITIVE or kind == COULOMB_NEGATIVE or kind == OFFSET:
+                continue
+            s = _motion(drives, t, q, v, a, k, q_first, v_first)
+            slope = 1.0
+            if (kind == VISCOUS_POSITIVE and s < 0.0) or (kind == VISCOUS_NEGATIVE and s > 0.0):
+                slope = 0.0
+            for i in range(drives.start[t], drives.start[t + 1]):
+                g = slope * G[k, tree.wrench_rows + drives.joint[i], drives.column[t]] * drives.weight[i]
+                for j in range(drives.start[t], drives.start[t + 1]):
+                    if i == j and drives.cross[t]:
+                        continue
+                    value = g * drives.weight[j]
+                    target = v_first + drives.joint[j]
+                    if kind == INERTIA:
+                        da[k, target] += value
+                    elif kind == SPRING:
+                        dq[k, target] += value
+                    else:
+                        dv[k, target] += value
+
+
+@kernel
+def drive_energy(tree, drives, q, v, start, stop, kinetic, potential):
+    """Energy of unit parameters: rotors s^2/2 (cross part only where asked), springs (x - rest)^2/2."""
+    q_first, v_first = 7 * tree.moving, 6 * tree.moving
+    for k in range(start, stop):
+        for t in range(drives.kind.shape[0]):
+            c = drives.column[t]
+            if drives.kind[t] == INERTIA:
+                s = _shaft(drives, t, v, k, v_first)
+                own = 0.0
+                if drives.cross[t]:
+                    for i in range(drives.start[t], drives.start[t + 1]):
+                        own += (drives.weight[i] * v[k, v_first + drives.joint[i]]) ** 2
+                kinetic[k, c] = 0.5 * (s * s - own)
+            elif drives.kind[t] == SPRING:
+                s = _shaft(drives, t, q, k, q_first) - drives.rest[t]
+                own = 0.0
+                if drives.cross[t]:
+                    for i in range(drives.start[t], drives.start[t + 1]):
+                        own += (drives.weight[i] * q[k, q_first + drives.joint[i]]) ** 2
+                potential[k, c] = 0.5 * (s * s - own)
+
+

@@ -1,0 +1,154 @@
+"""A robot as the flat arrays the kernels read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.robot.drives import TermKind
+from dynid.robot.model import Robot
+from dynid.robot.spatial import inverse_placement, skew, twist_adjoint
+
+__all__ = ["Compiled", "DriveArrays", "Tree", "compile_robot"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+class Tree(NamedTuple):
+    """Kinematics and parameter columns. Body 0 is the base, body j + 1 hangs on joint j.
+
+    Link frame of joint j in its parent: R = rotation[0] + sin q rotation[1] + cos q rotation[2] (rows
+    of nine), p = position[0] + sin q position[1] + cos q position[2] + q position[3], where
+    q = ratio * q[coordinate] + offset. `subspace` is the joint twist in the link frame. `support` lists
+    the joints between the base and a body, base first. `column` is the first parameter column of a
+    body or -1; `wrench_rows` is 6 where the base wrench has rows, `moving` 1 where the base moves.
+    """
+
+    parent: Index
+    coordinate: Index
+    ratio: Array
+    offset: Array
+    rotation: Array
+    position: Array
+    subspace: Array
+    support_start: Index
+    support: Index
+    column: Index
+    massive: Index
+    gravity: Array
+    wrench_rows: int
+    moving: int
+
+
+class DriveArrays(NamedTuple):
+    """Drive terms: kind code, parameter column, and the shaft as sparse rows (start, joint, weight)."""
+
+    kind: Index
+    column: Index
+    start: Index
+    joint: Index
+    weight: Array
+    rest: Array
+    cross: Index
+
+
+class Compiled(NamedTuple):
+    """Everything a batch function needs of a robot: arrays and where the parameters stand."""
+
+    tree: Tree
+    drives: DriveArrays
+    drive_columns: Index
+    custom: tuple[tuple[int, int], ...]  # (index in robot.drives, parameter column)
+
+    def inertias(self, robot: Robot, parameters: Array) -> Array:
+        """Inertial numbers of all bodies (b, 10) for a standard vector; links without parameters as in the robot."""
+        out = np.array([link.inertia for link in robot.links])
+        for b, c in enumerate(self.tree.column):
+            if c >= 0:
+                out[b] = parameters[c : c + 10]
+        return out
+
+
+_COMPILED: WeakKeyDictionary[Robot, Compiled] = WeakKeyDictionary()
+
+
+def compile_robot(robot: Robot) -> Compiled:
+    """Arrays of a robot, made once and kept as long as the robot lives."""
+    found = _COMPILED.get(robot)
+    if found is None:
+        found = _COMPILED[robot] = _compile(robot)
+    return found
+
+
+def _compile(robot: Robot) -> Compiled:
+    joints = len(robot.joints)
+    rotation, position = np.zeros((joints, 3, 9)), np.zeros((joints, 4, 3))
+    subspace = np.zeros((joints, 6))
+    parent, coordinate = np.zeros(joints, np.int64), np.zeros(joints, np.int64)
+    ratio, offset = np.ones(joints), np.zeros(joints)
+    support: list[list[int]] = [[]]
+    for j, joint in enumerate(robot.joints):
+        before, after = joint.placement, joint.mount
+        r0, r1, p1 = before[:3, :3], after[:3, :3], after[:3, 3]
+        twist = np.zeros(6)
+        if joint.kind == "revolute":
+            k = skew(joint.axis)
+            parts = [np.eye(3) + k @ k, k, -(k @ k)]  # Rodrigues: constant, sine and cosine
+            twist[3:] = joint.axis
+        else:
+            parts = [np.eye(3), np.zeros((3, 3)), np.zeros((3, 3))]
+            position[j, 3] = r0 @ joint.axis
+            twist[:3] = joint.axis
+        for i, part in enumerate(parts):
+            rotation[j, i] = (r0 @ part @ r1).ravel()
+            position[j, i] = r0 @ part @ p1
+        position[j, 0] += before[:3, 3]
+        subspace[j] = twist_adjoint(inverse_placement(after)) @ twist
+        parent[j] = joint.parent
+        leader = joint.name if joint.mimic is None else joint.mimic.leader
+        coordinate[j] = robot.coordinates.index(leader)
+        if joint.mimic is not None:
+            ratio[j], offset[j] = joint.mimic.ratio, joint.mimic.offset
+        support.append([*support[joint.parent], j])
+    names = {name: i for i, name in enumerate(robot.parameter_names)}
+    column = np.full(joints + 1, -1, np.int64)
+    for b in robot.parameter_links:
+        column[b] = names[f"m_{robot.links[b].name}"]
+    tree = Tree(
+        parent,
+        coordinate,
+        ratio,
+        offset,
+        rotation,
+        position,
+        subspace,
+        np.cumsum([0, *map(len, support)]).astype(np.int64),
+        np.array([j for chain in support for j in chain], np.int64),
+        column,
+        np.array(
+            [int(not x.virtual and (b > 0 or robot.base != "fixed")) for b, x in enumerate(robot.links)], np.int64
+        ),
+        np.array(robot.gravity),
+        6 if robot.base != "fixed" else 0,
+        int(robot.base == "floating"),
+    )
+    plain = [t for t in robot.drives if t.kind != TermKind.CUSTOM]
+    shafts = [np.flatnonzero(t.direction) for t in plain]
+    columns = np.array([names[t.name] for t in plain], np.int64)
+    drives = DriveArrays(
+        np.array([int(t.kind) for t in plain], np.int64),
+        columns,
+        np.cumsum([0, *map(len, shafts)]).astype(np.int64),
+        np.array([i for s in shafts for i in s], np.int64),
+        np.array([t.direction[i] for t, s in zip(plain, shafts, strict=True) for i in s], float),
+        np.array([t.rest for t in plain], float),
+        np.array([int(t.cross_only) for t in plain], np.int64),
+    )
+    custom = tuple(
+        (i, names[t.name]) for i, t in enumerate(robot.drives) if t.kind == TermKind.CUSTOM
+    )
+    return Compiled(tree, drives, columns, custom)

@@ -1,0 +1,1 @@
+"""What the machine is: bodies, joints, drives, and the files they come from."""

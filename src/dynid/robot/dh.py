@@ -1,0 +1,269 @@
+"""Robots from Denavit-Hartenberg rows, in code or as a small TOML file.
+
+One naming for both conventions: alpha and a are the twist and length of the link, d and theta the
+offset and angle along and about the joint axis. Khalil's modified table writes d for our a and r
+for our d. The variable of the joint is added to theta (revolute) or d (prismatic).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dynid.errors import ModelError
+from dynid.robot.drives import DriveTerm, Transmission
+from dynid.robot.inertia import inertia_from_com, move_inertia
+from dynid.robot.model import Frame, Joint, Limits, Link, Merge, Mimic, Robot, read_limits
+from dynid.robot.spatial import axis_rotation, clean, placement, rpy_rotation
+
+__all__ = ["read_toml", "robot_from_rows"]
+
+Array = NDArray[np.float64]
+Angle = float | str
+Vector = tuple[float, float, float]
+Tensor = tuple[float, float, float, float, float, float]
+_PI = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d+)?)?\s*\*?\s*pi\s*(?:/\s*(\d+(?:\.\d+)?))?\s*")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+
+class _Inertia(_Strict):
+    """Either about the centre of mass (com, tensor) or about the frame origin (moment, tensor_origin)."""
+
+    mass: float
+    com: Vector | None = None
+    tensor: Tensor | None = None
+    moment: Vector | None = None
+    tensor_origin: Tensor | None = None
+
+
+class _Row(_Strict):
+    name: str | None = None
+    link: str | None = None
+    parent: str | None = None
+    kind: str = "revolute"
+    alpha: Angle | None = None
+    a: float | None = None
+    d: float | None = None
+    theta: Angle | None = None
+    xyz: Vector | None = None
+    rpy: tuple[Angle, Angle, Angle] | None = None
+    axis: Vector | None = None
+    inertia: _Inertia | None = None
+    limits: dict[str, Any] = {}
+    drive: dict[str, float] = {}
+    mimic: dict[str, Any] | None = None
+
+
+class _Motor(_Strict):
+    name: str
+    ratio: float = 1.0
+    drive: dict[str, float] = {}
+    cross_only: bool = False
+
+
+class _Frame(_Strict):
+    xyz: Vector = (0.0, 0.0, 0.0)
+    rpy: tuple[Angle, Angle, Angle] = (0.0, 0.0, 0.0)
+
+
+class _BaseLink(_Strict):
+    name: str = "base"
+    inertia: _Inertia | None = None
+
+
+class _File(_Strict):
+    name: str
+    description: str = ""
+    source: str = ""
+    convention: Literal["standard", "modified", "origin"]
+    base: Literal["fixed", "floating", "instrumented"] = "fixed"
+    gravity: Vector = (0.0, 0.0, -9.81)
+    base_frame: _Frame = _Frame()
+    base_link: _BaseLink = _BaseLink()
+    joint: list[_Row]
+    motor: list[_Motor] = []
+    coupling: list[list[float]] | None = None
+
+
+def _angle(value: Angle, where: str) -> float:
+    if isinstance(value, str):
+        match = _PI.fullmatch(value)
+        if match is None:
+            raise ModelError(f"{where}: '{value}' is no angle; write radians or a multiple of pi such as '-pi/2'")
+        sign, factor, divisor = match.groups()
+        return (-1.0 if sign == "-" else 1.0) * float(factor or 1) * math.pi / float(divisor or 1)
+    if not math.isfinite(value):
+        raise ModelError(f"{where}: an angle must be finite")
+    return float(value)
+
+
+def _origin(xyz: Vector, rpy: Sequence[Angle], where: str) -> Array:
+    return clean(placement(rpy_rotation(*(_angle(x, where) for x in rpy)), xyz))
+
+
+def _inertia(given: _Inertia | None, where: str) -> Array:
+    if given is None:
+        return np.zeros(10)
+    about_com = given.tensor is not None or given.com is not None
+    about_origin = given.tensor_origin is not None or given.moment is not None
+    if about_com and about_origin:
+        raise ModelError(f"{where}: give com and tensor, or moment and tensor_origin, not both")
+
+    def symmetric(t: Tensor | None) -> Array:
+        xx, xy, xz, yy, yz, zz = t or (0.0,) * 6
+        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+    if about_origin:
+        xx, xy, xz, yy, yz, zz = given.tensor_origin or (0.0,) * 6
+        return np.array([given.mass, *(given.moment or (0.0,) * 3), xx, xy, yy, xz, yz, zz])
+    return inertia_from_com(given.mass, np.array(given.com or (0.0,) * 3), symmetric(given.tensor))
+
+
+def _places(row: _Row, convention: str, where: str) -> tuple[Array, Array, Array]:
+    """Placement before the joint, axis, and mount of the link behind it."""
+    dh = {k: getattr(row, k) for k in ("alpha", "a", "d", "theta") if getattr(row, k) is not None}
+    free = {k: getattr(row, k) for k in ("xyz", "rpy", "axis") if getattr(row, k) is not None}
+    if convention == "origin":
+        if dh:
+            raise ModelError(f"{where} gives '{min(dh)}', but the convention is origin: use xyz, rpy and axis")
+        before = _origin(row.xyz or (0.0, 0.0, 0.0), row.rpy or (0.0, 0.0, 0.0), where)
+        return before, np.array(row.axis or (0.0, 0.0, 1.0)), np.eye(4)
+    if free:
+        raise ModelError(f"{where} gives '{min(free)}', but the convention is {convention}: use alpha, a, d, theta")
+    if not dh:
+        raise ModelError(f"{where} has no Denavit-Hartenberg values: give alpha, a, d, theta (zeros may be left out)")
+    alpha = _angle(row.alpha or 0.0, f"{where}, alpha")
+    theta = _angle(row.theta or 0.0, f"{where}, theta")
+    a, d = row.a or 0.0, row.d or 0.0
+    if not (math.isfinite(a) and math.isfinite(d)):
+        raise ModelError(f"{where}: a and d must be finite")
+    about_x = placement(axis_rotation((1, 0, 0), alpha), (a, 0.0, 0.0))  # Trans_x(a) Rot_x(alpha)
+    about_z = placement(axis_rotation((0, 0, 1), theta), (0.0, 0.0, d))  # Rot_z(theta) Trans_z(d)
+    axis = np.array([0.0, 0.0, 1.0])
+    if convention == "modified":  # Rot_x(alpha) Trans_x(a) Rot_z(theta) Trans_z(d)
+        return clean(about_x @ about_z), axis, np.eye(4)
+    return clean(about_z), axis, clean(about_x)  # Rot_z(theta) Trans_z(d) Trans_x(a) Rot_x(alpha)
+
+
+def _build(file: _File) -> Robot:
+    links = [Link(file.base_link.name, _inertia(file.base_link.inertia, "base link"))]
+    where_is = {file.base_link.name: (0, np.eye(4))}  # link name -> body and placement on it
+    joints: list[Joint] = []
+    drive_of: list[dict[str, float]] = []
+    frames: list[Frame] = []
+    merged: list[Merge] = []
+    base_frame = _origin(file.base_frame.xyz, file.base_frame.rpy, "base_frame")
+    previous = file.base_link.name
+    for number, row in enumerate(file.joint, start=1):
+        name, link = row.name or f"joint{number}", row.link or f"link{number}"
+        where = f"joint row {number} ('{name}')"
+        if row.kind not in ("revolute", "prismatic", "fixed"):
+            raise ModelError(f"{where} is of kind '{row.kind}', which is not supported: use revolute, prismatic or fixed")
+        parent = row.parent or previous
+        if parent not in where_is:
+            raise ModelError(f"{where} hangs on an unknown link '{parent}'")
+        if link in where_is:
+            raise ModelError(f"{where} makes a second link named '{link}'")
+        body, on_body = where_is[parent]
+        before, axis, mount = _places(row, file.convention, where)
+        before = on_body @ before
+        if parent == file.base_link.name:
+            before = base_frame @ before
+        inertia = _inertia(row.inertia, where)
+        if row.kind == "fixed":
+            if row.drive or row.mimic or row.limits:
+                raise ModelError(f"{where} is fixed and can have no drive, limits or mimic")
+            place = before @ mount
+            links[body] = Link(links[body].name, links[body].inertia + move_inertia(inertia, place))
+            frames.append(Frame(link, body, place))
+            merged.append(Merge(link, name, links[body].name, float(inertia[0])))
+            where_is[link] = (body, place)
+        else:
+            mimic = None
+            if row.mimic is not None:
+                m = row.mimic
+                mimic = Mimic(str(m.get("joint", "")), float(m.get("multiplier", 1)), float(m.get("offset", 0)))
+            limits = read_limits(name, row.limits) if row.limits else Limits()
+            joints.append(Joint(name, row.kind, body, before, axis, mount, limits, mimic))  # type: ignore[arg-type]
+            links.append(Link(link, inertia))
+            where_is[link] = (len(links) - 1, np.eye(4))
+            if mimic is None:
+                drive_of.append(row.drive)
+            elif row.drive:
+                raise ModelError(f"{where} mimics another joint and can have no drive of its own")
+        previous = link
+    robot = Robot(
+        name=file.name,
+        links=tuple(links),
+        joints=tuple(joints),
+        gravity=np.array(file.gravity),
+        base=file.base,
+        frames=tuple(frames),
+        merged=tuple(merged),
+        source=file.source,
+    )
+    return _with_drives(robot, drive_of, file)
+
+
+def _with_drives(robot: Robot, drive_of: list[dict[str, float]], file: _File) -> Robot:
+    terms: list[DriveTerm] = []
+    for i, drive in enumerate(drive_of):
+        rest = drive.get("rest", 0.0)
+        if "rest" in drive and "k" not in drive:
+            raise ModelError(f"joint '{robot.coordinates[i]}' has a rest position but no spring k")
+        terms += [
+            robot.joint_term(i, s, v, rest if s == "k" else 0.0) for s, v in drive.items() if s != "rest"
+        ]
+    if file.motor:
+        coupling = np.eye(robot.n) if file.coupling is None else np.array(file.coupling)
+        motors, ratios = tuple(m.name for m in file.motor), np.array([m.ratio for m in file.motor])
+        robot = robot.with_transmission(Transmission(motors, coupling, ratios))
+        for motor in file.motor:
+            terms += [robot.motor_term(motor.name, s, v, motor.cross_only) for s, v in motor.drive.items()]
+    elif file.coupling is not None:
+        raise ModelError("a coupling matrix needs its motors: add a [[motor]] table for each column")
+    return robot.with_terms(*terms)
+
+
+def _validated(data: Mapping[str, Any], what: str) -> _File:
+    try:
+        return _File.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(x + 1) if isinstance(x, int) else str(x) for x in first["loc"])
+        raise ModelError(f"{what}: {path}: {first['msg'].lower()}") from None
+
+
+def read_toml(path: Path) -> Robot:
+    """Robot of a TOML robot file."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path.name} is not a valid TOML file: {error}") from None
+    return _build(_validated(data, path.name))
+
+
+def robot_from_rows(
+    rows: Sequence[Mapping[str, Any] | Sequence[float]], convention: str, name: str, **options: Any
+) -> Robot:
+    """Robot of rows given in code; a row is (alpha, a, d, theta) or a mapping with the file's keys."""
+    table = []
+    for number, row in enumerate(rows, start=1):
+        if isinstance(row, Mapping):
+            table.append(dict(row))
+        elif len(row) == 4:
+            table.append(dict(zip(("alpha", "a", "d", "theta"), row, strict=True)))
+        else:
+            raise ModelError(f"joint row {number} needs (alpha, a, d, theta), got {len(row)} values")
+    return _build(_validated({"name": name, "convention": convention, "joint": table, **options}, f"robot '{name}'"))

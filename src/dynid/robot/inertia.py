@@ -1,0 +1,237 @@
+"""The ten inertial numbers of a body and every form they are written in.
+
+All functions work on the last axis, so a stack of bodies (..., 10) converts at once.
+The order is Pinocchio's: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz, with first moments
+m*c and the inertia tensor about the frame origin (Ixy = -integral of x*y over the mass).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+
+__all__ = [
+    "INERTIAL_SYMBOLS",
+    "TEXTBOOK_SYMBOLS",
+    "inertia_from_com",
+    "inertia_from_log_cholesky",
+    "inertia_from_pseudo",
+    "inertia_from_spatial",
+    "inertia_to_com",
+    "inertia_to_log_cholesky",
+    "inertia_to_pseudo",
+    "inertia_to_spatial",
+    "inertia_transform",
+    "inertia_violations",
+    "move_inertia",
+    "reorder_inertia",
+]
+
+Array = NDArray[np.float64]
+
+INERTIAL_SYMBOLS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+
+# The order in which base-parameter textbooks scan a link.
+TEXTBOOK_SYMBOLS = ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mx", "my", "mz", "m")
+
+_ORDERS = {
+    "pinocchio": INERTIAL_SYMBOLS,
+    "khalil": ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz"),
+    "sympybotics": TEXTBOOK_SYMBOLS,
+}
+
+# Row, column of each of the six tensor entries in INERTIAL_SYMBOLS[4:].
+_TENSOR_INDEX = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+
+
+def _ten(pi: ArrayLike) -> Array:
+    pi = np.asarray(pi, dtype=float)
+    if pi.shape[-1:] != (10,):
+        raise DataError(f"inertial parameters need ten numbers on the last axis, got shape {pi.shape}")
+    return pi
+
+
+def _tensor(pi: Array) -> Array:
+    out = np.empty((*pi.shape[:-1], 3, 3))
+    for k, (i, j) in enumerate(_TENSOR_INDEX):
+        out[..., i, j] = out[..., j, i] = pi[..., 4 + k]
+    return out
+
+
+def _assemble(mass: ArrayLike, moment: ArrayLike, tensor: ArrayLike) -> Array:
+    """The ten numbers from mass, first moment and tensor about the origin."""
+    mass, moment, tensor = np.asarray(mass, float), np.asarray(moment, float), np.asarray(tensor, float)
+    pi = np.empty((*mass.shape, 10))
+    pi[..., 0] = mass
+    pi[..., 1:4] = moment
+    for k, (i, j) in enumerate(_TENSOR_INDEX):
+        pi[..., 4 + k] = 0.5 * (tensor[..., i, j] + tensor[..., j, i])
+    return pi
+
+
+def _steiner(moment: Array, arm: Array) -> Array:
+    """Tensor of a point mass with first moment `moment` at `arm`: (h.c) 1 - h c'."""
+    dot = np.sum(moment * arm, axis=-1)[..., None, None]
+    return dot * np.eye(3) - 0.5 * (
+        moment[..., :, None] * arm[..., None, :] + arm[..., :, None] * moment[..., None, :]
+    )
+
+
+def inertia_from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
+    """Ten numbers from mass (kg), centre of mass (m) and tensor about it (3x3, kg m2)."""
+    mass, com, inertia = np.asarray(mass, float), np.asarray(com, float), np.asarray(inertia, float)
+    moment = mass[..., None] * com
+    return _assemble(mass, moment, inertia + _steiner(moment, com))
+
+
+def inertia_to_com(pi: ArrayLike) -> tuple[Array, Array, Array]:
+    """Mass, centre of mass and tensor about it. The mass must not be zero."""
+    pi = _ten(pi)
+    mass = pi[..., 0]
+    if np.any(mass == 0):
+        raise DataError("a body of zero mass has no centre of mass")
+    com = pi[..., 1:4] / mass[..., None]
+    return mass, com, _tensor(pi) - _steiner(pi[..., 1:4], com)
+
+
+def inertia_to_pseudo(pi: ArrayLike) -> Array:
+    """4x4 pseudo-inertia [[Sigma, h], [h', m]], Sigma = tr(I)/2 1 - I (Wensing, Kim, Slotine 2018)."""
+    pi = _ten(pi)
+    tensor = _tensor(pi)
+    out = np.empty((*pi.shape[:-1], 4, 4))
+    trace = np.trace(tensor, axis1=-2, axis2=-1)[..., None, None]
+    out[..., :3, :3] = 0.5 * trace * np.eye(3) - tensor
+    out[..., :3, 3] = out[..., 3, :3] = pi[..., 1:4]
+    out[..., 3, 3] = pi[..., 0]
+    return out
+
+
+def inertia_from_pseudo(pseudo: ArrayLike) -> Array:
+    """Ten numbers from the 4x4 pseudo-inertia."""
+    pseudo = np.asarray(pseudo, dtype=float)
+    sigma = pseudo[..., :3, :3]
+    trace = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None]
+    return _assemble(pseudo[..., 3, 3], pseudo[..., :3, 3], trace * np.eye(3) - sigma)
+
+
+def inertia_to_spatial(pi: ArrayLike) -> Array:
+    """6x6 spatial inertia about the frame origin, (linear, angular) order."""
+    pi = _ten(pi)
+    out = np.zeros((*pi.shape[:-1], 6, 6))
+    out[..., :3, :3] = pi[..., 0, None, None] * np.eye(3)
+    hx, hy, hz = pi[..., 1], pi[..., 2], pi[..., 3]
+    cross = np.zeros((*pi.shape[:-1], 3, 3))
+    cross[..., 0, 1], cross[..., 0, 2] = -hz, hy
+    cross[..., 1, 0], cross[..., 1, 2] = hz, -hx
+    cross[..., 2, 0], cross[..., 2, 1] = -hy, hx
+    out[..., 3:, :3] = cross
+    out[..., :3, 3:] = -cross
+    out[..., 3:, 3:] = _tensor(pi)
+    return out
+
+
+def inertia_from_spatial(spatial: ArrayLike) -> Array:
+    """Ten numbers from the 6x6 spatial inertia."""
+    spatial = np.asarray(spatial, dtype=float)
+    cross = spatial[..., 3:, :3]
+    moment = np.stack([cross[..., 2, 1], cross[..., 0, 2], cross[..., 1, 0]], axis=-1)
+    return _assemble(spatial[..., 0, 0], moment, spatial[..., 3:, 3:])
+
+
+def inertia_to_log_cholesky(pi: ArrayLike) -> Array:
+    """Ten unconstrained numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3), Rucker and Wensing 2022.
+
+    The pseudo-inertia is U U' with U = exp(alpha) [[exp d1, s12, s13, t1], [0, exp d2, s23, t2],
+    [0, 0, exp d3, t3], [0, 0, 0, 1]]; it exists only for a fully feasible body.
+    """
+    pseudo = inertia_to_pseudo(pi)
+    try:
+        lower = np.linalg.cholesky(pseudo[..., ::-1, ::-1])
+    except np.linalg.LinAlgError:
+        raise DataError("log-Cholesky form needs a positive definite pseudo-inertia") from None
+    upper = lower[..., ::-1, ::-1]
+    scale = upper[..., 3, 3]
+    u = upper / scale[..., None, None]
+    return np.stack(
+        [
+            np.log(scale),
+            np.log(u[..., 0, 0]),
+            np.log(u[..., 1, 1]),
+            np.log(u[..., 2, 2]),
+            u[..., 0, 1],
+            u[..., 1, 2],
+            u[..., 0, 2],
+            u[..., 0, 3],
+            u[..., 1, 3],
+            u[..., 2, 3],
+        ],
+        axis=-1,
+    )
+
+
+def inertia_from_log_cholesky(theta: ArrayLike) -> Array:
+    """Ten inertial numbers from the log-Cholesky ones; always a possible body."""
+    theta = _ten(theta)
+    u = np.zeros((*theta.shape[:-1], 4, 4))
+    for k in range(3):
+        u[..., k, k] = np.exp(theta[..., 1 + k])
+    u[..., 3, 3] = 1.0
+    u[..., 0, 1], u[..., 1, 2], u[..., 0, 2] = theta[..., 4], theta[..., 5], theta[..., 6]
+    u[..., :3, 3] = theta[..., 7:10]
+    u *= np.exp(theta[..., 0])[..., None, None]
+    return inertia_from_pseudo(u @ np.swapaxes(u, -1, -2))
+
+
+def reorder_inertia(pi: ArrayLike, source: str, target: str) -> Array:
+    """Ten numbers from one field's order to another's: "pinocchio" (ours), "khalil", "sympybotics"."""
+    for name in (source, target):
+        if name not in _ORDERS:
+            raise DataError(f"unknown parameter order '{name}', known: {', '.join(_ORDERS)}")
+    index = [_ORDERS[source].index(s) for s in _ORDERS[target]]
+    return _ten(pi)[..., index]
+
+
+def inertia_transform(h: Array) -> Array:
+    """10x10 matrix that moves inertial numbers from a child frame to its parent's: J -> H J H'."""
+    return inertia_from_pseudo(h @ inertia_to_pseudo(np.eye(10)) @ h.T).T
+
+
+def move_inertia(pi: ArrayLike, h: ArrayLike) -> Array:
+    """The same body seen from the frame in which its own frame has placement `h` (4x4).
+
+    Bodies in one frame combine by adding their ten numbers.
+    """
+    return _ten(pi) @ inertia_transform(np.asarray(h, dtype=float)).T
+
+
+def inertia_violations(pi: ArrayLike) -> list[str]:
+    """Which laws of physics one body (10,) breaks, in words; empty for a possible body.
+
+    Rounding of a printed or computed value is not a violation: eigenvalues count from
+    -1e-10 times the largest one.
+    """
+    pi = _ten(pi)
+    found = []
+    mass = pi[0]
+    if mass <= 0:
+        found.append(f"mass {mass:.4g} kg is not positive")
+        if mass == 0 and np.any(pi[1:4] != 0):
+            found.append("first moment without mass")
+    about = _tensor(pi) if mass == 0 else inertia_to_com(pi)[2]
+    eigenvalues = np.linalg.eigvalsh(about)
+    small = 1e-10 * max(float(np.abs(eigenvalues).max()), 1e-300)
+    where = "the origin" if mass == 0 else "the centre of mass"
+    if eigenvalues[0] < -small:
+        found.append(f"inertia about {where} has the negative principal value {eigenvalues[0]:.4g} kg m2")
+    else:
+        slack = eigenvalues[0] + eigenvalues[1] - eigenvalues[2]
+        if slack < -small:
+            found.append(
+                "triangle inequality broken: principal inertias "
+                f"{eigenvalues[0]:.4g} + {eigenvalues[1]:.4g} < {eigenvalues[2]:.4g} kg m2"
+            )
+    return found
+
+
