@@ -8,21 +8,20 @@ the body's own motion, carried back from tips to base.
 
 import numpy as np
 
-from dynid.dynamics.kernels.compiler import inline, kernel
+from dynid.dynamics.kernels.compiler import kernel, step
 from dynid.dynamics.kernels.kinematics import (
     BASE_TWISTS,
     body_motion,
     body_wrench,
     cross,
     gravity_in_base,
-    move,
-    place,
+    place_and_move,
     twist_in_body,
     wrench_to_base,
 )
 
 
-@inline
+@step
 def _dual_cross(sx, sy, sz, tx, ty, tz, fx, fy, fz, nx, ny, nz):
     """(s, t) x* (f, n): force t x f, moment s x f + t x n."""
     ax, ay, az = cross(tx, ty, tz, fx, fy, fz)
@@ -31,7 +30,7 @@ def _dual_cross(sx, sy, sz, tx, ty, tz, fx, fy, fz, nx, ny, nz):
     return ax, ay, az, bx + cx, by + cy, bz + cz
 
 
-@inline
+@step
 def _motion_gradient(
     ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz
 ):
@@ -62,7 +61,7 @@ def _motion_gradient(
     )
 
 
-@inline
+@step
 def _dot6(J, j, fx, fy, fz, nx, ny, nz):
     return J[j, 0] * fx + J[j, 1] * fy + J[j, 2] * fz + J[j, 3] * nx + J[j, 4] * ny + J[j, 5] * nz
 
@@ -76,8 +75,7 @@ def regressor_adjoint(tree, G, q, v, a, start, stop, dq, dv, da):
     gV, gA, gq = np.empty((bodies, 6)), np.empty((bodies, 6)), np.empty(joints)
     rows, first = tree.wrench_rows, 6 * tree.moving
     for k in range(start, stop):
-        place(tree, q, k, R, P, J)
-        move(tree, q, v, a, k, J, V, A)
+        place_and_move(tree, q, v, a, k, R, P, J, V, A)
         for j in range(joints):
             gq[j] = 0.0
         for b in range(bodies):

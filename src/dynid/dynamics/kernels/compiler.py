@@ -6,4 +6,5 @@ from numba import njit
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 kernel = njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-inline = njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy", inline="always")
+# A step inside kernels. Inlined by the back end: a robot is a dozen arrays, dear to pass at every call.
+step = njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy", forceinline=True)

@@ -4,14 +4,14 @@ A shaft moves with s = d . v; a term's column is d f(s). With `cross`, terms tha
 motion keep only the coupling between different joints: entry i is d_i (s - d_i v_i).
 """
 
-from dynid.dynamics.kernels.compiler import inline, kernel
+from dynid.dynamics.kernels.compiler import kernel, step
 
 # TermKind codes as plain integers for the compiler.
 INERTIA, VISCOUS, VISCOUS_POSITIVE, VISCOUS_NEGATIVE = 0, 1, 2, 3
 COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, OFFSET, SPRING = 4, 5, 6, 7, 8
 
 
-@inline
+@step
 def _shaft(drives, t, x, k, first):
     s = 0.0
     for i in range(drives.start[t], drives.start[t + 1]):
@@ -19,7 +19,7 @@ def _shaft(drives, t, x, k, first):
     return s
 
 
-@inline
+@step
 def _effort(kind, s):
     """Effort of a unit parameter for shaft motion s."""
     if kind == COULOMB:
@@ -35,7 +35,7 @@ def _effort(kind, s):
     return s
 
 
-@inline
+@step
 def _motion(drives, t, q, v, a, k, q_first, v_first):
     """The shaft quantity of term t, the array it comes from and where the joints start there."""
     kind = drives.kind[t]
@@ -48,7 +48,7 @@ def _motion(drives, t, q, v, a, k, q_first, v_first):
     return _shaft(drives, t, v, k, v_first)
 
 
-@inline
+@step
 def _entry(drives, t, i, s, q, v, a, k, q_first, v_first):
     """Torque on joint drives.joint[i] of term t with unit parameter, for shaft motion s."""
     d, kind = drives.weight[i], drives.kind[t]
@@ -75,7 +75,7 @@ def drive_regressor(tree, drives, q, v, a, start, stop, out):
                 out[k, row, drives.column[t]] = _entry(drives, t, i, s, q, v, a, k, q_first, v_first)
 
 
-@kernel
+@step
 def drive_torque(tree, drives, values, q, v, a, k, tau):
     """Add the torques of all drive terms with these values to tau[k]."""
     q_first, v_first = 7 * tree.moving, 6 * tree.moving
@@ -92,7 +92,7 @@ def drive_torques(tree, drives, values, q, v, a, start, stop, tau):
         drive_torque(tree, drives, values, q, v, a, k, tau)
 
 
-@kernel
+@step
 def drive_inertia(tree, drives, values, M):
     """Add the rotor inertias to one mass matrix: d d' (without its diagonal for cross terms)."""
     for t in range(drives.kind.shape[0]):

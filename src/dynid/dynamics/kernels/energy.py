@@ -6,8 +6,8 @@ from dynid.dynamics.kernels.compiler import kernel
 from dynid.dynamics.kernels.kinematics import (
     cross,
     gravity_in_base,
-    move,
     place,
+    place_and_move,
     twist_in_body,
     unrotate,
 )
@@ -26,8 +26,7 @@ def energy_regressor(tree, q, v, start, stop, kinetic, potential):
     one_q, one_v = np.empty((1, q.shape[1])), np.empty((1, v.shape[1]))
     for k in range(start, stop):
         one_q[0], one_v[0] = q[k], v[k]
-        place(tree, one_q, 0, R, P, J)
-        move(tree, one_q, one_v, zero, 0, J, V, A)
+        place_and_move(tree, one_q, one_v, zero, 0, R, P, J, V, A)
         gx, gy, gz = gravity_in_base(tree, one_q, 0)
         height = 0.0
         if tree.moving:

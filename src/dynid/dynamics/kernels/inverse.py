@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from dynid.dynamics.kernels.compiler import kernel
-from dynid.dynamics.kernels.kinematics import body_motion, body_wrench, move, place, wrench_to_base
+from dynid.dynamics.kernels.compiler import kernel, step
+from dynid.dynamics.kernels.kinematics import body_motion, body_wrench, place_and_move, wrench_to_base
 
 
-@kernel
+@step
 def rigid_torque(tree, inertia, R, P, J, V, A, F, tau, k):
     """Add the rigid-body torque of the motion (R, P, J, V, A) to tau[k]."""
     bodies = tree.parent.shape[0] + 1
@@ -44,6 +44,5 @@ def inverse_dynamics(tree, inertia, q, v, a, start, stop, tau):
     R, P, J = np.empty((bodies, 9)), np.empty((bodies, 3)), np.empty((joints, 6))
     V, A, F = np.empty((bodies, 6)), np.empty((bodies, 6)), np.empty((bodies, 6))
     for k in range(start, stop):
-        place(tree, q, k, R, P, J)
-        move(tree, q, v, a, k, J, V, A)
+        place_and_move(tree, q, v, a, k, R, P, J, V, A)
         rigid_torque(tree, inertia, R, P, J, V, A, F, tau, k)

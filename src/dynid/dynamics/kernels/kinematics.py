@@ -4,18 +4,18 @@ from math import cos, sin
 
 import numpy as np
 
-from dynid.dynamics.kernels.compiler import inline, kernel
+from dynid.dynamics.kernels.compiler import step
 
 # Twists of the six base coordinates, in base coordinates.
 BASE_TWISTS = np.eye(6)
 
 
-@inline
+@step
 def cross(ax, ay, az, bx, by, bz):
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
 
-@inline
+@step
 def rotate(R, b, x, y, z):
     """R_b u: body to base coordinates."""
     return (
@@ -25,7 +25,7 @@ def rotate(R, b, x, y, z):
     )
 
 
-@inline
+@step
 def unrotate(R, b, x, y, z):
     """R_b' u: base to body coordinates."""
     return (
@@ -35,49 +35,66 @@ def unrotate(R, b, x, y, z):
     )
 
 
-@kernel
-def place(tree, q, k, R, P, J):
-    """Rotation R (b, 9), position P (b, 3) of every body, twist J (j, 6) of every joint, sample k."""
+@step
+def place_base(R, P):
     for i in range(9):
         R[0, i] = 0.0
     R[0, 0] = R[0, 4] = R[0, 8] = 1.0
     P[0, 0] = P[0, 1] = P[0, 2] = 0.0
-    first = 7 * tree.moving
+
+
+@step
+def place_joint(tree, q, k, j, R, P, J):
+    """Rotation and position of the body on joint j, and the twist of the joint, in base coordinates."""
+    p, b = tree.parent[j], j + 1
+    x = tree.ratio[j] * q[k, 7 * tree.moving + tree.coordinate[j]] + tree.offset[j]
+    s, c = sin(x), cos(x)
+    f = tree.rotation[j]
+    r0 = f[0, 0] + s * f[1, 0] + c * f[2, 0]
+    r1 = f[0, 1] + s * f[1, 1] + c * f[2, 1]
+    r2 = f[0, 2] + s * f[1, 2] + c * f[2, 2]
+    r3 = f[0, 3] + s * f[1, 3] + c * f[2, 3]
+    r4 = f[0, 4] + s * f[1, 4] + c * f[2, 4]
+    r5 = f[0, 5] + s * f[1, 5] + c * f[2, 5]
+    r6 = f[0, 6] + s * f[1, 6] + c * f[2, 6]
+    r7 = f[0, 7] + s * f[1, 7] + c * f[2, 7]
+    r8 = f[0, 8] + s * f[1, 8] + c * f[2, 8]
+    t = tree.position[j]
+    tx = t[0, 0] + s * t[1, 0] + c * t[2, 0] + x * t[3, 0]
+    ty = t[0, 1] + s * t[1, 1] + c * t[2, 1] + x * t[3, 1]
+    tz = t[0, 2] + s * t[1, 2] + c * t[2, 2] + x * t[3, 2]
+    S = tree.subspace[j]
+    # Row by row of R_p: the body's rotation, its position and the two halves of the twist.
+    e0, e1, e2 = R[p, 0], R[p, 1], R[p, 2]
+    b0, b1, b2 = e0 * r0 + e1 * r3 + e2 * r6, e0 * r1 + e1 * r4 + e2 * r7, e0 * r2 + e1 * r5 + e2 * r8
+    px = P[p, 0] + e0 * tx + e1 * ty + e2 * tz
+    vx, wx = b0 * S[0] + b1 * S[1] + b2 * S[2], b0 * S[3] + b1 * S[4] + b2 * S[5]
+    R[b, 0], R[b, 1], R[b, 2], P[b, 0] = b0, b1, b2, px
+    e0, e1, e2 = R[p, 3], R[p, 4], R[p, 5]
+    b0, b1, b2 = e0 * r0 + e1 * r3 + e2 * r6, e0 * r1 + e1 * r4 + e2 * r7, e0 * r2 + e1 * r5 + e2 * r8
+    py = P[p, 1] + e0 * tx + e1 * ty + e2 * tz
+    vy, wy = b0 * S[0] + b1 * S[1] + b2 * S[2], b0 * S[3] + b1 * S[4] + b2 * S[5]
+    R[b, 3], R[b, 4], R[b, 5], P[b, 1] = b0, b1, b2, py
+    e0, e1, e2 = R[p, 6], R[p, 7], R[p, 8]
+    b0, b1, b2 = e0 * r0 + e1 * r3 + e2 * r6, e0 * r1 + e1 * r4 + e2 * r7, e0 * r2 + e1 * r5 + e2 * r8
+    pz = P[p, 2] + e0 * tx + e1 * ty + e2 * tz
+    vz, wz = b0 * S[0] + b1 * S[1] + b2 * S[2], b0 * S[3] + b1 * S[4] + b2 * S[5]
+    R[b, 6], R[b, 7], R[b, 8], P[b, 2] = b0, b1, b2, pz
+    cx, cy, cz = cross(px, py, pz, wx, wy, wz)
+    vx, vy, vz = vx + cx, vy + cy, vz + cz
+    J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5] = vx, vy, vz, wx, wy, wz
+    return vx, vy, vz, wx, wy, wz
+
+
+@step
+def place(tree, q, k, R, P, J):
+    """Rotation R (b, 9), position P (b, 3) of every body, twist J (j, 6) of every joint, sample k."""
+    place_base(R, P)
     for j in range(tree.parent.shape[0]):
-        p, b = tree.parent[j], j + 1
-        x = tree.ratio[j] * q[k, first + tree.coordinate[j]] + tree.offset[j]
-        s, c = sin(x), cos(x)
-        f = tree.rotation[j]
-        r0 = f[0, 0] + s * f[1, 0] + c * f[2, 0]
-        r1 = f[0, 1] + s * f[1, 1] + c * f[2, 1]
-        r2 = f[0, 2] + s * f[1, 2] + c * f[2, 2]
-        r3 = f[0, 3] + s * f[1, 3] + c * f[2, 3]
-        r4 = f[0, 4] + s * f[1, 4] + c * f[2, 4]
-        r5 = f[0, 5] + s * f[1, 5] + c * f[2, 5]
-        r6 = f[0, 6] + s * f[1, 6] + c * f[2, 6]
-        r7 = f[0, 7] + s * f[1, 7] + c * f[2, 7]
-        r8 = f[0, 8] + s * f[1, 8] + c * f[2, 8]
-        for i in range(3):
-            a0, a1, a2 = R[p, 3 * i], R[p, 3 * i + 1], R[p, 3 * i + 2]
-            R[b, 3 * i] = a0 * r0 + a1 * r3 + a2 * r6
-            R[b, 3 * i + 1] = a0 * r1 + a1 * r4 + a2 * r7
-            R[b, 3 * i + 2] = a0 * r2 + a1 * r5 + a2 * r8
-        t = tree.position[j]
-        tx = t[0, 0] + s * t[1, 0] + c * t[2, 0] + x * t[3, 0]
-        ty = t[0, 1] + s * t[1, 1] + c * t[2, 1] + x * t[3, 1]
-        tz = t[0, 2] + s * t[1, 2] + c * t[2, 2] + x * t[3, 2]
-        tx, ty, tz = rotate(R, p, tx, ty, tz)
-        px, py, pz = P[p, 0] + tx, P[p, 1] + ty, P[p, 2] + tz
-        P[b, 0], P[b, 1], P[b, 2] = px, py, pz
-        S = tree.subspace[j]
-        wx, wy, wz = rotate(R, b, S[3], S[4], S[5])
-        vx, vy, vz = rotate(R, b, S[0], S[1], S[2])
-        cx, cy, cz = cross(px, py, pz, wx, wy, wz)
-        J[j, 0], J[j, 1], J[j, 2] = vx + cx, vy + cy, vz + cz
-        J[j, 3], J[j, 4], J[j, 5] = wx, wy, wz
+        place_joint(tree, q, k, j, R, P, J)
 
 
-@inline
+@step
 def gravity_in_base(tree, q, k):
     """Gravity in base coordinates: constant, or turned by the quaternion of a floating base."""
     gx, gy, gz = tree.gravity[0], tree.gravity[1], tree.gravity[2]
@@ -90,12 +107,13 @@ def gravity_in_base(tree, q, k):
     return gx, gy, gz
 
 
-@kernel
-def move(tree, q, v, a, k, J, V, A):
-    """Twist V (b, 6) and spatial acceleration A (b, 6) less gravity of every body, sample k.
+@step
+def place_and_move(tree, q, v, a, k, R, P, J, V, A):
+    """`place`, and twist V (b, 6) and spatial acceleration A (b, 6) less gravity of every body, sample k.
 
     V_b = V_p + J_j v_j,  A_b = A_p + J_j a_j + V_b x J_j v_j.
     """
+    place_base(R, P)
     first = 6 * tree.moving
     gx, gy, gz = gravity_in_base(tree, q, k)
     for i in range(6):
@@ -105,26 +123,26 @@ def move(tree, q, v, a, k, J, V, A):
     A[0, 1] -= gy
     A[0, 2] -= gz
     for j in range(tree.parent.shape[0]):
+        j0, j1, j2, j3, j4, j5 = place_joint(tree, q, k, j, R, P, J)
         p, b = tree.parent[j], j + 1
         i = first + tree.coordinate[j]
         dq, ddq = tree.ratio[j] * v[k, i], tree.ratio[j] * a[k, i]
-        sx, sy, sz = dq * J[j, 0], dq * J[j, 1], dq * J[j, 2]
-        tx, ty, tz = dq * J[j, 3], dq * J[j, 4], dq * J[j, 5]
+        sx, sy, sz, tx, ty, tz = dq * j0, dq * j1, dq * j2, dq * j3, dq * j4, dq * j5
         ux, uy, uz = V[p, 0] + sx, V[p, 1] + sy, V[p, 2] + sz
         wx, wy, wz = V[p, 3] + tx, V[p, 4] + ty, V[p, 5] + tz
         V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5] = ux, uy, uz, wx, wy, wz
         c1x, c1y, c1z = cross(wx, wy, wz, sx, sy, sz)
         c2x, c2y, c2z = cross(ux, uy, uz, tx, ty, tz)
         c3x, c3y, c3z = cross(wx, wy, wz, tx, ty, tz)
-        A[b, 0] = A[p, 0] + ddq * J[j, 0] + c1x + c2x
-        A[b, 1] = A[p, 1] + ddq * J[j, 1] + c1y + c2y
-        A[b, 2] = A[p, 2] + ddq * J[j, 2] + c1z + c2z
-        A[b, 3] = A[p, 3] + ddq * J[j, 3] + c3x
-        A[b, 4] = A[p, 4] + ddq * J[j, 4] + c3y
-        A[b, 5] = A[p, 5] + ddq * J[j, 5] + c3z
+        A[b, 0] = A[p, 0] + ddq * j0 + c1x + c2x
+        A[b, 1] = A[p, 1] + ddq * j1 + c1y + c2y
+        A[b, 2] = A[p, 2] + ddq * j2 + c1z + c2z
+        A[b, 3] = A[p, 3] + ddq * j3 + c3x
+        A[b, 4] = A[p, 4] + ddq * j4 + c3y
+        A[b, 5] = A[p, 5] + ddq * j5 + c3z
 
 
-@inline
+@step
 def body_motion(R, P, V, A, b):
     """Angular velocity, angular acceleration and acceleration of the origin, in body coordinates."""
     wx, wy, wz = V[b, 3], V[b, 4], V[b, 5]
@@ -139,7 +157,7 @@ def body_motion(R, P, V, A, b):
     return wx, wy, wz, ax, ay, az, dx, dy, dz
 
 
-@inline
+@step
 def twist_in_body(R, P, b, sx, sy, sz, tx, ty, tz):
     """A base-frame twist seen from body b: R'(s + t x p), R't."""
     cx, cy, cz = cross(tx, ty, tz, P[b, 0], P[b, 1], P[b, 2])
@@ -148,7 +166,7 @@ def twist_in_body(R, P, b, sx, sy, sz, tx, ty, tz):
     return ux, uy, uz, tx, ty, tz
 
 
-@inline
+@step
 def wrench_to_base(R, P, b, fx, fy, fz, nx, ny, nz):
     """A wrench at the origin of body b, moved to the base origin in base coordinates."""
     fx, fy, fz = rotate(R, b, fx, fy, fz)
@@ -157,7 +175,7 @@ def wrench_to_base(R, P, b, fx, fy, fz, nx, ny, nz):
     return fx, fy, fz, nx + cx, ny + cy, nz + cz
 
 
-@inline
+@step
 def body_wrench(m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz):
     """Newton-Euler for one body at its origin: f = m d + a x h + w x (w x h), n = I a + w x I w + h x d."""
     cx, cy, cz = cross(wx, wy, wz, hx, hy, hz)

@@ -7,13 +7,13 @@ from math import sqrt
 
 import numpy as np
 
-from dynid.dynamics.kernels.compiler import inline, kernel
+from dynid.dynamics.kernels.compiler import kernel, step
 from dynid.dynamics.kernels.drives import drive_inertia, drive_torque
 from dynid.dynamics.kernels.inverse import rigid_torque
-from dynid.dynamics.kernels.kinematics import BASE_TWISTS, cross, move, place, rotate
+from dynid.dynamics.kernels.kinematics import BASE_TWISTS, cross, place, place_and_move, rotate
 
 
-@kernel
+@step
 def composite_inertias(tree, inertia, R, P, C):
     """C (b, 10): inertia of each body with all it carries, about the base origin in base axes."""
     bodies = tree.parent.shape[0] + 1
@@ -54,7 +54,7 @@ def composite_inertias(tree, inertia, R, P, C):
             C[tree.parent[j], i] += C[j + 1, i]
 
 
-@inline
+@step
 def momentum(C, b, sx, sy, sz, tx, ty, tz):
     """Spatial inertia of row b times a twist (s, t): force m s + t x h, moment h x s + I t."""
     m, hx, hy, hz = C[b, 0], C[b, 1], C[b, 2], C[b, 3]
@@ -70,7 +70,7 @@ def momentum(C, b, sx, sy, sz, tx, ty, tz):
     )
 
 
-@kernel
+@step
 def rigid_mass(tree, J, C, M):
     """Fill M (row, row) from joint twists and composite inertias: M_ij = J_i . C_j J_j, i supporting j."""
     first = tree.wrench_rows
@@ -134,8 +134,7 @@ def coriolis_matrix(tree, inertia, q, v, start, stop, out):
     I6, X = np.zeros((6, 6)), np.zeros((6, 6))
     T, D = np.empty((6 + joints, 6)), np.empty((6 + joints, 6))
     for k in range(start, stop):
-        place(tree, q, k, R, P, J)
-        move(tree, q, v, zero, k, J, V, A)
+        place_and_move(tree, q, v, zero, k, R, P, J, V, A)
         composite_inertias(tree, inertia, R, P, C)
         own[:] = C
         for j in range(joints):  # undo the sums: each body's own inertia in base coordinates
@@ -181,7 +180,7 @@ def coriolis_matrix(tree, inertia, q, v, start, stop, out):
                     Y[col, row] += np.dot(D[i], f2) + np.dot(T[i], f3)
 
 
-@inline
+@step
 def _motion_cross(V, X):
     """V x as a 6x6 matrix on (linear, angular) twists."""
     for i in range(6):
@@ -196,7 +195,7 @@ def _motion_cross(V, X):
     X[2, 3], X[2, 4] = -V[1], V[0]
 
 
-@inline
+@step
 def _spatial(C, b, I6):
     """6x6 spatial inertia of the ten numbers C[b]."""
     for i in range(3):
@@ -214,7 +213,7 @@ def _spatial(C, b, I6):
     I6[5, 3], I6[5, 4], I6[5, 5] = C[b, 7], C[b, 8], C[b, 9]
 
 
-@inline
+@step
 def _add_bar(B, g, fx, fy, fz, nx, ny, nz):
     """Add g times the matrix u -> u x* (f, n): force t x f, moment s x f + t x n, for u = (s, t)."""
     B[0, 4] += g * fz
@@ -237,7 +236,7 @@ def _add_bar(B, g, fx, fy, fz, nx, ny, nz):
     B[5, 4] -= g * nx
 
 
-@kernel
+@step
 def solve_spd(M, x):
     """Solve M x = x in place by Cholesky; False where M is not positive definite."""
     n = M.shape[0]
@@ -279,8 +278,7 @@ def forward_dynamics(tree, inertia, drives, values, q, v, tau, start, stop, out)
     one_q, one_v, bias = np.empty((1, q.shape[1])), np.empty((1, rows)), np.empty((1, rows))
     for k in range(start, stop):
         one_q[0], one_v[0] = q[k], v[k]
-        place(tree, one_q, 0, R, P, J)
-        move(tree, one_q, one_v, zero, 0, J, V, A)
+        place_and_move(tree, one_q, one_v, zero, 0, R, P, J, V, A)
         bias[0, :] = 0.0
         rigid_torque(tree, inertia, R, P, J, V, A, F, bias, 0)
         drive_torque(tree, drives, values, one_q, one_v, zero, 0, bias)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from dynid.dynamics.kernels.compiler import inline, kernel
-from dynid.dynamics.kernels.kinematics import BASE_TWISTS, body_motion, cross, move, place, twist_in_body
+from dynid.dynamics.kernels.compiler import kernel, step
+from dynid.dynamics.kernels.kinematics import BASE_TWISTS, body_motion, cross, place_and_move, twist_in_body
 
 
-@inline
+@step
 def _add_row(Y, row, c, g, ux, uy, uz, tx, ty, tz, wx, wy, wz, ax, ay, az, dx, dy, dz):
     """Power of twist (u, t) on the wrench of each unit parameter, times g, added to Y[row, c:c + 10].
 
@@ -38,8 +38,7 @@ def regressor(tree, q, v, a, start, stop, out):
     V, A = np.empty((bodies, 6)), np.empty((bodies, 6))
     wrench_rows = tree.wrench_rows
     for k in range(start, stop):
-        place(tree, q, k, R, P, J)
-        move(tree, q, v, a, k, J, V, A)
+        place_and_move(tree, q, v, a, k, R, P, J, V, A)
         Y = out[k]
         for b in range(bodies):
             c = tree.column[b]
