@@ -17,6 +17,7 @@ from dynid.dynamics.functions import (
 )
 from dynid.dynamics.gradient import check_gradient, regressor_adjoint
 from dynid.errors import DataError, DynidError, ModelError
+from dynid.identify.base import BaseParameters, base_parameters
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.inertia import (
     inertia_from_com,

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 log = logging.getLogger("dynid")
 
 _MIN_SAMPLES_A_THREAD = 512
-_NOTICE_AFTER_S = 1.5
+_NOTICE_AFTER_S = 3.0  # loading from the cache takes less
 _compiled: set[int] = set()
 
 

@@ -1,0 +1,207 @@
+"""What the torques of a tree can show, exactly and without samples.
+
+A change of the parameters leaves all torques alone exactly when it leaves kinetic and potential
+energy alone (up to constants) and the dissipative drive terms too. Walking from the tips to the
+base, a change of a body must do nothing through its own joint, for every motion its parent can
+have; what is left over acts as a change of the parent. Which motions the parent can have is a span
+of orbits under the joints before it, and the span of an orbit exp(q A) x is the smallest
+A-invariant space that holds x: linear algebra, no sampling. The idea is that of Wensing, Niemeyer
+and Slotine (2024); rotor inertias, offsets and friction on any shaft are carried along here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.dynamics.tree import compile_robot
+from dynid.errors import DataError
+from dynid.robot.drives import TermKind
+from dynid.robot.inertia import (
+    inertia_from_pseudo,
+    inertia_to_pseudo,
+    inertia_to_spatial,
+    inertia_transform,
+)
+from dynid.robot.model import Robot
+from dynid.robot.spatial import inverse_placement, skew, twist_adjoint, twist_matrix
+
+__all__ = ["observability_matrix"]
+
+Array = NDArray[np.float64]
+
+_RANK = 1e-9
+_UNIT_INERTIAS = inertia_to_spatial(np.eye(10))
+
+
+def observability_matrix(robot: Robot) -> Array:
+    """Rows over the standard parameters (r, p) with the same row space as the regressor over all motions."""
+    for joint in robot.joints:
+        if joint.mimic is not None:
+            raise DataError(f"the recursive method knows independent joints only, and '{joint.name}' is a mimic joint")
+    if robot.base == "instrumented":
+        raise DataError("the recursive method knows joint torques only: use a fixed or floating base")
+    for term in robot.drives:
+        if term.kind == TermKind.CUSTOM:
+            raise DataError(f"the recursive method cannot know what the term '{term.name}' does")
+    p = len(robot.layout)
+    model = compile_robot(robot)
+    home = [j.placement @ j.mount for j in robot.joints]
+    effective = _effective_inertias(robot, home, model.tree.column, p)
+    drive = _DriveRows(robot)
+    rows = [drive.rows()]
+
+    floating = robot.base == "floating"
+    # Per body: twists with joint-speed labels (6 + n), kinetic functionals (10), gravity with a one (4).
+    twists = [np.vstack([np.eye(6), np.zeros((robot.n, 6))]) if floating else np.zeros((6 + robot.n, 0))]
+    kinetic = [np.eye(10) if floating else np.zeros((10, 0))]
+    gravity = [np.eye(4) if floating and robot.gravity.any() else np.append(robot.gravity, 1.0)[:, None]]
+    if floating:
+        rows.append(effective[0])
+    ancestors: list[set[int]] = [set()]
+    for j, joint in enumerate(robot.joints):
+        parent, s = joint.parent, model.tree.subspace[j]
+        back = inverse_placement(home[j])
+        seen = np.zeros((6 + robot.n, 6 + robot.n))
+        seen[:6, :6] = twist_adjoint(back)
+        seen[6:, 6:] = np.eye(robot.n)
+        turn = np.zeros_like(seen)
+        turn[:6, :6] = _motion_cross(s)
+        w = _orbit(turn, seen @ twists[parent])
+        change = _inertia_generator(s).T
+        k = _orbit(change, inertia_transform(home[j]).T @ kinetic[parent])
+        turn4 = np.zeros((4, 4))
+        turn4[:3, :3] = skew(s[3:])
+        seen4 = np.eye(4)
+        seen4[:3, :3] = back[:3, :3]
+        g = _orbit(turn4, seen4 @ gravity[parent])
+
+        here = effective[j + 1]
+        # Own speed squared, own speed times what comes from below, dependence on the own position.
+        rows.append((_kinetic_row(s, s) @ here + drive.inertia[j, j])[None])
+        if w.shape[1]:
+            crossed = np.array([_kinetic_row(s, column[:6]) for column in w.T])
+            rows.append(crossed @ here + w[6:].T @ drive.inertia[j])
+        rows.append((change @ k).T @ here)
+        pull = np.array([np.concatenate([[-x[:3] @ s[:3]], -np.cross(x[:3], s[3:]), np.zeros(6)]) for x in g.T])
+        rows.append(pull @ here + np.outer(g[3], drive.constant[j]))
+        # Joints on different branches never meet in the bodies' kinetic energy.
+        rows.append(np.array([drive.inertia[j, i] for i in range(j) if i not in ancestors[parent]]).reshape(-1, p))
+
+        label = np.zeros(6 + robot.n)
+        label[:6], label[6 + j] = s, 1.0
+        twists.append(_span(np.column_stack([w, label])))
+        pairs = [_kinetic_row(s, column[:6]) for column in w.T]
+        kinetic.append(_span(np.column_stack([k, *pairs, _kinetic_row(s, s)])))
+        gravity.append(g)
+        ancestors.append(ancestors[parent] | {j})
+    stacked = np.vstack(rows)
+    return stacked[np.linalg.norm(stacked, axis=1) > 1e-13]
+
+
+def _effective_inertias(robot: Robot, home: list[Array], column: NDArray[np.int64], p: int) -> list[Array]:
+    """Each body's inertia with all it carries (10, p), joints at zero, as a function of the parameters."""
+    out = [np.zeros((10, p)) for _ in robot.links]
+    for b, c in enumerate(column):
+        if c >= 0:
+            out[b][:, c : c + 10] = np.eye(10)
+    for j in range(len(robot.joints) - 1, -1, -1):
+        out[robot.joints[j].parent] += inertia_transform(home[j]) @ out[j + 1]
+    return out
+
+
+def _kinetic_row(s: Array, w: Array) -> Array:
+    """Coefficients (10,) of the inertial numbers in s' I w."""
+    return np.asarray(s @ _UNIT_INERTIAS @ w)
+
+
+def _motion_cross(s: Array) -> Array:
+    """s x on twists (linear, angular)."""
+    x = np.zeros((6, 6))
+    x[:3, :3] = x[3:, 3:] = skew(s[3:])
+    x[:3, 3:] = skew(s[:3])
+    return x
+
+
+def _inertia_generator(s: Array) -> Array:
+    """Rate (10, 10) at which inertial numbers seen from the parent change as the joint moves."""
+    t = twist_matrix(s)
+    pseudo = inertia_to_pseudo(np.eye(10))
+    return inertia_from_pseudo(t @ pseudo + pseudo @ t.T).T
+
+
+def _span(columns: Array) -> Array:
+    """Orthonormal basis of the column space."""
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns[:, norms > 1e-12]
+    if not columns.size:
+        return np.zeros((columns.shape[0], 0))
+    u, s, _ = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), full_matrices=False)
+    return u[:, s > _RANK * s[0]]
+
+
+def _orbit(generator: Array, start: Array) -> Array:
+    """Basis of the smallest invariant space of `generator` that holds `start`."""
+    basis = _span(start)
+    while True:
+        wider = _span(np.column_stack([basis, generator @ basis]))
+        if wider.shape[1] == basis.shape[1]:
+            return basis
+        basis = wider
+
+
+class _DriveRows:
+    """Drive columns written in independent functions of the motion.
+
+    `inertia` (n, n, p): coefficients in the constant part of the mass matrix; `constant` (n, p): in the
+    constant torques. Speeds, signs and magnitudes along a shaft, and positions, give rows of their own.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        n, p = robot.n, len(robot.layout)
+        names = {name: i for i, name in enumerate(robot.parameter_names)}
+        self.inertia = np.zeros((n, n, p))
+        self.constant = np.zeros((n, p))
+        self._other: dict[tuple[object, ...], Array] = {}
+        self._p = p
+        for term in robot.drives:
+            self._add(term.kind, term.direction, names[term.name], term.cross_only, term.rest)
+
+    def rows(self) -> Array:
+        return np.array(list(self._other.values())).reshape(-1, self._p)
+
+    def _put(self, key: tuple[object, ...], column: int, value: float) -> None:
+        self._other.setdefault(key, np.zeros(self._p))[column] += value
+
+    def _add(self, kind: TermKind, d: Array, column: int, cross_only: bool, rest: float) -> None:
+        linear = np.outer(d, d)
+        if cross_only:
+            np.fill_diagonal(linear, 0.0)
+        first = d[np.flatnonzero(d)[0]]
+        scale = float(np.linalg.norm(d) * np.sign(first))  # shaft speed = scale * (unit direction . v)
+        shaft = tuple(np.round(d / scale, 9))
+        # Each effort as a mix of 1, s, |s| and sign(s).
+        one, speed, size, sign = {
+            TermKind.VISCOUS: (0.0, 1.0, 0.0, 0.0),
+            TermKind.VISCOUS_POSITIVE: (0.0, 0.5, 0.5, 0.0),
+            TermKind.VISCOUS_NEGATIVE: (0.0, 0.5, -0.5, 0.0),
+            TermKind.COULOMB: (0.0, 0.0, 0.0, 1.0),
+            TermKind.COULOMB_POSITIVE: (0.5, 0.0, 0.0, 0.5),
+            TermKind.COULOMB_NEGATIVE: (-0.5, 0.0, 0.0, 0.5),
+            TermKind.OFFSET: (1.0, 0.0, 0.0, 0.0),
+            TermKind.SPRING: (-rest, 0.0, 0.0, 0.0),
+            TermKind.INERTIA: (0.0, 0.0, 0.0, 0.0),
+        }[kind]
+        if kind == TermKind.INERTIA:
+            self.inertia[:, :, column] += linear
+        for i in np.flatnonzero(d):
+            self.constant[i, column] += one * d[i]
+            for j in np.flatnonzero(linear[i]):
+                if speed:
+                    self._put(("speed", i, j), column, speed * linear[i, j])
+                if kind == TermKind.SPRING:
+                    self._put(("position", i, j), column, linear[i, j])
+            if size:
+                self._put(("size", i, shaft), column, size * d[i] * abs(scale))
+            if sign:
+                self._put(("sign", i, shaft), column, sign * d[i] * float(np.sign(scale)))
