@@ -95,9 +95,7 @@ def as_batch(robot: Robot, **given: ArrayLike | None) -> tuple[list[Array], int,
             raise DataError(f"{name} is not an array of numbers") from None
         width = robot.nq if name == "q" else robot.nv
         if array.ndim not in (1, 2) or array.shape[-1] != width:
-            raise DataError(
-                f"{name} has shape {array.shape}; robot '{robot.name}' needs (N, {width}) or ({width},)"
-            )
+            raise DataError(f"{name} has shape {array.shape}; robot '{robot.name}' needs (N, {width}) or ({width},)")
         if not np.all(np.isfinite(array)):
             where = np.argwhere(~np.isfinite(np.atleast_2d(array)))[0]
             raise DataError(f"{name} holds a value that is not finite, first at sample {where[0]}, column {where[1]}")

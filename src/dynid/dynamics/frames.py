@@ -30,9 +30,7 @@ def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
     return out[0] if single else out
 
 
-def frame_jacobian(
-    robot: Robot, q: ArrayLike, frame: str, reference: Literal["aligned", "local"] = "aligned"
-) -> Array:
+def frame_jacobian(robot: Robot, q: ArrayLike, frame: str, reference: Literal["aligned", "local"] = "aligned") -> Array:
     """Jacobian (N, 6, nv), linear rows first, of a link or named frame at its own origin.
 
     `reference` chooses the axes it is written in: the world's ("aligned") or the frame's ("local").
@@ -72,7 +70,7 @@ def _find(robot: Robot, name: str) -> tuple[int, Array]:
     for frame in robot.frames:
         if frame.name == name:
             return frame.link, frame.placement
-    known = [x.name for x in (*robot.links, *robot.frames)]
+    known = [x.name for x in robot.links] + [x.name for x in robot.frames]
     raise ModelError(f"no link or frame named '{name}', known: {', '.join(known)}")
 
 

@@ -45,7 +45,8 @@ def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     >>> dynid.regressor(robot, [0.1, 0.2], [1.0, -1.0], [0.0, 2.0]).shape
     (2, 28)
     """
-    from dynid.dynamics.kernels import drives, regressor as rigid
+    from dynid.dynamics.kernels import drives
+    from dynid.dynamics.kernels import regressor as rigid
 
     (q, v, a), samples, single = as_batch(robot, q=q, v=v, a=a)
     model = compile_robot(robot)
@@ -110,9 +111,7 @@ def forward_dynamics(
                 raise _not_positive(robot, k)
         return out[0] if single else out
     inertia, values = model.inertias(robot, pi), pi[model.drive_columns]
-    for failed in run(
-        mass.forward_dynamics, samples, (model.tree, inertia, model.drives, values, q, v, tau), (out,)
-    ):
+    for failed in run(mass.forward_dynamics, samples, (model.tree, inertia, model.drives, values, q, v, tau), (out,)):
         if failed >= 0:
             raise _not_positive(robot, failed)
     return out[0] if single else out

@@ -64,9 +64,7 @@ def _add_custom(
             out[which][:, robot.nv - robot.n + j] += slope
 
 
-def check_gradient(
-    function: Callable[[Array], float], gradient: ArrayLike, x: ArrayLike, step: float = 1e-6
-) -> float:
+def check_gradient(function: Callable[[Array], float], gradient: ArrayLike, x: ArrayLike, step: float = 1e-6) -> float:
     """Largest difference between `gradient` and central differences of `function` at x, relative to the gradient.
 
     >>> import numpy as np
@@ -79,7 +77,7 @@ def check_gradient(
     numeric = np.empty_like(x)
     for i in np.ndindex(x.shape):
         at = x[i]
-        h = step * max(1.0, abs(at))
+        h = step * max(1.0, abs(float(at)))
         x[i] = at + h
         up = function(x)
         x[i] = at - h

@@ -148,7 +148,5 @@ def _compile(robot: Robot) -> Compiled:
         np.array([t.rest for t in plain], float),
         np.array([int(t.cross_only) for t in plain], np.int64),
     )
-    custom = tuple(
-        (i, names[t.name]) for i, t in enumerate(robot.drives) if t.kind == TermKind.CUSTOM
-    )
+    custom = tuple((i, names[t.name]) for i, t in enumerate(robot.drives) if t.kind == TermKind.CUSTOM)
     return Compiled(tree, drives, columns, custom)

@@ -67,8 +67,7 @@ class BaseParameters:
         """Name of the representative of each combination, with an R where others are regrouped into it."""
         names = self.robot.parameter_names
         return tuple(
-            names[j] + ("R" if np.count_nonzero(row) > 1 else "")
-            for j, row in zip(self.kept, self.matrix, strict=True)
+            names[j] + ("R" if np.count_nonzero(row) > 1 else "") for j, row in zip(self.kept, self.matrix, strict=True)
         )
 
     @cached_property
@@ -261,7 +260,7 @@ def _sampled_factor(robot: Robot, rows: list[int], seed: int) -> Array:
     for part, start in enumerate(range(0, needed, chunk)):
         state = random_states(robot, min(chunk, needed - start), seed + part)
         block = regressor(robot, *state)[:, rows].reshape(-1, p)
-        factor = np.linalg.qr(np.vstack([factor, block]), mode="r")
+        factor = scipy.linalg.qr(np.vstack([factor, block]), mode="r")[0][:p]
     return factor
 
 

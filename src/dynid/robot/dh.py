@@ -169,7 +169,9 @@ def _build(file: _File) -> Robot:
         name, link = row.name or f"joint{number}", row.link or f"link{number}"
         where = f"joint row {number} ('{name}')"
         if row.kind not in ("revolute", "prismatic", "fixed"):
-            raise ModelError(f"{where} is of kind '{row.kind}', which is not supported: use revolute, prismatic or fixed")
+            raise ModelError(
+                f"{where} is of kind '{row.kind}', which is not supported: use revolute, prismatic or fixed"
+            )
         parent = row.parent or previous
         if parent not in where_is:
             raise ModelError(f"{where} hangs on an unknown link '{parent}'")
@@ -222,9 +224,7 @@ def _with_drives(robot: Robot, drive_of: list[dict[str, float]], file: _File) ->
         rest = drive.get("rest", 0.0)
         if "rest" in drive and "k" not in drive:
             raise ModelError(f"joint '{robot.coordinates[i]}' has a rest position but no spring k")
-        terms += [
-            robot.joint_term(i, s, v, rest if s == "k" else 0.0) for s, v in drive.items() if s != "rest"
-        ]
+        terms += [robot.joint_term(i, s, v, rest if s == "k" else 0.0) for s, v in drive.items() if s != "rest"]
     if file.motor:
         coupling = np.eye(robot.n) if file.coupling is None else np.array(file.coupling)
         motors, ratios = tuple(m.name for m in file.motor), np.array([m.ratio for m in file.motor])

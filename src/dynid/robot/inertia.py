@@ -74,9 +74,7 @@ def _assemble(mass: ArrayLike, moment: ArrayLike, tensor: ArrayLike) -> Array:
 def _steiner(moment: Array, arm: Array) -> Array:
     """Tensor of a point mass with first moment `moment` at `arm`: (h.c) 1 - h c'."""
     dot = np.sum(moment * arm, axis=-1)[..., None, None]
-    return dot * np.eye(3) - 0.5 * (
-        moment[..., :, None] * arm[..., None, :] + arm[..., :, None] * moment[..., None, :]
-    )
+    return dot * np.eye(3) - 0.5 * (moment[..., :, None] * arm[..., None, :] + arm[..., :, None] * moment[..., None, :])
 
 
 def inertia_from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
@@ -233,5 +231,3 @@ def inertia_violations(pi: ArrayLike) -> list[str]:
                 f"{eigenvalues[0]:.4g} + {eigenvalues[1]:.4g} < {eigenvalues[2]:.4g} kg m2"
             )
     return found
-
-

@@ -179,18 +179,16 @@ class Robot:
             if not 0 <= joint.parent <= i:
                 raise ModelError(f"joint '{joint.name}' must hang on an earlier link (parents before children)")
             if joint.mimic is not None and joint.mimic.leader not in self.coordinates:
-                raise ModelError(
-                    f"joint '{joint.name}' mimics '{joint.mimic.leader}', which is no independent joint"
-                )
+                raise ModelError(f"joint '{joint.name}' mimics '{joint.mimic.leader}', which is no independent joint")
         for term in self.drives:
             if term.direction.shape != (self.n,):
                 raise ModelError(f"drive term '{term.name}' needs a direction over {self.n} joints")
         if self.transmission is not None and self.transmission.coupling.shape[0] != self.n:
             raise ModelError(f"transmission has {self.transmission.coupling.shape[0]} rows for {self.n} joints")
         object.__setattr__(self, "drives", tuple(sorted(self.drives, key=DriveTerm.sort_key)))
-        names = self.parameter_names
-        if len(set(names)) != len(names):
-            repeated = {n for n in names if names.count(n) > 1}
+        parameters = self.parameter_names
+        if len(set(parameters)) != len(parameters):
+            repeated = {n for n in parameters if parameters.count(n) > 1}
             raise ModelError(f"two parameters are named '{min(repeated)}'")
 
     # -- sizes and names -------------------------------------------------------------------------
@@ -271,10 +269,7 @@ class Robot:
         """A-priori values of the standard parameters (p,)."""
         value = {t.name: t.value for t in self.drives}
         inertia = {self.links[i].name: self.links[i].inertia for i in self.parameter_links}
-        out = [
-            inertia[p.owner][INERTIAL_SYMBOLS.index(p.symbol)] if p.inertial else value[p.name]
-            for p in self.layout
-        ]
+        out = [inertia[p.owner][INERTIAL_SYMBOLS.index(p.symbol)] if p.inertial else value[p.name] for p in self.layout]
         return _frozen(out)
 
     def with_parameters(self, parameters: ArrayLike) -> Robot:
@@ -388,9 +383,7 @@ class Robot:
             if not any(fnmatchcase(name, pattern) or fnmatchcase(x, pattern) for name, x in label.items()):
                 raise ModelError(f"no drive parameter matches '{pattern}'")
         keep = [
-            t
-            for t in self.drives
-            if not any(fnmatchcase(t.name, p) or fnmatchcase(label[t.name], p) for p in patterns)
+            t for t in self.drives if not any(fnmatchcase(t.name, p) or fnmatchcase(label[t.name], p) for p in patterns)
         ]
         return replace(self, drives=tuple(keep))
 

@@ -19,9 +19,8 @@ __all__ = ["model_of_robot", "robot_from_model"]
 Array = NDArray[np.float64]
 
 
-
 def _simple_kind(joint: pin.JointModel) -> str | None:
-    """"revolute" or "prismatic" for the joints with one degree of freedom that dynid knows."""
+    """ "revolute" or "prismatic" for the joints with one degree of freedom that dynid knows."""
     name = joint.shortname()
     aligned = name.removeprefix("JointModel")
     if aligned in {"RX", "RY", "RZ", "RUBX", "RUBY", "RUBZ", "RevoluteUnaligned", "RevoluteUnboundedUnaligned"}:

@@ -37,9 +37,7 @@ def axis_rotation(axis: ArrayLike, angle: float) -> Array:
 
 def rpy_rotation(roll: float, pitch: float, yaw: float) -> Array:
     """URDF's fixed-axis angles: Rz(yaw) Ry(pitch) Rx(roll)."""
-    return (
-        axis_rotation((0, 0, 1), yaw) @ axis_rotation((0, 1, 0), pitch) @ axis_rotation((1, 0, 0), roll)
-    )
+    return axis_rotation((0, 0, 1), yaw) @ axis_rotation((0, 1, 0), pitch) @ axis_rotation((1, 0, 0), roll)
 
 
 def placement(rotation: ArrayLike | None = None, translation: ArrayLike | None = None) -> Array:

@@ -60,9 +60,7 @@ def link_inertia(link: ET.Element) -> Array:
     if tensor_element is None:
         raise ModelError(f"{where} has a mass but no inertia")
     names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    xx, xy, xz, yy, yz, zz = (
-        _numbers(tensor_element.get(k, "0"), 1, f"{where}, inertia {k}")[0] for k in names
-    )
+    xx, xy, xz, yy, yz, zz = (_numbers(tensor_element.get(k, "0"), 1, f"{where}, inertia {k}")[0] for k in names)
     tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     # The tensor is about the centre of mass, in the axes of the inertial frame.
     return move_inertia(inertia_from_com(m, np.zeros(3), tensor), _origin(inertial.find("origin"), where))

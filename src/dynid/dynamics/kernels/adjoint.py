@@ -31,9 +31,7 @@ def _dual_cross(sx, sy, sz, tx, ty, tz, fx, fy, fz, nx, ny, nz):
 
 
 @step
-def _motion_gradient(
-    ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz
-):
+def _motion_gradient(ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz):
     """Gradient of u.f + t.n with respect to w, a, d, for the Newton-Euler wrench (f, n) of one body.
 
     d: m u + t x h;  a: h x u + I t;  w: u (w.h) + h (u.w) - 2 (u.h) w + I w x t + I (t x w).

@@ -155,5 +155,3 @@ def drive_energy(tree, drives, q, v, start, stop, kinetic, potential):
                     for i in range(drives.start[t], drives.start[t + 1]):
                         own += (drives.weight[i] * q[k, q_first + drives.joint[i]]) ** 2
                 potential[k, c] = 0.5 * (s * s - own)
-
-

@@ -51,10 +51,6 @@ def regressor(tree, q, v, a, start, stop, out):
                 _add_row(Y, i, c, 1.0, ux, uy, uz, tx, ty, tz, wx, wy, wz, ax, ay, az, dx, dy, dz)
             for i in range(tree.support_start[b], tree.support_start[b + 1]):
                 j = tree.support[i]
-                ux, uy, uz, tx, ty, tz = twist_in_body(
-                    R, P, b, J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5]
-                )
+                ux, uy, uz, tx, ty, tz = twist_in_body(R, P, b, J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5])
                 row = wrench_rows + tree.coordinate[j]
-                _add_row(
-                    Y, row, c, tree.ratio[j], ux, uy, uz, tx, ty, tz, wx, wy, wz, ax, ay, az, dx, dy, dz
-                )
+                _add_row(Y, row, c, tree.ratio[j], ux, uy, uz, tx, ty, tz, wx, wy, wz, ax, ay, az, dx, dy, dz)
