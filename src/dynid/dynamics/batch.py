@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,9 @@ def run(kernel: Callable[..., Any], samples: int, before: tuple[Any, ...], after
                 return [kernel(*before, 0, samples, *after)]
             head = samples // threads
             first = [kernel(*before, 0, head, *after)]
-            return first + [kernel(*before, head, samples, *after)]
+            return [*first, kernel(*before, head, samples, *after)]
         edges = np.linspace(0, samples, threads + 1).astype(int)
-        jobs = [
-            _pool(thread_count()).submit(kernel, *before, int(lo), int(hi), *after)
-            for lo, hi in zip(edges[:-1], edges[1:], strict=True)
-        ]
+        jobs = [_pool(thread_count()).submit(kernel, *before, int(lo), int(hi), *after) for lo, hi in pairwise(edges)]
         return [job.result() for job in jobs]
 
 

@@ -166,10 +166,8 @@ def base_parameters(
     zero = norms <= _ZERO_COLUMN * largest
     unit = np.where(zero, 0.0, matrix / np.where(zero, 1.0, norms))
     singular = np.linalg.svd(unit, compute_uv=False)
-    if method == "pivoted":
-        kept = _pivoted(unit, singular)
-    else:
-        kept = _left_to_right(unit, [j for j in scan if not zero[j]])
+    active = [j for j in scan if not zero[j]]
+    kept = _pivoted(unit, singular) if method == "pivoted" else _left_to_right(unit, active)
     gap = _gap(singular, len(kept))
     if gap < _SMALLEST_GAP:
         raise DynidError(

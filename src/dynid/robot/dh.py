@@ -21,7 +21,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dynid.errors import ModelError
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.inertia import inertia_from_com, move_inertia
-from dynid.robot.model import Frame, Joint, Limits, Link, Merge, Mimic, Robot, read_limits
+from dynid.robot.model import Robot
+from dynid.robot.parts import UNLIMITED, Frame, Joint, Link, Merge, Mimic, read_limits
 from dynid.robot.spatial import axis_rotation, clean, placement, rpy_rotation
 
 __all__ = ["read_toml", "robot_from_rows"]
@@ -196,7 +197,7 @@ def _build(file: _File) -> Robot:
             if row.mimic is not None:
                 m = row.mimic
                 mimic = Mimic(str(m.get("joint", "")), float(m.get("multiplier", 1)), float(m.get("offset", 0)))
-            limits = read_limits(name, row.limits) if row.limits else Limits()
+            limits = read_limits(name, row.limits) if row.limits else UNLIMITED
             joints.append(Joint(name, row.kind, body, before, axis, mount, limits, mimic))  # type: ignore[arg-type]
             links.append(Link(link, inertia))
             where_is[link] = (len(links) - 1, np.eye(4))

@@ -14,7 +14,8 @@ from pathlib import Path
 import pinocchio as pin
 
 from dynid.errors import ModelError
-from dynid.robot.model import Mimic, Robot
+from dynid.robot.model import Robot
+from dynid.robot.parts import Mimic
 from dynid.robot.pinocchio import robot_from_model
 
 __all__ = ["read_mjcf"]
@@ -35,7 +36,7 @@ def read_mjcf(path: Path) -> tuple[Robot, pin.Model]:
         kind = joint.get("type", "hinge")
         if kind not in ("hinge", "slide", "free"):
             raise ModelError(
-                f"joint '{joint.get('name', '?')}' is of kind '{kind}', which is not supported: use hinge, slide or free"
+                f"joint '{joint.get('name', '?')}' is of kind '{kind}', not supported: use hinge, slide or free"
             )
     try:
         with _quiet():

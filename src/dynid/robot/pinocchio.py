@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dynid.errors import ModelError
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import inertia_to_com, move_inertia
-from dynid.robot.model import Frame, Joint, Limits, Link, Robot
+from dynid.robot.model import Robot
+from dynid.robot.parts import UNLIMITED, Frame, Joint, Limits, Link
 from dynid.robot.spatial import clean
 
 __all__ = ["model_of_robot", "robot_from_model"]
@@ -93,7 +94,7 @@ def robot_from_model(model: pin.Model, name: str | None = None) -> Robot:
                     f"joint '{joint_name}' is of kind {joint.shortname().removeprefix('JointModel')}, which is not "
                     "supported: use revolute, continuous, prismatic, fixed or mimic joints"
                 )
-            limits = _limits(model, joint) if len(steps) == 1 else Limits()
+            limits = _limits(model, joint) if len(steps) == 1 else UNLIMITED
             joints.append(Joint(joint_name, kind, parent, clean(where), _axis(joint, kind), limits=limits))  # type: ignore[arg-type]
             last = k == len(steps) - 1
             links.append(
@@ -140,7 +141,7 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
     mimic = [j.name for j in robot.joints if j.mimic is not None]
     if mimic and not independent:
         raise ModelError(
-            f"joint '{mimic[0]}' mimics another; ask for to_pinocchio(independent=True) to have it as a joint of its own"
+            f"joint '{mimic[0]}' mimics another; to_pinocchio(independent=True) makes it a joint of its own"
         )
     model = pin.Model()
     model.name = robot.name

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.inertia import inertia_from_com, move_inertia
-from dynid.robot.model import Frame, Merge, Mimic, Robot
+from dynid.robot.model import Robot
+from dynid.robot.parts import Frame, Merge, Mimic
 from dynid.robot.pinocchio import robot_from_model
 from dynid.robot.spatial import placement, rpy_rotation
 
