@@ -1,0 +1,1 @@
+"""What people look at: terminal pages and figures."""

@@ -1,0 +1,159 @@
+"""What `dynid inspect` tells of a robot, as data and as a terminal page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from dynid.identify.base import BaseParameters
+from dynid.report.page import page
+from dynid.robot.drives import DRIVE_SYMBOLS
+from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_violations
+from dynid.robot.model import Robot
+
+__all__ = ["impossible_links", "inspection_data", "print_inspection"]
+
+_MARK = {"identifiable": ("●", "green"), "combined": ("◐", "yellow"), "unidentifiable": ("○", "bright_black")}
+_WORDS = {"identifiable": "identifiable alone", "combined": "only in combination", "unidentifiable": "not at all"}
+
+
+def impossible_links(robot: Robot) -> dict[str, list[str]]:
+    """Links whose a-priori inertia no body can have, and why. A link without any inertia is only unknown."""
+    out = {}
+    for i in robot.parameter_links:
+        link = robot.links[i]
+        broken = inertia_violations(link.inertia) if np.any(link.inertia) else ["no inertia given"]
+        if broken:
+            out[link.name] = broken
+    return out
+
+
+def inspection_data(robot: Robot, base: BaseParameters) -> dict[str, Any]:
+    """Everything of an inspection as plain data."""
+
+    def finite(x: float) -> float | None:
+        return float(x) if np.isfinite(x) else None
+
+    return {
+        "name": robot.name,
+        "source": robot.source.strip(),
+        "base": robot.base,
+        "gravity": [float(g) for g in robot.gravity],
+        "joints": [
+            {
+                "name": j.name,
+                "kind": j.kind,
+                "parent": robot.links[j.parent].name,
+                "link": robot.links[i + 1].name,
+                "mimic": None if j.mimic is None else vars(j.mimic),
+                "limits": {k: finite(v) for k, v in vars(j.limits).items()},
+            }
+            for i, j in enumerate(robot.joints)
+        ],
+        "merged": [vars(m) for m in robot.merged],
+        "channels": list(base.channels),
+        "parameters": [
+            {"name": p.name, "label": p.label, "unit": p.unit, "value": float(v), "class": base.classes[p.name]}
+            for p, v in zip(robot.layout, robot.parameters, strict=True)
+        ],
+        "counts": {"standard": len(robot.layout), "effective": base.effective_count, "base": base.count},
+        "base_parameters": [
+            {"name": n, "expression": e, "value": float(v)}
+            for n, e, v in zip(base.names, base.expressions, base.values(), strict=True)
+        ],
+        "method": base.method,
+        "gap": finite(base.gap),
+        "impossible_links": impossible_links(robot),
+    }
+
+
+def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = False) -> None:
+    """The terminal page: tree with limits, parameter map, feasibility and, if asked, all expressions."""
+    console = page()
+    gravity = ", ".join(f"{g:g}" for g in robot.gravity)
+    console.print(f"[bold]{robot.name}[/bold]: {robot.n} joints, {robot.base} base, gravity ({gravity}) m/s2")
+    console.print(_tree(robot))
+    for m in robot.merged:
+        console.print(f"  merged: link {m.link} ({m.mass:g} kg) on fixed joint {m.joint} into {m.into}")
+    for table in _maps(robot, base, console.width):
+        console.print(table)
+    legend = Text("  ")
+    for name, (mark, colour) in _MARK.items():
+        legend.append(f"{mark} ", colour)
+        legend.append(f"{_WORDS[name]}   ")
+    console.print(legend)
+    console.print(
+        f"[bold]{len(robot.layout)}[/bold] standard parameters, {base.effective_count} with an effect, "
+        f"[bold]{base.count}[/bold] base parameters ({base.method}; the spectrum falls by {base.gap:.0e} behind them)"
+    )
+    broken = impossible_links(robot)
+    for link, reasons in broken.items():
+        console.print(f"[red]impossible[/red] {link}: {'; '.join(reasons)}")
+    if not broken:
+        console.print("[green]All a-priori inertias are physically possible.[/green]")
+    if expressions:
+        table = Table(title="base parameters", title_justify="left")
+        table.add_column("#", justify="right")
+        table.add_column("combination", overflow="fold")
+        table.add_column("a-priori value", justify="right")
+        for i, (text, value) in enumerate(zip(base.expressions, base.values(), strict=True), start=1):
+            table.add_row(str(i), text, f"{value:.6g}")
+        console.print(table)
+    else:
+        console.print("Add --base for the combinations.", style="bright_black")
+
+
+def parameter_symbols(robot: Robot) -> list[str]:
+    """Symbols that occur in a robot's parameters: inertial ones, drive ones, then the user's own."""
+    used = [p.symbol for p in robot.layout]
+    known = [s for s in (*INERTIAL_SYMBOLS, *DRIVE_SYMBOLS) if s in used]
+    return list(dict.fromkeys([*known, *used]))
+
+
+def _tree(robot: Robot) -> Tree:
+    root = Tree(robot.links[0].name)
+    nodes = [root]
+    for i, joint in enumerate(robot.joints):
+        limits = joint.limits
+        unit = "rad" if joint.kind == "revolute" else "m"
+        words: list[str] = [joint.kind]
+        if joint.mimic is not None:
+            words.append(f"= {joint.mimic.ratio:g} {joint.mimic.leader} {joint.mimic.offset:+g}")
+        if np.isfinite([limits.lower, limits.upper]).any():
+            words.append(f"[{limits.lower:.4g}, {limits.upper:.4g}] {unit}")
+        if np.isfinite(limits.velocity):
+            words.append(f"{limits.velocity:.4g} {unit}/s")
+        if np.isfinite(limits.effort):
+            words.append(f"{limits.effort:.4g} {'N m' if unit == 'rad' else 'N'}")
+        label = Text(joint.name, "bold")
+        label.append(f"  {', '.join(words)}  ", "cyan")
+        label.append(robot.links[i + 1].name)
+        nodes.append(nodes[joint.parent].add(label))
+    return root
+
+
+def _maps(robot: Robot, base: BaseParameters, width: int) -> Iterator[Table]:
+    """A column a link with its joint's drive, or a motor; a row a symbol: value and class of every parameter."""
+    shaft_of = {j.name: robot.links[i + 1].name for i, j in enumerate(robot.joints)}
+    columns: dict[str, dict[str, Text]] = {}
+    for p, value in zip(robot.layout, robot.parameters, strict=True):
+        mark, colour = _MARK[base.classes[p.name]]
+        columns.setdefault(shaft_of.get(p.owner, p.owner), {})[p.symbol] = Text(f"{value:.4g} {mark}", colour)
+    symbols = parameter_symbols(robot)
+    owners = list(columns)
+    fitting = max(1, (width - 8) // (max(10, *map(len, owners)) + 3))
+    for start in range(0, len(owners), fitting):
+        part = owners[start : start + fitting]
+        table = Table(title="standard parameters" if start == 0 else None, title_justify="left")
+        table.add_column("")
+        for owner in part:
+            table.add_column(owner, justify="right", no_wrap=True)
+        for s in symbols:
+            if any(s in columns[o] for o in part):
+                table.add_row(s, *(columns[o].get(s, Text("")) for o in part))
+        yield table
