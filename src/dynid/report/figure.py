@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.frames import frame_placement
 from dynid.identify.base import BaseParameters
-from dynid.report.inspection import parameter_symbols
+from dynid.report.inspection import parameter_groups, parameter_symbols
 from dynid.robot.inertia import inertia_violations
 from dynid.robot.model import Robot
 
@@ -27,13 +27,14 @@ _LEGEND = {
     "unidentifiable": "not identifiable",
 }
 _CELL, _LEFT, _TOP, _VIEW = 34, 40, 96, 420
+_BEND = 0.6  # rad; straight arms hide their joints
 _AXES = ("#d1495b", "#2a9d5c", "#3d6fb6")
 
 
 def robot_figure(robot: Robot, base: BaseParameters) -> str:
     """SVG with the robot on the left and the map of its parameters on the right."""
     symbols = parameter_symbols(robot)
-    owners = list(dict.fromkeys(p.owner for p in robot.layout))
+    owners = list(dict.fromkeys(parameter_groups(robot).values()))
     name_width = 9 + 7.2 * max(map(len, owners))
     map_left = _LEFT + _VIEW + 40 + name_width
     width = map_left + _CELL * len(symbols) + 40
@@ -59,7 +60,7 @@ def robot_figure(robot: Robot, base: BaseParameters) -> str:
 
 def _map(robot: Robot, base: BaseParameters, symbols: list[str], owners: list[str], left: float) -> list[str]:
     """Grid of parameters: a row a link or shaft, a column a symbol."""
-    out = []
+    out, group = [], parameter_groups(robot)
     impossible = {robot.links[i].name for i in robot.parameter_links if inertia_violations(robot.links[i].inertia)}
     for column, symbol in enumerate(symbols):
         x = left + _CELL * (column + 0.5)
@@ -71,7 +72,7 @@ def _map(robot: Robot, base: BaseParameters, symbols: list[str], owners: list[st
         out.append(f'<text x="{left - 9}" y="{y}" text-anchor="end" fill="{colour}">{note}{escape(owner)}</text>')
     for p, value in zip(robot.layout, robot.parameters, strict=True):
         x = left + _CELL * symbols.index(p.symbol) + 2
-        y = _TOP + _CELL * owners.index(p.owner) + 2
+        y = _TOP + _CELL * owners.index(group[p.owner]) + 2
         kind = base.classes[p.name]
         title = escape(f"{p.name} = {value:.6g} {p.unit} ({_LEGEND[kind]})")
         out.append(
@@ -82,10 +83,11 @@ def _map(robot: Robot, base: BaseParameters, symbols: list[str], owners: list[st
 
 
 def _skeleton(robot: Robot) -> list[str]:
-    """Joints, axes and centres of mass with all coordinates at zero, seen from the front right above."""
-    q = np.zeros(robot.nq)
+    """Joints, axes and centres of mass in a slightly bent posture, seen from the front right above."""
+    limits = list(robot.limits.values())
+    q = np.clip(np.full(robot.n, _BEND), [x.lower for x in limits], [x.upper for x in limits])
     if robot.base == "floating":
-        q[6] = 1.0
+        q = np.concatenate([[0, 0, 0, 0, 0, 0, 1], q])
     places = [frame_placement(robot, q, link.name) for link in robot.links]
     joints = [np.array(places[j.parent] @ j.placement) for j in robot.joints]
     centres = [

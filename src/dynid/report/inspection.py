@@ -115,6 +115,12 @@ def parameter_symbols(robot: Robot) -> list[str]:
     return list(dict.fromkeys([*known, *used]))
 
 
+def parameter_groups(robot: Robot) -> dict[str, str]:
+    """Which link or motor each parameter's owner is shown with: a joint's drive stands with the joint's link."""
+    link_of = {j.name: robot.links[i + 1].name for i, j in enumerate(robot.joints)}
+    return {p.owner: link_of.get(p.owner, p.owner) for p in robot.layout}
+
+
 def _tree(robot: Robot) -> Tree:
     root = Tree(robot.links[0].name)
     nodes = [root]
@@ -139,11 +145,11 @@ def _tree(robot: Robot) -> Tree:
 
 def _maps(robot: Robot, base: BaseParameters, width: int) -> Iterator[Table]:
     """A column a link with its joint's drive, or a motor; a row a symbol: value and class of every parameter."""
-    shaft_of = {j.name: robot.links[i + 1].name for i, j in enumerate(robot.joints)}
+    group = parameter_groups(robot)
     columns: dict[str, dict[str, Text]] = {}
     for p, value in zip(robot.layout, robot.parameters, strict=True):
         mark, colour = _MARK[base.classes[p.name]]
-        columns.setdefault(shaft_of.get(p.owner, p.owner), {})[p.symbol] = Text(f"{value:.4g} {mark}", colour)
+        columns.setdefault(group[p.owner], {})[p.symbol] = Text(f"{value:.4g} {mark}", colour)
     symbols = parameter_symbols(robot)
     owners = list(columns)
     fitting = max(1, (width - 8) // (max(10, *map(len, owners)) + 3))
