@@ -4,7 +4,11 @@ __all__ = ["DataError", "DynidError", "ModelError"]
 
 
 class DynidError(Exception):
-    """Base of all errors a user can cause; the message says what, where and what to do."""
+    """Base of all errors a user can cause; the message says what, where and what to do, on one line."""
+
+    def __init__(self, message: str) -> None:
+        # Names in files may hold line breaks; they must not break the line of the message.
+        super().__init__(" ".join(message.split()))
 
 
 class ModelError(DynidError):

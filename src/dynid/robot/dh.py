@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from dynid.errors import ModelError
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.model import Robot
-from dynid.robot.parts import UNLIMITED, Frame, Joint, Link, Merge, Mimic, read_limits
+from dynid.robot.parts import Frame, Joint, Link, Merge, Mimic, checked, fold_mimics, read_limits
 from dynid.robot.spatial import axis_rotation, clean, placement, rpy_rotation
 
 __all__ = ["read_toml", "robot_from_rows"]
@@ -48,6 +49,12 @@ class _Inertia(_Strict):
     tensor_origin: Tensor | None = None
 
 
+class _Mimic(_Strict):
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
 class _Row(_Strict):
     name: str | None = None
     link: str | None = None
@@ -63,7 +70,7 @@ class _Row(_Strict):
     inertia: _Inertia | None = None
     limits: dict[str, Any] = {}
     drive: dict[str, float] = {}
-    mimic: dict[str, Any] | None = None
+    mimic: _Mimic | None = None
 
 
 class _Motor(_Strict):
@@ -103,13 +110,16 @@ def _angle(value: Angle, where: str) -> float:
         if match is None:
             raise ModelError(f"{where}: '{value}' is no angle; write radians or a multiple of pi such as '-pi/2'")
         sign, factor, divisor = match.groups()
-        return (-1.0 if sign == "-" else 1.0) * float(factor or 1) * math.pi / float(divisor or 1)
+        size = float(factor or 1) * math.pi / (float(divisor or 1) or math.nan)
+        value = -size if sign == "-" else size
     if not math.isfinite(value):
         raise ModelError(f"{where}: an angle must be finite")
     return float(value)
 
 
 def _origin(xyz: Vector, rpy: Sequence[Angle], where: str) -> Array:
+    if not np.all(np.isfinite(xyz)):
+        raise ModelError(f"{where}: xyz must be finite")
     return clean(placement(rpy_rotation(*(_angle(x, where) for x in rpy)), xyz))
 
 
@@ -121,14 +131,13 @@ def _inertia(given: _Inertia | None, where: str) -> Array:
     if about_com and about_origin:
         raise ModelError(f"{where}: give com and tensor, or moment and tensor_origin, not both")
 
-    def symmetric(t: Tensor | None) -> Array:
-        xx, xy, xz, yy, yz, zz = t or (0.0,) * 6
-        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-
+    xx, xy, xz, yy, yz, zz = (given.tensor_origin if about_origin else given.tensor) or (0.0,) * 6
     if about_origin:
-        xx, xy, xz, yy, yz, zz = given.tensor_origin or (0.0,) * 6
-        return np.array([given.mass, *(given.moment or (0.0,) * 3), xx, xy, yy, xz, yz, zz])
-    return inertia_from_com(given.mass, np.array(given.com or (0.0,) * 3), symmetric(given.tensor))
+        out = np.array([given.mass, *(given.moment or (0.0,) * 3), xx, xy, yy, xz, yz, zz])
+        return checked(out, (10,), f"{where}: inertia")
+    tensor = checked([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], (3, 3), f"{where}: tensor")
+    com = checked(given.com or (0.0,) * 3, (3,), f"{where}: com")
+    return inertia_from_com(checked(given.mass, (), f"{where}: mass"), com, tensor)
 
 
 def _places(row: _Row, convention: str, where: str) -> tuple[Array, Array, Array]:
@@ -161,6 +170,7 @@ def _build(file: _File) -> Robot:
     links = [Link(file.base_link.name, _inertia(file.base_link.inertia, "base link"))]
     where_is = {file.base_link.name: (0, np.eye(4))}  # link name -> body and placement on it
     joints: list[Joint] = []
+    mimics: dict[str, Mimic] = {}
     drive_of: list[dict[str, float]] = []
     frames: list[Frame] = []
     merged: list[Merge] = []
@@ -193,23 +203,22 @@ def _build(file: _File) -> Robot:
             merged.append(Merge(link, name, links[body].name, float(inertia[0])))
             where_is[link] = (body, place)
         else:
-            mimic = None
-            if row.mimic is not None:
-                m = row.mimic
-                mimic = Mimic(str(m.get("joint", "")), float(m.get("multiplier", 1)), float(m.get("offset", 0)))
-            limits = read_limits(name, row.limits) if row.limits else UNLIMITED
-            joints.append(Joint(name, row.kind, body, before, axis, mount, limits, mimic))  # type: ignore[arg-type]
+            limits = read_limits(name, row.limits)
+            joints.append(Joint(name, row.kind, body, before, axis, mount, limits))  # type: ignore[arg-type]
             links.append(Link(link, inertia))
             where_is[link] = (len(links) - 1, np.eye(4))
-            if mimic is None:
+            if row.mimic is None:
                 drive_of.append(row.drive)
-            elif row.drive:
-                raise ModelError(f"{where} mimics another joint and can have no drive of its own")
+            else:
+                mimics[name] = Mimic(row.mimic.joint, row.mimic.multiplier, row.mimic.offset)
+                if row.drive:
+                    raise ModelError(f"{where} mimics another joint and can have no drive of its own")
         previous = link
+    mimics = fold_mimics(mimics)
     robot = Robot(
         name=file.name,
         links=tuple(links),
-        joints=tuple(joints),
+        joints=tuple(replace(j, mimic=mimics.get(j.name)) for j in joints),
         gravity=np.array(file.gravity),
         base=file.base,
         frames=tuple(frames),
@@ -227,7 +236,7 @@ def _with_drives(robot: Robot, drive_of: list[dict[str, float]], file: _File) ->
             raise ModelError(f"joint '{robot.coordinates[i]}' has a rest position but no spring k")
         terms += [robot.joint_term(i, s, v, rest if s == "k" else 0.0) for s, v in drive.items() if s != "rest"]
     if file.motor:
-        coupling = np.eye(robot.n) if file.coupling is None else np.array(file.coupling)
+        coupling: Any = np.eye(robot.n) if file.coupling is None else file.coupling
         motors, ratios = tuple(m.name for m in file.motor), np.array([m.ratio for m in file.motor])
         robot = robot.with_transmission(Transmission(motors, coupling, ratios))
         for motor in file.motor:
@@ -260,11 +269,13 @@ def robot_from_rows(
 ) -> Robot:
     """Robot of rows given in code; a row is (alpha, a, d, theta) or a mapping with the file's keys."""
     table = []
+    if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
+        raise ModelError(f"robot '{name}' needs a sequence of joint rows, got {rows!r:.60}")
     for number, row in enumerate(rows, start=1):
         if isinstance(row, Mapping):
             table.append(dict(row))
-        elif len(row) == 4:
+        elif isinstance(row, Sequence | np.ndarray) and len(row) == 4:
             table.append(dict(zip(("alpha", "a", "d", "theta"), row, strict=True)))
         else:
-            raise ModelError(f"joint row {number} needs (alpha, a, d, theta), got {len(row)} values")
+            raise ModelError(f"joint row {number} needs (alpha, a, d, theta), got {row!r:.60}")
     return _build(_validated({"name": name, "convention": convention, "joint": table, **options}, f"robot '{name}'"))

@@ -8,7 +8,7 @@ differential or a coupled wrist needs no case of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import ModelError
+from dynid.robot.parts import checked, frozen
 
-__all__ = ["FRICTION_TERMS", "DriveTerm", "TermKind", "Transmission", "parse_friction"]
+__all__ = ["FRICTION_TERMS", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
 
 Array = NDArray[np.float64]
 
@@ -61,6 +62,9 @@ FRICTION_TERMS = {
 # Parameters that can stand in for one another when a robot's friction law is changed.
 _STAND_INS = {"fv": ("fvp", "fvn"), "fc": ("fcp", "fcn")}
 
+# What a robot file says of its drives: joint -> symbol -> value, for "Ia", "fv" and "fc".
+FileDrives = dict[str, dict[str, float]]
+
 CustomColumn = Callable[[Array, Array, Array], ArrayLike]
 
 
@@ -88,17 +92,20 @@ class DriveTerm:
     unit: str = ""
 
     def __post_init__(self) -> None:
-        d = np.array(self.direction, dtype=float)
-        d.flags.writeable = False
+        try:
+            d = frozen(self.direction)
+        except (TypeError, ValueError):
+            d = frozen(np.nan)
         object.__setattr__(self, "direction", d)
         if self.function is None and self.symbol not in _SYMBOLS:
             raise ModelError(
                 f"drive term '{self.symbol}' of {self.shaft} is unknown: use one of "
                 f"{', '.join(_SYMBOLS)}, or give it a function"
             )
-        if not np.isfinite(self.value) or not np.isfinite(self.rest):
-            raise ModelError(f"drive term '{self.name}' has a value that is not a number")
-        if self.function is None and (d.ndim != 1 or not np.all(np.isfinite(d)) or not np.any(d)):
+        for what in ("value", "rest"):
+            number = checked(getattr(self, what), (), f"drive term '{self.name}': {what}")
+            object.__setattr__(self, what, float(number))
+        if d.ndim != 1 or not np.all(np.isfinite(d)) or (self.function is None and not np.any(d)):
             raise ModelError(f"drive term '{self.name}' needs a finite, non-zero direction over the joints")
 
     @property
@@ -134,8 +141,13 @@ class Transmission:
     ratios: Array
 
     def __post_init__(self) -> None:
-        coupling, ratios = np.array(self.coupling, dtype=float), np.array(self.ratios, dtype=float)
+        try:
+            coupling, ratios = frozen(self.coupling), frozen(self.ratios)
+        except (TypeError, ValueError):
+            raise ModelError("transmission needs a coupling matrix and gear ratios made of numbers") from None
         count = len(self.motors)
+        if len(set(self.motors)) != count:
+            raise ModelError(f"transmission has two motors of one name: {', '.join(self.motors)}")
         if coupling.ndim != 2 or coupling.shape[1] != count or ratios.shape != (count,):
             raise ModelError(
                 f"transmission of {count} motors needs a (joint, motor) coupling matrix and one ratio a "
@@ -143,8 +155,6 @@ class Transmission:
             )
         if not np.all(np.isfinite(coupling)) or not np.all(np.isfinite(ratios)) or np.any(ratios == 0):
             raise ModelError("transmission has an entry that is not finite, or a gear ratio of zero")
-        for a in (coupling, ratios):
-            a.flags.writeable = False
         object.__setattr__(self, "coupling", coupling)
         object.__setattr__(self, "ratios", ratios)
 
@@ -156,6 +166,8 @@ class Transmission:
 
 def parse_friction(friction: str) -> tuple[str, ...]:
     """Parameter symbols of a friction law such as "viscous+coulomb+offset" ("none" for no friction)."""
+    if not isinstance(friction, str):
+        raise ModelError(f"friction must be words such as 'viscous+coulomb', got {friction!r:.60}")
     if friction == "none":
         return ()
     symbols: list[str] = []
@@ -176,17 +188,17 @@ def joint_symbols(
     rotor_inertia: bool | Sequence[str],
 ) -> list[tuple[str, ...]]:
     """Drive symbols of every joint, from options given for all joints or joint by joint."""
-    named = set(friction) if isinstance(friction, Mapping) else set()
-    named |= set() if isinstance(rotor_inertia, bool) else set(rotor_inertia)
-    unknown = named - set(joints)
+    laws = friction if isinstance(friction, Mapping) else dict.fromkeys(joints, friction)
+    if isinstance(rotor_inertia, bool | np.bool_):
+        rotors = set(joints) if rotor_inertia else set()
+    elif isinstance(rotor_inertia, Iterable):
+        rotors = {rotor_inertia} if isinstance(rotor_inertia, str) else set(rotor_inertia)
+    else:
+        raise ModelError(f"rotor_inertia must be true, false or names of joints, got {rotor_inertia!r:.60}")
+    unknown = (set(laws) | rotors) - set(joints)
     if unknown:
-        raise ModelError(f"no joint named '{min(unknown)}', the joints are {', '.join(joints)}")
-    out = []
-    for joint in joints:
-        law = friction.get(joint, "none") if isinstance(friction, Mapping) else friction
-        has_rotor = rotor_inertia if isinstance(rotor_inertia, bool) else joint in rotor_inertia
-        out.append((("Ia",) if has_rotor else ()) + parse_friction(law))
-    return out
+        raise ModelError(f"no joint named '{min(unknown, key=str)}', the joints are {', '.join(joints)}")
+    return [(("Ia",) if j in rotors else ()) + parse_friction(laws.get(j, "none")) for j in joints]
 
 
 def carried_value(known: Mapping[str, float], symbol: str) -> float:

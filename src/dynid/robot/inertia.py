@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
+from dynid.robot.parts import checked, checked_placement
 
 __all__ = [
     "INERTIAL_SYMBOLS",
@@ -46,11 +47,21 @@ _ORDERS = {
 _TENSOR_INDEX = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
+def _numbers(given: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
+    """The given stack of arrays as finite floats, each of shape `tail`."""
+    try:
+        out = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} must be numbers, got {given!r:.60}") from None
+    if out.shape[out.ndim - len(tail) :] != tail:
+        raise DataError(f"{what} must have shape (..., {', '.join(map(str, tail))}), got {out.shape}")
+    if not np.all(np.isfinite(out)):
+        raise DataError(f"{what}: a value is not finite")
+    return out
+
+
 def _ten(pi: ArrayLike) -> Array:
-    pi = np.asarray(pi, dtype=float)
-    if pi.shape[-1:] != (10,):
-        raise DataError(f"inertial parameters need ten numbers on the last axis, got shape {pi.shape}")
-    return pi
+    return _numbers(pi, (10,), "inertial parameters")
 
 
 def _tensor(pi: Array) -> Array:
@@ -60,9 +71,8 @@ def _tensor(pi: Array) -> Array:
     return out
 
 
-def _assemble(mass: ArrayLike, moment: ArrayLike, tensor: ArrayLike) -> Array:
+def _assemble(mass: Array, moment: Array, tensor: Array) -> Array:
     """The ten numbers from mass, first moment and tensor about the origin."""
-    mass, moment, tensor = np.asarray(mass, float), np.asarray(moment, float), np.asarray(tensor, float)
     pi = np.empty((*mass.shape, 10))
     pi[..., 0] = mass
     pi[..., 1:4] = moment
@@ -79,7 +89,9 @@ def _steiner(moment: Array, arm: Array) -> Array:
 
 def inertia_from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
     """Ten numbers from mass (kg), centre of mass (m) and tensor about it (3x3, kg m2)."""
-    mass, com, inertia = np.asarray(mass, float), np.asarray(com, float), np.asarray(inertia, float)
+    mass, com, inertia = _numbers(mass, (), "mass"), _numbers(com, (3,), "com"), _numbers(inertia, (3, 3), "inertia")
+    if not mass.shape == com.shape[:-1] == inertia.shape[:-2]:
+        raise DataError(f"mass, com and inertia differ in number: {mass.shape}, {com.shape}, {inertia.shape}")
     moment = mass[..., None] * com
     return _assemble(mass, moment, inertia + _steiner(moment, com))
 
@@ -108,7 +120,7 @@ def inertia_to_pseudo(pi: ArrayLike) -> Array:
 
 def inertia_from_pseudo(pseudo: ArrayLike) -> Array:
     """Ten numbers from the 4x4 pseudo-inertia."""
-    pseudo = np.asarray(pseudo, dtype=float)
+    pseudo = _numbers(pseudo, (4, 4), "pseudo-inertia")
     sigma = pseudo[..., :3, :3]
     trace = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None]
     return _assemble(pseudo[..., 3, 3], pseudo[..., :3, 3], trace * np.eye(3) - sigma)
@@ -132,7 +144,7 @@ def inertia_to_spatial(pi: ArrayLike) -> Array:
 
 def inertia_from_spatial(spatial: ArrayLike) -> Array:
     """Ten numbers from the 6x6 spatial inertia."""
-    spatial = np.asarray(spatial, dtype=float)
+    spatial = _numbers(spatial, (6, 6), "spatial inertia")
     cross = spatial[..., 3:, :3]
     moment = np.stack([cross[..., 2, 1], cross[..., 0, 2], cross[..., 1, 0]], axis=-1)
     return _assemble(spatial[..., 0, 0], moment, spatial[..., 3:, 3:])
@@ -201,7 +213,7 @@ def move_inertia(pi: ArrayLike, h: ArrayLike) -> Array:
 
     Bodies in one frame combine by adding their ten numbers.
     """
-    return _ten(pi) @ inertia_transform(np.asarray(h, dtype=float)).T
+    return _ten(pi) @ inertia_transform(checked_placement(h, "placement of the body", DataError)).T
 
 
 def inertia_violations(pi: ArrayLike) -> list[str]:
@@ -210,7 +222,7 @@ def inertia_violations(pi: ArrayLike) -> list[str]:
     Rounding of a printed or computed value is not a violation: eigenvalues count from
     -1e-10 times the largest one.
     """
-    pi = _ten(pi)
+    pi = checked(pi, (10,), "inertial parameters of one body", DataError)
     found = []
     mass = pi[0]
     if mass <= 0:

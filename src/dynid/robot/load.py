@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.errors import ModelError
+from dynid.robot.drives import FileDrives, carried_value
 from dynid.robot.model import BASE_KINDS, BaseKind, Robot
 
 if TYPE_CHECKING:
@@ -54,48 +55,66 @@ def load_robot(
     """
     if base is not None and base not in BASE_KINDS:
         raise ModelError(f"base '{base}' is unknown: use {', '.join(BASE_KINDS)}")
-    robot, model = _read(source)
+    robot, known = _read(source)
     if friction is not None or rotor_inertia is not None:
         robot = robot.with_drives(friction, rotor_inertia)
-        if model is not None:
-            from dynid.robot.pinocchio import apply_file_drives
-
-            robot = apply_file_drives(robot, model)
+        if known is not None:
+            robot = _with_file_values(robot, known)
     if base is not None and base != robot.base:
         robot = robot.with_base(base)
     if gravity is not None:
-        robot = robot.with_gravity(np.asarray(gravity, dtype=float))
+        robot = robot.with_gravity(gravity)
     if limits is not None:
         robot = robot.with_limits(limits)
     return robot
 
 
-def _read(source: Any) -> tuple[Robot, Any]:
-    """The robot as the source has it, and the Pinocchio model where there was one."""
+def _with_file_values(robot: Robot, known: FileDrives) -> Robot:
+    """Drive terms that start from the file; what a mimic joint has is felt by the joint it follows."""
+    felt = {name: {"Ia": 0.0, "fv": 0.0, "fc": 0.0} for name in robot.coordinates}
+    for joint in robot.joints:
+        leader, ratio = (joint.mimic.leader, joint.mimic.ratio) if joint.mimic else (joint.name, 1.0)
+        for symbol, value in known.get(joint.name, {}).items():
+            felt[leader][symbol] += value * (abs(ratio) if symbol == "fc" else ratio**2)
+    drives = tuple(replace(t, value=carried_value(felt[t.shaft], t.symbol)) for t in robot.drives)
+    return replace(robot, drives=drives)
+
+
+def _read(source: Any) -> tuple[Robot, FileDrives | None]:
+    """The robot as the source has it, and the drive values a file keeps beside it."""
     if not isinstance(source, str | Path):
-        return Robot.from_pinocchio(source), source
+        import pinocchio as pin
+
+        if not isinstance(source, pin.Model):
+            raise ModelError(f"a robot comes from a file, a built-in name or a Pinocchio model, not {source!r:.60}")
+        from dynid.robot.pinocchio import file_drives, robot_from_model
+
+        return robot_from_model(source), file_drives(source)
     text = str(source)
     path = Path(text)
     suffix = path.suffix.lower()
     if suffix in (".urdf", ".xml", ".mjcf", ".toml"):
-        if not path.is_file():
+        if not _there(path.is_file):
             raise ModelError(f"there is no file '{text}'")
         if suffix == ".toml":
             from dynid.robot.dh import read_toml
 
             return read_toml(path), None
-        if suffix == ".urdf" or _root_tag(path) == "robot":
+        from dynid.robot.xmlfile import read_xml
+
+        root = read_xml(path)
+        if suffix == ".urdf" or root.tag == "robot":
             from dynid.robot.urdf import read_urdf
 
-            return read_urdf(path)
+            return read_urdf(root, path)
         from dynid.robot.mjcf import read_mjcf
 
-        return read_mjcf(path)
+        return read_mjcf(root, path)
     names = builtin_robots()
     if text not in names:
-        if path.exists():
+        if _there(path.exists):
             raise ModelError(f"'{text}' is no robot file: use .urdf, .xml (MJCF) or .toml")
-        close = difflib.get_close_matches(text, names, n=3, cutoff=0.4)
+        close = difflib.get_close_matches(text.lower(), names, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(close)}?" if close else f"the built-in ones are {', '.join(names)}"
         raise ModelError(f"no file and no built-in robot '{text}'; {hint}")
     from dynid.robot.dh import read_toml
@@ -104,13 +123,9 @@ def _read(source: Any) -> tuple[Robot, Any]:
         return read_toml(file), None
 
 
-def _root_tag(path: Path) -> str:
-    """Root element of an XML file, to tell a URDF that is called .xml from an MJCF."""
-    import xml.etree.ElementTree as ET
-
+def _there(look: Callable[[], bool]) -> bool:
+    """Whether a path is there; one that the system cannot even look up is not."""
     try:
-        for _, element in ET.iterparse(path, events=("start",)):
-            return str(element.tag)
-    except ET.ParseError as error:
-        raise ModelError(f"{path.name} is not well-formed XML: {error}") from None
-    return ""
+        return look()
+    except OSError:
+        return False

@@ -1,79 +1,273 @@
-"""MJCF files (MuJoCo's format), read through Pinocchio."""
+"""MJCF files (MuJoCo's format), read as MuJoCo's compiler reads them.
+
+q is MuJoCo's qpos, reference positions included; only a free base has its quaternion as x y z w and
+its velocity in its own frame. Links keep the frames of MuJoCo's bodies.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
-import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import pinocchio as pin
+import numpy as np
+from numpy.typing import NDArray
 
 from dynid.errors import ModelError
+from dynid.robot.drives import FileDrives
+from dynid.robot.inertia import move_inertia
+from dynid.robot.mjcf_values import read_settings
 from dynid.robot.model import Robot
-from dynid.robot.parts import Mimic
-from dynid.robot.pinocchio import robot_from_model
+from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic, fold_mimics, read_limits
+from dynid.robot.spatial import axis_rotation, clean, placement
+from dynid.robot.xmlfile import attribute, choice, numbers, read_xml
 
 __all__ = ["read_mjcf"]
 
+Array = NDArray[np.float64]
 
-def read_mjcf(path: Path) -> tuple[Robot, pin.Model]:
-    """Robot of an MJCF file and the Pinocchio model it went through.
+# Elements that MuJoCo's compiler unfolds into bodies and joints.
+_MACROS = ("attach", "composite", "flexcomp", "replicate")
 
-    Joint equalities with a linear polynomial become mimic joints.
-    """
-    try:
-        root = ET.parse(path).getroot()
-    except ET.ParseError as error:
-        raise ModelError(f"{path.name} is not well-formed XML: {error}") from None
+
+class _Item(NamedTuple):
+    """An element inside a body, the pose of the <frame>s around it there, and the default class in force."""
+
+    element: ET.Element
+    pose: Array
+    childclass: str | None
+
+
+class _Hanging(NamedTuple):
+    """A body still to be read, and the frame it is posed in: placement `on` in link `carrier` (None: it flies)."""
+
+    item: _Item
+    carrier: int | None
+    on: Array
+
+
+def read_mjcf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
+    """Robot of an MJCF file, and what the file says of its drives. Joint equalities become mimic joints."""
     if root.tag != "mujoco":
         raise ModelError(f"{path.name} is not an MJCF file: its root element is <{root.tag}>, not <mujoco>")
-    for joint in root.iter("joint"):
-        kind = joint.get("type", "hinge")
-        if kind not in ("hinge", "slide", "free"):
-            raise ModelError(
-                f"joint '{joint.get('name', '?')}' is of kind '{kind}', not supported: use hinge, slide or free"
-            )
-    try:
-        with _quiet():
-            model = pin.buildModelFromMJCF(str(path))
-    except (RuntimeError, ValueError) as error:
-        raise ModelError(f"{path.name} cannot be read as MJCF: {str(error).strip().splitlines()[0]}") from None
-    robot = robot_from_model(model, root.get("model") or path.stem)
-    return _with_equalities(robot, root), model
+    _include(root, path.parent, {path.resolve()})
+    for element in root.iter():
+        if element.tag in _MACROS:
+            raise ModelError(f"<{element.tag}> is not supported: save the model from MuJoCo and load that file")
+    tree = _Tree(root)
+    mimics = _mimics(root, tree.references)
+    robot = Robot(
+        name=root.get("model") or path.stem,
+        links=tuple(tree.links),
+        joints=tuple(replace(j, mimic=mimics.get(j.name)) for j in tree.joints),
+        gravity=_gravity(root),
+        base="floating" if tree.floating else "fixed",
+        frames=tuple(tree.frames),
+        merged=tuple(tree.merged),
+    )
+    return robot, tree.drives
 
 
-def _with_equalities(robot: Robot, root: ET.Element) -> Robot:
-    mimics: dict[str, Mimic] = {}
-    names = {j.name for j in robot.joints}
-    for element in root.findall("equality/joint"):
-        follower, leader = element.get("joint1", ""), element.get("joint2", "")
+def _include(element: ET.Element, folder: Path, seen: set[Path]) -> None:
+    """Put the content of included files in the place where they are included."""
+    content = []
+    for child in element:
+        if child.tag != "include":
+            _include(child, folder, seen)
+            content.append(child)
+            continue
+        name = attribute(child, "file", "an include")
+        path = (folder / name).resolve()
+        if path in seen:
+            raise ModelError(f"'{name}' is included twice")
+        if not path.is_file():
+            raise ModelError(f"there is no included file '{name}'")
+        seen.add(path)
+        inner = read_xml(path)
+        _include(inner, folder, seen)
+        content += list(inner)
+    element[:] = content
+
+
+def _gravity(root: ET.Element) -> Array:
+    out = np.array([0.0, 0.0, -9.81])
+    for option in root.findall("option"):
+        if "gravity" in option.attrib:
+            out = numbers(option.get("gravity"), 3, "option, gravity")
+        if any(flag.get("gravity") == "disable" for flag in option.findall("flag")):
+            return np.zeros(3)
+    return out
+
+
+def _mimics(root: ET.Element, references: dict[str, float]) -> dict[str, Mimic]:
+    """Couplings of joints; MuJoCo measures both from their reference positions."""
+    out: dict[str, Mimic] = {}
+    for element in (e for section in root.findall("equality") for e in section):
+        if element.get("active") == "false":
+            continue
+        if element.tag != "joint":
+            raise ModelError(f"equality <{element.tag}> is not supported: only joints may depend on joints, in a line")
+        follower = attribute(element, "joint1", "a joint equality")
+        leader = attribute(element, "joint2", f"the equality of joint '{follower}'")
         for name in (follower, leader):
-            if name not in names:
+            if name not in references:
                 raise ModelError(f"a joint equality refers to an unknown joint '{name}'")
-        coefficients = [float(x) for x in element.get("polycoef", "0 1 0 0 0").split()]
-        coefficients += [0.0] * (5 - len(coefficients))
-        if any(coefficients[2:]):
+        given = element.get("polycoef", "").split()
+        given += ["0", "1", "0", "0", "0"][len(given) :]
+        constant, ratio, *higher = numbers(" ".join(given), 5, f"equality of joint '{follower}', polycoef")
+        if any(higher):
             raise ModelError(f"joint '{follower}' follows '{leader}' by a polynomial that is not linear")
-        mimics[follower] = Mimic(leader, coefficients[1], coefficients[0])
-    if not mimics:
-        return robot
-    return replace(robot, joints=tuple(replace(j, mimic=mimics.get(j.name)) for j in robot.joints))
+        if follower in out:
+            raise ModelError(f"joint '{follower}' follows two joints, '{out[follower].leader}' and '{leader}'")
+        out[follower] = Mimic(leader, ratio, references[follower] + constant - ratio * references[leader])
+    return fold_mimics(out)
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the parser's own chatter on standard error away; its exception says enough."""
-    sys.stderr.flush()
-    keep = os.dup(2)
-    with tempfile.TemporaryFile() as sink:
-        os.dup2(sink.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(keep, 2)
-            os.close(keep)
+class _Tree:
+    """Bodies and joints of a file, read depth first."""
+
+    def __init__(self, root: ET.Element) -> None:
+        self.settings = read_settings(root)
+        self.links = [Link("world", np.zeros(10))]
+        self.joints: list[Joint] = []
+        self.frames: list[Frame] = []
+        self.merged: list[Merge] = []
+        self.drives: FileDrives = {}
+        self.references: dict[str, float] = {}
+        self._bodies: set[str] = set()
+        items = [item for world in root.findall("worldbody") for item in self._items(world, None)]
+        tops = [item for item in items if item.element.tag == "body"]
+        if not tops:
+            raise ModelError("the file has no bodies")
+        flying = [item for item in tops if any(e.tag == "freejoint" or e.get("type") == "free" for e in item.element)]
+        moving = [item for item in tops if any(e.tag in ("joint", "freejoint") for e in item.element.iter())]
+        if flying and len(moving) > 1:
+            names = ", ".join(f"'{item.element.get('name', '')}'" for item in moving)
+            raise ModelError(f"a free body stands beside other moving ones ({names}): one tree is needed")
+        self.floating = bool(flying)
+        todo = [_Hanging(item, None if flying else 0, np.eye(4)) for item in flying or tops]
+        while todo:
+            todo = self._read(todo[0]) + todo[1:]
+
+    def _items(self, body: ET.Element, childclass: str | None, pose: Array | None = None) -> Iterator[_Item]:
+        """The elements of a body, those inside its <frame>s too."""
+        pose = np.eye(4) if pose is None else pose
+        inner = body.get("childclass", childclass)
+        for element in body:
+            if element.tag == "frame":
+                here = self.settings.pose(element.attrib, f"frame '{element.get('name', '')}'")
+                yield from self._items(element, inner, pose @ here)
+            else:
+                yield _Item(element, pose, inner)
+
+    def _read(self, body: _Hanging) -> list[_Hanging]:
+        """Add one body to the tree; the bodies that hang on it are still to be read."""
+        element, frame, childclass = body.item
+        name = element.get("name") or f"body{len(self._bodies) + 1}"
+        if name in self._bodies:
+            raise ModelError(f"the file has two bodies named '{name}'")
+        self._bodies.add(name)
+        where = f"body '{name}'"
+        place = body.on @ frame @ self.settings.pose(element.attrib, where)
+        items = list(self._items(element, childclass))
+        joints = [item for item in items if item.element.tag in ("joint", "freejoint")]
+        static = body.carrier == 0 and not joints and not self.floating
+        inertia = self._inertia(element, items, static, where)
+        if body.carrier is None:
+            if len(joints) != 1:
+                raise ModelError(f"{where} has joints beside its free one")
+            self.links = [Link(name, inertia)]
+            carrier, on = 0, np.eye(4)
+        elif joints:
+            carrier, on = self._hang(name, inertia, joints, body.carrier, place), np.eye(4)
+        else:
+            carrier, on = body.carrier, clean(place)
+            link = self.links[carrier]
+            self.links[carrier] = replace(link, inertia=link.inertia + move_inertia(inertia, on))
+            self.frames.append(Frame(name, carrier, on))
+            self.merged.append(Merge(name, f"{name}_fixed", link.name, float(inertia[0])))
+        for item in items:
+            if item.element.tag == "site" and item.element.get("name"):
+                given = self.settings.attributes(item.element, item.childclass)
+                pose = self.settings.pose(given, f"site '{given['name']}'")
+                self.frames.append(Frame(given["name"], carrier, on @ item.pose @ pose))
+        return [_Hanging(item, carrier, on) for item in items if item.element.tag == "body"]
+
+    def _inertia(self, element: ET.Element, items: list[_Item], static: bool, where: str) -> Array:
+        """Ten numbers of a body, given or summed over its shapes."""
+        inertial, source = element.find("inertial"), self.settings.inertia_from_geom
+        if inertial is not None and source != "true":
+            return self.settings.inertial(inertial, where)
+        total = np.zeros(10)
+        for item in items:
+            if item.element.tag != "geom" or source == "false":
+                continue
+            given = self.settings.attributes(item.element, item.childclass)
+            shape = self.settings.shape_inertia(given, f"{where}, geom '{given.get('name', '')}'")
+            if shape is not None:
+                total += move_inertia(shape, item.pose)
+            elif not static:
+                raise ModelError(
+                    f"{where} has the inertia of a {given.get('type', 'mesh')}, which is not computed here: give it an "
+                    '<inertial> element, as MuJoCo saves it with saveinertial="true"'
+                )
+        return total
+
+    def _hang(self, name: str, inertia: Array, items: list[_Item], parent: int, place: Array) -> int:
+        """Hang a body on its joints, one after the other; all but the last carry a link without mass."""
+        for k, item in enumerate(items):
+            element = item.element
+            given = self.settings.attributes(element, item.childclass)
+            joint = element.get("name") or f"{name}_joint{k + 1 if len(items) > 1 else ''}"
+            where = f"joint '{joint}'"
+            kind = "free" if element.tag == "freejoint" else given.get("type", "hinge")
+            if kind not in ("hinge", "slide"):
+                raise ModelError(f"{where} is of kind '{kind}', not supported: use hinge, slide or one free base")
+            axis = item.pose[:3, :3] @ numbers(given.get("axis", "0 0 1"), 3, f"{where}, axis")
+            if np.linalg.norm(axis) < 1e-9:
+                raise ModelError(f"{where} has a zero axis")
+            axis /= np.linalg.norm(axis)
+            at = item.pose[:3, :3] @ numbers(given.get("pos", "0 0 0"), 3, f"{where}, pos") + item.pose[:3, 3]
+            reference = float(numbers(given.get("ref", "0"), 1, f"{where}, ref")[0])
+            if kind == "hinge":
+                reference = self.settings.angle(reference)
+                back = placement(axis_rotation(axis, -reference), None)
+            else:
+                back = placement(None, -reference * axis)
+            before = clean(place @ placement(None, at) @ back)
+            self.joints.append(
+                Joint(
+                    joint,
+                    "revolute" if kind == "hinge" else "prismatic",
+                    parent,
+                    before,
+                    axis,
+                    placement(None, -at),
+                    self._limits(given, kind, joint),
+                )
+            )
+            last = k == len(items) - 1
+            self.links.append(Link(name, inertia) if last else Link(f"{joint}.virtual", np.zeros(10), virtual=True))
+            self.references[joint] = reference
+            self.drives[joint] = {
+                symbol: float(numbers(given.get(key, "0"), 1, f"{where}, {key}")[0])
+                for symbol, key in (("Ia", "armature"), ("fv", "damping"), ("fc", "frictionloss"))
+            }
+            parent, place = len(self.links) - 1, np.eye(4)
+        return parent
+
+    def _limits(self, given: dict[str, str], kind: str, joint: str) -> Limits:
+        limits: dict[str, Any] = {}
+        for key, flag, ours in (("range", "limited", "position"), ("actuatorfrcrange", "actuatorfrclimited", "effort")):
+            if key not in given:
+                continue
+            word = choice(given.get(flag, "auto"), ("true", "false", "auto"), f"joint '{joint}', {flag}")
+            if word == "true" or (word == "auto" and self.settings.autolimits):
+                limits[ours] = numbers(given[key], 2, f"joint '{joint}', {key}")
+        if kind == "hinge" and "position" in limits:
+            limits["position"] = [self.settings.angle(x) for x in limits["position"]]
+        if "effort" in limits:
+            limits["effort"] = min(abs(limits["effort"]))
+        return read_limits(joint, limits)

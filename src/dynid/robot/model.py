@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError, ModelError
 from dynid.robot.drives import DriveTerm, Transmission, carried_value, joint_symbols
 from dynid.robot.inertia import INERTIAL_SYMBOLS, move_inertia
-from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, frozen, read_limits
+from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, checked, frozen, read_limits
 
 if TYPE_CHECKING:
     import pinocchio as pin
@@ -50,10 +50,7 @@ class Robot:
     source: str = ""
 
     def __post_init__(self) -> None:
-        gravity = np.asarray(self.gravity, dtype=float)
-        if gravity.shape != (3,) or not np.all(np.isfinite(gravity)):
-            raise ModelError(f"gravity must be three finite numbers, got {np.asarray(self.gravity).tolist()}")
-        object.__setattr__(self, "gravity", frozen(gravity))
+        object.__setattr__(self, "gravity", checked(self.gravity, (3,), "gravity"))
         if self.base not in BASE_KINDS:
             raise ModelError(f"base '{self.base}' is unknown: use {', '.join(BASE_KINDS)}")
         if len(self.links) != len(self.joints) + 1:
@@ -71,8 +68,10 @@ class Robot:
             if joint.mimic is not None and joint.mimic.leader not in self.coordinates:
                 raise ModelError(f"joint '{joint.name}' mimics '{joint.mimic.leader}', which is no independent joint")
         for term in self.drives:
-            if term.direction.shape != (self.n,):
-                raise ModelError(f"drive term '{term.name}' needs a direction over {self.n} joints")
+            if term.direction.shape != (self.n,) or not 0 <= term.owner < self.n:
+                raise ModelError(
+                    f"drive term '{term.name}' needs an owner among {self.n} joints and a direction over them"
+                )
         if self.transmission is not None and self.transmission.coupling.shape[0] != self.n:
             raise ModelError(f"transmission has {self.transmission.coupling.shape[0]} rows for {self.n} joints")
         object.__setattr__(self, "drives", tuple(sorted(self.drives, key=DriveTerm.sort_key)))
@@ -164,9 +163,7 @@ class Robot:
 
     def with_parameters(self, parameters: ArrayLike) -> Robot:
         """The same robot with other values of the standard parameters (p,)."""
-        pi = np.asarray(parameters, dtype=float)
-        if pi.shape != (len(self.layout),):
-            raise DataError(f"robot '{self.name}' has {len(self.layout)} parameters, got shape {pi.shape}")
+        pi = checked(parameters, (len(self.layout),), f"parameters of robot '{self.name}'", DataError)
         value = dict(zip(self.parameter_names, pi, strict=True))
         links = list(self.links)
         for i in self.parameter_links:
@@ -183,10 +180,12 @@ class Robot:
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot under another gravity vector (m/s2, base frame): hanging, leaning, in space."""
-        return replace(self, gravity=np.asarray(gravity, dtype=float))
+        return replace(self, gravity=checked(gravity, (3,), "gravity"))
 
     def with_limits(self, limits: Mapping[str, Mapping[str, Any]]) -> Robot:
         """Override limits joint by joint: {"joint1": {"position": (-1, 1), "velocity": 2, "effort": 50}}."""
+        if not isinstance(limits, Mapping):
+            raise ModelError(f"limits must map joints to tables, got {limits!r:.60}")
         joints = list(self.joints)
         names = [j.name for j in joints]
         for name, new in limits.items():
@@ -218,7 +217,7 @@ class Robot:
         known: list[dict[str, float]] = [{} for _ in self.coordinates]
         kept = []
         for term in self.drives:
-            if not term.motor and term.symbol in replaced:
+            if not term.motor and term.function is None and term.symbol in replaced:
                 known[term.owner][term.symbol] = term.value
             else:
                 kept.append(term)
@@ -244,15 +243,20 @@ class Robot:
     def custom_term(
         self, name: str, joint: int | str, function: Callable[..., Any], value: float = 0.0, unit: str = ""
     ) -> DriveTerm:
-        """A user-defined column: function(q, v, a) -> (N, n), at most affine in a; for `with_terms`."""
+        """A user-defined column for `with_terms`: function(q, v, a) -> (N, n), linear in a with a factor of q alone."""
         i = self._coordinate(joint)
-        rng = np.random.default_rng(0)
-        q, v, a = rng.uniform(-1, 1, (3, 4, self.n))
-        column = [np.asarray(function(q, v, s * a), dtype=float) for s in (0.0, 1.0, 2.0)]
-        if column[0].shape != (4, self.n):
-            raise ModelError(f"term '{name}' must give an array (N, {self.n}), for N = 4 it gave {column[0].shape}")
-        if not np.allclose(column[2] - 2 * column[1] + column[0], 0, atol=1e-9 * (1 + np.abs(column[2]).max())):
-            raise ModelError(f"term '{name}' is not affine in the acceleration")
+        if not callable(function):
+            raise ModelError(f"term '{name}' needs a function of q, v, a, got {function!r:.60}")
+        q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 4, self.n))
+
+        def column(speed: float, acceleration: float) -> Array:
+            given = function(q, speed * v, acceleration * a)
+            return checked(given, (4, self.n), f"term '{name}' for N = 4")
+
+        bend = np.diff([column(1.0, s) for s in (-1.0, 0.0, 1.0, 2.0)], n=2, axis=0)
+        drift = column(1.0, 1.0) - column(1.0, 0.0) - column(0.0, 1.0) + column(0.0, 0.0)
+        if max(np.abs(bend).max(), np.abs(drift).max()) > 1e-9 * (1 + np.abs(column(1.0, 2.0)).max()):
+            raise ModelError(f"term '{name}' must be affine in the acceleration, with a factor that depends on q alone")
         direction = np.zeros(self.n)
         return DriveTerm(name, self.coordinates[i], direction, i, value, function=function, unit=unit)
 
@@ -284,6 +288,12 @@ class Robot:
         links = list(self.links)
         links[i] = replace(links[i], inertia=links[i].inertia + added, virtual=False)
         return replace(self, links=tuple(links))
+
+    def locked(self, values: Mapping[str, float]) -> Robot:
+        """The robot with these joints held at values (rad or m), their links merged into what carries them."""
+        from dynid.robot.lock import lock_joints
+
+        return lock_joints(self, values)
 
     # -- other representations -------------------------------------------------------------------
 
@@ -324,9 +334,9 @@ class Robot:
             if joint not in self.coordinates:
                 raise ModelError(f"no joint named '{joint}', the joints are {', '.join(self.coordinates)}")
             return self.coordinates.index(joint)
-        if not 0 <= joint < self.n:
+        if joint not in range(self.n):
             raise ModelError(f"joint {joint} is out of range, robot '{self.name}' has {self.n}")
-        return joint
+        return int(joint)
 
     def __repr__(self) -> str:
         return f"Robot('{self.name}', {self.n} joints, {len(self.layout)} parameters, {self.base} base)"

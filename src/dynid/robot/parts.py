@@ -9,9 +9,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import ModelError
+from dynid.errors import DynidError, ModelError
 
-__all__ = ["Frame", "Joint", "Limits", "Link", "Merge", "Mimic", "Parameter", "frozen", "read_limits"]
+__all__ = [
+    "Frame",
+    "Joint",
+    "Limits",
+    "Link",
+    "Merge",
+    "Mimic",
+    "Parameter",
+    "checked",
+    "checked_placement",
+    "fold_mimics",
+    "frozen",
+    "read_limits",
+]
 
 Array = NDArray[np.float64]
 
@@ -20,6 +33,29 @@ def frozen(a: ArrayLike) -> Array:
     """A copy that cannot be written to."""
     out = np.array(a, dtype=float)
     out.flags.writeable = False
+    return out
+
+
+def checked(a: ArrayLike, shape: tuple[int, ...], what: str, error: type[DynidError] = ModelError) -> Array:
+    """A frozen copy of finite numbers of this shape, or an error that names `what`."""
+    try:
+        out = frozen(a)
+    except (TypeError, ValueError):
+        raise error(f"{what} must be numbers, got {a!r:.60}") from None
+    if out.shape != shape:
+        raise error(f"{what} must have shape {shape}, got {out.shape}")
+    if not np.all(np.isfinite(out)):
+        raise error(f"{what}: a value is not finite")
+    return out
+
+
+def checked_placement(h: ArrayLike, what: str, error: type[DynidError] = ModelError) -> Array:
+    """A frozen copy of a 4x4 matrix that turns and shifts, and does nothing else."""
+    out = checked(h, (4, 4), what, error)
+    # Six decimals: a rotation copied from a printed page passes, a scaled or mirrored one does not.
+    rigid = np.allclose(out[:3, :3] @ out[:3, :3].T, np.eye(3), atol=1e-6) and np.linalg.det(out[:3, :3]) > 0
+    if not rigid or not np.array_equal(out[3], [0, 0, 0, 1]):
+        raise error(f"{what} must be a rotation and a translation")
     return out
 
 
@@ -33,7 +69,7 @@ class Limits:
     effort: float = np.inf
 
     def __post_init__(self) -> None:
-        if self.lower > self.upper or self.velocity < 0 or self.effort < 0:
+        if not (self.lower <= self.upper and self.velocity >= 0 and self.effort >= 0):
             raise ModelError(
                 f"limits are inconsistent: position [{self.lower}, {self.upper}], "
                 f"velocity {self.velocity}, effort {self.effort}"
@@ -50,6 +86,10 @@ class Mimic:
     leader: str
     ratio: float = 1.0
     offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ratio) and np.isfinite(self.offset)):
+            raise ModelError(f"a joint that follows '{self.leader}' needs a finite ratio and offset")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +110,15 @@ class Joint:
     mimic: Mimic | None = None
 
     def __post_init__(self) -> None:
-        axis = np.asarray(self.axis, dtype=float)
+        if self.kind not in ("revolute", "prismatic"):
+            raise ModelError(f"joint '{self.name}' is of kind '{self.kind}': use revolute or prismatic")
+        axis = checked(self.axis, (3,), f"joint '{self.name}': axis")
         norm = np.linalg.norm(axis)
-        if axis.shape != (3,) or not np.isfinite(norm) or norm < 1e-9:
-            raise ModelError(f"joint '{self.name}' has no usable axis: {np.asarray(self.axis).tolist()}")
+        if norm < 1e-9:
+            raise ModelError(f"joint '{self.name}' has a zero axis")
         object.__setattr__(self, "axis", frozen(axis / norm))
         for what in ("placement", "mount"):
-            h = np.asarray(getattr(self, what), dtype=float)
-            if h.shape != (4, 4) or not np.all(np.isfinite(h)):
-                raise ModelError(f"joint '{self.name}' has no usable {what}: it must be a finite 4x4 matrix")
-            object.__setattr__(self, what, frozen(h))
+            object.__setattr__(self, what, checked_placement(getattr(self, what), f"joint '{self.name}': {what}"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +133,7 @@ class Link:
     virtual: bool = False
 
     def __post_init__(self) -> None:
-        pi = np.asarray(self.inertia, dtype=float)
-        if pi.shape != (10,) or not np.all(np.isfinite(pi)):
-            raise ModelError(f"link '{self.name}' has no usable inertia: ten finite numbers are needed")
-        object.__setattr__(self, "inertia", frozen(pi))
+        object.__setattr__(self, "inertia", checked(self.inertia, (10,), f"link '{self.name}': inertia"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +143,9 @@ class Frame:
     name: str
     link: int
     placement: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "placement", checked_placement(self.placement, f"frame '{self.name}': placement"))
 
 
 @dataclass(frozen=True)
@@ -131,11 +170,30 @@ class Parameter:
     inertial: bool
 
 
+def fold_mimics(direct: Mapping[str, Mimic]) -> dict[str, Mimic]:
+    """Every mimic joint on its independent joint: chains of them followed to the end."""
+    out = {}
+    for name, first in direct.items():
+        mimic, seen = first, {name}
+        while mimic.leader in direct:
+            if mimic.leader in seen:
+                raise ModelError(f"joint '{name}' mimics itself through '{mimic.leader}'")
+            seen.add(mimic.leader)
+            up = direct[mimic.leader]
+            mimic = Mimic(up.leader, mimic.ratio * up.ratio, mimic.ratio * up.offset + mimic.offset)
+        out[name] = mimic
+    return out
+
+
 def read_limits(joint: str, given: Mapping[str, Any], start: Limits = UNLIMITED) -> Limits:
     """Limits from {"position": (lower, upper), "velocity": x, "effort": x}, the rest from `start`."""
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            f"limits of joint '{joint}' must be a table of position, velocity and effort, got {given!r:.60}"
+        )
     unknown = set(given) - {"position", "velocity", "effort"}
     if unknown:
-        raise ModelError(f"limits of joint '{joint}' know position, velocity and effort, not '{min(unknown)}'")
+        raise ModelError(f"limits of joint '{joint}' know position, velocity and effort, not '{min(unknown, key=str)}'")
     try:
         lower, upper = given.get("position", (start.lower, start.upper))
         velocity, effort = given.get("velocity", start.velocity), given.get("effort", start.effort)

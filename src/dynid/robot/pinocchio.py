@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import FileDrives, TermKind
 from dynid.robot.inertia import inertia_to_com, move_inertia
 from dynid.robot.model import Robot
-from dynid.robot.parts import UNLIMITED, Frame, Joint, Limits, Link
-from dynid.robot.spatial import clean
+from dynid.robot.parts import Frame, Joint, Limits, Link, read_limits
+from dynid.robot.spatial import clean, inverse_placement
 
-__all__ = ["model_of_robot", "robot_from_model"]
+__all__ = ["file_drives", "model_of_robot", "robot_from_model"]
 
 Array = NDArray[np.float64]
 
+_FRAMES = (pin.FrameType.FIXED_JOINT, pin.FrameType.OP_FRAME, pin.FrameType.BODY)
 
-def _simple_kind(joint: pin.JointModel) -> str | None:
+
+def _simple_kind(joint: pin.JointModel) -> Literal["revolute", "prismatic"] | None:
     """ "revolute" or "prismatic" for the joints with one degree of freedom that dynid knows."""
     name = joint.shortname()
     aligned = name.removeprefix("JointModel")
@@ -42,98 +45,108 @@ def _axis(joint: pin.JointModel, kind: str) -> Array:
     return subspace[3:] if kind == "revolute" else subspace[:3]
 
 
-def _limits(model: pin.Model, joint: pin.JointModel) -> Limits:
+def _limits(model: pin.Model, joint: pin.JointModel, name: str) -> Limits:
     unbounded = joint.nq != joint.nv
     q, v = joint.idx_q, joint.idx_v
     lower, upper = (-np.inf, np.inf) if unbounded else (model.lowerPositionLimit[q], model.upperPositionLimit[q])
     # Pinocchio marks an unknown limit by the largest float.
     unknown = float(np.finfo(float).max)
     values = [float(x) for x in (lower, upper, model.velocityLimit[v], model.effortLimit[v])]
-    values = [np.copysign(np.inf, x) if abs(x) >= unknown else x for x in values]
+    values = [math.copysign(math.inf, x) if abs(x) >= unknown else x for x in values]
     # A file without limits leaves zeros or an empty range behind.
     if values[0] == values[1] == 0.0:
-        values[:2] = [-np.inf, np.inf]
-    return Limits(values[0], values[1], *(x if x > 0 else np.inf for x in values[2:]))
+        values[:2] = [-math.inf, math.inf]
+    velocity, effort = (x if x > 0 else math.inf for x in values[2:])
+    return read_limits(name, {"position": values[:2], "velocity": velocity, "effort": effort})
 
 
-def _link_name(model: pin.Model, index: int) -> str:
+def _body(model: pin.Model, index: int) -> tuple[str, Array] | None:
+    """Name of the first body on a joint and its placement there."""
     for frame in model.frames:
         if frame.parentJoint == index and frame.type == pin.FrameType.BODY:
-            return str(frame.name)
-    return "base_link" if index == 0 else f"{model.names[index]}_link"
+            return str(frame.name), clean(frame.placement.homogeneous)
+    return None
 
 
 def _steps(model: pin.Model, index: int) -> list[tuple[str, pin.JointModel, Array]]:
-    """The one-degree-of-freedom joints of joint `index`: name, joint, placement in the previous frame."""
+    """The joints that joint `index` is composed of: name, joint, placement in the previous frame."""
     joint, name = model.joints[index], str(model.names[index])
     start = np.asarray(model.jointPlacements[index].homogeneous)
     if joint.shortname() != "JointModelComposite":
         return [(name, joint, start)]
-    composite = joint.extract() if hasattr(joint, "extract") else joint
-    out = []
-    for k, (part, where) in enumerate(zip(composite.joints, composite.jointPlacements, strict=True)):
-        out.append((f"{name}.{k + 1}", part, (start if k == 0 else np.eye(4)) @ where.homogeneous))
-    return out
+    composite = joint.extract()
+    places = [np.asarray(place.homogeneous) for place in composite.jointPlacements]
+    places[0] = start @ places[0]
+    return [(f"{name}.{k + 1}", x, y) for k, (x, y) in enumerate(zip(composite.joints, places, strict=True))]
 
 
 def robot_from_model(model: pin.Model, name: str | None = None) -> Robot:
-    """Robot of a Pinocchio model, links and joints in Pinocchio's order."""
+    """Robot of a Pinocchio model, links and joints in Pinocchio's order.
+
+    A link's frame is that of the first body on its joint, or the joint frame where no body is named.
+    """
     floating = len(model.joints) > 1 and model.joints[1].shortname() == "JointModelFreeFlyer"
     root = 1 if floating else 0
     inertia = [np.asarray(i.toDynamicParameters()) for i in model.inertias]
-    links = [Link(_link_name(model, root), inertia[root])]
-    link_of = {0: 0, root: 0}
+    base = _body(model, root)
+    at_root = base is not None and np.array_equal(base[1], np.eye(4))
+    links = [Link(base[0] if base and at_root else "base_link", inertia[root])]
     joints: list[Joint] = []
+    where_is = {root: (0, np.eye(4))}  # joint -> its link and the frame of that link on it
     for index in range(root + 1, len(model.joints)):
-        parent = link_of[int(model.parents[index])]
-        steps = _steps(model, index)
-        for k, (joint_name, joint, where) in enumerate(steps):
-            kind = _simple_kind(joint)
-            if kind is None:
-                raise ModelError(
-                    f"joint '{joint_name}' is of kind {joint.shortname().removeprefix('JointModel')}, which is not "
-                    "supported: use revolute, continuous, prismatic, fixed or mimic joints"
-                )
-            limits = _limits(model, joint) if len(steps) == 1 else UNLIMITED
-            joints.append(Joint(joint_name, kind, parent, clean(where), _axis(joint, kind), limits=limits))  # type: ignore[arg-type]
-            last = k == len(steps) - 1
-            links.append(
-                Link(_link_name(model, index), inertia[index])
-                if last
-                else Link(f"{joint_name}.virtual", np.zeros(10), virtual=True)
-            )
-            parent = len(links) - 1
-        link_of[index] = parent
-    taken = {link.name for link in links}
-    frames = tuple(
-        Frame(str(f.name), link_of[int(f.parentJoint)], np.asarray(f.placement.homogeneous))
-        for f in model.frames
-        if f.type in (pin.FrameType.BODY, pin.FrameType.OP_FRAME, pin.FrameType.FIXED_JOINT)
-        and str(f.name) not in taken | {"universe"}
-    )
+        if model.parents[index] not in where_is:
+            raise ModelError(f"joint '{model.names[index]}' stands beside the floating base: one tree is needed")
+        parent, mount_before = where_is[model.parents[index]]
+        before = inverse_placement(mount_before)
+        link, mount = _body(model, index) or (f"{model.names[index]}_link", np.eye(4))
+        *inner, last = _steps(model, index)
+        for joint_name, joint, place in inner:
+            joints.append(_joint(model, joint_name, joint, parent, before @ place, np.eye(4)))
+            links.append(Link(f"{joint_name}.virtual", np.zeros(10), virtual=True))
+            parent, before = len(links) - 1, np.eye(4)
+        joint_name, joint, place = last
+        joints.append(_joint(model, joint_name, joint, parent, before @ place, mount))
+        links.append(Link(link, move_inertia(inertia[index], inverse_placement(mount))))
+        where_is[index] = len(links) - 1, mount
+    # A fixed joint may share its name with a body, which then is the one that is meant.
+    named = {str(f.name): f for kind in _FRAMES for f in model.frames if f.type == kind}
+    taken = {link.name for link in links} | {"universe"}
+    frames = []
+    for key, f in named.items():
+        if key not in taken and f.parentJoint in where_is:
+            number, mount = where_is[f.parentJoint]
+            frames.append(Frame(key, number, inverse_placement(mount) @ f.placement.homogeneous))
+    # Gravity in the frame in which the base moves.
+    turn = np.asarray(model.jointPlacements[root].rotation) if floating else np.eye(3)
     return Robot(
         name=name or str(model.name) or "robot",
         links=tuple(links),
         joints=tuple(joints),
-        gravity=np.asarray(model.gravity.linear),
+        gravity=turn.T @ np.asarray(model.gravity.linear),
         base="floating" if floating else "fixed",
-        frames=frames,
+        frames=tuple(frames),
     )
 
 
-def apply_file_drives(robot: Robot, model: pin.Model) -> Robot:
-    """Fill armature, damping and dry friction of the file into the drive terms that are modelled."""
-    known: dict[tuple[str, TermKind], float] = {}
-    for index, name in enumerate(model.names):
-        joint = model.joints[index]
-        if index == 0 or joint.nv != 1:
-            continue
-        v = joint.idx_v
-        known[str(name), TermKind.INERTIA] = float(model.armature[v])
-        known[str(name), TermKind.VISCOUS] = float(model.damping[v])
-        known[str(name), TermKind.COULOMB] = float(model.friction[v])
-    drives = tuple(replace(t, value=known.get((t.shaft, t.kind), t.value)) for t in robot.drives)
-    return replace(robot, drives=drives)
+def _joint(model: pin.Model, name: str, joint: pin.JointModel, parent: int, place: Array, mount: Array) -> Joint:
+    kind = _simple_kind(joint)
+    if kind is None:
+        raise ModelError(
+            f"joint '{name}' is of kind {joint.shortname().removeprefix('JointModel')}, which is not supported: use "
+            "revolute, prismatic or composites of them, below at most one free-flyer"
+        )
+    return Joint(name, kind, parent, clean(place), _axis(joint, kind), mount, _limits(model, joint, name))
+
+
+def file_drives(model: pin.Model) -> FileDrives:
+    """Armature, damping and dry friction of every joint, under the symbols of our drive terms."""
+    out: FileDrives = {}
+    for index in range(1, len(model.joints)):
+        for name, joint, _ in _steps(model, index):
+            if joint.nv == 1:
+                v = joint.idx_v
+                out[name] = {"Ia": model.armature[v], "fv": model.damping[v], "fc": model.friction[v]}
+    return out
 
 
 def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
@@ -149,7 +162,7 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
     root = 0
     if robot.base == "floating":
         root = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
-    model.inertias[root] = _inertia(robot.links[0].inertia)
+    model.inertias[root] = _inertia(robot.links[0])
     model.addFrame(pin.Frame(robot.links[0].name, root, 0, pin.SE3.Identity(), pin.FrameType.BODY))
     index = [root]
     for joint, link in zip(robot.joints, robot.links[1:], strict=True):
@@ -168,7 +181,7 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
             np.array([limits.upper]),
         )
         model.addJointFrame(i)
-        model.inertias[i] = _inertia(move_inertia(link.inertia, joint.mount))
+        model.inertias[i] = pin.SE3(np.asarray(joint.mount)).act(_inertia(link))
         model.addFrame(pin.Frame(link.name, i, 0, pin.SE3(np.asarray(joint.mount)), pin.FrameType.BODY))
         index.append(i)
     armature, damping, friction = (np.zeros(model.nv) for _ in range(3))
@@ -191,11 +204,12 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
     return model
 
 
-def _inertia(pi: Array) -> pin.Inertia:
-    """Pinocchio inertia of ten numbers; a massless body keeps only its tensor."""
+def _inertia(link: Link) -> pin.Inertia:
+    """Pinocchio inertia of a link in its own frame; a massless one keeps only its tensor."""
+    pi = link.inertia
     if pi[0] == 0:
         if np.any(pi[1:4] != 0):
-            raise ModelError("a body has a first moment but no mass, which Pinocchio cannot hold")
+            raise ModelError(f"link '{link.name}' has a first moment but no mass, which Pinocchio cannot hold")
         tensor = np.array([[pi[4], pi[5], pi[7]], [pi[5], pi[6], pi[8]], [pi[7], pi[8], pi[9]]])
         return pin.Inertia(0.0, np.zeros(3), tensor)
     mass, com, tensor = inertia_to_com(pi)

@@ -11,42 +11,28 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
+from dynid.robot.drives import FileDrives
 from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.model import Robot
-from dynid.robot.parts import Frame, Merge, Mimic
+from dynid.robot.parts import Frame, Merge, Mimic, fold_mimics
 from dynid.robot.pinocchio import robot_from_model
 from dynid.robot.spatial import placement, rpy_rotation
+from dynid.robot.xmlfile import attribute, numbers
 
 __all__ = ["read_urdf"]
 
 Array = NDArray[np.float64]
 
 _MOVING = ("revolute", "continuous", "prismatic")
-
-
-def _numbers(text: str | None, count: int, where: str) -> Array:
-    try:
-        values = np.array([float(x) for x in (text or "").split()])
-    except ValueError:
-        values = np.zeros(0)
-    if values.shape != (count,) or not np.all(np.isfinite(values)):
-        raise ModelError(f"{where}: expected {count} finite number{'s'[: count > 1]}, found '{text}'")
-    return values
+_VALUES = {"limit": ("lower", "upper", "effort", "velocity"), "dynamics": ("damping", "friction")}
 
 
 def _origin(element: ET.Element | None, where: str) -> Array:
     if element is None:
         return np.eye(4)
-    xyz = _numbers(element.get("xyz", "0 0 0"), 3, f"{where}, origin xyz")
-    rpy = _numbers(element.get("rpy", "0 0 0"), 3, f"{where}, origin rpy")
+    xyz = numbers(element.get("xyz", "0 0 0"), 3, f"{where}, origin xyz")
+    rpy = numbers(element.get("rpy", "0 0 0"), 3, f"{where}, origin rpy")
     return placement(rpy_rotation(*rpy), xyz)
-
-
-def _attribute(element: ET.Element | None, key: str, where: str) -> str:
-    value = element.get(key) if element is not None else None
-    if not value:
-        raise ModelError(f"{where} lacks '{key}'")
-    return value
 
 
 def link_inertia(link: ET.Element) -> Array:
@@ -56,18 +42,19 @@ def link_inertia(link: ET.Element) -> Array:
         return np.zeros(10)
     where = f"link '{link.get('name')}'"
     mass = inertial.find("mass")
-    m = _numbers(_attribute(mass, "value", f"{where}, mass"), 1, f"{where}, mass")[0]
+    m = numbers(attribute(mass, "value", f"{where}, mass"), 1, f"{where}, mass")[0]
     tensor_element = inertial.find("inertia")
     if tensor_element is None:
         raise ModelError(f"{where} has a mass but no inertia")
     names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    xx, xy, xz, yy, yz, zz = (_numbers(tensor_element.get(k, "0"), 1, f"{where}, inertia {k}")[0] for k in names)
+    xx, xy, xz, yy, yz, zz = (numbers(tensor_element.get(k, "0"), 1, f"{where}, inertia {k}")[0] for k in names)
     tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     # The tensor is about the centre of mass, in the axes of the inertial frame.
     return move_inertia(inertia_from_com(m, np.zeros(3), tensor), _origin(inertial.find("origin"), where))
 
 
 def _check_joint(joint: ET.Element, links: set[str]) -> tuple[str, str, str]:
+    """Name, parent and child of a joint that Pinocchio can read without complaint."""
     name = joint.get("name")
     if not name:
         raise ModelError("a joint has no name")
@@ -79,27 +66,37 @@ def _check_joint(joint: ET.Element, links: set[str]) -> tuple[str, str, str]:
         )
     ends = []
     for end in ("parent", "child"):
-        link = _attribute(joint.find(end), "link", f"{where}, {end}")
+        link = attribute(joint.find(end), "link", f"{where}, {end}")
         if link not in links:
             raise ModelError(f"{where} refers to an unknown link '{link}'")
         ends.append(link)
     _origin(joint.find("origin"), where)
     axis = joint.find("axis")
     if kind != "fixed" and axis is not None:
-        direction = _numbers(axis.get("xyz"), 3, f"{where}, axis")
+        direction = numbers(axis.get("xyz"), 3, f"{where}, axis")
         if np.linalg.norm(direction) < 1e-9:
             raise ModelError(f"{where} has a zero axis")
-    limit = joint.find("limit")
-    if kind in ("revolute", "prismatic"):
-        if limit is None:
-            raise ModelError(f"{where} is {kind} and has no limit element (a continuous joint needs none)")
-        lower, upper = (_numbers(limit.get(k, "0"), 1, f"{where}, limit {k}")[0] for k in ("lower", "upper"))
-        if lower > upper:
-            raise ModelError(f"{where} has its lower limit {lower:g} above its upper limit {upper:g}")
+    if kind in ("revolute", "prismatic") and joint.find("limit") is None:
+        raise ModelError(f"{where} is {kind} and has no limit element (a continuous joint needs none)")
+    lower, upper, effort, velocity = (float(x) for x in _values(joint, "limit", where).values())
+    if lower > upper:
+        raise ModelError(f"{where} has its lower limit {lower:g} above its upper limit {upper:g}")
+    if effort < 0 or velocity < 0:
+        raise ModelError(f"{where} has a negative limit: effort {effort:g}, velocity {velocity:g}")
+    _values(joint, "dynamics", where)
     return name, ends[0], ends[1]
 
 
-def _check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> str:
+def _values(joint: ET.Element, tag: str, where: str) -> dict[str, str]:
+    """The numbers of a joint's limit or dynamics element as text, zero where they are left out."""
+    element = joint.find(tag)
+    given = {key: "0" if element is None else element.get(key, "0") for key in _VALUES[tag]}
+    for key, text in given.items():
+        numbers(text, 1, f"{where}, {tag} {key}")
+    return given
+
+
+def _check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> None:
     """Every link but one hangs on exactly one joint, and all of them on the root."""
     carrier: dict[str, tuple[str, str]] = {}
     for name, parent, child in joints:
@@ -120,7 +117,6 @@ def _check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> str:
             if parent in seen:
                 raise ModelError(f"joint '{joint}' closes a loop through link '{parent}'")
             seen.append(parent)
-    return roots[0]
 
 
 def _mimics(joints: dict[str, ET.Element]) -> dict[str, Mimic]:
@@ -131,38 +127,24 @@ def _mimics(joints: dict[str, ET.Element]) -> dict[str, Mimic]:
         if mimic is None or element.get("type") == "fixed":
             continue
         where = f"joint '{name}', mimic"
-        leader = _attribute(mimic, "joint", where)
+        leader = attribute(mimic, "joint", where)
         if leader not in joints:
             raise ModelError(f"{where} refers to an unknown joint '{leader}'")
         if joints[leader].get("type") == "fixed":
             raise ModelError(f"{where} follows '{leader}', which is fixed")
-        ratio = _numbers(mimic.get("multiplier", "1"), 1, f"{where} multiplier")[0]
-        offset = _numbers(mimic.get("offset", "0"), 1, f"{where} offset")[0]
+        ratio = numbers(mimic.get("multiplier", "1"), 1, f"{where} multiplier")[0]
+        offset = numbers(mimic.get("offset", "0"), 1, f"{where} offset")[0]
         direct[name] = Mimic(leader, float(ratio), float(offset))
-    out = {}
-    for name, mimic_of in direct.items():
-        m, seen = mimic_of, {name}
-        while m.leader in direct:
-            if m.leader in seen:
-                raise ModelError(f"joint '{name}' mimics itself through '{m.leader}'")
-            seen.add(m.leader)
-            up = direct[m.leader]
-            m = Mimic(up.leader, m.ratio * up.ratio, m.ratio * up.offset + m.offset)
-        out[name] = m
-    return out
+    return fold_mimics(direct)
 
 
-def read_urdf(path: Path) -> tuple[Robot, pin.Model]:
-    """Robot of a URDF file and the Pinocchio model it went through."""
-    try:
-        root = ET.parse(path).getroot()
-    except ET.ParseError as error:
-        raise ModelError(f"{path.name} is not well-formed XML: {error}") from None
+def read_urdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
+    """Robot of a URDF file, and what the file says of its drives."""
     if root.tag != "robot":
         raise ModelError(f"{path.name} is not a URDF file: its root element is <{root.tag}>, not <robot>")
     links: dict[str, ET.Element] = {}
     for link in root.findall("link"):
-        name = _attribute(link, "name", "a link")
+        name = attribute(link, "name", "a link")
         if name in links:
             raise ModelError(f"{path.name} has two links named '{name}'")
         links[name] = link
@@ -178,32 +160,59 @@ def read_urdf(path: Path) -> tuple[Robot, pin.Model]:
         joints[edge[0]] = joint
     _check_tree(edges, list(links))
     mimics = _mimics(joints)
-    text = ET.tostring(root, encoding="unicode")
-    model = pin.buildModelFromXML(text)
+    model = _kinematics(joints, edges, list(links))
     robot = robot_from_model(model, root.get("name") or path.stem)
-    return _with_file_inertias(robot, model, inertia, edges, mimics), model
+    return _with_bodies(robot, inertia, joints, edges, mimics), {n: _drive(j, n) for n, j in joints.items()}
 
 
-def _with_file_inertias(
+def _drive(joint: ET.Element, name: str) -> dict[str, float]:
+    """Damping and friction of a joint as the file has them; estimates in it may be negative."""
+    given = _values(joint, "dynamics", name)
+    return {"fv": float(given["damping"]), "fc": float(given["friction"])}
+
+
+def _kinematics(joints: dict[str, ET.Element], edges: list[tuple[str, str, str]], links: list[str]) -> pin.Model:
+    """Pinocchio's model of the tree alone: shapes, materials and plugins cannot spoil the reading."""
+    bare = ET.Element("robot", name="robot")
+    for link in links:
+        ET.SubElement(bare, "link", name=link)
+    for name, parent, child in edges:
+        joint = ET.SubElement(bare, "joint", name=name, type=joints[name].get("type", ""))
+        ET.SubElement(joint, "parent", link=parent)
+        ET.SubElement(joint, "child", link=child)
+        joint.extend(e for e in joints[name] if e.tag in ("origin", "axis"))
+        ET.SubElement(joint, "limit", _values(joints[name], "limit", name))
+    try:
+        return pin.buildModelFromXML(ET.tostring(bare, encoding="unicode"))
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(f"Pinocchio cannot read this URDF: {str(error).strip().splitlines()[-1]}") from None
+
+
+def _with_bodies(
     robot: Robot,
-    model: pin.Model,
     inertia: dict[str, Array],
+    joints: dict[str, ET.Element],
     edges: list[tuple[str, str, str]],
     mimics: dict[str, Mimic],
 ) -> Robot:
-    """Inertias summed from the file, link by link: Pinocchio divides by the mass and loses negative ones."""
+    """The robot with its masses: links on fixed joints are added to the body that carries them."""
     carrier = {child: (joint, parent) for joint, parent, child in edges}
     number = {link.name: i for i, link in enumerate(robot.links)}
-    where: dict[str, Frame] = {f.name: f for f in robot.frames}
     total = [np.zeros(10) for _ in robot.links]
-    merged = []
+    frames, merged = [], []
     for name, pi in inertia.items():
-        if name in number:
-            total[number[name]] += pi
-            continue
-        frame = where[name]
-        total[frame.link] += move_inertia(pi, frame.placement)
-        merged.append(Merge(name, carrier[name][0], robot.links[frame.link].name, float(pi[0])))
-    links = tuple(replace(link, inertia=t) for link, t in zip(robot.links, total, strict=True))
-    joints = tuple(replace(j, mimic=mimics.get(j.name)) for j in robot.joints)
-    return replace(robot, links=links, joints=joints, merged=tuple(merged))
+        body, place = name, np.eye(4)
+        while body not in number:
+            joint, body = carrier[body]
+            place = _origin(joints[joint].find("origin"), joint) @ place
+        total[number[body]] += move_inertia(pi, place)
+        if body != name:
+            frames.append(Frame(name, number[body], place))
+            merged.append(Merge(name, carrier[name][0], body, float(pi[0])))
+    return replace(
+        robot,
+        links=tuple(replace(link, inertia=t) for link, t in zip(robot.links, total, strict=True)),
+        joints=tuple(replace(j, mimic=mimics.get(j.name)) for j in robot.joints),
+        frames=tuple(frames),
+        merged=tuple(merged),
+    )

@@ -1,0 +1,141 @@
+"""Locking joints: the robot that is left when some of its joints are held still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import ModelError
+from dynid.robot.drives import CustomColumn, DriveTerm, TermKind, Transmission
+from dynid.robot.inertia import move_inertia
+from dynid.robot.model import Robot
+from dynid.robot.parts import Frame, Joint, Link, Merge, checked
+from dynid.robot.spatial import axis_rotation, placement
+
+__all__ = ["lock_joints"]
+
+Array = NDArray[np.float64]
+
+# A cross-only term of these kinds is nothing without a second joint that moves.
+_COUPLING_ONLY = (TermKind.INERTIA, TermKind.VISCOUS)
+
+
+def lock_joints(robot: Robot, values: Mapping[str, float]) -> Robot:
+    """The robot with the named joints held at `values` (rad or m); joints that follow one of them are held too.
+
+    Their links are added to the bodies that carry them and stay known as frames; drive terms and motors that turn
+    with no other joint are gone.
+    """
+    held = _held(robot, values)
+    bodies = [0]  # new number of every link's body
+    places = [np.eye(4)]  # and the link's place in it
+    links, joints = [robot.links[0]], []
+    frames: list[Frame] = []
+    merged = list(robot.merged)
+    for joint, link in zip(robot.joints, robot.links[1:], strict=True):
+        body, place = bodies[joint.parent], places[joint.parent] @ joint.placement
+        if joint.name in held:
+            place = place @ _motion(joint, held[joint.name]) @ joint.mount
+            links[body] = _joined(links[body], link, place)
+            frames.append(Frame(link.name, body, place))
+            into = links[body].name
+            merged = [replace(m, into=into) if m.into == link.name else m for m in merged]
+            merged.append(Merge(link.name, joint.name, into, float(link.inertia[0])))
+        else:
+            joints.append(replace(joint, parent=body, placement=place))
+            links.append(link)
+            body, place = len(links) - 1, np.eye(4)
+        bodies.append(body)
+        places.append(place)
+    frames += [replace(f, link=bodies[f.link], placement=places[f.link] @ f.placement) for f in robot.frames]
+    free = np.array([name not in held for name in robot.coordinates])
+    posture = np.array([held.get(name, 0.0) for name in robot.coordinates])
+    drives = (_restricted(term, free, posture) for term in robot.drives)
+    return replace(
+        robot,
+        links=tuple(links),
+        joints=tuple(joints),
+        frames=tuple(frames),
+        merged=tuple(merged),
+        drives=tuple(term for term in drives if term is not None),
+        transmission=_restricted_transmission(robot.transmission, free),
+    )
+
+
+def _held(robot: Robot, values: Mapping[str, float]) -> dict[str, float]:
+    """Position of every joint that does not move any more."""
+    if not isinstance(values, Mapping):
+        raise ModelError(f"locked joints must be given with their values, got {values!r:.60}")
+    held = {}
+    for name, value in values.items():
+        if name not in robot.coordinates:
+            follower = next((j.mimic for j in robot.joints if j.name == name and j.mimic is not None), None)
+            hint = f"it follows '{follower.leader}', lock that" if follower else f"use {', '.join(robot.coordinates)}"
+            raise ModelError(f"'{name}' is no independent joint: {hint}")
+        held[name] = float(checked(value, (), f"locked joint '{name}': value"))
+    if len(held) == robot.n:
+        raise ModelError(f"robot '{robot.name}' must keep at least one joint that moves")
+    for joint in robot.joints:
+        if joint.mimic is not None and joint.mimic.leader in held:
+            held[joint.name] = joint.mimic.ratio * held[joint.mimic.leader] + joint.mimic.offset
+    return held
+
+
+def _motion(joint: Joint, value: float) -> Array:
+    if joint.kind == "prismatic":
+        return placement(translation=value * joint.axis)
+    return placement(axis_rotation(joint.axis, value))
+
+
+def _joined(body: Link, link: Link, place: Array) -> Link:
+    inertia = body.inertia + move_inertia(link.inertia, place)
+    return replace(body, inertia=inertia, virtual=body.virtual and link.virtual)
+
+
+@dataclass(frozen=True, eq=False)
+class _RestrictedColumn:
+    """A user's column over all joints, seen from the free ones."""
+
+    function: CustomColumn
+    free: NDArray[np.bool_]
+    posture: Array
+
+    def __call__(self, q: Array, v: Array, a: Array) -> Array:
+        full = np.broadcast_to(self.posture, (len(q), len(self.posture))).copy()
+        full[:, self.free] = q
+        moving = []
+        for x in (v, a):
+            moving.append(np.zeros_like(full))
+            moving[-1][:, self.free] = x
+        return np.asarray(self.function(full, *moving))[:, self.free]
+
+
+def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> DriveTerm | None:
+    """A drive term over the free joints, None where nothing of it is left."""
+    number = np.cumsum(free) - 1  # new number of every free joint
+    direction = term.direction[free]
+    if term.function is not None:
+        if not free[term.owner]:
+            return None
+        column = _RestrictedColumn(term.function, free, posture)
+        return replace(term, direction=direction, owner=int(number[term.owner]), function=column)
+    turning = np.flatnonzero(direction)
+    if not turning.size or (turning.size == 1 and term.cross_only and term.kind in _COUPLING_ONLY):
+        return None
+    owner = int(number[term.owner]) if free[term.owner] else int(turning[0])
+    # The held joints have wound up the spring of a coupled shaft by a constant.
+    rest = term.rest - float(term.direction[~free] @ posture[~free]) if term.kind == TermKind.SPRING else term.rest
+    return replace(term, direction=direction, owner=owner, rest=rest)
+
+
+def _restricted_transmission(transmission: Transmission | None, free: NDArray[np.bool_]) -> Transmission | None:
+    """The motors that turn with a free joint."""
+    if transmission is None:
+        return None
+    coupling = transmission.coupling[free]
+    used = np.any(coupling != 0, axis=0)
+    motors = tuple(name for name, keep in zip(transmission.motors, used, strict=True) if keep)
+    return Transmission(motors, coupling[:, used], transmission.ratios[used]) if motors else None
