@@ -12,7 +12,8 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/dynid inspect tx40 --base --figure tx40.svg
+	$(BIN)/dynid inspect tx40 --figure tx40.svg
+	$(BIN)/dynid demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest

@@ -18,6 +18,14 @@ from dynid.dynamics.functions import (
 from dynid.dynamics.gradient import check_gradient, regressor_adjoint
 from dynid.errors import DataError, DynidError, ModelError
 from dynid.identify.base import BaseParameters, base_parameters
+from dynid.identify.essential import Essential, essential_parameters
+from dynid.identify.estimate import Estimate
+from dynid.identify.identify import SequentialIdentification, identify
+from dynid.identify.observation import Observation, observe
+from dynid.identify.validation import Validation, cross_validate
+from dynid.recording.checks import Finding, check
+from dynid.recording.load import load_recording
+from dynid.recording.recording import Recording, Run
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.inertia import (
     inertia_from_com,
@@ -35,6 +43,7 @@ from dynid.robot.inertia import (
 from dynid.robot.load import builtin_robots, load_robot
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Limits, Link
+from dynid.signals.settings import Signals
 
 __version__ = "0.1.0"
 
@@ -43,22 +52,35 @@ __all__ = [
     "DataError",
     "DriveTerm",
     "DynidError",
+    "Essential",
+    "Estimate",
+    "Finding",
     "Joint",
     "Limits",
     "Link",
     "ModelError",
+    "Observation",
+    "Recording",
     "Robot",
+    "Run",
+    "SequentialIdentification",
+    "Signals",
     "Transmission",
+    "Validation",
     "base_parameters",
     "bias_torque",
     "builtin_robots",
+    "check",
     "check_gradient",
     "coriolis_matrix",
     "coriolis_torque",
+    "cross_validate",
+    "essential_parameters",
     "forward_dynamics",
     "frame_jacobian",
     "frame_placement",
     "gravity_torque",
+    "identify",
     "inertia_from_com",
     "inertia_from_log_cholesky",
     "inertia_from_pseudo",
@@ -71,9 +93,11 @@ __all__ = [
     "inverse_dynamics",
     "kinetic_energy",
     "kinetic_energy_regressor",
+    "load_recording",
     "load_robot",
     "mass_matrix",
     "move_inertia",
+    "observe",
     "potential_energy",
     "potential_energy_regressor",
     "regressor",

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dynid import options
 from dynid.errors import DynidError
 
 app = typer.Typer(
@@ -22,7 +23,6 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
-RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help="URDF, MJCF or TOML file, or a built-in name.")]
 
 
 def main() -> None:
@@ -54,22 +54,16 @@ def robots(as_json: Json = False) -> None:
 
 @app.command()
 def inspect(
-    robot: RobotArgument,
+    robot: options.RobotArgument,
     base: Annotated[bool, typer.Option("--base", help="Also the base parameters, expression by expression.")] = False,
     as_json: Json = False,
     figure: Annotated[Path | None, typer.Option(help="Draw the robot and its parameters into this SVG file.")] = None,
-    friction: Annotated[
-        str | None, typer.Option(help="Joint friction, e.g. viscous+coulomb+offset, or none. [file's own]")
-    ] = None,
-    rotor_inertia: Annotated[
-        bool | None, typer.Option("--rotor-inertia/--no-rotor-inertia", help="Model rotor inertias. [file's own]")
-    ] = None,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
     base_kind: Annotated[
         str | None, typer.Option(help="fixed, floating, or instrumented (base wrench measured). [file's own]")
     ] = None,
-    gravity: Annotated[
-        tuple[float, float, float] | None, typer.Option(help="Gravity vector in the base frame, m/s2.")
-    ] = None,
+    gravity: options.Gravity = None,
     channels: Annotated[
         str | None, typer.Option(help="Measured channels: torque, wrench, or names separated by commas. [all]")
     ] = None,
@@ -100,6 +94,153 @@ def inspect(
         from dynid.report.figure import robot_figure
 
         _write(figure, robot_figure(machine, groups))
+
+
+@app.command()
+def check(
+    robot: options.RobotArgument,
+    data: options.DataArgument,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
+    gravity: options.Gravity = None,
+    columns: options.Columns = None,
+    units: options.Units = None,
+    sign: options.Sign = None,
+    gain: options.Gain = None,
+    rate: options.Rate = None,
+    motor_side: options.MotorSide = False,
+    rows: options.Rows = None,
+    bad_rows: options.BadRows = "error",
+    as_json: Json = False,
+) -> None:
+    """Say what is wrong with a recording; fails if something makes it unusable.
+
+    Example: dynid check arm.urdf run.csv
+    """
+    from dynid.recording.checks import check as find
+    from dynid.report.findings import findings_data, print_findings
+    from dynid.robot.load import load_robot
+
+    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
+    recording = options.read_recording(data, machine, columns, units, sign, gain, rate, motor_side, rows, bad_rows)
+    findings = find(recording, machine)
+    if as_json:
+        print(json.dumps(findings_data(findings), indent=2))
+    else:
+        print_findings(findings)
+    if any(f.severity == "error" for f in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def identify(
+    robot: options.RobotArgument,
+    data: options.DataArgument,
+    validate: Annotated[
+        list[str] | None, typer.Option("--validate", help="Log of other motion to validate on; may be repeated.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="ols, wls, gls, irls, tls or ridge.")] = "wls",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Save the estimate here; with .urdf, the identified robot.")
+    ] = None,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
+    gravity: options.Gravity = None,
+    columns: options.Columns = None,
+    units: options.Units = None,
+    sign: options.Sign = None,
+    gain: options.Gain = None,
+    rate: options.Rate = None,
+    motor_side: options.MotorSide = False,
+    rows: options.Rows = None,
+    bad_rows: options.BadRows = "error",
+    cutoff: options.Cutoff = None,
+    decimate: options.Decimate = None,
+    min_speed: options.MinSpeed = None,
+    trim: options.Trim = None,
+    as_json: Json = False,
+) -> None:
+    """Identify a robot's parameters from recordings, with their uncertainty, and validate them on others.
+
+    Example: dynid identify arm.urdf run1.csv run2.csv --validate run3.csv -o estimate.json
+    """
+    from dynid.identify.identify import identify as run
+    from dynid.robot.load import load_robot
+
+    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
+    reading = (columns, units, sign, gain, rate, motor_side, rows, bad_rows)
+    recording = options.read_recording(data, machine, *reading)
+    unseen = options.read_recording(validate, machine, *reading) if validate else None
+    estimate = run(machine, recording, method, signals=options.read_signals(cutoff, decimate, min_speed, trim))
+    validation = estimate.validate(unseen) if unseen is not None else None
+    if as_json:
+        page = estimate.to_dict()
+        if validation is not None:
+            page["validation"] = validation.to_dict()
+        print(json.dumps(page, indent=2))
+    else:
+        print(estimate.summary())
+        if validation is not None:
+            print(validation.summary())
+    if output is not None:
+        if output.suffix == ".urdf":
+            template = robot if robot.endswith(".urdf") else None
+            for warning in estimate.to_urdf(output, template):
+                print(f"dynid: {warning}", file=sys.stderr)
+        else:
+            estimate.save(output)
+        print(f"wrote {output}", file=sys.stderr)
+
+
+@app.command()
+def validate(
+    robot: options.RobotArgument,
+    estimate: Annotated[list[Path], typer.Option("--estimate", "-e", help="Saved estimate; repeat to compare two.")],
+    data: options.DataArgument,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
+    gravity: options.Gravity = None,
+    columns: options.Columns = None,
+    units: options.Units = None,
+    sign: options.Sign = None,
+    gain: options.Gain = None,
+    rate: options.Rate = None,
+    motor_side: options.MotorSide = False,
+    rows: options.Rows = None,
+    bad_rows: options.BadRows = "error",
+    as_json: Json = False,
+) -> None:
+    """Predict the torques of recordings with saved estimates and show the errors.
+
+    Example: dynid validate arm.urdf run3.csv -e estimate.json
+    """
+    from dynid.identify.estimate import Estimate
+    from dynid.robot.load import load_robot
+
+    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
+    recording = options.read_recording(data, machine, columns, units, sign, gain, rate, motor_side, rows, bad_rows)
+    results = {str(path): Estimate.load(path, machine).validate(recording) for path in estimate}
+    if as_json:
+        print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
+        return
+    for name, result in results.items():
+        print(name)
+        print(result.summary())
+
+
+@app.command()
+def demo() -> None:
+    """Identify a TX40 from a recording made on the spot, and show truth against estimate.
+
+    Example: dynid demo
+    """
+    from dynid.demo import run_demo
+    from dynid.report.estimation import truth_text
+
+    print("making two recordings of a TX40 (encoders, 2 % torque noise) and identifying it ...", file=sys.stderr)
+    result = run_demo()
+    print(truth_text(result.estimate, result.truth))
+    print(result.validation.summary())
 
 
 @app.command()

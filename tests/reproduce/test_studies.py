@@ -12,7 +12,7 @@ from dynid.reproduce.expression import linear_form
 from dynid.reproduce.study import Figure, find_study, number, published, studies
 
 
-@pytest.mark.parametrize("name", sorted(studies()))
+@pytest.mark.parametrize("name", sorted(n for n, s in studies().items() if not s.needs_data))
 def test_every_published_figure_is_met(name: str) -> None:
     """A study passes only if all of its figures do."""
     out = [f for f in find_study(name).run() if not f.ok]

@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from dynid.dynamics.functions import regressor
 from dynid.errors import DataError, DynidError
@@ -158,7 +159,8 @@ def base_parameters(
             raise DataError("the recursive method knows all channels only; leave channels out")
         matrix = observability_matrix(robot)
     else:
-        matrix = _sampled_factor(robot, rows, seed)
+        with threadpool_limits(1, "blas"):  # small blocks: more threads only get in each other's way
+            matrix = _sampled_factor(robot, rows, seed)
     norms = np.linalg.norm(matrix, axis=0)
     largest = norms.max(initial=0.0)
     if largest == 0.0:

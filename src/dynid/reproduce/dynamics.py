@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import gravity_torque, inverse_dynamics, mass_matrix
+from dynid.excitation.fourier import fourier
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.reproduce.structure import form_row
 from dynid.reproduce.study import Figure, number, numbers, published
@@ -29,15 +30,6 @@ _FOUR = "printed to four decimals"
 def figures() -> Iterator[Figure]:
     yield from _wam()
     yield from _iiwa()
-
-
-def fourier(a: ArrayLike, b: ArrayLike, offset: ArrayLike, frequency: float, t: Array) -> tuple[Array, Array, Array]:
-    """q, v, a (N, n) of q = offset + sum a/(lw) sin(lwt) - b/(lw) cos(lwt), with a, b as (joint, harmonic)."""
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    w = 2 * np.pi * frequency * np.arange(1, a.shape[1] + 1)
-    s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-    q = np.asarray(offset) + s @ (a / w).T - c @ (b / w).T
-    return q, c @ a.T + s @ b.T, c @ (b * w).T - s @ (a * w).T
 
 
 def printed_order(title: str, base: BaseParameters) -> list[int]:

@@ -35,20 +35,24 @@ class Figure:
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of figures from one source or on one subject."""
+    """A named set of figures from one source or on one subject; `needs_data` where real recordings are read."""
 
     name: str
     title: str
     run: Callable[[], Iterator[Figure]]
+    needs_data: bool = False
 
 
 def studies() -> dict[str, Study]:
     """All reproductions by name."""
-    from dynid.reproduce import dynamics, structure
+    from dynid.reproduce import dynamics, robots, structure, toolbox, tx40
 
     found = [
         Study("structure", "Counts and groupings of base parameters", structure.figures),
         Study("dynamics", "Torques, condition numbers and mass matrices of the printed models", dynamics.figures),
+        Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
+        Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
+        Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
     ]
     return {study.name: study for study in found}
 

@@ -1,0 +1,188 @@
+"""Estimate: identified parameters with their uncertainty, and what one does with them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identify.base import BaseParameters, base_parameters
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals
+
+if TYPE_CHECKING:
+    from dynid.identify.validation import Validation
+    from dynid.recording.recording import Recording
+
+__all__ = ["Estimate"]
+
+Array = NDArray[np.float64]
+
+_FORMAT = "dynid estimate 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Base parameters (b,) with covariance (b, b), residual figures a channel, and how they were found."""
+
+    base: BaseParameters
+    method: str
+    beta: Array
+    covariance: Array
+    noise: Array
+    rows: tuple[int, ...]
+    rms: Array
+    relative_error: Array
+    condition_number: float
+    status: str
+    seconds: float
+    signals: Signals = field(default_factory=Signals)
+    cutoffs: tuple[float | None, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def robot(self) -> Robot:
+        """The robot that was identified, with its a-priori values."""
+        return self.base.robot
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviation of each base parameter (b,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def relative_sigma(self) -> Array:
+        """Standard deviation in percent of the value (b,); infinite for a value of zero."""
+        with np.errstate(divide="ignore"):
+            return 100.0 * self.sigma / np.abs(self.beta)
+
+    def confidence_intervals(self, level: float = 0.95) -> Array:
+        """Lower and upper bounds (b, 2) of each base parameter, by Student's t."""
+        if not 0 < level < 1:
+            raise DataError(f"a confidence level lies between 0 and 1, got {level}")
+        reach = scipy.stats.t.ppf(0.5 + level / 2, max(sum(self.rows) - self.beta.size, 1))
+        return np.column_stack([self.beta - reach * self.sigma, self.beta + reach * self.sigma])
+
+    @cached_property
+    def parameters(self) -> Array:
+        """Standard parameters (p,) with these base values that move least from the a-priori ones.
+
+        Moves are measured in units of each kind's typical size. Only the base values are identified; the rest is the
+        prior's, and the set need not be physically possible.
+        """
+        robot, K = self.robot, self.base.matrix
+        prior = robot.parameters
+        units = np.array([p.unit for p in robot.layout])
+        size = np.ones(len(prior))
+        for unit in set(units):
+            typical = float(np.sqrt(np.mean(prior[units == unit] ** 2)))
+            size[units == unit] = typical if typical > 0 else 1.0
+        scaled = K * size
+        step = np.linalg.lstsq(scaled, self.beta - K @ prior, rcond=None)[0]
+        return np.asarray(prior + size * step)
+
+    @cached_property
+    def identified_robot(self) -> Robot:
+        """The robot with the identified parameters."""
+        return self.robot.with_parameters(self.parameters)
+
+    def validate(self, recording: Recording, signals: Signals | None = None) -> Validation:
+        """Prediction errors on a recording, cleaned as the one that was identified from unless `signals` is given."""
+        from dynid.identify.validation import validate
+
+        return validate(self, recording, signals)
+
+    def to_urdf(self, path: str | Path, template: str | Path | None = None) -> list[str]:
+        """Write the identified robot as URDF; returns warnings, such as physically impossible links.
+
+        With `template`, that file is taken and only its inertial blocks change; meshes and names stay.
+        """
+        from dynid.export.urdf import write_urdf
+
+        return write_urdf(self.identified_robot, path, template)
+
+    def summary(self) -> str:
+        """A table worth reading."""
+        from dynid.report.estimation import estimate_text
+
+        return estimate_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything of the estimate as plain data."""
+        return {
+            "format": _FORMAT,
+            "robot": self.robot.name,
+            "method": self.method,
+            "status": self.status,
+            "channels": list(self.base.channels),
+            "rows": list(self.rows),
+            "condition_number": self.condition_number,
+            "seconds": self.seconds,
+            "signals": self.signals.to_dict(),
+            "cutoffs": list(self.cutoffs),
+            "notes": list(self.notes),
+            "noise": self.noise.tolist(),
+            "rms": self.rms.tolist(),
+            "relative_error_percent": (100 * self.relative_error).tolist(),
+            "base_parameters": [
+                {"name": n, "expression": e, "value": float(b), "sigma": float(s)}
+                for n, e, b, s in zip(self.base.names, self.base.expressions, self.beta, self.sigma, strict=True)
+            ],
+            "standard_parameters": dict(zip(self.robot.parameter_names, self.parameters.tolist(), strict=True)),
+            "covariance": self.covariance.tolist(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the estimate into one JSON file that people can read too."""
+        data = self.to_dict()
+        covariance = data.pop("covariance")
+        text = json.dumps(data, indent=2)
+        rows = ",\n    ".join(json.dumps(row) for row in covariance)
+        text = f'{text[:-2]},\n  "covariance": [\n    {rows}\n  ]\n}}\n'
+        Path(path).write_text(text, encoding="utf-8")
+
+    @staticmethod
+    def load(path: str | Path, robot: Robot) -> Estimate:
+        """Read an estimate back; `robot` must be the one it was made for."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise DataError(f"there is no file '{path}'") from None
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"'{path}' is not a saved estimate: {error}") from None
+        if not isinstance(data, dict) or data.get("format") != _FORMAT:
+            raise DataError(f"'{path}' is not a saved estimate")
+        base = base_parameters(robot, channels=data["channels"])
+        expressions = tuple(p["expression"] for p in data["base_parameters"])
+        if expressions != base.expressions:
+            raise DataError(f"'{path}' was made for another robot or other drive terms than '{robot.name}'")
+        settings = dict(data["signals"])
+        for key in ("decimate", "min_speed"):
+            if isinstance(settings[key], list):
+                settings[key] = tuple(settings[key])
+        return Estimate(
+            base=base,
+            method=data["method"],
+            beta=np.array([p["value"] for p in data["base_parameters"]]),
+            covariance=np.array(data["covariance"]),
+            noise=np.array(data["noise"]),
+            rows=tuple(data["rows"]),
+            rms=np.array(data["rms"]),
+            relative_error=np.array(data["relative_error_percent"]) / 100.0,
+            condition_number=data["condition_number"],
+            status=data["status"],
+            seconds=data["seconds"],
+            signals=Signals(**settings),
+            cutoffs=tuple(data["cutoffs"]),
+            notes=tuple(data["notes"]),
+        )
+
+    def __repr__(self) -> str:
+        return f"Estimate('{self.robot.name}', {self.method}, {self.beta.size} base parameters, {self.status})"

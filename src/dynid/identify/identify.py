@@ -1,0 +1,115 @@
+"""From a robot and a recording to an estimate, in one call or as data keep arriving."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DataError
+from dynid.identify.base import BaseParameters, base_parameters
+from dynid.identify.estimate import Estimate
+from dynid.identify.estimators import ESTIMATORS
+from dynid.identify.observation import Observation, observe
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals
+
+__all__ = ["SequentialIdentification", "estimate_from", "identify"]
+
+
+def identify(
+    robot: Robot,
+    recording: Recording | Observation,
+    method: str = "wls",
+    *,
+    signals: Signals | None = None,
+    channels: str | Sequence[str] | None = None,
+    **options: Any,
+) -> Estimate:
+    """Identify the base parameters of a robot from a recording.
+
+    `method` is one of ols, wls, gls, irls, tls, ridge; `options` go to it. `signals` says how runs are cleaned,
+    `channels` which joint torques count (all by default). An Observation may be given instead of a recording.
+    """
+    started = time.perf_counter()
+    if isinstance(recording, Observation):
+        observation = recording
+    else:
+        observation = observe(robot, recording, signals, channels=channels)
+    return replace(
+        estimate_from(observation, method, signals or Signals(), **options), seconds=time.perf_counter() - started
+    )
+
+
+def estimate_from(observation: Observation, method: str, signals: Signals, **options: Any) -> Estimate:
+    """Run one estimator on an observation."""
+    if method not in ESTIMATORS:
+        raise DataError(f"method '{method}' is unknown: use {', '.join(ESTIMATORS)}")
+    started = time.perf_counter()
+    try:
+        solution = ESTIMATORS[method](observation, **options)
+    except TypeError as error:
+        if "unexpected keyword" in str(error):
+            raise DataError(f"method '{method}' does not take {str(error).split('argument ')[-1]}") from None
+        raise
+    residual, torque = observation.residual_norms(solution.beta), observation.torque_norms()
+    return Estimate(
+        base=observation.base,
+        method=method,
+        beta=solution.beta,
+        covariance=solution.covariance,
+        noise=solution.noise,
+        rows=observation.rows,
+        rms=residual / np.sqrt(np.maximum(observation.rows, 1)),
+        relative_error=residual / np.where(torque > 0, torque, np.inf),
+        condition_number=solution.condition_number,
+        status=solution.status,
+        seconds=time.perf_counter() - started,
+        signals=signals,
+        cutoffs=observation.cutoffs,
+        notes=solution.notes,
+    )
+
+
+class SequentialIdentification:
+    """Least squares for logs that keep arriving: each recording is folded in and can be forgotten.
+
+    With `forgetting` below one, what was known before each update counts that much less.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        signals: Signals | None = None,
+        channels: str | Sequence[str] | None = None,
+        forgetting: float = 1.0,
+    ) -> None:
+        if not 0 < forgetting <= 1:
+            raise DataError(f"forgetting must lie in (0, 1], got {forgetting}")
+        self._base: BaseParameters = base_parameters(robot, channels=channels if channels is not None else "torque")
+        self._signals = signals or Signals()
+        self._forgetting = forgetting
+        self._observation: Observation | None = None
+
+    def update(self, recording: Recording) -> None:
+        """Fold a recording in."""
+        new = observe(self._base.robot, recording, self._signals, self._base)
+        if self._observation is not None:
+            old = self._observation
+            faded = replace(old, factors=tuple(np.sqrt(self._forgetting) * f for f in old.factors))
+            new = faded.joined(new)
+        self._observation = replace(new, blocks=lambda: iter(()))
+
+    def estimate(self, method: str = "wls", **options: Any) -> Estimate:
+        """What all recordings so far say; methods that need the rows again (irls, gls) are refused."""
+        if self._observation is None:
+            raise DataError("no recording has arrived yet")
+        if method in ("irls", "gls"):
+            raise DataError(
+                f"method '{method}' needs the samples again, which are not kept; use ols, wls, tls or ridge"
+            )
+        return estimate_from(self._observation, method, self._signals, **options)

@@ -1,0 +1,202 @@
+"""What estimators see: one triangular factor of [W y] a channel, folded from chunks of samples.
+
+W is never held. A chunk of samples becomes regressor rows, the rows of each channel are folded into that
+channel's factor by Householder QR, and the rows are forgotten. The factor has the size of the base parameters
+whatever the number of samples, and keeps the accuracy that normal equations would square away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.errors import DataError
+from dynid.identify.base import BaseParameters, base_parameters, random_states
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+from dynid.signals.filters import decimate
+from dynid.signals.settings import Motion, Signals, prepare
+
+__all__ = ["Block", "Observation", "observe"]
+
+Array = NDArray[np.float64]
+
+_CHUNK = 1024
+# Rows of small recordings are kept for estimators that need them again; those of large ones are made again.
+_KEEP_BYTES = 128 * 2**20
+# Parallel decimation filters whole columns; it works on this many output samples at a time, with margins.
+_DECIMATED_BLOCK = 4096
+_DECIMATION_MARGIN = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of one channel from one stretch of samples: W (m, b), y (m,), and the sample numbers they belong to."""
+
+    channel: int
+    W: Array
+    y: Array
+    index: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """Factors of [W y] (k, b + 1) a channel, how many rows went in, and a way to read the rows again.
+
+    `blocks` streams the rows once more, for estimators that weigh samples one by one.
+    """
+
+    base: BaseParameters
+    factors: tuple[Array, ...]
+    rows: tuple[int, ...]
+    blocks: Callable[[], Iterator[Block]] = field(repr=False)
+    cutoffs: tuple[float | None, ...] = ()
+
+    @property
+    def robot(self) -> Robot:
+        return self.base.robot
+
+    @property
+    def total_rows(self) -> int:
+        return sum(self.rows)
+
+    def residual_norms(self, beta: Array) -> Array:
+        """Norm of y - W beta, channel by channel (channel,)."""
+        return np.array([np.linalg.norm(f[:, -1] - f[:, :-1] @ beta) for f in self.factors])
+
+    def torque_norms(self) -> Array:
+        """Norm of y, channel by channel (channel,)."""
+        return np.array([np.linalg.norm(f[:, -1]) for f in self.factors])
+
+    def stacked(self, weights: Sequence[float] | Array | None = None) -> Array:
+        """One factor of all channels (<= b + 1, b + 1), each channel's rows times its weight."""
+        w = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=float)
+        return fold(np.vstack([x * f for x, f in zip(w, self.factors, strict=True)]))
+
+    def joined(self, other: Observation) -> Observation:
+        """Both observations as one; they must be of the same base parameters."""
+        if other.base.kept != self.base.kept or other.base.channels != self.base.channels:
+            raise DataError("observations of different base parameters or channels cannot be joined")
+        factors = tuple(fold(np.vstack([a, b])) for a, b in zip(self.factors, other.factors, strict=True))
+        rows = tuple(a + b for a, b in zip(self.rows, other.rows, strict=True))
+
+        def blocks() -> Iterator[Block]:
+            yield from self.blocks()
+            yield from other.blocks()
+
+        return Observation(self.base, factors, rows, blocks, self.cutoffs + other.cutoffs)
+
+
+def fold(rows: Array) -> Array:
+    """Triangular factor of a stack of rows; as it is where it has fewer rows than columns."""
+    columns = rows.shape[1]
+    if rows.shape[0] <= columns:
+        return rows
+    packed, _, _, info = scipy.linalg.lapack.dgeqrf(rows, overwrite_a=1)
+    assert info == 0
+    return np.triu(packed[:columns])
+
+
+def observe(
+    robot: Robot,
+    recording: Recording,
+    signals: Signals | None = None,
+    base: BaseParameters | None = None,
+    channels: str | Sequence[str] | None = None,
+) -> Observation:
+    """Fold a recording into an observation of the base parameters.
+
+    `channels` picks the measured torques (all joints by default); `base` may be given to share one structure.
+    """
+    settings = signals or Signals()
+    if base is None:
+        base = base_parameters(robot, channels=channels if channels is not None else "torque")
+    _check(robot, recording, base)
+    motions = [prepare(run, settings) for run in recording.runs]
+
+    def blocks() -> Iterator[Block]:
+        start = 0
+        for motion in motions:
+            yield from motion_blocks(base, motion, settings, start)
+            start += len(motion.t)
+
+    size = base.count + 1
+    touched = _touched_columns(base)
+    factors = [np.zeros((0, len(c) + 1)) for c in touched]
+    rows = [0] * len(base.channels)
+    kept: list[Block] | None = []
+    # Tall, narrow factors gain nothing from several BLAS threads, which get in each other's way.
+    with threadpool_limits(1, "blas"):
+        for block in blocks():
+            if kept is not None:
+                kept.append(block)
+                if (sum(rows) + len(block.y)) * size * 8 > _KEEP_BYTES:
+                    kept = None
+            factor, columns = factors[block.channel], touched[block.channel]
+            # Column order is LAPACK's: it works on this array itself.
+            stack = np.empty((len(factor) + len(block.y), len(columns) + 1), order="F")
+            stack[: len(factor)] = factor
+            stack[len(factor) :, :-1] = block.W[:, columns]
+            stack[len(factor) :, -1] = block.y
+            factors[block.channel] = fold(stack)
+            rows[block.channel] += len(block.y)
+    if sum(rows) <= base.count:
+        raise DataError(
+            f"{sum(rows)} rows are left for {base.count} base parameters; record longer, or lower min_speed or trim"
+        )
+    whole = []
+    for factor, columns in zip(factors, touched, strict=True):
+        wide = np.zeros((len(factor), size))
+        wide[:, columns], wide[:, -1] = factor[:, :-1], factor[:, -1]
+        whole.append(wide)
+    again = blocks if kept is None else lambda: iter(kept)
+    return Observation(base, tuple(whole), tuple(rows), again, tuple(m.cutoff for m in motions))
+
+
+def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int = 0) -> Iterator[Block]:
+    """Rows of every channel of a cleaned run, decimated and without stand-still samples."""
+    assert motion.torque is not None
+    robot = base.robot
+    joint = [robot.coordinates.index(c) for c in base.channels]
+    limits = settings.speed_limits(motion.v)[joint]
+    step = int(np.prod(motion.decimate)) if motion.decimate else 1
+    samples = len(motion.t)
+    span = _CHUNK if step == 1 else _DECIMATED_BLOCK * step
+    margin = 0 if step == 1 else _DECIMATION_MARGIN * step
+    for start in range(0, samples, span):
+        stop = min(start + span, samples)
+        lo, hi = max(0, start - margin), min(samples, stop + margin)
+        W = base.regressor(motion.q[lo:hi], motion.v[lo:hi], motion.a[lo:hi])
+        for k, j in enumerate(joint):
+            rows = np.column_stack([W[:, k], motion.torque[lo:hi, j], motion.v[lo:hi, j]])
+            if step > 1:
+                rows = decimate(rows, motion.decimate)[(start - lo) // step :][: -(-(stop - start) // step)]
+            moving = np.abs(rows[:, -1]) >= limits[k]
+            if moving.any():
+                index = first + start + step * np.flatnonzero(moving)
+                yield Block(k, rows[moving, :-2], rows[moving, -2], index)
+
+
+def _touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:
+    """Columns that can be non-zero in each channel: a joint sees only the links beyond it."""
+    W = base.regressor(*random_states(base.robot, 8, seed=0))
+    return [np.flatnonzero(np.abs(W[:, k]).max(axis=0)) for k in range(len(base.channels))]
+
+
+def _check(robot: Robot, recording: Recording, base: BaseParameters) -> None:
+    if robot.base == "floating":
+        raise DataError("identification of a floating base needs its motion and wrench, which are not read yet")
+    if len(recording.joints) != robot.n:
+        raise DataError(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
+    for run in recording.runs:
+        if run.torque is None:
+            hint = "; it has currents: give the drive gains (N m/A) when loading" if run.current is not None else ""
+            raise DataError(f"run '{run.name}' has no torques{hint}")
+    wrong = [c for c in base.channels if c not in robot.coordinates]
+    if wrong:
+        raise DataError(f"channel '{wrong[0]}' is no joint torque")

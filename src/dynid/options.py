@@ -1,0 +1,135 @@
+"""Options that commands share: how robots are modelled, how logs are read, how signals are cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.errors import DataError
+
+if TYPE_CHECKING:
+    from dynid.recording.recording import Recording
+    from dynid.robot.model import Robot
+    from dynid.signals.settings import Signals
+
+RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help="URDF, MJCF or TOML file, or a built-in name.")]
+DataArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="DATA...", help="Log files, one run each; q=POS.csv,torque=CUR.csv for one file a signal."),
+]
+Friction = Annotated[
+    str | None, typer.Option(help="Joint friction, e.g. viscous+coulomb+offset, or none. [file's own]")
+]
+RotorInertia = Annotated[
+    bool | None, typer.Option("--rotor-inertia/--no-rotor-inertia", help="Model rotor inertias. [file's own]")
+]
+Gravity = Annotated[
+    tuple[float, float, float] | None, typer.Option(help="Gravity vector in the base frame, m/s2. [file's own]")
+]
+Columns = Annotated[
+    list[str] | None, typer.Option(help="Columns of a signal: q=pos_{i}, torque=7:14; may be repeated. [guessed]")
+]
+Units = Annotated[list[str] | None, typer.Option(help="Unit of a signal: q=deg, t=ms; may be repeated.")]
+Sign = Annotated[list[str] | None, typer.Option(help="Sign or factor of a signal: torque=-1; may be repeated.")]
+Gain = Annotated[str | None, typer.Option(help="Drive gains in N m/A, one or one a joint: 10,10.7,8.5.")]
+Rate = Annotated[float | None, typer.Option(help="Sampling rate in Hz of files without a time column.")]
+MotorSide = Annotated[bool, typer.Option("--motor-side", help="Signals are on the motor side of the transmission.")]
+Rows = Annotated[str | None, typer.Option(help="Rows of each file to use, START:STOP, counted from 0.")]
+BadRows = Annotated[str, typer.Option(help="error, or split: drop unusable rows and cut the run there.")]
+Cutoff = Annotated[str | None, typer.Option(help="Low-pass of positions in Hz, or none. [found from the data]")]
+Decimate = Annotated[str | None, typer.Option(help="Parallel decimation in stages: 10,10, or none. [from the cut-off]")]
+MinSpeed = Annotated[str | None, typer.Option(help="Rows of slower joints are left out: 0.05, or a share as 1%. [1%]")]
+Trim = Annotated[float | None, typer.Option(help="Seconds left out at both ends of a run. [0.2]")]
+
+
+def read_recording(
+    data: Sequence[str],
+    robot: Robot,
+    columns: Sequence[str] | None,
+    units: Sequence[str] | None,
+    sign: Sequence[str] | None,
+    gain: str | None,
+    rate: float | None,
+    motor_side: bool,
+    rows: str | None,
+    bad_rows: str,
+) -> Recording:
+    """The recording that the shared reading options describe."""
+    from dynid.recording.load import load_recording
+
+    signs = {k: _one_or_each(v, f"--sign {k}") for k, v in _pairs(sign, "--sign").items()}
+    options: dict[str, Any] = {
+        "columns": _pairs(columns, "--columns") or None,
+        "units": _pairs(units, "--units") or None,
+        "sign": signs or None,
+        "gain": None if gain is None else _one_or_each(gain, "--gain"),
+        "rate": rate,
+        "motor_side": motor_side,
+        "bad_rows": bad_rows,
+    }
+    if rate is not None:
+        options["time"] = None
+    if rows is not None:
+        options["rows"] = _range(rows)
+    return load_recording([_source(d) for d in data], robot, **options)
+
+
+def read_signals(cutoff: str | None, decimate: str | None, min_speed: str | None, trim: float | None) -> Signals:
+    """The settings object that the shared signal options describe."""
+    from dynid.signals.settings import Signals
+
+    options: dict[str, Any] = {}
+    if cutoff is not None:
+        options["cutoff"] = None if cutoff == "none" else _number(cutoff, "--cutoff")
+    if decimate is not None:
+        stages = () if decimate == "none" else tuple(int(x) for x in _numbers(decimate, "--decimate"))
+        options["decimate"] = stages
+    if min_speed is not None:
+        options["min_speed"] = min_speed if min_speed.endswith("%") else _one_or_each(min_speed, "--min-speed")
+    if trim is not None:
+        options["trim"] = trim
+    return Signals(**options)
+
+
+def _source(text: str) -> str | dict[str, Path]:
+    """A path, or a mapping from signal to path written as q=A,torque=B."""
+    if "=" not in text or Path(text).exists():
+        return text
+    return {k: Path(v) for k, v in _pairs(text.split(","), "DATA").items()}
+
+
+def _pairs(items: Sequence[str] | None, where: str) -> dict[str, str]:
+    out = {}
+    for item in items or ():
+        key, equals, value = item.partition("=")
+        if not equals or not key or not value:
+            raise DataError(f"{where} takes SIGNAL=VALUE, got '{item}'")
+        out[key] = value
+    return out
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(f"{where} takes a number, got '{text}'") from None
+
+
+def _numbers(text: str, where: str) -> list[float]:
+    return [_number(part, where) for part in text.split(",")]
+
+
+def _one_or_each(text: str, where: str) -> float | tuple[float, ...]:
+    """One number for all joints, or one a joint."""
+    numbers = _numbers(text, where)
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+def _range(text: str) -> tuple[int | None, int | None]:
+    start, colon, stop = text.partition(":")
+    if not colon or not all(x.isdigit() or not x for x in (start, stop)):
+        raise DataError(f"--rows takes START:STOP, got '{text}'")
+    return (int(start) if start else None, int(stop) if stop else None)

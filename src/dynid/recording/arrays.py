@@ -1,0 +1,154 @@
+"""Named arrays in files: NPZ, NPY, MATLAB, HDF5 and JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DataError
+from dynid.recording.files import damage, optional_package, read_bytes
+from dynid.recording.records import columns_of, flat
+from dynid.recording.table import Table, Unusable
+
+__all__ = ["read_hdf5", "read_json", "read_mat", "read_npy", "read_npz"]
+
+_OBJECTS = Unusable("is an array of Python objects, which is not read: save plain numbers")
+# Marks of HDF5 files and of MATLAB files that are HDF5 files.
+_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+
+
+def read_npz(path: Path) -> Table:
+    """Table of the arrays of an NPZ file."""
+    data: dict[str, Any] = {}
+    try:
+        with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as archive:
+            for name in archive.files:
+                _add_array(data, name, _member(archive, name))
+    except Exception as error:  # readers fail in many ways on damaged files
+        raise DataError(f"{path.name} is no NPZ file or damaged: {damage(error)}") from None
+    return _table(path, data)
+
+
+def _member(archive: Any, name: str) -> Any:
+    try:
+        return archive[name]
+    except ValueError as error:
+        if "allow_pickle" in str(error):
+            return _OBJECTS
+        raise
+
+
+def read_npy(path: Path) -> Table:
+    """Table of a single array (N, width) without names."""
+    try:
+        array = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
+    except Exception as error:
+        raise DataError(f"{path.name} is no NPY file of numbers or damaged: {damage(error)}") from None
+    if array.dtype.names:
+        return _table(path, {name: array[name] for name in array.dtype.names})
+    data: dict[str, Any] = {}
+    _add_array(data, "array", array)
+    if "array" not in data:
+        raise DataError(f"{path.name} holds no table of numbers: its array has shape {array.shape}")
+    array = data["array"].reshape(len(data["array"]), -1)
+    return Table(path.name, {str(k): array[:, k] for k in range(array.shape[1])}, header=False)
+
+
+def read_mat(path: Path) -> Table:
+    """Table of the arrays of a MATLAB file of any version; fields of structs have dotted names."""
+    import scipy.io
+
+    raw = read_bytes(path)
+    if raw[:4] == b"MATL" and _HDF5_MAGIC in raw[:1024]:
+        return _table(path, _hdf5_arrays(raw, path, matlab=True))
+    try:
+        content = scipy.io.loadmat(io.BytesIO(raw), simplify_cells=True)
+    except Exception as error:
+        raise DataError(f"{path.name} is no MATLAB file or damaged: {damage(error)}") from None
+    data: dict[str, Any] = {}
+    for name, value in flat({k: v for k, v in content.items() if not k.startswith("__")}).items():
+        _add_array(data, name, value)
+    return _table(path, data)
+
+
+def read_hdf5(path: Path) -> Table:
+    """Table of the data sets of an HDF5 file; names are paths inside the file, without the leading slash."""
+    return _table(path, _hdf5_arrays(read_bytes(path), path, matlab=False))
+
+
+def _hdf5_arrays(raw: bytes, path: Path, matlab: bool) -> dict[str, Any]:
+    h5py = optional_package("h5py", "hdf5", "HDF5 files and MATLAB files of version 7.3")
+    data: dict[str, Any] = {}
+
+    def visit(name: str, node: Any) -> None:
+        if not isinstance(node, h5py.Dataset) or name.startswith("#") or node.attrs.get("MATLAB_class") == b"char":
+            return
+        if sum(n > 1 for n in node.shape) > 2:
+            return  # pictures and the like are not even read
+        # MATLAB counts columns first, so its arrays lie transposed.
+        _add_array(data, name.replace("/", ".") if matlab else name, node[()].T if matlab else node[()])
+
+    try:
+        with h5py.File(io.BytesIO(raw), "r") as file:
+            file.visititems(visit)
+    except Exception as error:
+        raise DataError(f"{path.name} is no HDF5 file or damaged: {damage(error)}") from None
+    return data
+
+
+def read_json(path: Path) -> Table:
+    """Table of a JSON file: a list of records, an object that holds one such list, or an object of lists."""
+    try:
+        content = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path.name} is no JSON file or damaged: {damage(error)}") from None
+    if isinstance(content, Mapping):
+        lists = [k for k, v in content.items() if _is_records(v)]
+        if len(lists) > 1:
+            raise DataError(f"{path.name} holds several lists of records: {', '.join(lists)}")
+        content = content[lists[0]] if lists else content
+    if _is_records(content):
+        return _table(path, columns_of([flat(record) for record in content]))
+    data: dict[str, Any] = {}
+    if isinstance(content, Mapping):
+        for name, value in flat(content).items():
+            if isinstance(value, list):
+                data |= columns_of([{name: x} for x in value])
+    return _table(path, data)
+
+
+def _is_records(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(x, Mapping) for x in value)
+
+
+def _add_array(data: dict[str, Any], name: str, value: Any) -> None:
+    """Keep an array of one or two dimensions as columns; scalars and texts are no signals."""
+    if isinstance(value, Unusable):
+        data[name] = value
+        return
+    array = np.asarray(value)
+    if array.dtype.names:
+        for part in array.dtype.names:
+            _add_array(data, f"{name}.{part}", array[part])
+        return
+    if array.dtype.kind == "O":
+        data[name] = _OBJECTS
+    if array.dtype.kind not in "biuf":
+        return
+    if array.ndim > 2 or (array.ndim == 2 and 1 in array.shape):
+        array = np.squeeze(array)
+    if array.ndim == 2 and array.shape[0] < array.shape[1]:
+        array = array.T  # one row a joint: a recording has more samples than joints
+    if array.ndim in (1, 2) and array.size:
+        data[name] = array
+
+
+def _table(path: Path, data: dict[str, Any]) -> Table:
+    if not data:
+        raise DataError(f"{path.name} holds no arrays of numbers")
+    return Table(path.name, data)

@@ -1,0 +1,162 @@
+"""Bags: ROS 1 and ROS 2 bags and MCAP files, with joints taken by the names that every message carries."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DataError, DynidError
+from dynid.recording.files import damage, optional_package
+from dynid.recording.records import columns_of, flat
+from dynid.recording.table import Table, shown
+
+__all__ = ["read_bag"]
+
+logger = logging.getLogger("dynid")
+
+# One message: its flat fields and the time (ns) at which it was logged.
+Message = tuple[dict[str, Any], int]
+
+_NAME_FIELDS = ("name", "joint_names", "names")
+
+
+def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Table:
+    """Table of one topic: t from the header stamps (log time without them), and field_joint for every joint.
+
+    Without `topic` the only topic of joint states is taken. Messages that lack one of `joints` while others have them
+    all (several nodes publish on one topic) are left out.
+    """
+    try:
+        records = list(_mcap(path, topic) if path.suffix.lower() == ".mcap" else _rosbag(path, topic))
+    except DynidError:
+        raise
+    except Exception as error:  # the readers fail in many ways on damaged files
+        raise DataError(f"{path.name} is no bag, damaged or cut off: {damage(error)}") from None
+    if not records:
+        raise DataError(f"{path.name} holds no messages of the topic")
+    return _table(path.name, _one_publisher(records, joints, path.name))
+
+
+def _chosen(topics: Mapping[str, str], topic: str | None, file: str) -> str:
+    """The topic to read: the one asked for, the only one of joint states, or the only one there is."""
+    listed = shown([f"{name} ({kind})" for name, kind in topics.items()])
+    if topic is not None:
+        if topic not in topics:
+            raise DataError(f"{file} has no topic '{topic}', it has {listed}")
+        return topic
+    for candidates in ([x for x, kind in topics.items() if kind.endswith("JointState")], list(topics)):
+        if len(candidates) == 1:
+            return candidates[0]
+    raise DataError(f'{file}: choose one topic with topic="...", it has {listed}')
+
+
+def _rosbag(path: Path, topic: str | None) -> Iterator[Message]:
+    """Messages of one topic of a ROS 1 or ROS 2 bag."""
+    highlevel = optional_package("rosbags.highlevel", "ros", "ROS bags")
+    typesys = optional_package("rosbags.typesys", "ros", "ROS bags")
+    # Older ROS 2 bags do not carry their message definitions; that of joint states never changed.
+    store = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
+    with highlevel.AnyReader([path], default_typestore=store) as reader:
+        chosen = _chosen({c.topic: c.msgtype for c in reader.connections}, topic, path.name)
+        connections = [c for c in reader.connections if c.topic == chosen]
+        for connection, logged, raw in reader.messages(connections):
+            yield flat(reader.deserialize(raw, connection.msgtype)), logged
+
+
+def _mcap(path: Path, topic: str | None) -> Iterator[Message]:
+    """Messages of one topic of an MCAP file."""
+    module = optional_package("mcap.reader", "ros", "MCAP files")
+    decoders: dict[int, Any] = {}
+    with path.open("rb") as stream:
+        reader = module.make_reader(stream, validate_crcs=True)
+        summary = reader.get_summary()
+        if summary is not None:
+            pairs = [(summary.schemas.get(channel.schema_id), channel) for channel in summary.channels.values()]
+        else:
+            pairs = [(schema, channel) for schema, channel, _ in reader.iter_messages()]
+        kinds = {channel.topic: schema.name if schema else channel.message_encoding for schema, channel in pairs}
+        for schema, channel, message in reader.iter_messages(topics=[_chosen(kinds, topic, path.name)]):
+            if channel.id not in decoders:
+                decoders[channel.id] = _decoder(schema, channel, path.name)
+            yield flat(decoders[channel.id](message.data)), message.log_time
+
+
+def _decoder(schema: Any, channel: Any, file: str) -> Any:
+    """What turns the bytes of a channel into a record."""
+    if channel.message_encoding == "json":
+        return json.loads
+    if schema is None or schema.encoding not in ("ros2msg", "ros1msg", "ros2idl"):
+        raise DataError(
+            f"{file}: topic '{channel.topic}' is encoded as '{channel.message_encoding}': only ROS messages and JSON "
+            "are read"
+        )
+    typesys = optional_package("rosbags.typesys", "ros", "ROS messages in MCAP files")
+    store = typesys.get_typestore(typesys.Stores.EMPTY)
+    kind = schema.name if "/msg/" in schema.name else schema.name.replace("/", "/msg/", 1)
+    text = schema.data.decode()
+    idl = schema.encoding == "ros2idl"
+    store.register(typesys.get_types_from_idl(text) if idl else typesys.get_types_from_msg(text, kind))
+    read = store.deserialize_ros1 if channel.message_encoding == "ros1" else store.deserialize_cdr
+    return lambda raw: read(raw, kind)
+
+
+def _joints_of(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Joint names that a message carries, empty where it carries none."""
+    for field in _NAME_FIELDS:
+        names = record.get(field)
+        if isinstance(names, list | tuple) and names and all(isinstance(x, str) for x in names):
+            return tuple(names)
+    return ()
+
+
+def _one_publisher(records: list[Message], joints: Sequence[str] | None, file: str) -> list[Message]:
+    """Only the messages about one set of joints, where several nodes publish on the topic."""
+    sets = dict.fromkeys(frozenset(_joints_of(record)) for record, _ in records)
+    wanted = [s for s in sets if joints is not None and s.issuperset(joints)]
+    if len(sets) == 1 or len(wanted) == len(sets):
+        return records
+    if not wanted:
+        listed = shown([" ".join(sorted(s)) or "no names" for s in sets], 4)
+        raise DataError(f"{file}: messages of one topic name different joints ({listed}): give the robot or joints=")
+    kept = [m for m in records if frozenset(_joints_of(m[0])) in wanted]
+    logger.info("%s: %d messages of other joints are left out", file, len(records) - len(kept))
+    return kept
+
+
+def _table(file: str, records: list[Message]) -> Table:
+    rows = []
+    for record, _ in records:
+        names = _joints_of(record)
+        row: dict[str, Any] = {}
+        for field, value in record.items():
+            if isinstance(value, np.ndarray | list | tuple) and names:
+                if len(value) == len(names) and field not in _NAME_FIELDS:
+                    row |= {f"{field}_{joint}": x for joint, x in zip(names, value, strict=True)}
+            elif not isinstance(value, str):
+                row[field] = value
+        rows.append(row)
+    columns: dict[str, Any] = {"t": _clock(file, records)}
+    columns |= {name: column for name, column in columns_of(rows).items() if "stamp." not in name}
+    return Table(file, columns, joints=_joints_of(records[0][0]))
+
+
+def _clock(file: str, records: list[Message]) -> Any:
+    """Seconds since the first message, from integer nanoseconds."""
+    stamps = [_stamp(record) for record, _ in records]
+    if not any(stamps):
+        logger.info("%s: messages carry no time stamps, the times of logging are used", file)
+        stamps = [logged for _, logged in records]
+    return (np.array(stamps, dtype=np.int64) - stamps[0]) / 1e9
+
+
+def _stamp(record: Mapping[str, Any]) -> int:
+    for field in ("header.stamp", "stamp", "timestamp"):
+        if f"{field}.sec" in record:
+            parts = (record.get(f"{field}.{x}") for x in ("nanosec", "nsec"))
+            return int(record[f"{field}.sec"]) * 10**9 + int(next((x for x in parts if x is not None), 0))
+    return 0

@@ -1,0 +1,71 @@
+"""All checks in the order in which they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from dynid.errors import DataError
+from dynid.recording.checks.channels import check_clipping, check_resolution, check_standstill, check_stuck
+from dynid.recording.checks.clock import check_clock, check_repeated_rows
+from dynid.recording.checks.computed import check_computed
+from dynid.recording.checks.context import Context
+from dynid.recording.checks.excitation import check_excitation
+from dynid.recording.checks.finding import SEVERITIES, Finding
+from dynid.recording.checks.limits import check_limits, check_size
+from dynid.recording.checks.order import check_order
+from dynid.recording.checks.torque import check_torque
+from dynid.recording.checks.velocity import check_velocity
+from dynid.recording.recording import Recording, Run
+from dynid.robot.model import Robot
+
+__all__ = ["RECORDING_CHECKS", "RUN_CHECKS", "run_checks"]
+
+RunCheck = Callable[[Run, Robot, Context], Iterator[Finding]]
+RecordingCheck = Callable[[Context], Iterator[Finding]]
+
+RUN_CHECKS: tuple[RunCheck, ...] = (
+    check_clock,
+    check_repeated_rows,
+    check_size,
+    check_stuck,
+    check_limits,
+    check_order,
+    check_velocity,
+    check_torque,
+    check_computed,
+    check_clipping,
+    check_resolution,
+    check_standstill,
+)
+# Runs are identified together, so what one does not show another may.
+RECORDING_CHECKS: tuple[RecordingCheck, ...] = (check_excitation,)
+
+
+def run_checks(recording: Recording, robot: Robot) -> tuple[Finding, ...]:
+    """Findings of all checks, worst first."""
+    if len(recording.joints) != robot.n:
+        raise DataError(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
+    context = Context(recording, robot)
+    # Damaged data overflow here and there; what comes of it is looked at, not warned about.
+    with np.errstate(all="ignore"):
+        found = list(_findings(recording, robot, context))
+    return tuple(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
+
+
+def _findings(recording: Recording, robot: Robot, context: Context) -> Iterator[Finding]:
+    for run in recording.runs:
+        for run_check in RUN_CHECKS:
+            yield from run_check(run, robot, context)
+        if context.cleaned(run) is None:
+            yield context.found(
+                "info",
+                run,
+                None,
+                "The run is too short or too broken for its signals to be compared with each other.",
+                f"{len(run)} samples",
+                "Record a longer run, or repair its clock first.",
+            )
+    for recording_check in RECORDING_CHECKS:
+        yield from recording_check(context)

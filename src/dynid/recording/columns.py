@@ -1,0 +1,215 @@
+"""Which columns of a table hold which signal: as the caller says, or guessed from their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.errors import DataError
+from dynid.recording.names import Group, groups, is_time
+from dynid.recording.recording import SIGNALS, column_names
+from dynid.recording.table import Table, shown
+
+__all__ = ["Channels", "Spec", "guess", "guess_one", "guess_time", "resolve", "resolve_time"]
+
+Spec = str | int | Sequence[str | int]
+
+
+@dataclass(frozen=True)
+class Channels:
+    """What a signal has one column each of: `names` to look for, `pick` of the file's channels, how many (if known)."""
+
+    names: tuple[str, ...] = ()
+    pick: tuple[int, ...] | None = None
+    count: int | None = None
+    what: str = "joints"
+
+    def numbers(self) -> Sequence[int] | None:
+        """Indices (from 0) of the channels, None where their number is open."""
+        return self.pick if self.pick is not None else None if self.count is None else range(self.count)
+
+
+def resolve(table: Table, signal: str, spec: Spec, channels: Channels) -> list[str]:
+    """Columns that a caller's `spec` names, in the order of the channels."""
+    if isinstance(spec, str) and "{" in spec:
+        columns = _expand(table, signal, spec, channels)
+    elif isinstance(spec, str | int | np.integer):
+        columns = _some(table, signal, spec)
+        if channels.pick is not None and len(columns) > len(channels.pick):
+            columns = _picked(table, signal, columns, channels.pick)
+    else:
+        columns = [name for part in spec for name in _some(table, signal, part)]
+    if channels.count is not None and len(columns) != channels.count:
+        raise DataError(
+            f"{table.file}: {signal} has {len(columns)} columns ({shown(columns, 8)}), "
+            f"expected {channels.count} {channels.what}"
+        )
+    return columns
+
+
+def _some(table: Table, signal: str, part: str | int) -> list[str]:
+    """Columns of one name, one index, a range of indices or a range of an array."""
+    names, text = table.names, str(part)
+    if isinstance(part, int | np.integer):
+        if not -len(names) <= part < len(names):
+            raise DataError(f"{table.file}: {signal} asks for column {part}, the file has {len(names)}")
+        return [names[part]]
+    if text in table.data:
+        width = table.width(text)
+        return [text] if width is None else [f"{text}[{k}]" for k in range(width)]
+    if text in names:
+        return [text]
+    match = re.fullmatch(r"(.*?)\[?(\d*):(\d*)\]?", text)
+    if match:
+        inside = _some(table, signal, match[1]) if match[1] else list(names)
+        start, stop = (int(x) if x else None for x in match.group(2, 3))
+        if (stop or 0) > len(inside) or not inside[start:stop]:
+            raise DataError(f"{table.file}: {signal} asks for columns {text}, the file has {len(inside)} of them")
+        return inside[start:stop]
+    raise DataError(f"{table.file} has no column '{text}' for {signal}, it has {shown(names)}")
+
+
+def _expand(table: Table, signal: str, pattern: str, channels: Channels) -> list[str]:
+    numbers = channels.numbers()
+    if "{joint" in pattern and len(channels.names) != (channels.count or -1):
+        raise DataError(f"{signal}: the pattern '{pattern}' needs a robot or names in joints=")
+
+    def name(k: int, label: str) -> str:
+        try:
+            return pattern.format(i=k + 1, k=k, joint=label)
+        except (KeyError, IndexError, ValueError):
+            raise DataError(f"{signal}: the pattern '{pattern}' may hold {{i}}, {{k}} or {{joint}} only") from None
+
+    if numbers is None:
+        count = 0
+        while name(count, "") in table.names and count < len(table.names):
+            count += 1
+        numbers = range(count)
+    labels = channels.names if channels.names and "{joint" in pattern else [""] * len(numbers)
+    columns = [name(k, label) for k, label in zip(numbers, labels, strict=True)]
+    missing = [c for c in columns if c not in table.names] or ([] if columns else [name(0, "")])
+    if missing:
+        raise DataError(f"{table.file} has no column '{missing[0]}' for {signal}, it has {shown(table.names)}")
+    return columns
+
+
+def _picked(table: Table, signal: str, columns: Sequence[str], pick: Sequence[int]) -> list[str]:
+    if max(pick) >= len(columns) or min(pick) < 0:
+        raise DataError(f"{table.file}: joints= asks for {signal}[{max(pick)}], the file has {len(columns)} of them")
+    return [columns[k] for k in pick]
+
+
+def resolve_time(table: Table, time: str | int) -> str:
+    """The column of the clock that the caller names."""
+    columns = _some(table, "t", time)
+    if len(columns) != 1:
+        raise DataError(f"{table.file}: time='{time}' names {len(columns)} columns, not one")
+    return columns[0]
+
+
+def guess_time(table: Table) -> str | None:
+    """The column that is named as a clock is."""
+    found = [name for name in table.names if is_time(name)]
+    if len(found) > 1:
+        raise DataError(f"{table.file}: several columns may be the time ({shown(found)}): choose with time=")
+    return found[0] if found else None
+
+
+def guess(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
+    """Columns of every signal that the names of a table tell."""
+    out = _own(table, channels)
+    if "q" in out:
+        return out
+    if not table.header:
+        raise DataError(
+            f"{table.file} has {len(table.names)} columns and no header: say which are which, "
+            'such as columns={"q": "1:7", "torque": "13:19"}'
+        )
+    for signal in ("q", "v", "a", "torque", "current", "reference"):
+        wanted = channels[signal]
+        found = [g for g in groups(table.names, wanted.names) if g.signal == signal]
+        columns = _choose(table, signal, found, wanted)
+        if columns:
+            out[signal] = columns
+            if signal == "q" and wanted.count is None:
+                channels = {s: Channels(c.names, c.pick, len(columns), c.what) for s, c in channels.items()}
+    if "q" not in out:
+        raise DataError(f"{table.file}: no column is named as a position: give columns=, it has {shown(table.names)}")
+    return out
+
+
+def guess_one(table: Table, signal: str, channels: Channels, time: str | None) -> list[str]:
+    """Columns of the one signal that a file is said to hold."""
+    own = _own(table, {signal: channels})
+    if own:
+        return own[signal]
+    names = [name for name in table.names if name != time]
+    found = groups(names, channels.names, bare=True)
+    named = [g for g in found if g.signal == signal]
+    plain = [g for g in found if g.signal is None]
+    columns = _choose(table, signal, named or plain, channels)
+    if columns is None:
+        raise DataError(f"{table.file}: no columns for {signal} found: give columns=, it has {shown(names)}")
+    return columns
+
+
+def _own(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
+    """Columns under the names that our own writer gives them."""
+    out = {}
+    for signal in SIGNALS:
+        if signal not in channels or not (channels[signal].names or signal in ("wrench", "base")):
+            continue
+        columns = column_names(signal, channels[signal].names)
+        if all(name in table.names for name in columns):
+            out[signal] = columns
+    return out
+
+
+def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -> list[str] | None:
+    """Columns of the one group that fits; an error where several do, or where the only ones have the wrong size."""
+    if channels.pick is not None:
+        fitting = [g for g in found if len(g.columns) > max(channels.pick)] or found
+    else:
+        fitting = [g for g in found if channels.count is None or len(g.columns) == channels.count]
+    if len(fitting) > 1:
+        options = " or ".join(map(str, fitting))
+        raise DataError(f"{table.file}: {signal} may be {options}: say which with columns=, for all signals")
+    if not fitting:
+        _refuse_size(table, signal, found, channels)
+        return None
+    group = fitting[0]
+    if group.doubles:
+        raise DataError(f"{table.file}: {signal} has two columns for one joint: {shown(group.doubles)}")
+    if None in group.columns:
+        return list(group.columns.values())
+    if not group.numbered:
+        missing = next((n for n in channels.names if n not in group.columns), None)
+        if missing is not None:
+            raise DataError(f"{table.file}: {signal} has no column for joint '{missing}', it has {shown(table.names)}")
+        return [group.columns[n] for n in channels.names]
+    numbers = sorted(key for key in group.columns if isinstance(key, int))
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[0] > 1:
+        raise DataError(
+            f"{table.file}: {signal} is numbered {shown([str(k) for k in numbers])}: list its columns in columns="
+        )
+    columns = [group.columns[k] for k in numbers]
+    return columns if channels.pick is None else _picked(table, signal, columns, channels.pick)
+
+
+def _refuse_size(table: Table, signal: str, found: list[Group], channels: Channels) -> None:
+    """No group has the right size: an error for positions and for signals that clearly are there, else nothing."""
+    several = [g for g in found if len(g.columns) > 1] or (found if signal == "q" else [])
+    if not several:
+        return
+    group = several[0]
+    named = [n for n in channels.names if n in group.columns]
+    if named:
+        missing = next((n for n in channels.names if n not in group.columns), "")
+        raise DataError(f"{table.file}: {signal} has no column for joint '{missing}', it has {shown(table.names)}")
+    raise DataError(
+        f"{table.file}: {signal} has {len(group.columns)} columns ({group}), expected {channels.count} "
+        f"{channels.what}: choose with joints= or columns="
+    )

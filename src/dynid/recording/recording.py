@@ -1,0 +1,167 @@
+"""Recording: what a robot did, as one or more runs of evenly or unevenly sampled signals."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+
+__all__ = ["Recording", "Run"]
+
+Array = NDArray[np.float64]
+
+# Signals of a run beside t, and their width where it is not the number of joints.
+SIGNALS = ("q", "v", "a", "torque", "current", "reference", "wrench", "base")
+WIDTH = {"wrench": 6, "base": 7}
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One uninterrupted stretch of samples: t (N,) in s, all other signals (N, joint) on the joint side in SI units.
+
+    `wrench` (N, 6) acts on the base at its origin, `base` (N, 7) is its position and quaternion (x, y, z, w).
+    """
+
+    t: Array
+    q: Array
+    v: Array | None = None
+    a: Array | None = None
+    torque: Array | None = None
+    current: Array | None = None
+    reference: Array | None = None
+    wrench: Array | None = None
+    base: Array | None = None
+    name: str = "run"
+
+    def __post_init__(self) -> None:
+        t = np.ascontiguousarray(self.t, dtype=float)
+        object.__setattr__(self, "t", t)
+        if t.ndim != 1 or t.size < 2:
+            raise DataError(f"run '{self.name}' has {t.size} samples; at least two are needed")
+        for signal in SIGNALS:
+            value = getattr(self, signal)
+            if value is None:
+                continue
+            array = np.ascontiguousarray(value, dtype=float)
+            if array.ndim != 2 or len(array) != t.size:
+                raise DataError(
+                    f"run '{self.name}': {signal} has shape {array.shape}, expected {t.size} rows as the time has"
+                )
+            width = WIDTH.get(signal, np.shape(self.q)[-1])
+            if array.shape[1] != width:
+                raise DataError(f"run '{self.name}': {signal} has {array.shape[1]} columns, expected {width}")
+            bad = np.argwhere(~np.isfinite(array))
+            if len(bad):
+                raise DataError(
+                    f"run '{self.name}': {signal} is not a finite number at row {bad[0][0]}, column {bad[0][1]}"
+                )
+            object.__setattr__(self, signal, array)
+        if not np.all(np.isfinite(t)):
+            raise DataError(f"run '{self.name}': the time is not a finite number at row {np.argmin(np.isfinite(t))}")
+
+    def __len__(self) -> int:
+        return self.t.size
+
+    @property
+    def step(self) -> float:
+        """Median time between samples (s)."""
+        return float(np.median(np.diff(self.t)))
+
+    def rows(self, start: int, stop: int) -> Run:
+        """The run between two row numbers."""
+        cut = {s: getattr(self, s)[start:stop] for s in ("t", *SIGNALS) if getattr(self, s) is not None}
+        return replace(self, **cut)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One or more runs of the same robot; nothing is filtered or differentiated across their boundaries."""
+
+    joints: tuple[str, ...]
+    runs: tuple[Run, ...]
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise DataError("a recording needs at least one run")
+        for run in self.runs:
+            if run.q.shape[1] != len(self.joints):
+                raise DataError(f"run '{run.name}' has {run.q.shape[1]} joints, the recording {len(self.joints)}")
+
+    @property
+    def samples(self) -> int:
+        return sum(map(len, self.runs))
+
+    @property
+    def duration(self) -> float:
+        """Seconds of all runs together."""
+        return float(sum(run.t[-1] - run.t[0] for run in self.runs))
+
+    def __add__(self, other: Recording) -> Recording:
+        if other.joints != self.joints:
+            raise DataError("recordings of different joints cannot be joined")
+        return Recording(self.joints, self.runs + other.runs)
+
+    def between(self, start: float, stop: float) -> Recording:
+        """Only the samples from `start` to `stop` seconds after each run's beginning."""
+        out = []
+        for run in self.runs:
+            t = run.t - run.t[0]
+            inside = np.flatnonzero((t >= start) & (t <= stop))
+            if inside.size >= 2:
+                out.append(run.rows(int(inside[0]), int(inside[-1]) + 1))
+        if not out:
+            raise DataError(f"no run has samples between {start:g} and {stop:g} s")
+        return Recording(self.joints, tuple(out))
+
+    def columns(self) -> dict[str, Array]:
+        """All runs as one table, column by column: run number, t, then signal_joint for what all runs have."""
+        signals = [s for s in SIGNALS if all(getattr(run, s) is not None for run in self.runs)]
+        out = {
+            "run": np.concatenate([np.full(len(run), i, float) for i, run in enumerate(self.runs)]),
+            "t": np.concatenate([run.t for run in self.runs]),
+        }
+        for signal in signals:
+            values = np.concatenate([getattr(run, signal) for run in self.runs])
+            for k, name in enumerate(column_names(signal, self.joints)):
+                out[name] = values[:, k]
+        return out
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write all runs into one CSV file with a header; `load_recording` reads it back."""
+        table = self.columns()
+        header = io.StringIO()
+        csv.writer(header, lineterminator="").writerow(table)
+        rows = np.column_stack(list(table.values()))
+        np.savetxt(path, rows, "%.17g", ",", header=header.getvalue(), comments="", encoding="utf-8")
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write all runs into one Parquet file; `load_recording` reads it back."""
+        import polars
+
+        polars.DataFrame(self.columns()).write_parquet(path)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.runs)} runs, {self.samples} samples, {self.duration:.1f} s, {len(self.joints)} joints"
+        return f"Recording({counts})"
+
+
+def column_names(signal: str, joints: Sequence[str]) -> list[str]:
+    if signal == "wrench":
+        return [f"wrench_{x}" for x in ("fx", "fy", "fz", "mx", "my", "mz")]
+    if signal == "base":
+        return [f"base_{x}" for x in ("x", "y", "z", "qx", "qy", "qz", "qw")]
+    return [f"{signal}_{joint}" for joint in joints]
+
+
+def recording_of(
+    joints: Sequence[str], t: ArrayLike, q: ArrayLike, name: str = "run", **signals: ArrayLike | None
+) -> Recording:
+    """A recording of one run from arrays."""
+    return Recording(tuple(joints), (Run(np.asarray(t), np.asarray(q), name=name, **signals),))  # type: ignore[arg-type]

@@ -1,0 +1,106 @@
+"""Table: the columns of one file under their names, whatever the format was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Table", "Unusable", "shown"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A column that is there but holds no numbers, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of a file by name: arrays (N,) or (N, width), or the text of a column, turned into numbers on demand.
+
+    An array (N, width) named x also offers its columns as x[0], x[1], ... `lines` are the line numbers of the rows of a
+    text file, `broken` tells what is wrong with rows that have too few or too many cells. Without a header the columns
+    are named by their index: 0, 1, ... `joints` are the joints that the file itself names.
+    """
+
+    file: str
+    data: Mapping[str, Any]
+    lines: NDArray[np.int64] | None = None
+    broken: Mapping[int, str] = field(default_factory=dict)
+    header: bool = True
+    joints: tuple[str, ...] = ()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every single column, in the order of the file."""
+        out: list[str] = []
+        for name in self.data:
+            width = self.width(name)
+            out += [name] if width is None else [f"{name}[{k}]" for k in range(width)]
+        return tuple(out)
+
+    def width(self, name: str) -> int | None:
+        """Number of columns of a two-dimensional array, None for a single column."""
+        column = self.data[name]
+        return column.shape[1] if isinstance(column, np.ndarray) and column.ndim == 2 else None
+
+    def values(self, names: Sequence[str]) -> Array:
+        """The named single columns (N, len(names)); cells that hold no number are NaN."""
+        columns = [self._numbers(name) for name in names]
+        lengths = {len(c): name for c, name in zip(columns, names, strict=True)}
+        if len(lengths) > 1:
+            found = ", ".join(f"{name} {n}" for n, name in lengths.items())
+            raise DataError(f"{self.file}: columns differ in their number of rows: {found}")
+        return np.column_stack(columns)
+
+    def text(self, name: str, row: int) -> str:
+        """What stands in a cell, for messages."""
+        cell = self.data[name][row] if name in self.data else self._numbers(name)[row]
+        return "" if cell is None else str(cell)
+
+    def place(self, row: int) -> str:
+        """Where a row stands in the file: its line, or its number counted from 1."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+
+    def _numbers(self, name: str) -> Array:
+        base, index = name, None
+        if name not in self.data:
+            base, _, tail = name.rpartition("[")
+            index = int(tail.removesuffix("]"))
+        column = self.data[base]
+        if isinstance(column, Unusable):
+            raise DataError(f"{self.file}: '{base}' {column.reason}")
+        if isinstance(column, np.ndarray):
+            return np.asarray(column if index is None else column[:, index], dtype=float)
+        return _series_numbers(column)
+
+
+def _series_numbers(series: polars.Series) -> Array:
+    import polars
+
+    if series.dtype == polars.String:
+        series = series.str.strip_chars()
+    elif isinstance(series.dtype, polars.Datetime):
+        return series.dt.epoch("ns").to_numpy().astype(float) / 1e9
+    return series.cast(polars.Float64, strict=False).fill_null(np.nan).to_numpy().astype(float)
+
+
+def shown(names: Sequence[str], most: int = 12) -> str:
+    """A short list of names for a message."""
+    names = [n or "''" for n in names]
+    if len(names) <= most:
+        return ", ".join(names) or "none"
+    return f"{', '.join(names[: most - 2])}, ... {names[-1]} ({len(names)} in all)"

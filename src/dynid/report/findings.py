@@ -1,0 +1,52 @@
+"""What `dynid check` tells of a recording, as data and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from dynid.recording.checks.finding import SEVERITIES, Finding
+from dynid.report.page import page
+
+__all__ = ["findings_data", "print_findings"]
+
+_COLOUR = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+def findings_data(findings: Iterable[Finding]) -> dict[str, Any]:
+    """All findings as plain data, with the count of each severity."""
+    listed = list(findings)
+    return {"counts": _counts(listed), "findings": [asdict(f) for f in listed]}
+
+
+def print_findings(findings: Iterable[Finding]) -> None:
+    """The terminal page: one row a finding, worst first, then how many there are."""
+    listed = list(findings)
+    console = page()
+    if not listed:
+        console.print("[green]Nothing was found wrong with the recording.[/green]")
+        return
+    several = len({f.run for f in listed}) > 1
+    table = Table(show_lines=True)
+    table.add_column("")
+    if several:
+        table.add_column("run", overflow="fold")
+    table.add_column("joint", overflow="fold")
+    table.add_column("what", ratio=3)
+    table.add_column("how much", ratio=2)
+    table.add_column("what to do", ratio=3)
+    for f in listed:
+        run = (Text(f.run),) if several else ()
+        cells = (Text(x) for x in (f.joint, f.what, f.how_much, f.what_to_do))
+        table.add_row(Text(f.severity, _COLOUR[f.severity]), *run, *cells)
+    console.print(table)
+    console.print(", ".join(f"{severity}: {count}" for severity, count in _counts(listed).items()))
+
+
+def _counts(findings: Iterable[Finding]) -> dict[str, int]:
+    listed = list(findings)
+    return {severity: sum(f.severity == severity for f in listed) for severity in SEVERITIES}

@@ -1,0 +1,1 @@
+"""Clean signals: filters, derivatives, decimation, and the one settings object that chooses them."""

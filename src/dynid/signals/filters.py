@@ -1,0 +1,152 @@
+"""Zero-phase filters as second-order sections, derivatives, and decimation in stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+
+__all__ = ["auto_cutoff", "average_periods", "decimate", "derivative", "estimate_delay", "lowpass", "median"]
+
+Array = NDArray[np.float64]
+
+DERIVATIVES = ("central", "central5", "savgol", "fourier")
+_DECIMATION_ORDER, _DECIMATION_RIPPLE = 8, 0.05
+_LOWEST_CUTOFF = 8.0
+# Joints that move less than this share of the widest range are taken as held still.
+_MOVING_SHARE = 0.05
+
+
+def median(x: Array, width: int) -> Array:
+    """Running median over an odd number of samples, column by column; removes single outliers."""
+    if width % 2 == 0:
+        raise DataError(f"a median filter needs an odd width, got {width}")
+    return scipy.signal.medfilt(x, (width, 1)) if width > 1 else x
+
+
+@lru_cache(maxsize=64)
+def _butterworth(order: int, relative: float) -> Array:
+    return np.asarray(scipy.signal.butter(order, relative, output="sos"))
+
+
+def lowpass(x: Array, cutoff: float, rate: float, order: int = 4) -> Array:
+    """Zero-phase Butterworth low-pass (forward and backward) of the columns of x.
+
+    Second-order sections: stable at any order and cut-off, where the polynomial form is not.
+    """
+    if not 0 < cutoff < rate / 2:
+        raise DataError(f"cut-off {cutoff:g} Hz must lie between 0 and half the sampling rate, {rate / 2:g} Hz")
+    sos = _butterworth(order, 2 * cutoff / rate)
+    # The reflection at the ends must cover the filter's memory, about a few periods of the cut-off.
+    pad = min(len(x) - 1, max(3 * order, int(3 * rate / cutoff)))
+    return np.asarray(scipy.signal.sosfiltfilt(sos, x, axis=0, padtype="odd", padlen=pad))
+
+
+def derivative(x: Array, rate: float, method: str = "central", window: int = 9) -> Array:
+    """Time derivative of the columns of x.
+
+    central: 3-point differences (one-sided at the ends); central5: 5-point; savgol: local cubic over `window`
+    samples; fourier: exact for periodic, band-limited signals whose rows cover whole periods.
+    """
+    if method == "central":
+        return np.asarray(np.gradient(x, 1.0 / rate, axis=0))
+    if method == "central5":
+        if len(x) < 5:
+            raise DataError(f"5-point differences need at least five samples, got {len(x)}")
+        out = np.gradient(x, 1.0 / rate, axis=0)
+        out[2:-2] = (x[:-4] - 8 * x[1:-3] + 8 * x[3:-1] - x[4:]) * (rate / 12.0)
+        return np.asarray(out)
+    if method == "savgol":
+        if len(x) < window:
+            raise DataError(f"Savitzky-Golay differences over {window} samples need as many, got {len(x)}")
+        return np.asarray(scipy.signal.savgol_filter(x, window, 3, deriv=1, delta=1.0 / rate, axis=0))
+    if method == "fourier":
+        spectrum = np.fft.rfft(x, axis=0)
+        w = 2j * np.pi * np.fft.rfftfreq(len(x), 1.0 / rate)
+        if len(x) % 2 == 0:
+            w[-1] = 0.0
+        return np.asarray(np.fft.irfft(w[:, None] * spectrum, n=len(x), axis=0))
+    raise DataError(f"derivative '{method}' is unknown: use {', '.join(DERIVATIVES)}")
+
+
+def decimate(x: Array, factors: Sequence[int]) -> Array:
+    """Keep every n-th sample after a zero-phase Chebyshev low-pass, in stages (large factors need them)."""
+    for factor in factors:
+        if factor < 1:
+            raise DataError(f"a decimation factor must be a positive number, got {factor}")
+        if factor == 1:
+            continue
+        sos = scipy.signal.cheby1(_DECIMATION_ORDER, _DECIMATION_RIPPLE, 0.8 / factor, output="sos")
+        if len(x) <= 3 * (2 * len(sos) + 1):
+            raise DataError(f"{len(x)} samples are too few to decimate by {factor}")
+        x = scipy.signal.sosfiltfilt(sos, x, axis=0)[::factor]
+    return np.asarray(x)
+
+
+def auto_cutoff(q: Array, rate: float) -> float:
+    """Cut-off (Hz) that keeps the motion in the positions and leaves the noise of their accelerations out.
+
+    Seen as acceleration, motion fades towards high frequencies and noise grows, whatever its colour: quantisation,
+    jitter of the clock and vibration alike. Between the two the spectrum has its lowest point. The cut-off lies half
+    an octave below, where motion still outweighs noise: the median over the joints that move, and at least 8 Hz,
+    which the steps of friction need.
+    """
+    samples = len(q)
+    lowest, highest = min(_LOWEST_CUTOFF, 0.2 * rate), 0.4 * rate
+    span = np.ptp(q, axis=0)
+    moving = q[:, span >= _MOVING_SHARE * span.max()]
+    if samples < 32 or not span.any():
+        return 0.25 * rate
+    frequency, power = scipy.signal.welch(
+        moving, fs=rate, window="blackmanharris", nperseg=min(samples, max(64, int(4 * rate))), axis=0, detrend="linear"
+    )
+    grid = np.geomspace(max(frequency[1], 0.3), frequency[-1], 120)
+    # Half an octave of smoothing: single lines of a periodic motion and the scatter of the spectrum do not count.
+    first, last = np.searchsorted(frequency, [grid / 2**0.25, grid * 2**0.25])
+    total = np.vstack([np.zeros(power.shape[1]), np.cumsum(power * frequency[:, None] ** 4, axis=0)])
+    last = np.maximum(last, first + 1)
+    acceleration = (total[last] - total[first]) / (last - first)[:, None]
+    valleys = []
+    for column in acceleration.T:
+        peak = int(np.argmax(column / grid))  # of the speed's energy, octave by octave
+        valleys.append(grid[peak + int(np.argmin(column[peak:]))])
+    return float(np.clip(np.median(valleys) / np.sqrt(2), lowest, highest))
+
+
+def average_periods(x: Array, samples: int) -> Array:
+    """Mean over the whole periods of `samples` rows that x holds; what is left at the end is dropped."""
+    count = len(x) // samples
+    if samples < 2 or count < 1:
+        raise DataError(f"{len(x)} samples hold no whole period of {samples}")
+    return np.asarray(x[: count * samples].reshape(count, samples, *x.shape[1:]).mean(axis=0))
+
+
+def estimate_delay(reference: Array, delayed: Array, rate: float, longest: float = 0.5) -> float:
+    """Seconds by which `delayed` (N,) lags `reference` (N,), to a fraction of a sample; at most `longest`.
+
+    The lag with the largest correlation (of either sign) of what overlaps, refined by a parabola.
+    """
+    reach = min(round(longest * rate), len(reference) // 2)
+    if reach < 1:
+        raise DataError("the signals are too short to tell a delay")
+    if np.ptp(reference) == 0 or np.ptp(delayed) == 0:
+        raise DataError("a constant signal has no delay")
+    lags = np.arange(-reach, reach + 1)
+    score = np.empty(len(lags))
+    for i, lag in enumerate(range(-reach, reach + 1)):
+        a = reference[max(0, -lag) : len(reference) - max(0, lag)]
+        b = delayed[max(0, lag) : len(delayed) - max(0, -lag)]
+        a, b = a - a.mean(), b - b.mean()
+        score[i] = abs(a @ b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-300)
+    k = int(np.argmax(score))
+    shift = 0.0
+    if 0 < k < len(score) - 1:
+        left, middle, right = score[k - 1 : k + 2]
+        bend = left - 2 * middle + right
+        shift = 0.5 * (left - right) / bend if bend else 0.0
+    return float((lags[k] + shift) / rate)

@@ -1,0 +1,174 @@
+"""One settings object for everything between a raw run and the samples that estimators see."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.recording.recording import Run
+from dynid.signals.filters import DERIVATIVES, auto_cutoff, average_periods, derivative, lowpass, median
+
+__all__ = ["Motion", "Signals", "prepare"]
+
+Array = NDArray[np.float64]
+
+# Slower than this (rad/s or m/s) a joint stands still, whatever rounding says of its direction.
+_STANDSTILL = 1e-6
+
+
+@dataclass(frozen=True)
+class Signals:
+    """How runs are cleaned, for identification and validation alike.
+
+    median: width of a running median over positions (0 for none).
+    cutoff: Butterworth low-pass of positions in Hz, "auto" to find it from the data, None for none; order: its order.
+    torque_cutoff: a low-pass of torques alone, "same" for that of the positions; by default torques meet only the
+    parallel decimation, as the regressor columns do.
+    derivative: central, central5, savgol or fourier. measured_velocity: take v from the recording.
+    resample: rate in Hz of a uniform clock, "auto" to resample only uneven clocks.
+    period: seconds of one period of a motion that repeats; its repetitions are averaged first.
+    trim: seconds dropped at both ends after filtering. delay: seconds by which torques lag positions.
+    decimate: factors of the parallel decimation of torques and regressor columns, stage by stage; "auto" keeps the
+    band up to the cut-off, so that rows are nearly independent and steps of friction line up with those of the torque.
+    min_speed: rows of a joint are dropped while it moves slower than this (rad/s or m/s; one number, one a joint), or
+    than this share of its highest speed if given as "1%".
+    """
+
+    median: int = 0
+    cutoff: float | Literal["auto"] | None = "auto"
+    order: int = 4
+    torque_cutoff: float | Literal["same"] | None = None
+    derivative: str = "central"
+    measured_velocity: bool = False
+    resample: float | Literal["auto"] | None = "auto"
+    period: float | None = None
+    trim: float = 0.2
+    delay: float = 0.0
+    decimate: tuple[int, ...] | Literal["auto"] = "auto"
+    min_speed: float | tuple[float, ...] | str = "1%"
+
+    def __post_init__(self) -> None:
+        if self.derivative not in DERIVATIVES:
+            raise DataError(f"derivative '{self.derivative}' is unknown: use {', '.join(DERIVATIVES)}")
+        if self.trim < 0 or self.order < 1 or self.median < 0:
+            raise DataError("trim and median must not be negative, and the filter order at least 1")
+        if self.decimate != "auto":
+            object.__setattr__(self, "decimate", tuple(int(x) for x in self.decimate))
+        if not isinstance(self.min_speed, str | float | int):
+            object.__setattr__(self, "min_speed", tuple(float(x) for x in self.min_speed))
+        width = len(self.min_speed) if isinstance(self.min_speed, tuple) else 1
+        self.speed_limits(np.ones((1, width)))  # a wrong word is refused here, not in the middle of the work
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def speed_limits(self, v: Array) -> Array:
+        """Slowest speed (joint,) that counts, for these velocities (N, joint)."""
+        if isinstance(self.min_speed, str):
+            try:
+                share = float(self.min_speed.removesuffix("%")) / 100.0
+            except ValueError:
+                raise DataError(f"min_speed '{self.min_speed}' is neither a number nor a percentage") from None
+            limits = share * np.abs(v).max(axis=0)
+        else:
+            limits = np.broadcast_to(np.asarray(self.min_speed, dtype=float), (v.shape[1],))
+        return np.maximum(limits, _STANDSTILL)
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A cleaned run on a uniform clock: t, q, v, a, torque (N, joint), and the cut-off that was used."""
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    torque: Array | None
+    rate: float
+    cutoff: float | None
+    decimate: tuple[int, ...]
+    name: str
+
+
+def prepare(run: Run, settings: Signals) -> Motion:
+    """Clean one run: uniform clock, median, low-pass, derivatives, delay, trimming."""
+    if settings.median:
+        run = replace(run, q=median(run.q, settings.median))  # before resampling would smear an outlier out
+    run, rate = _uniform(run, settings)
+    if settings.period is not None:
+        run = _averaged(run, settings.period, rate)
+    torque = run.torque
+    if settings.delay and torque is not None:
+        shifted = run.t + settings.delay
+        torque = np.column_stack([np.interp(shifted, run.t, column) for column in torque.T])
+    q = run.q
+    cutoff = auto_cutoff(q, rate) if settings.cutoff == "auto" else settings.cutoff
+    if cutoff is not None:
+        q = lowpass(q, float(cutoff), rate, settings.order)
+    torque_cutoff = cutoff if settings.torque_cutoff == "same" else settings.torque_cutoff
+    if torque is not None and torque_cutoff is not None:
+        torque = lowpass(torque, float(torque_cutoff), rate, settings.order)
+    if settings.measured_velocity:
+        if run.v is None:
+            raise DataError(f"run '{run.name}' has no measured velocity")
+        v = lowpass(run.v, float(cutoff), rate, settings.order) if cutoff is not None else run.v
+    else:
+        v = derivative(q, rate, settings.derivative)
+    a = derivative(v, rate, settings.derivative)
+    edge = round(settings.trim * rate)
+    if len(q) - 2 * edge < 2:
+        raise DataError(
+            f"run '{run.name}' lasts {len(q) / rate:.3g} s; nothing is left after trimming {settings.trim:g} s"
+        )
+    cut = slice(edge, len(q) - edge)
+    kept = None if torque is None else torque[cut]
+    factors = _auto_factors(rate, cutoff) if settings.decimate == "auto" else settings.decimate
+    return Motion(run.t[cut], q[cut], v[cut], a[cut], kept, rate, cutoff, factors, run.name)
+
+
+def _auto_factors(rate: float, cutoff: float | None) -> tuple[int, ...]:
+    """Stages of at most ten that keep the band up to the cut-off inside the decimation filter's 80 % of Nyquist."""
+    left = int(0.4 * rate / cutoff) if cutoff else 1
+    stages = []
+    while left >= 2:
+        stages.append(min(10, left))
+        left //= stages[-1]
+    return tuple(stages)
+
+
+def _uniform(run: Run, settings: Signals) -> tuple[Run, float]:
+    """The run on a uniform clock and its rate; measured clocks within 1 % of their step count as uniform."""
+    steps = np.diff(run.t)
+    if np.any(steps <= 0):
+        k = int(np.argmax(steps <= 0))
+        raise DataError(f"run '{run.name}': time does not increase at row {k + 1}; see `dynid check`")
+    step = float(np.mean(steps))
+    uneven = float(np.abs(steps - step).max()) > 0.01 * step
+    if settings.resample is None or (settings.resample == "auto" and not uneven):
+        return run, 1.0 / step
+    # Resampling to the median step keeps nearly all measured instants where they were.
+    rate = 1.0 / run.step if settings.resample == "auto" else float(settings.resample)
+    t = np.arange(run.t[0], run.t[-1], 1.0 / rate)
+    signals = {}
+    for name in ("q", "v", "torque"):
+        value = getattr(run, name)
+        # Akima curves follow positions smoothly and do not swing out at gaps.
+        signals[name] = None if value is None else scipy.interpolate.Akima1DInterpolator(run.t, value, axis=0)(t)
+    return Run(t, signals["q"], v=signals["v"], torque=signals["torque"], name=run.name), rate  # type: ignore[arg-type]
+
+
+def _averaged(run: Run, period: float, rate: float) -> Run:
+    """One period in place of all its repetitions."""
+    samples = period * rate
+    if abs(samples - round(samples)) > 0.01:
+        raise DataError(f"a period of {period:g} s is no whole number of samples at {rate:.6g} Hz; resample first")
+    mean = {
+        name: None if getattr(run, name) is None else average_periods(getattr(run, name), round(samples))
+        for name in ("q", "v", "torque")
+    }
+    return Run(run.t[: round(samples)], mean["q"], v=mean["v"], torque=mean["torque"], name=run.name)  # type: ignore[arg-type]

@@ -1,0 +1,216 @@
+"""NPZ, NPY, MATLAB of every version, HDF5, JSON and Parquet, each really written and read back."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+import scipy.io
+from log_files import motion, refused, robot, same, table, write
+
+import dynid
+
+RUN = motion()
+ROBOT = robot("a1", "a2", "a3")
+ARRAYS: dict[str, Any] = {"times": RUN.t, "positions": RUN.q, "velocities": RUN.v, "torques": RUN.torque}
+
+
+def npz(arrays: dict[str, Any]) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def mat(arrays: dict[str, Any]) -> bytes:
+    stream = io.BytesIO()
+    scipy.io.savemat(stream, arrays)
+    return stream.getvalue()
+
+
+def hdf5(arrays: dict[str, Any], matlab: bool = False) -> bytes:
+    h5py = pytest.importorskip("h5py")
+    stream = io.BytesIO()
+    with h5py.File(stream, "w", userblock_size=512 if matlab else 0) as file:
+        for name, array in arrays.items():
+            # MATLAB's arrays lie column by column, so that readers by row see them transposed.
+            file[name] = np.atleast_2d(np.asarray(array).T) if matlab else array
+            if matlab:
+                file[name].attrs["MATLAB_class"] = np.bytes_("double")
+    raw = stream.getvalue()
+    return b"MATLAB 7.3 MAT-file, Platform: test".ljust(128) + raw[128:] if matlab else raw
+
+
+def records(arrays: dict[str, Any]) -> bytes:
+    rows = zip(*(np.asarray(a).tolist() for a in arrays.values()), strict=True)
+    return json.dumps([dict(zip(arrays, row, strict=True)) for row in rows]).encode()
+
+
+def lists(arrays: dict[str, Any]) -> bytes:
+    return json.dumps({"robot": "x", **{name: np.asarray(a).tolist() for name, a in arrays.items()}}).encode()
+
+
+def parquet(arrays: dict[str, Any]) -> bytes:
+    stream = io.BytesIO()
+    polars.DataFrame({name: np.asarray(a) for name, a in arrays.items()}).write_parquet(stream)
+    return stream.getvalue()
+
+
+FORMATS: dict[str, tuple[str, Callable[[dict[str, Any]], bytes]]] = {
+    "npz": (".npz", npz),
+    "mat5": (".mat", mat),
+    "mat73": (".mat", lambda a: hdf5(a, matlab=True)),
+    "hdf5": (".h5", hdf5),
+    "json records": (".json", records),
+    "json lists": (".json", lists),
+    "parquet": (".parquet", parquet),
+}
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".xz"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_arrays_by_name(tmp_path: Path, format: str, packed: str) -> None:
+    """Two-dimensional arrays under usual names are found, under any names they are given by name or by part."""
+    ending, make = FORMATS[format]
+    file = write(tmp_path / f"run{ending}{packed}", make(ARRAYS))
+    assert same(dynid.load_recording(file, ROBOT).runs[0], RUN)
+    columns = {"q": "positions", "torque": ["torques[0]", "torques[1]", "torques[2]"]}
+    assert same(dynid.load_recording(file, ROBOT, columns=columns, time="times").runs[0], RUN, "q", "torque")
+    file = write(tmp_path / f"one{ending}{packed}", make({"log": table(RUN)}))
+    columns = {"q": "log[1:4]", "v": "log[4:7]", "torque": "log[7:]"}
+    assert same(dynid.load_recording(file, ROBOT, columns=columns, time="log[0]").runs[0], RUN)
+
+
+@pytest.mark.parametrize("format", ["npz", "mat5", "mat73", "hdf5"])
+def test_one_row_a_joint_is_turned(tmp_path: Path, format: str) -> None:
+    """Arrays of shape (joint, sample), and times as a row or a column."""
+    ending, make = FORMATS[format]
+    file = write(tmp_path / f"run{ending}", make({"t": RUN.t[None], "q": RUN.q.T}))
+    assert same(dynid.load_recording(file, ROBOT).runs[0], RUN, "q")
+    file = write(tmp_path / f"run{ending}", make({"t": RUN.t[:, None], "q": RUN.q}))
+    assert same(dynid.load_recording(file, ROBOT).runs[0], RUN, "q")
+
+
+def test_structs_groups_and_objects_have_paths(tmp_path: Path) -> None:
+    """Fields of MATLAB structs and nested JSON have dotted names, data sets of HDF5 groups their path."""
+    nested = {"t": RUN.t, "arm": {"q": RUN.q, "tau": RUN.torque, "serial": "x7"}}
+    file = write(tmp_path / "run.mat", mat({"log": nested}))
+    columns = {"q": "log.arm.q", "torque": "log.arm.tau"}
+    assert same(dynid.load_recording(file, ROBOT, columns=columns, time="log.t").runs[0], RUN, "q", "torque")
+    file = write(tmp_path / "run.h5", hdf5({"log/t": RUN.t, "log/arm/q": RUN.q, "log/arm/tau": RUN.torque}))
+    columns = {"q": "log/arm/q", "torque": "log/arm/tau"}
+    assert same(dynid.load_recording(file, ROBOT, columns=columns, time="log/t").runs[0], RUN, "q", "torque")
+    rows = [{"stamp": t, "arm": {"q": q.tolist()}} for t, q in zip(RUN.t, RUN.q, strict=True)]
+    file = write(tmp_path / "run.json", json.dumps({"motor": "m", "entries": rows, "kp": 3}))
+    assert same(dynid.load_recording(file, ROBOT, columns={"q": "arm.q"}).runs[0], RUN, "q")
+
+
+def test_structured_arrays_give_their_fields(tmp_path: Path) -> None:
+    fields = np.zeros(len(RUN), dtype=[("t", float), ("q", float, 3)])
+    fields["t"], fields["q"] = RUN.t, RUN.q
+    np.save(tmp_path / "run.npy", fields)
+    assert same(dynid.load_recording(tmp_path / "run.npy", ROBOT).runs[0], RUN, "q")
+    file = write(tmp_path / "run.h5", hdf5({"log": fields}))
+    assert same(dynid.load_recording(file, ROBOT, columns={"q": "log.q"}, time="log.t").runs[0], RUN, "q")
+
+
+def test_pictures_beside_the_signals_are_passed_over(tmp_path: Path) -> None:
+    for ending, make in ((".h5", hdf5), (".npz", npz), (".mat", mat)):
+        file = write(tmp_path / f"run{ending}", make({**ARRAYS, "camera": np.zeros((60, 4, 4))}))
+        assert same(dynid.load_recording(file, ROBOT).runs[0], RUN)
+        with refused("has no column 'camera'"):
+            dynid.load_recording(file, columns={"q": "camera"})
+
+
+def test_npy_is_a_table_without_header(tmp_path: Path) -> None:
+    np.save(tmp_path / "run.npy", table(RUN))
+    columns = {"q": "1:4", "v": "4:7", "torque": "7:10"}
+    assert same(dynid.load_recording(tmp_path / "run.npy", ROBOT, columns=columns, time=0).runs[0], RUN)
+    np.save(tmp_path / "cube.npy", np.zeros((4, 5, 6)))
+    with refused(r"cube.npy holds no table of numbers: its array has shape \(4, 5, 6\)"):
+        dynid.load_recording(tmp_path / "cube.npy", ROBOT, rate=10)
+
+
+def test_parquet_takes_lists_integers_and_dates(tmp_path: Path) -> None:
+    """Columns of lists as pandas writes them, stamps as dates, single precision as it is."""
+    stamps = (RUN.t * 1e9).astype("datetime64[ns]") + np.timedelta64(1_700_000_000, "s")
+    frame = polars.DataFrame({"time": stamps, "q": RUN.q.tolist(), "tau1": RUN.torque[:, 0].astype("float32")})
+    frame.write_parquet(tmp_path / "run.parquet")
+    loaded = dynid.load_recording(tmp_path / "run.parquet", columns={"q": "q"}).runs[0]
+    # Stamps of today in double precision are good to a quarter of a microsecond.
+    assert np.array_equal(loaded.q, RUN.q) and np.abs(loaded.t - RUN.t).max() < 5e-7
+
+
+def test_lists_of_different_lengths_are_bad_rows(tmp_path: Path) -> None:
+    rows = [{"t": t, "q": q.tolist()} for t, q in zip(RUN.t, RUN.q, strict=True)]
+    rows[4]["q"] = [1.0, 2.0]
+    file = write(tmp_path / "run.json", json.dumps(rows))
+    with refused(r"run.json, row 5, column 'q\[2\]': 'nan' is not a number"):
+        dynid.load_recording(file, ROBOT)
+    rows[4] = {"t": rows[4]["t"]}
+    with refused(r"run.json, row 5, column 'q\[0\]'"):
+        dynid.load_recording(write(file, json.dumps(rows)), ROBOT)
+    frame = polars.DataFrame({"t": [0.0, 0.1], "q": [[1.0, 2.0], [1.0]]})
+    frame.write_parquet(tmp_path / "run.parquet")
+    with refused("run.parquet: 'q' holds lists of different lengths"):
+        dynid.load_recording(tmp_path / "run.parquet", columns={"q": "q"})
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_damaged_files_are_refused(tmp_path: Path, format: str) -> None:
+    """Cut off in the middle, and not of the kind that the ending says."""
+    ending, make = FORMATS[format]
+    raw = make(ARRAYS)
+    with refused(f"run{ending} is no .* or damaged"):
+        dynid.load_recording(write(tmp_path / f"run{ending}", raw[: len(raw) // 2]), ROBOT)
+    with refused(f"run{ending} is no .* or damaged"):
+        dynid.load_recording(write(tmp_path / f"run{ending}", b"t,q1\n0,1\n"), ROBOT)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_missing_array_is_named_with_what_is_there(tmp_path: Path, format: str) -> None:
+    ending, make = FORMATS[format]
+    file = write(tmp_path / f"run{ending}", make(ARRAYS))
+    with refused(f"run{ending} has no column 'pos' for q, it has .*positions"):
+        dynid.load_recording(file, ROBOT, columns={"q": "pos"})
+    with refused(f"run{ending} has no column 'clock' for t"):
+        dynid.load_recording(file, ROBOT, time="clock")
+
+
+def test_arrays_of_objects_are_never_unpacked(tmp_path: Path) -> None:
+    """Only numbers are read from NPZ: unpickling could run anything."""
+    file = write(tmp_path / "run.npz", npz({**ARRAYS, "extra": np.array([{"a": 1}, None], dtype=object)}))
+    assert same(dynid.load_recording(file, ROBOT).runs[0], RUN)
+    with refused("run.npz: 'extra' is an array of Python objects"):
+        dynid.load_recording(file, columns={"q": "extra"})
+    np.save(tmp_path / "run.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with refused("run.npy is no NPY file of numbers"):
+        dynid.load_recording(tmp_path / "run.npy", rate=1)
+
+
+def test_files_without_signals_are_refused(tmp_path: Path) -> None:
+    """Texts and single numbers only; several lists to choose from; values that are no numbers."""
+    with refused("run.json holds no arrays of numbers"):
+        dynid.load_recording(write(tmp_path / "run.json", '{"robot": "x", "mass": 3}'), ROBOT)
+    with refused("run.json holds several lists of records: a, b"):
+        dynid.load_recording(write(tmp_path / "run.json", '{"a": [{"q": 1}], "b": [{"q": 1}]}'), ROBOT)
+    with refused("run.json: 'q' holds no numbers"):
+        dynid.load_recording(
+            write(tmp_path / "run.json", '[{"t": 0, "q": "up"}, {"t": 1, "q": "up"}]'), columns={"q": "q"}
+        )
+    with refused("run.npz holds no arrays of numbers"):
+        dynid.load_recording(write(tmp_path / "run.npz", npz({"name": np.array("x")})), ROBOT)
+    polars.DataFrame({"t": [], "q": []}).write_parquet(tmp_path / "run.parquet")
+    with refused("run.parquet has columns and no rows"):
+        dynid.load_recording(tmp_path / "run.parquet", ROBOT)
+
+
+def test_arrays_of_different_lengths_are_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "run.npz", npz({**ARRAYS, "times": RUN.t[:-1]}))
+    with refused("differ in their number of rows: t in run.npz 59, .* in run.npz 60"):
+        dynid.load_recording(file, ROBOT)

@@ -1,0 +1,44 @@
+"""Damage anywhere in a file: a recording or one line that says what is wrong, never anything else."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from log_files import motion, names, robot, table, text
+from test_array_files import ARRAYS, FORMATS
+
+import dynid
+
+ROBOT = robot("a1", "a2", "a3")
+TEXT = text(table(motion()), names("q", "v", "tau")).encode()
+MAKERS: dict[str, Callable[[], bytes]] = {"csv": lambda: TEXT, "csv.gz": lambda: gzip.compress(TEXT, mtime=0)}
+MAKERS |= {f"{name}{ending}": lambda make=make: make(ARRAYS) for name, (ending, make) in FORMATS.items()}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@settings(max_examples=25, deadline=None)
+@given(
+    places=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8),
+    keep=st.floats(0.01, 1),
+    bad_rows=st.sampled_from(["error", "split"]),
+)
+def test_changed_bytes_and_cut_files(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, places: list[tuple[float, int]], keep: float, bad_rows: str
+) -> None:
+    """Bytes turned at any place, and any part of the end cut off."""
+    raw = bytearray(MAKERS[kind]())
+    for place, value in places:
+        raw[int(place * len(raw))] = value
+    file: Path = tmp_path_factory.mktemp("damage") / f"run.{kind.split('.', 1)[-1]}"
+    file.write_bytes(bytes(raw[: max(1, int(keep * len(raw)))]))
+    try:
+        recording = dynid.load_recording(file, ROBOT, bad_rows=bad_rows)
+    except dynid.DynidError as error:
+        assert "\n" not in str(error) and len(str(error)) < 500
+    else:
+        assert recording.joints == ROBOT.coordinates
