@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/dynid inspect tx40 --figure tx40.svg
-	$(BIN)/dynid demo
+	$(BIN)/dynid demo --figure tx40-torques.svg
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
@@ -34,4 +34,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/dynamics.py
 
 clean:
-	rm -rf $(VENV) tx40.svg
+	rm -rf $(VENV) tx40.svg tx40-torques.svg

@@ -1,5 +1,6 @@
 """dynid: from a robot description and its recorded motion to a dynamic model that can be trusted."""
 
+from dynid.checks import Finding, check
 from dynid.dynamics.frames import frame_jacobian, frame_placement
 from dynid.dynamics.functions import (
     bias_torque,
@@ -23,7 +24,6 @@ from dynid.identify.estimate import Estimate
 from dynid.identify.identify import SequentialIdentification, identify
 from dynid.identify.observation import Observation, observe
 from dynid.identify.validation import Validation, cross_validate
-from dynid.recording.checks import Finding, check
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording, Run
 from dynid.robot.drives import DriveTerm, Transmission

@@ -117,7 +117,7 @@ def check(
 
     Example: dynid check arm.urdf run.csv
     """
-    from dynid.recording.checks import check as find
+    from dynid.checks import check as find
     from dynid.report.findings import findings_data, print_findings
     from dynid.robot.load import load_robot
 
@@ -143,6 +143,7 @@ def identify(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Save the estimate here; with .urdf, the identified robot.")
     ] = None,
+    figure: options.Figure = None,
     friction: options.Friction = None,
     rotor_inertia: options.RotorInertia = None,
     gravity: options.Gravity = None,
@@ -190,6 +191,11 @@ def identify(
         else:
             estimate.save(output)
         print(f"wrote {output}", file=sys.stderr)
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        shown = validation if validation is not None else estimate.validate(recording)
+        _write(figure, torque_figure(shown, f"{machine.name}, {method}"))
 
 
 @app.command()
@@ -208,6 +214,7 @@ def validate(
     motor_side: options.MotorSide = False,
     rows: options.Rows = None,
     bad_rows: options.BadRows = "error",
+    figure: options.Figure = None,
     as_json: Json = False,
 ) -> None:
     """Predict the torques of recordings with saved estimates and show the errors.
@@ -220,6 +227,10 @@ def validate(
     machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
     recording = options.read_recording(data, machine, columns, units, sign, gain, rate, motor_side, rows, bad_rows)
     results = {str(path): Estimate.load(path, machine).validate(recording) for path in estimate}
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        _write(figure, torque_figure(results[str(estimate[0])], f"{machine.name}, {estimate[0].name}"))
     if as_json:
         print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
         return
@@ -229,7 +240,7 @@ def validate(
 
 
 @app.command()
-def demo() -> None:
+def demo(figure: options.Figure = None) -> None:
     """Identify a TX40 from a recording made on the spot, and show truth against estimate.
 
     Example: dynid demo
@@ -241,6 +252,10 @@ def demo() -> None:
     result = run_demo()
     print(truth_text(result.estimate, result.truth))
     print(result.validation.summary())
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        _write(figure, torque_figure(result.validation, "TX40, predicted from another motion"))
 
 
 @app.command()

@@ -42,6 +42,7 @@ BadRows = Annotated[str, typer.Option(help="error, or split: drop unusable rows 
 Cutoff = Annotated[str | None, typer.Option(help="Low-pass of positions in Hz, or none. [found from the data]")]
 Decimate = Annotated[str | None, typer.Option(help="Parallel decimation in stages: 10,10, or none. [from the cut-off]")]
 MinSpeed = Annotated[str | None, typer.Option(help="Rows of slower joints are left out: 0.05, or a share as 1%. [1%]")]
+Figure = Annotated[Path | None, typer.Option(help="Draw measured against predicted torques into this SVG file.")]
 Trim = Annotated[float | None, typer.Option(help="Seconds left out at both ends of a run. [0.2]")]
 
 

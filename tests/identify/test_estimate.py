@@ -109,11 +109,13 @@ def test_urdf_template_keeps_everything_but_inertias(tmp_path: Path) -> None:
     inertia = '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
     source = tmp_path / "arm.urdf"
     source.write_text(
-        f"""<robot name="one"><link name="base"/><link name="upper">
-        <visual><geometry><mesh filename="x.stl"/></geometry></visual><inertial><mass value="1"/>{inertia}</inertial></link><link name="tool"><inertial><mass value="0.5"/>
-        {inertia}</inertial></link><joint name="j" type="continuous"><parent link="base"/><child link="upper"/>
-        <axis xyz="0 1 0"/></joint><joint name="f" type="fixed"><parent link="upper"/><child link="tool"/>
-        <origin xyz="0.3 0 0"/></joint></robot>"""
+        f"""<robot name="one"><link name="base"/>
+        <link name="upper"><visual><geometry><mesh filename="x.stl"/></geometry></visual>
+          <inertial><mass value="1"/>{inertia}</inertial></link>
+        <link name="tool"><inertial><mass value="0.5"/>{inertia}</inertial></link>
+        <joint name="j" type="continuous"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/></joint>
+        <joint name="f" type="fixed"><parent link="upper"/><child link="tool"/><origin xyz="0.3 0 0"/></joint>
+        </robot>"""
     )
     robot = dynid.load_robot(source, friction="viscous+coulomb")
     estimate = identify(robot, record(robot, (0,)), "ols", signals=EXACT)

@@ -13,6 +13,7 @@ from dynid.identify import observation as module
 from dynid.identify.identify import SequentialIdentification, identify
 from dynid.identify.observation import observe
 from dynid.recording.recording import Recording, Run
+from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.signals.settings import Signals, prepare
 
 
@@ -113,3 +114,26 @@ def test_other_robots_recording_is_refused() -> None:
     """Wrong number of joints, by both numbers."""
     with pytest.raises(dynid.DataError, match=r"3 joints.*2"):
         observe(dynid.load_robot("twolink"), record(arm()), EXACT)
+
+
+def test_runs_with_a_weighed_payload_join_those_without() -> None:
+    """A known payload is taken off; both recordings then tell of the same bare robot."""
+    robot = arm()
+    load = dynid.inertia_from_com(0.8, np.array([0.05, 0.0, 0.1]), 0.001 * np.eye(3))
+    loaded = robot.with_payload("link3", load)
+    known = np.zeros(len(robot.layout))
+    known[[robot.parameter_names.index(f"{s}_link3") for s in INERTIAL_SYMBOLS]] = load
+    bare = observe(robot, record(robot, (0,)), EXACT)
+    carried = observe(robot, record(loaded, (1,)), EXACT, known=known)
+    estimate = identify(robot, bare.joined(carried), "ols")
+    np.testing.assert_allclose(estimate.beta, base_of(robot).values(), atol=1e-7)
+    ignored = identify(robot, bare.joined(observe(robot, record(loaded, (1,)), EXACT)), "ols")
+    assert np.abs(ignored.beta - base_of(robot).values()).max() > 0.1
+
+
+def test_observations_of_other_robots_do_not_join() -> None:
+    """Other base parameters, other meaning."""
+    robot = arm()
+    other = robot.with_drives("viscous")
+    with pytest.raises(dynid.DataError, match="cannot be joined"):
+        observe(robot, record(robot), EXACT).joined(observe(other, record(other), EXACT))

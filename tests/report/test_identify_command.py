@@ -44,7 +44,9 @@ def test_identify_validates_and_saves(logs: tuple[Path, Path], tmp_path: Path) -
     truth = dict(zip(package.base_parameters(robot).names, package.base_parameters(robot).values(), strict=True))
     for entry in saved["base_parameters"]:
         assert abs(entry["value"] - truth[entry["name"]]) < 5 * entry["sigma"]
-    again = dynid("validate", *COMMON, str(logs[1]), "-e", str(out), "--json")
+    drawn = tmp_path / "torques.svg"
+    again = dynid("validate", *COMMON, str(logs[1]), "-e", str(out), "--json", "--figure", str(drawn))
+    assert drawn.read_text().count("<path") == 3 * 2 and "joint2: RMSE" in drawn.read_text()
     assert again.returncode == 0, again.stderr
     figures = json.loads(again.stdout)[str(out)]
     assert all(joint["relative"] < 0.1 for joint in figures.values())

@@ -8,13 +8,14 @@ whatever the number of samples, and keeps the accuracy that normal equations wou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
 from dynid.identify.base import BaseParameters, base_parameters, random_states
 from dynid.recording.recording import Recording
@@ -108,16 +109,21 @@ def observe(
     signals: Signals | None = None,
     base: BaseParameters | None = None,
     channels: str | Sequence[str] | None = None,
+    known: ArrayLike | None = None,
 ) -> Observation:
     """Fold a recording into an observation of the base parameters.
 
     `channels` picks the measured torques (all joints by default); `base` may be given to share one structure.
+    `known` is a standard vector (p,) whose torques are taken off first: a payload that was weighed, drives that are
+    known. So runs with and without a payload become observations of the same parameters, and can be joined.
     """
     settings = signals or Signals()
     if base is None:
         base = base_parameters(robot, channels=channels if channels is not None else "torque")
     _check(robot, recording, base)
     motions = [prepare(run, settings) for run in recording.runs]
+    if known is not None:
+        motions = [_less(robot, motion, known) for motion in motions]
 
     def blocks() -> Iterator[Block]:
         start = 0
@@ -180,6 +186,12 @@ def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first
             if moving.any():
                 index = first + start + step * np.flatnonzero(moving)
                 yield Block(k, rows[moving, :-2], rows[moving, -2], index)
+
+
+def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:
+    """The motion without the torques of what is known."""
+    assert motion.torque is not None
+    return replace(motion, torque=motion.torque - inverse_dynamics(robot, motion.q, motion.v, motion.a, known))
 
 
 def _touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.recording.checks.finding import Finding
+from dynid.checks.finding import Finding
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 
@@ -15,6 +15,6 @@ def check(recording: Recording, robot: Robot) -> tuple[Finding, ...]:
     Clock, units, signs, delays, order of columns, torques against the a-priori model, resolution, limits, excitation.
     """
     # Filters and interpolation load slowly; whoever only imports dynid does not wait for them.
-    from dynid.recording.checks.battery import run_checks
+    from dynid.checks.battery import run_checks
 
     return run_checks(recording, robot)

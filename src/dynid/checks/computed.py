@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.checks.context import Context
+from dynid.checks.finding import Finding
+from dynid.checks.fit import basis
 from dynid.identify.base import base_parameters
-from dynid.recording.checks.context import Context
-from dynid.recording.checks.finding import Finding
-from dynid.recording.checks.fit import basis
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 

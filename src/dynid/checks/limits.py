@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dynid.recording.checks.context import LARGEST_NUMBER, Context
-from dynid.recording.checks.finding import Finding
+from dynid.checks.context import LARGEST_NUMBER, Context
+from dynid.checks.finding import Finding
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 from dynid.robot.parts import Limits

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from dynid.checks.channels import check_clipping, check_resolution, check_standstill, check_stuck
+from dynid.checks.clock import check_clock, check_repeated_rows
+from dynid.checks.computed import check_computed
+from dynid.checks.context import Context
+from dynid.checks.excitation import check_excitation
+from dynid.checks.finding import SEVERITIES, Finding
+from dynid.checks.limits import check_limits, check_size
+from dynid.checks.order import check_order
+from dynid.checks.torque import check_torque
+from dynid.checks.velocity import check_velocity
 from dynid.errors import DataError
-from dynid.recording.checks.channels import check_clipping, check_resolution, check_standstill, check_stuck
-from dynid.recording.checks.clock import check_clock, check_repeated_rows
-from dynid.recording.checks.computed import check_computed
-from dynid.recording.checks.context import Context
-from dynid.recording.checks.excitation import check_excitation
-from dynid.recording.checks.finding import SEVERITIES, Finding
-from dynid.recording.checks.limits import check_limits, check_size
-from dynid.recording.checks.order import check_order
-from dynid.recording.checks.torque import check_torque
-from dynid.recording.checks.velocity import check_velocity
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.recording.checks.context import Cleaned, Context
-from dynid.recording.checks.finding import Finding
-from dynid.recording.checks.fit import Gain, effective_rows, find_delay, gain_of
-from dynid.recording.checks.order import joint_order, torque_order
+from dynid.checks.context import Cleaned, Context
+from dynid.checks.finding import Finding
+from dynid.checks.fit import Gain, effective_rows, find_delay, gain_of
+from dynid.checks.order import joint_order, torque_order
 from dynid.recording.recording import Run
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from dynid.recording.checks.context import Cleaned, Context
-from dynid.recording.checks.finding import Finding
-from dynid.recording.checks.fit import basis, find_delay
+from dynid.checks.context import Cleaned, Context
+from dynid.checks.finding import Finding
+from dynid.checks.fit import basis, find_delay
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 

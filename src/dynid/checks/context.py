@@ -11,15 +11,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dynid.checks.finding import Finding, Severity
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.identify.base import BaseParameters, base_parameters
-from dynid.recording.checks.finding import Finding, Severity
 from dynid.recording.recording import Recording, Run
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative, lowpass
 
-__all__ = ["Cleaned", "Context"]
+__all__ = ["LARGEST_NUMBER", "SMALLEST_MOTION", "Cleaned", "Context", "longest_true", "plausible"]
 
 Array = NDArray[np.float64]
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.recording.checks.context import Context, longest_true
-from dynid.recording.checks.finding import Finding
+from dynid.checks.context import Context, longest_true
+from dynid.checks.finding import Finding
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 

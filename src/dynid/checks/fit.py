@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Delay", "Gain", "basis", "find_delay", "gain_of"]
+__all__ = ["Delay", "Gain", "basis", "effective_rows", "find_delay", "gain_of"]
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,6 @@ class Gain:
 
     share: of the signal's variance that the other columns leave. weight: size (root mean square) of the column's own
     part, what the other columns cannot mimic. rest: size of what nothing explains. size: of the signal about its mean.
-    others: factors of the other columns.
     """
 
     value: float
@@ -33,7 +32,6 @@ class Gain:
     weight: float
     rest: float
     size: float
-    others: Array
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,8 @@ def gain_of(column: Array, others: Array, y: Array) -> Gain:
     sigma = np.inf if tiny else float(np.sqrt(rest @ rest / power / worth))
     total = float(left @ left)
     share = 1.0 - float(rest @ rest) / total if total > 0 else 0.0
-    norms = np.linalg.norm(others, axis=0)
-    scale = np.where(norms > 0, norms, 1.0)
-    factors = np.linalg.lstsq(others / scale, y - value * column, rcond=_WEAKEST)[0] / scale
     weight = 0.0 if tiny else float(np.sqrt(power / rows))
-    return Gain(value, sigma, share, weight, float(np.sqrt(rest @ rest / rows)), float(np.std(y)), factors)
+    return Gain(value, sigma, share, weight, float(np.sqrt(rest @ rest / rows)), float(np.std(y)))
 
 
 def find_delay(

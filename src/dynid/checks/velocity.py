@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dynid.recording.checks.context import Cleaned, Context
-from dynid.recording.checks.finding import Finding
-from dynid.recording.checks.fit import Delay, find_delay, gain_of
-from dynid.recording.checks.order import velocity_order
+from dynid.checks.context import Cleaned, Context
+from dynid.checks.finding import Finding
+from dynid.checks.fit import Delay, find_delay, gain_of
+from dynid.checks.order import velocity_order
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 

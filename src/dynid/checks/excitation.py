@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.checks.context import Context
+from dynid.checks.finding import Finding
 from dynid.errors import DynidError
 from dynid.identify.base import BaseParameters
 from dynid.identify.observation import fold
-from dynid.recording.checks.context import Context
-from dynid.recording.checks.finding import Finding
 
 __all__ = ["check_excitation"]
 
