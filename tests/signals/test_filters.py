@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.signal
 
 import dynid
 from dynid.signals.filters import (
@@ -89,6 +90,28 @@ def test_automatic_cutoff_lies_between_motion_and_noise() -> None:
     _, x = tones(1000.0, 20.0, 0.5, 2.0)
     cutoff = auto_cutoff(x + 1e-4 * rng.normal(size=x.shape), 1000.0)
     assert 2.0 < cutoff < 10.0
+
+
+def test_automatic_cutoff_is_not_fooled_by_coloured_noise() -> None:
+    """A coarse encoder read with a jittering clock has noise far above the floor of the highest frequencies."""
+    rng = np.random.default_rng(1)
+    rate, t = 500.0, np.arange(5000) / 500.0
+    late = t + scipy.signal.lfilter([0.2], [1, -0.8], 5e-4 * rng.normal(size=t.shape))
+    moving = np.column_stack(
+        [np.sin(2 * np.pi * f * late) + 0.3 * np.sin(2 * np.pi * 3 * f * late) for f in (0.5, 0.7)]
+    )
+    coarse = 4e-4 * np.round(moving / 4e-4)
+    assert 8.0 <= auto_cutoff(coarse, rate) < 20.0
+
+
+def test_automatic_cutoff_does_not_listen_to_joints_that_rest() -> None:
+    """Six joints held still leave the cut-off to the one that moves."""
+    rng = np.random.default_rng(2)
+    _, x = tones(1000.0, 10.0, 1.0, 12.0)
+    alone = auto_cutoff(x + 1e-6 * rng.normal(size=x.shape), 1000.0)
+    held = 1e-3 * rng.normal(size=(len(x), 6))
+    assert auto_cutoff(np.hstack([x + 1e-6 * rng.normal(size=x.shape), held]), 1000.0) == pytest.approx(alone, rel=0.15)
+    assert alone > 12.0
 
 
 def test_averaging_periods_reduces_noise() -> None:

@@ -93,11 +93,10 @@ def auto_cutoff(q: Array, rate: float) -> float:
 
     Seen as acceleration, motion fades towards high frequencies and noise grows, whatever its colour: quantisation,
     jitter of the clock and vibration alike. Between the two the spectrum has its lowest point. The cut-off lies half
-    an octave below, where motion still outweighs noise: the median over the joints that move, and at least 8 Hz,
-    which the steps of friction need.
+    an octave below, where motion still outweighs noise: the median over the joints that move, but not below 8 Hz,
+    which the steps of friction need, nor below twice the frequency of the fastest joint's swings.
     """
     samples = len(q)
-    lowest, highest = min(_LOWEST_CUTOFF, 0.2 * rate), 0.4 * rate
     span = np.ptp(q, axis=0)
     moving = q[:, span >= _MOVING_SHARE * span.max()]
     if samples < 32 or not span.any():
@@ -115,7 +114,9 @@ def auto_cutoff(q: Array, rate: float) -> float:
     for column in acceleration.T:
         peak = int(np.argmax(column / grid))  # of the speed's energy, octave by octave
         valleys.append(grid[peak + int(np.argmin(column[peak:]))])
-    return float(np.clip(np.median(valleys) / np.sqrt(2), lowest, highest))
+    swings = np.argmax(np.cumsum(power, axis=0) >= 0.99 * power.sum(axis=0), axis=0)
+    lowest = max(min(_LOWEST_CUTOFF, 0.2 * rate), 2.0 * float(frequency[swings].max()))
+    return float(min(max(np.median(valleys) / np.sqrt(2), lowest), 0.4 * rate))
 
 
 def average_periods(x: Array, samples: int) -> Array:

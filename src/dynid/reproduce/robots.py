@@ -1,0 +1,105 @@
+"""One table over every real robot: dynid's defaults beside what is known of each recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.identify.estimate import Estimate
+from dynid.identify.identify import identify
+from dynid.identify.validation import validate
+from dynid.recording.recording import Recording
+from dynid.reproduce.robot_cases import CASES, Case
+from dynid.reproduce.study import Figure, published
+from dynid.signals.settings import Signals
+
+__all__ = ["figures"]
+
+Array = NDArray[np.float64]
+
+_SHARE = 0.10
+_REASON = "10 % of it, as filter and weights differ, and half of its last digit"
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What robots.toml says of one robot."""
+
+    robot: str
+    source: str
+    band: float
+    rows: str
+    missing: str
+    velocity: str = "derived"
+    quantity: str = "relative"
+    fit: tuple[float, ...] = ()
+    held_out: tuple[float, ...] = ()
+    together: float | None = None
+    missed: Mapping[str, str] | None = None
+
+    @property
+    def signals(self) -> Signals:
+        """The cleaning under which the known figure was taken: one low-pass for all signals and no decimation."""
+        speed: float | str = "1%" if self.rows == "moving" else 0.0
+        measured = self.velocity == "measured"
+        return Signals(cutoff=self.band, torque_cutoff="same", measured_velocity=measured, decimate=(), min_speed=speed)
+
+    def error(self, estimate: Estimate, recording: Recording) -> Array:
+        """Errors (channel,) of an estimate in percent, or in N m where the known figure is."""
+        found = validate(estimate, recording, self.signals)
+        return found.rmse if self.quantity == "rmse" else 100 * found.relative
+
+    def shown(self, value: float) -> str:
+        return f"{value:.2f} N m" if self.quantity == "rmse" else f"{value:.1f} %"
+
+    def rounding(self, value: float) -> float:
+        """Half of the last printed digit."""
+        if self.quantity == "rmse":
+            return 0.005
+        return 0.5 if isinstance(value, int) else 0.05
+
+
+def figures() -> Iterator[Figure]:
+    """Errors of every robot, joint by joint, fitted and held out, against what is known of them."""
+    known = published("robots")
+    for key, make in CASES.items():
+        yield from _robot_figures(_Known(**known[key]), make())
+
+
+def _robot_figures(known: _Known, case: Case) -> Iterator[Figure]:
+    estimate = identify(case.robot, case.train)
+    plain = identify(case.robot, case.train, "ols", signals=replace(known.signals, min_speed=0.0))
+    cutoffs = sorted({f"{c:.3g}" for c in estimate.cutoffs if c is not None}, key=float)
+    span = cutoffs[0] if len(cutoffs) == 1 else f"{cutoffs[0]} to {cutoffs[-1]}"
+    section = (
+        f"{known.robot}: identified at {span} Hz (auto), errors up to {known.band:g} Hz, {known.rows} rows. "
+        f"Known: {known.source}. Missing: {known.missing}"
+    )
+    for what, values, recording in (("fit", known.fit, case.train), ("held out", known.held_out, case.test)):
+        if recording is None:
+            continue
+        ours, others = known.error(estimate, recording), known.error(plain, recording)
+        for i, joint in enumerate(estimate.base.channels):
+            name = f"{joint}, {what}"
+            if values:
+                yield _bounded(section, name, known, values[i], float(ours[i]))
+            else:
+                shown = f"none (plain OLS {known.shown(float(others[i]))})"
+                yield Figure(section, name, shown, known.shown(float(ours[i])), 0.0, 0.0, "for the record")
+    if known.together is not None:
+        assert case.divisor is not None
+        errors = validate(estimate, case.train, known.signals)
+        square = sum(float(m @ m) for m in validate(estimate, case.divisor, known.signals).measured)
+        lost = sum(rows * rmse**2 for rows, rmse in zip(errors.rows, errors.rmse, strict=True))
+        yield _bounded(section, "all joints, fit", known, known.together, 100 * float(np.sqrt(lost / square)))
+
+
+def _bounded(section: str, name: str, known: _Known, bound: float, ours: float) -> Figure:
+    """Ours against a known figure; one that is known not to be met stays out of tolerance and says why."""
+    over, tolerance = max(ours - bound, 0.0), _SHARE * bound + known.rounding(bound)
+    reason = (known.missed or {}).get(name, _REASON) if over > tolerance else _REASON
+    unit = "N m" if known.quantity == "rmse" else "%"
+    return Figure(section, name, f"<= {bound:g} {unit}", known.shown(ours), over, tolerance, reason)
