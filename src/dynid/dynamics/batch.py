@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.robot.model import Robot
 
-__all__ = ["as_batch", "as_parameters", "run", "thread_count"]
+__all__ = ["as_batch", "as_parameters", "for_kernel", "run", "thread_count"]
 
 Array = NDArray[np.float64]
 log = logging.getLogger("dynid")
@@ -41,6 +41,10 @@ def thread_count() -> int:
 @lru_cache(maxsize=1)
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="dynid")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has the pool but not its threads
 
 
 @contextmanager
@@ -78,6 +82,11 @@ def run(kernel: Callable[..., Any], samples: int, before: tuple[Any, ...], after
         return [job.result() for job in jobs]
 
 
+def for_kernel(array: ArrayLike) -> Array:
+    """The array as kernels know it; to the compiler a read-only or strided one is another type, compiled anew."""
+    return np.require(array, dtype=np.float64, requirements=["C", "W"])
+
+
 def as_batch(robot: Robot, **given: ArrayLike | None) -> tuple[list[Array], int, bool]:
     """Checked, contiguous (N, width) arrays of q, v, a, tau in the order given; N; and whether it was one sample.
 
@@ -98,7 +107,7 @@ def as_batch(robot: Robot, **given: ArrayLike | None) -> tuple[list[Array], int,
             where = np.argwhere(~np.isfinite(np.atleast_2d(array)))[0]
             raise DataError(f"{name} holds a value that is not finite, first at sample {where[0]}, column {where[1]}")
         shapes.append(array.shape[:-1])
-        arrays.append(np.ascontiguousarray(np.atleast_2d(array)))
+        arrays.append(for_kernel(np.atleast_2d(array)))
     if len(set(shapes)) > 1:
         lengths = ", ".join(f"{name} {a.shape}" for name, a in zip(given, arrays, strict=True))
         raise DataError(f"the arrays differ in their number of samples: {lengths}")

@@ -79,7 +79,7 @@ def mass_matrix(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None)
     (q,), samples, single = as_batch(robot, q=q)
     robot, pi = _motion_model(robot, parameters)
     model = compile_robot(robot)
-    out = np.zeros((samples, robot.nv, robot.nv))
+    out = np.empty((samples, robot.nv, robot.nv))
     values = pi[model.drive_columns]
     run(mass.mass_matrix, samples, (model.tree, model.inertias(robot, pi), model.drives, values, q), (out,))
     first = robot.nv - robot.n
@@ -95,23 +95,21 @@ def forward_dynamics(
 
     Raises where a mass matrix is not positive definite: such a model cannot move.
     """
-    from dynid.dynamics.kernels import mass
+    from dynid.dynamics.kernels import forward
 
     (q, v, tau), samples, single = as_batch(robot, q=q, v=v, tau=tau)
     robot, pi = _motion_model(robot, parameters)
     model = compile_robot(robot)
-    out = np.empty((samples, robot.nv))
     if model.custom:
         # A user's column may depend on the acceleration: assemble M and the rest, then solve.
-        matrix = mass_matrix(robot, q, pi)
-        rest = tau - inverse_dynamics(robot, q, v, np.zeros_like(v), pi)
-        for k in range(samples):
-            out[k] = rest[k]
-            if not mass.solve_spd(matrix[k], out[k]):
-                raise _not_positive(robot, k)
-        return out[0] if single else out
-    inertia, values = model.inertias(robot, pi), pi[model.drive_columns]
-    for failed in run(mass.forward_dynamics, samples, (model.tree, inertia, model.drives, values, q, v, tau), (out,)):
+        out = tau - inverse_dynamics(robot, q, v, np.zeros_like(v), pi)
+        failures = run(forward.solve, samples, (mass_matrix(robot, q, pi),), (out,))
+    else:
+        out = np.empty((samples, robot.nv))
+        inertia, values = model.inertias(robot, pi), pi[model.drive_columns]
+        before = (model.tree, inertia, model.drives, values, q, v, tau)
+        failures = run(forward.forward_dynamics, samples, before, (out,))
+    for failed in failures:
         if failed >= 0:
             raise _not_positive(robot, failed)
     return out[0] if single else out
@@ -128,8 +126,7 @@ def gravity_torque(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = No
 def coriolis_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Centrifugal and Coriolis torque C(q, v) v of every channel (N, channel)."""
     (q, v), _, single = as_batch(robot, q=q, v=v)
-    zero = np.zeros_like(v)
-    tau = _rigid(robot.with_gravity((0, 0, 0)), q, v, zero, as_parameters(robot, parameters))
+    tau = _rigid(robot, q, v, np.zeros_like(v), parameters, gravity=False)
     return tau[0] if single else tau
 
 
@@ -142,13 +139,13 @@ def bias_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike 
 
 def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """C (N, nv, nv) with C v the Coriolis torque and dM/dt = C + C' (so dM/dt - 2 C is skew)."""
-    from dynid.dynamics.kernels import mass
+    from dynid.dynamics.kernels import coriolis
 
     (q, v), samples, single = as_batch(robot, q=q, v=v)
     robot, pi = _motion_model(robot, parameters)
     model = compile_robot(robot)
-    out = np.zeros((samples, robot.nv, robot.nv))
-    run(mass.coriolis_matrix, samples, (model.tree, model.inertias(robot, pi), q, v), (out,))
+    out = np.empty((samples, robot.nv, robot.nv))
+    run(coriolis.coriolis_matrix, samples, (model.tree, model.inertias(robot, pi), q, v), (out,))
     return out[0] if single else out
 
 
@@ -184,14 +181,15 @@ def custom_column(robot: Robot, index: int, q: Array, v: Array, a: Array) -> Arr
     return column
 
 
-def _rigid(robot: Robot, q: Array, v: Array, a: Array, parameters: ArrayLike | None) -> Array:
+def _rigid(robot: Robot, q: Array, v: Array, a: Array, parameters: ArrayLike | None, gravity: bool = True) -> Array:
     """Torques of the bodies alone (N, channel)."""
     from dynid.dynamics.kernels import inverse
 
     model = compile_robot(robot)
+    tree = model.tree if gravity else model.tree._replace(gravity=np.zeros(3))
     inertia = model.inertias(robot, as_parameters(robot, parameters))
     tau = np.zeros((len(q), len(robot.channels)))
-    run(inverse.inverse_dynamics, len(q), (model.tree, inertia, q, v, a), (tau,))
+    run(inverse.inverse_dynamics, len(q), (tree, inertia, q, v, a), (tau,))
     return tau
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.dynamics.batch import as_batch, run
+from dynid.dynamics.batch import as_batch, for_kernel, run
 from dynid.dynamics.functions import custom_column
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError
@@ -33,7 +33,7 @@ def regressor_adjoint(
     from dynid.dynamics.kernels import adjoint, drives
 
     (q, v, a), samples, single = as_batch(robot, q=q, v=v, a=a)
-    weights = np.ascontiguousarray(np.asarray(G, dtype=float)[None] if single else G, dtype=float)
+    weights = for_kernel(np.asarray(G, dtype=float)[None] if single else G)
     shape = (samples, len(robot.channels), len(robot.layout))
     if weights.shape != shape:
         raise DataError(f"G has shape {np.shape(G)}; the regressor has {shape[1:] if single else shape}")

@@ -18,6 +18,10 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
+# Kinds whose own part can be told from their coupling: cross_only means nothing to the others.
+_LINEAR = {TermKind.INERTIA, TermKind.VISCOUS, TermKind.SPRING}
+
+
 class Tree(NamedTuple):
     """Kinematics and parameter columns. Body 0 is the base, body j + 1 hangs on joint j.
 
@@ -25,7 +29,8 @@ class Tree(NamedTuple):
     of nine), p = position[0] + sin q position[1] + cos q position[2] + q position[3], where
     q = ratio * q[coordinate] + offset. `subspace` is the joint twist in the link frame. `support` lists
     the joints between the base and a body, base first. `column` is the first parameter column of a
-    body or -1; `wrench_rows` is 6 where the base wrench has rows, `moving` 1 where the base moves.
+    body or -1, `stretch` the ranges of columns that hold the bodies a joint carries (drive columns may
+    lie among them); `wrench_rows` is 6 where the base wrench has rows, `moving` 1 where the base moves.
     """
 
     parent: Index
@@ -38,6 +43,8 @@ class Tree(NamedTuple):
     support_start: Index
     support: Index
     column: Index
+    stretch_start: Index
+    stretch: NDArray[np.uint64]  # unsigned: an index that cannot count from the end is one the compiler can vectorise
     massive: Index
     gravity: Array
     wrench_rows: int
@@ -118,6 +125,7 @@ def _compile(robot: Robot) -> Compiled:
     column = np.full(joints + 1, -1, np.int64)
     for b in robot.parameter_links:
         column[b] = names[f"m_{robot.links[b].name}"]
+    stretches = [_stretches(column, [b for b in range(joints + 1) if j in support[b]]) for j in range(joints)]
     tree = Tree(
         parent,
         coordinate,
@@ -129,6 +137,8 @@ def _compile(robot: Robot) -> Compiled:
         np.cumsum([0, *map(len, support)]).astype(np.int64),
         np.array([j for chain in support for j in chain], np.int64),
         column,
+        np.cumsum([0, *map(len, stretches)]).astype(np.int64),
+        np.array([s for each in stretches for s in each], np.uint64).reshape(-1, 2),
         np.array(
             [int(not x.virtual and (b > 0 or robot.base != "fixed")) for b, x in enumerate(robot.links)], np.int64
         ),
@@ -146,7 +156,24 @@ def _compile(robot: Robot) -> Compiled:
         np.array([i for s in shafts for i in s], np.int64),
         np.array([t.direction[i] for t, s in zip(plain, shafts, strict=True) for i in s], float),
         np.array([t.rest for t in plain], float),
-        np.array([int(t.cross_only) for t in plain], np.int64),
+        np.array([int(t.cross_only and t.kind in _LINEAR) for t in plain], np.int64),
     )
     custom = tuple((i, names[t.name]) for i, t in enumerate(robot.drives) if t.kind == TermKind.CUSTOM)
     return Compiled(tree, drives, columns, custom)
+
+
+def _stretches(column: Index, carried: list[int]) -> list[list[int]]:
+    """Ranges of parameter columns from one carried body to the last before a body that is not carried."""
+    out: list[list[int]] = []
+    inside = False
+    for b in np.argsort(column):
+        if column[b] < 0:
+            continue
+        if b not in carried:
+            inside = False
+        elif inside:
+            out[-1][1] = int(column[b]) + 10
+        else:
+            out.append([int(column[b]), int(column[b]) + 10])
+            inside = True
+    return out

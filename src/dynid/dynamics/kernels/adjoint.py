@@ -64,6 +64,102 @@ def _dot6(J, j, fx, fy, fz, nx, ny, nz):
     return J[j, 0] * fx + J[j, 1] * fy + J[j, 2] * fz + J[j, 3] * nx + J[j, 4] * ny + J[j, 5] * nz
 
 
+@step
+def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
+    bodies, joints = tree.parent.shape[0] + 1, tree.parent.shape[0]
+    rows, first = tree.wrench_rows, 6 * tree.moving
+    place_and_move(tree, q, v, a, k, R, P, J, V, A)
+    for j in range(joints):
+        gq[j] = 0.0
+    for b in range(bodies):
+        c = tree.column[b]
+        if c < 0:
+            for i in range(6):
+                gV[b, i] = gA[b, i] = 0.0
+            continue
+        wx, wy, wz, ax, ay, az, dx, dy, dz = body_motion(R, P, V, A, b)
+        swx = swy = swz = sax = say = saz = sdx = sdy = sdz = 0.0  # summed gradients of w, a, d
+        px = py = pz = lx = ly = lz = 0.0  # summed S x* f along the chain
+        for i in range(-rows, tree.support_start[b + 1] - tree.support_start[b]):
+            if i < 0:
+                r = rows + i
+                g, row, j = 1.0, r, -1
+                s = BASE_TWISTS[r]
+                ux, uy, uz, tx, ty, tz = twist_in_body(R, P, b, s[0], s[1], s[2], s[3], s[4], s[5])
+            else:
+                j = tree.support[tree.support_start[b] + i]
+                g, row = tree.ratio[j], rows + tree.coordinate[j]
+                ux, uy, uz, tx, ty, tz = twist_in_body(R, P, b, J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5])
+            m, hx, hy, hz = g * G[k, row, c], g * G[k, row, c + 1], g * G[k, row, c + 2], g * G[k, row, c + 3]
+            xx, xy, yy = g * G[k, row, c + 4], g * G[k, row, c + 5], g * G[k, row, c + 6]
+            xz, yz, zz = g * G[k, row, c + 7], g * G[k, row, c + 8], g * G[k, row, c + 9]
+            fx, fy, fz, nx, ny, nz = body_wrench(
+                m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz
+            )
+            fx, fy, fz, nx, ny, nz = _dual_cross(ux, uy, uz, tx, ty, tz, fx, fy, fz, nx, ny, nz)
+            px, py, pz, lx, ly, lz = px + fx, py + fy, pz + fz, lx + nx, ly + ny, lz + nz
+            if j >= 0:
+                gq[j] -= ux * px + uy * py + uz * pz + tx * lx + ty * ly + tz * lz
+            e0, e1, e2, e3, e4, e5, e6, e7, e8 = _motion_gradient(
+                ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz
+            )
+            swx, swy, swz = swx + e0, swy + e1, swz + e2
+            sax, say, saz = sax + e3, say + e4, saz + e5
+            sdx, sdy, sdz = sdx + e6, sdy + e7, sdz + e8
+        # d = a_linear + w x u with u the velocity of the origin, all in body coordinates.
+        ux, uy, uz, tx, ty, tz = twist_in_body(R, P, b, V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5])
+        cx, cy, cz = cross(sdx, sdy, sdz, wx, wy, wz)
+        ex, ey, ez = cross(ux, uy, uz, sdx, sdy, sdz)
+        gV[b, 0], gV[b, 1], gV[b, 2], gV[b, 3], gV[b, 4], gV[b, 5] = wrench_to_base(
+            R, P, b, cx, cy, cz, swx + ex, swy + ey, swz + ez
+        )
+        gA[b, 0], gA[b, 1], gA[b, 2], gA[b, 3], gA[b, 4], gA[b, 5] = wrench_to_base(
+            R, P, b, sdx, sdy, sdz, sax, say, saz
+        )
+    for j in range(joints - 1, -1, -1):
+        b, p = j + 1, tree.parent[j]
+        col = first + tree.coordinate[j]
+        g = tree.ratio[j]
+        speed = g * v[k, col]
+        fx, fy, fz, nx, ny, nz = gA[b, 0], gA[b, 1], gA[b, 2], gA[b, 3], gA[b, 4], gA[b, 5]
+        ex, ey, ez, lx, ly, lz = _dual_cross(
+            J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5], fx, fy, fz, nx, ny, nz
+        )
+        gV[b, 0] += speed * ex
+        gV[b, 1] += speed * ey
+        gV[b, 2] += speed * ez
+        gV[b, 3] += speed * lx
+        gV[b, 4] += speed * ly
+        gV[b, 5] += speed * lz
+        da[k, col] += g * _dot6(J, j, fx, fy, fz, nx, ny, nz)
+        ex, ey, ez, lx, ly, lz = _dual_cross(
+            V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5], fx, fy, fz, nx, ny, nz
+        )
+        dv[k, col] += g * _dot6(
+            J, j, gV[b, 0] - ex, gV[b, 1] - ey, gV[b, 2] - ez, gV[b, 3] - lx, gV[b, 4] - ly, gV[b, 5] - lz
+        )
+        ex, ey, ez, lx, ly, lz = _dual_cross(
+            A[p, 0], A[p, 1], A[p, 2], A[p, 3], A[p, 4], A[p, 5], fx, fy, fz, nx, ny, nz
+        )
+        ux, uy, uz, tx, ty, tz = _dual_cross(
+            V[p, 0], V[p, 1], V[p, 2], V[p, 3], V[p, 4], V[p, 5],
+            gV[b, 0], gV[b, 1], gV[b, 2], gV[b, 3], gV[b, 4], gV[b, 5],
+        )  # fmt: skip
+        dq[k, col] += g * (gq[j] - _dot6(J, j, ex + ux, ey + uy, ez + uz, lx + tx, ly + ty, lz + tz))
+        for i in range(6):
+            gV[p, i] += gV[b, i]
+            gA[p, i] += gA[b, i]
+    if tree.moving:
+        gx, gy, gz = gravity_in_base(tree, q, k)
+        cx, cy, cz = cross(gx, gy, gz, gA[0, 0], gA[0, 1], gA[0, 2])
+        dq[k, 3] += cx
+        dq[k, 4] += cy
+        dq[k, 5] += cz
+        for i in range(6):
+            dv[k, i] += gV[0, i]
+            da[k, i] += gA[0, i]
+
+
 @kernel
 def regressor_adjoint(tree, G, q, v, a, start, stop, dq, dv, da):
     """Add the gradient over the inertial columns to dq, dv, da (sample, nv)."""
@@ -71,97 +167,5 @@ def regressor_adjoint(tree, G, q, v, a, start, stop, dq, dv, da):
     R, P, J = np.empty((bodies, 9)), np.empty((bodies, 3)), np.empty((joints, 6))
     V, A = np.empty((bodies, 6)), np.empty((bodies, 6))
     gV, gA, gq = np.empty((bodies, 6)), np.empty((bodies, 6)), np.empty(joints)
-    rows, first = tree.wrench_rows, 6 * tree.moving
     for k in range(start, stop):
-        place_and_move(tree, q, v, a, k, R, P, J, V, A)
-        for j in range(joints):
-            gq[j] = 0.0
-        for b in range(bodies):
-            c = tree.column[b]
-            if c < 0:
-                for i in range(6):
-                    gV[b, i] = gA[b, i] = 0.0
-                continue
-            wx, wy, wz, ax, ay, az, dx, dy, dz = body_motion(R, P, V, A, b)
-            swx = swy = swz = sax = say = saz = sdx = sdy = sdz = 0.0  # summed gradients of w, a, d
-            px = py = pz = lx = ly = lz = 0.0  # summed S x* f along the chain
-            for i in range(-rows, tree.support_start[b + 1] - tree.support_start[b]):
-                if i < 0:
-                    r = rows + i
-                    g, row, j = 1.0, r, -1
-                    s = BASE_TWISTS[r]
-                    ux, uy, uz, tx, ty, tz = twist_in_body(R, P, b, s[0], s[1], s[2], s[3], s[4], s[5])
-                else:
-                    j = tree.support[tree.support_start[b] + i]
-                    g, row = tree.ratio[j], rows + tree.coordinate[j]
-                    ux, uy, uz, tx, ty, tz = twist_in_body(
-                        R, P, b, J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5]
-                    )
-                m, hx, hy, hz = g * G[k, row, c], g * G[k, row, c + 1], g * G[k, row, c + 2], g * G[k, row, c + 3]
-                xx, xy, yy = g * G[k, row, c + 4], g * G[k, row, c + 5], g * G[k, row, c + 6]
-                xz, yz, zz = g * G[k, row, c + 7], g * G[k, row, c + 8], g * G[k, row, c + 9]
-                fx, fy, fz, nx, ny, nz = body_wrench(
-                    m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz
-                )
-                fx, fy, fz, nx, ny, nz = _dual_cross(ux, uy, uz, tx, ty, tz, fx, fy, fz, nx, ny, nz)
-                px, py, pz, lx, ly, lz = px + fx, py + fy, pz + fz, lx + nx, ly + ny, lz + nz
-                if j >= 0:
-                    gq[j] -= ux * px + uy * py + uz * pz + tx * lx + ty * ly + tz * lz
-                e0, e1, e2, e3, e4, e5, e6, e7, e8 = _motion_gradient(
-                    ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz
-                )
-                swx, swy, swz = swx + e0, swy + e1, swz + e2
-                sax, say, saz = sax + e3, say + e4, saz + e5
-                sdx, sdy, sdz = sdx + e6, sdy + e7, sdz + e8
-            # d = a_linear + w x u with u the velocity of the origin, all in body coordinates.
-            ux, uy, uz, tx, ty, tz = twist_in_body(R, P, b, V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5])
-            cx, cy, cz = cross(sdx, sdy, sdz, wx, wy, wz)
-            ex, ey, ez = cross(ux, uy, uz, sdx, sdy, sdz)
-            gV[b, 0], gV[b, 1], gV[b, 2], gV[b, 3], gV[b, 4], gV[b, 5] = wrench_to_base(
-                R, P, b, cx, cy, cz, swx + ex, swy + ey, swz + ez
-            )
-            gA[b, 0], gA[b, 1], gA[b, 2], gA[b, 3], gA[b, 4], gA[b, 5] = wrench_to_base(
-                R, P, b, sdx, sdy, sdz, sax, say, saz
-            )
-        for j in range(joints - 1, -1, -1):
-            b, p = j + 1, tree.parent[j]
-            col = first + tree.coordinate[j]
-            g = tree.ratio[j]
-            speed = g * v[k, col]
-            fx, fy, fz, nx, ny, nz = gA[b, 0], gA[b, 1], gA[b, 2], gA[b, 3], gA[b, 4], gA[b, 5]
-            ex, ey, ez, lx, ly, lz = _dual_cross(
-                J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5], fx, fy, fz, nx, ny, nz
-            )
-            gV[b, 0] += speed * ex
-            gV[b, 1] += speed * ey
-            gV[b, 2] += speed * ez
-            gV[b, 3] += speed * lx
-            gV[b, 4] += speed * ly
-            gV[b, 5] += speed * lz
-            da[k, col] += g * _dot6(J, j, fx, fy, fz, nx, ny, nz)
-            ex, ey, ez, lx, ly, lz = _dual_cross(
-                V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5], fx, fy, fz, nx, ny, nz
-            )
-            dv[k, col] += g * _dot6(
-                J, j, gV[b, 0] - ex, gV[b, 1] - ey, gV[b, 2] - ez, gV[b, 3] - lx, gV[b, 4] - ly, gV[b, 5] - lz
-            )
-            ex, ey, ez, lx, ly, lz = _dual_cross(
-                A[p, 0], A[p, 1], A[p, 2], A[p, 3], A[p, 4], A[p, 5], fx, fy, fz, nx, ny, nz
-            )
-            ux, uy, uz, tx, ty, tz = _dual_cross(
-                V[p, 0], V[p, 1], V[p, 2], V[p, 3], V[p, 4], V[p, 5],
-                gV[b, 0], gV[b, 1], gV[b, 2], gV[b, 3], gV[b, 4], gV[b, 5],
-            )  # fmt: skip
-            dq[k, col] += g * (gq[j] - _dot6(J, j, ex + ux, ey + uy, ez + uz, lx + tx, ly + ty, lz + tz))
-            for i in range(6):
-                gV[p, i] += gV[b, i]
-                gA[p, i] += gA[b, i]
-        if tree.moving:
-            gx, gy, gz = gravity_in_base(tree, q, k)
-            cx, cy, cz = cross(gx, gy, gz, gA[0, 0], gA[0, 1], gA[0, 2])
-            dq[k, 3] += cx
-            dq[k, 4] += cy
-            dq[k, 5] += cz
-            for i in range(6):
-                dv[k, i] += gV[0, i]
-                da[k, i] += gA[0, i]
+        _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da)

@@ -1,10 +1,19 @@
 """How every kernel is compiled: cached on disk, without the interpreter lock."""
 
+from typing import Any
+
 from numba import njit
 
-# Sums may be reordered and products fused; infinities and NaN keep their meaning.
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
+_KERNEL: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    # Sums may be reordered and products fused; infinities and NaN keep their meaning.
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+}
+# A step inside kernels. Inlined by the back end: a robot is a dozen arrays, dear to pass at every call. A step makes
+# no arrays and counts no references to those it is given: counting is atomic, and slow where threads share a robot.
+_STEP = _KERNEL | {"forceinline": True, "_nrt": False}
 
-kernel = njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-# A step inside kernels. Inlined by the back end: a robot is a dozen arrays, dear to pass at every call.
-step = njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy", forceinline=True)
+kernel = njit(**_KERNEL)
+step = njit(**_STEP)

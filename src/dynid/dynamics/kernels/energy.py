@@ -7,7 +7,7 @@ from dynid.dynamics.kernels.kinematics import (
     cross,
     gravity_in_base,
     place,
-    place_and_move,
+    speeds,
     twist_in_body,
     unrotate,
 )
@@ -21,13 +21,11 @@ def energy_regressor(tree, q, v, start, stop, kinetic, potential):
     """
     bodies, joints = tree.parent.shape[0] + 1, tree.parent.shape[0]
     R, P, J = np.empty((bodies, 9)), np.empty((bodies, 3)), np.empty((joints, 6))
-    V, A = np.empty((bodies, 6)), np.empty((bodies, 6))
-    zero = np.zeros((1, v.shape[1]))
-    one_q, one_v = np.empty((1, q.shape[1])), np.empty((1, v.shape[1]))
+    V = np.empty((bodies, 6))
     for k in range(start, stop):
-        one_q[0], one_v[0] = q[k], v[k]
-        place_and_move(tree, one_q, one_v, zero, 0, R, P, J, V, A)
-        gx, gy, gz = gravity_in_base(tree, one_q, 0)
+        place(tree, q, k, R, P, J)
+        speeds(tree, v, k, J, V)
+        gx, gy, gz = gravity_in_base(tree, q, k)
         height = 0.0
         if tree.moving:
             height = tree.gravity[0] * q[k, 0] + tree.gravity[1] * q[k, 1] + tree.gravity[2] * q[k, 2]

@@ -36,15 +36,7 @@ def unrotate(R, b, x, y, z):
 
 
 @step
-def place_base(R, P):
-    for i in range(9):
-        R[0, i] = 0.0
-    R[0, 0] = R[0, 4] = R[0, 8] = 1.0
-    P[0, 0] = P[0, 1] = P[0, 2] = 0.0
-
-
-@step
-def place_joint(tree, q, k, j, R, P, J):
+def _place_joint(tree, q, k, j, R, P, J):
     """Rotation and position of the body on joint j, and the twist of the joint, in base coordinates."""
     p, b = tree.parent[j], j + 1
     x = tree.ratio[j] * q[k, 7 * tree.moving + tree.coordinate[j]] + tree.offset[j]
@@ -81,17 +73,18 @@ def place_joint(tree, q, k, j, R, P, J):
     vz, wz = b0 * S[0] + b1 * S[1] + b2 * S[2], b0 * S[3] + b1 * S[4] + b2 * S[5]
     R[b, 6], R[b, 7], R[b, 8], P[b, 2] = b0, b1, b2, pz
     cx, cy, cz = cross(px, py, pz, wx, wy, wz)
-    vx, vy, vz = vx + cx, vy + cy, vz + cz
-    J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5] = vx, vy, vz, wx, wy, wz
-    return vx, vy, vz, wx, wy, wz
+    J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5] = vx + cx, vy + cy, vz + cz, wx, wy, wz
 
 
 @step
 def place(tree, q, k, R, P, J):
     """Rotation R (b, 9), position P (b, 3) of every body, twist J (j, 6) of every joint, sample k."""
-    place_base(R, P)
+    for i in range(9):
+        R[0, i] = 0.0
+    R[0, 0] = R[0, 4] = R[0, 8] = 1.0
+    P[0, 0] = P[0, 1] = P[0, 2] = 0.0
     for j in range(tree.parent.shape[0]):
-        place_joint(tree, q, k, j, R, P, J)
+        _place_joint(tree, q, k, j, R, P, J)
 
 
 @step
@@ -108,12 +101,24 @@ def gravity_in_base(tree, q, k):
 
 
 @step
+def speeds(tree, v, k, J, V):
+    """Twist V (b, 6) of every body, sample k: V_b = V_p + J_j v_j."""
+    first = 6 * tree.moving
+    for i in range(6):
+        V[0, i] = v[k, i] if tree.moving else 0.0
+    for j in range(tree.parent.shape[0]):
+        rate = tree.ratio[j] * v[k, first + tree.coordinate[j]]
+        for i in range(6):
+            V[j + 1, i] = V[tree.parent[j], i] + rate * J[j, i]
+
+
+@step
 def place_and_move(tree, q, v, a, k, R, P, J, V, A):
     """`place`, and twist V (b, 6) and spatial acceleration A (b, 6) less gravity of every body, sample k.
 
-    V_b = V_p + J_j v_j,  A_b = A_p + J_j a_j + V_b x J_j v_j.
+    V_b = V_p + J_j v_j,  A_b = A_p + J_j a_j + V_p x J_j v_j.
     """
-    place_base(R, P)
+    place(tree, q, k, R, P, J)
     first = 6 * tree.moving
     gx, gy, gz = gravity_in_base(tree, q, k)
     for i in range(6):
@@ -122,24 +127,26 @@ def place_and_move(tree, q, v, a, k, R, P, J, V, A):
     A[0, 0] -= gx
     A[0, 1] -= gy
     A[0, 2] -= gz
+    # The motion of the last body stays in registers: along a chain, reading back what was just written is slow.
+    ux, uy, uz, wx, wy, wz = V[0, 0], V[0, 1], V[0, 2], V[0, 3], V[0, 4], V[0, 5]
+    ax, ay, az, ex, ey, ez = A[0, 0], A[0, 1], A[0, 2], A[0, 3], A[0, 4], A[0, 5]
     for j in range(tree.parent.shape[0]):
-        j0, j1, j2, j3, j4, j5 = place_joint(tree, q, k, j, R, P, J)
+        j0, j1, j2, j3, j4, j5 = J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5]
         p, b = tree.parent[j], j + 1
+        if p != j:
+            ux, uy, uz, wx, wy, wz = V[p, 0], V[p, 1], V[p, 2], V[p, 3], V[p, 4], V[p, 5]
+            ax, ay, az, ex, ey, ez = A[p, 0], A[p, 1], A[p, 2], A[p, 3], A[p, 4], A[p, 5]
         i = first + tree.coordinate[j]
         dq, ddq = tree.ratio[j] * v[k, i], tree.ratio[j] * a[k, i]
         sx, sy, sz, tx, ty, tz = dq * j0, dq * j1, dq * j2, dq * j3, dq * j4, dq * j5
-        ux, uy, uz = V[p, 0] + sx, V[p, 1] + sy, V[p, 2] + sz
-        wx, wy, wz = V[p, 3] + tx, V[p, 4] + ty, V[p, 5] + tz
-        V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5] = ux, uy, uz, wx, wy, wz
         c1x, c1y, c1z = cross(wx, wy, wz, sx, sy, sz)
         c2x, c2y, c2z = cross(ux, uy, uz, tx, ty, tz)
         c3x, c3y, c3z = cross(wx, wy, wz, tx, ty, tz)
-        A[b, 0] = A[p, 0] + ddq * j0 + c1x + c2x
-        A[b, 1] = A[p, 1] + ddq * j1 + c1y + c2y
-        A[b, 2] = A[p, 2] + ddq * j2 + c1z + c2z
-        A[b, 3] = A[p, 3] + ddq * j3 + c3x
-        A[b, 4] = A[p, 4] + ddq * j4 + c3y
-        A[b, 5] = A[p, 5] + ddq * j5 + c3z
+        ux, uy, uz, wx, wy, wz = ux + sx, uy + sy, uz + sz, wx + tx, wy + ty, wz + tz
+        ax, ay, az = ax + ddq * j0 + c1x + c2x, ay + ddq * j1 + c1y + c2y, az + ddq * j2 + c1z + c2z
+        ex, ey, ez = ex + ddq * j3 + c3x, ey + ddq * j4 + c3y, ez + ddq * j5 + c3z
+        V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5] = ux, uy, uz, wx, wy, wz
+        A[b, 0], A[b, 1], A[b, 2], A[b, 3], A[b, 4], A[b, 5] = ax, ay, az, ex, ey, ez
 
 
 @step

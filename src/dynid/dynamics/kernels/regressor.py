@@ -3,31 +3,57 @@
 import numpy as np
 
 from dynid.dynamics.kernels.compiler import kernel, step
-from dynid.dynamics.kernels.kinematics import BASE_TWISTS, body_motion, cross, place_and_move, twist_in_body
+from dynid.dynamics.kernels.kinematics import body_motion, cross, place_and_move, rotate, wrench_to_base
 
 
 @step
-def _add_row(Y, row, c, g, ux, uy, uz, tx, ty, tz, wx, wy, wz, ax, ay, az, dx, dy, dz):
-    """Power of twist (u, t) on the wrench of each unit parameter, times g, added to Y[row, c:c + 10].
+def _unit_wrenches(R, P, V, A, b, c, W):
+    """W[:, c:c + 10]: wrench of body b for each unit parameter, in base coordinates at the base origin.
 
-    mass: u.d;  first moment: ([a]x + [w]x^2)' u + d x t;  tensor: coefficients of t.(I a) + (t x w).(I w).
+    mass: f = d;  first moment h: f = ([a]x + [w]x^2) h, n = h x d;  tensor I: n = I a + w x I w.
     """
-    ux, uy, uz, tx, ty, tz = g * ux, g * uy, g * uz, g * tx, g * ty, g * tz
-    uw = ux * wx + uy * wy + uz * wz
-    ww = wx * wx + wy * wy + wz * wz
-    ex, ey, ez = cross(ux, uy, uz, ax, ay, az)
-    fx, fy, fz = cross(dx, dy, dz, tx, ty, tz)
-    kx, ky, kz = cross(tx, ty, tz, wx, wy, wz)
-    Y[row, c] += ux * dx + uy * dy + uz * dz
-    Y[row, c + 1] += ex + uw * wx - ww * ux + fx
-    Y[row, c + 2] += ey + uw * wy - ww * uy + fy
-    Y[row, c + 3] += ez + uw * wz - ww * uz + fz
-    Y[row, c + 4] += tx * ax + kx * wx
-    Y[row, c + 5] += tx * ay + ty * ax + kx * wy + ky * wx
-    Y[row, c + 6] += ty * ay + ky * wy
-    Y[row, c + 7] += tx * az + tz * ax + kx * wz + kz * wx
-    Y[row, c + 8] += ty * az + tz * ay + ky * wz + kz * wy
-    Y[row, c + 9] += tz * az + kz * wz
+    wx, wy, wz, ax, ay, az, dx, dy, dz = body_motion(R, P, V, A, b)
+    xx, yy, zz, xy, xz, yz = wx * wx, wy * wy, wz * wz, wx * wy, wx * wz, wy * wz
+    fx, fy, fz = rotate(R, b, dx, dy, dz)
+    W[0, c], W[1, c], W[2, c] = fx, fy, fz
+    W[3, c], W[4, c], W[5, c] = cross(P[b, 0], P[b, 1], P[b, 2], fx, fy, fz)
+    W[0, c + 1], W[1, c + 1], W[2, c + 1], W[3, c + 1], W[4, c + 1], W[5, c + 1] = wrench_to_base(
+        R, P, b, -yy - zz, xy + az, xz - ay, 0.0, -dz, dy
+    )
+    W[0, c + 2], W[1, c + 2], W[2, c + 2], W[3, c + 2], W[4, c + 2], W[5, c + 2] = wrench_to_base(
+        R, P, b, xy - az, -xx - zz, yz + ax, dz, 0.0, -dx
+    )
+    W[0, c + 3], W[1, c + 3], W[2, c + 3], W[3, c + 3], W[4, c + 3], W[5, c + 3] = wrench_to_base(
+        R, P, b, xz + ay, yz - ax, -xx - yy, -dy, dx, 0.0
+    )
+    W[3, c + 4], W[4, c + 4], W[5, c + 4] = rotate(R, b, ax, xz, -xy)
+    W[3, c + 5], W[4, c + 5], W[5, c + 5] = rotate(R, b, ay - xz, ax + yz, xx - yy)
+    W[3, c + 6], W[4, c + 6], W[5, c + 6] = rotate(R, b, -yz, ay, xy)
+    W[3, c + 7], W[4, c + 7], W[5, c + 7] = rotate(R, b, az + xy, zz - xx, ax - yz)
+    W[3, c + 8], W[4, c + 8], W[5, c + 8] = rotate(R, b, yy - zz, az - xy, ay + xz)
+    W[3, c + 9], W[4, c + 9], W[5, c + 9] = rotate(R, b, yz, -xz, az)
+
+
+@step
+def _one_sample(tree, q, v, a, k, R, P, J, V, A, W, out):
+    """Fill out[k]: the row of a joint is the power of its twist on the unit wrenches of all bodies it carries.
+
+    That is one long product over stretches of columns, which the compiler turns into vector instructions.
+    """
+    place_and_move(tree, q, v, a, k, R, P, J, V, A)
+    for b in range(tree.parent.shape[0] + 1):
+        if tree.column[b] >= 0:
+            _unit_wrenches(R, P, V, A, b, tree.column[b], W)
+    rows = tree.wrench_rows
+    for i in range(rows):
+        for c in range(W.shape[1]):
+            out[k, i, c] = W[i, c]
+    for j in range(tree.parent.shape[0]):
+        g, y = tree.ratio[j], out[k, rows + tree.coordinate[j]]
+        s0, s1, s2, s3, s4, s5 = g * J[j, 0], g * J[j, 1], g * J[j, 2], g * J[j, 3], g * J[j, 4], g * J[j, 5]
+        for r in range(tree.stretch_start[j], tree.stretch_start[j + 1]):
+            for c in range(tree.stretch[r, 0], tree.stretch[r, 1]):
+                y[c] += s0 * W[0, c] + s1 * W[1, c] + s2 * W[2, c] + s3 * W[3, c] + s4 * W[4, c] + s5 * W[5, c]
 
 
 @kernel
@@ -36,21 +62,6 @@ def regressor(tree, q, v, a, start, stop, out):
     bodies, joints = tree.parent.shape[0] + 1, tree.parent.shape[0]
     R, P, J = np.empty((bodies, 9)), np.empty((bodies, 3)), np.empty((joints, 6))
     V, A = np.empty((bodies, 6)), np.empty((bodies, 6))
-    wrench_rows = tree.wrench_rows
+    W = np.zeros((6, out.shape[2]))  # stays zero in drive columns, and in forces of the tensors
     for k in range(start, stop):
-        place_and_move(tree, q, v, a, k, R, P, J, V, A)
-        Y = out[k]
-        for b in range(bodies):
-            c = tree.column[b]
-            if c < 0:
-                continue
-            wx, wy, wz, ax, ay, az, dx, dy, dz = body_motion(R, P, V, A, b)
-            for i in range(wrench_rows):
-                s = BASE_TWISTS[i]
-                ux, uy, uz, tx, ty, tz = twist_in_body(R, P, b, s[0], s[1], s[2], s[3], s[4], s[5])
-                _add_row(Y, i, c, 1.0, ux, uy, uz, tx, ty, tz, wx, wy, wz, ax, ay, az, dx, dy, dz)
-            for i in range(tree.support_start[b], tree.support_start[b + 1]):
-                j = tree.support[i]
-                ux, uy, uz, tx, ty, tz = twist_in_body(R, P, b, J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5])
-                row = wrench_rows + tree.coordinate[j]
-                _add_row(Y, row, c, tree.ratio[j], ux, uy, uz, tx, ty, tz, wx, wy, wz, ax, ay, az, dx, dy, dz)
+        _one_sample(tree, q, v, a, k, R, P, J, V, A, W, out)

@@ -1,0 +1,84 @@
+"""Forward dynamics: solve M a = tau - bias."""
+
+from math import sqrt
+
+import numpy as np
+
+from dynid.dynamics.kernels.compiler import kernel, step
+from dynid.dynamics.kernels.drives import drive_inertia, drive_torque
+from dynid.dynamics.kernels.inverse import rigid_torque
+from dynid.dynamics.kernels.kinematics import place_and_move
+from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
+
+
+@step
+def _solve(M, x):
+    """Solve M x = x in place; False where M is not positive definite.
+
+    M = L' L from the last row up, which keeps the zeros between branches (Featherstone 2008, section 6.5).
+    """
+    n = M.shape[0]
+    for k in range(n - 1, -1, -1):
+        d = M[k, k]
+        if not d > 0.0:
+            return False
+        d = sqrt(d)
+        M[k, k] = d
+        for i in range(k):
+            M[k, i] /= d
+        for i in range(k):
+            s = M[k, i]
+            if s != 0.0:
+                for j in range(i + 1):
+                    M[i, j] -= s * M[k, j]
+    for k in range(n - 1, -1, -1):
+        s = x[k] / M[k, k]
+        x[k] = s
+        for i in range(k):
+            x[i] -= M[k, i] * s
+    for k in range(n):
+        s = x[k]
+        for i in range(k):
+            s -= M[k, i] * x[i]
+        x[k] = s / M[k, k]
+    return True
+
+
+@step
+def _one_sample(tree, inertia, drives, values, q, v, tau, k, zero, R, P, J, V, A, F, C, M, bias, out):
+    """Acceleration of sample k; False where its mass matrix is not positive definite."""
+    q, v = q[k : k + 1], v[k : k + 1]
+    place_and_move(tree, q, v, zero, 0, R, P, J, V, A)
+    for i in range(bias.shape[1]):
+        bias[0, i] = 0.0
+    rigid_torque(tree, inertia, R, P, J, V, A, F, bias, 0)
+    drive_torque(tree, drives, values, q, v, zero, 0, bias)
+    composite_inertias(tree, inertia, R, P, C)
+    rigid_mass(tree, J, C, M)
+    drive_inertia(tree, drives, values, M)
+    for i in range(bias.shape[1]):
+        out[k, i] = tau[k, i] - bias[0, i]
+    return _solve(M, out[k])
+
+
+@kernel
+def forward_dynamics(tree, inertia, drives, values, q, v, tau, start, stop, out):
+    """Accelerations out (sample, nv) from torques tau (sample, nv); first sample whose mass matrix fails, or -1."""
+    bodies, joints, rows = tree.parent.shape[0] + 1, tree.parent.shape[0], v.shape[1]
+    R, P, J = np.empty((bodies, 9)), np.empty((bodies, 3)), np.empty((joints, 6))
+    V, A, F = np.empty((bodies, 6)), np.empty((bodies, 6)), np.empty((bodies, 6))
+    C, M = np.empty((bodies, 10)), np.empty((rows, rows))
+    zero, bias = np.zeros((1, rows)), np.empty((1, rows))
+    for k in range(start, stop):
+        if not _one_sample(tree, inertia, drives, values, q, v, tau, k, zero, R, P, J, V, A, F, C, M, bias, out):
+            return k
+    return -1
+
+
+@kernel
+def solve(matrices, start, stop, out):
+    """Solve matrices[k] x = out[k] in place, spoiling the matrices; first sample that cannot be solved, or -1."""
+    for k in range(start, stop):
+        if not _solve(matrices[k], out[k]):
+            return k
+    return -1

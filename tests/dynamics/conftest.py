@@ -1,0 +1,20 @@
+"""Kernels are tested as they are written, not as they were cached."""
+
+from pathlib import Path
+
+import dynid
+
+
+def drop_stale_kernels() -> None:
+    """Forget kernels compiled before the newest source file.
+
+    The compiler's cache watches the file a kernel stands in, but not the files of the steps it inlines.
+    """
+    kernels = Path(dynid.__path__[0]) / "dynamics" / "kernels"
+    newest = max(source.stat().st_mtime for source in kernels.glob("*.py"))
+    for index in (kernels / "__pycache__").glob("*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink(missing_ok=True)
+
+
+drop_stale_kernels()  # when the tests are collected, before any of them runs
