@@ -246,7 +246,7 @@ def demo(figure: options.Figure = None) -> None:
     Example: dynid demo
     """
     from dynid.demo import run_demo
-    from dynid.report.estimation import truth_text
+    from dynid.identify.summary import truth_text
 
     print("making two recordings of a TX40 (encoders, 2 % torque noise) and identifying it ...", file=sys.stderr)
     result = run_demo()
@@ -269,12 +269,16 @@ def reproduce(
     Example: dynid reproduce structure
     """
     from dynid.report.reproduction import print_study
-    from dynid.reproduce.study import find_study, studies
+    from dynid.reproduce.registry import find_study, studies
+    from dynid.reproduce.study import has_data
 
     chosen = [find_study(name)] if name else list(studies().values())
     out: list[dict[str, Any]] = []
     failures = 0
     for study in chosen:
+        if name is None and study.needs_data and not has_data():
+            print(f"dynid: {study.name} skipped, the real recordings are not there (DYNID_DATA)", file=sys.stderr)
+            continue
         figures = list(study.run())
         failures += sum(not f.ok for f in figures)
         if as_json:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dynid.errors import DataError
-from dynid.reproduce.study import find_study
-from dynid.reproduce.tx40 import data_folder
+from dynid.reproduce.registry import find_study
+from dynid.reproduce.study import data_folder
 
 pytestmark = pytest.mark.real
 

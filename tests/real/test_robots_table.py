@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dynid.reproduce.registry import find_study
 from dynid.reproduce.robot_cases import CASES
-from dynid.reproduce.study import find_study, published
+from dynid.reproduce.study import published
 
 pytestmark = pytest.mark.real
 

@@ -9,7 +9,8 @@ import pytest
 import dynid
 from dynid.reproduce import structure
 from dynid.reproduce.expression import linear_form
-from dynid.reproduce.study import Figure, find_study, number, published, studies
+from dynid.reproduce.registry import find_study, studies
+from dynid.reproduce.study import Figure, number, published
 
 
 @pytest.mark.parametrize("name", sorted(n for n, s in studies().items() if not s.needs_data))

@@ -110,7 +110,7 @@ class Estimate:
 
     def summary(self) -> str:
         """A table worth reading."""
-        from dynid.report.estimation import estimate_text
+        from dynid.identify.summary import estimate_text
 
         return estimate_text(self)
 

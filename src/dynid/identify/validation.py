@@ -49,7 +49,7 @@ class Validation:
 
     def summary(self) -> str:
         """A table of the errors."""
-        from dynid.report.estimation import validation_text
+        from dynid.identify.summary import validation_text
 
         return validation_text(self)
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording
-from dynid.reproduce.tx40 import data_folder, tx40_recording
+from dynid.reproduce.study import data_folder
+from dynid.reproduce.tx40 import tx40_recording
 from dynid.robot.drives import DriveTerm
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot

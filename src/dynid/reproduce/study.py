@@ -1,11 +1,13 @@
-"""The frame of every reproduction: figures, studies and where published numbers are read from."""
+"""The frame of every reproduction: figures, studies, published numbers and where real recordings lie."""
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dynid.errors import DataError
 
-__all__ = ["Figure", "Study", "find_study", "published", "studies"]
+__all__ = ["Figure", "Study", "data_folder", "has_data", "number", "numbers", "published"]
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,22 @@ class Study:
     needs_data: bool = False
 
 
-def studies() -> dict[str, Study]:
-    """All reproductions by name."""
-    from dynid.reproduce import dynamics, robots, structure, toolbox, tx40
-
-    found = [
-        Study("structure", "Counts and groupings of base parameters", structure.figures),
-        Study("dynamics", "Torques, condition numbers and mass matrices of the printed models", dynamics.figures),
-        Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
-        Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
-        Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
-    ]
-    return {study.name: study for study in found}
+def _folder() -> Path:
+    given = os.environ.get("DYNID_DATA")
+    return Path(given) if given else Path(__file__).parents[4] / "shared" / "data"
 
 
-def find_study(name: str) -> Study:
-    known = studies()
-    if name not in known:
-        raise DataError(f"no reproduction is named '{name}', there are {', '.join(known)}")
-    return known[name]
+def has_data() -> bool:
+    """Whether the real recordings are there."""
+    return _folder().is_dir()
+
+
+def data_folder() -> Path:
+    """Where the real recordings lie: DYNID_DATA, or shared/data beside the repository."""
+    folder = _folder()
+    if not has_data():
+        raise DataError(f"the real recordings are not there: no folder '{folder}'; set DYNID_DATA to where they are")
+    return folder
 
 
 def published(name: str) -> dict[str, Any]:

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
-from dynid.errors import DataError
 from dynid.identify.essential import essential_parameters
 from dynid.identify.identify import estimate_from
 from dynid.identify.observation import observe
 from dynid.recording.load import load_recording
-from dynid.reproduce.study import Figure, number, published
+from dynid.recording.recording import Recording
+from dynid.reproduce.study import Figure, data_folder, number, published
 from dynid.robot.load import load_robot
 from dynid.signals.settings import Signals
 
-__all__ = ["data_folder", "figures", "tx40_recording", "tx40_signals"]
+__all__ = ["figures", "tx40_recording", "tx40_signals"]
 
 _RATE = 5000.0
 _EDGE = 20  # samples dropped at both ends
-
-
-def data_folder() -> Path:
-    """Where the real recordings lie: DYNID_DATA, or shared/data beside the repository."""
-    given = os.environ.get("DYNID_DATA")
-    folder = Path(given) if given else Path(__file__).parents[4] / "shared" / "data"
-    if not folder.is_dir():
-        raise DataError(f"the real recordings are not there: no folder '{folder}'; set DYNID_DATA to where they are")
-    return folder
 
 
 def tx40_signals() -> Signals:
@@ -89,7 +78,7 @@ def figures() -> Iterator[Figure]:
     yield number(section, "cond of the essential columns", table["essential_condition_number"], condition, 0.01, reason)
 
 
-def tx40_recording():  # type: ignore[no-untyped-def]
+def tx40_recording() -> Recording:
     """The raw files on the joint side."""
     folder = data_folder() / "staubli-tx40-figaroh"
     files = {"q": folder / "pos_read_data.csv.gz", "torque": folder / "curr_data.csv.gz"}

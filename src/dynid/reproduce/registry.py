@@ -1,0 +1,28 @@
+"""Every reproduction by name."""
+
+from __future__ import annotations
+
+from dynid.errors import DataError
+from dynid.reproduce import dynamics, robots, structure, toolbox, tx40
+from dynid.reproduce.study import Study
+
+__all__ = ["find_study", "studies"]
+
+
+def studies() -> dict[str, Study]:
+    """All reproductions by name."""
+    found = [
+        Study("structure", "Counts and groupings of base parameters", structure.figures),
+        Study("dynamics", "Torques, condition numbers and mass matrices of the printed models", dynamics.figures),
+        Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
+        Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
+        Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
+    ]
+    return {study.name: study for study in found}
+
+
+def find_study(name: str) -> Study:
+    known = studies()
+    if name not in known:
+        raise DataError(f"no reproduction is named '{name}', there are {', '.join(known)}")
+    return known[name]
