@@ -114,6 +114,14 @@ def test_automatic_cutoff_does_not_listen_to_joints_that_rest() -> None:
     assert alone > 12.0
 
 
+@pytest.mark.parametrize("rate", [0.05, 0.5, 5.0, 5e4])
+@pytest.mark.parametrize("samples", [2, 31, 33, 500])
+def test_automatic_cutoff_stays_inside_any_band(rate: float, samples: int) -> None:
+    """Slow clocks, short runs, noise and standstill: always a usable number below half the rate."""
+    for x in (np.random.default_rng(0).normal(size=(samples, 2)), np.zeros((samples, 2))):
+        assert 0 < auto_cutoff(x, rate) < rate / 2
+
+
 def test_averaging_periods_reduces_noise() -> None:
     """Ten repetitions leave a third of the noise and the same motion."""
     rng = np.random.default_rng(0)

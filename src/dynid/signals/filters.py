@@ -104,7 +104,7 @@ def auto_cutoff(q: Array, rate: float) -> float:
     frequency, power = scipy.signal.welch(
         moving, fs=rate, window="blackmanharris", nperseg=min(samples, max(64, int(4 * rate))), axis=0, detrend="linear"
     )
-    grid = np.geomspace(max(frequency[1], 0.3), frequency[-1], 120)
+    grid = np.geomspace(max(frequency[1], min(0.3, frequency[-1] / 4)), frequency[-1], 120)
     # Half an octave of smoothing: single lines of a periodic motion and the scatter of the spectrum do not count.
     first, last = np.searchsorted(frequency, [grid / 2**0.25, grid * 2**0.25])
     total = np.vstack([np.zeros(power.shape[1]), np.cumsum(power * frequency[:, None] ** 4, axis=0)])
