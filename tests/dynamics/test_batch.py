@@ -189,6 +189,9 @@ def test_a_wrong_parameter_vector_is_refused() -> None:
     """Another length, or an entry that is not finite, which is named."""
     robot = random_robot(67, 2)
     q, v, a = random_motion(robot, 68)
+    for nonsense in ("heavy", {"m": 1.0}, ["x"] * 20):
+        with pytest.raises(DataError, match="not an array of numbers"):
+            dynid.inverse_dynamics(robot, q, v, a, nonsense)
     with pytest.raises(DataError, match="20 parameters"):
         dynid.inverse_dynamics(robot, q, v, a, np.ones(19))
     pi = robot.parameters.copy()

@@ -70,13 +70,8 @@ def run(kernel: Callable[..., Any], samples: int, before: tuple[Any, ...], after
     """kernel(*before, start, stop, *after) over all samples, split between threads; the pieces' results."""
     with _first_use(kernel):
         threads = min(thread_count(), max(1, samples // _MIN_SAMPLES_A_THREAD))
-        if threads == 1 or id(kernel) not in _compiled:
-            # Compilation is not thread-safe in time: the first call runs alone on what it is given.
-            if threads == 1:
-                return [kernel(*before, 0, samples, *after)]
-            head = samples // threads
-            first = [kernel(*before, 0, head, *after)]
-            return [*first, kernel(*before, head, samples, *after)]
+        if threads == 1 or id(kernel) not in _compiled:  # two threads would both compile it
+            return [kernel(*before, 0, samples, *after)]
         edges = np.linspace(0, samples, threads + 1).astype(int)
         jobs = [_pool(thread_count()).submit(kernel, *before, int(lo), int(hi), *after) for lo, hi in pairwise(edges)]
         return [job.result() for job in jobs]
@@ -123,7 +118,10 @@ def as_parameters(robot: Robot, parameters: ArrayLike | None) -> Array:
     """The standard vector to use: the one given, checked, or the robot's own."""
     if parameters is None:
         return robot.parameters
-    pi = np.ascontiguousarray(parameters, dtype=float)
+    try:
+        pi = np.ascontiguousarray(parameters, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"parameters of robot '{robot.name}' are not an array of numbers") from None
     if pi.shape != robot.parameters.shape:
         raise DataError(f"robot '{robot.name}' has {robot.parameters.size} parameters, got shape {pi.shape}")
     if not np.all(np.isfinite(pi)):
