@@ -305,7 +305,7 @@ class Robot:
         return robot_from_model(model, name)
 
     def to_pinocchio(self, independent: bool = False) -> pin.Model:
-        """Pinocchio model with one revolute or prismatic joint a joint of ours.
+        """Pinocchio model with one revolute or prismatic joint a joint of ours, branch by branch as Pinocchio needs it.
 
         Mimic joints are refused unless `independent` asks for them as joints of their own.
         Rotor inertia on a joint becomes `armature`; coupled drives have no place in that model.

@@ -164,8 +164,9 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
         root = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
     model.inertias[root] = _inertia(robot.links[0])
     model.addFrame(pin.Frame(robot.links[0].name, root, 0, pin.SE3.Identity(), pin.FrameType.BODY))
-    index = [root]
-    for joint, link in zip(robot.joints, robot.links[1:], strict=True):
+    index = {0: root}
+    for j in _depth_first(robot):
+        joint, link = robot.joints[j], robot.links[j + 1]
         before = np.eye(4) if joint.parent == 0 else robot.joints[joint.parent - 1].mount
         make = pin.JointModelRevoluteUnaligned if joint.kind == "revolute" else pin.JointModelPrismaticUnaligned
         limits = joint.limits
@@ -183,7 +184,7 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
         model.addJointFrame(i)
         model.inertias[i] = pin.SE3(np.asarray(joint.mount)).act(_inertia(link))
         model.addFrame(pin.Frame(link.name, i, 0, pin.SE3(np.asarray(joint.mount)), pin.FrameType.BODY))
-        index.append(i)
+        index[j + 1] = i
     armature, damping, friction = (np.zeros(model.nv) for _ in range(3))
     for term in robot.drives:
         if np.count_nonzero(term.direction) != 1 or term.cross_only:
@@ -202,6 +203,20 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
         where = pin.SE3(mount @ frame.placement)
         model.addFrame(pin.Frame(frame.name, index[frame.link], 0, where, pin.FrameType.OP_FRAME))
     return model
+
+
+def _depth_first(robot: Robot) -> list[int]:
+    """Joints branch by branch: in any other order Pinocchio's mass matrix is silently wrong."""
+    out: list[int] = []
+
+    def visit(link: int) -> None:
+        for j, joint in enumerate(robot.joints):
+            if joint.parent == link:
+                out.append(j)
+                visit(j + 1)
+
+    visit(0)
+    return out
 
 
 def _inertia(link: Link) -> pin.Inertia:
