@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,8 @@ import typer
 
 from dynid import options
 from dynid.errors import DynidError
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
 
 app = typer.Typer(
     name="dynid",
@@ -97,20 +100,11 @@ def inspect(
 
 
 @app.command()
+@options.with_logs
 def check(
-    robot: options.RobotArgument,
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
     data: options.DataArgument,
-    friction: options.Friction = None,
-    rotor_inertia: options.RotorInertia = None,
-    gravity: options.Gravity = None,
-    columns: options.Columns = None,
-    units: options.Units = None,
-    sign: options.Sign = None,
-    gain: options.Gain = None,
-    rate: options.Rate = None,
-    motor_side: options.MotorSide = False,
-    rows: options.Rows = None,
-    bad_rows: options.BadRows = "error",
     as_json: Json = False,
 ) -> None:
     """Say what is wrong with a recording; fails if something makes it unusable.
@@ -119,10 +113,8 @@ def check(
     """
     from dynid.checks import check as find
     from dynid.report.findings import findings_data, print_findings
-    from dynid.robot.load import load_robot
 
-    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
-    recording = options.read_recording(data, machine, columns, units, sign, gain, rate, motor_side, rows, bad_rows)
+    recording = read(data)
     findings = find(recording, machine)
     if as_json:
         print(json.dumps(findings_data(findings), indent=2))
@@ -133,7 +125,10 @@ def check(
 
 
 @app.command()
+@options.with_logs
 def identify(
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
     robot: options.RobotArgument,
     data: options.DataArgument,
     validate: Annotated[
@@ -144,17 +139,6 @@ def identify(
         Path | None, typer.Option("-o", "--output", help="Save the estimate here; with .urdf, the identified robot.")
     ] = None,
     figure: options.Figure = None,
-    friction: options.Friction = None,
-    rotor_inertia: options.RotorInertia = None,
-    gravity: options.Gravity = None,
-    columns: options.Columns = None,
-    units: options.Units = None,
-    sign: options.Sign = None,
-    gain: options.Gain = None,
-    rate: options.Rate = None,
-    motor_side: options.MotorSide = False,
-    rows: options.Rows = None,
-    bad_rows: options.BadRows = "error",
     cutoff: options.Cutoff = None,
     decimate: options.Decimate = None,
     min_speed: options.MinSpeed = None,
@@ -166,12 +150,9 @@ def identify(
     Example: dynid identify arm.urdf run1.csv run2.csv --validate run3.csv -o estimate.json
     """
     from dynid.identify.identify import identify as run
-    from dynid.robot.load import load_robot
 
-    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
-    reading = (columns, units, sign, gain, rate, motor_side, rows, bad_rows)
-    recording = options.read_recording(data, machine, *reading)
-    unseen = options.read_recording(validate, machine, *reading) if validate else None
+    recording = read(data)
+    unseen = read(validate) if validate else None
     estimate = run(machine, recording, method, signals=options.read_signals(cutoff, decimate, min_speed, trim))
     validation = estimate.validate(unseen) if unseen is not None else None
     if as_json:
@@ -199,21 +180,12 @@ def identify(
 
 
 @app.command()
+@options.with_logs
 def validate(
-    robot: options.RobotArgument,
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
     estimate: Annotated[list[Path], typer.Option("--estimate", "-e", help="Saved estimate; repeat to compare two.")],
     data: options.DataArgument,
-    friction: options.Friction = None,
-    rotor_inertia: options.RotorInertia = None,
-    gravity: options.Gravity = None,
-    columns: options.Columns = None,
-    units: options.Units = None,
-    sign: options.Sign = None,
-    gain: options.Gain = None,
-    rate: options.Rate = None,
-    motor_side: options.MotorSide = False,
-    rows: options.Rows = None,
-    bad_rows: options.BadRows = "error",
     figure: options.Figure = None,
     as_json: Json = False,
 ) -> None:
@@ -222,10 +194,8 @@ def validate(
     Example: dynid validate arm.urdf run3.csv -e estimate.json
     """
     from dynid.identify.estimate import Estimate
-    from dynid.robot.load import load_robot
 
-    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
-    recording = options.read_recording(data, machine, columns, units, sign, gain, rate, motor_side, rows, bad_rows)
+    recording = read(data)
     results = {str(path): Estimate.load(path, machine).validate(recording) for path in estimate}
     if figure is not None:
         from dynid.report.torques import torque_figure

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +35,10 @@ Columns = Annotated[
     list[str] | None, typer.Option(help="Columns of a signal: q=pos_{i}, torque=7:14; may be repeated. [guessed]")
 ]
 Units = Annotated[list[str] | None, typer.Option(help="Unit of a signal: q=deg, t=ms; may be repeated.")]
-Sign = Annotated[list[str] | None, typer.Option(help="Sign or factor of a signal: torque=-1; may be repeated.")]
+Scale = Annotated[list[str] | None, typer.Option(help="Factor of a signal: torque=2, or one a joint; may be repeated.")]
+Sign = Annotated[list[str] | None, typer.Option(help="Sign of a signal: torque=-1, or one a joint; may be repeated.")]
+Offset = Annotated[list[str] | None, typer.Option(help="Added to a signal: q=0,-1.57,0; SI units; may be repeated.")]
+Joints = Annotated[str | None, typer.Option(help="Joints as the file names or numbers (from 0) them, in robot order.")]
 Gain = Annotated[str | None, typer.Option(help="Drive gains in N m/A, one or one a joint: 10,10.7,8.5.")]
 Rate = Annotated[float | None, typer.Option(help="Sampling rate in Hz of files without a time column.")]
 MotorSide = Annotated[bool, typer.Option("--motor-side", help="Signals are on the motor side of the transmission.")]
@@ -46,29 +51,82 @@ Figure = Annotated[Path | None, typer.Option(help="Draw measured against predict
 Trim = Annotated[float | None, typer.Option(help="Seconds left out at both ends of a run. [0.2]")]
 
 
+_MODELLING = {"friction": (Friction, None), "rotor_inertia": (RotorInertia, None), "gravity": (Gravity, None)}
+_READING = {
+    "columns": (Columns, None),
+    "units": (Units, None),
+    "scale": (Scale, None),
+    "sign": (Sign, None),
+    "offset": (Offset, None),
+    "gain": (Gain, None),
+    "rate": (Rate, None),
+    "motor_side": (MotorSide, False),
+    "joints": (Joints, None),
+    "rows": (Rows, None),
+    "bad_rows": (BadRows, "error"),
+}
+
+
+def with_logs(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command its ROBOT argument and the options of how it is modelled and how logs are read.
+
+    Instead of them it gets `machine`, the robot, `read`, a function from file names to a recording, and, if it asks
+    for it, `robot`, the argument itself.
+    """
+    wanted = signature(command, eval_str=True).parameters
+    own = [p for p in wanted.values() if p.name not in ("machine", "read", "robot")]
+    shared = {"robot": (RobotArgument, Parameter.empty), **_MODELLING, **_READING}
+    added = [Parameter(n, Parameter.KEYWORD_ONLY, default=d, annotation=a) for n, (a, d) in shared.items()]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        from dynid.robot.load import load_robot
+
+        robot = given.pop("robot")
+        machine = load_robot(robot, **{name: given.pop(name) for name in _MODELLING})
+        reading = {name: given.pop(name) for name in _READING}
+        if "robot" in wanted:
+            given["robot"] = robot
+        command(machine=machine, read=lambda data: read_recording(data, machine, **reading), **given)
+
+    parameters = [added[0], *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *added[1:]]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
 def read_recording(
     data: Sequence[str],
     robot: Robot,
+    *,
     columns: Sequence[str] | None,
     units: Sequence[str] | None,
+    scale: Sequence[str] | None,
     sign: Sequence[str] | None,
+    offset: Sequence[str] | None,
     gain: str | None,
     rate: float | None,
     motor_side: bool,
+    joints: str | None,
     rows: str | None,
     bad_rows: str,
 ) -> Recording:
     """The recording that the shared reading options describe."""
     from dynid.recording.load import load_recording
 
-    signs = {k: _one_or_each(v, f"--sign {k}") for k, v in _pairs(sign, "--sign").items()}
+    def numbers(items: Sequence[str] | None, where: str) -> dict[str, Any] | None:
+        return {k: _one_or_each(v, f"{where} {k}") for k, v in _pairs(items, where).items()} or None
+
     options: dict[str, Any] = {
         "columns": _pairs(columns, "--columns") or None,
         "units": _pairs(units, "--units") or None,
-        "sign": signs or None,
+        "scale": numbers(scale, "--scale"),
+        "sign": numbers(sign, "--sign"),
+        "offset": numbers(offset, "--offset"),
         "gain": None if gain is None else _one_or_each(gain, "--gain"),
         "rate": rate,
         "motor_side": motor_side,
+        "joints": None if joints is None else [int(x) if x.isdigit() else x for x in joints.split(",")],
         "bad_rows": bad_rows,
     }
     if rate is not None:

@@ -70,10 +70,21 @@ def test_signal_options_reach_the_settings(logs: tuple[Path, Path]) -> None:
     signals = page["signals"]
     assert signals["cutoff"] == 20 and signals["decimate"] == [5]
     assert signals["min_speed"] == 0.01 and signals["trim"] == 0.5
-    reversed_sign = json.loads(dynid("identify", *COMMON, str(logs[0]), "--json", "--sign", "torque=-1").stdout)
-    plain = json.loads(dynid("identify", *COMMON, str(logs[0]), "--json").stdout)
-    first = [x["base_parameters"][0]["value"] for x in (plain, reversed_sign)]
-    assert first[0] == pytest.approx(-first[1])
+
+
+def test_reading_options_reach_the_recording(logs: tuple[Path, Path]) -> None:
+    """Signs and factors scale what is found; joints can be named; a constant added changes the fit."""
+
+    def first(*options: str) -> float:
+        done = dynid("identify", *COMMON, str(logs[0]), "--json", *options)
+        assert done.returncode == 0, done.stderr
+        return float(json.loads(done.stdout)["base_parameters"][0]["value"])
+
+    plain = first()
+    assert first("--sign", "torque=-1") == pytest.approx(-plain)
+    assert first("--scale", "torque=2,3") > 1.9 * plain
+    assert first("--joints", "joint1,joint2") == pytest.approx(plain)
+    assert first("--offset", "torque=5") != pytest.approx(plain, rel=1e-6)
 
 
 @pytest.mark.parametrize(
