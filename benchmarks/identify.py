@@ -50,7 +50,7 @@ def whole(robot: dynid.Robot, data: Recording) -> tuple[float, np.ndarray]:
     """Regressor, base parameters and least squares, timed from the recording on."""
     started = time.perf_counter()
     observation = observe(robot, data, PLAIN)
-    estimate = estimate_from(observation, "ols", PLAIN)
+    estimate = estimate_from(observation, "ols")
     return time.perf_counter() - started, estimate.beta
 
 

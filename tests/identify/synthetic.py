@@ -48,7 +48,7 @@ def observation_of(base: BaseParameters, W: np.ndarray, y: np.ndarray) -> Observ
     index = np.arange(len(y))
     blocks = [Block(k, W[:, k], y[:, k], index) for k in range(y.shape[1])]
     factors = tuple(fold(np.column_stack([b.W, b.y])) for b in blocks)
-    return Observation(base, factors, (len(y),) * y.shape[1], lambda: iter(blocks))
+    return Observation(base, factors, (len(y),) * y.shape[1], lambda: iter(blocks), EXACT)
 
 
 def base_of(robot: dynid.Robot) -> BaseParameters:

@@ -168,7 +168,7 @@ def test_essential_parameters_leave_out_what_is_zero(test: str) -> None:
     """Parameters that are zero in truth go, those that matter stay, torques hardly change."""
     robot = arm()
     observation = observe(robot, record(robot, (0, 1), noise=0.1), EXACT)
-    estimate = estimate_from(observation, "wls", EXACT)
+    estimate = estimate_from(observation, "wls")
     essential = essential_parameters(observation, estimate, test=test)
     truth = estimate.base.values()
     assert {"fv_joint1", "fc_joint2", "Izz_link2R"} <= set(essential.names)

@@ -137,3 +137,16 @@ def test_observations_of_other_robots_do_not_join() -> None:
     other = robot.with_drives("viscous")
     with pytest.raises(dynid.DataError, match="cannot be joined"):
         observe(robot, record(robot), EXACT).joined(observe(other, record(other), EXACT))
+
+
+def test_an_estimate_from_an_observation_is_validated_with_its_settings() -> None:
+    """The settings travel with the rows; other ones, or another robot, are refused instead of ignored."""
+    robot = arm()
+    observation = observe(robot, record(robot, (0,), noise=0.05), EXACT)
+    estimate = identify(robot, observation)
+    assert estimate.signals == EXACT
+    np.testing.assert_allclose(estimate.validate(record(robot, (9,), noise=0.05)).rmse, 0.05, rtol=0.2)
+    with pytest.raises(dynid.DataError, match="observe"):
+        identify(robot, observation, signals=Signals())
+    with pytest.raises(dynid.DataError, match="another robot"):
+        identify(robot.with_drives("viscous"), observation)

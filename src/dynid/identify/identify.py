@@ -37,15 +37,17 @@ def identify(
     """
     started = time.perf_counter()
     if isinstance(recording, Observation):
+        if signals is not None or channels is not None:
+            raise DataError("an observation has its signals and channels already; give them to observe")
+        if recording.robot.parameter_names != robot.parameter_names:
+            raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
         observation = recording
     else:
         observation = observe(robot, recording, signals, channels=channels)
-    return replace(
-        estimate_from(observation, method, signals or Signals(), **options), seconds=time.perf_counter() - started
-    )
+    return replace(estimate_from(observation, method, **options), seconds=time.perf_counter() - started)
 
 
-def estimate_from(observation: Observation, method: str, signals: Signals, **options: Any) -> Estimate:
+def estimate_from(observation: Observation, method: str, **options: Any) -> Estimate:
     """Run one estimator on an observation."""
     if method not in ESTIMATORS:
         raise DataError(f"method '{method}' is unknown: use {', '.join(ESTIMATORS)}")
@@ -69,7 +71,7 @@ def estimate_from(observation: Observation, method: str, signals: Signals, **opt
         condition_number=solution.condition_number,
         status=solution.status,
         seconds=time.perf_counter() - started,
-        signals=signals,
+        signals=observation.signals,
         cutoffs=observation.cutoffs,
         notes=solution.notes,
     )
@@ -112,4 +114,4 @@ class SequentialIdentification:
             raise DataError(
                 f"method '{method}' needs the samples again, which are not kept; use ols, wls, tls or ridge"
             )
-        return estimate_from(self._observation, method, self._signals, **options)
+        return estimate_from(self._observation, method, **options)

@@ -49,13 +49,15 @@ class Block:
 class Observation:
     """Factors of [W y] (k, b + 1) a channel, how many rows went in, and a way to read the rows again.
 
-    `blocks` streams the rows once more, for estimators that weigh samples one by one.
+    `blocks` streams the rows once more, for estimators that weigh samples one by one. `signals` are the settings the
+    rows were cleaned with; an estimate is validated with the same.
     """
 
     base: BaseParameters
     factors: tuple[Array, ...]
     rows: tuple[int, ...]
     blocks: Callable[[], Iterator[Block]] = field(repr=False)
+    signals: Signals = field(default_factory=Signals)
     cutoffs: tuple[float | None, ...] = ()
 
     @property
@@ -80,7 +82,7 @@ class Observation:
         return fold(np.vstack([x * f for x, f in zip(w, self.factors, strict=True)]))
 
     def joined(self, other: Observation) -> Observation:
-        """Both observations as one; they must be of the same base parameters."""
+        """Both observations as one; they must be of the same base parameters. The settings are those of the first."""
         if other.base.kept != self.base.kept or other.base.channels != self.base.channels:
             raise DataError("observations of different base parameters or channels cannot be joined")
         factors = tuple(fold(np.vstack([a, b])) for a, b in zip(self.factors, other.factors, strict=True))
@@ -90,7 +92,7 @@ class Observation:
             yield from self.blocks()
             yield from other.blocks()
 
-        return Observation(self.base, factors, rows, blocks, self.cutoffs + other.cutoffs)
+        return Observation(self.base, factors, rows, blocks, self.signals, self.cutoffs + other.cutoffs)
 
 
 def fold(rows: Array) -> Array:
@@ -161,7 +163,7 @@ def observe(
         wide[:, columns], wide[:, -1] = factor[:, :-1], factor[:, -1]
         whole.append(wide)
     again = blocks if kept is None else lambda: iter(kept)
-    return Observation(base, tuple(whole), tuple(rows), again, tuple(m.cutoff for m in motions))
+    return Observation(base, tuple(whole), tuple(rows), again, settings, tuple(m.cutoff for m in motions))
 
 
 def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int = 0) -> Iterator[Block]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dynid.errors import DataError
 
@@ -158,10 +158,3 @@ def column_names(signal: str, joints: Sequence[str]) -> list[str]:
     if signal == "base":
         return [f"base_{x}" for x in ("x", "y", "z", "qx", "qy", "qz", "qw")]
     return [f"{signal}_{joint}" for joint in joints]
-
-
-def recording_of(
-    joints: Sequence[str], t: ArrayLike, q: ArrayLike, name: str = "run", **signals: ArrayLike | None
-) -> Recording:
-    """A recording of one run from arrays."""
-    return Recording(tuple(joints), (Run(np.asarray(t), np.asarray(q), name=name, **signals),))  # type: ignore[arg-type]

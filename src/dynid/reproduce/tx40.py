@@ -46,8 +46,8 @@ def figures() -> Iterator[Figure]:
         yield number(section, f"rows of joint {joint}", expected, ours, 0.0, "a count is exact")
     counts = set(table["repaired"])
     estimates = {
-        "ols": estimate_from(observation, "ols", tx40_signals()),
-        "wls": estimate_from(observation, "wls", tx40_signals(), freedom="none"),
+        "ols": estimate_from(observation, "ols"),
+        "wls": estimate_from(observation, "wls", freedom="none"),
     }
     yield number(
         section, "cond(W_b)", table["condition_number"], estimates["ols"].condition_number, 0.05, "quoted as 1031.4"
