@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dynid import options
-from dynid.errors import DynidError
+from dynid.errors import DynidError, writing
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 
@@ -262,9 +262,6 @@ def reproduce(
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file, or say in one line why it cannot be."""
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DynidError(f"cannot write '{path}': {error.strerror}") from None
     print(f"wrote {path}", file=sys.stderr)

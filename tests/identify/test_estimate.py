@@ -76,6 +76,19 @@ def test_foreign_files_are_refused(text: str, tmp_path: Path) -> None:
         Estimate.load(tmp_path / "none.json", arm())
 
 
+def test_paths_that_cannot_be_written_are_named(estimate: Estimate, tmp_path: Path) -> None:
+    """Estimates, robots and recordings say so in a plain error."""
+    recording, lost = record(arm()), tmp_path / "no" / "folder"
+    for call, name in (
+        (estimate.save, "estimate.json"),
+        (estimate.to_urdf, "robot.urdf"),
+        (recording.to_csv, "run.csv"),
+        (recording.to_parquet, "run.parquet"),
+    ):
+        with pytest.raises(dynid.DynidError, match=f"cannot write.*{name}"):
+            call(lost / name)
+
+
 def test_estimate_of_another_robot_is_refused(estimate: Estimate, tmp_path: Path) -> None:
     """Parameters are never put onto a robot with other drive terms."""
     file = tmp_path / "estimate.json"

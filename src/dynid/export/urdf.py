@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DynidError, ModelError
+from dynid.errors import ModelError, writing
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import inertia_to_com, inertia_violations, move_inertia
 from dynid.robot.model import Robot
@@ -29,10 +29,8 @@ def write_urdf(robot: Robot, path: str | Path, template: str | Path | None = Non
     warnings = _warnings(robot)
     root = _from_template(robot, Path(template)) if template is not None else _from_tree(robot)
     ET.indent(root, "  ")
-    try:
+    with writing(path):
         ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-    except OSError as error:
-        raise DynidError(f"cannot write '{path}': {error.strerror}") from None
     return warnings
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, writing
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
@@ -146,7 +146,8 @@ class Estimate:
         text = json.dumps(data, indent=2)
         rows = ",\n    ".join(json.dumps(row) for row in covariance)
         text = f'{text[:-2]},\n  "covariance": [\n    {rows}\n  ]\n}}\n'
-        Path(path).write_text(text, encoding="utf-8")
+        with writing(path):
+            Path(path).write_text(text, encoding="utf-8")
 
     @staticmethod
     def load(path: str | Path, robot: Robot) -> Estimate:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, writing
 
 __all__ = ["Recording", "Run"]
 
@@ -139,13 +139,15 @@ class Recording:
         header = io.StringIO()
         csv.writer(header, lineterminator="").writerow(table)
         rows = np.column_stack(list(table.values()))
-        np.savetxt(path, rows, "%.17g", ",", header=header.getvalue(), comments="", encoding="utf-8")
+        with writing(path):
+            np.savetxt(path, rows, "%.17g", ",", header=header.getvalue(), comments="", encoding="utf-8")
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all runs into one Parquet file; `load_recording` reads it back."""
         import polars
 
-        polars.DataFrame(self.columns()).write_parquet(path)
+        with writing(path):
+            polars.DataFrame(self.columns()).write_parquet(path)
 
     def __repr__(self) -> str:
         counts = f"{len(self.runs)} runs, {self.samples} samples, {self.duration:.1f} s, {len(self.joints)} joints"
