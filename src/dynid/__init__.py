@@ -1,6 +1,7 @@
 """dynid: from a robot description and its recorded motion to a dynamic model that can be trusted."""
 
 from dynid.checks import Finding, check
+from dynid.checks.audit import Audit, audit
 from dynid.dynamics.frames import frame_jacobian, frame_placement
 from dynid.dynamics.functions import (
     bias_torque,
@@ -48,6 +49,7 @@ from dynid.signals.settings import Signals
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
     "BaseParameters",
     "DataError",
     "DriveTerm",
@@ -67,6 +69,7 @@ __all__ = [
     "Signals",
     "Transmission",
     "Validation",
+    "audit",
     "base_parameters",
     "bias_torque",
     "builtin_robots",

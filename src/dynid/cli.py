@@ -59,6 +59,9 @@ def robots(as_json: Json = False) -> None:
 def inspect(
     robot: options.RobotArgument,
     base: Annotated[bool, typer.Option("--base", help="Also the base parameters, expression by expression.")] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Also whether the model is usable: mass matrix, drives, a free fall.")
+    ] = False,
     as_json: Json = False,
     figure: Annotated[Path | None, typer.Option(help="Draw the robot and its parameters into this SVG file.")] = None,
     friction: options.Friction = None,
@@ -89,10 +92,16 @@ def inspect(
     )
     names = channels.split(",") if channels and "," in channels else channels
     groups = base_parameters(machine, channels=names, method=method)  # type: ignore[arg-type]
+    found = None
+    if audit:
+        from dynid.checks.audit import audit as examine
+
+        print("trying the model at 10000 poses and letting it fall ...", file=sys.stderr)
+        found = examine(machine)
     if as_json:
-        print(json.dumps(inspection_data(machine, groups), indent=2))
+        print(json.dumps(inspection_data(machine, groups, found), indent=2))
     else:
-        print_inspection(machine, groups, expressions=base)
+        print_inspection(machine, groups, expressions=base, audit=found)
     if figure is not None:
         from dynid.report.figure import robot_figure
 
@@ -136,7 +145,8 @@ def identify(
     ] = None,
     method: Annotated[str, typer.Option(help="ols, wls, gls, irls, tls or ridge.")] = "wls",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Save the estimate here; with .urdf, the identified robot.")
+        Path | None,
+        typer.Option("-o", "--output", help="Save the estimate here; with .urdf or .xml (MJCF), the identified robot."),
     ] = None,
     figure: options.Figure = None,
     cutoff: options.Cutoff = None,
@@ -165,9 +175,10 @@ def identify(
         if validation is not None:
             print(validation.summary())
     if output is not None:
-        if output.suffix == ".urdf":
-            template = robot if robot.endswith(".urdf") else None
-            for warning in estimate.to_urdf(output, template):
+        writers = {".urdf": estimate.to_urdf, ".xml": estimate.to_mjcf, ".mjcf": estimate.to_mjcf}
+        if output.suffix in writers:
+            template = robot if robot.endswith(output.suffix) else None
+            for warning in writers[output.suffix](output, template):
                 print(f"dynid: {warning}", file=sys.stderr)
         else:
             estimate.save(output)

@@ -108,6 +108,15 @@ class Estimate:
 
         return write_urdf(self.identified_robot, path, template)
 
+    def to_mjcf(self, path: str | Path, template: str | Path | None = None) -> list[str]:
+        """Write the identified robot as MJCF; returns warnings, such as bodies that MuJoCo will not load.
+
+        With `template`, that file is taken and only its inertial elements and joint drives change.
+        """
+        from dynid.export.mjcf import write_mjcf
+
+        return write_mjcf(self.identified_robot, path, template)
+
     def summary(self) -> str:
         """A table worth reading."""
         from dynid.identify.summary import estimate_text

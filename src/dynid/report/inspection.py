@@ -10,30 +10,20 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from dynid.checks.audit import Audit, link_violations
 from dynid.identify.base import BaseParameters
 from dynid.report.page import page
 from dynid.robot.drives import DRIVE_SYMBOLS
-from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_violations
+from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.robot.model import Robot
 
-__all__ = ["impossible_links", "inspection_data", "print_inspection"]
+__all__ = ["inspection_data", "print_inspection"]
 
 _MARK = {"identifiable": ("●", "green"), "combined": ("◐", "yellow"), "unidentifiable": ("○", "bright_black")}
 _WORDS = {"identifiable": "identifiable alone", "combined": "only in combination", "unidentifiable": "not at all"}
 
 
-def impossible_links(robot: Robot) -> dict[str, list[str]]:
-    """Links whose a-priori inertia no body can have, and why. A link without any inertia is only unknown."""
-    out = {}
-    for i in robot.parameter_links:
-        link = robot.links[i]
-        broken = inertia_violations(link.inertia) if np.any(link.inertia) else ["no inertia given"]
-        if broken:
-            out[link.name] = broken
-    return out
-
-
-def inspection_data(robot: Robot, base: BaseParameters) -> dict[str, Any]:
+def inspection_data(robot: Robot, base: BaseParameters, audit: Audit | None = None) -> dict[str, Any]:
     """Everything of an inspection as plain data."""
 
     def finite(x: float) -> float | None:
@@ -68,12 +58,13 @@ def inspection_data(robot: Robot, base: BaseParameters) -> dict[str, Any]:
         ],
         "method": base.method,
         "gap": finite(base.gap),
-        "impossible_links": impossible_links(robot),
+        "impossible_links": link_violations(robot),
+        **({} if audit is None else {"audit": audit.to_dict()}),
     }
 
 
-def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = False) -> None:
-    """The terminal page: tree with limits, parameter map, feasibility and, if asked, all expressions."""
+def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = False, audit: Audit | None = None) -> None:
+    """The terminal page: tree with limits, parameter map, feasibility and, if asked, all expressions and an audit."""
     console = page()
     gravity = ", ".join(f"{g:g}" for g in robot.gravity)
     console.print(f"[bold]{robot.name}[/bold]: {robot.n} joints, {robot.base} base, gravity ({gravity}) m/s2")
@@ -91,7 +82,7 @@ def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = Fal
         f"[bold]{len(robot.layout)}[/bold] standard parameters, {base.effective_count} with an effect, "
         f"[bold]{base.count}[/bold] base parameters ({base.method}; the spectrum falls by {base.gap:.0e} behind them)"
     )
-    broken = impossible_links(robot)
+    broken = link_violations(robot)
     for link, reasons in broken.items():
         console.print(f"[red]impossible[/red] {link}: {'; '.join(reasons)}")
     if not broken:
@@ -106,6 +97,11 @@ def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = Fal
         console.print(table)
     else:
         console.print("Add --base for the combinations.", style="bright_black")
+    if audit is not None:
+        verdict, *findings = audit.summary().splitlines()
+        console.print(Text(verdict, "green" if audit.ok else "yellow" if audit.moves else "red"))
+        for line in findings:
+            console.print(Text(f"  {line}"))
 
 
 def parameter_symbols(robot: Robot) -> list[str]:

@@ -1,0 +1,305 @@
+"""Cone programs, handed straight to the solver.
+
+A program minimises a sum of squares plus a linear term over unknowns x, while affine maps of x lie in cones. Rows of
+least squares stay explicit (never R'R, which squares the condition number). Unknowns and cones are brought to
+order one before solving, and duals are given back in the units of the caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from dynid.errors import DataError, DynidError
+
+__all__ = ["SOLVERS", "Block", "ConeProgram", "ConeSolution", "smat", "svec", "svec_indices"]
+
+Array = NDArray[np.float64]
+Cone = Literal["zero", "nonnegative", "second-order", "psd", "exponential"]
+Status = Literal["solved", "infeasible", "unbounded", "failed"]
+
+_ORDER: tuple[Cone, ...] = ("zero", "nonnegative", "second-order", "psd", "exponential")
+_ROOT2 = np.sqrt(2.0)
+# A solver that gets stuck short of the tolerance has solved the problem if it came this close to it.
+_STUCK = 100.0
+
+
+def svec_indices(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Rows, columns and weights of the upper triangle, column by column; off-diagonal entries weigh sqrt 2."""
+    columns, rows = np.tril_indices(size)
+    return rows, columns, np.where(rows == columns, 1.0, _ROOT2)
+
+
+def svec(matrix: ArrayLike) -> Array:
+    """Symmetric matrices (..., n, n) as vectors (..., n(n+1)/2) with the same inner product."""
+    matrix = np.asarray(matrix, dtype=float)
+    rows, columns, weights = svec_indices(matrix.shape[-1])
+    return np.asarray(matrix[..., rows, columns] * weights)
+
+
+def smat(vector: ArrayLike) -> Array:
+    """The symmetric matrix (n, n) of a vector (n(n+1)/2,)."""
+    vector = np.asarray(vector, dtype=float)
+    size = int((np.sqrt(8 * vector.size + 1) - 1) / 2 + 0.5)
+    rows, columns, weights = svec_indices(size)
+    out = np.zeros((size, size))
+    out[rows, columns] = out[columns, rows] = vector / weights
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """constant + matrix @ x lies in a cone; `label` says in words what that means.
+
+    Positive semidefinite blocks are stored as `svec`, exponential cones three rows each: y exp(x / y) <= z.
+    `unit` (rows,), where given, is the element of the cone that slack is measured in.
+    """
+
+    cone: Cone
+    matrix: sparse.csr_array
+    constant: Array
+    label: str
+    unit: Array | None = None
+
+    @property
+    def rows(self) -> int:
+        return len(self.constant)
+
+    def value(self, x: Array) -> Array:
+        """constant + matrix @ x (rows,)."""
+        return np.asarray(self.constant + self.matrix @ x)
+
+    def slack(self, x: Array) -> float:
+        """How far inside its cone the block lies (negative: outside), in its own unit.
+
+        Zero rows give minus their largest size; there is no inside.
+        """
+        value = self.value(x)
+        if self.cone == "zero":
+            return -float(np.abs(value).max(initial=0.0))
+        if self.cone == "nonnegative":
+            return float((value / (np.ones(self.rows) if self.unit is None else self.unit)).min(initial=np.inf))
+        if self.cone == "psd":
+            matrix = smat(value)
+            if self.unit is not None:
+                root = np.sqrt(np.diag(smat(self.unit)))
+                matrix = matrix / np.outer(root, root)
+            return float(np.linalg.eigvalsh(matrix)[0])
+        raise NotImplementedError(f"no slack of a {self.cone} cone")
+
+    def substituted(self, offset: Array, directions: Array | sparse.csr_array) -> Block:
+        """The block over y, where x = offset + directions @ y."""
+        matrix = sparse.csr_array(self.matrix @ directions)
+        return Block(self.cone, matrix, self.value(offset), self.label, self.unit)
+
+    def widened(self, unknowns: int, moved: int = 0, own: int = 0) -> Block:
+        """The block over more unknowns; its last `own` columns move to start at column `moved`."""
+        coo = self.matrix.tocoo()
+        columns = coo.col.copy()
+        if own:
+            first = self.matrix.shape[1] - own
+            columns = np.where(columns >= first, columns - first + moved, columns)
+        matrix = sparse.csr_array((coo.data, (coo.row, columns)), shape=(self.rows, unknowns))
+        return Block(self.cone, matrix, self.constant, self.label, self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class ConeSolution:
+    """Unknowns (n,), one dual vector a block, the objective, and how the solver ended."""
+
+    status: Status
+    x: Array
+    duals: tuple[Array, ...]
+    objective: float
+    iterations: int
+    seconds: float
+    solver: str
+    message: str
+
+    def require(self, what: str) -> ConeSolution:
+        """This solution, or an error that says what was not solved."""
+        if self.status != "solved":
+            raise DynidError(f"{what} was not solved: {self.solver} ended with '{self.message}'")
+        return self
+
+
+class ConeProgram:
+    """minimise 1/2 |R x - z|^2 + c.x subject to blocks; `scale` (n,) is the typical size of each unknown."""
+
+    def __init__(self, unknowns: int, scale: Array | None = None) -> None:
+        self.unknowns = unknowns
+        self.scale = np.ones(unknowns) if scale is None else np.asarray(scale, dtype=float)
+        self.blocks: list[Block] = []
+        self._squares: list[tuple[sparse.csr_array, Array]] = []
+        self._linear = np.zeros(unknowns)
+
+    def more(self, count: int, scale: ArrayLike = 1.0) -> range:
+        """Further unknowns; returns their columns."""
+        first = self.unknowns
+        self.unknowns += count
+        self.scale = np.concatenate([self.scale, np.broadcast_to(np.asarray(scale, dtype=float), (count,))])
+        self._linear = np.concatenate([self._linear, np.zeros(count)])
+        return range(first, self.unknowns)
+
+    def require(self, *blocks: Block) -> None:
+        """Add cone constraints; a block may be narrower than the program, its columns are the first ones."""
+        self.blocks += blocks
+
+    def minimise_squares(self, matrix: Array | sparse.csr_array, target: Array) -> None:
+        """Add 1/2 |matrix @ x - target|^2 to the objective."""
+        self._squares.append((sparse.csr_array(matrix), np.asarray(target, dtype=float)))
+
+    def minimise_linear(self, cost: Array) -> None:
+        """Add cost . x to the objective; cost may be shorter than x."""
+        self._linear[: len(cost)] += cost
+
+    def solve(self, solver: str = "clarabel", tolerance: float = 1e-9) -> ConeSolution:
+        """Solve by Clarabel, or by SCS for programs too large for an interior-point method."""
+        if solver not in SOLVERS:
+            raise DataError(f"solver '{solver}' is unknown: use {' or '.join(SOLVERS)}")
+        started = time.perf_counter()
+        residuals = sum(len(z) for _, z in self._squares)
+        order = sorted(range(len(self.blocks)), key=lambda i: _ORDER.index(self.blocks[i].cone))
+        scaled = [self._scaled(self.blocks[i]) for i in order]
+        A, b, cones = self._rows(scaled, [self.blocks[i] for i in order], residuals)
+        P = sparse.csc_matrix(
+            (np.ones(residuals), (np.arange(self.unknowns, self.unknowns + residuals),) * 2),
+            shape=(self.unknowns + residuals,) * 2,
+        )
+        size = float(np.abs(self._linear * self.scale).max(initial=0.0)) if not residuals else 1.0
+        q = np.concatenate([self._linear * self.scale / (size or 1.0), np.zeros(residuals)])
+        status, u, z, iterations, message = SOLVERS[solver](P, q, A, b, cones, tolerance)
+        x = self.scale * u[: self.unknowns]
+        duals: list[Array] = [np.zeros(0)] * len(self.blocks)
+        start = residuals
+        for i, (_, _, weights) in zip(order, scaled, strict=True):
+            rows = self.blocks[i].rows
+            duals[i] = (size or 1.0) * weights * z[start : start + rows]
+            start += rows
+        objective = float(self._linear @ x) + sum(0.5 * float(np.sum((R @ x - t) ** 2)) for R, t in self._squares)
+        seconds = time.perf_counter() - started
+        return ConeSolution(status, x, tuple(duals), objective, iterations, seconds, solver, message)
+
+    def _scaled(self, block: Block) -> tuple[sparse.csr_array, Array, Array]:
+        """A block over scaled unknowns with its rows (or, for matrices, its coordinates) of order one."""
+        matrix = block.matrix.copy()
+        matrix.data = matrix.data * self.scale[matrix.indices]
+        if block.cone in ("zero", "nonnegative"):
+            size = np.maximum(np.abs(matrix).max(axis=1).toarray().ravel(), 1e-300)
+            weights = 1.0 / np.where(size > 1e-300, size, np.maximum(np.abs(block.constant), 1.0))
+        elif block.cone == "psd":
+            rows, columns, _ = svec_indices(_order_of(block.rows))
+            size = np.abs(matrix).max(axis=1).toarray().ravel()
+            diagonal = size[rows == columns]
+            root = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+            weights = root[rows] * root[columns]
+        else:
+            weights = np.ones(block.rows)
+        matrix.data = matrix.data * np.repeat(weights, np.diff(matrix.indptr))
+        return matrix, weights * block.constant, weights
+
+    def _rows(
+        self, scaled: list[tuple[sparse.csr_array, Array, Array]], blocks: list[Block], residuals: int
+    ) -> tuple[sparse.csc_matrix, Array, list[tuple[Cone, int]]]:
+        """The solver's A u + s = b with the residuals of least squares as further unknowns, and its cones in order."""
+        data, row, column, b = [], [], [], []
+        start, first = 0, self.unknowns
+        for R, target in self._squares:
+            coo = R.tocoo()
+            count = len(target)
+            data += [coo.data * self.scale[coo.col], -np.ones(count)]
+            row += [coo.row + start, np.arange(start, start + count)]
+            column += [coo.col, np.arange(first, first + count)]
+            b.append(target)
+            start, first = start + count, first + count
+        for matrix, constant, _ in scaled:
+            coo = matrix.tocoo()
+            data.append(-coo.data)
+            row.append(coo.row + start)
+            column.append(coo.col)
+            b.append(constant)
+            start += len(constant)
+        width = self.unknowns + residuals
+        A = sparse.csc_matrix((np.concatenate(data), (np.concatenate(row), np.concatenate(column))), (start, width))
+        cones: list[tuple[Cone, int]] = [("zero", residuals)] if residuals else []
+        cones += [(block.cone, block.rows) for block in blocks if block.rows]
+        return A, np.concatenate(b), cones
+
+
+def _order_of(rows: int) -> int:
+    return int((np.sqrt(8 * rows + 1) - 1) / 2 + 0.5)
+
+
+Answer = tuple[Status, Array, Array, int, str]
+
+
+def _clarabel(
+    P: sparse.csc_matrix, q: Array, A: sparse.csc_matrix, b: Array, cones: list[tuple[Cone, int]], tolerance: float
+) -> Answer:
+    import clarabel
+
+    make: dict[Cone, Callable[[int], list[Any]]] = {
+        "zero": lambda n: [clarabel.ZeroConeT(n)],
+        "nonnegative": lambda n: [clarabel.NonnegativeConeT(n)],
+        "second-order": lambda n: [clarabel.SecondOrderConeT(n)],
+        "psd": lambda n: [clarabel.PSDTriangleConeT(_order_of(n))],
+        "exponential": lambda n: [clarabel.ExponentialConeT()] * (n // 3),
+    }
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_iter = 300
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _STUCK * tolerance
+    settings.presolve_enable = False
+    found = clarabel.DefaultSolver(P, q, A, b, [c for kind, n in cones for c in make[kind](n)], settings).solve()
+    message = str(found.status)
+    known: dict[str, Status] = {
+        "Solved": "solved",
+        "AlmostSolved": "solved",
+        "PrimalInfeasible": "infeasible",
+        "DualInfeasible": "unbounded",
+    }
+    return known.get(message, "failed"), np.array(found.x), np.array(found.z), int(found.iterations), message
+
+
+def _scs(
+    P: sparse.csc_matrix, q: Array, A: sparse.csc_matrix, b: Array, cones: list[tuple[Cone, int]], tolerance: float
+) -> Answer:
+    try:
+        import scs
+    except ImportError:
+        raise DynidError("solver 'scs' is not installed: pip install dynid[cvx]") from None
+    order, start = np.arange(A.shape[0]), 0
+    sizes: dict[Cone, list[int]] = {cone: [] for cone in _ORDER}
+    for kind, count in cones:
+        if kind == "psd":
+            # SCS wants the lower triangle by columns, which is the upper one by rows.
+            rows, columns, _ = svec_indices(_order_of(count))
+            order[start : start + count] = start + np.lexsort((columns, rows))
+        sizes[kind].append(count)
+        start += count
+    cone = {
+        "z": sum(sizes["zero"]),
+        "l": sum(sizes["nonnegative"]),
+        "q": sizes["second-order"],
+        "s": [_order_of(n) for n in sizes["psd"]],
+        "ep": sum(sizes["exponential"]) // 3,
+    }
+    data = {"P": P, "A": sparse.csc_matrix(A[order]), "b": b[order], "c": q}
+    found = scs.SCS(
+        data, cone, eps_abs=tolerance, eps_rel=tolerance, eps_infeas=tolerance, max_iters=200_000, verbose=False
+    ).solve()
+    message = str(found["info"]["status"])
+    known: dict[str, Status] = {"solved": "solved", "infeasible": "infeasible", "unbounded": "unbounded"}
+    dual = np.empty(A.shape[0])
+    dual[order] = found["y"]
+    return known.get(message, "failed"), np.asarray(found["x"]), dual, int(found["info"]["iter"]), message
+
+
+SOLVERS: dict[str, Callable[..., Answer]] = {"clarabel": _clarabel, "scs": _scs}

@@ -1,0 +1,74 @@
+"""Constraints that contradict each other: which few of them do, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from dynid.errors import DynidError
+from dynid.feasibility.certificate import block_unit
+from dynid.feasibility.cone import Block, ConeProgram
+from dynid.feasibility.possible import PossibleRobots
+
+__all__ = ["conflict", "explain_conflict"]
+
+_BROKEN = 1e-7
+
+
+def conflict(possible: PossibleRobots) -> list[str]:
+    """Labels of a set of constraints that cannot hold together, and can once any one of them is dropped.
+
+    Every constraint is given a slack of its own and the sum of slacks is made small. Constraints without a multiplier
+    there have no part in the conflict; the others are dropped one by one where the conflict stays without them.
+    """
+    kept = list(possible.blocks)
+    broken, duals = _least_violation(possible, kept)
+    if broken <= _BROKEN:
+        return []
+    kept = [b for b, d in zip(kept, duals, strict=True) if d > 1e-6 * max(duals)]
+    for block in list(kept):
+        rest = [b for b in kept if b is not block]
+        if rest and _least_violation(possible, rest)[0] > _BROKEN:
+            kept = rest
+    return [b.label for b in kept]
+
+
+def explain_conflict(possible: PossibleRobots) -> None:
+    """Raise an error that names the constraints which cannot hold together."""
+    found = conflict(possible)
+    if found:
+        raise DynidError(f"no robot can satisfy these constraints together: {'; '.join(found)}")
+
+
+def _least_violation(possible: PossibleRobots, blocks: list[Block]) -> tuple[float, list[float]]:
+    """Smallest sum of slacks with which the blocks can be satisfied, and the size of each block's multiplier."""
+    program = ConeProgram(possible.size + possible.extra, possible.scale)
+    cost = []
+    for block in blocks:
+        if block.cone == "zero":
+            up, down = program.more(block.rows), program.more(block.rows)
+            one = np.eye(block.rows)
+            slack = sparse.hstack([_pad(block, up[0]), sparse.csr_array(one), sparse.csr_array(-one)])
+            program.require(replace(block, matrix=sparse.csr_array(slack)))
+            own = [*up, *down]
+        else:
+            unit = block_unit(block)
+            (column,) = program.more(1)
+            slack = sparse.hstack([_pad(block, column), sparse.csr_array(unit[:, None])])
+            program.require(replace(block, matrix=sparse.csr_array(slack)))
+            own = [column]
+        not_negative = sparse.csr_array((np.ones(len(own)), (range(len(own)), own)), shape=(len(own), program.unknowns))
+        program.require(Block("nonnegative", not_negative, np.zeros(len(own)), "slack"))
+        cost += own
+    weights = np.zeros(program.unknowns)
+    weights[cost] = 1.0
+    program.minimise_linear(weights)
+    found = program.solve(tolerance=1e-10).require("the search for conflicting constraints")
+    sizes = [float(np.linalg.norm(d)) for d in found.duals[::2]]
+    return float(weights @ found.x), sizes
+
+
+def _pad(block: Block, width: int) -> sparse.csr_array:
+    return sparse.csr_array((block.matrix.data, block.matrix.indices, block.matrix.indptr), shape=(block.rows, width))

@@ -1,0 +1,426 @@
+"""Constraint sets: what is known of a robot before it moves, each as cones over the standard parameters.
+
+A set is a tuple of constraints. Each gives its blocks (linear matrix inequalities, rows, equalities), labelled in
+words, so that a verdict can say which law is broken and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal, Protocol
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from dynid.errors import DataError
+from dynid.feasibility.cone import Block, svec
+from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.inertia import inertia_to_pseudo, inertia_to_spatial, inertia_transform
+from dynid.robot.model import Robot
+from dynid.robot.parts import checked
+
+__all__ = [
+    "BaseBounds",
+    "Bounds",
+    "CenterOfMass",
+    "Constraint",
+    "Constraints",
+    "Ellipsoids",
+    "Fixed",
+    "Inertia",
+    "Linear",
+    "Mass",
+    "Mirrored",
+    "Signs",
+    "constraint_set",
+    "link_scales",
+]
+
+Array = NDArray[np.float64]
+Notion = Literal["full", "semi"]
+
+_SIGNED = {
+    TermKind.INERTIA,
+    TermKind.VISCOUS,
+    TermKind.VISCOUS_POSITIVE,
+    TermKind.VISCOUS_NEGATIVE,
+    TermKind.COULOMB,
+    TermKind.COULOMB_POSITIVE,
+    TermKind.COULOMB_NEGATIVE,
+}
+# Size of a body of which nothing is known.
+_MASS, _LENGTH = 1.0, 0.1
+
+
+class Constraint(Protocol):
+    """Something a possible robot obeys; `extra` is the number of unknowns of its own."""
+
+    @property
+    def extra(self) -> int: ...
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters (p,) followed by the constraint's own unknowns."""
+        ...
+
+
+Constraints = str | Constraint | Sequence["Constraint | str"]
+
+
+def constraint_set(given: Constraints) -> tuple[Constraint, ...]:
+    """A tuple of constraints; "full" and "semi" stand for that notion on every link with signs of the drives."""
+    if isinstance(given, str):
+        if given not in ("full", "semi"):
+            raise DataError(f"constraint set '{given}' is unknown: use full, semi, or constraints")
+        return (Inertia(given), Signs())  # type: ignore[arg-type]
+    if isinstance(given, Sequence):
+        return tuple(c for part in given for c in constraint_set(part))
+    if not hasattr(given, "blocks"):
+        raise DataError(f"{given!r} is no constraint")
+    return (given,)
+
+
+@dataclass(frozen=True)
+class Inertia:
+    """Every link is a possible body: 4x4 pseudo-inertia ("full") or 6x6 spatial inertia ("semi") positive definite.
+
+    `margin` keeps links off the boundary: the smallest eigenvalue, in units of each link's a-priori mass and size, or
+    in SI units with `relative=False`.
+    """
+
+    notion: Notion = "full"
+    links: str = "*"
+    margin: float = 1e-6
+    relative: bool = True
+    extra: int = field(default=0, init=False)
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        to_matrix = inertia_to_pseudo if self.notion == "full" else inertia_to_spatial
+        if self.notion not in ("full", "semi"):
+            raise DataError(f"inertia notion '{self.notion}' is unknown: use full or semi")
+        coefficients = svec(to_matrix(np.eye(10))).T
+        scales = link_scales(robot)
+        out = []
+        for name in _links(robot, self.links):
+            first, (mass, length) = _first(robot, name), scales[name]
+            if self.notion == "full":
+                unit = svec(mass * np.diag([length**2] * 3 + [1.0]))
+            else:
+                unit = svec(mass * np.diag([1.0] * 3 + [length**2] * 3))
+            shift = self.margin * (unit if self.relative else svec(np.eye(len(to_matrix(np.zeros(10))))))
+            label = f"{name}: {'pseudo-inertia' if self.notion == 'full' else 'mass and inertia'} positive definite"
+            out.append(Block("psd", _columns(robot, coefficients, range(first, first + 10)), -shift, label, unit))
+        return out
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Friction coefficients and rotor inertias are not negative; offsets and springs are free.
+
+    Terms that hold only a coupling between joints have no sign of their own: together with the joints' own terms they
+    must form a positive semidefinite matrix.
+    """
+
+    margin: float = 0.0
+    extra: int = field(default=0, init=False)
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        index = {name: i for i, name in enumerate(robot.parameter_names)}
+        out = []
+        for term in robot.drives:
+            if term.kind in _SIGNED and not term.cross_only:
+                matrix = _columns(robot, np.ones((1, 1)), [index[term.name]])
+                label = f"{term.name} not negative"
+                out.append(Block("nonnegative", matrix, np.array([-self.margin]), label, np.ones(1)))
+        for kind in (TermKind.INERTIA, TermKind.VISCOUS):
+            out += _coupled(robot, [t for t in robot.drives if t.kind == kind], index)
+        return out
+
+
+def _coupled(robot: Robot, terms: list[DriveTerm], index: Mapping[str, int]) -> list[Block]:
+    """One matrix inequality for the joints that cross-only terms of one kind couple."""
+    joints = sorted({int(j) for t in terms if t.cross_only for j in np.flatnonzero(t.direction)})
+    if not joints:
+        return []
+    columns, coefficients = [], []
+    for term in terms:
+        d = term.direction[joints]
+        if not np.any(d):
+            continue
+        part = np.outer(d, d)
+        coefficients.append(svec(part - np.diag(np.diag(part)) if term.cross_only else part))
+        columns.append(index[term.name])
+    names = ", ".join(robot.parameter_names[c] for c in columns)
+    matrix = _columns(robot, np.array(coefficients).T, columns)
+    return [Block("psd", matrix, np.zeros(len(coefficients[0])), f"{names} together positive semidefinite")]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on standard parameters by name, wildcards allowed: {"fv_*": (0.0, 5.0)}; None leaves a side open."""
+
+    values: Mapping[str, tuple[float | None, float | None]]
+    extra: int = field(default=0, init=False)
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        out = []
+        for pattern, (lower, upper) in self.values.items():
+            for name in _matching(pattern, robot.parameter_names, "parameter"):
+                out += _between(robot, {name: 1.0}, lower, upper, name)
+        return out
+
+
+@dataclass(frozen=True)
+class Linear:
+    """lower <= sum of coefficient times parameter <= upper; equal bounds make an equality."""
+
+    coefficients: Mapping[str, float]
+    lower: float | None = None
+    upper: float | None = None
+    label: str = ""
+    extra: int = field(default=0, init=False)
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        words = self.label or " + ".join(f"{c:g} {n}" for n, c in self.coefficients.items())
+        return _between(robot, self.coefficients, self.lower, self.upper, words)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Parameters that are known: {"m_link7": 0.85}."""
+
+    values: Mapping[str, float]
+    extra: int = field(default=0, init=False)
+
+    @staticmethod
+    def body(link: str, inertia: ArrayLike) -> Fixed:
+        """A link, or a payload that is one, whose ten numbers are known."""
+        from dynid.robot.inertia import INERTIAL_SYMBOLS
+
+        numbers = checked(inertia, (10,), f"inertia of '{link}'", DataError)
+        return Fixed({f"{s}_{link}": float(x) for s, x in zip(INERTIAL_SYMBOLS, numbers, strict=True)})
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        return [b for name, value in self.values.items() for b in _between(robot, {name: 1.0}, value, value, name)]
+
+
+@dataclass(frozen=True)
+class Mass:
+    """Mass of a link or of a group of links together, in kg: an interval, or a weighed value with equal bounds."""
+
+    lower: float | None = None
+    upper: float | None = None
+    links: str | Sequence[str] = "*"
+    extra: int = field(default=0, init=False)
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        patterns = [self.links] if isinstance(self.links, str) else list(self.links)
+        names = [n for p in patterns for n in _links(robot, p)]
+        words = "total mass" if patterns == ["*"] else f"mass of {' and '.join(names)}"
+        return _between(robot, {f"m_{n}": 1.0 for n in names}, self.lower, self.upper, words)
+
+
+@dataclass(frozen=True)
+class CenterOfMass:
+    """Centre of mass of a link inside a box (lower and upper corner) or the convex hull of points, link frame, m."""
+
+    link: str
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+    hull: ArrayLike | None = None
+    extra: int = field(default=0, init=False)
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        if (self.hull is None) == (self.lower is None or self.upper is None):
+            raise DataError(f"the centre of mass of '{self.link}' needs lower and upper corner, or hull points")
+        if self.hull is None:
+            low = checked(self.lower, (3,), f"lower corner of '{self.link}'", DataError)  # type: ignore[arg-type]
+            high = checked(self.upper, (3,), f"upper corner of '{self.link}'", DataError)  # type: ignore[arg-type]
+            if np.any(low > high):
+                raise DataError(f"the box of '{self.link}' has a lower corner above its upper one")
+            normals = np.vstack([-np.eye(3), np.eye(3)])
+            reach = np.concatenate([-low, high])
+            words = f"{self.link}: centre of mass in its box"
+        else:
+            normals, reach = _half_spaces(np.asarray(self.hull, dtype=float), self.link)
+            words = f"{self.link}: centre of mass in its hull"
+        (name,) = _links(robot, self.link)
+        first = _first(robot, name)
+        matrix = _columns(robot, np.column_stack([reach, -normals]), range(first, first + 4))
+        return [
+            Block("nonnegative", matrix, np.zeros(len(reach)), words, np.full(len(reach), link_scales(robot)[name][0]))
+        ]
+
+
+@dataclass(frozen=True)
+class Ellipsoids:
+    """All mass of a link inside the union of ellipsoids: [x; 1]' Q [x; 1] >= 0 within, Q (4, 4), link frame.
+
+    With one ellipsoid that is tr(J Q) >= 0. With several the body is a sum of bodies, one within each.
+    """
+
+    link: str
+    matrices: Sequence[ArrayLike]
+
+    @property
+    def extra(self) -> int:
+        return 10 * len(self.matrices) if len(self.matrices) > 1 else 0
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        (name,) = _links(robot, self.link)
+        first, p = _first(robot, name), len(robot.layout)
+        shapes = [checked(q, (4, 4), f"ellipsoid of '{name}'", DataError) for q in self.matrices]
+        if not shapes:
+            raise DataError(f"'{name}' needs at least one ellipsoid")
+        mass, length = link_scales(robot)[name]
+        pseudo = inertia_to_pseudo(np.eye(10))
+        inside = [np.einsum("kij,ij->k", pseudo, q / np.abs(q).max()) for q in shapes]
+        if len(shapes) == 1:
+            matrix = _columns(robot, inside[0][None], range(first, first + 10))
+            return [Block("nonnegative", matrix, np.zeros(1), f"{name}: mass inside its ellipsoid", np.array([mass]))]
+        width = p + self.extra
+        parts = [range(p + 10 * k, p + 10 * k + 10) for k in range(len(shapes))]
+        total = np.zeros((10, width))
+        total[:, first : first + 10] = np.eye(10)
+        for part in parts:
+            total[:, part] = -np.eye(10)
+        label = f"{name}: sum of the parts inside its {len(shapes)} ellipsoids"
+        out = [Block("zero", sparse.csr_array(total), np.zeros(10), label)]
+        unit = svec(mass * np.diag([length**2] * 3 + [1.0]))
+        for k, (part, row) in enumerate(zip(parts, inside, strict=True), start=1):
+            words = f"{name}: part {k} inside its ellipsoid"
+            out.append(Block("psd", _wide(svec(pseudo).T, part, width), np.zeros(10), words, unit))
+            out.append(Block("nonnegative", _wide(row[None], part, width), np.zeros(1), words, np.array([mass])))
+        return out
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """One link is the mirror image of another, as left and right limbs are: pi_link = move(pi_of, placement).
+
+    `placement` (4, 4) maps points of the other link's frame to this one's; the default mirrors x, y or z.
+    """
+
+    link: str
+    of: str
+    axis: Literal["x", "y", "z"] = "y"
+    placement: ArrayLike | None = None
+    extra: int = field(default=0, init=False)
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        mirror = np.eye(4)
+        if self.axis not in ("x", "y", "z"):
+            raise DataError(f"mirror axis '{self.axis}' is unknown: use x, y or z")
+        mirror["xyz".index(self.axis), "xyz".index(self.axis)] = -1.0
+        if self.placement is not None:
+            mirror = checked(self.placement, (4, 4), f"mirror placement of '{self.link}'", DataError)
+        (link,), (other,) = _links(robot, self.link), _links(robot, self.of)
+        a, b = _first(robot, link), _first(robot, other)
+        matrix = np.zeros((10, len(robot.layout)))
+        matrix[:, a : a + 10] = np.eye(10)
+        matrix[:, b : b + 10] -= inertia_transform(mirror)
+        return [Block("zero", sparse.csr_array(matrix), np.zeros(10), f"{link}: mirror image of {other}")]
+
+
+@dataclass(frozen=True)
+class BaseBounds:
+    """Bounds (b,) on base parameters beta = K pi, such as confidence intervals of another estimate."""
+
+    matrix: ArrayLike
+    lower: ArrayLike
+    upper: ArrayLike
+    names: Sequence[str] = ()
+    extra: int = field(default=0, init=False)
+
+    def blocks(self, robot: Robot) -> list[Block]:
+        K = np.asarray(self.matrix, dtype=float)
+        b, p = len(K), len(robot.layout)
+        if K.shape != (b, p):
+            raise DataError(f"base bounds need a matrix with {p} columns, got shape {K.shape}")
+        low = np.broadcast_to(np.asarray(self.lower, dtype=float), (b,))
+        high = np.broadcast_to(np.asarray(self.upper, dtype=float), (b,))
+        names = self.names or [f"base parameter {i + 1}" for i in range(b)]
+        out = []
+        for i in range(b):
+            row = dict(zip(robot.parameter_names, K[i], strict=True))
+            sides = (None if np.isinf(low[i]) else float(low[i]), None if np.isinf(high[i]) else float(high[i]))
+            out += _between(robot, {n: c for n, c in row.items() if c}, *sides, names[i])
+        return out
+
+
+def link_scales(robot: Robot) -> dict[str, tuple[float, float]]:
+    """Typical mass (kg) and length (m) of each link, from its a-priori inertia; the robot's mean where it has none."""
+    sizes: dict[str, tuple[float, float] | None] = {}
+    for i in robot.parameter_links:
+        pi = robot.links[i].inertia
+        spread = pi[4] + pi[6] + pi[9]
+        known = pi[0] > 0 and spread > 0
+        sizes[robot.links[i].name] = (float(pi[0]), float(np.sqrt(spread / (2 * pi[0])))) if known else None
+    found = np.array([s for s in sizes.values() if s is not None])
+    typical = tuple(float(x) for x in np.exp(np.log(found).mean(axis=0))) if len(found) else (_MASS, _LENGTH)
+    return {name: size or (typical[0], typical[1]) for name, size in sizes.items()}
+
+
+def _links(robot: Robot, pattern: str) -> list[str]:
+    return _matching(pattern, [robot.links[i].name for i in robot.parameter_links], "link with inertia")
+
+
+def _matching(pattern: str, names: Iterable[str], what: str) -> list[str]:
+    found = [n for n in names if fnmatchcase(n, pattern)]
+    if not found:
+        raise DataError(f"no {what} is named '{pattern}'")
+    return found
+
+
+def _first(robot: Robot, link: str) -> int:
+    return robot.parameter_names.index(f"m_{link}")
+
+
+def _wide(coefficients: Array, columns: Iterable[int], width: int) -> sparse.csr_array:
+    """Coefficients (rows, k) put into k of `width` columns."""
+    coefficients = np.atleast_2d(coefficients)
+    row, local = np.nonzero(coefficients)
+    where = np.array(list(columns))[local]
+    return sparse.csr_array((coefficients[row, local], (row, where)), shape=(len(coefficients), width))
+
+
+def _columns(robot: Robot, coefficients: Array, columns: Iterable[int]) -> sparse.csr_array:
+    return _wide(coefficients, columns, len(robot.layout))
+
+
+def _between(
+    robot: Robot, coefficients: Mapping[str, float], lower: float | None, upper: float | None, words: str
+) -> list[Block]:
+    """Blocks for lower <= coefficients . parameters <= upper."""
+    unknown = [n for n in coefficients if n not in robot.parameter_names]
+    if unknown:
+        raise DataError(f"robot '{robot.name}' has no parameter '{unknown[0]}'")
+    for side in (lower, upper):
+        if side is not None and not np.isfinite(side):
+            raise DataError(f"{words}: a bound must be finite, or None")
+    if lower is not None and upper is not None and lower > upper:
+        raise DataError(f"{words}: the lower bound {lower:g} is above the upper one {upper:g}")
+    columns = [robot.parameter_names.index(n) for n in coefficients]
+    row = _columns(robot, np.array([list(coefficients.values())]), columns)
+    if lower is not None and lower == upper:
+        return [Block("zero", row, np.array([-lower]), f"{words} = {lower:g}")]
+    out = []
+    if lower is not None:
+        out.append(Block("nonnegative", row, np.array([-lower]), f"{words} >= {lower:g}", np.ones(1)))
+    if upper is not None:
+        out.append(Block("nonnegative", -row, np.array([upper]), f"{words} <= {upper:g}", np.ones(1)))
+    return out
+
+
+def _half_spaces(points: Array, link: str) -> tuple[Array, Array]:
+    """Outward normals (k, 3) and reaches (k,) of the convex hull of points (n, 3)."""
+    if points.ndim != 2 or points.shape[1] != 3 or not np.all(np.isfinite(points)):
+        raise DataError(f"hull points of '{link}' need shape (n, 3), got {points.shape}")
+    try:
+        equations = scipy.spatial.ConvexHull(points).equations
+    except scipy.spatial.QhullError:
+        raise DataError(f"hull points of '{link}' do not span a volume") from None
+    return equations[:, :3], -equations[:, 3]

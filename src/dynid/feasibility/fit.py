@@ -1,0 +1,85 @@
+"""Least squares within the set of possible robots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dynid.feasibility.cone import Block, ConeSolution
+from dynid.feasibility.conflict import explain_conflict
+from dynid.feasibility.metrics import Metric, add_distance
+from dynid.feasibility.possible import PossibleRobots
+
+__all__ = ["TIE_BREAK", "Fit", "closest", "fit"]
+
+Array = NDArray[np.float64]
+
+# Data leave many standard vectors equally good. The prior decides among them with a weight that no figure shows: in
+# whitened units the sum of squares rises by less than this times the distance.
+TIE_BREAK = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Standard parameters (p,) that fit best, 1/2 |R pi - z|^2 at them, and the solve with its duals."""
+
+    parameters: Array
+    cost: float
+    solution: ConeSolution
+    possible: PossibleRobots
+
+    @property
+    def active(self) -> list[str]:
+        """Constraints that hold the fit back: those with a multiplier larger than their slack."""
+        found = []
+        for block, dual in zip(self.possible.blocks, self.solution.duals, strict=False):
+            size = float(np.linalg.norm(dual * (block.unit if block.unit is not None else 1.0)))
+            if block.cone == "zero" or size > block.slack(self.solution.x[: self.possible.size + self.possible.extra]):
+                found.append(block.label)
+        return found
+
+
+def fit(
+    possible: PossibleRobots,
+    R: Array,
+    z: Array,
+    prior: Array,
+    metric: Metric = "euclidean",
+    weight: float = TIE_BREAK,
+    solver: str = "clarabel",
+) -> Fit:
+    """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior) over possible robots; R (k, p), z (k,)."""
+    program = possible.program()
+    program.minimise_squares(R, z)
+    if weight > 0:
+        add_distance(program, possible, prior, metric, weight)
+    return _solved(possible, program.solve(solver), R, z, "the feasible fit")
+
+
+def closest(
+    possible: PossibleRobots,
+    R: Array,
+    z: Array,
+    bound: float,
+    prior: Array,
+    metric: Metric = "euclidean",
+    solver: str = "clarabel",
+) -> Fit:
+    """The possible robot nearest to a prior among those with |R pi - z| <= bound."""
+    program = possible.program()
+    rows = sparse.csr_array(np.vstack([np.zeros((1, R.shape[1])), R / bound]))
+    inside = Block("second-order", rows, np.concatenate([[1.0], -z / bound]), "the data are fitted")
+    program.require(inside)
+    add_distance(program, possible, prior, metric)
+    return _solved(possible, program.solve(solver), R, z, "the point closest to the prior")
+
+
+def _solved(possible: PossibleRobots, found: ConeSolution, R: Array, z: Array, what: str) -> Fit:
+    if found.status == "infeasible":
+        explain_conflict(possible)
+    found.require(what)
+    pi = found.x[: possible.size]
+    return Fit(pi, 0.5 * float(np.sum((R @ pi - z) ** 2)), found, possible)

@@ -1,0 +1,144 @@
+"""How far a robot is from a prior: three distances that a cone program can minimise.
+
+Euclidean counts parameters in units of their typical size. The constant-pullback metric measures each body's
+pseudo-inertia in units of the prior's (coordinate-free), the entropic divergence does so for finite changes and
+keeps bodies inside their cone (Lee, Wensing, Park 2020).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dynid.errors import DataError
+from dynid.feasibility.cone import Block, ConeProgram, svec
+from dynid.feasibility.possible import PossibleRobots
+from dynid.robot.inertia import inertia_to_pseudo
+from dynid.robot.model import Robot
+
+__all__ = ["METRICS", "Metric", "add_distance", "distance"]
+
+Array = NDArray[np.float64]
+Metric = Literal["euclidean", "pullback", "entropic"]
+METRICS = ("euclidean", "pullback", "entropic")
+
+_POSITIVE = ("Ia", "fv", "fvp", "fvn", "fc", "fcp", "fcn")
+
+
+def distance(robot: Robot, parameters: Array, prior: Array, metric: Metric, scale: Array) -> float:
+    """Distance of a standard vector from the prior: half a sum of squares, or the divergence."""
+    rows, target = _quadratic(robot, prior, metric, scale)
+    value = 0.5 * float(np.sum((rows @ parameters - target) ** 2))
+    if metric == "entropic":
+        for first in _bodies(robot):
+            root = _root(robot, prior, first)
+            white = np.linalg.solve(root, np.linalg.solve(root, inertia_to_pseudo(parameters[first : first + 10])).T)
+            value += float(np.trace(white) - np.linalg.slogdet(white)[1]) - 4.0
+        for i in _positive(robot, prior):
+            ratio = parameters[i] / prior[i]
+            value += float(ratio - np.log(ratio) - 1.0)
+    return value
+
+
+def add_distance(
+    program: ConeProgram, possible: PossibleRobots, prior: Array, metric: Metric, weight: float = 1.0
+) -> None:
+    """Add weight times the distance from the prior to a program's objective."""
+    robot = possible.robot
+    rows, target = _quadratic(robot, prior, metric, possible.scale[: possible.size])
+    program.minimise_squares(np.sqrt(weight) * rows, np.sqrt(weight) * target)
+    if metric != "entropic":
+        return
+    pseudo = inertia_to_pseudo(np.eye(10))
+    for first in _bodies(robot):
+        inverse = np.linalg.inv(_root(robot, prior, first))
+        white = inverse @ pseudo @ inverse.T
+        add_divergence(program, white, range(first, first + 10), weight)
+    for i in _positive(robot, prior):
+        add_divergence(program, np.full((1, 1, 1), 1.0 / prior[i]), [i], weight)
+
+
+def add_divergence(program: ConeProgram, coefficients: Array, columns: range | list[int], weight: float) -> None:
+    """Add weight * (tr(P) - log det P), P = sum of coefficients (k, n, n) times the unknowns of k columns.
+
+    log det P is bounded below by sum log z_i, with Z lower triangular, diagonal z, and [[P, Z], [Z', diag(z)]]
+    positive semidefinite.
+    """
+    size = coefficients.shape[-1]
+    lower = np.tril_indices(size)
+    triangle = program.more(len(lower[0]))
+    logs = program.more(size)
+    both = np.zeros((len(columns) + len(triangle), 2 * size, 2 * size))
+    both[: len(columns), :size, :size] = coefficients
+    for k, (i, j) in enumerate(zip(*lower, strict=True), start=len(columns)):
+        both[k, i, size + j] = both[k, size + j, i] = 1.0
+        if i == j:
+            both[k, size + i, size + i] = 1.0
+    matrix = _spread(svec(both).T, [*columns, *triangle], program.unknowns)
+    program.require(Block("psd", matrix, np.zeros(matrix.shape[0]), "log-determinant"))
+    diagonal = [triangle[k] for k, (i, j) in enumerate(zip(*lower, strict=True)) if i == j]
+    rows = np.zeros((3 * size, 2 * size))
+    constant = np.zeros(3 * size)
+    for k in range(size):
+        rows[3 * k, k], constant[3 * k + 1], rows[3 * k + 2, size + k] = 1.0, 1.0, 1.0
+    program.require(Block("exponential", _spread(rows, [*logs, *diagonal], program.unknowns), constant, "logarithm"))
+    cost = np.zeros(program.unknowns)
+    cost[list(columns)] = weight * np.trace(coefficients, axis1=1, axis2=2)
+    cost[list(logs)] = -weight
+    program.minimise_linear(cost)
+
+
+def _spread(rows: Array, columns: list[int], width: int) -> sparse.csr_array:
+    row, local = np.nonzero(rows)
+    return sparse.csr_array((rows[row, local], (row, np.array(columns)[local])), shape=(len(rows), width))
+
+
+def _quadratic(robot: Robot, prior: Array, metric: Metric, scale: Array) -> tuple[Array, Array]:
+    """Rows and targets of the part of a distance that is half a sum of squares."""
+    if metric not in METRICS:
+        raise DataError(f"metric '{metric}' is unknown: use {', '.join(METRICS)}")
+    p = len(prior)
+    if metric == "euclidean":
+        return np.diag(1.0 / scale), prior / scale
+    free = np.ones(p, dtype=bool)
+    rows: list[Array] = []
+    if metric == "pullback":
+        pseudo = inertia_to_pseudo(np.eye(10))
+        for first in _bodies(robot):
+            inverse = np.linalg.inv(_root(robot, prior, first))
+            part = np.zeros((10, p))
+            part[:, first : first + 10] = svec(inverse @ pseudo @ inverse.T).T
+            rows.append(part)
+        single = _positive(robot, prior)
+        part = np.zeros((len(single), p))
+        part[range(len(single)), single] = 1.0 / prior[single]
+        rows.append(part)
+    for first in _bodies(robot):
+        free[first : first + 10] = False
+    free[_positive(robot, prior)] = False
+    # Offsets, springs and drives whose prior is zero have no metric of their own.
+    rows.append(np.diag(1.0 / scale)[free])
+    stacked = np.vstack(rows)
+    return stacked, stacked @ prior
+
+
+def _bodies(robot: Robot) -> list[int]:
+    """First column of every link."""
+    return [i for i, p in enumerate(robot.layout) if p.inertial and p.symbol == "m"]
+
+
+def _positive(robot: Robot, prior: Array) -> list[int]:
+    """Columns of drive parameters that are positive in the prior and must not be negative."""
+    return [i for i, p in enumerate(robot.layout) if not p.inertial and p.symbol in _POSITIVE and prior[i] > 0]
+
+
+def _root(robot: Robot, prior: Array, first: int) -> Array:
+    """Cholesky factor of the prior pseudo-inertia of the link whose block begins at `first`."""
+    try:
+        return np.asarray(np.linalg.cholesky(inertia_to_pseudo(prior[first : first + 10])))
+    except np.linalg.LinAlgError:
+        owner = robot.layout[first].owner
+        raise DataError(f"the prior of '{owner}' is no possible body; give one, or use metric 'euclidean'") from None
