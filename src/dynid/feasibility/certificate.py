@@ -21,7 +21,7 @@ from dynid.feasibility.possible import PossibleRobots
 if TYPE_CHECKING:
     from dynid.identify.base import BaseParameters
 
-__all__ = ["Certificate", "block_unit"]
+__all__ = ["Certificate", "block_unit", "cone_scale"]
 
 Array = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def _repaired(possible: PossibleRobots, base: BaseParameters, duals: Sequence[Ar
     free = base.join(np.zeros((dependent, base.count)), np.eye(dependent)).T
     directions = scipy.linalg.block_diag(free, np.eye(possible.extra))
     directions = directions / np.linalg.norm(directions / possible.scale[:, None], axis=0)
-    weights = [_cone_scale(block) for block in possible.blocks]
+    weights = [cone_scale(block) for block in possible.blocks]
     rows = np.vstack([(b.matrix @ directions) / w[:, None] for b, w in zip(possible.blocks, weights, strict=True)])
     basis, strength, _ = np.linalg.svd(rows, full_matrices=False)
     basis = basis[:, strength > _RANK * strength[0]] if len(strength) else basis
@@ -106,7 +106,7 @@ def _repaired(possible: PossibleRobots, base: BaseParameters, duals: Sequence[Ar
     return [z / w for z, w in zip(parts, weights, strict=True)]
 
 
-def _cone_scale(block: Block) -> Array:
+def cone_scale(block: Block) -> Array:
     """Row weights (rows,) that keep the cone as it is and bring the block's unit to one."""
     if block.cone == "zero":
         return np.ones(block.rows)

@@ -28,6 +28,16 @@ _ORDER: tuple[Cone, ...] = ("zero", "nonnegative", "second-order", "psd", "expon
 _ROOT2 = np.sqrt(2.0)
 # A solver that gets stuck short of the tolerance has solved the problem if it came this close to it.
 _STUCK = 100.0
+# Unknowns and cones come scaled, so Clarabel's own scaling mostly harms. Of problems whose solution lies on the boundary
+# of cones about one in fifty still breaks down in its last iterations; other numerics then get through.
+_ATTEMPTS: tuple[dict[str, Any], ...] = (
+    {"equilibrate_enable": False, "static_regularization_constant": 1e-10},
+    {"equilibrate_enable": False, "static_regularization_constant": 1e-12, "static_regularization_proportional": 1e-32},
+    {"equilibrate_enable": True},
+    {"equilibrate_enable": False, "max_step_fraction": 0.9},
+)
+# Larger rows of least squares cost the interior-point method its last digits.
+_LARGEST_ROWS = 1e3
 
 
 def svec_indices(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
@@ -167,24 +177,33 @@ class ConeProgram:
         residuals = sum(len(z) for _, z in self._squares)
         order = sorted(range(len(self.blocks)), key=lambda i: _ORDER.index(self.blocks[i].cone))
         scaled = [self._scaled(self.blocks[i]) for i in order]
-        A, b, cones = self._rows(scaled, [self.blocks[i] for i in order], residuals)
+        size = self._objective_size()
+        A, b, cones = self._rows(scaled, [self.blocks[i] for i in order], residuals, 1.0 / np.sqrt(size))
         P = sparse.csc_matrix(
             (np.ones(residuals), (np.arange(self.unknowns, self.unknowns + residuals),) * 2),
             shape=(self.unknowns + residuals,) * 2,
         )
-        size = float(np.abs(self._linear * self.scale).max(initial=0.0)) if not residuals else 1.0
-        q = np.concatenate([self._linear * self.scale / (size or 1.0), np.zeros(residuals)])
+        q = np.concatenate([self._linear * self.scale / size, np.zeros(residuals)])
         status, u, z, iterations, message = SOLVERS[solver](P, q, A, b, cones, tolerance)
         x = self.scale * u[: self.unknowns]
         duals: list[Array] = [np.zeros(0)] * len(self.blocks)
         start = residuals
         for i, (_, _, weights) in zip(order, scaled, strict=True):
             rows = self.blocks[i].rows
-            duals[i] = (size or 1.0) * weights * z[start : start + rows]
+            duals[i] = size * weights * z[start : start + rows]
             start += rows
-        objective = float(self._linear @ x) + sum(0.5 * float(np.sum((R @ x - t) ** 2)) for R, t in self._squares)
+        objective = float(self._linear @ x) + sum(
+            0.5 * float(np.sum((R @ x[: R.shape[1]] - t) ** 2)) for R, t in self._squares
+        )
         seconds = time.perf_counter() - started
         return ConeSolution(status, x, tuple(duals), objective, iterations, seconds, solver, message)
+
+    def _objective_size(self) -> float:
+        """What the objective is divided by: its largest cost, or enough to keep the rows of squares below a limit."""
+        if not self._squares:
+            return float(np.abs(self._linear * self.scale).max(initial=0.0)) or 1.0
+        largest = max(np.sqrt(np.sum((R.data * self.scale[R.indices]) ** 2)) for R, _ in self._squares)
+        return float(max(1.0, largest / _LARGEST_ROWS) ** 2)
 
     def _scaled(self, block: Block) -> tuple[sparse.csr_array, Array, Array]:
         """A block over scaled unknowns with its rows (or, for matrices, its coordinates) of order one."""
@@ -205,7 +224,11 @@ class ConeProgram:
         return matrix, weights * block.constant, weights
 
     def _rows(
-        self, scaled: list[tuple[sparse.csr_array, Array, Array]], blocks: list[Block], residuals: int
+        self,
+        scaled: list[tuple[sparse.csr_array, Array, Array]],
+        blocks: list[Block],
+        residuals: int,
+        shrink: float,
     ) -> tuple[sparse.csc_matrix, Array, list[tuple[Cone, int]]]:
         """The solver's A u + s = b with the residuals of least squares as further unknowns, and its cones in order."""
         data, row, column, b = [], [], [], []
@@ -213,10 +236,10 @@ class ConeProgram:
         for R, target in self._squares:
             coo = R.tocoo()
             count = len(target)
-            data += [coo.data * self.scale[coo.col], -np.ones(count)]
+            data += [shrink * coo.data * self.scale[coo.col], -np.ones(count)]
             row += [coo.row + start, np.arange(start, start + count)]
             column += [coo.col, np.arange(first, first + count)]
-            b.append(target)
+            b.append(shrink * target)
             start, first = start + count, first + count
         for matrix, constant, _ in scaled:
             coo = matrix.tocoo()
@@ -251,14 +274,19 @@ def _clarabel(
         "psd": lambda n: [clarabel.PSDTriangleConeT(_order_of(n))],
         "exponential": lambda n: [clarabel.ExponentialConeT()] * (n // 3),
     }
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_iter = 300
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _STUCK * tolerance
-    settings.presolve_enable = False
-    found = clarabel.DefaultSolver(P, q, A, b, [c for kind, n in cones for c in make[kind](n)], settings).solve()
-    message = str(found.status)
+    for attempt in _ATTEMPTS:
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.max_iter = 300
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+        settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _STUCK * tolerance
+        settings.presolve_enable = False
+        for name, value in attempt.items():
+            setattr(settings, name, value)
+        found = clarabel.DefaultSolver(P, q, A, b, [c for kind, n in cones for c in make[kind](n)], settings).solve()
+        message = str(found.status)
+        if message not in ("NumericalError", "InsufficientProgress", "MaxIterations"):
+            break
     known: dict[str, Status] = {
         "Solved": "solved",
         "AlmostSolved": "solved",

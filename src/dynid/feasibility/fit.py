@@ -50,12 +50,16 @@ def fit(
     metric: Metric = "euclidean",
     weight: float = TIE_BREAK,
     solver: str = "clarabel",
+    scale: Array | None = None,
 ) -> Fit:
-    """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior) over possible robots; R (k, p), z (k,)."""
+    """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior) over possible robots; R (k, p), z (k,).
+
+    `scale` (p,) are the units of the Euclidean distance, by default typical sizes.
+    """
     program = possible.program()
     program.minimise_squares(R, z)
     if weight > 0:
-        add_distance(program, possible, prior, metric, weight)
+        add_distance(program, possible, prior, metric, weight, scale)
     return _solved(possible, program.solve(solver), R, z, "the feasible fit")
 
 
@@ -67,13 +71,14 @@ def closest(
     prior: Array,
     metric: Metric = "euclidean",
     solver: str = "clarabel",
+    scale: Array | None = None,
 ) -> Fit:
     """The possible robot nearest to a prior among those with |R pi - z| <= bound."""
     program = possible.program()
     rows = sparse.csr_array(np.vstack([np.zeros((1, R.shape[1])), R / bound]))
     inside = Block("second-order", rows, np.concatenate([[1.0], -z / bound]), "the data are fitted")
     program.require(inside)
-    add_distance(program, possible, prior, metric)
+    add_distance(program, possible, prior, metric, scale=scale)
     return _solved(possible, program.solve(solver), R, z, "the point closest to the prior")
 
 

@@ -1,8 +1,8 @@
 """How far a robot is from a prior: three distances that a cone program can minimise.
 
-Euclidean counts parameters in units of their typical size. The constant-pullback metric measures each body's
-pseudo-inertia in units of the prior's (coordinate-free), the entropic divergence does so for finite changes and
-keeps bodies inside their cone (Lee, Wensing, Park 2020).
+Euclidean counts every parameter in a unit of its own, by default its typical size. The constant-pullback metric
+measures each body's pseudo-inertia in units of the prior's (coordinate-free), the entropic divergence does so for
+finite changes and keeps bodies inside their cone (Lee, Wensing, Park 2020).
 """
 
 from __future__ import annotations
@@ -15,40 +15,79 @@ from scipy import sparse
 
 from dynid.errors import DataError
 from dynid.feasibility.cone import Block, ConeProgram, svec
+from dynid.feasibility.constraints import Signs
 from dynid.feasibility.possible import PossibleRobots
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.model import Robot
 
-__all__ = ["METRICS", "Metric", "add_distance", "distance"]
+__all__ = ["METRICS", "Metric", "add_distance", "distance", "hessian_rows", "local_rows", "signed_columns"]
 
 Array = NDArray[np.float64]
 Metric = Literal["euclidean", "pullback", "entropic"]
 METRICS = ("euclidean", "pullback", "entropic")
 
-_POSITIVE = ("Ia", "fv", "fvp", "fvn", "fc", "fcp", "fcn")
-
 
 def distance(robot: Robot, parameters: Array, prior: Array, metric: Metric, scale: Array) -> float:
-    """Distance of a standard vector from the prior: half a sum of squares, or the divergence."""
+    """Distance of a standard vector from the prior: half a sum of squares, or the divergence.
+
+    `scale` (p,) are the units of parameters without a metric of their own: all of them in the Euclidean one, offsets
+    and springs in the others. The divergence of an impossible body is infinite.
+    """
     rows, target = _quadratic(robot, prior, metric, scale)
     value = 0.5 * float(np.sum((rows @ parameters - target) ** 2))
     if metric == "entropic":
+        ratios = [parameters[i] / prior[i : i + 1] for i in _positive(robot, prior)]
         for first in _bodies(robot):
             root = _root(robot, prior, first)
             white = np.linalg.solve(root, np.linalg.solve(root, inertia_to_pseudo(parameters[first : first + 10])).T)
-            value += float(np.trace(white) - np.linalg.slogdet(white)[1]) - 4.0
-        for i in _positive(robot, prior):
-            ratio = parameters[i] / prior[i]
-            value += float(ratio - np.log(ratio) - 1.0)
+            ratios.append(np.linalg.eigvalsh(white))
+        for ratio in ratios:
+            value += float(np.sum(ratio - np.log(ratio) - 1.0)) if np.all(ratio > 0) else np.inf
     return value
 
 
+def local_rows(robot: Robot, parameters: Array, prior: Array, metric: Metric, scale: Array) -> tuple[Array, Array]:
+    """Rows S (k, p) and residual e (k,) at a possible robot: S'e is the gradient and S'S the Hessian of the distance.
+
+    For the divergence of a body P = L L' from P0, e is L' P0^-1 L - 1 and a row of S the change of L^-1 P L^-T.
+    """
+    rows, target = _quadratic(robot, prior, metric, scale)
+    residual = rows @ parameters - target
+    if metric != "entropic":
+        return rows, residual
+    bodies = _bodies(robot)
+    parts, rest = [rows], [residual]
+    pseudo = inertia_to_pseudo(np.eye(10))
+    for first in bodies:
+        root = np.linalg.cholesky(inertia_to_pseudo(parameters[first : first + 10]))
+        inverse = np.linalg.inv(root)
+        part = np.zeros((10, len(prior)))
+        part[:, first : first + 10] = svec(inverse @ pseudo @ inverse.T).T
+        parts.append(part)
+        half = np.linalg.solve(_root(robot, prior, first), root)
+        rest.append(svec(half.T @ half - np.eye(4)))
+    single = _positive(robot, prior)
+    parts.append(np.eye(len(prior))[single] / parameters[single][:, None])
+    rest.append(parameters[single] / prior[single] - 1.0)
+    return np.vstack(parts), np.concatenate(rest)
+
+
+def hessian_rows(possible: PossibleRobots, parameters: Array, prior: Array, metric: Metric) -> Array:
+    """Rows (k, p) whose Gram matrix is the second derivative of the distance at a standard vector."""
+    return local_rows(possible.robot, parameters, prior, metric, possible.scale[: possible.size])[0]
+
+
 def add_distance(
-    program: ConeProgram, possible: PossibleRobots, prior: Array, metric: Metric, weight: float = 1.0
+    program: ConeProgram,
+    possible: PossibleRobots,
+    prior: Array,
+    metric: Metric,
+    weight: float = 1.0,
+    scale: Array | None = None,
 ) -> None:
-    """Add weight times the distance from the prior to a program's objective."""
+    """Add weight times the distance from the prior to a program's objective; `scale` is by default the typical size."""
     robot = possible.robot
-    rows, target = _quadratic(robot, prior, metric, possible.scale[: possible.size])
+    rows, target = _quadratic(robot, prior, metric, possible.scale[: possible.size] if scale is None else scale)
     program.minimise_squares(np.sqrt(weight) * rows, np.sqrt(weight) * target)
     if metric != "entropic":
         return
@@ -113,9 +152,7 @@ def _quadratic(robot: Robot, prior: Array, metric: Metric, scale: Array) -> tupl
             part[:, first : first + 10] = svec(inverse @ pseudo @ inverse.T).T
             rows.append(part)
         single = _positive(robot, prior)
-        part = np.zeros((len(single), p))
-        part[range(len(single)), single] = 1.0 / prior[single]
-        rows.append(part)
+        rows.append(np.eye(p)[single] / prior[single][:, None])
     for first in _bodies(robot):
         free[first : first + 10] = False
     free[_positive(robot, prior)] = False
@@ -130,9 +167,14 @@ def _bodies(robot: Robot) -> list[int]:
     return [i for i, p in enumerate(robot.layout) if p.inertial and p.symbol == "m"]
 
 
+def signed_columns(robot: Robot) -> list[int]:
+    """Columns of drive parameters that must not be negative."""
+    return sorted(int(b.matrix.indices[0]) for b in Signs().blocks(robot) if b.cone == "nonnegative")
+
+
 def _positive(robot: Robot, prior: Array) -> list[int]:
     """Columns of drive parameters that are positive in the prior and must not be negative."""
-    return [i for i, p in enumerate(robot.layout) if not p.inertial and p.symbol in _POSITIVE and prior[i] > 0]
+    return [i for i in signed_columns(robot) if prior[i] > 0]
 
 
 def _root(robot: Robot, prior: Array, first: int) -> Array:

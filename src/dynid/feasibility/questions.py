@@ -31,9 +31,13 @@ Unit = Literal["relative", "SI"]
 
 # No body is more than this many of its own units inside its cone; it bounds a search that could go on forever.
 _CAP = 1.0
-# Distances are small numbers: in units of a thousandth the solver's tolerance is well below what is printed of them,
-# and so is the pull towards the prior that picks one standard vector of many.
-_FINE, _TIE_BREAK = 1e3, 1e-5
+# What a solver leaves of an equality, as a share of its terms.
+_ROUNDING = 1e-7
+# Distances are small numbers: in units of a thousandth the solver's tolerance is well below what is printed of them.
+_FINE = 1e3
+# The pull towards the prior picks one standard vector of many; it is made weaker until the distance does not show it.
+_PULLS = (1e-5, 1e-8, 1e-11)
+_HIDDEN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,17 +159,33 @@ def _verdict(
     found = program.solve(tolerance=min(1e-9, 0.01 * tolerance))
     if found.status == "infeasible":
         explain_conflict(possible)
-    found.require("the feasibility test")
-    x = offset + directions @ found.x[:count]
+    # Whatever the solver says of itself: a witness and a proof are checked for what they are.
+    apart = found.status == "infeasible"  # equalities and these base values exclude each other
+    x = offset if apart else offset + directions @ found.x[:count]
     margin = min((_in_unit(b, unit).slack(x) for b in possible.blocks if b.cone != "zero"), default=_CAP)
     pi = x[: possible.size]
-    if margin > tolerance:
+    if margin > tolerance and not apart and _equalities_hold(possible, x):
         return Verdict("feasible", margin, tolerance, pi, None, ())
     certificate = Certificate.of(possible, base, beta, rounding, found.duals[: len(possible.blocks)])
-    reasons = tuple(certificate.reasons)
-    if found.x[t] < -tolerance and certificate.holds:
-        return Verdict("infeasible", float(found.x[t]), tolerance, pi, certificate, reasons)
+    pairs = zip(possible.blocks, certificate.multipliers, strict=True)
+    weight = sum(float(z @ block_unit(_in_unit(b, unit))) for b, z in pairs if b.cone != "zero")
+    # No candidate lies further inside than the proof allows.
+    outside = certificate.value / weight if weight > 0 else -np.inf
+    reasons = certificate.reasons
+    if certificate.holds and outside < -tolerance:
+        return Verdict("infeasible", outside, tolerance, pi, certificate, reasons)
+    if not apart:
+        found.require("the feasibility test")
     return Verdict("undecided", margin, tolerance, pi, None, reasons)
+
+
+def _equalities_hold(possible: PossibleRobots, x: Array) -> bool:
+    """Whether every equality holds up to rounding of its terms."""
+    for block in possible.blocks:
+        size = np.abs(block.constant) + abs(block.matrix) @ np.abs(x)
+        if block.cone == "zero" and np.any(np.abs(block.value(x)) > _ROUNDING * size):
+            return False
+    return True
 
 
 def nearest_feasible(
@@ -188,7 +208,11 @@ def nearest_feasible(
     root = np.eye(len(given)) if covariance is None else _whitening(covariance, len(given))
     possible = possible_robots(robot, constraints)
     start = robot.parameters if prior is None else _standard_values(robot, prior)
-    found = fit(possible, _wide(_FINE * root @ K, possible), _FINE * root @ given, start, weight=_TIE_BREAK)
+    rows, target = _wide(_FINE * root @ K, possible), _FINE * root @ given
+    for pull in _PULLS:
+        found = fit(possible, rows, target, start, weight=pull)
+        if found.solution.objective - found.cost <= _HIDDEN * max(found.cost, 1.0):
+            break
     beta = K @ found.parameters
     return Nearest(beta, found.parameters, float(np.linalg.norm(root @ (beta - given))), tuple(found.active))
 

@@ -25,12 +25,15 @@ __all__ = ["Estimate"]
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid estimate 1"
+_FORMAT = "dynid estimate 2"
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Base parameters (b,) with covariance (b, b), residual figures a channel, and how they were found."""
+    """Base parameters (b,) with covariance (b, b), residual figures a channel, and how they were found.
+
+    `standard` (p,) are the standard parameters where the method finds them too, as the feasible one does.
+    """
 
     base: BaseParameters
     method: str
@@ -46,6 +49,7 @@ class Estimate:
     signals: Signals = field(default_factory=Signals)
     cutoffs: tuple[float | None, ...] = ()
     notes: tuple[str, ...] = ()
+    standard: Array | None = None
 
     @property
     def robot(self) -> Robot:
@@ -72,11 +76,13 @@ class Estimate:
 
     @cached_property
     def parameters(self) -> Array:
-        """Standard parameters (p,) with these base values that move least from the a-priori ones.
+        """Standard parameters (p,): those of the method, or those that move least from the a-priori ones.
 
         Moves are measured in units of each kind's typical size. Only the base values are identified; the rest is the
-        prior's, and the set need not be physically possible.
+        prior's, and unless the method is a feasible one the set need not be physically possible.
         """
+        if self.standard is not None:
+            return self.standard
         robot, K = self.robot, self.base.matrix
         prior = robot.parameters
         units = np.array([p.unit for p in robot.layout])
@@ -144,6 +150,7 @@ class Estimate:
                 {"name": n, "expression": e, "value": float(b), "sigma": float(s)}
                 for n, e, b, s in zip(self.base.names, self.base.expressions, self.beta, self.sigma, strict=True)
             ],
+            "standard_from_method": self.standard is not None,
             "standard_parameters": dict(zip(self.robot.parameter_names, self.parameters.tolist(), strict=True)),
             "covariance": self.covariance.tolist(),
         }
@@ -192,6 +199,7 @@ class Estimate:
             signals=Signals(**settings),
             cutoffs=tuple(data["cutoffs"]),
             notes=tuple(data["notes"]),
+            standard=np.array(list(data["standard_parameters"].values())) if data["standard_from_method"] else None,
         )
 
     def __repr__(self) -> str:

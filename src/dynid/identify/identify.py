@@ -32,8 +32,8 @@ def identify(
 ) -> Estimate:
     """Identify the base parameters of a robot from a recording.
 
-    `method` is one of ols, wls, gls, irls, tls, ridge; `options` go to it. `signals` says how runs are cleaned,
-    `channels` which joint torques count (all by default). An Observation may be given instead of a recording.
+    `method` is one of ols, wls, gls, irls, tls, ridge, feasible; `options` go to it. `signals` says how runs are
+    cleaned, `channels` which joint torques count (all by default). An Observation may be given instead of a recording.
     """
     started = time.perf_counter()
     if isinstance(recording, Observation):
@@ -74,6 +74,7 @@ def estimate_from(observation: Observation, method: str, **options: Any) -> Esti
         signals=observation.signals,
         cutoffs=observation.cutoffs,
         notes=solution.notes,
+        standard=solution.parameters,
     )
 
 

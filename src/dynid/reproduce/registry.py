@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynid.errors import DataError
-from dynid.reproduce import dynamics, robots, structure, toolbox, tx40
+from dynid.reproduce import dynamics, robots, structure, toolbox, tx40, wam
 from dynid.reproduce.study import Study
 
 __all__ = ["find_study", "studies"]
@@ -15,6 +15,7 @@ def studies() -> dict[str, Study]:
         Study("structure", "Counts and groupings of base parameters", structure.figures),
         Study("dynamics", "Torques, condition numbers and mass matrices of the printed models", dynamics.figures),
         Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
+        Study("wam", "Physical feasibility of the WAM's parameters, and their free falls", wam.figures),
         Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
         Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from dynid.identify.estimators.feasible import feasible
 from dynid.identify.estimators.gls import gls
 from dynid.identify.estimators.irls import irls
 from dynid.identify.estimators.ols import ols
@@ -19,4 +20,5 @@ ESTIMATORS: dict[str, Callable[..., Solution]] = {
     "irls": irls,
     "tls": tls,
     "ridge": ridge,
+    "feasible": feasible,
 }

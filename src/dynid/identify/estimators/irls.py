@@ -10,15 +10,15 @@ from dynid.identify.estimators.solution import Solution, solve_factor
 from dynid.identify.estimators.wls import joint_noise, noise_floor, wls
 from dynid.identify.observation import Observation, fold
 
-__all__ = ["irls"]
+__all__ = ["LOSSES", "SCALE_ITERATIONS", "irls", "reweighted", "robust_scale"]
 
 Array = NDArray[np.float64]
 
 # Tuning constants with 95 % efficiency under Gaussian noise.
-_TUNING = {"huber": 1.345, "tukey": 4.685}
+LOSSES = {"huber": 1.345, "tukey": 4.685}
 _HISTOGRAM = 4096
 # The scale is settled by then; keeping it afterwards lets the iteration converge.
-_SCALE_ITERATIONS = 6
+SCALE_ITERATIONS = 6
 
 
 def irls(observation: Observation, loss: str = "huber", max_iterations: int = 50, tolerance: float = 1e-6) -> Solution:
@@ -27,21 +27,15 @@ def irls(observation: Observation, loss: str = "huber", max_iterations: int = 50
     Each joint's noise is its robust scale (median absolute residual / 0.6745), so that outliers do not widen it.
     The rows are streamed again in every iteration.
     """
-    if loss not in _TUNING:
-        raise DataError(f"loss '{loss}' is unknown: use {' or '.join(_TUNING)}")
+    if loss not in LOSSES:
+        raise DataError(f"loss '{loss}' is unknown: use {' or '.join(LOSSES)}")
     beta = wls(observation).beta
     status, iteration = "stopped at the iteration limit", 0
     while iteration < max_iterations and status != "solved":
         iteration += 1
-        if iteration <= _SCALE_ITERATIONS:
-            scale = _robust_scale(observation, beta)
-        factor = np.zeros((0, beta.size + 1))
-        for block in observation.blocks():
-            z = (block.y - block.W @ beta) / scale[block.channel]
-            weight = np.sqrt(_weights(z, loss)) / scale[block.channel]
-            rows = np.column_stack([block.W, block.y]) * weight[:, None]
-            factor = fold(np.vstack([factor, rows]))
-        new, inverse, condition = solve_factor(factor, observation)
+        if iteration <= SCALE_ITERATIONS:
+            scale = robust_scale(observation, beta)
+        new, inverse, condition = solve_factor(reweighted(observation, beta, scale, loss), observation)
         spread = np.sqrt(np.sum(inverse**2, axis=1))
         moved = float(np.max(np.abs(new - beta) / spread))
         rounding = float(np.abs(new - beta).max()) <= 1e-12 * float(np.abs(new).max())
@@ -52,15 +46,26 @@ def irls(observation: Observation, loss: str = "huber", max_iterations: int = 50
     return Solution(beta, covariance, scale, condition, status, iteration)
 
 
+def reweighted(observation: Observation, beta: Array, scale: Array, loss: str) -> Array:
+    """Factor of [W y] with each row weighted by how well beta explains it."""
+    factor = np.zeros((0, beta.size + 1))
+    for block in observation.blocks():
+        z = (block.y - block.W @ beta) / scale[block.channel]
+        weight = np.sqrt(_weights(z, loss)) / scale[block.channel]
+        rows = np.column_stack([block.W, block.y]) * weight[:, None]
+        factor = fold(np.vstack([factor, rows]))
+    return factor
+
+
 def _weights(z: Array, loss: str) -> Array:
-    c = _TUNING[loss]
+    c = LOSSES[loss]
     size = np.abs(z)
     if loss == "huber":
         return np.where(size <= c, 1.0, c / np.maximum(size, c))
     return np.where(size < c, (1 - (z / c) ** 2) ** 2, 0.0)
 
 
-def _robust_scale(observation: Observation, beta: Array) -> Array:
+def robust_scale(observation: Observation, beta: Array) -> Array:
     """Median absolute residual a channel, from a fine histogram: bounded memory whatever the number of rows."""
     rough = joint_noise(observation, beta)
     edges = np.linspace(0.0, 8.0, _HISTOGRAM + 1)
@@ -77,7 +82,7 @@ def _robust_scale(observation: Observation, beta: Array) -> Array:
 
 def _covariance(observation: Observation, beta: Array, scale: Array, loss: str) -> Array:
     """Huber's sandwich for M-estimators: A^-1 B A^-1, A with the mean slope of the influence, B with its square."""
-    c = _TUNING[loss]
+    c = LOSSES[loss]
     slopes = np.zeros(len(scale))
     influence = np.zeros((0, beta.size))
     for block in observation.blocks():

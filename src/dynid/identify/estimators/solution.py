@@ -20,7 +20,10 @@ _RANK = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Base parameters (b,), their covariance (b, b), noise a channel (channel,), and how it went."""
+    """Base parameters (b,), their covariance (b, b), noise a channel (channel,), and how it went.
+
+    `parameters` (p,) where the estimator finds standard parameters too.
+    """
 
     beta: Array
     covariance: Array
@@ -29,6 +32,7 @@ class Solution:
     status: str = "solved"
     iterations: int = 1
     notes: tuple[str, ...] = field(default=())
+    parameters: Array | None = None
 
 
 def solve_factor(factor: Array, observation: Observation) -> tuple[Array, Array, float]:

@@ -1,0 +1,98 @@
+"""Uncertainty of an estimate that constraints hold back.
+
+Near the solution the constraints that are active act as equalities, and the curvature of their cones adds stiffness
+(the limit of an interior-point method's central path). The covariance is the sandwich of
+the data between two inverses of that stiffness, formed from factors: never a difference of nearly equal matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.feasibility.certificate import cone_scale
+from dynid.feasibility.cone import Block, smat, svec_indices
+from dynid.feasibility.fit import Fit
+
+__all__ = ["bootstrap_covariance", "constrained_covariance"]
+
+Array = NDArray[np.float64]
+
+_RANK = 1e-10
+
+
+def constrained_covariance(fit: Fit, R: Array, prior_rows: Array) -> Array:
+    """Covariance (p, p) of the fit's standard parameters under unit noise on the rows of R (k, p).
+
+    `prior_rows` are those of the distance to the prior, times the root of its weight: they pin what no data show.
+    """
+    possible = fit.possible
+    unknowns = possible.size + possible.extra
+    scale = possible.scale
+    held, stiff = [], [np.pad(prior_rows, ((0, 0), (0, possible.extra)))]
+    for block, dual in zip(possible.blocks, fit.solution.duals, strict=False):
+        hard, soft = _face(block, fit.solution.x[:unknowns], dual)
+        held.append(hard)
+        stiff.append(soft)
+    fixed = np.vstack(held) * scale
+    basis = _null_space(fixed) if len(fixed) else np.eye(unknowns)
+    data = np.pad(R, ((0, 0), (0, unknowns - R.shape[1]))) * scale @ basis
+    rows = np.vstack([data, *(s * scale @ basis for s in stiff)])
+    q, t = scipy.linalg.qr(rows, mode="economic")
+    keep = np.abs(np.diag(t)) > _RANK * np.abs(np.diag(t)).max(initial=0.0)
+    if not keep.all():
+        # Unknowns that neither data nor prior nor constraints stiffen (parts of a union of ellipsoids) do not matter.
+        u, s, vt = np.linalg.svd(rows, full_matrices=False)
+        strong = s > _RANK * s[0]
+        spread = (vt[strong].T / s[strong]) @ u[: len(data), strong].T
+    else:
+        spread = scipy.linalg.solve_triangular(t, q[: len(data)].T)
+    root = (scale[:, None] * (basis @ spread))[: possible.size]
+    return np.asarray(root @ root.T)
+
+
+def bootstrap_covariance(solve: Callable[[Array], Array], expected: Array, draws: int, seed: int = 0) -> Array:
+    """Covariance of solve(z) over draws of z = expected + unit noise: a parametric bootstrap."""
+    if draws < 2:
+        raise DataError(f"a bootstrap needs at least two draws, got {draws}")
+    rng = np.random.default_rng(seed)
+    found = np.array([solve(expected + rng.standard_normal(expected.shape)) for _ in range(draws)])
+    return np.atleast_2d(np.cov(found, rowvar=False))
+
+
+def _face(block: Block, x: Array, dual: Array) -> tuple[Array, Array]:
+    """Rows of directions that an active block forbids, and of those it stiffens, over the unknowns."""
+    matrix = block.matrix.toarray()
+    none = np.zeros((0, matrix.shape[1]))
+    if block.cone == "zero":
+        return matrix, none
+    weight = cone_scale(block)
+    value, multiplier = block.value(x) / weight, dual * weight
+    matrix = matrix / weight[:, None]
+    if block.cone == "nonnegative":
+        return matrix[multiplier > value], none
+    # In the limit slack and multiplier commute and one of each pair of eigenvalues is zero.
+    values, vectors = np.linalg.eigh(smat(value) - smat(multiplier))
+    turned = np.array([_upper(vectors.T @ smat(column) @ vectors) for column in matrix.T]).T
+    rows, columns, _ = svec_indices(len(values))
+    active = values < 0
+    both = active[rows] & active[columns]
+    mixed = active[rows] != active[columns]
+    z = np.where(active[rows], -values[rows], -values[columns])[mixed]
+    s = np.where(active[rows], values[columns], values[rows])[mixed]
+    return turned[both], np.sqrt(2.0 * z / np.maximum(s, 1e-300))[:, None] * turned[mixed]
+
+
+def _upper(matrix: Array) -> Array:
+    rows, columns, _ = svec_indices(len(matrix))
+    return np.asarray(matrix[rows, columns])
+
+
+def _null_space(rows: Array) -> Array:
+    _, s, vt = np.linalg.svd(rows)
+    rank = int(np.count_nonzero(s > _RANK * s[0])) if len(s) else 0
+    return np.asarray(vt[rank:].T)

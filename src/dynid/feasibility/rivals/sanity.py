@@ -1,0 +1,99 @@
+"""Rules of thumb for a link's inertia, from Halper 2024 (3.53), who took them from robot-simulator tutorials.
+
+All are linear in the six entries of the tensor about the centre of mass. None is a law of physics but (a), and (a) alone
+is one only in principal axes: positive definiteness has to be asked for besides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.robot.parts import checked
+
+__all__ = ["Rule", "rule_list", "sanity_rules"]
+
+Array = NDArray[np.float64]
+Axis = Literal["x", "y", "z"]
+
+# Columns Ixx, Ixy, Iyy, Ixz, Iyz, Izz: where the diagonal stands, and where the rest.
+_DIAGONAL, _REST = (0, 2, 5), (1, 3, 4)
+_NAMES = ("Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+_SMALLEST = 1e-4
+_SPREAD, _SKEW, _SLENDER = 100.0, 0.1, 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """rows (k, 6) @ (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) >= bound, under a letter and in words."""
+
+    letter: str
+    words: str
+    rows: Array
+    bound: float = 0.0
+
+    def slacks(self, entries: Array) -> Array:
+        """How much room each row leaves (k,), in kg m2; negative where it is broken."""
+        return np.asarray(self.rows @ entries - self.bound)
+
+    def rounding(self, digits: float) -> Array:
+        """How much of each slack rounding can explain (k,), where every entry is off by up to `digits`."""
+        return digits * np.abs(self.rows).sum(axis=1)
+
+
+def rule_list(slender: Axis | None = None) -> tuple[Rule, ...]:
+    """Rules (a) to (d) of every link, and (e/f) of one that is slender along an axis of its frame."""
+    unit = np.eye(6)
+    x, y, z = (unit[i] for i in _DIAGONAL)
+    pairs = list(permutations(_DIAGONAL, 2))
+    rules = [
+        Rule("a", "triangle inequality of the diagonal", np.array([y + z - x, x + z - y, x + y - z])),
+        Rule("b", "diagonal entries within a factor 100", np.array([_SPREAD * unit[i] - unit[j] for i, j in pairs])),
+        Rule(
+            "c",
+            "no other entry above a tenth of the diagonal",
+            np.array([_SKEW * unit[i] - sign * unit[j] for i in _DIAGONAL for j in _REST for sign in (1, -1)]),
+        ),
+        Rule("d", "diagonal entries of at least 1e-4 kg m2", np.array([x, y, z]), _SMALLEST),
+    ]
+    if slender is not None:
+        if slender not in ("x", "y", "z"):
+            raise DataError(f"slender axis '{slender}' is unknown: use x, y or z")
+        own = _DIAGONAL["xyz".index(slender)]
+        others = [i for i in _DIAGONAL if i != own]
+        words = f"slender along {slender}: the other diagonal entries at least three times {_NAMES[own]}"
+        letter = "f" if slender == "y" else "e"
+        rules.append(Rule(letter, words, np.array([unit[i] - _SLENDER * unit[own] for i in others])))
+    return tuple(rules)
+
+
+def tensor_entries(inertia: ArrayLike) -> Array:
+    """Ixx, Ixy, Iyy, Ixz, Iyz, Izz (6,) of a tensor (3, 3)."""
+    tensor = checked(inertia, (3, 3), "inertia", DataError)
+    if not np.allclose(tensor, tensor.T, atol=1e-12, rtol=1e-9):
+        raise DataError("inertia must be symmetric")
+    return np.array([tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]])
+
+
+def sanity_rules(mass: float, inertia: ArrayLike, slender: Axis | None = None, digits: float = 0.0) -> list[str]:
+    """Which rules a link breaks, in words: mass (kg) and tensor about the centre of mass (3, 3, kg m2).
+
+    With `digits`, half of the last printed one, what rounding can explain is not broken.
+    """
+    found = [] if mass > digits else [f"mass {mass:.4g} kg is not positive"]
+    entries = tensor_entries(inertia)
+    for rule in rule_list(slender):
+        slacks = rule.slacks(entries)
+        worst = int(np.argmin(slacks + rule.rounding(digits)))
+        if slacks[worst] < -rule.rounding(digits)[worst]:
+            found.append(f"({rule.letter}) {rule.words}: broken by {-slacks[worst]:.3g} kg m2")
+    smallest = float(np.linalg.eigvalsh(np.asarray(inertia, dtype=float))[0])
+    # Entries off by `digits` move an eigenvalue by at most three times that.
+    if smallest <= -3 * digits:
+        found.append(f"inertia not positive definite: smallest principal value {smallest:.3g} kg m2")
+    return found

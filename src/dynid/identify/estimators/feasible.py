@@ -1,0 +1,155 @@
+"""Least squares over possible robots only: the estimate is a robot that could be built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError, DynidError
+from dynid.feasibility.constraints import Constraints
+from dynid.feasibility.covariance import bootstrap_covariance, constrained_covariance
+from dynid.feasibility.fit import TIE_BREAK, Fit, fit
+from dynid.feasibility.metrics import Metric, hessian_rows
+from dynid.feasibility.possible import PossibleRobots, possible_robots
+from dynid.identify.estimators.irls import LOSSES, SCALE_ITERATIONS, reweighted, robust_scale
+from dynid.identify.estimators.ols import ols
+from dynid.identify.estimators.solution import Solution
+from dynid.identify.estimators.wls import joint_noise
+from dynid.identify.observation import Observation, fold
+from dynid.robot.parts import checked
+
+__all__ = ["feasible"]
+
+Array = NDArray[np.float64]
+Objective = Literal["ols", "wls", "huber", "tukey"]
+
+_WEIGHTS = 10.0 ** np.arange(-6.0, 5.0)
+_FOLDS = 5
+_ROBUST_ITERATIONS = 50
+_SETTLED = 1e-3
+
+
+def feasible(
+    observation: Observation,
+    objective: Objective = "wls",
+    constraints: Constraints = "full",
+    prior: ArrayLike | None = None,
+    metric: Metric = "euclidean",
+    weight: float | Literal["cv"] = TIE_BREAK,
+    bootstrap: int = 0,
+    seed: int = 0,
+    solver: str = "clarabel",
+) -> Solution:
+    """Minimise the whitened sum of squares over the robots that `constraints` allow.
+
+    `objective`: "ols" with one noise for all joints, "wls" with one a joint, "huber" or "tukey" reweighted row by row.
+    The data fix base parameters only; among equally good standard vectors the one closest to `prior` (p,), by default
+    the robot's own, is taken in the `metric`. A larger `weight` pulls towards the prior against the data; "cv" chooses
+    it by cross-validation over stretches of time. With `bootstrap` draws the covariance comes from as many repeated
+    solves on simulated data instead of a linearisation.
+    """
+    base = observation.base
+    possible = possible_robots(base.robot, constraints)
+    start = base.robot.parameters if prior is None else checked(prior, (len(base.robot.layout),), "prior", DataError)
+    noise, notes = _noise(observation, objective)
+    if weight != "cv" and not (isinstance(weight, int | float) and weight > 0):
+        raise DataError(f"the weight of the prior must be positive or 'cv', got {weight!r}")
+
+    def solve(factor: Array, pull: float) -> Fit:
+        return fit(possible, *_rows(factor, base.matrix, possible), start, metric, pull, solver)
+
+    factor = observation.stacked(1.0 / noise)
+    pull = weight if weight != "cv" else _cross_validated(observation, noise, solve)
+    if weight == "cv":
+        notes.append(f"weight of the prior by cross-validation: {pull:g}")
+    found, iterations = solve(factor, pull), 1
+    if objective in LOSSES:
+        factor, noise, found, iterations = _robust(observation, objective, found, lambda f: solve(f, pull))
+    beta = base.matrix @ found.parameters
+    R, _ = _rows(factor, base.matrix, possible)
+    if bootstrap:
+        covariance = bootstrap_covariance(
+            lambda z: base.matrix @ fit(possible, R, z, start, metric, pull, solver).parameters,
+            R[:, : possible.size] @ found.parameters,
+            bootstrap,
+            seed,
+        )
+    else:
+        pinned = np.sqrt(pull) * hessian_rows(possible, found.parameters, start, metric)
+        covariance = base.matrix @ constrained_covariance(found, R, pinned) @ base.matrix.T
+    active = found.active
+    if active:
+        notes.append(f"held back by {len(active)} constraints: {', '.join(active)}")
+    condition = float(np.linalg.cond(factor[:, :-1]))
+    return Solution(
+        beta, covariance, noise, condition, found.solution.status, iterations, tuple(notes), found.parameters
+    )
+
+
+def _rows(factor: Array, K: Array, possible: PossibleRobots) -> tuple[Array, Array]:
+    """Least-squares rows over all unknowns, without the row that only holds what no parameter explains."""
+    b = len(K)
+    rows = factor[:b] if len(factor) == b + 1 else factor
+    return np.pad(rows[:, :-1] @ K, ((0, 0), (0, possible.extra))), rows[:, -1]
+
+
+def _noise(observation: Observation, objective: str) -> tuple[Array, list[str]]:
+    """Deviation a channel from plain least squares, or a tenth of the torque where the motion is too poor for that."""
+    if objective not in ("ols", "wls", *LOSSES):
+        raise DataError(f"objective '{objective}' is unknown: use ols, wls, {' or '.join(LOSSES)}")
+    rows = np.array(observation.rows, dtype=float)
+    try:
+        beta = ols(observation).beta
+    except DynidError as error:
+        size = observation.torque_norms() / np.sqrt(np.maximum(rows, 1))
+        return np.where(size > 0, 0.1 * size, 1.0), [
+            f"{error}: there the prior decides, and noise is a tenth of torque"
+        ]
+    if objective == "ols":
+        total = np.linalg.norm(observation.residual_norms(beta))
+        return np.full(len(rows), max(total / np.sqrt(max(rows.sum() - beta.size, 1)), 1e-300)), []
+    return joint_noise(observation, beta), []
+
+
+def _robust(
+    observation: Observation, loss: str, found: Fit, solve: Callable[[Array], Fit]
+) -> tuple[Array, Array, Fit, int]:
+    """Reweight rows by their residuals and solve again until the base values settle."""
+    K = observation.base.matrix
+    beta = K @ found.parameters
+    for iteration in range(1, _ROBUST_ITERATIONS + 1):
+        if iteration <= SCALE_ITERATIONS:
+            scale = robust_scale(observation, beta)
+        factor = reweighted(observation, beta, scale, loss)
+        found = solve(factor)
+        new = K @ found.parameters
+        moved = np.linalg.norm(factor[:, :-1] @ (new - beta))
+        beta = new
+        if iteration > SCALE_ITERATIONS and moved < _SETTLED:
+            return factor, scale, found, iteration
+    raise DynidError(f"the {loss} weights did not settle in {_ROBUST_ITERATIONS} iterations")
+
+
+def _cross_validated(observation: Observation, noise: Array, solve: Callable[[Array, float], Fit]) -> float:
+    """The weight whose fits of four fifths of the time predict the last fifth best."""
+    b = observation.base.count
+    end = max((int(block.index[-1]) for block in observation.blocks()), default=-1) + 1
+    if end < _FOLDS:
+        raise DataError("cross-validation needs the samples again, which this observation does not keep")
+    factors = [np.zeros((0, b + 1)) for _ in range(_FOLDS)]
+    for block in observation.blocks():
+        part = block.index * _FOLDS // end
+        rows = np.column_stack([block.W, block.y]) / noise[block.channel]
+        for k in np.unique(part):
+            factors[k] = fold(np.vstack([factors[k], rows[part == k]]))
+    K = observation.base.matrix
+    errors = np.zeros(len(_WEIGHTS))
+    for k, held_out in enumerate(factors):
+        train = fold(np.vstack([f for i, f in enumerate(factors) if i != k]))
+        for i, pull in enumerate(_WEIGHTS):
+            beta = K @ solve(train, float(pull)).parameters
+            errors[i] += float(np.sum((held_out[:, :-1] @ beta - held_out[:, -1]) ** 2))
+    return float(_WEIGHTS[int(np.argmin(errors))])
