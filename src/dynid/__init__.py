@@ -19,6 +19,10 @@ from dynid.dynamics.functions import (
 )
 from dynid.dynamics.gradient import check_gradient, regressor_adjoint
 from dynid.errors import DataError, DynidError, ModelError
+from dynid.feasibility import constraints
+from dynid.feasibility.certificate import Certificate
+from dynid.feasibility.possible import PossibleRobots, possible_robots
+from dynid.feasibility.questions import Nearest, Verdict, is_feasible, nearest_feasible, standard_parameters
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.essential import Essential, essential_parameters
 from dynid.identify.estimate import Estimate
@@ -51,6 +55,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "BaseParameters",
+    "Certificate",
     "DataError",
     "DriveTerm",
     "DynidError",
@@ -61,7 +66,9 @@ __all__ = [
     "Limits",
     "Link",
     "ModelError",
+    "Nearest",
     "Observation",
+    "PossibleRobots",
     "Recording",
     "Robot",
     "Run",
@@ -69,12 +76,14 @@ __all__ = [
     "Signals",
     "Transmission",
     "Validation",
+    "Verdict",
     "audit",
     "base_parameters",
     "bias_torque",
     "builtin_robots",
     "check",
     "check_gradient",
+    "constraints",
     "coriolis_matrix",
     "coriolis_torque",
     "cross_validate",
@@ -94,16 +103,20 @@ __all__ = [
     "inertia_to_spatial",
     "inertia_violations",
     "inverse_dynamics",
+    "is_feasible",
     "kinetic_energy",
     "kinetic_energy_regressor",
     "load_recording",
     "load_robot",
     "mass_matrix",
     "move_inertia",
+    "nearest_feasible",
     "observe",
+    "possible_robots",
     "potential_energy",
     "potential_energy_regressor",
     "regressor",
     "regressor_adjoint",
     "reorder_inertia",
+    "standard_parameters",
 ]

@@ -143,7 +143,13 @@ def identify(
     validate: Annotated[
         list[str] | None, typer.Option("--validate", help="Log of other motion to validate on; may be repeated.")
     ] = None,
-    method: Annotated[str, typer.Option(help="ols, wls, gls, irls, tls or ridge.")] = "wls",
+    method: Annotated[str, typer.Option(help="ols, wls, gls, irls, tls, ridge or feasible.")] = "wls",
+    constraints: Annotated[
+        str | None, typer.Option(help="With --method feasible: full or semi (no triangle inequality). [full]")
+    ] = None,
+    prior_weight: Annotated[
+        str | None, typer.Option(help="With --method feasible: pull of the a-priori model, a number or cv. [ties only]")
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Save the estimate here; with .urdf or .xml (MJCF), the identified robot."),
@@ -157,13 +163,14 @@ def identify(
 ) -> None:
     """Identify a robot's parameters from recordings, with their uncertainty, and validate them on others.
 
-    Example: dynid identify arm.urdf run1.csv run2.csv --validate run3.csv -o estimate.json
+    Example: dynid identify arm.urdf run1.csv run2.csv --method feasible --validate run3.csv -o identified.urdf
     """
     from dynid.identify.identify import identify as run
 
     recording = read(data)
     unseen = read(validate) if validate else None
-    estimate = run(machine, recording, method, signals=options.read_signals(cutoff, decimate, min_speed, trim))
+    signals = options.read_signals(cutoff, decimate, min_speed, trim)
+    estimate = run(machine, recording, method, signals=signals, **options.read_feasible(constraints, prior_weight))
     validation = estimate.validate(unseen) if unseen is not None else None
     if as_json:
         page = estimate.to_dict()

@@ -68,5 +68,5 @@ def run_demo() -> Demo:
     # What a data sheet would give: every value off by up to 30 %.
     prior = truth.with_parameters(truth.parameters * rng.uniform(0.7, 1.3, truth.parameters.size))
     first, second = synthetic_recording(truth, 0), synthetic_recording(truth, 1)
-    estimate = identify(prior, first, "wls")
+    estimate = identify(prior, first, "feasible")
     return Demo(estimate.base.values(truth.parameters), estimate, estimate.validate(second))

@@ -136,6 +136,19 @@ def read_recording(
     return load_recording([_source(d) for d in data], robot, **options)
 
 
+def read_feasible(constraints: str | None, prior_weight: str | None) -> dict[str, Any]:
+    """Options of the feasible estimator that were given."""
+    given: dict[str, Any] = {}
+    if constraints is not None:
+        given["constraints"] = constraints
+    if prior_weight is not None:
+        try:
+            given["weight"] = prior_weight if prior_weight == "cv" else float(prior_weight)
+        except ValueError:
+            raise DataError(f"--prior-weight is a number or cv, got '{prior_weight}'") from None
+    return given
+
+
 def read_signals(cutoff: str | None, decimate: str | None, min_speed: str | None, trim: float | None) -> Signals:
     """The settings object that the shared signal options describe."""
     from dynid.signals.settings import Signals

@@ -25,6 +25,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "irls tukey": ("irls", {"loss": "tukey"}),
     "tls": ("tls", {}),
     "ridge": ("ridge", {"deviation": 1e6}),
+    "feasible": ("feasible", {}),
+    "feasible huber": ("feasible", {"objective": "huber"}),
 }
 every = pytest.mark.parametrize("name", METHODS)
 
@@ -111,6 +113,8 @@ def test_sigma_agrees_with_monte_carlo(name: str) -> None:
     rng = np.random.default_rng(5)
     # One noise for all rows is what OLS assumes, the same relative noise on every column what TLS does.
     level = np.full(3, 0.1) if name in ("ols", "tls") else np.array([0.3, 0.1, 0.03])
+    # Constraints that a draw may touch make the spread smaller and the mean biased: less noise keeps off them.
+    level = 0.1 * level if name.startswith("feasible") else level
     size = np.sqrt(np.mean(W**2, axis=(0, 1))) if name == "tls" else np.zeros(base.count)
     relative = level[0] / np.sqrt(np.mean(clean**2))
     # How far the iteration is driven does not change the spread.
@@ -143,7 +147,7 @@ def test_same_input_same_answer(name: str) -> None:
 @every
 def test_motion_that_shows_too_little_is_refused(name: str) -> None:
     """A joint that stands still leaves parameters unseen; the message names some of them."""
-    if name == "ridge":
+    if name == "ridge" or name.startswith("feasible"):
         pytest.skip("the prior answers for what the motion does not show")
     robot = arm()
     t, q, v, a = motion(robot, 0)

@@ -31,13 +31,12 @@ Unit = Literal["relative", "SI"]
 
 # No body is more than this many of its own units inside its cone; it bounds a search that could go on forever.
 _CAP = 1.0
+# Candidates have parameters up to this many times the typical size.
+_REACH = 1e5
 # What a solver leaves of an equality, as a share of its terms.
 _ROUNDING = 1e-7
-# Distances are small numbers: in units of a thousandth the solver's tolerance is well below what is printed of them.
-_FINE = 1e3
-# The pull towards the prior picks one standard vector of many; it is made weaker until the distance does not show it.
-_PULLS = (1e-5, 1e-8, 1e-11)
-_HIDDEN = 1e-6
+# Distances are small numbers: in units of a ten-thousandth the solver's tolerance is far below what is printed.
+_FINE = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +152,10 @@ def _verdict(
         for i in range(base.count):
             program.require(_row(i, 1.0, rounding, program.unknowns, "rounding"))
             program.require(_row(i, -1.0, rounding, program.unknowns, "rounding"))
+    # The best candidate may be infinitely heavy; a search without end ends badly.
+    reach = _REACH * max(1.0, float(np.abs(offset / possible.scale).max(initial=0.0)))
+    bounded = sparse.csr_array(sparse.vstack([sparse.csr_array((1, count)), sparse.diags_array(1 / (reach * scale))]))
+    program.require(Block("second-order", bounded, np.eye(count + 1)[0], "reach"))
     cost = np.zeros(program.unknowns)
     cost[t] = -1.0
     program.minimise_linear(cost)
@@ -209,10 +212,7 @@ def nearest_feasible(
     possible = possible_robots(robot, constraints)
     start = robot.parameters if prior is None else _standard_values(robot, prior)
     rows, target = _wide(_FINE * root @ K, possible), _FINE * root @ given
-    for pull in _PULLS:
-        found = fit(possible, rows, target, start, weight=pull)
-        if found.solution.objective - found.cost <= _HIDDEN * max(found.cost, 1.0):
-            break
+    found = fit(possible, rows, target, start)
     beta = K @ found.parameters
     return Nearest(beta, found.parameters, float(np.linalg.norm(root @ (beta - given))), tuple(found.active))
 

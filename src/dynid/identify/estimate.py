@@ -18,6 +18,8 @@ from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
+    from dynid.feasibility.constraints import Constraints
+    from dynid.feasibility.questions import Verdict
     from dynid.identify.validation import Validation
     from dynid.recording.recording import Recording
 
@@ -98,6 +100,12 @@ class Estimate:
     def identified_robot(self) -> Robot:
         """The robot with the identified parameters."""
         return self.robot.with_parameters(self.parameters)
+
+    def feasibility(self, constraints: Constraints = "full") -> Verdict:
+        """Whether some possible robot has these base parameters, with a witness or a proof."""
+        from dynid.feasibility.questions import is_feasible
+
+        return is_feasible(self.base, self.beta, constraints)
 
     def validate(self, recording: Recording, signals: Signals | None = None) -> Validation:
         """Prediction errors on a recording, cleaned as the one that was identified from unless `signals` is given."""

@@ -50,7 +50,18 @@ def estimate_text(estimate: Estimate) -> str:
     closing = (
         f"{estimate.status}; condition number {estimate.condition_number:.4g}; {filters}; {estimate.seconds:.2f} s"
     )
-    return _text(table, fit, closing, *estimate.notes)
+    return _text(table, fit, closing, *estimate.notes, _possible(estimate))
+
+
+def _possible(estimate: Estimate) -> str:
+    """Whether a robot with these values can exist; a feasible estimate is one by construction."""
+    if estimate.standard is not None:
+        return "possible: the standard parameters are those of a robot that can exist"
+    verdict = estimate.feasibility()
+    if verdict.answer != "infeasible":
+        return f"possible: {'yes' if verdict else 'undecided'} (margin {verdict.margin:.2g})"
+    shown = "; ".join(verdict.reasons[:3]) + ("; ..." if len(verdict.reasons) > 3 else "")
+    return f"possible: no robot has these values, against {shown}. Method 'feasible' finds the best one that can exist"
 
 
 def truth_text(estimate: Estimate, truth: NDArray[np.float64]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynid.errors import DataError
-from dynid.reproduce import dynamics, robots, structure, toolbox, tx40, wam
+from dynid.reproduce import dynamics, feasible_robots, robots, structure, toolbox, tx40, wam
 from dynid.reproduce.study import Study
 
 __all__ = ["find_study", "studies"]
@@ -18,6 +18,7 @@ def studies() -> dict[str, Study]:
         Study("wam", "Physical feasibility of the WAM's parameters, and their free falls", wam.figures),
         Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
         Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
+        Study("feasible-robots", "Every real robot as a possible one", feasible_robots.figures, needs_data=True),
     ]
     return {study.name: study for study in found}
 

@@ -16,7 +16,7 @@ from dynid.reproduce.robot_cases import CASES, Case
 from dynid.reproduce.study import Figure, published
 from dynid.signals.settings import Signals
 
-__all__ = ["figures"]
+__all__ = ["Known", "figures", "known_figures"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ _RECORD = "for the record"
 
 
 @dataclass(frozen=True)
-class _Known:
+class Known:
     """What robots.toml says of one robot."""
 
     robot: str
@@ -69,12 +69,17 @@ def figures() -> Iterator[Figure]:
     A robot is judged by the mean over its joints. The joints stand beside it for the record: a known figure is the best
     that plain least squares does for the joints together, and no other weighting can be better on each of them.
     """
-    known = published("robots")
+    known = known_figures()
     for key, make in CASES.items():
-        yield from _robot_figures(_Known(**known[key]), make())
+        yield from _robot_figures(known[key], make())
 
 
-def _robot_figures(known: _Known, case: Case) -> Iterator[Figure]:
+def known_figures() -> dict[str, Known]:
+    """What is known of every robot."""
+    return {key: Known(**entries) for key, entries in published("robots").items()}
+
+
+def _robot_figures(known: Known, case: Case) -> Iterator[Figure]:
     estimate = identify(case.robot, case.train)
     plain = identify(case.robot, case.train, "ols", signals=replace(known.signals, min_speed=0.0))
     cutoffs = sorted({f"{c:.3g}" for c in estimate.cutoffs if c is not None}, key=float)
@@ -105,7 +110,7 @@ def _robot_figures(known: _Known, case: Case) -> Iterator[Figure]:
         yield _bounded(section, "all joints, fit", known, known.together, ours, known.rounding(known.together))
 
 
-def _bounded(section: str, name: str, known: _Known, bound: float, ours: float, rounding: float) -> Figure:
+def _bounded(section: str, name: str, known: Known, bound: float, ours: float, rounding: float) -> Figure:
     """Ours against a known figure that it must not exceed."""
     unit = "N m" if known.quantity == "rmse" else "%"
     over, tolerance = max(float(ours) - bound, 0.0), _SHARE * bound + rounding

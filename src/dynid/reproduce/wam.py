@@ -104,9 +104,9 @@ def _three_links(golden: dict[str, Any]) -> Iterator[Figure]:
         found = is_feasible(base, golden[name], laws, unit="SI")
         yield _verdict(section, name, expected, found.answer)
         yield number(section, f"{name}, margin", golden["margin"][name], found.margin, 5e-5, _RECOMPUTED)
-    found = nearest_feasible(base, golden["t2"], laws)
-    yield number(section, "t2, distance", golden["distance"], found.distance, 5e-6, "three digits")
-    yield from numbers(section, "t2, nearest", golden["corrected"], found.beta, 1.5e-6, "printed to six decimals")
+    near = nearest_feasible(base, golden["t2"], laws)
+    yield number(section, "t2, distance", golden["distance"], near.distance, 5e-6, "three digits")
+    yield from numbers(section, "t2, nearest", golden["corrected"], near.beta, 1.5e-6, "printed to six decimals")
     after = is_feasible(base, golden["corrected"], laws, rounding=5e-7)
     yield _verdict(section, "corrected t2", "feasible", after.answer)
 

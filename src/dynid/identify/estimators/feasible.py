@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError, DynidError
 from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.covariance import bootstrap_covariance, constrained_covariance
-from dynid.feasibility.fit import TIE_BREAK, Fit, fit
+from dynid.feasibility.fit import Fit, fit
 from dynid.feasibility.metrics import Metric, hessian_rows
 from dynid.feasibility.possible import PossibleRobots, possible_robots
 from dynid.identify.estimators.irls import LOSSES, SCALE_ITERATIONS, reweighted, robust_scale
@@ -30,6 +30,7 @@ _WEIGHTS = 10.0 ** np.arange(-6.0, 5.0)
 _FOLDS = 5
 _ROBUST_ITERATIONS = 50
 _SETTLED = 1e-3
+_ROUNDING = 1e-8
 
 
 def feasible(
@@ -38,7 +39,7 @@ def feasible(
     constraints: Constraints = "full",
     prior: ArrayLike | None = None,
     metric: Metric = "euclidean",
-    weight: float | Literal["cv"] = TIE_BREAK,
+    weight: float | Literal["cv"] | None = None,
     bootstrap: int = 0,
     seed: int = 0,
     solver: str = "clarabel",
@@ -47,7 +48,7 @@ def feasible(
 
     `objective`: "ols" with one noise for all joints, "wls" with one a joint, "huber" or "tukey" reweighted row by row.
     The data fix base parameters only; among equally good standard vectors the one closest to `prior` (p,), by default
-    the robot's own, is taken in the `metric`. A larger `weight` pulls towards the prior against the data; "cv" chooses
+    the robot's own, is taken in the `metric`. With a `weight` the prior pulls against the data as well; "cv" chooses
     it by cross-validation over stretches of time. With `bootstrap` draws the covariance comes from as many repeated
     solves on simulated data instead of a linearisation.
     """
@@ -55,15 +56,16 @@ def feasible(
     possible = possible_robots(base.robot, constraints)
     start = base.robot.parameters if prior is None else checked(prior, (len(base.robot.layout),), "prior", DataError)
     noise, notes = _noise(observation, objective)
-    if weight != "cv" and not (isinstance(weight, int | float) and weight > 0):
+    if weight not in (None, "cv") and not (isinstance(weight, int | float) and weight > 0):
         raise DataError(f"the weight of the prior must be positive or 'cv', got {weight!r}")
 
-    def solve(factor: Array, pull: float) -> Fit:
+    def solve(factor: Array, pull: float | None) -> Fit:
         return fit(possible, *_rows(factor, base.matrix, possible), start, metric, pull, solver)
 
     factor = observation.stacked(1.0 / noise)
-    pull = weight if weight != "cv" else _cross_validated(observation, noise, solve)
-    if weight == "cv":
+    pull = weight
+    if pull == "cv":
+        pull = _cross_validated(observation, noise, solve)
         notes.append(f"weight of the prior by cross-validation: {pull:g}")
     found, iterations = solve(factor, pull), 1
     if objective in LOSSES:
@@ -72,13 +74,13 @@ def feasible(
     R, _ = _rows(factor, base.matrix, possible)
     if bootstrap:
         covariance = bootstrap_covariance(
-            lambda z: base.matrix @ fit(possible, R, z, start, metric, pull, solver).parameters,
+            lambda z: base.matrix @ fit(possible, R, z, start, metric, found.weight, solver).parameters,
             R[:, : possible.size] @ found.parameters,
             bootstrap,
             seed,
         )
     else:
-        pinned = np.sqrt(pull) * hessian_rows(possible, found.parameters, start, metric)
+        pinned = np.sqrt(found.weight) * hessian_rows(possible, found.parameters, start, metric)
         covariance = base.matrix @ constrained_covariance(found, R, pinned) @ base.matrix.T
     active = found.active
     if active:
@@ -127,13 +129,14 @@ def _robust(
         found = solve(factor)
         new = K @ found.parameters
         moved = np.linalg.norm(factor[:, :-1] @ (new - beta))
+        rounding = np.abs(new - beta).max() <= _ROUNDING * np.abs(new).max()
         beta = new
-        if iteration > SCALE_ITERATIONS and moved < _SETTLED:
+        if iteration > SCALE_ITERATIONS and (moved < _SETTLED or rounding):
             return factor, scale, found, iteration
     raise DynidError(f"the {loss} weights did not settle in {_ROBUST_ITERATIONS} iterations")
 
 
-def _cross_validated(observation: Observation, noise: Array, solve: Callable[[Array, float], Fit]) -> float:
+def _cross_validated(observation: Observation, noise: Array, solve: Callable[[Array, float | None], Fit]) -> float:
     """The weight whose fits of four fifths of the time predict the last fifth best."""
     b = observation.base.count
     end = max((int(block.index[-1]) for block in observation.blocks()), default=-1) + 1
