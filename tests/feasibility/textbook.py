@@ -111,7 +111,7 @@ def laws(robot: dynid.Robot, pi: cp.Variable, notion: str = "full", margin: floa
 
 def triangle(vector: Array) -> Array:
     """Symmetric matrix of the upper triangle stacked by columns, off-diagonal entries times sqrt 2."""
-    n = int(round((np.sqrt(8 * len(vector) + 1) - 1) / 2))
+    n = round((np.sqrt(8 * len(vector) + 1) - 1) / 2)
     out, k = np.zeros((n, n)), 0
     for j in range(n):
         for i in range(j + 1):
@@ -124,7 +124,12 @@ def best(problem: cp.Problem, solver: str) -> float:
     """Optimal value by one of cvxpy's solvers, with the tightest tolerance that it reaches; nan where it fails."""
     for tolerance in (1e-10, 1e-9, 1e-8, 1e-7):
         tight: dict[str, dict[str, Any]] = {
-            "CLARABEL": {"tol_gap_abs": tolerance, "tol_gap_rel": tolerance, "tol_feas": tolerance},
+            "CLARABEL": {
+                "tol_gap_abs": tolerance,
+                "tol_gap_rel": tolerance,
+                "tol_feas": tolerance,
+                "max_step_fraction": 0.4,
+            },
             "SCS": {"eps_abs": 10 * tolerance, "eps_rel": 10 * tolerance, "max_iters": 100_000},
             "CVXOPT": {"abstol": tolerance, "reltol": tolerance, "feastol": tolerance, "kktsolver": "robust"},
         }

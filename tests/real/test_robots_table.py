@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real
 
 
 def test_no_robot_is_worse_than_what_is_known_of_it(data: Path) -> None:
-    """Judged by the mean over the joints; joints that are worse by more than a tenth are owned up to, with the reason."""
+    """Judged by the mean over the joints; single joints that are worse by more than a tenth are owned up to."""
     figures = list(find_study("robots").run())
     known = published("robots")
     assert set(known) == set(CASES) and len({f.section for f in figures}) == len(CASES)

@@ -37,7 +37,8 @@ class Certificate:
 
     `value` is the sum of products for every robot with these base parameters: it is negative, though no possible robot
     has a negative one. `defect` is what rounding leaves of the dependence on other parameters, in units of their
-    typical size: a possible robot would need parameters `reach` times as large as typical ones to escape.
+    typical size, or of what the given values need at least: a possible robot would need parameters `reach` times that
+    size to escape.
     """
 
     multipliers: tuple[Array, ...]
@@ -51,8 +52,8 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether the proof covers all robots with parameters up to ten thousand times the typical size."""
-        return self.value < 0 and self.reach > 1e4
+        """Whether the proof covers all robots with parameters up to a hundred times that size."""
+        return self.value < 0 and self.reach > 100
 
     @staticmethod
     def of(
@@ -74,7 +75,8 @@ class Certificate:
         weight = np.array([float(z @ block_unit(b)) for b, z in zip(blocks, multipliers, strict=True)])
         order = np.argsort(-np.abs(weight), kind="stable")
         reasons = tuple(blocks[i].label for i in order if abs(weight[i]) > _COUNTS * abs(weight[order[0]]))
-        return Certificate(tuple(multipliers), value, float(np.abs(left).sum()), reasons)
+        size = max(1.0, float(np.abs(np.linalg.lstsq(K, beta, rcond=None)[0]).max()))
+        return Certificate(tuple(multipliers), value, size * float(np.abs(left).sum()), reasons)
 
 
 def block_unit(block: Block) -> Array:

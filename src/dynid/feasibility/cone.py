@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,8 @@ _ORDER: tuple[Cone, ...] = ("zero", "nonnegative", "second-order", "psd", "expon
 _ROOT2 = np.sqrt(2.0)
 # A solver that gets stuck short of the tolerance has solved the problem if it came this close to it.
 _STUCK = 100.0
+# Closer than this, other numerics are not worth their time.
+_CLOSE = 20.0
 # Unknowns and cones come scaled, so Clarabel's own scaling mostly harms. Where the solution lies on the boundary of
 # cones about one solve in fifty still breaks down in its last iterations; other numerics then get through.
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
@@ -41,6 +44,7 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 _LARGEST_ROWS = 1e3
 
 
+@cache
 def svec_indices(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
     """Rows, columns and weights of the upper triangle, column by column; off-diagonal entries weigh sqrt 2."""
     columns, rows = np.tril_indices(size)
@@ -111,6 +115,8 @@ class Block:
 
     def widened(self, unknowns: int, moved: int = 0, own: int = 0) -> Block:
         """The block over more unknowns; its last `own` columns move to start at column `moved`."""
+        if unknowns == self.matrix.shape[1] and (not own or moved == unknowns - own):
+            return self
         coo = self.matrix.tocoo()
         columns = coo.col.copy()
         if own:
@@ -211,14 +217,16 @@ class ConeProgram:
         matrix = block.matrix.copy()
         matrix.data = matrix.data * self.scale[matrix.indices]
         if block.cone in ("zero", "nonnegative"):
-            size = np.maximum(np.abs(matrix).max(axis=1).toarray().ravel(), 1e-300)
+            size = np.maximum(_row_sizes(matrix), 1e-300)
             weights = 1.0 / np.where(size > 1e-300, size, np.maximum(np.abs(block.constant), 1.0))
         elif block.cone == "psd":
             rows, columns, _ = svec_indices(_order_of(block.rows))
-            size = np.abs(matrix).max(axis=1).toarray().ravel()
-            diagonal = size[rows == columns]
+            diagonal = _row_sizes(matrix)[rows == columns]
             root = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
             weights = root[rows] * root[columns]
+        elif block.cone == "second-order":
+            # Half way between rows and constant of order one: a tight ball has rows that are large beside its radius.
+            weights = np.full(block.rows, max(1.0, np.abs(matrix.data).max(initial=0.0)) ** -0.5)
         else:
             weights = np.ones(block.rows)
         matrix.data = matrix.data * np.repeat(weights, np.diff(matrix.indptr))
@@ -243,10 +251,9 @@ class ConeProgram:
             b.append(shrink * target)
             start, first = start + count, first + count
         for matrix, constant, _ in scaled:
-            coo = matrix.tocoo()
-            data.append(-coo.data)
-            row.append(coo.row + start)
-            column.append(coo.col)
+            data.append(-matrix.data)
+            row.append(_row_numbers(matrix) + start)
+            column.append(matrix.indices)
             b.append(constant)
             start += len(constant)
         width = self.unknowns + residuals
@@ -254,6 +261,18 @@ class ConeProgram:
         cones: list[tuple[Cone, int]] = [("zero", residuals)] if residuals else []
         cones += [(block.cone, block.rows) for block in blocks if block.rows]
         return A, np.concatenate(b), cones
+
+
+def _row_sizes(matrix: sparse.csr_array) -> Array:
+    """Largest absolute value of each row; scipy's own takes ten times as long on small matrices."""
+    out = np.zeros(matrix.shape[0])
+    np.maximum.at(out, _row_numbers(matrix), np.abs(matrix.data))
+    return out
+
+
+def _row_numbers(matrix: sparse.csr_array) -> NDArray[np.intp]:
+    """The row of every stored value."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
 def _order_of(rows: int) -> int:
@@ -294,9 +313,11 @@ def _clarabel(
             if type(panic).__name__ != "PanicException":
                 raise
             continue
-        if found is None or str(found.status) != "AlmostSolved":
+        if found is None or not str(found.status).startswith("Almost"):
             found = answer
-        if str(answer.status) not in ("AlmostSolved", "NumericalError", "InsufficientProgress", "MaxIterations"):
+        gap = abs(answer.obj_val - answer.obj_val_dual) / max(1.0, abs(answer.obj_val))
+        stuck = str(answer.status) not in ("Solved", "AlmostSolved", "PrimalInfeasible", "DualInfeasible")
+        if not stuck and (str(answer.status) != "AlmostSolved" or gap <= _CLOSE * tolerance):
             found = answer
             break
     if found is None:
@@ -306,7 +327,9 @@ def _clarabel(
         "Solved": "solved",
         "AlmostSolved": "solved",
         "PrimalInfeasible": "infeasible",
+        "AlmostPrimalInfeasible": "infeasible",
         "DualInfeasible": "unbounded",
+        "AlmostDualInfeasible": "unbounded",
     }
     return known.get(message, "failed"), np.array(found.x), np.array(found.z), int(found.iterations), message
 

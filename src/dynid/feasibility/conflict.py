@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dynid.errors import DynidError
@@ -13,6 +14,8 @@ from dynid.feasibility.cone import Block, ConeProgram
 from dynid.feasibility.possible import PossibleRobots
 
 __all__ = ["conflict", "explain_conflict"]
+
+Array = NDArray[np.float64]
 
 _BROKEN = 1e-7
 
@@ -45,16 +48,17 @@ def explain_conflict(possible: PossibleRobots) -> None:
 def _least_violation(possible: PossibleRobots, blocks: list[Block]) -> tuple[float, list[float]]:
     """Smallest sum of slacks with which the blocks can be satisfied, and the size of each block's multiplier."""
     program = ConeProgram(possible.size + possible.extra, possible.scale)
-    cost = []
+    cost, units = [], []
     for block in blocks:
+        unit = _unit(possible, block)
+        units.append(unit)
         if block.cone == "zero":
             up, down = program.more(block.rows), program.more(block.rows)
-            one = np.eye(block.rows)
+            one = np.diag(unit)
             slack = sparse.hstack([_pad(block, up[0]), sparse.csr_array(one), sparse.csr_array(-one)])
             program.require(replace(block, matrix=sparse.csr_array(slack)))
             own = [*up, *down]
         else:
-            unit = block_unit(block)
             (column,) = program.more(1)
             slack = sparse.hstack([_pad(block, column), sparse.csr_array(unit[:, None])])
             program.require(replace(block, matrix=sparse.csr_array(slack)))
@@ -66,8 +70,16 @@ def _least_violation(possible: PossibleRobots, blocks: list[Block]) -> tuple[flo
     weights[cost] = 1.0
     program.minimise_linear(weights)
     found = program.solve(tolerance=1e-10).require("the search for conflicting constraints")
-    sizes = [float(np.linalg.norm(d)) for d in found.duals[::2]]
+    sizes = [float(np.abs(d * unit).sum()) for d, unit in zip(found.duals[::2], units, strict=True)]
     return float(weights @ found.x), sizes
+
+
+def _unit(possible: PossibleRobots, block: Block) -> Array:
+    """What slack is measured in: a body in its own size, a row in what it comes to for parameters of typical size."""
+    if block.cone == "psd":
+        return block_unit(block)
+    size = abs(block.matrix) @ possible.scale
+    return np.asarray(np.where(size > 0, size, 1.0))
 
 
 def _pad(block: Block, width: int) -> sparse.csr_array:

@@ -234,7 +234,8 @@ class CenterOfMass:
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
-        if (self.hull is None) == (self.lower is None or self.upper is None):
+        corners = [side is not None for side in (self.lower, self.upper)]
+        if any(corners) if self.hull is not None else not all(corners):
             raise DataError(f"the centre of mass of '{self.link}' needs lower and upper corner, or hull points")
         if self.hull is None:
             low = checked(self.lower, (3,), f"lower corner of '{self.link}'", DataError)  # type: ignore[arg-type]
@@ -247,7 +248,7 @@ class CenterOfMass:
         else:
             normals, reach = _half_spaces(np.asarray(self.hull, dtype=float), self.link)
             words = f"{self.link}: centre of mass in its hull"
-        (name,) = _links(robot, self.link)
+        name = _link(robot, self.link)
         first = _first(robot, name)
         matrix = _columns(robot, np.column_stack([reach, -normals]), range(first, first + 4))
         return [
@@ -270,9 +271,9 @@ class Ellipsoids:
         return 10 * len(self.matrices) if len(self.matrices) > 1 else 0
 
     def blocks(self, robot: Robot) -> list[Block]:
-        (name,) = _links(robot, self.link)
+        name = _link(robot, self.link)
         first, p = _first(robot, name), len(robot.layout)
-        shapes = [checked(q, (4, 4), f"ellipsoid of '{name}'", DataError) for q in self.matrices]
+        shapes = [_ellipsoid(q, name) for q in self.matrices]
         if not shapes:
             raise DataError(f"'{name}' needs at least one ellipsoid")
         mass, length = link_scales(robot)[name]
@@ -283,17 +284,21 @@ class Ellipsoids:
             return [Block("nonnegative", matrix, np.zeros(1), f"{name}: mass inside its ellipsoid", np.array([mass]))]
         width = p + self.extra
         parts = [range(p + 10 * k, p + 10 * k + 10) for k in range(len(shapes))]
+        # The numbers of the parts are unknowns in units of the link, as large as one.
+        sizes = mass * np.array([1.0] + [length] * 3 + [length**2] * 6)
         total = np.zeros((10, width))
         total[:, first : first + 10] = np.eye(10)
         for part in parts:
-            total[:, part] = -np.eye(10)
+            total[:, part] = -np.diag(sizes)
         label = f"{name}: sum of the parts inside its {len(shapes)} ellipsoids"
         out = [Block("zero", sparse.csr_array(total), np.zeros(10), label)]
         unit = svec(mass * np.diag([length**2] * 3 + [1.0]))
         for k, (part, row) in enumerate(zip(parts, inside, strict=True), start=1):
             words = f"{name}: part {k} inside its ellipsoid"
-            out.append(Block("psd", _wide(svec(pseudo).T, part, width), np.zeros(10), words, unit))
-            out.append(Block("nonnegative", _wide(row[None], part, width), np.zeros(1), words, np.array([mass])))
+            out.append(Block("psd", _wide(svec(pseudo).T * sizes, part, width), np.zeros(10), words, unit))
+            out.append(
+                Block("nonnegative", _wide((row * sizes)[None], part, width), np.zeros(1), words, np.array([mass]))
+            )
         return out
 
 
@@ -317,7 +322,7 @@ class Mirrored:
         mirror["xyz".index(self.axis), "xyz".index(self.axis)] = -1.0
         if self.placement is not None:
             mirror = checked(self.placement, (4, 4), f"mirror placement of '{self.link}'", DataError)
-        (link,), (other,) = _links(robot, self.link), _links(robot, self.of)
+        link, other = _link(robot, self.link), _link(robot, self.of)
         a, b = _first(robot, link), _first(robot, other)
         matrix = np.zeros((10, len(robot.layout)))
         matrix[:, a : a + 10] = np.eye(10)
@@ -340,9 +345,13 @@ class BaseBounds:
         b, p = len(K), len(robot.layout)
         if K.shape != (b, p):
             raise DataError(f"base bounds need a matrix with {p} columns, got shape {K.shape}")
-        low = np.broadcast_to(np.asarray(self.lower, dtype=float), (b,))
-        high = np.broadcast_to(np.asarray(self.upper, dtype=float), (b,))
         names = self.names or [f"base parameter {i + 1}" for i in range(b)]
+        try:
+            low, high = (np.broadcast_to(np.asarray(side, dtype=float), (b,)) for side in (self.lower, self.upper))
+        except (TypeError, ValueError):
+            raise DataError(f"base bounds need one number, or {b}, on either side") from None
+        if len(names) != b:
+            raise DataError(f"base bounds need {b} names, got {len(names)}")
         out = []
         for i in range(b):
             row = dict(zip(robot.parameter_names, K[i], strict=True))
@@ -366,6 +375,13 @@ def link_scales(robot: Robot) -> dict[str, tuple[float, float]]:
 
 def _links(robot: Robot, pattern: str) -> list[str]:
     return _matching(pattern, [robot.links[i].name for i in robot.parameter_links], "link with inertia")
+
+
+def _link(robot: Robot, name: str) -> str:
+    found = _links(robot, name)
+    if len(found) > 1:
+        raise DataError(f"'{name}' names more than one link: {', '.join(found)}")
+    return found[0]
 
 
 def _matching(pattern: str, names: Iterable[str], what: str) -> list[str]:
@@ -413,6 +429,14 @@ def _between(
     if upper is not None:
         out.append(Block("nonnegative", -row, np.array([upper]), f"{words} <= {upper:g}", np.ones(1)))
     return out
+
+
+def _ellipsoid(matrix: ArrayLike, link: str) -> Array:
+    """A checked matrix (4, 4) that is negative far away and positive somewhere."""
+    q = checked(matrix, (4, 4), f"ellipsoid of '{link}'", DataError)
+    if not np.allclose(q, q.T) or np.linalg.eigvalsh(q[:3, :3])[-1] >= 0 or np.linalg.eigvalsh(q)[-1] <= 0:
+        raise DataError(f"ellipsoid of '{link}': [x; 1]' Q [x; 1] must be positive inside and negative far away")
+    return q
 
 
 def _half_spaces(points: Array, link: str) -> tuple[Array, Array]:

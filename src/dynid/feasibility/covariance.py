@@ -77,19 +77,16 @@ def _face(block: Block, x: Array, dual: Array) -> tuple[Array, Array]:
         return matrix[multiplier > value], none
     # In the limit slack and multiplier commute and one of each pair of eigenvalues is zero.
     values, vectors = np.linalg.eigh(smat(value) - smat(multiplier))
-    turned = np.array([_upper(vectors.T @ smat(column) @ vectors) for column in matrix.T]).T
     rows, columns, _ = svec_indices(len(values))
+    turned = np.zeros_like(matrix)
+    for k in np.unique(block.matrix.indices):
+        turned[:, k] = (vectors.T @ smat(matrix[:, k]) @ vectors)[rows, columns]
     active = values < 0
     both = active[rows] & active[columns]
     mixed = active[rows] != active[columns]
     z = np.where(active[rows], -values[rows], -values[columns])[mixed]
     s = np.where(active[rows], values[columns], values[rows])[mixed]
     return turned[both], np.sqrt(2.0 * z / np.maximum(s, 1e-300))[:, None] * turned[mixed]
-
-
-def _upper(matrix: Array) -> Array:
-    rows, columns, _ = svec_indices(len(matrix))
-    return np.asarray(matrix[rows, columns])
 
 
 def _null_space(rows: Array) -> Array:

@@ -6,13 +6,15 @@ interior of the possible, so an optimum inside is one where the gradient over th
 optimum on the boundary lies infinitely far away in these coordinates: it is approached, and never reported as reached.
 
 Weak priors make valleys that are straight in the standard parameters and curved in the coordinates. So the full step
-over standard parameters comes first; where it leaves the possible, a damped one over the coordinates is taken.
+over standard parameters comes first; where it leaves the possible, a damped one over the coordinates is taken. Such
+steps can be caught on the boundary far from the optimum. Then the search starts again, kept off the boundary by a share
+of the divergence from its start that becomes ever smaller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -38,9 +40,17 @@ Status = Literal["converged", "stalled at the boundary", "stalled", "stopped at 
 _OFF_DIAGONAL = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
 # A drive parameter of zero starts at this share of its typical size.
 _FIRST = 1e-3
+# Slack, in units of a link or joint, that rounding does not take for none.
+_INSIDE = 1e-12
 # No logarithm moves by more than this in one step, so that nothing overflows.
-_LONGEST = 3.0
+_LONGEST = 1.0
 _RANK = 1e-12
+# A descent that does not arrive in so many steps starts again, kept off the boundary.
+_PLAIN_STEPS = 100
+# What keeps a fit off the boundary falls by this factor after so many steps at most, to this share of the objective.
+_LESS, _STAGE_STEPS, _LAST_BARRIER = 0.1, 30, 1e-12
+# Shares of a full step that are tried, and of the gain it promises that they must bring.
+_SHARES, _ENOUGH = tuple(0.5**k for k in range(12)), 0.2
 _ROUNDING = 1e-14
 # Damping beyond which no step is left.
 _MOST_DAMPING = 1e15
@@ -101,7 +111,7 @@ def fit_log_cholesky(
     metric: Metric = "euclidean",
     *,
     scale: Array | None = None,
-    max_iterations: int = 300,
+    max_iterations: int = 500,
     tolerance: float = 1e-12,
 ) -> Refinement:
     """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior), as `fit` does, from a start inside (the prior)."""
@@ -127,7 +137,7 @@ def refine(
     weight: float = 0.0,
     metric: Metric = "euclidean",
     scale: Array | None = None,
-    max_iterations: int = 300,
+    max_iterations: int = 500,
     tolerance: float = 1e-12,
 ) -> Refinement:
     """Minimise 1/2 |r(pi)|^2 + weight * distance(pi, prior) over robots that are strictly possible.
@@ -136,42 +146,60 @@ def refine(
     parameters keep their signs. It has converged when the objective's quadratic model has less than `tolerance` of it
     left to gain.
     """
-    problem = _Problem.of(robot, residual, prior, weight, metric, scale)
+    possible = possible_robots(robot, [Inertia(margin=0.0), Signs()])
+    about = checked(
+        robot.parameters if prior is None else prior, (possible.size,), f"prior of robot '{robot.name}'", DataError
+    )
+    inside = _inside(possible, start)
+    units = possible.scale if scale is None else scale
+    problem = _Problem(possible, _Coordinates(robot), residual, about, weight, metric, units, inside)
     with threadpool_limits(1, "blas"):  # small matrices: more threads only get in each other's way
-        return _search(problem, _inside(problem, start), max_iterations, tolerance)
+        return _search(problem, inside, max_iterations, tolerance)
 
 
 def _search(problem: _Problem, start: Array, max_iterations: int, tolerance: float) -> Refinement:
-    coordinates = _Coordinates(problem.possible.robot)
-    theta = coordinates.of(start)
-    here = problem.at(coordinates.parameters(theta))
+    """A plain descent; where that does not arrive, one kept off the boundary by ever less; the better of both."""
+    plain = _descent(problem, start, min(max_iterations, _PLAIN_STEPS), tolerance)
+    left = max_iterations - plain.iterations
+    if plain.converged or left <= 0:
+        return plain
+    parameters, first = start, problem.at(start).objective
+    barrier = first / len(start)
+    while barrier > _LAST_BARRIER * first and left > 0:
+        kept = _descent(replace(problem, barrier=barrier), parameters, min(left, _STAGE_STEPS), tolerance, barrier)
+        parameters, left, barrier = kept.parameters, left - kept.iterations, _LESS * barrier
+    last = _descent(problem, parameters, left, tolerance)
+    best = min(plain, last, key=lambda end: end.objective)
+    return replace(best, iterations=max_iterations - left + last.iterations)
+
+
+def _descent(problem: _Problem, start: Array, max_iterations: int, tolerance: float, enough: float = 0.0) -> Refinement:
+    """Steps down from a start inside until less than a share of the objective, or `enough`, is left to gain."""
+    here = problem.at(start)
     past = [here.objective]
     damping, factor = 1e-3, 2.0
     status: Status | None = None
     iterations = 0
     while status is None:
-        if here.gap <= tolerance * here.objective + here.rounding:
-            status = "converged"
+        if here.gap <= max(enough, tolerance * here.objective + here.rounding):
+            here, status = problem.polished(here), "converged"
         elif damping > _MOST_DAMPING or _no_progress(past, here.gap):
             status = "stalled"
         elif iterations >= max_iterations:
             status = "stopped at the iteration limit"
         else:
             iterations += 1
-            full = here.parameters + here.newton
-            if problem.allows(full) and (there := problem.at(full)).objective < here.objective:
-                theta, here = coordinates.of(full), there
-                past.append(here.objective)
-                continue
-            step, promised = _damped_step(here, coordinates, theta, damping)
-            there = problem.at(coordinates.parameters(theta + step))
-            gain = here.objective - there.objective
-            if min(gain, promised) > 0 and problem.allows(there.parameters):
+            there = problem.along(here)
+            if there is None:
+                theta, promised = _damped(here, problem.coordinates, damping)
+                there = problem.tried(problem.coordinates.parameters(theta))
+                gain = 0.0 if there is None else here.objective - there.objective
+                if there is None or min(gain, promised) <= 0:
+                    damping, factor = damping * factor, 2.0 * factor
+                    continue
                 damping, factor = damping * max(0.1, 1.0 - (2.0 * gain / promised - 1.0) ** 3), 2.0
-                theta, here = theta + step, there
-                past.append(here.objective)
-            else:
-                damping, factor = damping * factor, 2.0 * factor
+            here = there
+            past.append(here.objective)
     boundary = problem.near(here.parameters) if status != "converged" else ()
     if status == "stalled" and boundary:
         status = "stalled at the boundary"
@@ -180,12 +208,14 @@ def _search(problem: _Problem, start: Array, max_iterations: int, tolerance: flo
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The objective at standard parameters and its quadratic model 1/2 |rows @ change + rest|^2 plus a constant.
+    """The objective at standard parameters, and its quadratic model 1/2 |rows @ change + rest|^2 plus a constant.
 
-    `newton` (p,) is the smallest change that minimises the model and `gap` what it gains.
+    Rows are over the coordinates theta. `newton` (p,) is the smallest change of the standard parameters that minimises
+    the model, and `gap` what it gains: neither depends on coordinates, nor knows of boundaries.
     """
 
     parameters: Array
+    theta: Array
     objective: float
     rows: Array
     rest: Array
@@ -196,48 +226,64 @@ class _Point:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
+    """1/2 |r|^2 + weight * distance from the prior and, to keep off the boundary, barrier * divergence from `about`."""
+
     possible: PossibleRobots
+    coordinates: _Coordinates
     residual: Residual
     prior: Array
     weight: float
     metric: Metric
     scale: Array
-
-    @staticmethod
-    def of(
-        robot: Robot,
-        residual: Residual,
-        prior: ArrayLike | None,
-        weight: float,
-        metric: Metric,
-        scale: Array | None,
-    ) -> _Problem:
-        possible = possible_robots(robot, [Inertia(margin=0.0), Signs()])
-        given = robot.parameters if prior is None else prior
-        about = checked(given, (possible.size,), f"prior of robot '{robot.name}'", DataError)
-        return _Problem(possible, residual, about, weight, metric, possible.scale if scale is None else scale)
+    about: Array
+    barrier: float = 0.0
 
     def at(self, pi: Array) -> _Point:
         robot, p = self.possible.robot, self.possible.size
         rest, rows = self.residual(pi)
         objective = 0.5 * float(rest @ rest)
-        if self.weight > 0:
-            more, target = local_rows(robot, pi, self.prior, self.metric, self.scale)
-            rows = np.vstack([rows, np.sqrt(self.weight) * more])
-            rest = np.concatenate([rest, np.sqrt(self.weight) * target])
-            objective += self.weight * distance(robot, pi, self.prior, self.metric, self.scale)
-        folded = np.asarray(np.linalg.qr(np.column_stack([rows, rest]), mode="r"))
+        parts: list[tuple[float, Array, Metric]] = [
+            (self.weight, self.prior, self.metric),
+            (self.barrier, self.about, "entropic"),
+        ]
+        for weight, prior, metric in parts:
+            if weight > 0:
+                more, target = local_rows(robot, pi, prior, metric, self.scale)
+                rows = np.vstack([rows, np.sqrt(weight) * more])
+                rest = np.concatenate([rest, np.sqrt(weight) * target])
+                objective += weight * distance(robot, pi, prior, metric, self.scale)
+        rounding = 0.5 * _ROUNDING**2 * float(np.sum((rows * pi) ** 2))
+        theta = self.coordinates.of(pi)
+        slope = self.coordinates.jacobian(theta)
+        folded = np.asarray(np.linalg.qr(np.column_stack([rows @ slope, rest]), mode="r"))
         rows, rest = folded[:, :p], folded[:, p]
-        left, strength, right = np.linalg.svd(rows * self.possible.scale, full_matrices=False)
+        size = np.linalg.norm(rows, axis=0)
+        size[size == 0] = 1.0
+        left, strength, right = np.linalg.svd(rows / size, full_matrices=False)
         count = int(np.sum(strength > _RANK * strength[0]))
         seen = left[:, :count].T @ rest
-        newton = -self.possible.scale * (right[:count].T @ (seen / strength[:count]))
-        rounding = 0.5 * _ROUNDING**2 * float(np.sum((rows * pi) ** 2))
-        return _Point(pi, objective, rows, rest, newton, 0.5 * float(seen @ seen), rounding)
+        newton = -slope @ ((right[:count].T @ (seen / strength[:count])) / size)
+        return _Point(pi, theta, objective, rows, rest, newton, 0.5 * float(seen @ seen), rounding)
 
-    def allows(self, pi: Array) -> bool:
-        """Whether all constraints hold strictly; rounding and couplings between drives are not in the coordinates."""
-        return self.possible.slack(pi) > 0
+    def tried(self, pi: Array) -> _Point | None:
+        """The point, or None where it is not strictly possible.
+
+        In coordinates all links are, but for rounding; couplings between drives are not among the coordinates.
+        """
+        return self.at(pi) if self.possible.slack(pi) > _INSIDE else None
+
+    def along(self, here: _Point) -> _Point | None:
+        """A lower point on the way of the full step: its end or, with a barrier, less of it."""
+        for share in _SHARES if self.barrier > 0 else _SHARES[:1]:
+            there = self.tried(here.parameters + share * here.newton)
+            if there is not None and here.objective - there.objective > _ENOUGH * share * here.gap:
+                return there
+        return None
+
+    def polished(self, here: _Point) -> _Point:
+        """One more full step where it gets closer still: the objective no longer shows it."""
+        there = self.tried(here.parameters + here.newton)
+        return here if there is None or there.gap >= here.gap else there
 
     def near(self, pi: Array) -> tuple[str, ...]:
         """Labels of the constraints whose boundary is close, in units of each link and joint."""
@@ -274,41 +320,39 @@ class _Coordinates:
         pi[self.signed] = np.exp(theta[self.signed])
         return pi
 
-    def chained(self, rows: Array, theta: Array) -> Array:
-        """Derivatives by theta from derivatives by the standard parameters (k, p)."""
-        out = rows.copy()
+    def jacobian(self, theta: Array) -> Array:
+        """Derivative (p, p) of the standard parameters by theta."""
+        out = np.eye(len(theta))
         for first in self.links:
-            out[:, first : first + 10] = rows[:, first : first + 10] @ log_cholesky_jacobian(theta[first : first + 10])
-        out[:, self.signed] *= np.exp(theta[self.signed])
+            own = slice(first, first + 10)
+            out[own, own] = log_cholesky_jacobian(theta[own])
+        out[self.signed, self.signed] = np.exp(theta[self.signed])
         return out
 
 
-def _damped_step(here: _Point, coordinates: _Coordinates, theta: Array, damping: float) -> tuple[Array, float]:
-    """Levenberg-Marquardt step in theta and the gain that the quadratic model promises for it."""
-    rows = coordinates.chained(here.rows, theta)
-    size = np.linalg.norm(rows, axis=0)
+def _damped(here: _Point, coordinates: _Coordinates, damping: float) -> tuple[Array, float]:
+    """Where a Levenberg-Marquardt step leads in coordinates, and the gain that the quadratic model promises for it."""
+    size = np.linalg.norm(here.rows, axis=0)
     size = np.maximum(size, 1e-8 * size.max())
-    scaled = rows / size
-    stacked = np.vstack([scaled, np.sqrt(damping) * np.eye(len(theta))])
-    target = np.concatenate([-here.rest, np.zeros(len(theta))])
-    step = scipy.linalg.lstsq(stacked, target, lapack_driver="gelsy")[0] / size
+    p = len(here.theta)
+    stacked = np.vstack([here.rows / size, np.sqrt(damping) * np.eye(p)])
+    step = scipy.linalg.lstsq(stacked, np.concatenate([-here.rest, np.zeros(p)]), lapack_driver="gelsy")[0] / size
     longest = float(np.abs(step[coordinates.logarithms]).max())
     step = step * min(1.0, _LONGEST / longest) if longest > 0 else step
-    after = here.rest + rows @ step
-    return step, 0.5 * float(here.rest @ here.rest - after @ after)
+    after = here.rest + here.rows @ step
+    return here.theta + step, 0.5 * float(here.rest @ here.rest - after @ after)
 
 
 def _no_progress(past: list[float], gap: float) -> bool:
     return len(past) > _STALL_STEPS and past[-1 - _STALL_STEPS] - past[-1] < _STALL_SHARE * gap
 
 
-def _inside(problem: _Problem, start: ArrayLike) -> Array:
+def _inside(possible: PossibleRobots, start: ArrayLike) -> Array:
     """The start, with drive parameters of zero a little above it, or an error that says what is not inside."""
-    possible = problem.possible
     pi = np.array(checked(start, (possible.size,), f"start of robot '{possible.robot.name}'", DataError))
     zero = [i for i in signed_columns(possible.robot) if pi[i] == 0]
     pi[zero] = _FIRST * possible.scale[zero]
-    outside = [block.label for block in possible.blocks if block.slack(pi) <= 0]
+    outside = [block.label for block in possible.blocks if block.slack(pi) <= _INSIDE]
     if outside:
         raise DataError(f"the start is not inside the possible: {'; '.join(outside)}; give a start that is")
     return pi

@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dynid.errors import DataError
+from dynid.errors import DataError, DynidError
 from dynid.feasibility.certificate import Certificate, block_unit
 from dynid.feasibility.cone import Block, ConeProgram
 from dynid.feasibility.conflict import explain_conflict
@@ -37,6 +37,10 @@ _REACH = 1e5
 _ROUNDING = 1e-7
 # Distances are small numbers: in units of a ten-thousandth the solver's tolerance is far below what is printed.
 _FINE = 1e4
+# The pull towards the prior picks one standard vector of many. A strong one is resolved best (to a hundredth of the
+# typical size); it is made weaker until its share of the objective, squares of such small units, is hidden.
+_PULLS = (1e-3, 1e-5, 1e-8, 1e-11, 1e-14)
+_HIDDEN = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +95,10 @@ def is_feasible(
     `values` default to the a-priori ones. With `rounding`, every base value may be off by that much: half of the last
     printed digit of a table. The margin is measured in units of each link and joint, or in SI units.
     """
+    if rounding < 0:
+        raise DataError(f"rounding must not be negative, got {rounding:g}")
+    if unit not in ("relative", "SI"):
+        raise DataError(f"unit '{unit}' is unknown: use relative or SI")
     if isinstance(subject, Robot):
         return _standard_verdict(subject, values, constraints, tolerance, unit)
     beta = _base_values(subject, values)
@@ -185,7 +193,7 @@ def _verdict(
 def _equalities_hold(possible: PossibleRobots, x: Array) -> bool:
     """Whether every equality holds up to rounding of its terms."""
     for block in possible.blocks:
-        size = np.abs(block.constant) + abs(block.matrix) @ np.abs(x)
+        size = np.abs(block.constant) + abs(block.matrix) @ np.maximum(np.abs(x), possible.scale)
         if block.cone == "zero" and np.any(np.abs(block.value(x)) > _ROUNDING * size):
             return False
     return True
@@ -212,7 +220,18 @@ def nearest_feasible(
     possible = possible_robots(robot, constraints)
     start = robot.parameters if prior is None else _standard_values(robot, prior)
     rows, target = _wide(_FINE * root @ K, possible), _FINE * root @ given
-    found = fit(possible, rows, target, start)
+    found = None
+    for pull in _PULLS:
+        try:
+            found = fit(possible, rows, target, start, weight=pull)
+        except DynidError:
+            # A nearest point that only ever heavier bodies reach: the solver follows them a part of the way.
+            if found is None:
+                raise
+            break
+        if found.solution.objective - found.cost <= _HIDDEN:
+            break
+    assert found is not None
     beta = K @ found.parameters
     return Nearest(beta, found.parameters, float(np.linalg.norm(root @ (beta - given))), tuple(found.active))
 
@@ -232,9 +251,11 @@ def standard_parameters(
     possible leave no room otherwise.
     """
     given = _base_values(base, beta)
+    if not slack > 0:
+        raise DataError(f"slack must be positive, got {slack:g}")
     possible = possible_robots(base.robot, constraints)
     start = base.robot.parameters if prior is None else _standard_values(base.robot, prior)
-    bound = slack * float(np.linalg.norm(given))
+    bound = slack * (float(np.linalg.norm(given)) or 1.0)
     return closest(possible, _wide(base.matrix, possible), given, bound, start, metric).parameters
 
 

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from dynid.errors import DataError
-from dynid.reproduce import dynamics, feasible_robots, robots, structure, toolbox, tx40, wam
+from dynid.reproduce import (
+    dynamics,
+    feasible_robots,
+    human_regressor,
+    iiwa_feasibility,
+    robots,
+    structure,
+    toolbox,
+    tx40,
+    wam,
+)
 from dynid.reproduce.study import Study
 
 __all__ = ["find_study", "studies"]
@@ -16,6 +26,8 @@ def studies() -> dict[str, Study]:
         Study("dynamics", "Torques, condition numbers and mass matrices of the printed models", dynamics.figures),
         Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
         Study("wam", "Physical feasibility of the WAM's parameters, and their free falls", wam.figures),
+        Study("iiwa-feasibility", "The printed parameters of the iiwa, judged", iiwa_feasibility.figures),
+        Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
         Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
         Study("feasible-robots", "Every real robot as a possible one", feasible_robots.figures, needs_data=True),

@@ -1,8 +1,8 @@
 """Feasibility as nonlinear inequalities, left to sequential quadratic programming.
 
-`nonlinear_fit` works on the standard parameters with Sylvester's minors (Mata 2005, Farhat 2008), `physical_fit` on mass,
-centre of mass and tensor about it with bounds and rules of thumb (Halper 2024). Neither problem is convex in its
-unknowns: what comes out depends on the start and on the iterations allowed.
+`nonlinear_fit` works on the standard parameters with Sylvester's minors (Mata 2005, Farhat 2008), `physical_fit` on
+mass, centre of mass and tensor about it with bounds and rules of thumb (Halper 2024). Neither is written as a convex
+problem: what comes out depends on the start and on the iterations allowed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.feasibility.possible import possible_robots
@@ -26,6 +27,7 @@ from dynid.robot.parts import checked
 __all__ = ["nonlinear_fit", "physical_fit"]
 
 Array = NDArray[np.float64]
+Inequality = tuple[Callable[[Array], Array], Callable[[Array], Array]]
 
 # Row and column of Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
 _ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
@@ -41,8 +43,8 @@ def nonlinear_fit(
 ) -> RivalFit:
     """Minimise 1/2 |R pi - z|^2 where masses and Sylvester's minors of m I are at least `margin`; R (k, p), z (k,).
 
-    I is the tensor about the centre of mass: the links are possible in the "semi" notion. Unknowns are in units of their
-    typical size, and the margin too. A pull towards other base values is a matter of further rows in R.
+    I is the tensor about the centre of mass: the links are possible in the "semi" notion. Unknowns and margin are in
+    units of their typical size. A pull towards other base values is a matter of further rows in R.
     """
     started = time.perf_counter()
     scale = possible_robots(robot).scale
@@ -73,7 +75,7 @@ def nonlinear_fit(
     lower = np.full(len(scale), -np.inf)
     lower[bodies], lower[signed_columns(robot)] = margin, 0.0
     found = _solve(cost, first / scale, lower, None, [(minors, slopes)], iterations)
-    return _result(robot, R, z, scale * found.x, found, started)
+    return _result(R, z, scale * found.x, found, started)
 
 
 def physical_fit(
@@ -89,9 +91,9 @@ def physical_fit(
 ) -> RivalFit:
     """Minimise 1/2 |R pi(mu) - z|^2 over mass, centre of mass and tensor about it (mu, in the order of pi).
 
-    `bounds` are on mu (p,), `slender` names links with an axis they are slender along, and `rules` asks for all rules of
-    thumb. Minors of the tensor are at least `margin`, in units of its typical size. The cost is evaluated through R'R,
-    as published.
+    `bounds` are on mu (p,), `slender` names links with an axis they are slender along, and `rules` asks for all rules
+    of thumb. Minors of the tensor are at least `margin`, in units of its typical size. The cost is evaluated through
+    R'R, as published.
     """
     started = time.perf_counter()
     bodies = body_columns(robot)
@@ -126,7 +128,7 @@ def physical_fit(
         local = np.einsum("lkij,aij->lka", _cofactors(tensors(u)), entries)
         return _spread(local, [c + 4 for c in bodies], len(u))
 
-    inequalities = [(minors, slopes)]
+    inequalities: list[Inequality] = [(minors, slopes)]
     if rules:
         rows, constant = [], []
         for c, name, one in zip(bodies, names, unit, strict=True):
@@ -149,10 +151,7 @@ def physical_fit(
             raise DataError(f"the bounds of '{robot.parameter_names[int(np.argmax(low > high))]}' leave no room")
     first = _physical(_start(robot, start), bodies) / scale
     found = _solve(cost, first, low, high, inequalities, iterations)
-    return _result(robot, R, z, _standard(scale * found.x, bodies), found, started)
-
-
-Inequality = tuple[Callable[[Array], Array], Callable[[Array], Array]]
+    return _result(R, z, _standard(scale * found.x, bodies), found, started)
 
 
 def _solve(
@@ -164,18 +163,19 @@ def _solve(
     iterations: int,
 ) -> Any:
     high = np.full(len(lower), np.inf) if upper is None else upper
-    return scipy.optimize.minimize(
-        cost,
-        np.clip(first, lower, high),
-        jac=True,
-        method="SLSQP",
-        bounds=scipy.optimize.Bounds(lower, high),
-        constraints=[{"type": "ineq", "fun": f, "jac": g} for f, g in inequalities],
-        options={"maxiter": iterations, "ftol": 1e-12},
-    )
+    with threadpool_limits(1, "blas"):  # small matrices: more threads only get in each other's way
+        return optimize.minimize(
+            cost,
+            np.clip(first, lower, high),
+            jac=True,
+            method="SLSQP",
+            bounds=optimize.Bounds(lower, high),
+            constraints=[{"type": "ineq", "fun": f, "jac": g} for f, g in inequalities],
+            options={"maxiter": iterations, "ftol": 1e-12},
+        )
 
 
-def _result(robot: Robot, R: Array, z: Array, pi: Array, found: Any, started: float) -> RivalFit:
+def _result(R: Array, z: Array, pi: Array, found: Any, started: float) -> RivalFit:
     cost = 0.5 * float(np.sum((R @ pi - z) ** 2))
     seconds = time.perf_counter() - started
     return RivalFit(pi, cost, bool(found.success), int(found.nit), seconds, str(found.message))

@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, optimize
 
 from dynid.errors import DataError, DynidError
 from dynid.feasibility.possible import possible_robots
@@ -72,12 +72,12 @@ def point_mass_fit(
     taken = {c for first in bodies for c in range(first, first + 10)} | set(signed)
     free = [c for c in range(R.shape[1]) if c not in taken]
     # Free unknowns always take up what they can: fit the part of the rest that they cannot reach.
-    basis = scipy.linalg.orth(rows[:, free]) if free else np.zeros((len(rows), 0))
+    basis = linalg.orth(rows[:, free]) if free else np.zeros((len(rows), 0))
     reduced = positive - basis @ (basis.T @ positive)
     size = np.linalg.norm(positive, axis=0)
     size[size == 0] = 1.0
     try:
-        found, _ = scipy.optimize.nnls(reduced / size, target - basis @ (basis.T @ target), maxiter=100 * len(size))
+        found, _ = optimize.nnls(reduced / size, target - basis @ (basis.T @ target), maxiter=100 * len(size))
     except RuntimeError as error:
         raise DynidError(f"the point-mass fit was not solved: {error}") from None
     amounts = found / size

@@ -1,7 +1,7 @@
 """Rules of thumb for a link's inertia, from Halper 2024 (3.53), who took them from robot-simulator tutorials.
 
-All are linear in the six entries of the tensor about the centre of mass. None is a law of physics but (a), and (a) alone
-is one only in principal axes: positive definiteness has to be asked for besides.
+All are linear in the six entries of the tensor about the centre of mass. None is a law of physics but (a), and that
+only in principal axes; positive definiteness has to be asked for besides.
 """
 
 from __future__ import annotations

@@ -1,19 +1,21 @@
 """A search for standard parameters that have given base values, link by link from the tip (Yoshida, Khalil 2000).
 
-The base values of the last link leave a few of its standard numbers open. Choose them so that the link is possible, take
-what they contribute off the base values of the links before it, and go on there; where nothing is left to choose, come
-back and choose otherwise. A robot that is found proves that the base values are possible. Nothing found proves nothing.
+The base values of the last link leave a few of its standard numbers open. Choose them so that the link is possible and
+the one before it can be, take what they contribute off the base values of the links before it, and go on there; where
+nothing is left to choose, come back and choose otherwise. A robot that is found proves that the base values are
+possible. Nothing found proves nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, optimize
 
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Notion, Signs
@@ -35,6 +37,7 @@ _REACH = 1e4
 # A choice is where a random walk through the possible ones stands after this many steps; walks differ in how strongly
 # they are drawn to choices that leave much to the links nearer the base.
 _STEPS = 40
+_ASCENT = 200
 _PULLS = (10.0, 100.0, 1.0, 0.1)
 # Drive parameters may be zero; in units of their typical size, this is.
 _ZERO = 1e-9
@@ -60,8 +63,8 @@ def virtual_parameters_test(
     base: BaseParameters,
     beta: ArrayLike,
     notion: Notion = "semi",
-    branches: int = 20,
-    tries: int = 1000,
+    branches: int = 8,
+    tries: int = 400,
     seed: int = 0,
 ) -> VirtualParameters:
     """Search for possible standard parameters with base values beta (b,); "semi" is the notion of the authors.
@@ -89,7 +92,7 @@ class _Search:
         self.tried = 0
         self.scale = possible_robots(base.robot).scale
         starts = [0, *body_columns(base.robot)[1:], len(base.robot.layout)]
-        self.groups = [list(range(a, b)) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        self.groups = [list(range(a, b)) for a, b in pairwise(starts)]
         self.deepest = len(self.groups) - 1
         self.bodies = set(body_columns(base.robot))
         self.signed = set(signed_columns(base.robot))
@@ -108,10 +111,10 @@ class _Search:
             return True
         self.deepest = min(self.deepest, g)
         region = self._region(g, beta)
+        opened = self.opened[g]
         for choice in self._choices(region):
             self.tried += 1
-            opened = self.opened[g]
-            open_numbers[opened] = choice * self.scale[opened]
+            open_numbers[opened] = choice[len(choice) - len(opened) :] * self.scale[opened]
             if self.descend(g - 1, beta - self.base.matrix[:, opened] @ open_numbers[opened], open_numbers):
                 return True
             if self.tried >= self.tries:
@@ -119,8 +122,9 @@ class _Search:
         return False
 
     def _region(self, g: int, beta: Array) -> _Region:
-        """Where group g is possible, over its open numbers in units of their typical size."""
-        group, opened = self.groups[g], self.opened[g]
+        """Where group g and the one before it are possible, over their open numbers in units of their typical size."""
+        near = range(max(g - 1, 0), g + 1)
+        group, opened = [c for i in near for c in self.groups[i]], [c for i in near for c in self.opened[i]]
         constant, slopes = np.zeros(len(group)), np.zeros((len(opened), len(group)))
         for k, c in enumerate(group):
             if c in self.row:
@@ -153,17 +157,15 @@ class _Search:
                 parts.append(matrix / (mass * np.outer(root, root)))
             elif c in self.signed:
                 parts.append(np.array([[values[k] / self.scale[c]]]))
-        return np.asarray(scipy.linalg.block_diag(*parts))
+        return np.asarray(linalg.block_diag(*parts))
 
     def _choices(self, region: _Region) -> Iterator[Array]:
         """Points of a region (f,), up to `branches` of them."""
         start = region.centre()
         if start is None:
             return
-        if not len(start):
-            yield start
-            return
-        for k in range(self.branches):
+        yield start
+        for k in range(self.branches - 1 if len(start) else 0):
             weights = self.rng.exponential(size=len(region.prices))
             start = region.walk(start, _PULLS[k % len(_PULLS)] * weights @ region.prices, self.rng)
             yield start
@@ -198,7 +200,8 @@ class _Region:
                 return 0.5 * missing**2, -missing * pull
 
             reach = [(-0.9 * _REACH, 0.9 * _REACH)] * len(d)
-            d = scipy.optimize.minimize(height, d, jac=True, method="L-BFGS-B", bounds=reach).x
+            options = {"maxiter": _ASCENT}
+            d = optimize.minimize(height, d, jac=True, method="L-BFGS-B", bounds=reach, options=options).x
             smallest = np.linalg.eigvalsh(self.at(d))[0]
             if smallest > blur:
                 break
@@ -221,7 +224,7 @@ class _Region:
     def _within(self, d: Array, direction: Array) -> tuple[float, float]:
         """How far a line may be followed back and forth (slightly less)."""
         change = np.tensordot(direction, self.slopes, 1)
-        values = scipy.linalg.eigh(change, self.at(d), eigvals_only=True)
+        values = linalg.eigh(change, self.at(d), eigvals_only=True)
         with np.errstate(divide="ignore"):
             sides = np.concatenate([(-_REACH - d) / direction, (_REACH - d) / direction])
         low = max(-1.0 / values[-1] if values[-1] > 0 else -np.inf, sides[sides <= 0].max(initial=-1e9))
