@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ __all__ = ["SOLVERS", "Block", "ConeProgram", "ConeSolution", "smat", "svec", "s
 Array = NDArray[np.float64]
 Cone = Literal["zero", "nonnegative", "second-order", "psd", "exponential"]
 Status = Literal["solved", "infeasible", "unbounded", "failed"]
+
+# Status, unknowns, duals, iterations and the solver's own word.
+Answer = tuple[Status, Array, Array, int, str]
 
 _ORDER: tuple[Cone, ...] = ("zero", "nonnegative", "second-order", "psd", "exponential")
 _ROOT2 = np.sqrt(2.0)
@@ -42,6 +45,8 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 )
 # Larger rows of least squares cost the interior-point method its last digits.
 _LARGEST_ROWS = 1e3
+# Curvature that the solver's regularisation of 1e-10 does not drown.
+_SEEN = 1e-8
 
 
 @cache
@@ -146,6 +151,16 @@ class ConeSolution:
         return self
 
 
+class _Scaled(NamedTuple):
+    """Entries of a block's matrix, its constant, and the row weights that brought it to order one."""
+
+    data: Array
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    constant: Array
+    weights: Array
+
+
 class ConeProgram:
     """minimise 1/2 |R x - z|^2 + c.x subject to blocks; `scale` (n,) is the typical size of each unknown."""
 
@@ -181,23 +196,20 @@ class ConeProgram:
         if solver not in SOLVERS:
             raise DataError(f"solver '{solver}' is unknown: use {' or '.join(SOLVERS)}")
         started = time.perf_counter()
-        residuals = sum(len(z) for _, z in self._squares)
         order = sorted(range(len(self.blocks)), key=lambda i: _ORDER.index(self.blocks[i].cone))
         scaled = [self._scaled(self.blocks[i]) for i in order]
         size = self._objective_size()
-        A, b, cones = self._rows(scaled, [self.blocks[i] for i in order], residuals, 1.0 / np.sqrt(size))
-        P = sparse.csc_matrix(
-            (np.ones(residuals), (np.arange(self.unknowns, self.unknowns + residuals),) * 2),
-            shape=(self.unknowns + residuals,) * 2,
-        )
-        q = np.concatenate([self._linear * self.scale / size, np.zeros(residuals)])
-        status, u, z, iterations, message = SOLVERS[solver](P, q, A, b, cones, tolerance)
+        plain = [self._plain(R, size) for R, _ in self._squares]
+        answer = self._answer(solver, tolerance, order, scaled, size, plain)
+        if answer[0] == "failed" and any(plain):
+            answer = self._answer(solver, tolerance, order, scaled, size, [False] * len(plain))
+        status, u, z, iterations, message = answer
         x = self.scale * u[: self.unknowns]
         duals: list[Array] = [np.zeros(0)] * len(self.blocks)
-        start = residuals
-        for i, (_, _, weights) in zip(order, scaled, strict=True):
+        start = len(z) - sum(block.rows for block in self.blocks)
+        for i, block in zip(order, scaled, strict=True):
             rows = self.blocks[i].rows
-            duals[i] = size * weights * z[start : start + rows]
+            duals[i] = size * block.weights * z[start : start + rows]
             start += rows
         objective = float(self._linear @ x) + sum(
             0.5 * float(np.sum((R @ x[: R.shape[1]] - t) ** 2)) for R, t in self._squares
@@ -205,44 +217,70 @@ class ConeProgram:
         seconds = time.perf_counter() - started
         return ConeSolution(status, x, tuple(duals), objective, iterations, seconds, solver, message)
 
+    def _answer(
+        self, solver: str, tolerance: float, order: list[int], scaled: list[_Scaled], size: float, plain: list[bool]
+    ) -> Answer:
+        """Hand the program over, with residuals as further unknowns for all squares but the plain ones."""
+        squares = []
+        curvature, cost = np.zeros(self.unknowns), self._linear.copy()
+        for (R, target), bare in zip(self._squares, plain, strict=True):
+            if bare:
+                np.add.at(curvature, R.indices, R.data**2)
+                np.add.at(cost, R.indices, -R.data * target)
+            else:
+                squares.append((R, target))
+        residuals = sum(len(target) for _, target in squares)
+        A, b, cones = self._rows(scaled, [self.blocks[i] for i in order], squares, 1.0 / np.sqrt(size))
+        P = sparse.diags_array(np.concatenate([curvature * self.scale**2 / size, np.ones(residuals)])).tocsc()
+        q = np.concatenate([cost * self.scale / size, np.zeros(residuals)])
+        return SOLVERS[solver](P, q, A, b, cones, tolerance)
+
     def _objective_size(self) -> float:
         """What the objective is divided by: its largest cost, or enough to keep the rows of squares below a limit."""
         if not self._squares:
             return float(np.abs(self._linear * self.scale).max(initial=0.0)) or 1.0
-        largest = max(np.sqrt(np.sum((R.data * self.scale[R.indices]) ** 2)) for R, _ in self._squares)
+        largest = max(float(np.linalg.norm(R.data * self.scale[R.indices])) for R, _ in self._squares)
         return float(max(1.0, largest / _LARGEST_ROWS) ** 2)
 
-    def _scaled(self, block: Block) -> tuple[sparse.csr_array, Array, Array]:
+    def _plain(self, R: sparse.csr_array, size: float) -> bool:
+        """Whether rows have one unknown each and enough weight to do without residuals of their own."""
+        if not 0 < R.nnz == R.shape[0] == np.count_nonzero(np.diff(R.indptr)):
+            return False
+        return bool(np.min(R.data * self.scale[R.indices]) ** 2 > _SEEN * size)
+
+    def _scaled(self, block: Block) -> _Scaled:
         """A block over scaled unknowns with its rows (or, for matrices, its coordinates) of order one."""
-        matrix = block.matrix.copy()
-        matrix.data = matrix.data * self.scale[matrix.indices]
+        row = np.repeat(np.arange(block.rows), np.diff(block.matrix.indptr))
+        column = block.matrix.indices
+        data = block.matrix.data * self.scale[column]
+        size = np.zeros(block.rows)
+        np.maximum.at(size, row, np.abs(data))
         if block.cone in ("zero", "nonnegative"):
-            size = np.maximum(_row_sizes(matrix), 1e-300)
             weights = 1.0 / np.where(size > 1e-300, size, np.maximum(np.abs(block.constant), 1.0))
         elif block.cone == "psd":
             rows, columns, _ = svec_indices(_order_of(block.rows))
-            diagonal = _row_sizes(matrix)[rows == columns]
+            diagonal = size[rows == columns]
             root = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
             weights = root[rows] * root[columns]
         elif block.cone == "second-order":
             # Half way between rows and constant of order one: a tight ball has rows that are large beside its radius.
-            weights = np.full(block.rows, max(1.0, np.abs(matrix.data).max(initial=0.0)) ** -0.5)
+            weights = np.full(block.rows, max(1.0, size.max(initial=0.0)) ** -0.5)
         else:
             weights = np.ones(block.rows)
-        matrix.data = matrix.data * np.repeat(weights, np.diff(matrix.indptr))
-        return matrix, weights * block.constant, weights
+        return _Scaled(data * weights[row], row, column, weights * block.constant, weights)
 
     def _rows(
         self,
-        scaled: list[tuple[sparse.csr_array, Array, Array]],
+        scaled: list[_Scaled],
         blocks: list[Block],
-        residuals: int,
+        squares: list[tuple[sparse.csr_array, Array]],
         shrink: float,
     ) -> tuple[sparse.csc_matrix, Array, list[tuple[Cone, int]]]:
         """The solver's A u + s = b with the residuals of least squares as further unknowns, and its cones in order."""
         data, row, column, b = [], [], [], []
         start, first = 0, self.unknowns
-        for R, target in self._squares:
+        residuals = sum(len(target) for _, target in squares)
+        for R, target in squares:
             coo = R.tocoo()
             count = len(target)
             data += [shrink * coo.data * self.scale[coo.col], -np.ones(count)]
@@ -250,36 +288,25 @@ class ConeProgram:
             column += [coo.col, np.arange(first, first + count)]
             b.append(shrink * target)
             start, first = start + count, first + count
-        for matrix, constant, _ in scaled:
-            data.append(-matrix.data)
-            row.append(_row_numbers(matrix) + start)
-            column.append(matrix.indices)
-            b.append(constant)
-            start += len(constant)
+        for block in scaled:
+            data.append(-block.data)
+            row.append(block.row + start)
+            column.append(block.column)
+            b.append(block.constant)
+            start += len(block.constant)
         width = self.unknowns + residuals
         A = sparse.csc_matrix((np.concatenate(data), (np.concatenate(row), np.concatenate(column))), (start, width))
         cones: list[tuple[Cone, int]] = [("zero", residuals)] if residuals else []
-        cones += [(block.cone, block.rows) for block in blocks if block.rows]
+        for kind in (k for k in blocks if k.rows):
+            if cones and kind.cone == cones[-1][0] and kind.cone in ("zero", "nonnegative"):
+                cones[-1] = (kind.cone, cones[-1][1] + kind.rows)
+            else:
+                cones.append((kind.cone, kind.rows))
         return A, np.concatenate(b), cones
-
-
-def _row_sizes(matrix: sparse.csr_array) -> Array:
-    """Largest absolute value of each row; scipy's own takes ten times as long on small matrices."""
-    out = np.zeros(matrix.shape[0])
-    np.maximum.at(out, _row_numbers(matrix), np.abs(matrix.data))
-    return out
-
-
-def _row_numbers(matrix: sparse.csr_array) -> NDArray[np.intp]:
-    """The row of every stored value."""
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
 def _order_of(rows: int) -> int:
     return int((np.sqrt(8 * rows + 1) - 1) / 2 + 0.5)
-
-
-Answer = tuple[Status, Array, Array, int, str]
 
 
 def _clarabel(
@@ -303,7 +330,7 @@ def _clarabel(
         settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = _STUCK * tolerance
         # What is left of the equations is what a fit may lie outside of its constraints.
         settings.tol_feas, settings.reduced_tol_feas = 0.1 * tolerance, 0.1 * _STUCK * tolerance
-        settings.presolve_enable = False
+        settings.presolve_enable = settings.chordal_decomposition_enable = False
         for name, value in attempt.items():
             setattr(settings, name, value)
         work = clarabel.DefaultSolver(P, q, A, b, [c for kind, n in cones for c in make[kind](n)], settings)

@@ -7,6 +7,7 @@ words, so that a verdict can say which law is broken and where.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal, Protocol
@@ -101,7 +102,7 @@ class Inertia:
         to_matrix = inertia_to_pseudo if self.notion == "full" else inertia_to_spatial
         if self.notion not in ("full", "semi"):
             raise DataError(f"inertia notion '{self.notion}' is unknown: use full or semi")
-        coefficients = svec(to_matrix(np.eye(10))).T
+        pattern = _columns(robot, svec(to_matrix(np.eye(10))).T, range(10))
         scales = link_scales(robot)
         out = []
         for name in _links(robot, self.links):
@@ -112,7 +113,10 @@ class Inertia:
                 unit = svec(mass * np.diag([1.0] * 3 + [length**2] * 3))
             shift = self.margin * (unit if self.relative else svec(np.eye(len(to_matrix(np.zeros(10))))))
             label = f"{name}: {'pseudo-inertia' if self.notion == 'full' else 'mass and inertia'} positive definite"
-            out.append(Block("psd", _columns(robot, coefficients, range(first, first + 10)), -shift, label, unit))
+            # A shallow copy costs a twentieth of what a new sparse matrix does.
+            matrix = copy(pattern)
+            matrix.indices = pattern.indices + first
+            out.append(Block("psd", matrix, -shift, label, unit))
         return out
 
 
@@ -129,10 +133,12 @@ class Signs:
 
     def blocks(self, robot: Robot) -> list[Block]:
         index = {name: i for i, name in enumerate(robot.parameter_names)}
+        row = _columns(robot, np.ones((1, 1)), [0])
         out = []
         for term in robot.drives:
             if term.kind in _SIGNED and not term.cross_only:
-                matrix = _columns(robot, np.ones((1, 1)), [index[term.name]])
+                matrix = copy(row)
+                matrix.indices = np.array([index[term.name]], dtype=row.indices.dtype)
                 label = f"{term.name} not negative"
                 out.append(Block("nonnegative", matrix, np.array([-self.margin]), label, np.ones(1)))
         for kind in (TermKind.INERTIA, TermKind.VISCOUS):
@@ -400,7 +406,8 @@ def _wide(coefficients: Array, columns: Iterable[int], width: int) -> sparse.csr
     coefficients = np.atleast_2d(coefficients)
     row, local = np.nonzero(coefficients)
     where = np.array(list(columns))[local]
-    return sparse.csr_array((coefficients[row, local], (row, where)), shape=(len(coefficients), width))
+    starts = np.searchsorted(row, np.arange(len(coefficients) + 1))
+    return sparse.csr_array((coefficients[row, local], where, starts), shape=(len(coefficients), width))
 
 
 def _columns(robot: Robot, coefficients: Array, columns: Iterable[int]) -> sparse.csr_array:

@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 # share of the objective is hidden: with unit noise the sum of squares moves by less than 2e-3.
 _PULLS = (1e-6, 1e-8, 1e-10, 1e-12)
 _HIDDEN = 1e-3
+_BOUNDARY = 1e-4
 # A solution is looked at once more: eigenvalues may miss their cone by this share of the terms they are made of.
 _OUTSIDE = 1e-6
 
@@ -39,11 +40,13 @@ class Fit:
 
     @property
     def active(self) -> list[str]:
-        """Constraints that hold the fit back: those with a multiplier larger than their slack."""
+        """Constraints that hold the fit back: on the boundary, with a multiplier larger than what slack is left."""
+        unknowns = self.solution.x[: self.possible.size + self.possible.extra]
         found = []
         for block, dual in zip(self.possible.blocks, self.solution.duals, strict=False):
             size = float(np.linalg.norm(dual * (block.unit if block.unit is not None else 1.0)))
-            if block.cone == "zero" or size > block.slack(self.solution.x[: self.possible.size + self.possible.extra]):
+            slack = block.slack(unknowns)
+            if block.cone == "zero" or slack < min(size, _BOUNDARY):
                 found.append(block.label)
         return found
 
@@ -107,5 +110,8 @@ def _solved(possible: PossibleRobots, found: ConeSolution, R: Array, z: Array, w
 
 def _outside(block: Block, x: Array) -> float:
     """How far a block lies outside its cone, as a share of its terms (of its unit, where those are smaller)."""
+    outside = -block.slack(x)
+    if outside <= _OUTSIDE:
+        return outside
     terms = (np.abs(block.constant) + abs(block.matrix) @ np.abs(x)) / cone_scale(block)
-    return -block.slack(x) / max(1.0, float(terms.max(initial=0.0)))
+    return outside / max(1.0, float(terms.max(initial=0.0)))
