@@ -30,6 +30,7 @@ format: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/dynamics.py
 	$(BIN)/python benchmarks/identify.py
+	$(BIN)/python benchmarks/feasibility.py
 
 clean:
 	rm -rf $(VENV) tx40.svg tx40-torques.svg

@@ -1,1 +1,1 @@
-"""Models out: URDF."""
+"""Models out: URDF and MJCF."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.identify.base import BaseParameters, base_parameters
@@ -53,7 +54,9 @@ def estimate_from(observation: Observation, method: str, **options: Any) -> Esti
         raise DataError(f"method '{method}' is unknown: use {', '.join(ESTIMATORS)}")
     started = time.perf_counter()
     try:
-        solution = ESTIMATORS[method](observation, **options)
+        # Small matrices gain nothing from several BLAS threads, which get in each other's way.
+        with threadpool_limits(1, "blas"):
+            solution = ESTIMATORS[method](observation, **options)
     except TypeError as error:
         if "unexpected keyword" in str(error):
             raise DataError(f"method '{method}' does not take {str(error).split('argument ')[-1]}") from None
