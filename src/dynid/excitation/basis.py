@@ -1,0 +1,372 @@
+"""Families of motion: functions of time that coefficients multiply, the same for every joint.
+
+A joint moves as q(t) = B(t) x with its own coefficients x, so positions and all derivatives are linear in them: limits
+on position, speed, acceleration and jerk become linear inequalities, and conditions at the ends (start at rest at a
+given posture) only narrow the family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+
+__all__ = [
+    "BSpline",
+    "Basis",
+    "CubicSpline",
+    "Fourier",
+    "FourierQuintic",
+    "Narrowed",
+    "PointToPoint",
+    "Quintic",
+    "at_rest",
+]
+
+Array = NDArray[np.float64]
+Profile = Literal["quintic", "trapezoid", "double-s"]
+
+
+class Basis(Protocol):
+    """Functions of time on [0, duration]; `periodic` where the motion may be repeated without a stop."""
+
+    @property
+    def duration(self) -> float: ...
+
+    @property
+    def periodic(self) -> bool: ...
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients of a joint."""
+        ...
+
+    @property
+    def joints(self) -> list[float]:
+        """Times where a derivative up to the jerk jumps, and the ends."""
+        ...
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        """The functions or their derivatives of the given order (0 to 3) at times (N,): (N, size)."""
+        ...
+
+
+def _times(t: ArrayLike) -> Array:
+    return np.atleast_1d(np.asarray(t, dtype=float))
+
+
+def _duration(duration: float) -> None:
+    if not (np.isfinite(duration) and duration > 0):
+        raise DataError(f"the duration of a motion must be positive, got {duration}")
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """A constant and harmonics of 1/period: coefficients (offset, a_1 ... a_L, b_1 ... b_L).
+
+    q = offset + sum a_l/(l w) sin(l w t) - b_l/(l w) cos(l w t): a and b are amplitudes of the speed. `harmonics`
+    is how many, or which ones: a second series up to a controller's bandwidth takes high ones only.
+    """
+
+    duration: float
+    harmonics: int | tuple[int, ...] = 5
+    periodic: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        _duration(self.duration)
+        if not self.numbers.size or np.any(self.numbers < 1) or len(set(self.numbers)) != self.numbers.size:
+            raise DataError(f"harmonics must be different whole numbers from 1, got {self.harmonics}")
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """The harmonics l."""
+        given = range(1, self.harmonics + 1) if isinstance(self.harmonics, int) else self.harmonics
+        return np.array(list(given), dtype=int)
+
+    @property
+    def size(self) -> int:
+        return 1 + 2 * len(self.numbers)
+
+    @property
+    def joints(self) -> list[float]:
+        return [0.0, self.duration]
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        t = _times(t)
+        w = 2 * np.pi / self.duration * self.numbers
+        phase = np.outer(t, w) + (order - 1) * np.pi / 2
+        power = w ** (order - 1)
+        # The speed is a cos + b sin; each derivative adds a quarter turn and a factor w.
+        constant = np.full((len(t), 1), 1.0 if order == 0 else 0.0)
+        return np.hstack([constant, power * np.cos(phase), power * np.sin(phase)])
+
+
+@dataclass(frozen=True)
+class Quintic:
+    """A fifth-order polynomial over the whole duration."""
+
+    duration: float
+    periodic: bool = field(default=False, init=False)
+    size: int = field(default=6, init=False)
+
+    def __post_init__(self) -> None:
+        _duration(self.duration)
+
+    @property
+    def joints(self) -> list[float]:
+        return [0.0, self.duration]
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        s = _times(t) / self.duration
+        out = np.zeros((len(s), 6))
+        for k in range(order, 6):
+            out[:, k] = np.prod(np.arange(k, k - order, -1)) * s ** (k - order)
+        return out / self.duration**order
+
+
+@dataclass(frozen=True)
+class FourierQuintic:
+    """Harmonics plus a fifth-order polynomial, which makes room for any conditions at both ends."""
+
+    duration: float
+    harmonics: int | tuple[int, ...] = 5
+    periodic: bool = field(default=False, init=False)
+
+    @cached_property
+    def _parts(self) -> tuple[Fourier, Quintic]:
+        return Fourier(self.duration, self.harmonics), Quintic(self.duration)
+
+    def __post_init__(self) -> None:
+        assert self._parts
+
+    @property
+    def size(self) -> int:
+        return self._parts[0].size - 1 + 6
+
+    @property
+    def joints(self) -> list[float]:
+        return [0.0, self.duration]
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        series, polynomial = self._parts
+        return np.hstack([series.values(t, order)[:, 1:], polynomial.values(t, order)])
+
+
+@dataclass(frozen=True)
+class BSpline:
+    """A spline of `degree` with equal segments; coefficients are its control points, which bound it."""
+
+    duration: float
+    segments: int = 10
+    degree: int = 5
+    periodic: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        _duration(self.duration)
+        if self.segments < 1 or self.degree < 3:
+            raise DataError(f"a spline needs a segment and degree 3, got {self.segments} of degree {self.degree}")
+
+    @cached_property
+    def _knots(self) -> Array:
+        inner = np.linspace(0.0, self.duration, self.segments + 1)
+        return np.concatenate([np.zeros(self.degree), inner, np.full(self.degree, self.duration)])
+
+    @property
+    def size(self) -> int:
+        return self.segments + self.degree
+
+    @property
+    def joints(self) -> list[float]:
+        return list(np.linspace(0.0, self.duration, self.segments + 1))
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        spline = scipy.interpolate.BSpline(self._knots, np.eye(self.size), self.degree)
+        return np.asarray(spline(np.clip(_times(t), 0.0, self.duration), nu=order))
+
+
+@dataclass(frozen=True)
+class CubicSpline:
+    """A twice differentiable cubic through equally spaced waypoints; coefficients are the waypoints.
+
+    Speed is zero at both ends.
+    """
+
+    duration: float
+    waypoints: int = 10
+    periodic: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        _duration(self.duration)
+        if self.waypoints < 2:
+            raise DataError(f"a spline needs two waypoints, got {self.waypoints}")
+
+    @property
+    def size(self) -> int:
+        return self.waypoints
+
+    @property
+    def joints(self) -> list[float]:
+        return list(np.linspace(0.0, self.duration, self.waypoints))
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        spline = scipy.interpolate.CubicSpline(self.joints, np.eye(self.size), bc_type="clamped")
+        return np.asarray(spline(np.clip(_times(t), 0.0, self.duration), nu=order))
+
+
+@dataclass(frozen=True)
+class PointToPoint:
+    """All joints together from waypoint to waypoint, with a stop at each; coefficients are the waypoints.
+
+    `profile` is how a segment is driven: "quintic", "trapezoid" of speed, or "double-s" with limited jerk. `dwell` is
+    the share of a segment that rests at its end: with dwell the waypoints are static postures.
+    """
+
+    duration: float
+    waypoints: int = 6
+    profile: Profile = "double-s"
+    dwell: float = 0.0
+    periodic: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        _duration(self.duration)
+        if self.waypoints < 2:
+            raise DataError(f"a motion needs two waypoints, got {self.waypoints}")
+        if self.profile not in _PROFILES:
+            raise DataError(f"profile '{self.profile}' is unknown: use {', '.join(_PROFILES)}")
+        if not 0 <= self.dwell < 1:
+            raise DataError(f"the share of dwell lies in [0, 1), got {self.dwell}")
+
+    @property
+    def size(self) -> int:
+        return self.waypoints
+
+    @property
+    def joints(self) -> list[float]:
+        ends = np.linspace(0.0, self.duration, self.waypoints)
+        inner = np.concatenate([_PROFILES[self.profile][1], [1.0]]) * (1 - self.dwell)
+        return sorted({float(x) for x in np.concatenate([ends[:-1, None] + inner * ends[1], ends[:, None]], axis=None)})
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        t = np.clip(_times(t), 0.0, self.duration)
+        length = self.duration / (self.waypoints - 1)
+        segment = np.minimum((t / length).astype(int), self.waypoints - 2)
+        moving = length * (1 - self.dwell)
+        s = np.minimum((t - segment * length) / moving, 1.0)
+        share = _PROFILES[self.profile][0](s, order) / moving**order
+        share = np.where((s >= 1.0) & (order > 0), 0.0, share)
+        out = np.zeros((len(t), self.waypoints))
+        rows = np.arange(len(t))
+        out[rows, segment] = (1.0 - share) if order == 0 else -share
+        out[rows, segment + 1] = share
+        return out
+
+
+def _quintic_profile(s: Array, order: int) -> Array:
+    polynomial = np.polynomial.Polynomial([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])
+    return np.asarray(polynomial.deriv(order)(s) if order else polynomial(s))
+
+
+def _trapezoid_profile(s: Array, order: int) -> Array:
+    """A third speeding up, a third at speed, a third slowing down."""
+    top = 1.5
+    a = 3 * top
+    up, down = s < 1 / 3, s > 2 / 3
+    if order == 0:
+        return np.where(up, a * s**2 / 2, np.where(down, 1 - a * (1 - s) ** 2 / 2, top * (s - 1 / 6)))
+    if order == 1:
+        return np.where(up, a * s, np.where(down, a * (1 - s), top))
+    return np.where(up, a, np.where(down, -a, 0.0)) if order == 2 else np.zeros_like(s)
+
+
+def _double_s_profile(s: Array, order: int) -> Array:
+    """Seven pieces of constant jerk: 2/5 speeding up, a third of that at full acceleration, and 2/5 slowing down."""
+    T, rise = 0.4, 0.4 / 3
+    speed = 1 / (1 - T)
+    acceleration = speed / (T - rise)
+    jerk = acceleration / rise
+
+    def half(u: Array, order: int) -> Array:
+        """From rest, up to the middle of the segment."""
+        first, second, third = u < rise, u < T - rise, u < T
+        if order == 0:
+            return np.where(
+                first,
+                jerk * u**3 / 6,
+                np.where(
+                    second,
+                    acceleration * (3 * u**2 - 3 * rise * u + rise**2) / 6,
+                    np.where(third, speed * T / 2 - speed * (T - u) + jerk * (T - u) ** 3 / 6, speed * (u - T / 2)),
+                ),
+            )
+        if order == 1:
+            late = np.where(third, speed - jerk * (T - u) ** 2 / 2, speed)
+            return np.where(first, jerk * u**2 / 2, np.where(second, acceleration * (u - rise / 2), late))
+        if order == 2:
+            late = np.where(third, jerk * (T - u), 0.0)
+            return np.where(first, jerk * u, np.where(second, acceleration, late))
+        return np.where(first, jerk, np.where(second, 0.0, np.where(third, -jerk, 0.0)))
+
+    mirrored = half(1 - s, order)
+    sign = -1.0 if order % 2 == 0 else 1.0
+    return np.where(s <= 0.5, half(s, order), (1.0 if order == 0 else 0.0) + sign * mirrored)
+
+
+_PROFILES = {
+    "quintic": (_quintic_profile, np.zeros(0)),
+    "trapezoid": (_trapezoid_profile, np.array([1 / 3, 2 / 3])),
+    "double-s": (_double_s_profile, np.array([0.4 / 3, 0.8 / 3, 0.4, 0.6, 1 - 0.8 / 3, 1 - 0.4 / 3])),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Narrowed:
+    """A family with conditions: its coefficients are directions @ y, for any y."""
+
+    family: Basis
+    directions: Array
+
+    @property
+    def duration(self) -> float:
+        return self.family.duration
+
+    @property
+    def periodic(self) -> bool:
+        return self.family.periodic
+
+    @property
+    def size(self) -> int:
+        return self.directions.shape[1]
+
+    @property
+    def joints(self) -> list[float]:
+        return self.family.joints
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        return self.family.values(t, order) @ self.directions
+
+
+def at_rest(family: Basis, orders: Sequence[int] = (1, 2), ends: Sequence[str] = ("start", "end")) -> Narrowed:
+    """The motions of a family whose derivatives of these orders vanish at the start and at the end.
+
+    The first coefficient of the narrowed family is the posture at the start, which the others leave alone.
+    """
+    times = [0.0 if end == "start" else family.duration for end in ends]
+    rows = [family.values(t, k)[0] for k in orders for t in times]
+    there = family.values(0.0, 0)[0]
+    null = _null_space(np.array([*rows, there]))
+    start = np.linalg.lstsq(np.array([*rows, there]), np.array([0.0] * len(rows) + [1.0]), rcond=None)[0]
+    if np.linalg.norm(np.array(rows) @ start) > 1e-9 or abs(there @ start - 1) > 1e-9:
+        raise DataError("this family cannot rest there")
+    return Narrowed(family, np.column_stack([start, null]))
+
+
+def _null_space(rows: Array) -> Array:
+    _, s, vt = np.linalg.svd(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-300))
+    return np.asarray(vt[int(np.count_nonzero(s > 1e-10 * s[0])) :].T)

@@ -1,0 +1,193 @@
+"""What a motion tells: criteria on its observation matrix, with their gradients.
+
+Rows of each channel are divided by its noise and columns multiplied by a typical size of the parameter, so that units
+decide nothing. Small values are good in every criterion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.identify.base import BaseParameters, base_parameters
+
+__all__ = ["CRITERIA", "Criterion", "make_criterion"]
+
+Array = NDArray[np.float64]
+# Value, and its derivative with respect to every entry of the matrix.
+Scalar = tuple[float, Array]
+
+# Exponent of the smooth stand-in for the largest and the smallest singular value.
+_SHARP = 24.0
+
+
+def log_determinant(A: Array) -> Scalar:
+    """D: minus the mean logarithm of the singular values, the volume of the confidence ellipsoid."""
+    q, r = np.linalg.qr(A)
+    diagonal = np.abs(np.diag(r))
+    if diagonal.min() <= 1e-14 * diagonal.max():
+        return np.inf, np.zeros_like(A)
+    size = A.shape[1]
+    return -float(np.log(diagonal).sum()) / size, -scipy.linalg.solve_triangular(r, q.T).T / size
+
+
+def trace_of_covariance(A: Array, weights: Array | None = None) -> Scalar:
+    """A: half the logarithm of the mean variance, of the parameters or of their combinations `weights` (b, k) (G)."""
+    q, r = np.linalg.qr(A)
+    diagonal = np.abs(np.diag(r))
+    if diagonal.min() <= 1e-14 * diagonal.max():
+        return np.inf, np.zeros_like(A)
+    C = np.eye(A.shape[1]) if weights is None else weights
+    half = scipy.linalg.solve_triangular(r, C, trans="T")
+    total = float(np.sum(half**2))
+    inner = scipy.linalg.solve_triangular(r, half)
+    return 0.5 * float(np.log(total / C.shape[1])), -(q @ half) @ inner.T / total
+
+
+def smallest_singular_value(A: Array) -> Scalar:
+    """E: minus the logarithm of the smallest singular value, smoothed where several are close."""
+    return _spectral(A, top=False)
+
+
+def condition_number(A: Array) -> Scalar:
+    """Logarithm of the condition number, smoothed where singular values are close."""
+    return _spectral(A, top=True)
+
+
+def _spectral(A: Array, top: bool) -> Scalar:
+    u, s, vt = np.linalg.svd(A, full_matrices=False)
+    if s[-1] <= 1e-14 * s[0]:
+        return np.inf, np.zeros_like(A)
+    low = (s / s[-1]) ** -_SHARP
+    value = float(np.log(low.sum()) / _SHARP - np.log(s[-1]))
+    slope = -low / low.sum() / s
+    if top:
+        high = (s / s[0]) ** _SHARP
+        value += float(np.log(high.sum()) / _SHARP + np.log(s[0]))
+        slope = slope + high / high.sum() / s
+    return value, (u * slope) @ vt
+
+
+CRITERIA: dict[str, Callable[[Array], Scalar]] = {
+    "d": log_determinant,
+    "a": trace_of_covariance,
+    "e": smallest_singular_value,
+    "cond": condition_number,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Criterion:
+    """A scalar of the base regressor W (N, channel, b), and its gradient over W.
+
+    `parts` are the pieces it is summed over: rows of some channels, some columns. `known` are rows of information that
+    is there already, so that the next motion complements the last.
+    """
+
+    name: str
+    base: BaseParameters
+    function: Callable[[Array], Scalar]
+    noise: Array
+    size: Array
+    parts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    known: Array
+
+    def __call__(self, W: Array) -> Scalar:
+        """Value and gradient (N, channel, b)."""
+        samples = len(W)
+        gradient = np.zeros_like(W)
+        total = 0.0
+        for channels, columns in self.parts:
+            rows = W[:, channels][:, :, columns] / self.noise[list(channels), None] * self.size[list(columns)]
+            stacked = np.vstack([rows.reshape(-1, len(columns)), self.known[:, columns] * self.size[list(columns)]])
+            value, slope = self.function(stacked)
+            if not np.isfinite(value):
+                return np.inf, gradient
+            slope = slope[: samples * len(channels)].reshape(samples, len(channels), len(columns))
+            slope = slope / self.noise[list(channels), None] * self.size[list(columns)]
+            # A sum over parts counts their condition numbers themselves, not the logarithms.
+            factor = np.exp(value) if len(self.parts) > 1 else 1.0
+            total += factor if len(self.parts) > 1 else value
+            gradient[np.ix_(range(samples), channels, columns)] += factor * slope
+        return total, gradient
+
+
+def make_criterion(
+    base: BaseParameters,
+    name: str = "d",
+    *,
+    noise: ArrayLike | None = None,
+    sizes: ArrayLike | None = None,
+    friction: bool = True,
+    known: ArrayLike | None = None,
+    chosen: Sequence[str] | None = None,
+    task: Array | None = None,
+) -> Criterion:
+    """A criterion by name: d, a, e, cond, sum-cond (of joints), sigma (of `chosen` parameters), torque (on `task`).
+
+    `noise` (channel,) are torque deviations, `sizes` (b,) typical parameters (one where left out). Without `friction`
+    its columns do not count. `known` (k, b) are rows of information that is there already, `task` (N, channel, b) a
+    base regressor on whose torques the parameters shall be good.
+    """
+    b, channels = base.count, len(base.channels)
+    deviation = _positive(noise, channels, "noise")
+    size = _positive(sizes, b, "sizes")
+    rows = np.zeros((0, b)) if known is None else np.asarray(known, dtype=float)
+    if rows.ndim != 2 or rows.shape[1] != b:
+        raise DataError(f"known information needs {b} columns, got shape {rows.shape}")
+    layout = base.robot.layout
+    rubbing = [layout[j].symbol[:2] in ("fv", "fc") for j in base.kept]
+    columns = tuple(i for i in range(b) if friction or not rubbing[i])
+    everything = tuple(range(channels))
+    if name == "sum-cond":
+        parts = tuple(_joint_part(base, k, columns) for k in everything)
+        return Criterion(name, base, condition_number, deviation, size, parts, rows)
+    parts = ((everything, columns),)
+    if name in CRITERIA:
+        return Criterion(name, base, CRITERIA[name], deviation, size, parts, rows)
+    if name == "sigma":
+        weights = _chosen(base, chosen, columns) / size[list(columns), None]
+    elif name == "torque":
+        if task is None or task.ndim != 3 or task.shape[1:] != (channels, b):
+            raise DataError(f"criterion 'torque' needs a task regressor (N, {channels}, {b})")
+        weights = (task / deviation[:, None] * size).reshape(-1, b)[:, columns].T
+        weights = scipy.linalg.qr(weights.T, mode="r")[0][: len(columns)].T
+    else:
+        known_names = ", ".join([*CRITERIA, "sum-cond", "sigma", "torque"])
+        raise DataError(f"criterion '{name}' is unknown: use {known_names}")
+    return Criterion(name, base, lambda A: trace_of_covariance(A, weights), deviation, size, parts, rows)
+
+
+def _positive(given: ArrayLike | None, count: int, what: str) -> Array:
+    values = np.ones(count) if given is None else np.broadcast_to(np.asarray(given, dtype=float), (count,)).copy()
+    if not np.all(np.isfinite(values)) or not np.all(values > 0):
+        raise DataError(f"{what} must be positive numbers, one or {count}")
+    return values
+
+
+def _joint_part(
+    base: BaseParameters, channel: int, columns: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What one channel alone can tell: its rows, and an independent set of the columns they touch."""
+    alone = base_parameters(base.robot, channels=[base.channels[channel]])
+    kept = [base.kept.index(j) for j in alone.kept if j in base.kept]
+    return (channel,), tuple(i for i in kept if i in columns)
+
+
+def _chosen(base: BaseParameters, names: Sequence[str] | None, columns: tuple[int, ...]) -> Array:
+    if not names:
+        raise DataError("criterion 'sigma' needs the names of base parameters")
+    unknown = [n for n in names if n not in base.names]
+    if unknown:
+        raise DataError(f"no base parameter is named '{unknown[0]}'")
+    out = np.zeros((len(columns), len(names)))
+    for k, name in enumerate(names):
+        if base.names.index(name) not in columns:
+            raise DataError(f"'{name}' is a friction parameter, which this criterion leaves out")
+        out[columns.index(base.names.index(name)), k] = 1.0
+    return out

@@ -1,0 +1,86 @@
+"""What a motion may ask of a robot: ranges, speeds, accelerations, jerks, torques and powers of its joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.robot.model import Robot
+
+__all__ = ["LIMIT_NAMES", "MotionLimits", "motion_limits"]
+
+Array = NDArray[np.float64]
+
+LIMIT_NAMES = ("lower", "upper", "velocity", "acceleration", "jerk", "torque", "power")
+
+
+@dataclass(frozen=True, eq=False)
+class MotionLimits:
+    """Bounds a joint (n,), infinite where there are none; those but the position's are symmetric."""
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    torque: Array
+    power: Array
+
+    @property
+    def centre(self) -> Array:
+        """Middle of the position ranges (n,)."""
+        return 0.5 * (self.lower + self.upper)
+
+    def tightened(self, share: float) -> MotionLimits:
+        """All limits closer by a share: ranges shrink about their middle."""
+        keep = 1.0 - share
+        half = 0.5 * keep * (self.upper - self.lower)
+        names = ("velocity", "acceleration", "jerk", "torque", "power")
+        others = {name: keep * getattr(self, name) for name in names}
+        return replace(self, lower=self.centre - half, upper=self.centre + half, **others)
+
+
+def motion_limits(
+    robot: Robot, given: Mapping[str, Mapping[str, float]] | None = None, share: float = 1.0
+) -> MotionLimits:
+    """Limits of a robot's file, replaced where `given` says so: {"joint*": {"velocity": 1.5, "acceleration": 10.0}}.
+
+    `share` of the file's own limits is used. Every joint needs a range and a speed.
+    """
+    names = robot.coordinates
+    if not 0 < share <= 1:
+        raise DataError(f"the share of the limits lies in (0, 1], got {share}")
+    own = [robot.limits[n] for n in names]
+    values = {name: np.full(len(names), np.inf) for name in LIMIT_NAMES}
+    values["lower"] = np.array([limit.lower for limit in own])
+    values["upper"] = np.array([limit.upper for limit in own])
+    values["velocity"] = share * np.array([limit.velocity for limit in own])
+    values["torque"] = share * np.array([limit.effort for limit in own])
+    finite = np.isfinite(values["lower"]) & np.isfinite(values["upper"])
+    shrink = np.where(finite, 0.5 * (1 - share) * (values["upper"] - values["lower"]), 0.0)
+    values["lower"], values["upper"] = values["lower"] + shrink, values["upper"] - shrink
+    for pattern, entries in (given or {}).items():
+        found = [i for i, n in enumerate(names) if fnmatchcase(n, pattern)]
+        if not found:
+            raise DataError(f"limits are given for '{pattern}', but the robot has the joints {', '.join(names)}")
+        for key, value in entries.items():
+            if key not in LIMIT_NAMES:
+                raise DataError(f"limit '{key}' of '{pattern}' is unknown: use {', '.join(LIMIT_NAMES)}")
+            if not np.isfinite(value) or (key not in ("lower", "upper") and value <= 0):
+                raise DataError(f"limit '{key}' of '{pattern}' must be a positive number, got {value}")
+            values[key][found] = float(value)
+    for i, name in enumerate(names):
+        if not (np.isfinite(values["lower"][i]) and np.isfinite(values["upper"][i])):
+            raise DataError(
+                f"joint '{name}' has no position range; give one, such as {{'{name}': {{'lower': -3.0, ...}}}}"
+            )
+        if values["upper"][i] <= values["lower"][i]:
+            raise DataError(f"the range of joint '{name}' is empty: [{values['lower'][i]:g}, {values['upper'][i]:g}]")
+        if not (np.isfinite(values["velocity"][i]) and values["velocity"][i] > 0):
+            raise DataError(f"joint '{name}' has no speed limit; give one")
+    return MotionLimits(**values)
