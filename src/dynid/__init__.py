@@ -20,9 +20,12 @@ from dynid.dynamics.functions import (
 from dynid.dynamics.gradient import check_gradient, regressor_adjoint
 from dynid.errors import DataError, DynidError, ModelError
 from dynid.feasibility import constraints
+from dynid.feasibility.centre import analytic_centre
 from dynid.feasibility.certificate import Certificate
+from dynid.feasibility.log_cholesky import refine_parameters
 from dynid.feasibility.possible import PossibleRobots, possible_robots
 from dynid.feasibility.questions import Nearest, Verdict, is_feasible, nearest_feasible, standard_parameters
+from dynid.feasibility.shapes import bounding_ellipsoids
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.essential import Essential, essential_parameters
 from dynid.identify.estimate import Estimate
@@ -77,9 +80,11 @@ __all__ = [
     "Transmission",
     "Validation",
     "Verdict",
+    "analytic_centre",
     "audit",
     "base_parameters",
     "bias_torque",
+    "bounding_ellipsoids",
     "builtin_robots",
     "check",
     "check_gradient",
@@ -115,6 +120,7 @@ __all__ = [
     "possible_robots",
     "potential_energy",
     "potential_energy_regressor",
+    "refine_parameters",
     "regressor",
     "regressor_adjoint",
     "reorder_inertia",

@@ -12,7 +12,7 @@ import dynid
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.fit import fit
-from dynid.feasibility.log_cholesky import fit_log_cholesky, log_cholesky_jacobian, refine
+from dynid.feasibility.log_cholesky import fit_log_cholesky, log_cholesky_jacobian, refine_parameters
 from dynid.feasibility.metrics import METRICS, Metric, distance, local_rows, signed_columns
 from dynid.feasibility.possible import possible_robots
 from dynid.robot.inertia import inertia_from_log_cholesky, inertia_to_log_cholesky, inertia_violations
@@ -122,7 +122,7 @@ def test_damped_steps_find_the_way_where_the_full_one_leaves() -> None:
 
     first = start[0] - residual(start)[0][0] / residual(start)[1][0, 0]
     assert first < 0
-    found = refine(robot, residual, start)
+    found = refine_parameters(robot, residual, start)
     assert found.converged
     np.testing.assert_allclose(found.parameters, truth, rtol=1e-6, atol=1e-8)
 
@@ -139,7 +139,7 @@ def test_forward_dynamics_are_refined() -> None:
         slope = -np.linalg.solve(dynid.mass_matrix(guess, q), dynid.regressor(robot, q, v, predicted))
         return (predicted - a).ravel(), slope.reshape(-1, len(pi))
 
-    found = refine(robot, residual, _heavier(robot, 2))
+    found = refine_parameters(robot, residual, _heavier(robot, 2))
     assert found.converged
     K = dynid.base_parameters(robot).matrix
     np.testing.assert_allclose(K @ found.parameters, K @ robot.parameters, atol=1e-7)

@@ -30,7 +30,7 @@ from dynid.robot.inertia import inertia_from_log_cholesky, inertia_from_pseudo, 
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
-__all__ = ["Refinement", "fit_log_cholesky", "log_cholesky_jacobian", "refine"]
+__all__ = ["Refinement", "fit_log_cholesky", "log_cholesky_jacobian", "refine_parameters"]
 
 Array = NDArray[np.float64]
 Residual = Callable[[Array], tuple[Array, Array]]
@@ -115,7 +115,7 @@ def fit_log_cholesky(
     tolerance: float = 1e-12,
 ) -> Refinement:
     """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior), as `fit` does, from a start inside (the prior)."""
-    return refine(
+    return refine_parameters(
         robot,
         lambda pi: (R @ pi - z, R),
         prior if start is None else start,
@@ -128,7 +128,7 @@ def fit_log_cholesky(
     )
 
 
-def refine(
+def refine_parameters(
     robot: Robot,
     residual: Residual,
     start: ArrayLike,

@@ -123,9 +123,8 @@ def _standard_verdict(
     if margin > tolerance:
         return Verdict("feasible", margin, tolerance, pi, None, ())
     reasons = tuple(possible.violations(pi, 0.0))
-    other = is_feasible(
-        base_parameters(robot), base_parameters(robot).values(pi), constraints, tolerance=tolerance, unit=unit
-    )
+    base = base_parameters(robot)
+    other = is_feasible(base, base.values(pi), constraints, tolerance=tolerance, unit=unit)
     if other:
         return replace(other, reasons=reasons, virtual=True)
     answer = "undecided" if abs(margin) <= tolerance else other.answer
