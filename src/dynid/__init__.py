@@ -19,6 +19,9 @@ from dynid.dynamics.functions import (
 )
 from dynid.dynamics.gradient import check_gradient, regressor_adjoint
 from dynid.errors import DataError, DynidError, ModelError
+from dynid.excitation.design import design_excitation
+from dynid.excitation.excitation import Excitation
+from dynid.excitation.limits import MotionLimits, motion_limits
 from dynid.feasibility import constraints
 from dynid.feasibility.centre import analytic_centre
 from dynid.feasibility.certificate import Certificate
@@ -64,11 +67,13 @@ __all__ = [
     "DynidError",
     "Essential",
     "Estimate",
+    "Excitation",
     "Finding",
     "Joint",
     "Limits",
     "Link",
     "ModelError",
+    "MotionLimits",
     "Nearest",
     "Observation",
     "PossibleRobots",
@@ -92,6 +97,7 @@ __all__ = [
     "coriolis_matrix",
     "coriolis_torque",
     "cross_validate",
+    "design_excitation",
     "essential_parameters",
     "forward_dynamics",
     "frame_jacobian",
@@ -114,6 +120,7 @@ __all__ = [
     "load_recording",
     "load_robot",
     "mass_matrix",
+    "motion_limits",
     "move_inertia",
     "nearest_feasible",
     "observe",

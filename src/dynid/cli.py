@@ -228,6 +228,108 @@ def validate(
 
 
 @app.command()
+def excite(
+    robot: options.RobotArgument,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Motion: .csv, .yaml or .json (ROS 2 JointTrajectory), .toml (exact)."),
+    ],
+    family: Annotated[
+        str,
+        typer.Option(
+            help="fourier, fourier-free, fourier-quintic, b-spline, cubic, quintic, trapezoid, double-s or postures."
+        ),
+    ] = "fourier",
+    size: Annotated[int, typer.Option(help="Harmonics, segments or waypoints of the family.")] = 5,
+    criterion: Annotated[str, typer.Option(help="d, a, e, cond, sum-cond, or sigma with --chosen.")] = "d",
+    chosen: Annotated[
+        str | None, typer.Option(help="Base parameters of --criterion sigma, separated by commas.")
+    ] = None,
+    duration: Annotated[float, typer.Option(help="Seconds of one period.")] = 20.0,
+    budget: Annotated[float, typer.Option(help="Seconds of search.")] = 30.0,
+    limits: options.LimitsOption = None,
+    share: Annotated[float, typer.Option(help="Share of the robot's own limits that may be used.")] = 1.0,
+    start: Annotated[str | None, typer.Option(help="Posture to begin at, one number a joint: 0,0.5,-1.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random motions.")] = 0,
+    rate: Annotated[float, typer.Option(help="Points of the file a second, and samples of the plan.")] = 100.0,
+    noise: Annotated[
+        str | None, typer.Option(help="Torque deviation, one or one a joint; also prints what will be known when.")
+    ] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw motion, limits and spectra into this SVG file.")] = None,
+    as_json: Json = False,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
+    gravity: options.Gravity = None,
+) -> None:
+    """Design a motion that shows a robot's parameters within all its limits.
+
+    Example: dynid excite tx40 -o motion.csv --limits limits.toml --noise 0.5 --figure motion.svg
+
+    where limits.toml holds lower, upper, velocity, acceleration, jerk, torque or power of joints by name or pattern:
+
+    \b
+    ["joint*"]
+    velocity = 1.5
+    acceleration = 10
+    """
+    import numpy as np
+
+    from dynid.excitation.design import design_excitation, make_family
+    from dynid.excitation.files import check_output, check_rate, check_suffix, read_limits, write_excitation, write_text
+    from dynid.excitation.limits import motion_limits
+    from dynid.excitation.plan import torque_noise
+    from dynid.excitation.room import check_duration, check_torque_model, has_torque_model
+    from dynid.robot.load import load_robot
+
+    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
+    # All that can be wrong is asked before the search, which takes its time.
+    check_suffix(output)
+    for path in filter(None, (output, figure)):
+        check_output(path)
+    given = None if limits is None else read_limits(limits)
+    check_torque_model(machine, given)
+    held = motion_limits(machine, given, share)
+    if not has_torque_model(machine) and np.any(np.isfinite(held.torque)):
+        print("dynid: the robot has no masses, so the torque limits of its file cannot be kept", file=sys.stderr)
+    check_duration(machine, held, duration)
+    check_rate(make_family(family, duration, size), rate)
+    deviation = options.read_numbers(noise, "--noise")
+    measured = None if deviation is None else torque_noise(deviation, machine.n)
+    more: dict[str, Any] = {} if chosen is None else {"chosen": chosen.split(",")}
+    motion = design_excitation(
+        machine,
+        duration,
+        family=family,
+        size=size,
+        criterion=criterion,
+        limits=held,
+        start=options.read_numbers(start, "--start"),
+        noise=measured,
+        budget=budget,
+        seed=seed,
+        progress=lambda line: print(line, file=sys.stderr),
+        **more,
+    )
+    plan = None if measured is None else motion.plan(measured, rate)
+    write_excitation(motion, output, rate)
+    print(f"wrote {output}", file=sys.stderr)
+    if figure is not None:
+        from dynid.report.excitation import excitation_figure
+
+        write_text(figure, excitation_figure(motion))
+        print(f"wrote {figure}", file=sys.stderr)
+    if as_json:
+        page = motion.to_dict()
+        if plan is not None:
+            page["plan"] = plan.to_dict()
+        print(json.dumps(page, indent=2))
+        return
+    print(motion.summary())
+    if plan is not None:
+        print(plan.summary())
+
+
+@app.command()
 def demo(figure: options.Figure = None) -> None:
     """Identify a TX40 from a recording made on the spot, and show truth against estimate.
 

@@ -48,6 +48,10 @@ Cutoff = Annotated[str | None, typer.Option(help="Low-pass of positions in Hz, o
 Decimate = Annotated[str | None, typer.Option(help="Parallel decimation in stages: 10,10, or none. [from the cut-off]")]
 MinSpeed = Annotated[str | None, typer.Option(help="Rows of slower joints are left out: 0.05, or a share as 1%. [1%]")]
 Figure = Annotated[Path | None, typer.Option(help="Draw measured against predicted torques into this SVG file.")]
+LimitsOption = Annotated[
+    str | None,
+    typer.Option("--limits", help="Limits a joint pattern: a TOML or JSON file, or JSON itself. [the robot's own]"),
+]
 Trim = Annotated[float | None, typer.Option(help="Seconds left out at both ends of a run. [0.2]")]
 
 
@@ -164,6 +168,11 @@ def read_signals(cutoff: str | None, decimate: str | None, min_speed: str | None
     if trim is not None:
         options["trim"] = trim
     return Signals(**options)
+
+
+def read_numbers(text: str | None, where: str) -> list[float] | None:
+    """Numbers separated by commas, where there are any."""
+    return None if text is None else _numbers(text, where)
 
 
 def _source(text: str) -> str | dict[str, Path]:

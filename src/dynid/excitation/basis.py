@@ -87,8 +87,10 @@ class Fourier:
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The harmonics l."""
-        given = range(1, self.harmonics + 1) if isinstance(self.harmonics, int) else self.harmonics
-        return np.array(list(given), dtype=int)
+        given = np.asarray(self.harmonics)
+        if given.ndim > 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+            raise DataError(f"harmonics must be different whole numbers from 1, got {self.harmonics}")
+        return np.arange(1, int(given) + 1) if given.ndim == 0 else given.astype(int)
 
     @property
     def size(self) -> int:
@@ -250,7 +252,8 @@ class PointToPoint:
     @property
     def joints(self) -> list[float]:
         ends = np.linspace(0.0, self.duration, self.waypoints)
-        inner = np.concatenate([_PROFILES[self.profile][1], [1.0]]) * (1 - self.dwell)
+        # Without dwell a segment ends where the next one begins.
+        inner = np.append(_PROFILES[self.profile][1], [1.0] if self.dwell else []) * (1 - self.dwell)
         return sorted({float(x) for x in np.concatenate([ends[:-1, None] + inner * ends[1], ends[:, None]], axis=None)})
 
     def values(self, t: ArrayLike, order: int = 0) -> Array:
@@ -357,7 +360,10 @@ def at_rest(family: Basis, orders: Sequence[int] = (1, 2), ends: Sequence[str] =
 
     The first coefficient of the narrowed family is the posture at the start, which the others leave alone.
     """
-    times = [0.0 if end == "start" else family.duration for end in ends]
+    where = {"start": 0.0, "end": family.duration}
+    if not ends or not orders or set(ends) - set(where):
+        raise DataError(f"a motion rests in derivatives of some orders at 'start', 'end' or both, got {ends}, {orders}")
+    times = [where[end] for end in ends]
     rows = [family.values(t, k)[0] for k in orders for t in times]
     there = family.values(0.0, 0)[0]
     null = _null_space(np.array([*rows, there]))

@@ -17,6 +17,7 @@ from dynid.excitation.criteria import make_criterion
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits, motion_limits
 from dynid.excitation.problem import Clearance, Problem
+from dynid.excitation.room import check_duration, check_torque_model
 from dynid.excitation.search import refine, shrunk
 from dynid.identify.base import base_parameters
 from dynid.robot.model import Robot
@@ -29,8 +30,8 @@ Progress = Callable[[str], None]
 # A grid misses the peaks between its points; limits are this much tighter during the search.
 _TIGHT = 0.01
 _FINE = 10
-_CANDIDATES = 40
-_REFINED = 6
+_CANDIDATES = 60
+_REFINED = 20
 _MOST_TIGHTENINGS = 5
 
 
@@ -94,6 +95,8 @@ def design_excitation(
         raise DataError(f"the budget must be a positive number of seconds, got {budget}")
     basis = make_family(family, duration, size)
     held = limits if isinstance(limits, MotionLimits) else motion_limits(robot, limits)
+    check_duration(robot, held, basis.duration)
+    check_torque_model(robot, None if isinstance(limits, MotionLimits) else limits)
     if robot.base != "fixed":
         raise DataError("motions are designed for robots with a fixed base; lock or fix the base first")
     base = base_parameters(robot, channels="torque")
@@ -115,6 +118,7 @@ def design_excitation(
         clearances=tuple(clearances),
         seconds=time.monotonic() - began,
         notes=tightened,
+        samples=count,
     )
 
 

@@ -1,9 +1,13 @@
-"""Sequential quadratic programming on the limits that matter: those close at the last look, and no others."""
+"""Sequential quadratic programming that stays within the limits.
+
+Every iterate is a motion that may be run. A quadratic model of the criterion (BFGS) is minimised subject to the limits
+that are close, by a non-negative least-squares dual; the step is then cut where another limit is met. Limits on
+positions and their derivatives are linear, so for them the cut is exact.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -15,29 +19,18 @@ __all__ = ["refine", "shrunk"]
 
 Array = NDArray[np.float64]
 
-# Limits with less slack than this are looked at by the solver.
-_NEAR = 0.5
-_ROUNDS = 10
-# Farthest that a coefficient goes in one round, in units of the limits.
-_LEAP = 0.5
-# Stands for a criterion that is infinite.
-_NOTHING = 1e10
-_BROKEN = 1e-6
-
-
-@dataclass
-class _Working:
-    """Limits in the working set: for each kind the samples and columns."""
-
-    points: dict[str, tuple[NDArray[np.intp], NDArray[np.intp]]]
-
-    @property
-    def size(self) -> int:
-        return sum(len(s) for s, _ in self.points.values())
+# Limits with less slack than this enter the quadratic program.
+_NEAR = 0.4
+# Share of the way to the first other limit that a step goes.
+_SHORT_OF = 0.98
+_ENOUGH = 1e-4
+# What arithmetic makes of a limit that is met exactly, as a share of it.
+_ROUNDING = 1e-6
+_IDLE = 4
 
 
 def shrunk(problem: Problem, X: Array, room: float = 0.0) -> Array | None:
-    """The motion drawn together about the middle of the ranges until all limits are kept; None where that never is.
+    """The motion drawn together about a posture at rest until all limits are kept; None where that never is.
 
     `room` is the slack that is left.
     """
@@ -56,88 +49,115 @@ def shrunk(problem: Problem, X: Array, room: float = 0.0) -> Array | None:
     return centre + low * (X - centre)
 
 
-def refine(problem: Problem, X: Array, deadline: float, iterations: int = 60) -> Array:
-    """A local optimum from a motion X within all limits; the best one within them that was seen.
+def refine(problem: Problem, X: Array, deadline: float, iterations: int = 150, tolerance: float = 1e-4) -> Array:
+    """A local optimum from a motion X within all limits, or the best motion until the deadline (time.monotonic).
 
-    Each round looks at the limits that are close, solves, and draws the result together where others are broken.
+    Limits hold up to a millionth of themselves. Ends when four iterations in a row gain less than the tolerance.
     """
-    best, value = X, problem.value(X)
-    working = _near(problem, X)
-    for _ in range(_ROUNDS):
-        found = _slsqp(problem, X, working, deadline, iterations)
-        kept = shrunk(problem, found)
-        if kept is not None:
-            new = problem.value(kept)
-            if new < value:
-                best, value = kept, new
-        broken = problem.worst(found) < -_BROKEN
-        if not broken or time.monotonic() > deadline:
+    free = problem.unit.ravel() > 0
+    unit = problem.unit.ravel()[free]
+
+    def there(step: Array) -> Array:
+        out = np.zeros(X.size)
+        out[free] = unit * step
+        return X + out.reshape(X.shape)
+
+    value, slope = problem.gradient(X)
+    gradient = slope.ravel()[free] * unit
+    curvature = np.eye(len(unit)) * max(float(np.linalg.norm(gradient)), 1e-3)
+    idle = 0
+    for _ in range(iterations):
+        if time.monotonic() > deadline or not np.isfinite(value):
             break
-        working = _joined(working, _near(problem, found))
-        X = found if kept is None else kept
-    return best
+        rows, room = _close_limits(problem, X, free, unit)
+        step = _quadratic_step(curvature, gradient, rows, room)
+        promised = float(gradient @ step)
+        if promised >= -1e-9:
+            break
+        reach = _reach(problem, X, there(step))
+        length = 1.0 if reach >= 1.0 else _SHORT_OF * reach
+        taken = None
+        for _ in range(12):
+            new = there(length * step)
+            if problem.worst(new) >= -_ROUNDING:
+                found, at = problem.gradient(new)
+                if found <= value + _ENOUGH * length * promised:
+                    taken = (new, found, at.ravel()[free] * unit)
+                    break
+            length *= 0.5
+        if taken is None:
+            break
+        new, found, at_new = taken
+        curvature = _updated(curvature, length * step, at_new - gradient)
+        idle = idle + 1 if value - found < tolerance else 0
+        X, value, gradient = new, found, at_new
+        if idle >= _IDLE:
+            break
+    return X
 
 
-def _slsqp(problem: Problem, X: Array, working: _Working, deadline: float, iterations: int) -> Array:
-    """One solve from X with the limits of a working set; unknowns are steps in units of the limits."""
-    unit = problem.unit
-    last: list[Array] = [np.zeros(X.size)]
-
-    def there(y: Array) -> Array:
-        return X + y.reshape(X.shape) * unit
-
-    def objective(y: Array) -> tuple[float, Array]:
-        value, gradient = problem.gradient(there(y))
-        return (value if np.isfinite(value) else _NOTHING), (gradient * unit).ravel()
-
-    def slack(y: Array) -> Array:
-        found = {limit.kind: limit.slack for limit in problem.slacks(there(y))}
-        return np.concatenate([found[kind][s, c] for kind, (s, c) in working.points.items()])
-
-    def slopes(y: Array) -> Array:
-        Z = there(y)
-        rows = [problem.slack_gradients(Z, kind, s, c) for kind, (s, c) in working.points.items()]
-        return np.asarray((np.concatenate(rows) * unit).reshape(working.size, -1))
-
-    def late(y: Array) -> None:
-        last[0] = y.copy()
-        if time.monotonic() > deadline:
-            raise StopIteration
-
-    found = scipy.optimize.minimize(
-        objective,
-        last[0],
-        jac=True,
-        method="SLSQP",
-        # Limits that are not looked at hold only near by.
-        bounds=[(-_LEAP, _LEAP)] * X.size,
-        constraints=[{"type": "ineq", "fun": slack, "jac": slopes}] if working.size else [],
-        callback=late,
-        options={"maxiter": iterations, "ftol": 1e-5},
-    )
-    return there(np.asarray(found.x if np.all(np.isfinite(found.x)) else last[0]))
-
-
-def _near(problem: Problem, X: Array, slack: float = _NEAR) -> _Working:
-    """Limits with little slack, one a peak: the smallest of each run of neighbouring samples."""
-    points = {}
+def _close_limits(problem: Problem, X: Array, free: NDArray[np.bool_], unit: Array) -> tuple[Array, Array]:
+    """Rows and right sides of rows @ step <= room for the limits that are close, linearised."""
+    rows, room = [], []
     for limit in problem.slacks(X):
-        value = limit.slack
-        before, after = np.roll(value, 1, axis=0), np.roll(value, -1, axis=0)
-        if not problem.basis.periodic:
-            before[0], after[-1] = np.inf, np.inf
-        sample, column = np.nonzero((value < slack) & (value <= before) & (value <= after))
+        sample, column = np.nonzero(limit.slack < _NEAR)
         if len(sample):
-            points[limit.kind] = (sample, column)
-    return _Working(points)
+            found = problem.slack_gradients(X, limit.kind, sample, column).reshape(len(sample), -1)
+            rows.append(-found[:, free] * unit)
+            room.append(np.maximum(limit.slack[sample, column], 0.0))
+    if not rows:
+        return np.zeros((0, len(unit))), np.zeros(0)
+    return np.vstack(rows), np.concatenate(room)
 
 
-def _joined(one: _Working, two: _Working) -> _Working:
-    points = dict(one.points)
-    for kind, (sample, column) in two.points.items():
-        if kind in points:
-            sample, column = np.concatenate([points[kind][0], sample]), np.concatenate([points[kind][1], column])
-            pairs = np.unique(np.column_stack([sample, column]), axis=0)
-            sample, column = pairs[:, 0], pairs[:, 1]
-        points[kind] = (sample, column)
-    return _Working(points)
+def _quadratic_step(curvature: Array, gradient: Array, rows: Array, room: Array) -> Array:
+    """Minimiser of gradient.d + 1/2 d'curvature d with rows @ d <= room, by its least-distance dual.
+
+    With curvature = L L' and z = L'd + L^-1 gradient the point of least |z| is sought; Lawson and Hanson turn that into
+    non-negative least squares.
+    """
+    L = np.linalg.cholesky(curvature)
+    start = scipy.linalg.solve_triangular(L, gradient, lower=True)
+    if len(room):
+        G = -scipy.linalg.solve_triangular(L, rows.T, lower=True).T
+        h = G @ start - room
+        if h.max(initial=-1.0) > 0:
+            E = np.vstack([G.T, h])
+            target = np.zeros(len(E))
+            target[-1] = 1.0
+            u, _ = scipy.optimize.nnls(E, target)
+            residual = E @ u - target
+            if residual[-1] < 0:
+                z = -residual[:-1] / residual[-1]
+                return scipy.linalg.solve_triangular(L.T, z - start, lower=False)
+            return np.zeros(len(gradient))
+    return scipy.linalg.solve_triangular(L.T, -start, lower=False)
+
+
+def _reach(problem: Problem, X: Array, to: Array) -> float:
+    """How far towards `to` the first linear limit lets the motion go, as a share of the way."""
+    lim = problem.limits
+    out = np.inf
+    upper = (lim.upper, lim.velocity, lim.acceleration, lim.jerk)
+    lower = (lim.lower, -lim.velocity, -lim.acceleration, -lim.jerk)
+    for here, there, high, low in zip(problem.motion(X), problem.motion(to), upper, lower, strict=True):
+        move = there - here
+        slack = 0.5 * _ROUNDING * (high - low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ahead = np.where(move > 0, high + slack - here, low - slack - here)
+            share = np.where(move != 0, ahead / move, np.inf)
+        out = min(out, float(share.min()))
+    return max(out, 0.0)
+
+
+def _updated(curvature: Array, step: Array, change: Array) -> Array:
+    """BFGS with Powell's damping, so that the model stays convex."""
+    bent = curvature @ step
+    along, curve = float(step @ change), float(step @ bent)
+    if curve <= 0:
+        return curvature
+    share = 1.0 if along >= 0.2 * curve else 0.8 * curve / (curve - along)
+    change = share * change + (1 - share) * bent
+    return np.asarray(
+        curvature - np.outer(bent, bent) / curve + np.outer(change, change) / float(step @ change), dtype=float
+    )

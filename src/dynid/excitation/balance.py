@@ -1,0 +1,133 @@
+"""Balance of a robot that stands on the ground: its feet push, they cannot pull.
+
+At rest the centre of mass must lie above the polygon of contact. In motion it is the zero-moment point that must: the
+point of the ground about which the ground's reaction has no moment along the ground (Vukobratovic and Borovac 2004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, spatial
+
+from dynid.dynamics.functions import gravity_torque, inverse_dynamics, potential_energy
+from dynid.errors import DataError
+from dynid.excitation.excitation import Excitation
+from dynid.robot.model import Robot
+
+__all__ = ["Balance", "SupportPolygon", "verify_balance", "zero_moment_point"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """The zero-moment point (N, 2) along a motion at times (N,), and how far inside the polygon it is (N,), metres.
+
+    Where the ground would have to pull, the point is NaN and the margin minus infinity.
+    """
+
+    times: Array
+    point: Array
+    margin: Array
+
+    @property
+    def kept(self) -> bool:
+        return bool(np.all(self.margin >= 0))
+
+    @property
+    def worst(self) -> tuple[float, float]:
+        """Smallest margin (m) and when (s)."""
+        k = int(np.argmin(self.margin))
+        return float(self.margin[k]), float(self.times[k])
+
+
+def zero_moment_point(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float = 0.0) -> Array:
+    """Point (N, 2) of the plane z = `height` of the base frame about which the ground's reaction has no moment in it.
+
+    NaN where the robot would have to be held down.
+    """
+    wrench = inverse_dynamics(_standing(robot), *(np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a)))[:, :6]
+    fx, fy, fz, mx, my, _ = wrench.T
+    push = np.where(fz > 0, fz, np.nan)
+    # m - p x f has no x and y for p = (x, y, height).
+    return np.column_stack([(height * fx - my) / push, (mx + height * fy) / push])
+
+
+class SupportPolygon:
+    """The centre of mass of a standing robot stays above the convex polygon of its contacts (k, 2), metres.
+
+    Points are x and y of the base frame, whose z axis points up; their convex hull counts, less `margin` all around.
+    One value for each edge: the distance from it over the radius of the largest circle inside. Motion is not in it:
+    `verify_balance` looks at the zero-moment point of a whole motion.
+    """
+
+    def __init__(
+        self, robot: Robot, polygon: ArrayLike, *, margin: float = 0.0, height: float = 0.0, label: str = "balance"
+    ) -> None:
+        standing = _standing(robot)
+        corners = np.array(polygon, dtype=float)
+        if corners.ndim != 2 or corners.shape[1] != 2 or not np.all(np.isfinite(corners)):
+            raise DataError(f"the support polygon needs points of shape (k, 2), finite, got shape {corners.shape}")
+        try:
+            hull = spatial.ConvexHull(corners)
+        except (spatial.QhullError, ValueError):
+            raise DataError("the support polygon needs three points that do not lie on one line") from None
+        # Qhull names an edge once for each of its pieces and has normals point outwards.
+        planes = np.unique(np.round(-hull.equations, 12), axis=0)
+        self.robot, self.label, self.margin, self.height = robot, label, float(margin), float(height)
+        self.corners = corners[hull.vertices]
+        self.normals, self._offsets = planes[:, :2], planes[:, 2]
+        radius = _inner_radius(self.normals, self._offsets)
+        if not 0 <= margin < radius:
+            raise DataError(f"a margin of {margin:g} m leaves nothing of a support polygon {radius:g} m deep")
+        self._scale = radius - self.margin
+        self._along = [standing.with_gravity(-axis) for axis in np.eye(3)[:2]]
+        self._mass = sum(float(standing.links[i].inertia[0]) for i in standing.parameter_links)
+        if not self._mass > 0:
+            raise DataError(f"robot '{robot.name}' has a mass of {self._mass:g} kg, so no centre of mass to balance")
+
+    def centre_of_mass(self, q: ArrayLike) -> Array:
+        """x and y (N, 2) of the centre of mass in the base frame."""
+        q = np.atleast_2d(np.asarray(q, dtype=float))
+        # Under a gravity of -1 along an axis the potential energy is mass times coordinate.
+        return np.column_stack([potential_energy(robot, q) for robot in self._along]) / self._mass
+
+    def inside(self, points: ArrayLike) -> Array:
+        """Distance (N, edge) of points (N, 2) from the edges in metres, positive inside, margin not taken off."""
+        return np.asarray(points, dtype=float) @ self.normals.T + self._offsets
+
+    def values(self, q: Array) -> Array:
+        return np.asarray((self.inside(self.centre_of_mass(q)) - self.margin) / self._scale)
+
+    def gradients(self, q: Array, which: NDArray[np.intp]) -> Array:
+        """Derivative (N, n) of value `which` (N,) at each posture."""
+        q = np.atleast_2d(np.asarray(q, dtype=float))
+        slopes = np.stack([gravity_torque(robot, q)[:, -robot.n :] for robot in self._along], axis=1) / self._mass
+        return np.asarray(np.einsum("ni,nij->nj", self.normals[np.asarray(which)], slopes) / self._scale)
+
+
+def verify_balance(support: SupportPolygon, motion: Excitation, rate: float = 200.0) -> Balance:
+    """The zero-moment point of a whole motion held against a support polygon, its margin taken off."""
+    t, q, v, a = motion.sample(rate)
+    point = zero_moment_point(support.robot, q, v, a, support.height)
+    margin = support.inside(point).min(axis=1) - support.margin
+    return Balance(t, point, np.where(np.isnan(margin), -np.inf, margin))
+
+
+def _standing(robot: Robot) -> Robot:
+    """The bodies alone, on a base whose reaction is known."""
+    if robot.base == "floating":
+        raise DataError("balance is looked at for robots with a fixed base, the foot that stands; fix the base first")
+    if robot.gravity[2] >= 0 or np.any(np.abs(robot.gravity[:2]) > 1e-9 * abs(robot.gravity[2])):
+        raise DataError(f"the ground is level where gravity points to -z of the base, not to {robot.gravity.tolist()}")
+    return replace(robot, base="instrumented", drives=(), transmission=None)
+
+
+def _inner_radius(normals: Array, offsets: Array) -> float:
+    """Radius of the largest circle within all edges (a small linear program)."""
+    A = np.column_stack([-normals, np.ones(len(normals))])
+    found = optimize.linprog([0.0, 0.0, -1.0], A_ub=A, b_ub=offsets, bounds=[(None, None), (None, None), (0, None)])
+    return float(found.x[2])

@@ -1,0 +1,443 @@
+"""Clearance of a robot from itself and from obstacles, for motions that are designed among them.
+
+Links are covered by convex shapes: those of a URDF file (meshes by their convex hull) or some given by hand. coal
+gives the distance of two shapes, its nearest points x1, x2 and the direction u from one to the other; the distance
+changes with the joints as u' (J2 - J1), the Jacobians of these two points.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import coal  # type: ignore[import-untyped]
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import spatial
+
+from dynid.dynamics.batch import as_batch
+from dynid.dynamics.frames import frame_jacobian, frame_placement
+from dynid.errors import DataError, DynidError, ModelError
+from dynid.feasibility.shapes import _candidates, _origin, _positive
+from dynid.robot.model import Robot
+from dynid.robot.parts import checked, checked_placement
+from dynid.robot.spatial import placement as make_placement
+from dynid.robot.xmlfile import attribute, numbers, read_xml
+
+__all__ = ["Collision", "LeftOut", "LinkShape", "Obstacle"]
+
+Array = NDArray[np.float64]
+log = logging.getLogger("dynid")
+
+SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
+# Values stop growing here: pairs that are farther apart need no exact distance.
+_FAR = 2.0
+_SMALLEST_SCALE = 0.05
+_POSTURES = 200
+# Share of random postures with contact beyond which it is the shapes that overlap, not the links.
+_ALWAYS = 0.95
+# coal's tolerances, tried in turn: the tight one fails now and then (its distance is then the largest float).
+_TOLERANCES = (1e-7, 1e-5, 1e-3)
+_FAILED = 1e100
+
+
+def _check_shape(shape: LinkShape | Obstacle, what: str) -> None:
+    if shape.kind not in SIZES:
+        raise DataError(f"{what}: shape '{shape.kind}' is unknown, use {', '.join(SIZES)}")
+    size = checked(np.atleast_1d(shape.size), (SIZES[shape.kind],), f"{what}: size of a {shape.kind}", DataError)
+    if np.any(size <= 0):
+        raise DataError(f"{what}: sizes of a {shape.kind} must be positive, got {size.tolist()}")
+    object.__setattr__(shape, "size", size)
+    object.__setattr__(shape, "placement", checked_placement(shape.placement, f"{what}: placement", DataError))
+
+
+@dataclass(frozen=True, eq=False)
+class LinkShape:
+    """A convex shape that moves with a link or a named frame, at `placement` (4, 4) in it, metres.
+
+    Sizes: box three edges; sphere radius; cylinder and capsule radius and length along z, the caps not counted.
+    """
+
+    link: str
+    kind: str
+    size: ArrayLike
+    placement: ArrayLike = field(default_factory=lambda: np.eye(4))
+
+    def __post_init__(self) -> None:
+        _check_shape(self, f"shape of '{self.link}'")
+
+    @classmethod
+    def capsule(cls, link: str, start: ArrayLike, end: ArrayLike, radius: float) -> LinkShape:
+        """All points within `radius` of the segment between two points of the link."""
+        one, two = (checked(x, (3,), f"shape of '{link}': end of a capsule", DataError) for x in (start, end))
+        length = float(np.linalg.norm(two - one))
+        if length == 0:
+            return cls(link, "sphere", radius, make_placement(translation=one))
+        z = (two - one) / length
+        x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+        x /= np.linalg.norm(x)
+        turn = np.column_stack([x, np.cross(z, x), z])
+        return cls(link, "capsule", (radius, length), make_placement(turn, 0.5 * (one + two)))
+
+
+@dataclass(frozen=True, eq=False)
+class Obstacle:
+    """A convex shape that stands in the base frame, at `placement` (4, 4), metres; sizes as for `LinkShape`."""
+
+    name: str
+    kind: str
+    size: ArrayLike
+    placement: ArrayLike = field(default_factory=lambda: np.eye(4))
+
+    def __post_init__(self) -> None:
+        _check_shape(self, f"obstacle '{self.name}'")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Two links, or a link and an obstacle, whose distance is not looked at, and why."""
+
+    first: str
+    second: str
+    reason: str
+
+
+class _Solid:
+    """A shape as coal knows it: the link that carries it (-1: the world), where it sits there, and a box around it."""
+
+    def __init__(self, owner: str, body: int, geometry: Any, where: Array) -> None:
+        self.owner, self.body, self.geometry, self.where = owner, body, geometry, where
+        geometry.computeLocalAABB()
+        low, high = np.array(geometry.aabb_local.min_), np.array(geometry.aabb_local.max_)
+        self.middle, self.half = 0.5 * (low + high), 0.5 * (high - low)
+        self.radius = float(np.linalg.norm(self.half))
+
+
+class Collision:
+    """Clearance of at least `distance` metres between links, and between links and obstacles.
+
+    Shapes are those of a URDF file, those given, or both; meshes count by their convex hull. Without `pairs` (names of
+    links and obstacles) all are looked at but links next to each other and pairs that touch at the zero posture or
+    nearly always: `left_out` names them. One value for each pair of shapes: (d - distance) / scale, at most 2.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        urdf: str | Path | None = None,
+        distance: float = 0.02,
+        pairs: Sequence[tuple[str, str]] | None = None,
+        obstacles: Sequence[Obstacle] = (),
+        package_dirs: Sequence[str | Path] = (),
+        *,
+        shapes: Sequence[LinkShape] = (),
+        scale: float | None = None,
+        label: str = "collision",
+        seed: int = 0,
+    ) -> None:
+        self._given = (robot, urdf, distance, pairs, obstacles, package_dirs)
+        self._options = {"shapes": shapes, "scale": scale, "label": label, "seed": seed}
+        if robot.base == "floating":
+            raise DataError("collisions are looked at for robots with a fixed base; fix the base first")
+        if not (np.isfinite(distance) and distance >= 0):
+            raise DataError(f"the clearance must be a distance in metres, at least zero, got {distance}")
+        if scale is not None and not (np.isfinite(scale) and scale > 0):
+            raise DataError(f"the scale of a clearance must be a positive length in metres, got {scale}")
+        self.robot, self.label, self.distance = robot, label, float(distance)
+        self.scale = float(scale) if scale is not None else max(self.distance, _SMALLEST_SCALE)
+        links = _of_file(urdf, robot, package_dirs) if urdf is not None else []
+        links += [_of_link(shape, robot) for shape in shapes]
+        if not links:
+            where = f"{Path(urdf).name} has no collision shapes" if urdf is not None else "no shapes are given"
+            raise DataError(f"{where}: give some, such as shapes=[LinkShape.capsule('link2', start, end, radius)]")
+        taken = [link.name for link in robot.links] + [o.name for o in obstacles]
+        if len(set(taken)) < len(taken):
+            raise DataError(f"two obstacles, or an obstacle and a link, are named '{max(taken, key=taken.count)}'")
+        world = [_Solid(o.name, -1, _coal(o.kind, np.asarray(o.size)), np.asarray(o.placement)) for o in obstacles]
+        self._solids = links + world
+        self._requests = [_request(tolerance) for tolerance in _TOLERANCES]
+        self.left_out: tuple[LeftOut, ...] = ()
+        self._set_pairs(_moving_pairs(self._solids) if pairs is None else self._named_pairs(pairs))
+        if pairs is None:
+            self._leave_out(np.random.default_rng(seed))
+        if not len(self._pairs):
+            raise DataError("no pair of shapes is left whose distance changes; give shapes for more links or obstacles")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._given, self._options)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Names of what each value looks at; a link with several shapes comes several times."""
+        return tuple((self._solids[i].owner, self._solids[j].owner) for i, j in self._pairs)
+
+    # -- what the designer asks ------------------------------------------------------------------
+
+    def values(self, q: Array) -> Array:
+        """(d - distance) / scale of every pair (N, k), at most 2."""
+        reach = self.distance + _FAR * self.scale
+        return np.asarray((self._distances(q, reach) - self.distance) / self.scale)
+
+    def gradients(self, q: Array, which: NDArray[np.intp]) -> Array:
+        """Derivative (N, n) of the value of pair `which` (N,) at each posture."""
+        (q,), samples, _ = as_batch(self.robot, q=q)
+        turn, shift = self._places(q)
+        pairs = self._pairs[np.asarray(which)]
+        frames, result = [coal.Transform3s() for _ in self._solids], coal.DistanceResult()
+        apart, direction, points = np.empty(samples), np.empty((samples, 3)), np.empty((2, samples, 3))
+        for m, (k, (i, j)) in enumerate(zip(which, pairs, strict=True)):
+            for s in (i, j):
+                frames[s].setTransform(turn[m, s], shift[m, s])
+            apart[m] = self._measure(k, frames[i], frames[j], result)
+            direction[m] = result.normal
+            points[0, m], points[1, m] = result.getNearestPoint1(), result.getNearestPoint2()
+        out = np.zeros((samples, self.robot.n))
+        body = np.array([solid.body for solid in self._solids])
+        for side, sign in ((0, -1.0), (1, 1.0)):
+            carrier = body[pairs[:, side]]
+            for b in np.unique(carrier[carrier > 0]):
+                rows = np.flatnonzero(carrier == b)
+                slope = _point_slopes(self.robot, q[rows], self.robot.links[b].name, points[side, rows])
+                out[rows] += sign * np.einsum("ni,nij->nj", direction[rows], slope)
+        out[apart >= self.distance + _FAR * self.scale] = 0.0
+        return out / self.scale
+
+    def distances(self, q: ArrayLike) -> Array:
+        """Distance of every pair (N, k) in metres, negative where they overlap."""
+        return self._distances(q, np.inf)
+
+    def closest(self, q: ArrayLike) -> tuple[float, tuple[str, str]]:
+        """Smallest distance (m) over postures (N, n), and between what."""
+        d = self.distances(q)
+        return float(d.min()), self.pairs[int(np.argmin(d.min(axis=0)))]
+
+    # -- distances -------------------------------------------------------------------------------
+
+    def _places(self, q: Array) -> tuple[Array, Array]:
+        """Rotation (N, s, 3, 3) and position (N, s, 3) of every shape in the base frame."""
+        links = {
+            b: frame_placement(self.robot, q, self.robot.links[b].name) for b in {x.body for x in self._solids} - {-1}
+        }
+        links[-1] = np.broadcast_to(np.eye(4), (len(q), 4, 4))
+        h = np.stack([links[solid.body] @ solid.where for solid in self._solids], axis=1)
+        return np.ascontiguousarray(h[:, :, :3, :3]), np.ascontiguousarray(h[:, :, :3, 3])
+
+    def _distances(self, q: ArrayLike, reach: float) -> Array:
+        """Distances (N, k), none larger than `reach`: most pairs are told to be beyond it by boxes around them."""
+        (q,), samples, _ = as_batch(self.robot, q=q)
+        turn, shift = self._places(q)
+        out = np.full((samples, len(self._pairs)), reach)
+        near = np.ones(out.shape, dtype=bool) if np.isinf(reach) else self._bounds(turn, shift) < reach
+        frames, result = [coal.Transform3s() for _ in self._solids], coal.DistanceResult()
+        set_at = [-1] * len(frames)
+        pairs = self._pairs.tolist()
+        for m, k in np.argwhere(near).tolist():
+            for s in pairs[k]:
+                if set_at[s] != m:
+                    frames[s].setTransform(turn[m, s], shift[m, s])
+                    set_at[s] = m
+            i, j = pairs[k]
+            out[m, k] = self._measure(k, frames[i], frames[j], result)
+        return np.minimum(out, reach)
+
+    def _measure(self, k: int, one: Any, two: Any, result: Any) -> float:
+        """Distance of pair k with its shapes at these places; `result` holds the nearest points."""
+        for request in self._requests:
+            result.clear()
+            d = float(self._measures[k](one, two, request, result))
+            if abs(d) < _FAILED:
+                return d
+        raise DynidError(f"coal finds no distance between {' and '.join(self.pairs[k])}; give simpler shapes")
+
+    def _bounds(self, turn: Array, shift: Array) -> Array:
+        """Lower bounds (N, k) of the distances: from the ball around either shape to the box around the other."""
+        middle = np.array([solid.middle for solid in self._solids])
+        half = np.array([solid.half for solid in self._solids])
+        radius = np.array([solid.radius for solid in self._solids])
+        centre = shift + np.einsum("nsij,sj->nsi", turn, middle)
+        i, j = self._pairs.T
+        between = centre[:, j] - centre[:, i]
+        out = []
+        for one, other in ((i, j), (j, i)):
+            inside = np.abs(np.einsum("nkji,nkj->nki", turn[:, one], between))
+            out.append(np.linalg.norm(np.maximum(inside - half[one], 0.0), axis=2) - radius[other])
+        return np.maximum(out[0], out[1])
+
+    # -- pairs -----------------------------------------------------------------------------------
+
+    def _set_pairs(self, pairs: Sequence[tuple[int, int]]) -> None:
+        self._pairs = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+        self._measures = [coal.ComputeDistance(self._solids[i].geometry, self._solids[j].geometry) for i, j in pairs]
+
+    def _named_pairs(self, named: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+        """Pairs of shapes of pairs of names."""
+        out = []
+        owners = dict.fromkeys(solid.owner for solid in self._solids)
+        for pair in named:
+            for name in pair:
+                if name not in owners:
+                    raise DataError(f"pair {pair}: '{name}' has no shape, those that have are {', '.join(owners)}")
+            one, two = ([s for s, solid in enumerate(self._solids) if solid.owner == name] for name in pair)
+            if (self._solids[one[0]].body <= 0 and self._solids[two[0]].body <= 0) or pair[0] == pair[1]:
+                raise DataError(f"pair {pair}: these two do not move against each other")
+            out += [(i, j) for i in one for j in two]
+        return out
+
+    def _leave_out(self, rng: np.random.Generator) -> None:
+        """Drop pairs that say nothing of a motion."""
+        low, high = _ranges(self.robot)
+        zero = np.zeros(self.robot.n)
+        possible = bool(np.all((low <= zero) & (zero <= high)))
+        q = np.vstack([zero, rng.uniform(low, high, (_POSTURES, self.robot.n))])
+        # A hair more than the clearance, so that a shape that slides along another counts as close.
+        d = self._distances(q, self.distance + 1e-6)
+        names = list(dict.fromkeys(self.pairs))
+        reasons = {}
+        for name in names:
+            columns = [k for k, pair in enumerate(self.pairs) if pair == name]
+            bodies = [self._solids[s].body for s in self._pairs[columns[0]]]
+            smallest = d[:, columns].min(axis=1)
+            close = int(np.sum(smallest[1:] < self.distance + 1e-9))
+            if -1 in bodies:
+                # An obstacle is real: only where no posture is clear of it can it not be kept clear of.
+                if close == _POSTURES:
+                    reasons[name] = f"closer than {self.distance:g} m in all of {_POSTURES} random postures"
+            elif _adjacent(self.robot, *bodies):
+                reasons[name] = "next to each other"
+            elif possible and smallest[0] <= 0:
+                reasons[name] = "touch at the zero posture"
+            elif close >= _ALWAYS * _POSTURES:
+                reasons[name] = f"closer than {self.distance:g} m in {close} of {_POSTURES} random postures"
+        self.left_out = tuple(LeftOut(*name, reason) for name, reason in reasons.items())
+        for left in self.left_out:
+            say = log.debug if left.reason == "next to each other" else log.warning
+            say("no clearance is kept between '%s' and '%s': %s", left.first, left.second, left.reason)
+        kept = [k for k, pair in enumerate(self.pairs) if pair not in reasons]
+        self._set_pairs([(int(i), int(j)) for i, j in self._pairs[kept]])
+
+
+def _request(tolerance: float) -> Any:
+    out = coal.DistanceRequest()
+    out.enable_signed_distance = True
+    out.gjk_tolerance = out.epa_tolerance = tolerance
+    return out
+
+
+def _again(given: tuple[Any, ...], options: dict[str, Any]) -> Collision:
+    return Collision(*given, **options)
+
+
+def _moving_pairs(solids: list[_Solid]) -> list[tuple[int, int]]:
+    """All pairs of shapes on different links, or of a link that moves and an obstacle."""
+    return [
+        (i, j)
+        for i, one in enumerate(solids)
+        for j, two in enumerate(solids[i + 1 :], start=i + 1)
+        if one.body != two.body and max(one.body, two.body) > 0 and not (one.body == 0 and two.body == -1)
+    ]
+
+
+def _adjacent(robot: Robot, one: int, two: int) -> bool:
+    """Whether one link carries the other, links without a body between them not counted."""
+    up = max(one, two)
+    while up > 0:
+        up = robot.joints[up - 1].parent
+        if not robot.links[up].virtual:
+            break
+    return up == min(one, two)
+
+
+def _ranges(robot: Robot) -> tuple[Array, Array]:
+    """Position ranges (n,) of the joints, one turn or a metre either way where there are none."""
+    kinds = {j.name: j.kind for j in robot.joints}
+    wide = np.array([np.pi if kinds[name] == "revolute" else 1.0 for name in robot.coordinates])
+    low, high = (np.array([getattr(limit, end) for limit in robot.limits.values()]) for end in ("lower", "upper"))
+    low, high = np.where(np.isfinite(low), low, np.minimum(-wide, high)), np.where(np.isfinite(high), high, wide)
+    return low, np.maximum(low, high)
+
+
+def _point_slopes(robot: Robot, q: Array, link: str, points: Array) -> Array:
+    """Velocity (N, 3, n) of points (N, 3) that move with a link over the joint speeds: J_v + J_w x (x - o)."""
+    jacobian = frame_jacobian(robot, q, link)
+    arm = points - frame_placement(robot, q, link)[:, :3, 3]
+    return np.asarray(jacobian[:, :3] + np.cross(jacobian[:, 3:], arm[:, :, None], axis=1))
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+
+
+def _coal(kind: str, size: Array) -> Any:
+    x = [float(s) for s in np.atleast_1d(size)]
+    return {"box": coal.Box, "sphere": coal.Sphere, "cylinder": coal.Cylinder, "capsule": coal.Capsule}[kind](*x)
+
+
+def _carriers(robot: Robot) -> dict[str, tuple[int, Array]]:
+    out = {link.name: (i, np.eye(4)) for i, link in enumerate(robot.links)}
+    return {f.name: (f.link, np.asarray(f.placement)) for f in robot.frames} | out
+
+
+def _of_link(shape: LinkShape, robot: Robot) -> _Solid:
+    known = _carriers(robot)
+    if shape.link not in known:
+        raise ModelError(f"a shape is given for '{shape.link}', known links and frames are {', '.join(known)}")
+    body, place = known[shape.link]
+    geometry = _coal(shape.kind, np.asarray(shape.size))
+    return _Solid(robot.links[body].name, body, geometry, place @ np.asarray(shape.placement))
+
+
+def _of_file(path: str | Path, robot: Robot, packages: Sequence[str | Path]) -> list[_Solid]:
+    """The collision shapes of a URDF file on the links of the robot read from it."""
+    file, known, out = Path(path), _carriers(robot), []
+    for link in read_xml(file).findall("link"):
+        name = attribute(link, "name", "a link")
+        for element in link.findall("collision"):
+            if name not in known:
+                raise ModelError(
+                    f"{file.name} has a link '{name}', robot '{robot.name}' has not: load it from that file"
+                )
+            body, place = known[name]
+            where = f"link '{name}', collision"
+            geometry = element.find("geometry")
+            shape = geometry[0] if geometry is not None and len(geometry) else None
+            if shape is None:
+                raise ModelError(f"{where} has no shape")
+            if shape.tag == "mesh":
+                named = attribute(shape, "filename", f"{where}, mesh")
+                scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
+                found = next((p for p in _candidates(named, file, packages) if p.is_file()), None)
+                if found is None:
+                    raise ModelError(
+                        f"{where}: mesh '{named}' of {file.name} is not there; give the folder of its package"
+                    )
+                solid = _hull(found, scale, where)
+            elif shape.tag in SIZES:
+                keys = {"box": (("size", 3),), "sphere": (("radius", 1),)}.get(
+                    shape.tag, (("radius", 1), ("length", 1))
+                )
+                solid = _coal(shape.tag, np.concatenate([_positive(shape, key, n, where) for key, n in keys]))
+            else:
+                raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use {', '.join(SIZES)} or mesh")
+            out.append(_Solid(robot.links[body].name, body, solid, place @ _origin(element, where)))
+    return out
+
+
+def _hull(file: Path, scale: Array, where: str) -> Any:
+    """Convex hull of a mesh; faces turned outwards, as coal wants them."""
+    try:
+        points = np.array(coal.MeshLoader().load(str(file), scale).vertices())
+        hull = spatial.ConvexHull(points)
+    except spatial.QhullError:
+        raise ModelError(f"{where}: mesh '{file}' does not span a volume") from None
+    except ValueError:
+        raise ModelError(f"{where}: mesh '{file}' cannot be read") from None
+    number = {int(v): i for i, v in enumerate(hull.vertices)}
+    corners, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
+    for v in hull.vertices:
+        corners.append(points[v])
+    for (a, b, c), plane in zip(hull.simplices, hull.equations, strict=True):
+        outward = np.cross(points[b] - points[a], points[c] - points[a]) @ plane[:3] > 0
+        faces.append(coal.Triangle(*(number[int(v)] for v in ((a, b, c) if outward else (a, c, b)))))
+    return coal.Convex(corners, faces)

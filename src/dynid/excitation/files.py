@@ -1,0 +1,361 @@
+"""Files of motions: tables and ROS messages that controllers run, and a file that keeps the motion itself.
+
+A file is written beside its place and moved there when it is complete.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError, writing
+from dynid.excitation import basis as families
+from dynid.excitation.basis import Basis
+from dynid.excitation.criteria import CRITERIA, Criterion, make_criterion
+from dynid.excitation.excitation import Excitation
+from dynid.excitation.limits import LIMIT_NAMES, MotionLimits
+from dynid.excitation.problem import Clearance
+from dynid.identify.base import BaseParameters, base_parameters
+from dynid.robot.model import Robot
+
+__all__ = [
+    "check_output",
+    "check_rate",
+    "check_suffix",
+    "read_limits",
+    "read_toml",
+    "write_csv",
+    "write_excitation",
+    "write_joint_trajectory",
+    "write_text",
+    "write_toml",
+]
+
+Array = NDArray[np.float64]
+
+_FORMAT = "dynid excitation 1"
+_KINDS: dict[str, Callable[..., Basis]] = {
+    name: getattr(families, name) for name in families.__all__ if is_dataclass(getattr(families, name))
+}
+_SUFFIXES = (".csv", ".yaml", ".yml", ".json", ".toml")
+
+
+# -- any file ------------------------------------------------------------------------------------
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file completely or not at all."""
+    with writing(path):
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")  # a device or a pipe; a folder is refused here
+            return
+        with _beside(target) as part:
+            part.write_text(text, encoding="utf-8")
+            os.replace(part, target)
+
+
+def check_output(path: str | Path) -> None:
+    """Refuse a path that cannot be written, before the work is done."""
+    with writing(path):
+        target = Path(path).resolve()
+        if target.exists():
+            with target.open("a"):
+                pass
+        if target.is_file() or not target.exists():
+            with _beside(target) as part:
+                part.touch()
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A file beside another, gone afterwards."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_excitation(motion: Excitation, path: str | Path, rate: float) -> None:
+    """Write a motion in the format of the suffix."""
+    check_suffix(path)
+    suffix = Path(path).suffix.lower()
+    if suffix == ".csv":
+        write_csv(motion, path, rate)
+    elif suffix == ".toml":
+        write_toml(motion, path)
+    else:
+        write_joint_trajectory(motion, path, rate)
+
+
+def check_suffix(path: str | Path, known: Sequence[str] = _SUFFIXES) -> None:
+    """Refuse a path whose suffix names no known format."""
+    if Path(path).suffix.lower() not in known:
+        raise DataError(f"'{path}' names no known format: end it in {', '.join(known)}")
+
+
+def _read_text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"there is no file '{path}'") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read '{path}': {error}") from None
+
+
+# -- what a controller runs ----------------------------------------------------------------------
+
+
+def write_csv(motion: Excitation, path: str | Path, rate: float) -> None:
+    """Columns t, then q, v and a of every joint, with a header."""
+    t, *signals = _points(motion, rate)
+    names = motion.robot.coordinates
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(["t", *(f"{s}_{joint}" for s in "qva" for joint in names)])
+    np.savetxt(out, np.column_stack([t, *signals]), "%.17g", ",")
+    write_text(path, out.getvalue())
+
+
+def write_joint_trajectory(motion: Excitation, path: str | Path, rate: float) -> None:
+    """A trajectory_msgs/JointTrajectory in YAML (.yaml, .yml) or JSON (.json)."""
+    check_suffix(path, (".yaml", ".yml", ".json"))
+    t, q, v, a = _points(motion, rate)
+    names = list(motion.robot.coordinates)
+    stamps = [divmod(round(1e9 * x), 10**9) for x in t.tolist()]
+    if Path(path).suffix.lower() == ".json":
+        points = [
+            {
+                "positions": q[k].tolist(),
+                "velocities": v[k].tolist(),
+                "accelerations": a[k].tolist(),
+                "time_from_start": {"sec": sec, "nanosec": nanosec},
+            }
+            for k, (sec, nanosec) in enumerate(stamps)
+        ]
+        header = {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""}
+        write_text(path, json.dumps({"header": header, "joint_names": names, "points": points}, indent=1) + "\n")
+        return
+    lines = ["header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}", f"joint_names: {json.dumps(names)}", "points:"]
+    for k, (sec, nanosec) in enumerate(stamps):
+        lines += [
+            f"- positions: {_yaml_numbers(q[k])}",
+            f"  velocities: {_yaml_numbers(v[k])}",
+            f"  accelerations: {_yaml_numbers(a[k])}",
+            f"  time_from_start: {{sec: {sec}, nanosec: {nanosec}}}",
+        ]
+    write_text(path, "\n".join([*lines, ""]))
+
+
+def _yaml_numbers(values: Array) -> str:
+    """YAML 1.1, which ROS reads, takes 1e-05 for a word and 1.0e-05 for a number."""
+    texts = [repr(x) for x in values.tolist()]
+    return f"[{', '.join(x if '.' in x else x.replace('e', '.0e') for x in texts)}]"
+
+
+def _points(motion: Excitation, rate: float) -> tuple[Array, Array, Array, Array]:
+    """Samples of a motion, at a rate that can carry it."""
+    check_rate(motion.basis, rate)
+    return motion.sample(rate)
+
+
+def check_rate(basis: Basis, rate: float) -> None:
+    """Refuse a rate whose points cannot carry a motion of the family."""
+    least = 2 * basis.size / basis.duration
+    if not (np.isfinite(rate) and rate > 0):
+        raise DataError(f"the rate must be positive, got {rate}")
+    if rate < least:
+        raise DataError(f"a rate of {rate:g} Hz has too few points for this motion; give at least {least:.3g} Hz")
+
+
+# -- the motion itself ---------------------------------------------------------------------------
+
+
+def write_toml(motion: Excitation, path: str | Path) -> None:
+    """Family, coefficients, limits and criterion; every number is read back as it is."""
+    names = motion.robot.coordinates
+    goal = motion.criterion
+    judged: dict[str, Any] = {
+        "name": goal.name,
+        "samples": motion.samples,
+        "noise": goal.noise,
+        "friction": _counts_friction(goal),
+    }
+    if len(goal.known) or np.any(goal.size != 1):
+        judged |= {"parameters": list(goal.base.names), "sizes": goal.size, "known": goal.known}
+    tables = {
+        "family": _family_data(motion.basis),
+        "coefficients": dict(zip(names, motion.coefficients, strict=True)),
+        "limits": {name: getattr(motion.limits, name) for name in LIMIT_NAMES},
+        "criterion": judged,
+    }
+    head = {
+        "format": _FORMAT,
+        "robot": motion.robot.name,
+        "joints": list(names),
+        "seconds": motion.seconds,
+        "notes": list(motion.notes),
+    }
+    lines = [f"{key} = {_toml(value)}" for key, value in head.items()]
+    for name, table in tables.items():
+        lines += _toml_table(name, table)
+    write_text(path, "\n".join([*lines, ""]))
+
+
+def read_toml(path: str | Path, robot: Robot, clearances: tuple[Clearance, ...] = ()) -> Excitation:
+    """The motion of a file, for a robot with the same joints."""
+    try:
+        data = tomllib.loads(_read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"'{path}' is not a saved motion: {error}") from None
+    if data.get("format") != _FORMAT:
+        raise DataError(f"'{path}' is not a saved motion")
+    try:
+        return _excitation(data, path, robot, clearances)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise DataError(f"'{path}' is damaged: {type(error).__name__} {error}") from None
+
+
+def _excitation(
+    data: Mapping[str, Any], path: str | Path, robot: Robot, clearances: tuple[Clearance, ...]
+) -> Excitation:
+    names = list(robot.coordinates)
+    if data["joints"] != names:
+        raise DataError(
+            f"'{path}' moves the joints {', '.join(data['joints'])}, but robot '{robot.name}' has {', '.join(names)}"
+        )
+    try:
+        basis = _family(data["family"])
+    except DataError as error:
+        raise DataError(f"'{path}' is damaged: {error}") from None
+    coefficients = np.array([data["coefficients"][n] for n in names], dtype=float)
+    limits = MotionLimits(**{name: np.array(data["limits"][name], dtype=float) for name in LIMIT_NAMES})
+    if coefficients.shape != (robot.n, basis.size) or not np.all(np.isfinite(coefficients)):
+        raise DataError(f"'{path}' is damaged: a joint needs {basis.size} finite coefficients")
+    if any(getattr(limits, name).shape != (robot.n,) for name in LIMIT_NAMES):
+        raise DataError(f"'{path}' is damaged: a limit needs {robot.n} numbers")
+    criterion, notes = _criterion(data["criterion"], base_parameters(robot, channels="torque"), path)
+    return Excitation(
+        robot=robot,
+        basis=basis,
+        coefficients=coefficients,
+        limits=limits,
+        criterion=criterion,
+        clearances=clearances,
+        seconds=float(data["seconds"]),
+        notes=tuple(dict.fromkeys([*data["notes"], *notes])),
+        samples=int(data["criterion"]["samples"]),
+    )
+
+
+def _criterion(data: Mapping[str, Any], base: BaseParameters, path: str | Path) -> tuple[Criterion, list[str]]:
+    """The criterion of a file; one that asks for more than a file holds is replaced, with a note."""
+    more: dict[str, Any] = {}
+    if "parameters" in data:
+        if data["parameters"] != list(base.names):
+            raise DataError(f"'{path}' was made for other base parameters than those of '{base.robot.name}'")
+        more = {"sizes": data["sizes"], "known": np.array(data["known"], dtype=float).reshape(-1, base.count)}
+    name, notes = data["name"], []
+    if name not in (*CRITERIA, "sum-cond"):
+        notes = [f"designed by criterion '{name}', whose settings are not in the file; judged by 'd'"]
+        name = "d"
+    return make_criterion(base, name, noise=data["noise"], friction=bool(data["friction"]), **more), notes
+
+
+def _counts_friction(goal: Criterion) -> bool:
+    """Whether friction columns count in a criterion."""
+    return len({column for _, columns in goal.parts for column in columns}) == goal.base.count
+
+
+def _family_data(basis: Basis) -> dict[str, Any]:
+    kind = type(basis).__name__
+    if _KINDS.get(kind) is not type(basis):
+        raise DataError(f"a family of your own ('{kind}') cannot be saved; write a .csv instead")
+    settings = {f.name: getattr(basis, f.name) for f in fields(basis) if f.init}
+    return {"kind": kind} | {
+        key: _family_data(value) if type(value).__name__ in _KINDS else value for key, value in settings.items()
+    }
+
+
+def _family(data: Mapping[str, Any]) -> Basis:
+    """A basis from its table: tables are families, tables of numbers arrays, lists tuples."""
+    settings: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            settings[key] = _family(value)
+        elif isinstance(value, list):
+            settings[key] = np.array(value, dtype=float) if isinstance(value[0], list) else tuple(value)
+        elif key != "kind":
+            settings[key] = value
+    if data["kind"] not in _KINDS:
+        raise DataError(f"family '{data['kind']}' is unknown: use {', '.join(_KINDS)}")
+    return _KINDS[data["kind"]](**settings)
+
+
+def _toml_table(name: str, table: Mapping[str, Any]) -> list[str]:
+    plain = {k: v for k, v in table.items() if not isinstance(v, Mapping)}
+    lines = ["", f"[{name}]", *(f"{_toml_key(k)} = {_toml(v)}" for k, v in plain.items())]
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            lines += _toml_table(f"{name}.{_toml_key(key)}", value)
+    return lines
+
+
+def _toml_key(key: str) -> str:
+    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+    return key if bare else _toml(key)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        if value and isinstance(value[0], list):
+            return "[\n" + "".join(f"  {_toml(row)},\n" for row in value) + "]"
+        return f"[{', '.join(_toml(x) for x in value)}]"
+    return repr(value)
+
+
+# -- limits --------------------------------------------------------------------------------------
+
+
+def read_limits(source: str) -> dict[str, dict[str, float]]:
+    """Limits a joint pattern from a TOML or JSON file, or from JSON itself: {"joint*": {"velocity": 1.5}}."""
+    if source.lstrip().startswith("{"):
+        where, data = "the limits", _parsed(json.loads, source, "the limits are")
+    else:
+        check_suffix(source, (".toml", ".json"))
+        load = tomllib.loads if Path(source).suffix.lower() == ".toml" else json.loads
+        where, data = f"'{source}'", _parsed(load, _read_text(source), f"'{source}' is")
+    for pattern, entries in data.items():
+        if not isinstance(entries, dict):
+            raise DataError(f"{where}: '{pattern}' needs a table of limits, such as velocity = 1.5")
+        for key, value in entries.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise DataError(f"{where}: limit '{key}' of '{pattern}' must be a number, got {value!r:.40}")
+    return data
+
+
+def _parsed(load: Callable[[str], Any], text: str, what: str) -> dict[str, Any]:
+    try:
+        data = load(text)
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{what} not valid: {error}") from None
+    if not isinstance(data, dict):
+        raise DataError(f"{what} not a table of joints")
+    return data

@@ -1,0 +1,232 @@
+"""Planning an experiment: how well a motion will show each parameter, and how often it must be run.
+
+Rows of n periods and of previous recordings add up: information = R0'R0 + n R1'R1. One decomposition of the stacked
+factors gives every deviation for every n: with [R0; R1] = U S V' and R1 V S^-1 = P c Q', the covariance is
+Z diag(1 / (1 - c^2 + n c^2)) Z' with Z = V S^-1 Q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.errors import DataError
+from dynid.excitation.excitation import Excitation
+from dynid.identify.base import BaseParameters
+from dynid.identify.observation import Observation, fold
+
+__all__ = ["Plan", "plan"]
+
+Array = NDArray[np.float64]
+
+# On unit columns: directions below are not seen, and parameters with a share of them stay unknown.
+_UNSEEN = 1e-10
+# A motion that has to be run more often than this does not show the parameter.
+MOST_PERIODS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Predicted deviations of the base parameters against the number of periods.
+
+    `prior` (b,) are a-priori values, `periods` (b,) how many periods until each is known to `target` of them (infinite
+    where never), `effect` (b,) the RMS torque error of one deviation after one period, in units of the noise.
+    """
+
+    base: BaseParameters
+    duration: float
+    noise: Array
+    rate: float
+    target: float
+    prior: Array
+    periods: Array
+    effect: Array
+    directions: Array
+    gains: Array
+    unseen: NDArray[np.bool_]
+
+    def sigma_after(self, periods: float = 1) -> Array:
+        """Standard deviation (b,) after so many periods; 0 is what the previous recordings tell."""
+        return _sigma(self.directions, self.gains, self.unseen, periods)
+
+    def relative_after(self, periods: float = 1) -> Array:
+        """The same as a share of the a-priori values; infinite for a value of zero."""
+        return _relative(self.sigma_after(periods), self.prior)
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviation (b,) after one period."""
+        return self.sigma_after(1)
+
+    @property
+    def relative_sigma(self) -> Array:
+        """Standard deviation after one period as a share of the a-priori values (b,)."""
+        return self.relative_after(1)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Parameters that this motion never shows to the target, however often it is run."""
+        return tuple(n for n, k in zip(self.base.names, self.periods, strict=True) if not np.isfinite(k))
+
+    def reason(self, name: str) -> str:
+        """In words, when a parameter will be known, or why it will not."""
+        if name not in self.base.names:
+            raise DataError(f"no base parameter is named '{name}'")
+        i = self.base.names.index(name)
+        goal = f"{100 * self.target:g} %"
+        if self.unseen[i]:
+            return f"the motion does not show {name}"
+        if self.prior[i] == 0:
+            return f"{name} is zero a priori: no percentage, its deviation is {self.sigma[i]:.2g} after one period"
+        if np.isinf(self.periods[i]):
+            share = 100 * self.relative_sigma[i]
+            return f"{name} stays unknown: {share:.2g} % after one period, {goal} not within {MOST_PERIODS}"
+        if self.periods[i] == 0:
+            return f"{name} is known to {goal} already"
+        count = int(self.periods[i])
+        often = "once" if count == 1 else f"{count} periods"
+        return f"run it {often} ({count * self.duration:g} s) and {name} will be known to {goal}"
+
+    def summary(self) -> str:
+        """Every base parameter with its deviation and the periods it asks for, worst last."""
+        from dynid.excitation.summary import plan_text
+
+        return plan_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data; None stands for infinite."""
+
+        def finite(x: float) -> float | None:
+            return float(x) if np.isfinite(x) else None
+
+        columns = (self.base.names, self.prior, self.sigma, self.relative_sigma, self.periods, self.effect)
+        return {
+            "noise": self.noise.tolist(),
+            "rate": float(self.rate),
+            "target": float(self.target),
+            "base_parameters": [
+                {
+                    "name": name,
+                    "prior": float(prior),
+                    "sigma": finite(sigma),
+                    "relative_sigma": finite(relative),
+                    "periods": None if np.isinf(periods) else int(periods),
+                    "effect": finite(effect),
+                }
+                for name, prior, sigma, relative, periods, effect in zip(*columns, strict=True)
+            ],
+            "unknown": list(self.unknown),
+        }
+
+
+def plan(
+    excitation: Excitation,
+    noise: ArrayLike,
+    rate: float = 100.0,
+    target: float = 0.02,
+    previous: Observation | Sequence[Observation] = (),
+) -> Plan:
+    """How well a motion will show each base parameter, with white torque noise (N m, one or one a channel) at a rate.
+
+    `target` is the share of the a-priori value to which a parameter shall be known, `previous` recordings whose
+    information is there already.
+    """
+    base = excitation.criterion.base
+    deviation = torque_noise(noise, len(base.channels))
+    if not (np.isfinite(target) and target > 0):
+        raise DataError(f"the target must be a positive share, such as 0.02, got {target}")
+    W = excitation.base_regressor(rate)[:-1] / deviation[:, None]
+    with threadpool_limits(1, "blas"):
+        rows = fold(W.reshape(-1, base.count))
+    old = [previous] if isinstance(previous, Observation) else list(previous)
+    before = np.vstack([np.zeros((0, base.count)), *(_rows(o, base, deviation) for o in old)])
+    directions, gains, unseen = _decomposed(before, rows)
+    prior = base.values()
+    # Sums that cancel leave a trace of rounding.
+    prior[np.abs(prior) < 1e-12 * (np.abs(base.matrix) @ np.abs(base.robot.parameters))] = 0.0
+    sigma = _sigma(directions, gains, unseen, 1)
+    shown = np.linalg.norm(rows, axis=0) / np.sqrt(W.shape[0] * W.shape[1])
+    return Plan(
+        base=base,
+        duration=excitation.duration,
+        noise=deviation,
+        rate=rate,
+        target=target,
+        prior=prior,
+        periods=_periods(directions, gains, unseen, target * np.abs(prior)),
+        effect=np.where(unseen, np.inf, shown * np.where(unseen, 0.0, sigma)),
+        directions=directions,
+        gains=gains,
+        unseen=unseen,
+    )
+
+
+def torque_noise(noise: ArrayLike, channels: int) -> Array:
+    """Deviation of each channel (channel,), checked."""
+    given = np.asarray(noise, dtype=float)
+    if given.shape not in ((), (1,), (channels,)) or not np.all(np.isfinite(given)) or not np.all(given > 0):
+        raise DataError(f"torque noise must be positive, one number or {channels}")
+    return np.broadcast_to(given, (channels,)).copy()
+
+
+def _rows(observation: Observation, base: BaseParameters, noise: Array) -> Array:
+    """Information of a recording in units of the noise."""
+    if observation.base.expressions != base.expressions or observation.base.channels != base.channels:
+        raise DataError("the previous recording is an observation of other base parameters or channels")
+    return np.vstack([f[:, :-1] / s for f, s in zip(observation.factors, noise, strict=True)])
+
+
+def _decomposed(before: Array, rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Z (b, r), c^2 (r,) and which parameters neither part sees (b,)."""
+    stacked = np.vstack([before, rows])
+    size = np.linalg.norm(stacked, axis=0)
+    # What rounding leaves of a column that is not there must not be scaled up.
+    stacked, rows = (np.where(size > _UNSEEN * size.max(), part, 0.0) for part in (stacked, rows))
+    size = np.where(size > _UNSEEN * size.max(), size, 1.0)
+    _, s, vt = np.linalg.svd(fold(stacked / size))
+    rank = int(np.count_nonzero(s > _UNSEEN * s[0]))
+    unseen = np.linalg.norm(vt[rank:], axis=0) > np.sqrt(_UNSEEN)
+    white = vt[:rank].T / s[:rank]
+    _, c, qt = np.linalg.svd(rows / size @ white)
+    gains = np.zeros(rank)
+    gains[: len(c)] = np.minimum(c, 1.0) ** 2
+    if not len(before):
+        gains[:] = 1.0
+    return white @ qt.T / size[:, None], gains, unseen
+
+
+def _sigma(directions: Array, gains: Array, unseen: NDArray[np.bool_], periods: ArrayLike) -> Array:
+    """Deviations (b,) after so many periods, one number or one a parameter."""
+    count = np.broadcast_to(np.asarray(periods, dtype=float), (len(directions),))
+    if not np.all(np.isfinite(count)) or np.any(count < 0):
+        raise DataError(f"the number of periods cannot be {periods!r}")
+    left = np.maximum(1.0 + (count[:, None] - 1.0) * gains, 0.0)
+    share = directions**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(share > 0, share / left, 0.0)
+    return np.where(unseen, np.inf, np.sqrt(terms.sum(axis=1)))
+
+
+def _periods(directions: Array, gains: Array, unseen: NDArray[np.bool_], goal: Array) -> Array:
+    """Fewest whole periods (b,) after which each deviation is below its goal; by bisection, as more never hurt."""
+
+    def met(count: NDArray[np.int_]) -> NDArray[np.bool_]:
+        return np.asarray((_sigma(directions, gains, unseen, count) <= goal) & (goal > 0))
+
+    low, high = np.zeros(len(goal), dtype=int), np.full(len(goal), MOST_PERIODS)
+    never = ~met(high)
+    while np.any(low < high):
+        middle = (low + high) // 2
+        done = met(middle)
+        low, high = np.where(done, low, middle + 1), np.where(done, middle, high)
+    return np.where(never, np.inf, high)
+
+
+def _relative(sigma: Array, prior: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.where(prior == 0, np.inf, sigma / np.abs(prior))

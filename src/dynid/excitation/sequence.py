@@ -1,0 +1,260 @@
+"""Motions in another time, with ramps, and one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.dynamics.functions import inverse_dynamics
+from dynid.errors import DataError
+from dynid.excitation.basis import Basis, PointToPoint, Quintic
+from dynid.excitation.excitation import Excitation
+from dynid.excitation.limits import MotionLimits
+from dynid.excitation.planners import point_to_point, sample_times
+
+__all__ = ["Joined", "Motion", "Stretched", "retimed", "sequence", "shortest_duration", "with_ramps"]
+
+Array = NDArray[np.float64]
+
+# Limits are looked at on this many steps, a multiple of those of Excitation.slacks.
+_STEPS = {True: 8000, False: 7996}
+# Limits that another duration changes.
+_TIMED = ("velocity", "acceleration", "jerk", "torque", "power")
+# Most durations that are too short show it on every so many steps.
+_COARSE = 20
+_LONGER = 1.02
+_LONGEST = 1e4
+# Positions and speeds closer than this (rad, rad/s) are the same, and such speeds are rest.
+_CLOSE = 1e-6
+
+
+class Motion(Protocol):
+    """Anything a robot can run: designed motions, paths through waypoints, and sequences of them."""
+
+    @property
+    def duration(self) -> float: ...
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """q, v and a (N, n) at times (N,)."""
+        ...
+
+    def sample(self, rate: float) -> tuple[Array, Array, Array, Array]:
+        """t (N,), q, v and a (N, n) at a rate (Hz), both ends included."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stretched:
+    """The motions of a family in another duration: along the same paths, with the same coefficients."""
+
+    family: Basis
+    duration: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.duration) and self.duration > 0):
+            raise DataError(f"the duration of a motion must be positive, got {self.duration}")
+
+    @property
+    def periodic(self) -> bool:
+        return self.family.periodic
+
+    @property
+    def size(self) -> int:
+        return self.family.size
+
+    @property
+    def joints(self) -> list[float]:
+        return [t * self.duration / self.family.duration for t in self.family.joints]
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        speed = self.family.duration / self.duration
+        return self.family.values(np.asarray(t, dtype=float) * speed, order) * speed**order
+
+
+def retimed(excitation: Excitation, duration: float) -> Excitation:
+    """The same path in another duration: speeds change with its inverse, accelerations with the square of that."""
+    basis = excitation.basis
+    family = basis.family if isinstance(basis, Stretched) else basis
+    note = f"retimed from {excitation.duration:g} s to {duration:g} s"
+    return replace(excitation, basis=Stretched(family, float(duration)), notes=(*excitation.notes, note))
+
+
+def shortest_duration(excitation: Excitation) -> float:
+    """The smallest duration (s) in which the motion keeps all its limits; it may be shorter or longer than its own."""
+    steps = _STEPS[excitation.basis.periodic]
+    problem = excitation.problem(steps if excitation.basis.periodic else steps + 1)
+    X, limits, robot = excitation.coefficients, excitation.limits, excitation.robot
+    for limit in problem.slacks(X):
+        if limit.kind not in _TIMED and limit.slack.min(initial=1.0) < -1e-9:
+            raise DataError(f"the motion breaks its {limit.kind} limit, which no other duration changes")
+    q, v, a, j = problem.motion(X)
+    # Peaks of splines and profiles lie where their pieces meet.
+    corners = [excitation.basis.values(excitation.basis.joints, order) @ X.T for order in range(4)]
+    q, v, a, j = (np.vstack(pair) for pair in zip((q, v, a, j), corners, strict=True))
+    shares = (np.abs(v) / limits.velocity, np.sqrt(np.abs(a) / limits.acceleration), np.cbrt(np.abs(j) / limits.jerk))
+    least = float(max(share.max() for share in shares)) * (1 + 1e-9)
+    if not least > 0:
+        raise DataError("the motion stands still, or has no limits to keep: it has no shortest duration")
+
+    def held(ratio: float) -> bool:
+        """Whether torques and powers are within their limits in `ratio` times the duration."""
+        for step in (_COARSE, 1):
+            speed = v[::step] / ratio
+            torque = inverse_dynamics(robot, q[::step], speed, a[::step] / ratio**2)[:, -robot.n :]
+            if np.any((np.abs(torque) > limits.torque) | (np.abs(torque * speed) > limits.power)):
+                return False
+        return True
+
+    loaded = bool(np.any(np.isfinite(limits.torque)) or np.any(np.isfinite(limits.power)))
+    if not loaded or held(least):
+        return least * excitation.duration
+    # Torque need not fall with every longer duration: durations are tried from below.
+    high = least
+    while not held(high):
+        high *= _LONGER
+        if high > _LONGEST * least:
+            raise DataError("the motion breaks its torque limits however slow it is; use other postures")
+    low = high / _LONGER
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if held(middle) else (middle, high)
+    return high * excitation.duration
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Motions one right after another."""
+
+    parts: tuple[Motion, ...]
+
+    @cached_property
+    def starts(self) -> Array:
+        """When each part begins (k,)."""
+        return np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])[:-1]])
+
+    @property
+    def duration(self) -> float:
+        return float(self.starts[-1]) + self.parts[-1].duration
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """q, v and a (N, n) at times (N,)."""
+        times = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration)
+        part = np.searchsorted(self.starts, times, side="right") - 1
+        out = np.zeros((3, len(times), self.parts[0].at(0.0)[0].shape[1]))
+        for k in np.unique(part):
+            here = part == k
+            out[:, here] = self.parts[k].at(times[here] - self.starts[k])
+        return out[0], out[1], out[2]
+
+    def sample(self, rate: float) -> tuple[Array, Array, Array, Array]:
+        """t (N,), q, v and a (N, n) over the whole motion at a rate (Hz), both ends included."""
+        t = sample_times(self.duration, rate)
+        return t, *self.at(t)
+
+
+def with_ramps(
+    excitation: Excitation, seconds: float, start: ArrayLike | None = None, end: ArrayLike | None = None
+) -> Joined:
+    """The motion with a smooth way from rest into it and out of it again, where it does not rest at its ends.
+
+    Each ramp takes `seconds` and goes from the posture `start` (n,), or to `end`: by default those that ask for the
+    gentlest ramp within the ranges. Ramps keep all limits of the motion.
+    """
+    if not (np.isfinite(seconds) and seconds > 0):
+        raise DataError(f"ramps take a positive number of seconds, got {seconds}")
+    rest = [_posture(x, len(excitation.coefficients)) for x in (start, end)]
+    q, v, a = excitation.at([0.0, excitation.duration])
+    parts: list[Motion] = [excitation]
+    if _moving(v[0], a[0]) or rest[0] is not None:
+        parts.insert(0, _ramp(excitation, seconds, (q[0], v[0], a[0]), rest[0], False))
+    if _moving(v[1], a[1]) or rest[1] is not None:
+        parts.append(_ramp(excitation, seconds, (q[1], v[1], a[1]), rest[1], True))
+    return Joined(tuple(parts))
+
+
+def _posture(given: ArrayLike | None, n: int) -> Array | None:
+    if given is None:
+        return None
+    posture = np.asarray(given, dtype=float)
+    if posture.shape != (n,) or not np.all(np.isfinite(posture)):
+        raise DataError(f"a posture needs {n} finite numbers, got shape {posture.shape}")
+    return posture
+
+
+def _moving(v: Array, a: Array) -> bool:
+    return bool(np.any(np.abs(v) > _CLOSE) or np.any(np.abs(a) > _CLOSE))
+
+
+def _ramp(
+    excitation: Excitation, T: float, state: tuple[Array, Array, Array], posture: Array | None, out: bool
+) -> Excitation:
+    """A quintic from rest into a state, or out of it to rest; it is held against the limits of the motion."""
+    q, v, a = state
+    limits = excitation.limits
+    if posture is None:
+        # The quartic with the speeds and accelerations of both ends covers this way.
+        way = v * T / 2 + (1 if out else -1) * a * T**2 / 12
+        posture = np.clip(q + way if out else q - way, limits.lower, limits.upper)
+    basis = Quintic(T)
+    rest = (posture, np.zeros_like(v), np.zeros_like(a))
+    ends = np.vstack([basis.values([0.0, T], order) for order in range(3)])
+    first, last = (state, rest) if out else (rest, state)
+    conditions = np.stack([x for order in range(3) for x in (first[order], last[order])])
+    coefficients = np.asarray(np.linalg.solve(ends, conditions).T, dtype=float)
+    ramp = replace(excitation, basis=basis, coefficients=coefficients, notes=())
+    kind, slack = min(ramp.slacks.items(), key=lambda entry: entry[1])
+    if slack < -1e-6:
+        raise DataError(
+            f"the ramp {'out of' if out else 'into'} the motion breaks its {kind} limit by {-100 * slack:.3g} %; "
+            "give it more or fewer seconds, or another posture at rest"
+        )
+    return ramp
+
+
+def sequence(motions: Sequence[Motion], limits: MotionLimits | None = None) -> Joined:
+    """Motions one after another, with a move from the end of each to the start of the next where those differ.
+
+    Motions must rest where a move begins or ends. Moves keep `limits` in least time, torque aside; without them all
+    limits of the first designed motion, its torques and clearances too.
+    """
+    if not motions:
+        raise DataError("a sequence needs a motion")
+    widths = {motion.at(0.0)[0].shape[1] for motion in motions}
+    if len(widths) > 1:
+        raise DataError(f"the motions of a sequence need the same joints, got {sorted(widths)} of them")
+    model = next(_designed(motions), None)
+    parts: list[Motion] = [motions[0]]
+    for k, (before, after) in enumerate(pairwise(motions), start=1):
+        (qe, ve, _), (qs, vs, _) = ([x[0] for x in m.at(t)] for m, t in ((before, before.duration), (after, 0.0)))
+        if np.abs(qe - qs).max() > _CLOSE or np.abs(ve - vs).max() > _CLOSE:
+            for number, word, speed in ((k, "end", ve), (k + 1, "start", vs)):
+                if np.abs(speed).max() > _CLOSE:
+                    raise DataError(f"motion {number} does not rest at its {word}; give it ramps with with_ramps")
+            if limits is not None:
+                parts.append(point_to_point([qe, qs], limits))
+            elif model is not None:
+                parts.append(_move(model, qe, qs))
+            else:
+                raise DataError("no motion of the sequence has limits for the moves between them; give limits")
+        parts.append(after)
+    return Joined(tuple(parts))
+
+
+def _designed(motions: Iterable[Motion]) -> Iterator[Excitation]:
+    for motion in motions:
+        if isinstance(motion, Excitation):
+            yield motion
+        elif isinstance(motion, Joined):
+            yield from _designed(motion.parts)
+
+
+def _move(model: Excitation, start: Array, end: Array) -> Excitation:
+    """A double-S move, as short as all limits of a designed motion let it be."""
+    move = replace(model, basis=PointToPoint(1.0, 2, "double-s"), coefficients=np.column_stack([start, end]), notes=())
+    return replace(retimed(move, shortest_duration(move)), notes=())

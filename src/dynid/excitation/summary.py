@@ -1,0 +1,100 @@
+"""Tables of motions and of plans."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from dynid.excitation.excitation import Excitation
+from dynid.excitation.plan import MOST_PERIODS, Plan
+
+__all__ = ["excitation_text", "plan_text"]
+
+_WORST = 5
+_COUNTS = (1, 2, 5, 10, 20, 50, 100)
+
+
+def _text(*parts: object) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=150, highlight=False, markup=False)
+    for part in parts:
+        console.print(part)
+    return out.getvalue()
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title)
+    for k, name in enumerate(columns):
+        table.add_column(name, justify="right" if k else "left", overflow="fold")
+    return table
+
+
+def excitation_text(motion: Excitation) -> str:
+    """Use of every limit joint by joint, what is in the way, and which parameters are known worst."""
+    table = _table(f"{motion.robot.name}: motion of {motion.duration:g} s, use of limits in %", ["joint", *motion.use])
+    for j, name in enumerate(motion.robot.coordinates):
+        shares = [share[j] for share in motion.use.values()]
+        table.add_row(name, *(f"{100 * x:.1f}" if np.isfinite(x) else "-" for x in shares))
+    lines = [f"{c.label}: smallest clearance {motion.slacks[c.label]:.3g}" for c in motion.clearances]
+    close = motion.in_the_way
+    lines.append(f"in the way: {', '.join(close)}" if close else "in the way: no limit")
+    lines.append(
+        f"criterion {motion.criterion.name}: {motion.value:.4f}; condition number {motion.condition_number:.4g}; "
+        f"{motion.seconds:.1f} s"
+    )
+    return _text(table, *lines, _worst(motion), *motion.notes)
+
+
+def _worst(motion: Excitation) -> str:
+    """Parameters with the largest deviation as a share of their a-priori value, for the noise of the criterion."""
+    found = motion.plan(motion.criterion.noise)
+    relative = found.relative_sigma
+    usable = [i for i in np.argsort(-relative) if found.prior[i] != 0]
+    if not usable:
+        return "known worst: cannot be said, all a-priori values are zero"
+    shown = ", ".join(f"{found.base.names[i]} ({_percent(relative[i])})" for i in usable[:_WORST])
+    felt = ", ".join(found.base.names[i] for i in np.argsort(-found.effect)[:_WORST])
+    return f"known worst after one period, torque noise {_noise(found)}: {shown}; most felt in torques: {felt}"
+
+
+def _noise(plan: Plan) -> str:
+    return ", ".join(f"{x:g}" for x in dict.fromkeys(plan.noise.tolist()))
+
+
+def plan_text(plan: Plan) -> str:
+    """Every base parameter with its deviation and the periods it asks for, and what more periods give."""
+    goal = f"{100 * plan.target:g} %"
+    table = _table(
+        f"{plan.base.robot.name}: one period of {plan.duration:g} s at {plan.rate:g} Hz, torque noise {_noise(plan)}",
+        ("combination", "a priori", "sigma", "sigma %", "error of torque / noise", f"periods to {goal}"),
+    )
+    columns = (plan.base.expressions, plan.prior, plan.sigma, plan.relative_sigma, plan.effect, plan.periods)
+    rows = list(zip(*columns, strict=True))
+    for i in np.argsort(plan.periods, kind="stable"):
+        expression, prior, sigma, relative, effect, periods = rows[i]
+        often = "never" if np.isinf(periods) else f"{periods:.0f}"
+        table.add_row(expression, f"{prior:.5g}", f"{sigma:.2g}", _percent(relative), f"{effect:.2g}", often)
+    lines = []
+    for count in _COUNTS:
+        known = int(np.count_nonzero(plan.periods <= count))
+        often = "1 period" if count == 1 else f"{count} periods"
+        lines.append(f"{often} ({count * plan.duration:g} s): {known} of {len(rows)} known to {goal}")
+        if known == np.count_nonzero(np.isfinite(plan.periods)):
+            break
+    without = [n for n, prior in zip(plan.base.names, plan.prior, strict=True) if prior == 0]
+    if without:
+        lines.append(f"zero a priori, so without a percentage: {', '.join(without)}")
+    far = [n for n in plan.unknown if n not in without]
+    if far:
+        lines.append(f"not known to {goal} within {MOST_PERIODS} periods: {', '.join(far)}")
+    return _text(table, *lines)
+
+
+def _percent(share: float) -> str:
+    if not np.isfinite(share):
+        return "-"
+    return f"{100 * share:.2f} %" if share < 10 else f"{100 * share:.0e} %"

@@ -1,0 +1,367 @@
+"""Motions as objects: their files, what they say of limits, and the plan of an experiment."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dynid
+from dynid.demo import synthetic_recording
+from dynid.excitation import files
+from dynid.excitation.basis import (
+    Basis,
+    BSpline,
+    CubicSpline,
+    Fourier,
+    FourierQuintic,
+    Narrowed,
+    PointToPoint,
+    Quintic,
+    at_rest,
+)
+from dynid.excitation.criteria import make_criterion
+from dynid.excitation.room import check_duration, check_torque_model
+from dynid.excitation.summary import plan_text
+from dynid.report.excitation import excitation_figure
+
+Array = NDArray[np.float64]
+
+ROBOT = dynid.load_robot("twolink")
+LIMITS = {"*": {"acceleration": 8.0, "torque": 40.0}}
+BASES = [
+    Fourier(6, 4),
+    Fourier(6.1, (2, 5, 7)),
+    Quintic(2.0),
+    FourierQuintic(5.0, 3),
+    BSpline(4.0, 6, 4),
+    CubicSpline(4.0, 7),
+    PointToPoint(7.0, 5, "trapezoid", 0.25),
+    at_rest(Fourier(6.0, 5)),
+    at_rest(BSpline(3.0, 9), orders=(1,), ends=("start",)),
+    Narrowed(at_rest(FourierQuintic(5.0, 3)), np.eye(8)[:, :4]),
+]
+
+
+def motion_of(basis: Basis, robot: dynid.Robot = ROBOT, seed: int = 0) -> dynid.Excitation:
+    """Random coefficients of a family, with no designer in the way."""
+    X = 0.2 * np.random.default_rng(seed).normal(size=(robot.n, basis.size))
+    base = dynid.base_parameters(robot, channels="torque")
+    return dynid.Excitation(robot, basis, X, dynid.motion_limits(robot, LIMITS), make_criterion(base), samples=150)
+
+
+@pytest.fixture(scope="module")
+def motion() -> dynid.Excitation:
+    """A designed motion of the two-link arm."""
+    return dynid.design_excitation(ROBOT, 6, limits=LIMITS, noise=[0.5, 0.2], budget=1.0)
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def test_csv_is_read_as_a_recording(motion: dynid.Excitation, tmp_path: Path) -> None:
+    """Every number comes back, under the joints' names, and nothing else lies in the folder."""
+    path = tmp_path / "motion.csv"
+    motion.to_csv(path, rate=50)
+    with path.open() as file:
+        assert next(csv.reader(file)) == ["t", *(f"{s}_joint{j}" for s in "qva" for j in (1, 2))]
+    run = dynid.load_recording(path, ROBOT).runs[0]
+    t, q, v, a = motion.sample(50)
+    assert len(t) == 301 and t[-1] == 6
+    for written, meant in ((run.t, t), (run.q, q), (run.v, v), (run.a, a)):
+        assert np.array_equal(np.asarray(written), meant)
+    assert os.listdir(tmp_path) == ["motion.csv"]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".yaml", ".yml"])
+def test_joint_trajectory_is_a_ros_message(motion: dynid.Excitation, suffix: str, tmp_path: Path) -> None:
+    """YAML and JSON hold the fields of trajectory_msgs/JointTrajectory, and numbers are numbers in YAML 1.1 too."""
+    path = tmp_path / f"motion{suffix}"
+    motion.to_joint_trajectory(path, rate=30)
+    if suffix == ".json":
+        message = json.loads(path.read_text())
+    else:
+        yaml = pytest.importorskip("ruamel.yaml").YAML(typ="safe", pure=True)
+        yaml.version = (1, 1)
+        message = yaml.load(path.read_text())
+    t, q, v, a = motion.sample(30)
+    assert message["joint_names"] == ["joint1", "joint2"] and len(message["points"]) == len(t)
+    for key, values in (("positions", q), ("velocities", v), ("accelerations", a)):
+        assert np.array_equal(np.array([p[key] for p in message["points"]], dtype=float), values)
+        assert all(isinstance(x, float) for p in message["points"] for x in p[key])
+    stamps = [p["time_from_start"] for p in message["points"]]
+    assert all(isinstance(s["sec"], int) and 0 <= s["nanosec"] < 10**9 for s in stamps)
+    # A nanosecond is the unit of the stamp.
+    np.testing.assert_allclose([s["sec"] + 1e-9 * s["nanosec"] for s in stamps], t, atol=1e-9)
+
+
+@pytest.mark.parametrize("basis", BASES, ids=lambda b: type(b).__name__)
+def test_toml_keeps_every_family_exactly(basis: Basis, tmp_path: Path) -> None:
+    """Coefficients, settings, limits and criterion come back bit by bit."""
+    path = tmp_path / "motion.toml"
+    saved = replace(motion_of(basis), seconds=1.25, notes=('a "note"',))
+    saved.to_toml(path)
+    read = dynid.Excitation.from_toml(path, ROBOT)
+    assert type(read.basis) is type(basis) and read.basis.periodic == basis.periodic
+    assert np.array_equal(read.coefficients, saved.coefficients)
+    t = np.linspace(0, basis.duration, 41)
+    assert all(np.array_equal(one, two) for one, two in zip(read.at(t), saved.at(t), strict=True))
+    assert np.array_equal(read.limits.acceleration, saved.limits.acceleration) and np.isinf(read.limits.jerk).all()
+    assert (read.seconds, read.notes, read.samples) == (1.25, saved.notes, 150)
+    assert read.value == saved.value
+
+
+def test_toml_keeps_the_criterion(motion: dynid.Excitation, tmp_path: Path) -> None:
+    """Name, noise, sizes, friction and what was known before; one with settings of its own says it was replaced."""
+    path = tmp_path / "motion.toml"
+    base = motion.criterion.base
+    rng = np.random.default_rng(0)
+    settings = {"noise": [0.3, 0.1], "sizes": rng.uniform(1, 2, base.count), "known": rng.normal(size=(3, base.count))}
+    for name in ("a", "e", "cond", "sum-cond"):
+        for friction in (True, False):
+            saved = replace(motion, criterion=make_criterion(base, name, friction=friction, **settings))
+            saved.to_toml(path)
+            read = dynid.Excitation.from_toml(path, ROBOT)
+            assert read.criterion.name == name and read.value == saved.value
+    with pytest.raises(dynid.DataError, match="other base parameters"):
+        dynid.Excitation.from_toml(path, dynid.load_robot("twolink", friction="none"))
+    special = make_criterion(base, "sigma", chosen=base.names[:1])
+    replace(motion, criterion=special).to_toml(path)
+    read = dynid.Excitation.from_toml(path, ROBOT)
+    assert read.criterion.name == "d" and "designed by criterion 'sigma'" in read.notes[-1]
+
+
+def test_a_motion_may_be_read_for_another_friction_model(motion: dynid.Excitation, tmp_path: Path) -> None:
+    """The motion is of joints, not of parameters."""
+    path = tmp_path / "motion.toml"
+    motion.to_toml(path)
+    frictionless = dynid.load_robot("twolink", friction="none")
+    read = dynid.Excitation.from_toml(path, frictionless)
+    assert read.criterion.base.count == dynid.base_parameters(frictionless, channels="torque").count
+
+
+def test_bad_files_are_refused(motion: dynid.Excitation, tmp_path: Path) -> None:
+    """Missing, foreign, damaged, or for another robot: one line that names the file."""
+    path = tmp_path / "motion.toml"
+    motion.to_toml(path)
+    text = path.read_text()
+
+    def refused(new: str, words: str, robot: dynid.Robot = ROBOT) -> None:
+        path.write_text(new)
+        with pytest.raises(dynid.DataError, match=words) as caught:
+            dynid.Excitation.from_toml(path, robot)
+        assert "motion.toml" in str(caught.value) and "\n" not in str(caught.value)
+
+    refused("velocity = 1", "not a saved motion")
+    refused("velocity", "not a saved motion")
+    refused(text.replace("[family", "[relatives"), "damaged")
+    refused(text.replace('kind = "Fourier"', 'kind = "Wavelet"'), "Wavelet")
+    refused(text.replace("joint2 = [", "joint2 = [0.0, "), "damaged")
+    refused(text.replace("harmonics = 5", "harmonics = 'many'"), "motion.toml")
+    refused(text, "joint6", dynid.load_robot("tx40"))
+    with pytest.raises(dynid.DataError, match="there is no file"):
+        dynid.Excitation.from_toml(tmp_path / "nothing.toml", ROBOT)
+
+    @dataclass(frozen=True)
+    class Own(Quintic):
+        """A family that no file can name."""
+
+    with pytest.raises(dynid.DataError, match="Own"):
+        replace(motion_of(Own(2.0))).to_toml(tmp_path / "own.toml")
+    assert os.listdir(tmp_path) == ["motion.toml"]
+
+
+def test_writing_is_complete_or_not_at_all(
+    motion: dynid.Excitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fills up leaves the old file as it was; bad paths, suffixes and rates write nothing."""
+    path = tmp_path / "motion.csv"
+    path.write_text("old")
+
+    def full(self: Path, text: str, encoding: str) -> int:
+        with self.open("w") as file:
+            file.write(text[:100])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(dynid.DynidError, match="No space left"):
+            motion.to_csv(path, 100)
+    assert path.read_text() == "old"
+    for call in (
+        lambda: motion.to_csv(tmp_path / "none" / "motion.csv", 100),
+        lambda: motion.to_csv(tmp_path, 100),
+        lambda: motion.to_joint_trajectory(tmp_path / "motion.xml", 100),
+        lambda: motion.to_csv(tmp_path / "other.csv", 0.0),
+        lambda: motion.to_csv(tmp_path / "other.csv", 1.0),
+        lambda: files.check_output(tmp_path),
+        lambda: files.check_output(tmp_path / "none" / "motion.csv"),
+    ):
+        with pytest.raises(dynid.DynidError) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    files.check_output(tmp_path / "new.csv")
+    assert os.listdir(tmp_path) == ["motion.csv"]
+
+
+# -- what it says of itself ----------------------------------------------------------------------
+
+
+def test_use_of_limits_is_what_samples_show(motion: dynid.Excitation) -> None:
+    """Largest shares joint by joint, those at the limit named, all within them."""
+    _, q, v, a = motion.sample(1000)
+    torque = dynid.inverse_dynamics(ROBOT, q, v, a)
+    half = 0.5 * (motion.limits.upper - motion.limits.lower)
+    # The two grids differ: peaks are met to a thousandth.
+    expected = {
+        "position": np.abs(q - motion.limits.centre).max(axis=0) / half,
+        "velocity": np.abs(v).max(axis=0) / motion.limits.velocity,
+        "acceleration": np.abs(a).max(axis=0) / 8.0,
+        "torque": np.abs(torque).max(axis=0) / 40.0,
+    }
+    assert set(motion.use) == set(expected)
+    for kind, share in expected.items():
+        np.testing.assert_allclose(motion.use[kind], share, atol=5e-3)
+        assert np.all(motion.use[kind] <= 1 + 1e-9)
+    for kind, share in motion.use.items():
+        for name, x in zip(ROBOT.coordinates, share, strict=True):
+            assert (f"{kind} of '{name}'" in motion.in_the_way) == (x > 0.98)
+
+
+def test_summary_says_what_matters(motion: dynid.Excitation) -> None:
+    """Limits, condition number, criterion, what is in the way and what is known worst."""
+    page = motion.summary()
+    for words in ("joint2", "acceleration", "torque", "in the way", "criterion d", "condition number", "known worst"):
+        assert words in page
+    data = json.loads(json.dumps(motion.to_dict()))
+    assert data["use"]["joint1"]["velocity"] == motion.use["velocity"][0] and data["criterion"] == "d"
+
+
+def test_figure_draws_signals_limits_and_spectra(motion: dynid.Excitation) -> None:
+    """A panel a joint and signal, two lines a finite limit, bars at the harmonics only."""
+    root = ET.fromstring(excitation_figure(motion))
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(root.findall(f"{space}polyline")) == 4 * ROBOT.n
+    assert len(root.findall(f"{space}line")) == 2 * 4 * ROBOT.n
+    titles = [e.text or "" for e in root.iter(f"{space}title")]
+    assert len(titles) == 5 * ROBOT.n and titles[0].startswith(f"{1 / 6:.4g} Hz")
+
+
+# -- the plan ------------------------------------------------------------------------------------
+
+
+def test_plan_predicts_what_least_squares_finds(motion: dynid.Excitation) -> None:
+    """Deviations of weighted least squares over many noisy runs are the predicted ones."""
+    noise = np.array([0.5, 0.2])
+    plan = motion.plan(noise, rate=50)
+    W = motion.base_regressor(50)[:-1] / noise[:, None]
+    rows = W.reshape(-1, W.shape[-1])
+    exact = np.sqrt(np.diag(np.linalg.inv(rows.T @ rows)))
+    np.testing.assert_allclose(plan.sigma, exact, rtol=1e-6)
+    np.testing.assert_allclose(motion.predicted_sigma(noise, 4, 50), exact / 2, rtol=1e-6)
+    rng = np.random.default_rng(0)
+    found = np.linalg.lstsq(rows, rng.normal(size=(len(rows), 2000)), rcond=None)[0].std(axis=1)
+    # A deviation from 2000 runs is known to 1.6 %; four of these.
+    np.testing.assert_allclose(found, plan.sigma, rtol=0.065)
+    known = plan.prior != 0
+    np.testing.assert_allclose(plan.relative_sigma[known], exact[known] / np.abs(plan.prior[known]), rtol=1e-6)
+    assert np.all(np.isinf(plan.relative_sigma[~known]))
+
+
+def test_periods_are_the_fewest_that_suffice(motion: dynid.Excitation) -> None:
+    """Known after as many, not yet after one less; more noise or a smaller target ask for more."""
+    plan = motion.plan(2.0, rate=50, target=0.02)
+    checked = 0
+    for i, count in enumerate(plan.periods):
+        if np.isinf(count):
+            assert plan.prior[i] == 0 or plan.relative_after(1000)[i] > 0.02
+            continue
+        assert plan.relative_after(count)[i] <= 0.02
+        assert count == 0 or plan.relative_after(count - 1)[i] > 0.02
+        name = plan.base.names[i]
+        words = "once" if count == 1 else f"{count:.0f} periods"
+        assert plan.reason(name) == f"run it {words} ({6 * count:g} s) and {name} will be known to 2 %"
+        checked += 1
+    assert checked >= 3 and np.isfinite(plan.periods).any()
+    assert np.all(motion.plan(4.0, 50).periods >= plan.periods)
+    assert np.all(motion.plan(2.0, 50, target=0.01).periods >= plan.periods)
+    page = plan_text(plan)
+    assert "periods to 2 %" in page and "known to 2 %" in page
+    assert json.loads(json.dumps(plan.to_dict()))["target"] == 0.02
+
+
+def test_previous_recordings_count(motion: dynid.Excitation) -> None:
+    """Information adds up: after n periods it is that of the recordings and n times that of the motion."""
+    observation = dynid.observe(ROBOT, synthetic_recording(ROBOT, seed=3))
+    noise = np.array([1.0, 0.5])
+    plan = motion.plan(noise, 50, previous=observation)
+    old = np.vstack([f[:, :-1] / s for f, s in zip(observation.factors, noise, strict=True)])
+    W = motion.base_regressor(50)[:-1] / noise[:, None]
+    new = W.reshape(-1, W.shape[-1])
+    for count in (0, 1, 7):
+        exact = np.sqrt(np.diag(np.linalg.inv(old.T @ old + count * new.T @ new)))
+        # Normal equations are the reference, and lose digits.
+        np.testing.assert_allclose(plan.sigma_after(count), exact, rtol=1e-5)
+    assert np.all(plan.periods <= motion.plan(noise, 50).periods)
+    twice = motion.plan(noise, 50, previous=[observation, observation])
+    assert np.all(twice.sigma_after(0) < plan.sigma_after(0))
+    other = dynid.load_robot("twolink", friction="viscous")
+    foreign = dynid.observe(other, synthetic_recording(other, seed=3))
+    with pytest.raises(dynid.DataError, match="other base parameters"):
+        motion.plan(noise, previous=foreign)
+
+
+def test_what_a_motion_does_not_show_stays_unknown(motion: dynid.Excitation) -> None:
+    """With joint 1 at rest, its friction and inertia are never known, and the plan says so instead of a number."""
+    X = motion.coefficients.copy()
+    X[0] = motion.problem(150).resting[0]
+    plan = replace(motion, coefficients=X).plan(0.1)
+    unseen = [n for n, hidden in zip(plan.base.names, plan.unseen, strict=True) if hidden]
+    assert "fv_joint1" in unseen and "fv_joint2" not in unseen
+    assert set(unseen) <= set(plan.unknown) and np.all(np.isinf(plan.sigma[plan.unseen]))
+    assert plan.reason("fv_joint1") == "the motion does not show fv_joint1"
+    assert "never" in plan.summary()
+    old = dynid.observe(ROBOT, synthetic_recording(ROBOT, seed=3))
+    before = replace(motion, coefficients=X).plan(0.1, previous=old)
+    assert not before.unseen.any() and np.isfinite(before.sigma_after(0)).all()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"noise": 0.0}, {"noise": [1.0, 1.0, 1.0]}, {"noise": np.nan}, {"noise": 1, "target": 0.0}]
+)
+def test_bad_plans_are_refused(motion: dynid.Excitation, settings: dict[str, float]) -> None:
+    """Noise and targets are positive."""
+    with pytest.raises(dynid.DataError, match="positive"):
+        motion.plan(**settings)
+    with pytest.raises(dynid.DataError, match="no base parameter"):
+        motion.plan(1.0).reason("charm")
+    with pytest.raises(dynid.DataError, match="periods"):
+        motion.plan(1.0).sigma_after(-1)
+
+
+# -- room ----------------------------------------------------------------------------------------
+
+
+def test_too_short_motions_are_refused() -> None:
+    """A second is enough, a hundredth is not, whether speed, acceleration or jerk is in the way."""
+    for limit in ({"velocity": 1.0}, {"acceleration": 5.0}, {"jerk": 50.0}):
+        limits = dynid.motion_limits(ROBOT, {"joint2": limit})
+        check_duration(ROBOT, limits, 1.0)
+        with pytest.raises(dynid.DataError, match=r"too short.*'joint2' takes"):
+            check_duration(ROBOT, limits, 0.01)
+
+
+def test_torque_limits_need_masses() -> None:
+    """Only limits that somebody asked for are refused."""
+    bare = ROBOT.with_parameters(0 * ROBOT.parameters)
+    check_torque_model(ROBOT, {"joint1": {"torque": 3.0}})
+    check_torque_model(bare, {"joint1": {"velocity": 3.0}})
+    with pytest.raises(dynid.DataError, match="no torque model for the power limit of 'joint1'"):
+        check_torque_model(bare, {"joint1": {"power": 3.0}})
