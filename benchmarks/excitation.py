@@ -105,7 +105,7 @@ def finite_differences(problem: Problem, X: Array, watch: Watch) -> None:
 
 
 def ipopt_with_numdifftools(problem: Problem, X: Array, watch: Watch) -> None:
-    """FIGAROH's way: a loop over Pinocchio's regressor, numdifftools for the gradient, Ipopt with a quasi-Newton Hessian."""
+    """FIGAROH's way: a loop over Pinocchio's regressor, numdifftools for the gradient, Ipopt without a Hessian."""
     import cyipopt
     import numdifftools
 

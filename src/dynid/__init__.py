@@ -19,9 +19,11 @@ from dynid.dynamics.functions import (
 )
 from dynid.dynamics.gradient import check_gradient, regressor_adjoint
 from dynid.errors import DataError, DynidError, ModelError
+from dynid.excitation import clearances
 from dynid.excitation.design import design_excitation
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits, motion_limits
+from dynid.excitation.sequence import retimed, sequence, shortest_duration, with_ramps
 from dynid.feasibility import constraints
 from dynid.feasibility.centre import analytic_centre
 from dynid.feasibility.certificate import Certificate
@@ -93,6 +95,7 @@ __all__ = [
     "builtin_robots",
     "check",
     "check_gradient",
+    "clearances",
     "constraints",
     "coriolis_matrix",
     "coriolis_torque",
@@ -131,5 +134,9 @@ __all__ = [
     "regressor",
     "regressor_adjoint",
     "reorder_inertia",
+    "retimed",
+    "sequence",
+    "shortest_duration",
     "standard_parameters",
+    "with_ramps",
 ]

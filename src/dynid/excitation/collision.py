@@ -21,7 +21,7 @@ from scipy import spatial
 from dynid.dynamics.batch import as_batch
 from dynid.dynamics.frames import frame_jacobian, frame_placement
 from dynid.errors import DataError, DynidError, ModelError
-from dynid.feasibility.shapes import _candidates, _origin, _positive
+from dynid.feasibility.shapes import mesh_candidates, positive_size, shape_origin
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked, checked_placement
 from dynid.robot.spatial import placement as make_placement
@@ -407,7 +407,7 @@ def _of_file(path: str | Path, robot: Robot, packages: Sequence[str | Path]) -> 
             if shape.tag == "mesh":
                 named = attribute(shape, "filename", f"{where}, mesh")
                 scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
-                found = next((p for p in _candidates(named, file, packages) if p.is_file()), None)
+                found = next((p for p in mesh_candidates(named, file, packages) if p.is_file()), None)
                 if found is None:
                     raise ModelError(
                         f"{where}: mesh '{named}' of {file.name} is not there; give the folder of its package"
@@ -417,10 +417,10 @@ def _of_file(path: str | Path, robot: Robot, packages: Sequence[str | Path]) -> 
                 keys = {"box": (("size", 3),), "sphere": (("radius", 1),)}.get(
                     shape.tag, (("radius", 1), ("length", 1))
                 )
-                solid = _coal(shape.tag, np.concatenate([_positive(shape, key, n, where) for key, n in keys]))
+                solid = _coal(shape.tag, np.concatenate([positive_size(shape, key, n, where) for key, n in keys]))
             else:
                 raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use {', '.join(SIZES)} or mesh")
-            out.append(_Solid(robot.links[body].name, body, solid, place @ _origin(element, where)))
+            out.append(_Solid(robot.links[body].name, body, solid, place @ shape_origin(element, where)))
     return out
 
 

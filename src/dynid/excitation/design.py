@@ -29,6 +29,8 @@ Progress = Callable[[str], None]
 
 # A grid misses the peaks between its points; limits are this much tighter during the search.
 _TIGHT = 0.01
+# And clearances this much wider, in their own unit: postures between grid points may come closer.
+_ROOM = 0.2
 _FINE = 10
 _CANDIDATES = 60
 _REFINED = 20
@@ -102,9 +104,12 @@ def design_excitation(
     base = base_parameters(robot, channels="torque")
     goal = make_criterion(base, criterion, noise=noise, **options)
     count = samples or _sample_count(basis, base.count, robot.n)
+    labels = [c.label for c in clearances]
+    if len(set(labels)) < len(labels):
+        raise DataError(f"clearances need different labels, got {', '.join(labels)}")
     posture = None if start is None else _posture(robot, start, held)
-    coarse = Problem(basis, goal, held.tightened(_TIGHT), count, tuple(clearances), posture)
-    fine = replace(coarse, limits=held, samples=_FINE * count)
+    coarse = Problem(basis, goal, held.tightened(_TIGHT), count, tuple(clearances), posture, _ROOM)
+    fine = replace(coarse, limits=held, samples=_FINE * count, clearance_room=0.0)
     say = progress or (lambda line: None)
     with threadpool_limits(1, "blas"):
         best = _search(coarse, seed, began + budget, say)
@@ -176,7 +181,7 @@ def _no_room(problem: Problem) -> str:
         if limit.slack.min(initial=1.0) < 0.02:
             column = int(np.argmin(limit.slack.min(axis=0)))
             names = problem.criterion.base.robot.coordinates
-            where = f" of '{names[column]}'" if limit.slack.shape[1] == len(names) else ""
+            where = f" of '{names[column]}'" if limit.kind not in {c.label for c in problem.clearances} else ""
             return f"the {limit.kind} limit{where} leaves no room: the middle of the ranges breaks it at rest"
     return "the limits leave no room for motion about the middle of the ranges"
 
@@ -188,12 +193,19 @@ def _verified(
     notes: tuple[str, ...] = ()
     problem = coarse
     for k in range(1, _MOST_TIGHTENINGS + 1):
-        over = -fine.worst(X)
-        if over <= 0 or time.monotonic() > deadline:
+        labels = {c.label for c in fine.clearances}
+        slacks = [(limit.kind in labels, float(limit.slack.min(initial=1.0))) for limit in fine.slacks(X)]
+        over = max((-slack for near, slack in slacks if not near), default=0.0)
+        close = max((-slack for near, slack in slacks if near), default=0.0)
+        if max(over, close) <= 0 or time.monotonic() > deadline:
             break
-        say(f"limits are broken by {100 * over:.2f} % between grid points: tightened")
+        say(f"limits are broken by {100 * max(over, close):.2f} % between grid points: tightened")
         notes = (f"limits were tightened {k} times because they were broken between grid points",)
-        problem = replace(problem, limits=problem.limits.tightened(1.2 * over))
+        problem = replace(
+            problem,
+            limits=problem.limits.tightened(1.2 * max(over, 0.0)),
+            clearance_room=problem.clearance_room + 1.2 * max(close, 0.0),
+        )
         inside = shrunk(problem, X)
         if inside is None:
             break

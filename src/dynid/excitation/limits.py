@@ -62,7 +62,8 @@ def motion_limits(
     values["velocity"] = share * np.array([limit.velocity for limit in own])
     values["torque"] = share * np.array([limit.effort for limit in own])
     finite = np.isfinite(values["lower"]) & np.isfinite(values["upper"])
-    shrink = np.where(finite, 0.5 * (1 - share) * (values["upper"] - values["lower"]), 0.0)
+    span = np.where(finite, values["upper"], 0.0) - np.where(finite, values["lower"], 0.0)
+    shrink = 0.5 * (1 - share) * span
     values["lower"], values["upper"] = values["lower"] + shrink, values["upper"] - shrink
     for pattern, entries in (given or {}).items():
         found = [i for i, n in enumerate(names) if fnmatchcase(n, pattern)]

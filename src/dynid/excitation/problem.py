@@ -48,7 +48,10 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Coefficients (n, k) of a basis, judged on `samples` times and kept within limits there."""
+    """Coefficients (n, k) of a basis, judged on `samples` times and kept within limits there.
+
+    `clearance_room` is what clearances keep free beyond their own measure.
+    """
 
     basis: Basis
     criterion: Criterion
@@ -56,6 +59,7 @@ class Problem:
     samples: int
     clearances: tuple[Clearance, ...] = field(default=())
     start: Array | None = None
+    clearance_room: float = 0.0
 
     @cached_property
     def resting(self) -> Array:
@@ -135,7 +139,7 @@ class Problem:
             torque = inverse_dynamics(robot, q, v, a)[:, -robot.n :]
             out.append(Limit("torque", 1.0 - np.abs(torque) / lim.torque))
             out.append(Limit("power", 1.0 - np.abs(torque * v) / lim.power))
-        out += [Limit(c.label, c.values(q)) for c in self.clearances]
+        out += [Limit(c.label, c.values(q) - self.clearance_room) for c in self.clearances]
         return out
 
     def worst(self, X: Array) -> float:

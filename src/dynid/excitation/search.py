@@ -40,7 +40,7 @@ def shrunk(problem: Problem, X: Array, room: float = 0.0) -> Array | None:
         return X
     if problem.worst(centre) < room:
         return None
-    for _ in range(40):
+    for _ in range(24):
         middle = 0.5 * (low + high)
         if problem.worst(centre + middle * (X - centre)) >= room:
             low = middle

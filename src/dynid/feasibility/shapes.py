@@ -20,7 +20,14 @@ from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement, placement, rpy_rotation
 from dynid.robot.xmlfile import attribute, numbers, read_xml
 
-__all__ = ["bounding_ellipsoids", "enclosing_ellipsoid", "moved_ellipsoid"]
+__all__ = [
+    "bounding_ellipsoids",
+    "enclosing_ellipsoid",
+    "mesh_candidates",
+    "moved_ellipsoid",
+    "positive_size",
+    "shape_origin",
+]
 
 Array = NDArray[np.float64]
 
@@ -49,7 +56,9 @@ def bounding_ellipsoids(path: str | Path, robot: Robot, packages: Sequence[str |
                 )
             carrier, place = carriers[name]
             where = f"link '{name}', collision"
-            shape = moved_ellipsoid(_ellipsoid(collision, where, file, packages), place @ _origin(collision, where))
+            shape = moved_ellipsoid(
+                _ellipsoid(collision, where, file, packages), place @ shape_origin(collision, where)
+            )
             out.setdefault(carrier, []).append(shape)
     return out
 
@@ -97,7 +106,7 @@ def enclosing_ellipsoid(points: ArrayLike, tolerance: float = _TOLERANCE) -> Arr
     return np.asarray(to_unit.T @ (matrix / (centre @ matrix @ centre)) @ to_unit)
 
 
-def _origin(collision: ET.Element, where: str) -> Array:
+def shape_origin(collision: ET.Element, where: str) -> Array:
     origin = collision.find("origin")
     if origin is None:
         return np.eye(4)
@@ -115,13 +124,13 @@ def _ellipsoid(collision: ET.Element, where: str, file: Path, packages: Sequence
         return _mesh(shape, where, file, packages)
     if shape.tag == "box":
         # The image of a ball around a cube: every half edge times the square root of three.
-        return _axes(np.sqrt(3.0) * 0.5 * _positive(shape, "size", 3, where))
+        return _axes(np.sqrt(3.0) * 0.5 * positive_size(shape, "size", 3, where))
     if shape.tag not in ("sphere", "cylinder", "capsule"):
         raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use box, cylinder, sphere, capsule or mesh")
-    r = float(_positive(shape, "radius", 1, where)[0])
+    r = float(positive_size(shape, "radius", 1, where)[0])
     if shape.tag == "sphere":
         return _axes(np.full(3, r))
-    half = 0.5 * float(_positive(shape, "length", 1, where)[0])
+    half = 0.5 * float(positive_size(shape, "length", 1, where)[0])
     if shape.tag == "cylinder":
         # The rim (r, half) on x^2/a^2 + z^2/c^2 = 1 with a^2 c smallest shares the one as 2/3 and 1/3.
         return _axes(np.array([np.sqrt(1.5) * r, np.sqrt(1.5) * r, np.sqrt(3.0) * half]))
@@ -136,7 +145,7 @@ def _axes(semi_axes: Array) -> Array:
     return np.diag([*(-1.0 / semi_axes**2), 1.0])
 
 
-def _positive(shape: ET.Element, key: str, count: int, where: str) -> Array:
+def positive_size(shape: ET.Element, key: str, count: int, where: str) -> Array:
     values = numbers(attribute(shape, key, f"{where}, {shape.tag}"), count, f"{where}, {shape.tag} {key}")
     if np.any(values <= 0):
         raise ModelError(f"{where}, {shape.tag} {key}: must be positive, found '{shape.get(key)}'")
@@ -146,7 +155,7 @@ def _positive(shape: ET.Element, key: str, count: int, where: str) -> Array:
 def _mesh(shape: ET.Element, where: str, file: Path, packages: Sequence[str | Path]) -> Array:
     named = attribute(shape, "filename", f"{where}, mesh")
     scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
-    found = next((p for p in _candidates(named, file, packages) if p.is_file()), None)
+    found = next((p for p in mesh_candidates(named, file, packages) if p.is_file()), None)
     if found is None:
         raise ModelError(f"{where}: mesh '{named}' of {file.name} is not there; give the folder of its package")
     try:
@@ -159,7 +168,7 @@ def _mesh(shape: ET.Element, where: str, file: Path, packages: Sequence[str | Pa
         raise ModelError(f"{where}: mesh '{found}' does not span a volume") from None
 
 
-def _candidates(named: str, file: Path, packages: Sequence[str | Path]) -> list[Path]:
+def mesh_candidates(named: str, file: Path, packages: Sequence[str | Path]) -> list[Path]:
     """Where a mesh may lie."""
     kind, _, rest = named.rpartition("://")
     if kind not in ("package", "model"):

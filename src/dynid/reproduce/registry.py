@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dynid.errors import DataError
 from dynid.reproduce import (
+    corner,
     dynamics,
+    excitation,
     feasible_robots,
     human_regressor,
     iiwa_feasibility,
@@ -14,7 +18,7 @@ from dynid.reproduce import (
     tx40,
     wam,
 )
-from dynid.reproduce.study import Study
+from dynid.reproduce.study import Figure, Study
 
 __all__ = ["find_study", "studies"]
 
@@ -23,7 +27,8 @@ def studies() -> dict[str, Study]:
     """All reproductions by name."""
     found = [
         Study("structure", "Counts and groupings of base parameters", structure.figures),
-        Study("dynamics", "Torques, condition numbers and mass matrices of the printed models", dynamics.figures),
+        Study("dynamics", "Torques and mass matrices of the printed models", dynamics.figures),
+        Study("excitation", "Published motions, better ones within the same limits, and an arm in a corner", _motions),
         Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
         Study("wam", "Physical feasibility of the WAM's parameters, and their free falls", wam.figures),
         Study("iiwa-feasibility", "The printed parameters of the iiwa, judged", iiwa_feasibility.figures),
@@ -33,6 +38,11 @@ def studies() -> dict[str, Study]:
         Study("feasible-robots", "Every real robot as a possible one", feasible_robots.figures, needs_data=True),
     ]
     return {study.name: study for study in found}
+
+
+def _motions() -> Iterator[Figure]:
+    yield from excitation.figures()
+    yield from corner.corner_figures()
 
 
 def find_study(name: str) -> Study:
