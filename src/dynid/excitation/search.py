@@ -97,10 +97,16 @@ def refine(problem: Problem, X: Array, deadline: float, iterations: int = 150, t
 
 
 def _close_limits(problem: Problem, X: Array, free: NDArray[np.bool_], unit: Array) -> tuple[Array, Array]:
-    """Rows and right sides of rows @ step <= room for the limits that are close, linearised."""
+    """Rows and right sides of rows @ step <= room for the limits that are close, linearised.
+
+    Of each stretch of neighbouring samples only the closest one and those beside it take part: the others follow.
+    """
     rows, room = [], []
     for limit in problem.slacks(X):
-        sample, column = np.nonzero(limit.slack < _NEAR)
+        slack = limit.slack
+        peak = (slack <= np.roll(slack, 1, axis=0)) & (slack <= np.roll(slack, -1, axis=0))
+        peak |= np.roll(peak, 1, axis=0) | np.roll(peak, -1, axis=0)
+        sample, column = np.nonzero(peak & (slack < _NEAR))
         if len(sample):
             found = problem.slack_gradients(X, limit.kind, sample, column).reshape(len(sample), -1)
             rows.append(-found[:, free] * unit)
