@@ -111,29 +111,38 @@ class Criterion:
 
     def __call__(self, W: Array) -> Scalar:
         """Value and gradient (N, channel, b)."""
-        samples = len(W)
+        if len(self.parts) == 1:
+            value, slope = self._part(W, *self.parts[0])
+            return value, slope if slope.shape == W.shape else self._spread(W, slope, *self.parts[0])
         gradient = np.zeros_like(W)
         total = 0.0
         for channels, columns in self.parts:
-            weight = self.size[list(columns)] / self.noise[list(channels), None]
-            whole = len(channels) == W.shape[1] and len(columns) == W.shape[2]
-            rows = (W if whole else W[:, channels][:, :, columns]) * weight
-            stacked = rows.reshape(-1, len(columns))
-            if len(self.known):
-                stacked = np.vstack([stacked, self.known[:, columns] * self.size[list(columns)]])
-            value, slope = self.function(stacked)
+            value, slope = self._part(W, channels, columns)
             if not np.isfinite(value):
                 return np.inf, gradient
-            slope = slope[: samples * len(channels)].reshape(samples, len(channels), len(columns))
-            slope = slope * weight
             # A sum over parts counts their condition numbers themselves, not the logarithms.
-            factor = np.exp(value) if len(self.parts) > 1 else 1.0
-            total += factor if len(self.parts) > 1 else value
-            if whole:
-                gradient += factor * slope
-            else:
-                gradient[np.ix_(range(samples), channels, columns)] += factor * slope
+            factor = np.exp(value)
+            total += factor
+            gradient += self._spread(W, factor * slope, channels, columns)
         return total, gradient
+
+    def _part(self, W: Array, channels: tuple[int, ...], columns: tuple[int, ...]) -> Scalar:
+        """Value of one part, and its gradient over the part's own rows and columns."""
+        whole = len(channels) == W.shape[1] and len(columns) == W.shape[2]
+        weight = self.size[list(columns)] / self.noise[list(channels), None]
+        rows = (W if whole else W[:, channels][:, :, columns]) * weight
+        stacked = rows.reshape(-1, len(columns))
+        if len(self.known):
+            stacked = np.vstack([stacked, self.known[:, columns] * self.size[list(columns)]])
+        value, slope = self.function(stacked)
+        return value, slope[: rows.shape[0] * rows.shape[1]].reshape(rows.shape) * weight
+
+    @staticmethod
+    def _spread(W: Array, slope: Array, channels: tuple[int, ...], columns: tuple[int, ...]) -> Array:
+        """A part's gradient put in its place in the whole."""
+        out = np.zeros_like(W)
+        out[np.ix_(range(len(W)), channels, columns)] = slope
+        return out
 
 
 def make_criterion(

@@ -113,11 +113,15 @@ class Problem:
         Y = regressor(robot, q, v, a)
         rows = [robot.channels.index(c) for c in base.channels]
         kept = list(base.kept)
-        value, slope = self.criterion(Y[:, rows][:, :, kept])
+        whole = rows == list(range(len(robot.channels)))
+        value, slope = self.criterion(Y[:, :, kept] if whole else Y[:, rows][:, :, kept])
         if not np.isfinite(value):
             return value, np.zeros_like(X)
         G = np.zeros_like(Y)
-        G[np.ix_(range(len(q)), rows, kept)] = slope
+        if whole:
+            G[:, :, kept] = slope
+        else:
+            G[np.ix_(range(len(q)), rows, kept)] = slope
         gq, gv, ga = regressor_adjoint(robot, G, q, v, a)
         bq, bv, ba, _ = self.bases
         return value, gq.T @ bq + gv.T @ bv + ga.T @ ba
