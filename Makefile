@@ -31,6 +31,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/dynamics.py
 	$(BIN)/python benchmarks/identify.py
 	$(BIN)/python benchmarks/feasibility.py
+	$(BIN)/python benchmarks/excitation.py
 
 clean:
 	rm -rf $(VENV) tx40.svg tx40-torques.svg
