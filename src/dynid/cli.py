@@ -248,6 +248,9 @@ def excite(
     duration: Annotated[float, typer.Option(help="Seconds of one period.")] = 20.0,
     budget: Annotated[float, typer.Option(help="Seconds of search.")] = 30.0,
     limits: options.LimitsOption = None,
+    avoid: Annotated[
+        Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
+    ] = None,
     share: Annotated[float, typer.Option(help="Share of the robot's own limits that may be used.")] = 1.0,
     start: Annotated[str | None, typer.Option(help="Posture to begin at, one number a joint: 0,0.5,-1.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random motions.")] = 0,
@@ -296,6 +299,10 @@ def excite(
     deviation = options.read_numbers(noise, "--noise")
     measured = None if deviation is None else torque_noise(deviation, machine.n)
     more: dict[str, Any] = {} if chosen is None else {"chosen": chosen.split(",")}
+    if avoid is not None:
+        from dynid.excitation.avoid import read_avoid
+
+        more["clearances"] = [read_avoid(avoid, machine, robot if robot.endswith(".urdf") else None)]
     motion = design_excitation(
         machine,
         duration,

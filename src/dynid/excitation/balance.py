@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, spatial
 
 from dynid.dynamics.functions import gravity_torque, inverse_dynamics, potential_energy
+from dynid.dynamics.gradient import regressor_adjoint
 from dynid.errors import DataError
 from dynid.excitation.excitation import Excitation
 from dynid.robot.model import Robot
 
-__all__ = ["Balance", "SupportPolygon", "verify_balance", "zero_moment_point"]
+__all__ = ["Balance", "MovingSupport", "SupportPolygon", "verify_balance", "zero_moment_point"]
 
 Array = NDArray[np.float64]
 
@@ -61,7 +62,7 @@ class SupportPolygon:
 
     Points are x and y of the base frame, whose z axis points up; their convex hull counts, less `margin` all around.
     One value for each edge: the distance from it over the radius of the largest circle inside. Motion is not in it:
-    `verify_balance` looks at the zero-moment point of a whole motion.
+    that is `MovingSupport`, and `verify_balance` looks at the zero-moment point of a whole motion.
     """
 
     def __init__(
@@ -107,6 +108,37 @@ class SupportPolygon:
         q = np.atleast_2d(np.asarray(q, dtype=float))
         slopes = np.stack([gravity_torque(robot, q)[:, -robot.n :] for robot in self._along], axis=1) / self._mass
         return np.asarray(np.einsum("ni,nij->nj", self.normals[np.asarray(which)], slopes) / self._scale)
+
+
+class MovingSupport(SupportPolygon):
+    """The zero-moment point of a moving robot stays inside the polygon: the ground need not pull.
+
+    Each edge is asked for as a moment about it, which is linear in the wrench, in units of weight times the radius of
+    the largest circle inside.
+    """
+
+    moving = True
+
+    def _edges(self) -> Array:
+        """Coefficients (edge, 6) over the wrench (f, m) on the base."""
+        weight = self._mass * abs(float(self.robot.gravity[2]))
+        out = np.zeros((len(self.normals), 6))
+        out[:, 0], out[:, 1] = self.height * self.normals[:, 0], self.height * self.normals[:, 1]
+        out[:, 2] = self._offsets - self.margin
+        out[:, 3], out[:, 4] = self.normals[:, 1], -self.normals[:, 0]
+        return out / (weight * self._scale)
+
+    def values_in_motion(self, q: Array, v: Array, a: Array) -> Array:
+        """One value an edge (N, edge)."""
+        wrench = inverse_dynamics(_standing(self.robot), q, v, a)[:, :6]
+        return np.asarray(wrench @ self._edges().T)
+
+    def gradients_in_motion(self, q: Array, v: Array, a: Array, which: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+        """Derivatives (N, n) over q, v and a of value `which` (N,) at each sample."""
+        robot = _standing(self.robot)
+        G = np.zeros((len(q), len(robot.channels), len(robot.layout)))
+        G[:, :6] = self._edges()[which][:, :, None] * robot.parameters
+        return regressor_adjoint(robot, G, q, v, a)
 
 
 def verify_balance(support: SupportPolygon, motion: Excitation, rate: float = 200.0) -> Balance:

@@ -1,7 +1,7 @@
 """All that a motion can be kept clear of, in one place."""
 
-from dynid.excitation.balance import SupportPolygon
+from dynid.excitation.balance import MovingSupport, SupportPolygon
 from dynid.excitation.collision import Collision, LinkShape, Obstacle
 from dynid.excitation.workspace import KeepIn
 
-__all__ = ["Collision", "KeepIn", "LinkShape", "Obstacle", "SupportPolygon"]
+__all__ = ["Collision", "KeepIn", "LinkShape", "MovingSupport", "Obstacle", "SupportPolygon"]

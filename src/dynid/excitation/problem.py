@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.limits import MotionLimits
 
-__all__ = ["Clearance", "Limit", "Problem"]
+__all__ = ["Clearance", "Limit", "MovingClearance", "Problem"]
 
 Array = NDArray[np.float64]
 
@@ -36,6 +36,23 @@ class Clearance(Protocol):
     def gradients(self, q: Array, which: NDArray[np.intp]) -> Array:
         """Derivative over the posture (N, n) of the value number `which` (N,) at each posture."""
         ...
+
+
+class MovingClearance(Protocol):
+    """A limit that knows speeds and accelerations too; its attribute `moving` is true."""
+
+    label: str
+    moving: bool
+
+    def values_in_motion(self, q: Array, v: Array, a: Array) -> Array: ...
+
+    def gradients_in_motion(self, q: Array, v: Array, a: Array, which: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+        """Derivatives (N, n) over q, v and a of the value number `which` (N,) at each sample."""
+        ...
+
+
+def _moving(clearance: Clearance | MovingClearance) -> TypeGuard[MovingClearance]:
+    return getattr(clearance, "moving", False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +74,7 @@ class Problem:
     criterion: Criterion
     limits: MotionLimits
     samples: int
-    clearances: tuple[Clearance, ...] = field(default=())
+    clearances: tuple[Clearance | MovingClearance, ...] = field(default=())
     start: Array | None = None
     clearance_room: float = 0.0
 
@@ -143,7 +160,9 @@ class Problem:
             torque = inverse_dynamics(robot, q, v, a)[:, -robot.n :]
             out.append(Limit("torque", 1.0 - np.abs(torque) / lim.torque))
             out.append(Limit("power", 1.0 - np.abs(torque * v) / lim.power))
-        out += [Limit(c.label, c.values(q) - self.clearance_room) for c in self.clearances]
+        for c in self.clearances:
+            found = c.values_in_motion(q, v, a) if _moving(c) else cast(Clearance, c).values(q)
+            out.append(Limit(c.label, found - self.clearance_room))
         return out
 
     def worst(self, X: Array) -> float:
@@ -182,4 +201,7 @@ class Problem:
             gq, gv, ga = (factor[:, None] * g for g in (gq, gv, ga))
             return gq[:, :, None] * bq[:, None] + gv[:, :, None] * bv[:, None] + ga[:, :, None] * ba[:, None]
         clearance = next(c for c in self.clearances if c.label == kind)
-        return clearance.gradients(q, column)[:, :, None] * bq[:, None]
+        if _moving(clearance):
+            gq, gv, ga = clearance.gradients_in_motion(q, v, a, column)
+            return gq[:, :, None] * bq[:, None] + gv[:, :, None] * bv[:, None] + ga[:, :, None] * ba[:, None]
+        return cast(Clearance, clearance).gradients(q, column)[:, :, None] * bq[:, None]

@@ -1,0 +1,63 @@
+"""What to keep off, from a file: obstacles, shapes of links, and how far."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DataError
+from dynid.excitation.collision import Collision, LinkShape, Obstacle
+from dynid.robot.model import Robot
+from dynid.robot.spatial import placement, rpy_rotation
+
+__all__ = ["read_avoid"]
+
+_PLACED = {"kind", "size", "position", "rpy"}
+
+
+def read_avoid(path: str | Path, robot: Robot, urdf: str | Path | None = None) -> Collision:
+    """A clearance from a TOML file: `distance`, tables [[obstacle]] (name) and [[shape]] (link), and their placement.
+
+    Each has kind, size, and where it is by position (m) and rpy (rad). Shapes of a URDF that is given count too.
+    """
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"there is no file '{path}'") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"'{path}' is not valid TOML: {error}") from None
+    unknown = sorted(set(data) - {"distance", "obstacle", "shape"})
+    if unknown:
+        raise DataError(f"'{path}': '{unknown[0]}' is unknown, use distance, [[obstacle]] and [[shape]]")
+    distance = data.get("distance", 0.02)
+    if isinstance(distance, bool) or not isinstance(distance, int | float):
+        raise DataError(f"'{path}': the distance must be a number of metres, got {distance!r:.40}")
+    obstacles = [Obstacle(*_entry(path, entry, "obstacle", "name")) for entry in _tables(path, data, "obstacle")]
+    shapes = [LinkShape(*_entry(path, entry, "shape", "link")) for entry in _tables(path, data, "shape")]
+    return Collision(robot, urdf, float(distance), obstacles=obstacles, shapes=shapes)
+
+
+def _tables(path: str | Path, data: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    found = data.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise DataError(f"'{path}': write [[{name}]], once for each")
+    return found
+
+
+def _entry(path: str | Path, entry: dict[str, Any], what: str, key: str) -> tuple[str, str, Any, Any]:
+    missing = sorted({key, "kind", "size"} - set(entry))
+    if missing:
+        raise DataError(f"'{path}': [[{what}]] without '{missing[0]}'")
+    unknown = sorted(set(entry) - _PLACED - {key})
+    if unknown:
+        raise DataError(f"'{path}': '{unknown[0]}' of {what} '{entry[key]}' is unknown")
+    position, rpy = (_three(path, entry.get(k, [0.0, 0.0, 0.0]), k, entry[key]) for k in ("position", "rpy"))
+    return str(entry[key]), str(entry["kind"]), entry["size"], placement(rpy_rotation(*rpy), position)
+
+
+def _three(path: str | Path, given: Any, what: str, owner: Any) -> list[float]:
+    numbers = isinstance(given, list) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in given)
+    if not numbers or len(given) != 3:
+        raise DataError(f"'{path}': {what} of '{owner}' needs three numbers, got {given!r:.60}")
+    return [float(x) for x in given]

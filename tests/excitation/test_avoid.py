@@ -1,0 +1,83 @@
+"""Obstacles from a file, through the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dynid
+from dynid.cli import app
+from dynid.excitation.avoid import read_avoid
+
+CELL = """
+distance = 0.05
+
+[[obstacle]]
+name = "wall"
+kind = "box"
+size = [0.1, 4.0, 4.0]
+position = [0.5, 0.0, 0.0]
+rpy = [0.0, 0.0, 0.0]
+
+[[shape]]
+link = "link2"
+kind = "sphere"
+size = 0.05
+position = [0.3, 0.0, 0.0]
+"""
+
+
+def test_a_file_is_the_same_as_the_objects(tmp_path: Path) -> None:
+    """Shapes, sizes and placements arrive."""
+    file = tmp_path / "cell.toml"
+    file.write_text(CELL, encoding="utf-8")
+    robot = dynid.load_robot("twolink")
+    found = read_avoid(file, robot)
+    wall = dynid.clearances.Obstacle(
+        "wall",
+        "box",
+        (0.1, 4.0, 4.0),
+        np.array([[1, 0, 0, 0.5], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=float),
+    )
+    at = np.eye(4)
+    at[0, 3] = 0.3
+    ball = dynid.clearances.LinkShape("link2", "sphere", 0.05, at)
+    same = dynid.clearances.Collision(robot, None, 0.05, obstacles=[wall], shapes=[ball])
+    q = np.random.default_rng(0).uniform(-1, 1, (20, robot.n))
+    np.testing.assert_array_equal(found.values(q), same.values(q))
+    assert found.pairs == same.pairs == (("link2", "wall"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("distance = 'far'", "must be a number of metres"),
+        ("walls = 1", "'walls' is unknown"),
+        ("obstacle = 3", "once for each"),
+        (CELL.replace('kind = "box"', ""), "without 'kind'"),
+        (CELL.replace("position = [0.5, 0.0, 0.0]", "position = [0.5]"), "needs three numbers"),
+        (CELL.replace("position = [0.5, 0.0, 0.0]", "colour = 1"), "'colour' of obstacle 'wall' is unknown"),
+        (CELL.replace('link = "link2"', 'link = "link9"'), "link9"),
+        ("distance =", "not valid TOML"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    """One line that names the culprit."""
+    file = tmp_path / "cell.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(dynid.DynidError, match=words) as error:
+        read_avoid(file, dynid.load_robot("twolink"))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_missing_file_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    """The command asks before it searches."""
+    out = tmp_path / "motion.csv"
+    limits = '{"*": {"lower": -1.0, "upper": 1.0, "velocity": 2.0}}'
+    done = CliRunner().invoke(
+        app, ["excite", "twolink", "-o", str(out), "--avoid", str(tmp_path / "none.toml"), "--limits", limits]
+    )
+    assert done.exit_code != 0 and not out.exists()
