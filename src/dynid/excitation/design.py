@@ -16,7 +16,7 @@ from dynid.excitation.basis import Basis, BSpline, CubicSpline, Fourier, Fourier
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits, motion_limits
-from dynid.excitation.problem import Clearance, MovingClearance, Problem
+from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import check_duration, check_torque_model
 from dynid.excitation.search import refine, shrunk
 from dynid.identify.base import base_parameters
@@ -77,7 +77,7 @@ def design_excitation(
     limits: Mapping[str, Mapping[str, float]] | MotionLimits | None = None,
     start: ArrayLike | None = None,
     noise: ArrayLike | None = None,
-    clearances: Sequence[Clearance | MovingClearance] = (),
+    clearances: Sequence[AnyClearance] = (),
     budget: float = 30.0,
     seed: int = 0,
     samples: int | None = None,

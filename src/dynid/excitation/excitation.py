@@ -15,7 +15,7 @@ from dynid.errors import DataError
 from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.limits import MotionLimits
-from dynid.excitation.problem import Clearance, MovingClearance, Problem
+from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import has_torque_model
 from dynid.robot.model import Robot
 
@@ -45,7 +45,7 @@ class Excitation:
     coefficients: Array
     limits: MotionLimits
     criterion: Criterion
-    clearances: tuple[Clearance | MovingClearance, ...] = ()
+    clearances: tuple[AnyClearance, ...] = ()
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     samples: int = 100
@@ -186,7 +186,7 @@ class Excitation:
         write_toml(self, path)
 
     @staticmethod
-    def from_toml(path: str | Path, robot: Robot, clearances: Sequence[Clearance | MovingClearance] = ()) -> Excitation:
+    def from_toml(path: str | Path, robot: Robot, clearances: Sequence[AnyClearance] = ()) -> Excitation:
         """Read a motion back for a robot with the same joints; clearances are not in the file."""
         from dynid.excitation.files import read_toml
 

@@ -25,7 +25,7 @@ from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import CRITERIA, Criterion, make_criterion
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import LIMIT_NAMES, MotionLimits
-from dynid.excitation.problem import Clearance
+from dynid.excitation.problem import AnyClearance
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot
 
@@ -213,7 +213,7 @@ def write_toml(motion: Excitation, path: str | Path) -> None:
     write_text(path, "\n".join([*lines, ""]))
 
 
-def read_toml(path: str | Path, robot: Robot, clearances: tuple[Clearance, ...] = ()) -> Excitation:
+def read_toml(path: str | Path, robot: Robot, clearances: tuple[AnyClearance, ...] = ()) -> Excitation:
     """The motion of a file, for a robot with the same joints."""
     try:
         data = tomllib.loads(_read_text(path))
@@ -228,7 +228,7 @@ def read_toml(path: str | Path, robot: Robot, clearances: tuple[Clearance, ...] 
 
 
 def _excitation(
-    data: Mapping[str, Any], path: str | Path, robot: Robot, clearances: tuple[Clearance, ...]
+    data: Mapping[str, Any], path: str | Path, robot: Robot, clearances: tuple[AnyClearance, ...]
 ) -> Excitation:
     names = list(robot.coordinates)
     if data["joints"] != names:

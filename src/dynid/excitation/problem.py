@@ -21,7 +21,7 @@ from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.limits import MotionLimits
 
-__all__ = ["Clearance", "Limit", "MovingClearance", "Problem"]
+__all__ = ["AnyClearance", "Clearance", "Limit", "MovingClearance", "Problem"]
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,10 @@ class MovingClearance(Protocol):
         ...
 
 
-def _moving(clearance: Clearance | MovingClearance) -> TypeGuard[MovingClearance]:
+AnyClearance = Clearance | MovingClearance
+
+
+def _moving(clearance: AnyClearance) -> TypeGuard[MovingClearance]:
     return getattr(clearance, "moving", False)
 
 
@@ -74,7 +77,7 @@ class Problem:
     criterion: Criterion
     limits: MotionLimits
     samples: int
-    clearances: tuple[Clearance | MovingClearance, ...] = field(default=())
+    clearances: tuple[AnyClearance, ...] = field(default=())
     start: Array | None = None
     clearance_room: float = 0.0
 
