@@ -81,3 +81,31 @@ def test_a_missing_file_is_named_and_nothing_is_written(tmp_path: Path) -> None:
         app, ["excite", "twolink", "-o", str(out), "--avoid", str(tmp_path / "none.toml"), "--limits", limits]
     )
     assert done.exit_code != 0 and not out.exists()
+
+
+def test_the_command_keeps_off_the_floor(tmp_path: Path) -> None:
+    """The example of the documentation: the forearm stays above the floor along the whole file."""
+    cell, out = tmp_path / "cell.toml", tmp_path / "motion.toml"
+    cell.write_text(
+        """
+distance = 0.03
+[[obstacle]]
+name = "floor"
+kind = "box"
+size = [3.0, 3.0, 0.1]
+position = [0.0, 0.0, -0.05]
+[[shape]]
+link = "link4"
+kind = "capsule"
+size = [0.05, 0.2]
+""",
+        encoding="utf-8",
+    )
+    limits = '{"*": {"velocity": 1.5, "acceleration": 10.0}}'
+    command = ["excite", "tx40", "-o", str(out), "--avoid", str(cell), "--limits", limits, "--budget", "4"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    robot = dynid.load_robot("tx40")
+    motion = dynid.Excitation.from_toml(out, robot)
+    closest, _ = read_avoid(cell, robot).closest(motion.sample(200.0)[1])
+    assert closest >= 0.03 - 1e-3

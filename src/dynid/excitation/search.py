@@ -64,7 +64,7 @@ def refine(problem: Problem, X: Array, deadline: float, iterations: int = 150, t
 
     value, slope = problem.gradient(X)
     gradient = slope.ravel()[free] * unit
-    curvature = np.eye(len(unit)) * max(float(np.linalg.norm(gradient)), 1e-3)
+    curvature = _fresh(gradient)
     idle = 0
     for _ in range(iterations):
         if time.monotonic() > deadline or not np.isfinite(value):
@@ -89,6 +89,9 @@ def refine(problem: Problem, X: Array, deadline: float, iterations: int = 150, t
             break
         new, found, at_new = taken
         curvature = _updated(curvature, length * step, at_new - gradient)
+        if not _definite(curvature):
+            # Limits that turn sharply can bend the model until rounding tips it over: begin it anew.
+            curvature = _fresh(at_new)
         idle = idle + 1 if value - found < tolerance else 0
         X, value, gradient = new, found, at_new
         if idle >= _IDLE:
@@ -154,6 +157,19 @@ def _reach(problem: Problem, X: Array, to: Array) -> float:
             share = np.where(move != 0, ahead / move, np.inf)
         out = min(out, float(share.min()))
     return max(out, 0.0)
+
+
+def _fresh(gradient: Array) -> Array:
+    """A first model: the same curvature everywhere, such that a step is about one unit."""
+    return np.eye(len(gradient)) * max(float(np.linalg.norm(gradient)), 1e-3)
+
+
+def _definite(curvature: Array) -> bool:
+    try:
+        np.linalg.cholesky(curvature)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _updated(curvature: Array, step: Array, change: Array) -> Array:
