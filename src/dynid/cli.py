@@ -281,7 +281,7 @@ def excite(
     from dynid.excitation.files import check_output, check_rate, check_suffix, read_limits, write_excitation, write_text
     from dynid.excitation.limits import motion_limits
     from dynid.excitation.plan import torque_noise
-    from dynid.excitation.room import check_torque_model, has_torque_model
+    from dynid.excitation.room import check_duration, check_torque_model, has_torque_model
     from dynid.robot.load import load_robot
 
     machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
@@ -294,6 +294,8 @@ def excite(
     held = motion_limits(machine, given, share)
     if not has_torque_model(machine) and np.any(np.isfinite(held.torque)):
         print("dynid: the robot has no masses, so the torque limits of its file cannot be kept", file=sys.stderr)
+    # A motion that is too short would otherwise be blamed on the rate.
+    check_duration(machine, held, duration)
     check_rate(make_family(family, duration, size), rate)
     deviation = options.read_numbers(noise, "--noise")
     measured = None if deviation is None else torque_noise(deviation, machine.n)

@@ -28,6 +28,7 @@ __all__ = [
     "PointToPoint",
     "Quintic",
     "at_rest",
+    "sample_times",
 ]
 
 Array = NDArray[np.float64]
@@ -376,3 +377,10 @@ def at_rest(family: Basis, orders: Sequence[int] = (1, 2), ends: Sequence[str] =
 def _null_space(rows: Array) -> Array:
     _, s, vt = np.linalg.svd(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-300))
     return np.asarray(vt[int(np.count_nonzero(s > 1e-10 * s[0])) :].T)
+
+
+def sample_times(duration: float, rate: float) -> Array:
+    """Equally spaced times (N,) from 0 to the duration at about a rate (Hz), both ends included."""
+    if not (np.isfinite(rate) and rate > 0):
+        raise DataError(f"the rate must be positive, got {rate}")
+    return np.linspace(0.0, duration, max(1, round(duration * rate)) + 1)

@@ -21,11 +21,10 @@ from scipy import spatial
 from dynid.dynamics.batch import as_batch
 from dynid.dynamics.frames import frame_jacobian, frame_placement
 from dynid.errors import DataError, DynidError, ModelError
-from dynid.feasibility.shapes import mesh_candidates, positive_size, shape_origin
+from dynid.robot.collision import carriers, collision_shapes
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked, checked_placement
 from dynid.robot.spatial import placement as make_placement
-from dynid.robot.xmlfile import attribute, numbers, read_xml
 
 __all__ = ["Collision", "LeftOut", "LinkShape", "Obstacle"]
 
@@ -374,13 +373,8 @@ def _coal(kind: str, size: Array) -> Any:
     return {"box": coal.Box, "sphere": coal.Sphere, "cylinder": coal.Cylinder, "capsule": coal.Capsule}[kind](*x)
 
 
-def _carriers(robot: Robot) -> dict[str, tuple[int, Array]]:
-    out = {link.name: (i, np.eye(4)) for i, link in enumerate(robot.links)}
-    return {f.name: (f.link, np.asarray(f.placement)) for f in robot.frames} | out
-
-
 def _of_link(shape: LinkShape, robot: Robot) -> _Solid:
-    known = _carriers(robot)
+    known = carriers(robot)
     if shape.link not in known:
         raise ModelError(f"a shape is given for '{shape.link}', known links and frames are {', '.join(known)}")
     body, place = known[shape.link]
@@ -390,49 +384,19 @@ def _of_link(shape: LinkShape, robot: Robot) -> _Solid:
 
 def _of_file(path: str | Path, robot: Robot, packages: Sequence[str | Path]) -> list[_Solid]:
     """The collision shapes of a URDF file on the links of the robot read from it."""
-    file, known, out = Path(path), _carriers(robot), []
-    for link in read_xml(file).findall("link"):
-        name = attribute(link, "name", "a link")
-        for element in link.findall("collision"):
-            if name not in known:
-                raise ModelError(
-                    f"{file.name} has a link '{name}', robot '{robot.name}' has not: load it from that file"
-                )
-            body, place = known[name]
-            where = f"link '{name}', collision"
-            geometry = element.find("geometry")
-            shape = geometry[0] if geometry is not None and len(geometry) else None
-            if shape is None:
-                raise ModelError(f"{where} has no shape")
-            if shape.tag == "mesh":
-                named = attribute(shape, "filename", f"{where}, mesh")
-                scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
-                found = next((p for p in mesh_candidates(named, file, packages) if p.is_file()), None)
-                if found is None:
-                    raise ModelError(
-                        f"{where}: mesh '{named}' of {file.name} is not there; give the folder of its package"
-                    )
-                solid = _hull(found, scale, where)
-            elif shape.tag in SIZES:
-                keys = {"box": (("size", 3),), "sphere": (("radius", 1),)}.get(
-                    shape.tag, (("radius", 1), ("length", 1))
-                )
-                solid = _coal(shape.tag, np.concatenate([positive_size(shape, key, n, where) for key, n in keys]))
-            else:
-                raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use {', '.join(SIZES)} or mesh")
-            out.append(_Solid(robot.links[body].name, body, solid, place @ shape_origin(element, where)))
+    out = []
+    for shape in collision_shapes(path, robot, packages):
+        solid = _coal(shape.kind, shape.size) if shape.vertices is None else _hull(shape.vertices, shape.where)
+        out.append(_Solid(robot.links[shape.link].name, shape.link, solid, shape.placement))
     return out
 
 
-def _hull(file: Path, scale: Array, where: str) -> Any:
+def _hull(points: Array, where: str) -> Any:
     """Convex hull of a mesh; faces turned outwards, as coal wants them."""
     try:
-        points = np.array(coal.MeshLoader().load(str(file), scale).vertices())
         hull = spatial.ConvexHull(points)
-    except spatial.QhullError:
-        raise ModelError(f"{where}: mesh '{file}' does not span a volume") from None
-    except ValueError:
-        raise ModelError(f"{where}: mesh '{file}' cannot be read") from None
+    except (spatial.QhullError, ValueError):
+        raise ModelError(f"{where}: the mesh does not span a volume") from None
     number = {int(v): i for i, v in enumerate(hull.vertices)}
     corners, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
     for v in hull.vertices:

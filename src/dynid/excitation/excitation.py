@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
-from dynid.excitation.basis import Basis
+from dynid.excitation.basis import Basis, sample_times
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.limits import MotionLimits
 from dynid.excitation.problem import AnyClearance, Problem
@@ -61,10 +60,7 @@ class Excitation:
 
     def sample(self, rate: float) -> tuple[Array, Array, Array, Array]:
         """t (N,), q, v and a (N, n) over the whole motion at a rate (Hz), both ends included."""
-        if not (np.isfinite(rate) and rate > 0):
-            raise DataError(f"the rate must be positive, got {rate}")
-        steps = max(1, round(self.duration * rate))
-        t = np.linspace(0.0, self.duration, steps + 1)
+        t = sample_times(self.duration, rate)
         return t, *self.at(t)
 
     def problem(self, samples: int) -> Problem:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
+from dynid.excitation.basis import sample_times
 from dynid.excitation.limits import MotionLimits
 
-__all__ = ["Path", "Profile", "double_s", "point_to_point", "sample_times", "trapezoid"]
+__all__ = ["Path", "Profile", "double_s", "point_to_point", "trapezoid"]
 
 Array = NDArray[np.float64]
 
@@ -242,10 +243,3 @@ def _from_rest(q0: float, q1: float, limits: MotionLimits, i: int, profile: str)
     # More than this acceleration is not reached between stops: starting from it, no time is lost to steps.
     most = float(np.cbrt(0.5 * abs(q1 - q0) * j**2))
     return double_s(float(q0), float(q1), 0.0, 0.0, v, min(a, most) or a, j)
-
-
-def sample_times(duration: float, rate: float) -> Array:
-    """Equally spaced times (N,) from 0 to the duration at about a rate (Hz), both ends included."""
-    if not (np.isfinite(rate) and rate > 0):
-        raise DataError(f"the rate must be positive, got {rate}")
-    return np.linspace(0.0, duration, max(1, round(duration * rate)) + 1)

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
-from dynid.excitation.basis import Basis, PointToPoint, Quintic
+from dynid.excitation.basis import Basis, PointToPoint, Quintic, sample_times
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits
-from dynid.excitation.planners import point_to_point, sample_times
+from dynid.excitation.planners import point_to_point
 
 __all__ = ["Joined", "Motion", "Stretched", "retimed", "sequence", "shortest_duration", "with_ramps"]
 

@@ -107,13 +107,12 @@ class Block:
             return -float(np.abs(value).max(initial=0.0))
         if self.cone == "nonnegative":
             return float((value / (np.ones(self.rows) if self.unit is None else self.unit)).min(initial=np.inf))
-        if self.cone == "psd":
-            matrix = smat(value)
-            if self.unit is not None:
-                root = np.sqrt(np.diag(smat(self.unit)))
-                matrix = matrix / np.outer(root, root)
-            return float(np.linalg.eigvalsh(matrix)[0])
-        raise NotImplementedError(f"no slack of a {self.cone} cone")
+        assert self.cone == "psd", "constraint sets have no other cones"
+        matrix = smat(value)
+        if self.unit is not None:
+            root = np.sqrt(np.diag(smat(self.unit)))
+            matrix = matrix / np.outer(root, root)
+        return float(np.linalg.eigvalsh(matrix)[0])
 
     def substituted(self, offset: Array, directions: Array | sparse.csr_array) -> Block:
         """The block over y, where x = offset + directions @ y."""

@@ -6,28 +6,19 @@ algorithm. A collision shape is often drawn a little too large, and never too sm
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
-import coal  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import spatial
 
 from dynid.errors import DataError, ModelError
+from dynid.robot.collision import CollisionShape, collision_shapes
 from dynid.robot.model import Robot
-from dynid.robot.spatial import inverse_placement, placement, rpy_rotation
-from dynid.robot.xmlfile import attribute, numbers, read_xml
+from dynid.robot.spatial import inverse_placement
 
-__all__ = [
-    "bounding_ellipsoids",
-    "enclosing_ellipsoid",
-    "mesh_candidates",
-    "moved_ellipsoid",
-    "positive_size",
-    "shape_origin",
-]
+__all__ = ["bounding_ellipsoids", "enclosing_ellipsoid", "moved_ellipsoid"]
 
 Array = NDArray[np.float64]
 
@@ -43,23 +34,10 @@ def bounding_ellipsoids(path: str | Path, robot: Robot, packages: Sequence[str |
     belong to the link that carries them; links without shapes are left out. Meshes named `package://NAME/...` are
     looked for in folders `packages` and in those above the file.
     """
-    file = Path(path)
-    carriers = {link.name: (link.name, np.eye(4)) for link in robot.links}
-    carriers |= {f.name: (robot.links[f.link].name, np.asarray(f.placement)) for f in robot.frames}
     out: dict[str, list[Array]] = {}
-    for link in read_xml(file).findall("link"):
-        name = attribute(link, "name", "a link")
-        for collision in link.findall("collision"):
-            if name not in carriers:
-                raise ModelError(
-                    f"{file.name} has a link '{name}', robot '{robot.name}' has not: load it from that file"
-                )
-            carrier, place = carriers[name]
-            where = f"link '{name}', collision"
-            shape = moved_ellipsoid(
-                _ellipsoid(collision, where, file, packages), place @ shape_origin(collision, where)
-            )
-            out.setdefault(carrier, []).append(shape)
+    for shape in collision_shapes(path, robot, packages):
+        moved = moved_ellipsoid(_ellipsoid(shape), shape.placement)
+        out.setdefault(robot.links[shape.link].name, []).append(moved)
     return out
 
 
@@ -106,32 +84,21 @@ def enclosing_ellipsoid(points: ArrayLike, tolerance: float = _TOLERANCE) -> Arr
     return np.asarray(to_unit.T @ (matrix / (centre @ matrix @ centre)) @ to_unit)
 
 
-def shape_origin(collision: ET.Element, where: str) -> Array:
-    origin = collision.find("origin")
-    if origin is None:
-        return np.eye(4)
-    xyz = numbers(origin.get("xyz", "0 0 0"), 3, f"{where}, origin xyz")
-    return placement(rpy_rotation(*numbers(origin.get("rpy", "0 0 0"), 3, f"{where}, origin rpy")), xyz)
-
-
-def _ellipsoid(collision: ET.Element, where: str, file: Path, packages: Sequence[str | Path]) -> Array:
-    """Ellipsoid of one collision element in the frame of its shape."""
-    geometry = collision.find("geometry")
-    shape = geometry[0] if geometry is not None and len(geometry) else None
-    if shape is None:
-        raise ModelError(f"{where} has no shape")
-    if shape.tag == "mesh":
-        return _mesh(shape, where, file, packages)
-    if shape.tag == "box":
+def _ellipsoid(shape: CollisionShape) -> Array:
+    """Ellipsoid of one shape in its own frame."""
+    if shape.vertices is not None:
+        try:
+            return enclosing_ellipsoid(shape.vertices)
+        except DataError:
+            raise ModelError(f"{shape.where}: the mesh does not span a volume") from None
+    if shape.kind == "box":
         # The image of a ball around a cube: every half edge times the square root of three.
-        return _axes(np.sqrt(3.0) * 0.5 * positive_size(shape, "size", 3, where))
-    if shape.tag not in ("sphere", "cylinder", "capsule"):
-        raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use box, cylinder, sphere, capsule or mesh")
-    r = float(positive_size(shape, "radius", 1, where)[0])
-    if shape.tag == "sphere":
+        return _axes(np.sqrt(3.0) * 0.5 * shape.size)
+    r = float(shape.size[0])
+    if shape.kind == "sphere":
         return _axes(np.full(3, r))
-    half = 0.5 * float(positive_size(shape, "length", 1, where)[0])
-    if shape.tag == "cylinder":
+    half = 0.5 * float(shape.size[1])
+    if shape.kind == "cylinder":
         # The rim (r, half) on x^2/a^2 + z^2/c^2 = 1 with a^2 c smallest shares the one as 2/3 and 1/3.
         return _axes(np.array([np.sqrt(1.5) * r, np.sqrt(1.5) * r, np.sqrt(3.0) * half]))
     # A ball at +-half touches from inside where r^2/a^2 + half^2/(c^2 - a^2) = 1; a^4 c^2 is smallest at this a^2.
@@ -143,37 +110,3 @@ def _ellipsoid(collision: ET.Element, where: str, file: Path, packages: Sequence
 
 def _axes(semi_axes: Array) -> Array:
     return np.diag([*(-1.0 / semi_axes**2), 1.0])
-
-
-def positive_size(shape: ET.Element, key: str, count: int, where: str) -> Array:
-    values = numbers(attribute(shape, key, f"{where}, {shape.tag}"), count, f"{where}, {shape.tag} {key}")
-    if np.any(values <= 0):
-        raise ModelError(f"{where}, {shape.tag} {key}: must be positive, found '{shape.get(key)}'")
-    return values
-
-
-def _mesh(shape: ET.Element, where: str, file: Path, packages: Sequence[str | Path]) -> Array:
-    named = attribute(shape, "filename", f"{where}, mesh")
-    scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
-    found = next((p for p in mesh_candidates(named, file, packages) if p.is_file()), None)
-    if found is None:
-        raise ModelError(f"{where}: mesh '{named}' of {file.name} is not there; give the folder of its package")
-    try:
-        vertices = np.array(coal.MeshLoader().load(str(found), scale).vertices())
-    except ValueError:
-        raise ModelError(f"{where}: mesh '{found}' cannot be read") from None
-    try:
-        return enclosing_ellipsoid(vertices)
-    except DataError:
-        raise ModelError(f"{where}: mesh '{found}' does not span a volume") from None
-
-
-def mesh_candidates(named: str, file: Path, packages: Sequence[str | Path]) -> list[Path]:
-    """Where a mesh may lie."""
-    kind, _, rest = named.rpartition("://")
-    if kind not in ("package", "model"):
-        return [file.parent / rest]
-    above = [Path(p) for p in packages] + list(file.absolute().parents)
-    inner = rest.partition("/")[2]
-    # A package folder may itself be given, or be named otherwise than the package.
-    return [folder / part for folder in above for part in (rest, inner) if part]
