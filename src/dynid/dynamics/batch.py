@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.robot.model import Robot
 
-__all__ = ["as_batch", "as_parameters", "for_kernel", "run", "thread_count"]
+__all__ = ["as_batch", "as_parameters", "first_use", "for_kernel", "run", "thread_count"]
 
 Array = NDArray[np.float64]
 log = logging.getLogger("dynid")
@@ -48,7 +48,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def _first_use(kernel: Any) -> Iterator[None]:
+def first_use(kernel: Any) -> Iterator[None]:
     """Say so when a kernel's first call takes long: it is being compiled, once, into the cache."""
     if id(kernel) in _compiled:
         yield
@@ -68,7 +68,7 @@ def _first_use(kernel: Any) -> Iterator[None]:
 
 def run(kernel: Callable[..., Any], samples: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> list[Any]:
     """kernel(*before, start, stop, *after) over all samples, split between threads; the pieces' results."""
-    with _first_use(kernel):
+    with first_use(kernel):
         threads = min(thread_count(), max(1, samples // _MIN_SAMPLES_A_THREAD))
         if threads == 1 or id(kernel) not in _compiled:  # two threads would both compile it
             return [kernel(*before, 0, samples, *after)]

@@ -52,7 +52,11 @@ class Tree(NamedTuple):
 
 
 class DriveArrays(NamedTuple):
-    """Drive terms: kind code, parameter column, and the shaft as sparse rows (start, joint, weight)."""
+    """Drive terms: kind code, parameter column, and the shaft as sparse rows (start, joint, weight).
+
+    `slope` is that of smooth Coulomb steps, 0 for sharp ones. A simulation puts users' columns into `table` (term,
+    node) over the shaft's position, with `grid` (first node, nodes a unit).
+    """
 
     kind: Index
     column: Index
@@ -61,6 +65,9 @@ class DriveArrays(NamedTuple):
     weight: Array
     rest: Array
     cross: Index
+    slope: Array
+    table: Array
+    grid: Array
 
 
 class Compiled(NamedTuple):
@@ -157,6 +164,9 @@ def _compile(robot: Robot) -> Compiled:
         np.array([t.direction[i] for t, s in zip(plain, shafts, strict=True) for i in s], float),
         np.array([t.rest for t in plain], float),
         np.array([int(t.cross_only and t.kind in _LINEAR) for t in plain], np.int64),
+        np.array([t.slope for t in plain], float),
+        np.zeros((0, 0)),
+        np.zeros((0, 2)),
     )
     custom = tuple((i, names[t.name]) for i, t in enumerate(robot.drives) if t.kind == TermKind.CUSTOM)
     return Compiled(tree, drives, columns, custom)

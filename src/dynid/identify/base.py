@@ -118,6 +118,20 @@ class BaseParameters:
         pi[..., list(self.kept)] = beta - rest @ self.matrix[:, list(self.dependent)].T
         return pi
 
+    def standard(self, beta: ArrayLike, prior: ArrayLike | None = None) -> Array:
+        """The standard vector (p,) with these base values that moves least from `prior`, the robot's own by default.
+
+        Moves are measured in units of each kind's typical size. It need not be physically possible.
+        """
+        start = self.robot.parameters if prior is None else np.asarray(prior, dtype=float)
+        units = np.array([p.unit for p in self.robot.layout])
+        size = np.ones(len(start))
+        for unit in set(units):
+            typical = float(np.sqrt(np.mean(start[units == unit] ** 2)))
+            size[units == unit] = typical if typical > 0 else 1.0
+        step = np.linalg.lstsq(self.matrix * size, np.asarray(beta) - self.matrix @ start, rcond=None)[0]
+        return np.asarray(start + size * step)
+
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
         """Base regressor (N, channel, b) on the chosen channels: torque = Y_b beta."""
         rows = [self.robot.channels.index(c) for c in self.channels]

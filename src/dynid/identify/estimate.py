@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError, writing
 from dynid.identify.base import BaseParameters, base_parameters
+from dynid.identify.estimators.solution import Round
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
@@ -34,7 +35,8 @@ _FORMAT = "dynid estimate 2"
 class Estimate:
     """Base parameters (b,) with covariance (b, b), residual figures a channel, and how they were found.
 
-    `standard` (p,) are the standard parameters where the method finds them too, as the feasible one does.
+    `standard` (p,) are the standard parameters where the method finds them too, as the feasible one does, with
+    `standard_covariance` (p, p). `trail` holds the rounds of a method that simulates the closed loop.
     """
 
     base: BaseParameters
@@ -52,6 +54,13 @@ class Estimate:
     cutoffs: tuple[float | None, ...] = ()
     notes: tuple[str, ...] = ()
     standard: Array | None = None
+    standard_covariance: Array | None = None
+    trail: tuple[Round, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the method came to its end: not aborted, not out of rounds."""
+        return not self.status.startswith(("aborted", "not converged"))
 
     @property
     def robot(self) -> Robot:
@@ -80,21 +89,10 @@ class Estimate:
     def parameters(self) -> Array:
         """Standard parameters (p,): those of the method, or those that move least from the a-priori ones.
 
-        Moves are measured in units of each kind's typical size. Only the base values are identified; the rest is the
-        prior's, and unless the method is a feasible one the set need not be physically possible.
+        Only the base values are identified; the rest is the prior's, and unless the method is a feasible one the set
+        need not be physically possible.
         """
-        if self.standard is not None:
-            return self.standard
-        robot, K = self.robot, self.base.matrix
-        prior = robot.parameters
-        units = np.array([p.unit for p in robot.layout])
-        size = np.ones(len(prior))
-        for unit in set(units):
-            typical = float(np.sqrt(np.mean(prior[units == unit] ** 2)))
-            size[units == unit] = typical if typical > 0 else 1.0
-        scaled = K * size
-        step = np.linalg.lstsq(scaled, self.beta - K @ prior, rcond=None)[0]
-        return np.asarray(prior + size * step)
+        return self.standard if self.standard is not None else self.base.standard(self.beta)
 
     @cached_property
     def identified_robot(self) -> Robot:

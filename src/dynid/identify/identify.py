@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +13,17 @@ from threadpoolctl import threadpool_limits
 from dynid.errors import DataError
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.estimate import Estimate
-from dynid.identify.estimators import ESTIMATORS
+from dynid.identify.estimators import CLOSED_LOOP, ESTIMATORS, Solution
+from dynid.identify.experiment import Experiment
 from dynid.identify.observation import Observation, observe
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
+from dynid.simulate.controllers import Controller
+from dynid.simulate.sensors import Sensors
+from dynid.simulate.simulate import Loop
 
-__all__ = ["SequentialIdentification", "estimate_from", "identify"]
+__all__ = ["SequentialIdentification", "estimate_closed_loop", "estimate_from", "identify"]
 
 
 def identify(
@@ -29,14 +33,30 @@ def identify(
     *,
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
+    controller: Controller | None = None,
+    sensors: Sensors | None = None,
+    loop: Loop | None = None,
     **options: Any,
 ) -> Estimate:
     """Identify the base parameters of a robot from a recording.
 
     `method` is one of ols, wls, gls, irls, tls, ridge, feasible; `options` go to it. `signals` says how runs are
     cleaned, `channels` which joint torques count (all by default). An Observation may be given instead of a recording.
+    The methods iv, didim, pc-iv and pc-didim simulate the closed loop: they need recorded references and the
+    `controller`, with the `sensors` it reads and how the `loop` is computed.
     """
     started = time.perf_counter()
+    if method in CLOSED_LOOP:
+        if isinstance(recording, Observation):
+            raise DataError(f"method '{method}' simulates the closed loop and needs the recording itself")
+        if controller is None:
+            raise DataError(f"method '{method}' simulates the closed loop: give the controller that made the recording")
+        experiment = Experiment(
+            robot, recording, controller, signals or Signals(), loop or Loop(), sensors or Sensors(), channels
+        )
+        return replace(estimate_closed_loop(experiment, method, **options), seconds=time.perf_counter() - started)
+    if controller is not None or sensors is not None or loop is not None:
+        raise DataError(f"method '{method}' does not simulate; controller, sensors and loop are for {_listed()}")
     if isinstance(recording, Observation):
         if signals is not None or channels is not None:
             raise DataError("an observation has its signals and channels already; give them to observe")
@@ -50,17 +70,40 @@ def identify(
 
 def estimate_from(observation: Observation, method: str, **options: Any) -> Estimate:
     """Run one estimator on an observation."""
+    if method in CLOSED_LOOP:
+        raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
     if method not in ESTIMATORS:
-        raise DataError(f"method '{method}' is unknown: use {', '.join(ESTIMATORS)}")
+        raise DataError(f"method '{method}' is unknown: use {', '.join([*ESTIMATORS, *CLOSED_LOOP])}")
     started = time.perf_counter()
+    solution = _run(ESTIMATORS[method], observation, method, options)
+    return _estimate(observation, solution, method, started)
+
+
+def estimate_closed_loop(experiment: Experiment, method: str, **options: Any) -> Estimate:
+    """Run one estimator that simulates on an experiment."""
+    if method not in CLOSED_LOOP:
+        raise DataError(f"method '{method}' does not simulate; {_listed()} do")
+    started = time.perf_counter()
+    solution, observation = _run(CLOSED_LOOP[method], experiment, method, options)
+    return _estimate(observation, solution, method, started)
+
+
+def _run(estimator: Callable[..., Any], data: Observation | Experiment, method: str, options: dict[str, Any]) -> Any:
     try:
         # Small matrices gain nothing from several BLAS threads, which get in each other's way.
         with threadpool_limits(1, "blas"):
-            solution = ESTIMATORS[method](observation, **options)
+            return estimator(data, **options)
     except TypeError as error:
         if "unexpected keyword" in str(error):
             raise DataError(f"method '{method}' does not take {str(error).split('argument ')[-1]}") from None
         raise
+
+
+def _listed() -> str:
+    return ", ".join(CLOSED_LOOP)
+
+
+def _estimate(observation: Observation, solution: Solution, method: str, started: float) -> Estimate:
     residual, torque = observation.residual_norms(solution.beta), observation.torque_norms()
     return Estimate(
         base=observation.base,
@@ -78,6 +121,8 @@ def estimate_from(observation: Observation, method: str, **options: Any) -> Esti
         cutoffs=observation.cutoffs,
         notes=solution.notes,
         standard=solution.parameters,
+        standard_covariance=solution.parameter_covariance,
+        trail=solution.trail,
     )
 
 

@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from dynid.dynamics.functions import inverse_dynamics
+from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.errors import DataError
 from dynid.identify.base import BaseParameters, base_parameters, random_states
 from dynid.recording.recording import Recording
@@ -126,6 +126,11 @@ def observe(
     motions = [prepare(run, settings) for run in recording.runs]
     if known is not None:
         motions = [_less(robot, motion, known) for motion in motions]
+    return observe_motions(base, motions, settings)
+
+
+def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: Signals) -> Observation:
+    """Fold cleaned runs, measured or simulated, into an observation."""
 
     def blocks() -> Iterator[Block]:
         start = 0
@@ -134,7 +139,7 @@ def observe(
             start += len(motion.t)
 
     size = base.count + 1
-    touched = _touched_columns(base)
+    touched = touched_columns(base)
     factors = [np.zeros((0, len(c) + 1)) for c in touched]
     rows = [0] * len(base.channels)
     kept: list[Block] | None = []
@@ -168,26 +173,43 @@ def observe(
 
 def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int = 0) -> Iterator[Block]:
     """Rows of every channel of a cleaned run, decimated and without stand-still samples."""
+    limits = speed_limits(base, motion, settings)
+    for block, speed in channel_rows(base, motion, first):
+        moving = np.abs(speed) >= limits[block.channel]
+        if moving.any():
+            yield Block(block.channel, block.W[moving], block.y[moving], block.index[moving])
+
+
+def speed_limits(base: BaseParameters, motion: Motion, settings: Signals) -> Array:
+    """Slowest speed of each channel's joint whose rows count (channel,)."""
+    return settings.speed_limits(motion.v)[[base.robot.coordinates.index(c) for c in base.channels]]
+
+
+def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterator[tuple[Block, Array]]:
+    """All rows of every channel of a cleaned run, decimated, each block with the speeds of the channel's joint."""
     assert motion.torque is not None
     robot = base.robot
     joint = [robot.coordinates.index(c) for c in base.channels]
-    limits = settings.speed_limits(motion.v)[joint]
+    row = [robot.channels.index(c) for c in base.channels]
+    kept = np.array(base.kept)
     step = int(np.prod(motion.decimate)) if motion.decimate else 1
     samples = len(motion.t)
     span = _CHUNK if step == 1 else _DECIMATED_BLOCK * step
     margin = 0 if step == 1 else _DECIMATION_MARGIN * step
-    for start in range(0, samples, span):
-        stop = min(start + span, samples)
+    touched = touched_columns(base)
+    for start in range(motion.lead, samples - motion.lead, span):
+        stop = min(start + span, samples - motion.lead)
         lo, hi = max(0, start - margin), min(samples, stop + margin)
-        W = base.regressor(motion.q[lo:hi], motion.v[lo:hi], motion.a[lo:hi])
+        Y = regressor(robot, motion.q[lo:hi], motion.v[lo:hi], motion.a[lo:hi])
         for k, j in enumerate(joint):
-            rows = np.column_stack([W[:, k], motion.torque[lo:hi, j], motion.v[lo:hi, j]])
+            columns = touched[k]
+            rows = np.column_stack([Y[:, row[k], kept[columns]], motion.torque[lo:hi, j], motion.v[lo:hi, j]])
             if step > 1:
                 rows = decimate(rows, motion.decimate)[(start - lo) // step :][: -(-(stop - start) // step)]
-            moving = np.abs(rows[:, -1]) >= limits[k]
-            if moving.any():
-                index = first + start + step * np.flatnonzero(moving)
-                yield Block(k, rows[moving, :-2], rows[moving, -2], index)
+            wide = np.zeros((len(rows), base.count))
+            wide[:, columns] = rows[:, :-2]
+            index = first + start + step * np.arange(len(rows))
+            yield Block(k, wide, rows[:, -2], index), rows[:, -1]
 
 
 def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:
@@ -196,7 +218,7 @@ def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:
     return replace(motion, torque=motion.torque - inverse_dynamics(robot, motion.q, motion.v, motion.a, known))
 
 
-def _touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:
+def touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:
     """Columns that can be non-zero in each channel: a joint sees only the links beyond it."""
     W = base.regressor(*random_states(base.robot, 8, seed=0))
     return [np.flatnonzero(np.abs(W[:, k]).max(axis=0)) for k in range(len(base.channels))]

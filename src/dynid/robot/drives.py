@@ -77,7 +77,8 @@ class DriveTerm:
     linear in the motion keep only their coupling between different joints: the own part of each
     joint is then counted in that joint's own parameter, as is usual for coupled wrists
     (row 5 gets the speed of joint 6 and the other way round). A custom term has `function`, which
-    gives the column (N, n) from q, v, a (each (N, n)); it may be at most affine in a.
+    gives the column (N, n) from q, v, a (each (N, n)); it may be at most affine in a. A Coulomb term with a
+    `slope` is tanh(slope s) instead of a sharp step.
     """
 
     symbol: str
@@ -90,6 +91,7 @@ class DriveTerm:
     cross_only: bool = False
     function: CustomColumn | None = None
     unit: str = ""
+    slope: float = 0.0
 
     def __post_init__(self) -> None:
         try:
@@ -102,15 +104,21 @@ class DriveTerm:
                 f"drive term '{self.symbol}' of {self.shaft} is unknown: use one of "
                 f"{', '.join(_SYMBOLS)}, or give it a function"
             )
-        for what in ("value", "rest"):
+        for what in ("value", "rest", "slope"):
             number = checked(getattr(self, what), (), f"drive term '{self.name}': {what}")
             object.__setattr__(self, what, float(number))
+        if self.slope < 0 or (self.slope and not self.is_coulomb):
+            raise ModelError(f"drive term '{self.name}' cannot have a slope of {self.slope:g}")
         if d.ndim != 1 or not np.all(np.isfinite(d)) or (self.function is None and not np.any(d)):
             raise ModelError(f"drive term '{self.name}' needs a finite, non-zero direction over the joints")
 
     @property
     def kind(self) -> TermKind:
         return TermKind.CUSTOM if self.function is not None else _SYMBOLS[self.symbol][0]
+
+    @property
+    def is_coulomb(self) -> bool:
+        return self.kind in (TermKind.COULOMB, TermKind.COULOMB_POSITIVE, TermKind.COULOMB_NEGATIVE)
 
     @property
     def name(self) -> str:

@@ -264,6 +264,11 @@ class Robot:
         """Add drive terms made by `joint_term`, `motor_term` or `custom_term`."""
         return replace(self, drives=self.drives + terms)
 
+    def with_smooth_coulomb(self, slope: float) -> Robot:
+        """Coulomb friction as tanh(slope * speed), slope in s/rad or s/m; 0 gives the sharp step back."""
+        drives = tuple(replace(t, slope=slope) if t.is_coulomb else t for t in self.drives)
+        return replace(self, drives=drives)
+
     def with_transmission(self, transmission: Transmission) -> Robot:
         """Couple motors and joints; motor-side terms are then added with `motor_term`."""
         if any(t.motor for t in self.drives):

@@ -74,6 +74,11 @@ def derivative(x: Array, rate: float, method: str = "central", window: int = 9) 
     raise DataError(f"derivative '{method}' is unknown: use {', '.join(DERIVATIVES)}")
 
 
+@lru_cache(maxsize=64)
+def _chebyshev(factor: int) -> Array:
+    return np.asarray(scipy.signal.cheby1(_DECIMATION_ORDER, _DECIMATION_RIPPLE, 0.8 / factor, output="sos"))
+
+
 def decimate(x: Array, factors: Sequence[int]) -> Array:
     """Keep every n-th sample after a zero-phase Chebyshev low-pass, in stages (large factors need them)."""
     for factor in factors:
@@ -81,7 +86,7 @@ def decimate(x: Array, factors: Sequence[int]) -> Array:
             raise DataError(f"a decimation factor must be a positive number, got {factor}")
         if factor == 1:
             continue
-        sos = scipy.signal.cheby1(_DECIMATION_ORDER, _DECIMATION_RIPPLE, 0.8 / factor, output="sos")
+        sos = _chebyshev(factor)
         if len(x) <= 3 * (2 * len(sos) + 1):
             raise DataError(f"{len(x)} samples are too few to decimate by {factor}")
         x = scipy.signal.sosfiltfilt(sos, x, axis=0)[::factor]

@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 # Slower than this (rad/s or m/s) a joint stands still, whatever rounding says of its direction.
 _STANDSTILL = 1e-6
+_SETTLING = 0.75
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,10 @@ class Signals:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A cleaned run on a uniform clock: t, q, v, a, torque (N, joint), and the cut-off that was used."""
+    """A cleaned run on a uniform clock: t, q, v, a, torque (N, joint), and the cut-off that was used.
+
+    The first and last `lead` samples are there only for the decimation filter to settle on; they make no rows.
+    """
 
     t: Array
     q: Array
@@ -93,6 +97,7 @@ class Motion:
     cutoff: float | None
     decimate: tuple[int, ...]
     name: str
+    lead: int = 0
 
 
 def prepare(run: Run, settings: Signals) -> Motion:
@@ -125,10 +130,14 @@ def prepare(run: Run, settings: Signals) -> Motion:
         raise DataError(
             f"run '{run.name}' lasts {len(q) / rate:.3g} s; nothing is left after trimming {settings.trim:g} s"
         )
-    cut = slice(edge, len(q) - edge)
-    kept = None if torque is None else torque[cut]
     factors = _auto_factors(rate, cutoff) if settings.decimate == "auto" else settings.decimate
-    return Motion(run.t[cut], q[cut], v[cut], a[cut], kept, rate, cutoff, factors, run.name)
+    # The decimation filter settles on what is trimmed, but for its outer quarter, where the low-pass itself settles:
+    # reflected at a noisy last sample it would carry that sample's error far into the run.
+    step = int(np.prod(factors)) if factors else 1
+    lead = int(_SETTLING * edge) // step * step if step > 1 else 0
+    cut = slice(edge - lead, len(q) - edge + lead)
+    kept = None if torque is None else torque[cut]
+    return Motion(run.t[cut], q[cut], v[cut], a[cut], kept, rate, cutoff, factors, run.name, lead)
 
 
 def _auto_factors(rate: float, cutoff: float | None) -> tuple[int, ...]:

@@ -2,13 +2,17 @@
 
 A shaft moves with s = d . v; a term's column is d f(s). With `cross`, terms that are linear in the
 motion keep only the coupling between different joints: entry i is d_i (s - d_i v_i).
+A Coulomb step is sharp, or tanh(slope s) where its slope is not zero.
 """
+
+from math import tanh
 
 from dynid.dynamics.kernels.compiler import kernel, step
 
 # TermKind codes as plain integers for the compiler.
 INERTIA, VISCOUS, VISCOUS_POSITIVE, VISCOUS_NEGATIVE = 0, 1, 2, 3
 COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, OFFSET, SPRING = 4, 5, 6, 7, 8
+TABLE = 10  # of the shaft's position; stands in for a user's column inside a simulation
 
 
 @step
@@ -20,14 +24,53 @@ def _shaft(drives, t, x, k, first):
 
 
 @step
-def _effort(kind, s):
-    """Effort of a unit parameter for shaft motion s."""
-    if kind == COULOMB:
-        return 1.0 if s > 0.0 else (-1.0 if s < 0.0 else 0.0)
-    if kind == COULOMB_POSITIVE:
-        return 1.0 if s > 0.0 else 0.0
-    if kind == COULOMB_NEGATIVE:
-        return -1.0 if s < 0.0 else 0.0
+def _looked_up(drives, t, s):
+    """Value of term t's table at s, linear between nodes, the ends held beyond them."""
+    last = drives.table.shape[1] - 1
+    x = (s - drives.grid[t, 0]) * drives.grid[t, 1]
+    if not x > 0.0:
+        return drives.table[t, 0]
+    if x >= last:
+        return drives.table[t, last]
+    i = int(x)
+    return drives.table[t, i] + (x - i) * (drives.table[t, i + 1] - drives.table[t, i])
+
+
+@step
+def is_coulomb(kind):
+    return kind == COULOMB or kind == COULOMB_POSITIVE or kind == COULOMB_NEGATIVE
+
+
+@step
+def coulomb_range(kind):
+    """Efforts of a unit parameter at full speed backwards and forwards."""
+    return (-1.0 if kind != COULOMB_POSITIVE else 0.0), (1.0 if kind != COULOMB_NEGATIVE else 0.0)
+
+
+@step
+def _coulomb(kind, s, slope):
+    low, high = coulomb_range(kind)
+    if slope > 0.0:
+        return 0.5 * (high + low) + 0.5 * (high - low) * tanh(slope * s)
+    return high if s > 0.0 else (low if s < 0.0 else 0.0)
+
+
+@step
+def coulomb_slope(drives, t, s):
+    """Derivative of a smooth Coulomb term's effort."""
+    low, high = coulomb_range(drives.kind[t])
+    x = tanh(drives.slope[t] * s)
+    return 0.5 * (high - low) * drives.slope[t] * (1.0 - x * x)
+
+
+@step
+def _effort(drives, t, s):
+    """Effort of a unit parameter of term t for shaft motion s."""
+    kind = drives.kind[t]
+    if is_coulomb(kind):
+        return _coulomb(kind, s, drives.slope[t])
+    if kind == TABLE:
+        return _looked_up(drives, t, s)
     if kind == VISCOUS_POSITIVE:
         return max(s, 0.0)
     if kind == VISCOUS_NEGATIVE:
@@ -41,7 +84,7 @@ def _motion(drives, t, q, v, a, k, q_first, v_first):
     kind = drives.kind[t]
     if kind == OFFSET:
         return 1.0
-    if kind == SPRING:
+    if kind == SPRING or kind == TABLE:
         return _shaft(drives, t, q, k, q_first) - drives.rest[t]
     if kind == INERTIA:
         return _shaft(drives, t, a, k, v_first)
@@ -60,7 +103,7 @@ def _entry(drives, t, i, s, q, v, a, k, q_first, v_first):
             return d * (s - d * v[k, v_first + j])
         if kind == SPRING:
             return d * (s - d * q[k, q_first + j])
-    return d * _effort(kind, s)
+    return d * _effort(drives, t, s)
 
 
 @kernel
@@ -108,15 +151,18 @@ def drive_inertia(tree, drives, values, M):
 
 @kernel
 def drive_adjoint(tree, drives, G, q, v, a, start, stop, dq, dv, da):
-    """Add the gradient of sum(G * Y) over the drive columns; steps have gradient zero."""
+    """Add the gradient of sum(G * Y) over the drive columns; sharp steps have gradient zero."""
     q_first, v_first = 7 * tree.moving, 6 * tree.moving
     for k in range(start, stop):
         for t in range(drives.kind.shape[0]):
             kind = drives.kind[t]
-            if kind == COULOMB or kind == COULOMB_POSITIVE or kind == COULOMB_NEGATIVE or kind == OFFSET:
+            sharp = is_coulomb(kind) and drives.slope[t] == 0.0
+            if sharp or kind == OFFSET:
                 continue
             s = _motion(drives, t, q, v, a, k, q_first, v_first)
             slope = 1.0
+            if is_coulomb(kind):
+                slope = coulomb_slope(drives, t, s)
             if (kind == VISCOUS_POSITIVE and s < 0.0) or (kind == VISCOUS_NEGATIVE and s > 0.0):
                 slope = 0.0
             for i in range(drives.start[t], drives.start[t + 1]):

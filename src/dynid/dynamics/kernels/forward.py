@@ -12,13 +12,12 @@ from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
 
 
 @step
-def _solve(M, x):
-    """Solve M x = x in place; False where M is not positive definite.
+def factor(M):
+    """M = L' L in place; False where M is not positive definite.
 
-    M = L' L from the last row up, which keeps the zeros between branches (Featherstone 2008, section 6.5).
+    From the last row up, which keeps the zeros between branches (Featherstone 2008, section 6.5).
     """
-    n = M.shape[0]
-    for k in range(n - 1, -1, -1):
+    for k in range(M.shape[0] - 1, -1, -1):
         d = M[k, k]
         if not d > 0.0:
             return False
@@ -31,21 +30,36 @@ def _solve(M, x):
             if s != 0.0:
                 for j in range(i + 1):
                     M[i, j] -= s * M[k, j]
-    for k in range(n - 1, -1, -1):
-        s = x[k] / M[k, k]
-        x[k] = s
-        for i in range(k):
-            x[i] -= M[k, i] * s
-    for k in range(n):
-        s = x[k]
-        for i in range(k):
-            s -= M[k, i] * x[i]
-        x[k] = s / M[k, k]
     return True
 
 
 @step
-def _one_sample(tree, inertia, drives, values, q, v, tau, k, zero, R, P, J, V, A, F, C, M, bias, out):
+def substitute(L, x):
+    """Solve L' L x = x in place."""
+    n = L.shape[0]
+    for k in range(n - 1, -1, -1):
+        s = x[k] / L[k, k]
+        x[k] = s
+        for i in range(k):
+            x[i] -= L[k, i] * s
+    for k in range(n):
+        s = x[k]
+        for i in range(k):
+            s -= L[k, i] * x[i]
+        x[k] = s / L[k, k]
+
+
+@step
+def _solve(M, x):
+    """Solve M x = x in place; False where M is not positive definite."""
+    if not factor(M):
+        return False
+    substitute(M, x)
+    return True
+
+
+@step
+def accelerate(tree, inertia, drives, values, q, v, tau, k, zero, R, P, J, V, A, F, C, M, bias, out):
     """Acceleration of sample k; False where its mass matrix is not positive definite."""
     q, v = q[k : k + 1], v[k : k + 1]
     place_and_move(tree, q, v, zero, 0, R, P, J, V, A)
@@ -70,7 +84,7 @@ def forward_dynamics(tree, inertia, drives, values, q, v, tau, start, stop, out)
     C, M = np.empty((bodies, 10)), np.empty((rows, rows))
     zero, bias = np.zeros((1, rows)), np.empty((1, rows))
     for k in range(start, stop):
-        if not _one_sample(tree, inertia, drives, values, q, v, tau, k, zero, R, P, J, V, A, F, C, M, bias, out):
+        if not accelerate(tree, inertia, drives, values, q, v, tau, k, zero, R, P, J, V, A, F, C, M, bias, out):
             return k
     return -1
 

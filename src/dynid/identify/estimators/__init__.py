@@ -1,17 +1,22 @@
-"""Estimators: each a function from an Observation to a Solution, one a file."""
+"""Estimators: each a function from an Observation, or from an Experiment it simulates, to a Solution."""
 
 from collections.abc import Callable
 
+from dynid.identify.estimators.closed_loop import didim, iv, pc_didim, pc_iv
 from dynid.identify.estimators.feasible import feasible
 from dynid.identify.estimators.gls import gls
 from dynid.identify.estimators.irls import irls
+from dynid.identify.estimators.kalman import ekf, ukf
+from dynid.identify.estimators.maximum_likelihood import ml
 from dynid.identify.estimators.ols import ols
+from dynid.identify.estimators.output_error import clie, cloe
 from dynid.identify.estimators.ridge import ridge
 from dynid.identify.estimators.solution import Solution
 from dynid.identify.estimators.tls import tls
 from dynid.identify.estimators.wls import wls
+from dynid.identify.observation import Observation
 
-__all__ = ["ESTIMATORS", "Solution"]
+__all__ = ["CLOSED_LOOP", "ESTIMATORS", "Solution"]
 
 ESTIMATORS: dict[str, Callable[..., Solution]] = {
     "ols": ols,
@@ -21,4 +26,16 @@ ESTIMATORS: dict[str, Callable[..., Solution]] = {
     "tls": tls,
     "ridge": ridge,
     "feasible": feasible,
+}
+
+CLOSED_LOOP: dict[str, Callable[..., tuple[Solution, Observation]]] = {
+    "iv": iv,
+    "didim": didim,
+    "pc-iv": pc_iv,
+    "pc-didim": pc_didim,
+    "cloe": cloe,
+    "clie": clie,
+    "ml": ml,
+    "ekf": ekf,
+    "ukf": ukf,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from dynid.feasibility.covariance import bootstrap_covariance, constrained_covar
 from dynid.feasibility.fit import Fit, fit
 from dynid.feasibility.metrics import Metric, hessian_rows
 from dynid.feasibility.possible import PossibleRobots, possible_robots
+from dynid.identify.base import BaseParameters
 from dynid.identify.estimators.irls import LOSSES, SCALE_ITERATIONS, reweighted, robust_scale
 from dynid.identify.estimators.ols import ols
 from dynid.identify.estimators.solution import Solution
@@ -21,7 +23,7 @@ from dynid.identify.estimators.wls import joint_noise
 from dynid.identify.observation import Observation, fold
 from dynid.robot.parts import checked
 
-__all__ = ["feasible"]
+__all__ = ["feasible", "possible_solution"]
 
 Array = NDArray[np.float64]
 Objective = Literal["ols", "wls", "huber", "tukey"]
@@ -70,24 +72,50 @@ def feasible(
     found, iterations = solve(factor, pull), 1
     if objective in LOSSES:
         factor, noise, found, iterations = _robust(observation, objective, found, lambda f: solve(f, pull))
-    beta = base.matrix @ found.parameters
-    R, _ = _rows(factor, base.matrix, possible)
+    solution = _solution(base, factor, found, noise, start, metric)
     if bootstrap:
+        R, _ = _rows(factor, base.matrix, possible)
         covariance = bootstrap_covariance(
             lambda z: base.matrix @ fit(possible, R, z, start, metric, found.weight, solver).parameters,
             R[:, : possible.size] @ found.parameters,
             bootstrap,
             seed,
         )
-    else:
-        pinned = np.sqrt(found.weight) * hessian_rows(possible, found.parameters, start, metric)
-        covariance = base.matrix @ constrained_covariance(found, R, pinned) @ base.matrix.T
+        solution = replace(solution, covariance=covariance, parameter_covariance=None)
+    return replace(solution, iterations=iterations, notes=(*notes, *solution.notes))
+
+
+def possible_solution(
+    base: BaseParameters,
+    possible: PossibleRobots,
+    factor: Array,
+    noise: Array,
+    prior: Array,
+    metric: Metric = "euclidean",
+    weight: float | None = None,
+) -> Solution:
+    """Least squares over possible robots from a whitened factor of [W y]."""
+    found = fit(possible, *_rows(factor, base.matrix, possible), prior, metric, weight)
+    return _solution(base, factor, found, noise, prior, metric)
+
+
+def _solution(base: BaseParameters, factor: Array, found: Fit, noise: Array, prior: Array, metric: Metric) -> Solution:
+    """A fit with its uncertainty; the prior's pull pins what the data do not show."""
+    K, possible = base.matrix, found.possible
+    R, _ = _rows(factor, K, possible)
+    pinned = np.sqrt(found.weight) * hessian_rows(possible, found.parameters, prior, metric)
+    standard = constrained_covariance(found, R, pinned)
     active = found.active
-    if active:
-        notes.append(f"held back by {len(active)} constraints: {', '.join(active)}")
-    condition = float(np.linalg.cond(factor[:, :-1]))
+    notes = (f"held back by {len(active)} constraints: {', '.join(active)}",) if active else ()
     return Solution(
-        beta, covariance, noise, condition, found.solution.status, iterations, tuple(notes), found.parameters
+        beta=K @ found.parameters,
+        covariance=K @ standard @ K.T,
+        noise=noise,
+        condition_number=float(np.linalg.cond(factor[:, :-1])),
+        status=found.solution.status,
+        notes=notes,
+        parameters=found.parameters,
+        parameter_covariance=standard,
     )
 
 

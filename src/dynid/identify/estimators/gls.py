@@ -34,7 +34,7 @@ def gls(observation: Observation, iterations: int = 2) -> Solution:
         for W, y in _complete_samples(observation):
             rows = np.concatenate([np.einsum("ij,mjb->mib", whiten, W), (y @ whiten.T)[:, :, None]], axis=2)
             factor = fold(np.vstack([factor, rows.reshape(-1, rows.shape[2])]))
-        beta, inverse, condition = solve_factor(factor, observation)
+        beta, inverse, condition = solve_factor(factor, observation.base)
     note = f"{used} of {max(observation.rows)} samples have a row in every channel"
     noise = np.sqrt(np.diag(covariance))
     return Solution(beta, inverse @ inverse.T, noise, condition, iterations=iterations, notes=(note,))

@@ -35,7 +35,7 @@ def irls(observation: Observation, loss: str = "huber", max_iterations: int = 50
         iteration += 1
         if iteration <= SCALE_ITERATIONS:
             scale = robust_scale(observation, beta)
-        new, inverse, condition = solve_factor(reweighted(observation, beta, scale, loss), observation)
+        new, inverse, condition = solve_factor(reweighted(observation, beta, scale, loss), observation.base)
         spread = np.sqrt(np.sum(inverse**2, axis=1))
         moved = float(np.max(np.abs(new - beta) / spread))
         rounding = float(np.abs(new - beta).max()) <= 1e-12 * float(np.abs(new).max())

@@ -12,7 +12,7 @@ __all__ = ["ols"]
 
 def ols(observation: Observation) -> Solution:
     """argmin |y - W beta|, with one noise variance for all rows: |residual|^2 / (rows - b)."""
-    beta, inverse, condition = solve_factor(observation.stacked(), observation)
+    beta, inverse, condition = solve_factor(observation.stacked(), observation.base)
     freedom = observation.total_rows - beta.size
     variance = float(np.sum(observation.residual_norms(beta) ** 2)) / freedom
     noise = np.full(len(observation.rows), np.sqrt(variance))

@@ -36,7 +36,7 @@ def ridge(
     noise = _starting_noise(observation)
     for _ in range(iterations):
         factor = fold(np.vstack([observation.stacked(1.0 / noise), extra]))
-        beta, inverse, condition = solve_factor(factor, observation)
+        beta, inverse, condition = solve_factor(factor, observation.base)
         noise = joint_noise(observation, beta)
     return Solution(beta, inverse @ inverse.T, noise, condition, iterations=iterations)
 

@@ -20,7 +20,7 @@ def tls(observation: Observation) -> Solution:
     """
     start = wls(observation)
     factor = observation.stacked(1.0 / start.noise)
-    _, inverse, condition = solve_factor(factor, observation)
+    _, inverse, condition = solve_factor(factor, observation.base)
     norms = np.linalg.norm(factor, axis=0)
     scaled = factor / norms
     _, singular, vt = np.linalg.svd(scaled)

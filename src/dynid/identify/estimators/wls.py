@@ -49,5 +49,5 @@ def wls(observation: Observation, iterations: int = 1, freedom: str = "columns")
     beta = ols(observation).beta
     for _ in range(iterations):
         noise = joint_noise(observation, beta, freedom)
-        beta, inverse, condition = solve_factor(observation.stacked(1.0 / noise), observation)
+        beta, inverse, condition = solve_factor(observation.stacked(1.0 / noise), observation.base)
     return Solution(beta, inverse @ inverse.T, noise, condition, iterations=iterations)

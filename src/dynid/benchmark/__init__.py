@@ -1,0 +1,1 @@
+"""The public benchmark: every estimator on robots whose parameters are known."""

@@ -1,0 +1,172 @@
+"""Every estimator on robots whose parameters are known: accuracy, robustness and time in one table."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dynid.benchmark.machines import DURATION, RATE, benchmark_robot, held_out, make_scenario
+from dynid.errors import DataError
+from dynid.identify.base import base_parameters
+from dynid.identify.estimators import CLOSED_LOOP
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals
+from dynid.simulate.sensors import Sensors
+from dynid.statistics.monte_carlo import monte_carlo
+from dynid.statistics.scenario import MonteCarloStudy
+from dynid.statistics.tables import MonteCarlo
+
+__all__ = ["BENCHMARK_ROBOTS", "Benchmark", "default_methods", "run_benchmark"]
+
+BENCHMARK_ROBOTS = ("tx40", "rv2sq", "puma560", "wam7", "iiwa14")
+COUNTS = (32000, 1000)
+# These search by many simulations each and take minutes a robot; name them to have them.
+SLOW = ("clie", "cloe", "ekf", "ml", "ukf")
+_SPEED_CUTOFF = 100.0
+_FILTERS = {
+    "40 Hz": Signals(cutoff=40.0, decimate=(10, 5), trim=0.4),
+    "200 Hz": Signals(cutoff=200.0, decimate=(5,), trim=0.4),
+}
+_NARROW, _WIDE = _FILTERS
+_STARTS = {"truth": "truth", "30 % off": 0.3}
+_SEED = 2021
+_ERRORS = ("torque_error", "sigmas", "covered")
+_CASE = ("robot", "noise", "filter", "start", "method")
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """Results of the benchmark: `table`, one row a robot, case and method, and all fits behind it in `results`.
+
+    torque_error: percent of the torques of a noise-free motion no estimate has seen, averaged over joints; sigmas: the
+    middle error of the base parameters in units of their predicted deviations, 0.67 where those are honest; covered:
+    share of the base parameters within two deviations of the truth. All three are medians of the fits that settled;
+    `settled` is the share of the runs that ended well, rounds and seconds are means.
+    """
+
+    table: pl.DataFrame
+    results: MonteCarlo
+    runs: int
+    machine: str
+
+    def overview(self) -> pl.DataFrame:
+        """The table with robots put together: medians over them, the worst robot, and shares of all runs."""
+        return self.table.group_by(*_CASE[1:], maintain_order=True).agg(
+            pl.col("settled").mean(),
+            pl.col("torque_error").median(),
+            pl.col("torque_error").max().alias("worst_robot"),
+            *(pl.col(c).median() for c in ("sigmas", "covered")),
+            *(pl.col(c).mean() for c in ("rounds", "seconds")),
+        )
+
+    def summary(self) -> str:
+        """The overview as Markdown, with the machine it was made on."""
+        robots = self.table["robot"].unique(maintain_order=True).to_list()
+        head = ("counts", "filter", "start", "method", "settled", "torque error %", "worst robot %", "error / sigma",
+                "within 2 sigma", "rounds", "seconds")  # fmt: skip
+        lines = [
+            f"{', '.join(robots)}: {self.runs} recordings of {DURATION:g} s at {RATE:g} Hz for every noise",
+            f"on {self.machine}",
+            "",
+            f"| {' | '.join(head)} |",
+            f"|{'---|' * len(head)}",
+        ]
+        for row in self.overview().iter_rows(named=True):
+            case = row["noise"], row["filter"], row["start"] or "-", row["method"], _percent(row["settled"])
+            errors = (_number(row[c]) for c in ("torque_error", "worst_robot", "sigmas"))
+            costs = (_number(row[c]) for c in ("rounds", "seconds"))
+            lines.append(f"| {' | '.join([*case, *errors, _percent(row['covered']), *costs])} |")
+        return "\n".join([*lines, ""])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table and what it was made on, as plain data."""
+        return {"machine": self.machine, "runs": self.runs, "table": self.table.to_dicts()}
+
+
+def default_methods() -> tuple[str, ...]:
+    """Least squares, plain and over possible robots, and every method that simulates the loop but the slow ones."""
+    return ("wls", "feasible", *(m for m in CLOSED_LOOP if m not in SLOW))
+
+
+def run_benchmark(
+    robots: Sequence[str] = BENCHMARK_ROBOTS,
+    runs: int = 2,
+    counts: Sequence[int] = COUNTS,
+    methods: Sequence[str] | None = None,
+    workers: int | None = None,
+    folder: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Benchmark:
+    """Run the benchmark with its fixed seeds; `counts` a revolution are those of the encoders.
+
+    Each noise meets the narrow filter, the finest encoder also one that is too wide for least squares.
+    """
+    if len(set(robots)) < len(robots) or not robots:
+        raise DataError("the benchmark needs robots, each of them once")
+    if not counts or min(counts) < 1:
+        raise DataError(f"encoder counts a revolution are positive, got {', '.join(map(str, counts))}")
+    machines = {name: benchmark_robot(name) for name in robots}
+    noise = {str(c): Sensors(noise=2 * np.pi / c / np.sqrt(12), speed_cutoff=_SPEED_CUTOFF) for c in counts}
+    study = MonteCarloStudy(
+        robots={name: make_scenario(machine) for name, machine in machines.items()},
+        noise=noise,
+        filters=_FILTERS,
+        starts=_STARTS,
+        estimators=tuple(methods or default_methods()),
+        runs=runs,
+        seed=_SEED,
+        pairs=[*((c, _NARROW) for c in noise), (str(max(counts)), _WIDE)],
+    )
+    results = monte_carlo(study, workers, folder, progress=progress)
+    return Benchmark(_table(results, machines), results, runs, _machine_facts(workers))
+
+
+def _table(results: MonteCarlo, machines: dict[str, Robot]) -> pl.DataFrame:
+    errors = pl.concat([_errors(results.estimates.filter(robot=name), machine) for name, machine in machines.items()])
+    fits = results.fits.join(errors, on=[*_CASE, "run"], how="left", nulls_equal=True, maintain_order="left")
+    good = pl.col("outcome") == "settled"
+    return fits.group_by(_CASE, maintain_order=True).agg(
+        pl.len().alias("runs"),
+        good.mean().alias("settled"),
+        *(pl.col(c).filter(good).median() for c in _ERRORS),
+        *(pl.col(c).filter(good).mean() for c in ("rounds", "seconds")),
+    )
+
+
+def _errors(estimates: pl.DataFrame, robot: Robot) -> pl.DataFrame:
+    """Errors of every fit of one robot: of torques on the held-out motion, and of base values in their deviations."""
+    base = base_parameters(robot, channels="torque")
+    W = base.regressor(*held_out(robot))
+    torque = np.linalg.norm(W @ base.values(), axis=0)
+    rows = []
+    for key, fit in estimates.filter(kind="base").group_by(*_CASE, "run", maintain_order=True):
+        assert fit["parameter"].to_list() == list(base.names)
+        off = (fit["estimate"] - fit["truth"]).to_numpy()
+        share = 100 * float(np.mean(np.linalg.norm(W @ off, axis=0) / torque))
+        sigma = fit["sigma"].to_numpy()
+        rows.append((*key, share, float(np.median(np.abs(off) / sigma)), float(np.mean(np.abs(off) <= 2 * sigma))))
+    types = {**dict.fromkeys(_CASE, pl.String), "run": pl.Int64, **dict.fromkeys(_ERRORS, pl.Float64)}
+    return pl.DataFrame(rows, schema=types, orient="row")
+
+
+def _machine_facts(workers: int | None) -> str:
+    from dynid import __version__
+
+    cores = len(os.sched_getaffinity(0))
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
+    return f"{system}, dynid {__version__}, {cores} cores, {workers or cores} workers"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"

@@ -1,0 +1,321 @@
+"""Motion under held torques: explicit Runge-Kutta by tableau, or Euler steps implicit in friction."""
+
+from math import sqrt, tanh
+from typing import NamedTuple
+
+import numpy as np
+
+from dynid.dynamics.kernels.compiler import step
+from dynid.dynamics.kernels.drives import (
+    VISCOUS,
+    VISCOUS_NEGATIVE,
+    VISCOUS_POSITIVE,
+    coulomb_range,
+    drive_inertia,
+    drive_torque,
+    is_coulomb,
+)
+from dynid.dynamics.kernels.forward import accelerate, factor, substitute
+from dynid.dynamics.kernels.inverse import rigid_torque
+from dynid.dynamics.kernels.kinematics import place_and_move
+from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
+
+# How a stretch of motion ended.
+DONE, NOT_POSITIVE, DIVERGED, STEP_VANISHED = 0, 1, 2, 3
+
+_SPEED = 1e6  # rad/s or m/s; no machine is faster
+_SMALLEST_STEP = 1e-10  # share of the span
+_SWEEPS, _SETTLED = 200, 1e-12  # of the search for Coulomb impulses, and the speed (rad/s) that is none
+
+
+class Method(NamedTuple):
+    """An integrator. Explicit: stages a (s, s), weights b (s,), error weights e (s,), all zero for fixed steps.
+
+    `symplectic`: positions move with the new speeds. `implicit`: Euler steps implicit in viscous and Coulomb friction.
+    `substeps` of a span where steps are fixed; `relative` and `absolute` errors allowed where they are not.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    e: np.ndarray
+    symplectic: int
+    implicit: int
+    substeps: int
+    relative: float
+    absolute: float
+
+
+class Work(NamedTuple):
+    """The state (1, n) that moves, the torque that is held, and scratch; made once a simulation."""
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    first: np.ndarray  # acceleration at the start of the span (n,)
+    size: np.ndarray  # [step size of the adaptive method]
+    q1: np.ndarray
+    v1: np.ndarray
+    acc: np.ndarray
+    zero: np.ndarray
+    bias: np.ndarray
+    KQ: np.ndarray
+    KV: np.ndarray
+    R: np.ndarray
+    P: np.ndarray
+    J: np.ndarray
+    V: np.ndarray
+    A: np.ndarray
+    F: np.ndarray
+    C: np.ndarray
+    M: np.ndarray
+    G: np.ndarray  # response of the speeds to a unit impulse on each drive term's shaft (t, n)
+    impulse: np.ndarray  # (t,)
+    smooth: np.ndarray  # drive values without Coulomb friction (t,)
+
+
+def make_work(joints: int, n: int, drives: "object", values: np.ndarray, stages: int) -> Work:
+    bodies, terms = joints + 1, len(values)
+    row = np.zeros((10, 1, n))
+    smooth = np.array([0.0 if is_coulomb.py_func(k) else x for k, x in zip(drives.kind, values, strict=True)])  # type: ignore[attr-defined]
+    return Work(
+        row[0],
+        row[1],
+        row[2],
+        np.zeros(n),
+        np.zeros(1),
+        *row[3:8],
+        np.zeros((stages, n)),
+        np.zeros((stages, n)),
+        np.empty((bodies, 9)),
+        np.empty((bodies, 3)),
+        np.empty((joints, 6)),
+        *np.empty((3, bodies, 6)),
+        np.empty((bodies, 10)),
+        np.empty((n, n)),
+        np.zeros((terms, n)),
+        np.zeros(terms),
+        smooth,
+    )
+
+
+@step
+def _explicit(tree, inertia, drives, values, method, h, known, w):
+    """One step of size h from (w.q, w.v) into (w.q1, w.v1); False where the mass matrix is not positive definite.
+
+    The first `known` stages are there already.
+    """
+    n, stages = w.q.shape[1], method.b.shape[0]
+    for s in range(known, stages):
+        for i in range(n):
+            x, y = 0.0, 0.0
+            for r in range(s):
+                x += method.a[s, r] * w.KQ[r, i]
+                y += method.a[s, r] * w.KV[r, i]
+            w.q1[0, i], w.v1[0, i] = w.q[0, i] + h * x, w.v[0, i] + h * y
+        if not accelerate(
+            tree, inertia, drives, values, w.q1, w.v1, w.tau, 0,
+            w.zero, w.R, w.P, w.J, w.V, w.A, w.F, w.C, w.M, w.bias, w.acc,
+        ):  # fmt: skip
+            return False
+        for i in range(n):
+            w.KQ[s, i], w.KV[s, i] = w.v1[0, i], w.acc[0, i]
+    for i in range(n):
+        x, y = 0.0, 0.0
+        for s in range(stages):
+            x += method.b[s] * w.KQ[s, i]
+            y += method.b[s] * w.KV[s, i]
+        w.v1[0, i] = w.v[0, i] + h * y
+        w.q1[0, i] = w.q[0, i] + h * (w.v1[0, i] if method.symplectic else x)
+    return True
+
+
+@step
+def _error(method, h, w):
+    """Error of the last step in units of what is allowed."""
+    n, stages, total = w.q.shape[1], method.b.shape[0], 0.0
+    for i in range(n):
+        x, y = 0.0, 0.0
+        for s in range(stages):
+            x += method.e[s] * w.KQ[s, i]
+            y += method.e[s] * w.KV[s, i]
+        x /= method.absolute + method.relative * max(abs(w.q[0, i]), abs(w.q1[0, i]))
+        y /= method.absolute + method.relative * max(abs(w.v[0, i]), abs(w.v1[0, i]))
+        total += (h * x) ** 2 + (h * y) ** 2
+    return sqrt(total / (2 * n))
+
+
+@step
+def _along(drives, t, x):
+    """What the shaft of term t has of x (n,)."""
+    s = 0.0
+    for i in range(drives.start[t], drives.start[t + 1]):
+        s += drives.weight[i] * x[drives.joint[i]]
+    return s
+
+
+@step
+def _damping(drives, values, h, w):
+    """Add h times the slope of viscous friction to w.M."""
+    for t in range(drives.kind.shape[0]):
+        kind = drives.kind[t]
+        if kind != VISCOUS and kind != VISCOUS_POSITIVE and kind != VISCOUS_NEGATIVE:
+            continue
+        s = _along(drives, t, w.v[0])
+        if (kind == VISCOUS_POSITIVE and s < 0.0) or (kind == VISCOUS_NEGATIVE and s > 0.0):
+            continue
+        for i in range(drives.start[t], drives.start[t + 1]):
+            for j in range(drives.start[t], drives.start[t + 1]):
+                if i != j or not drives.cross[t]:
+                    w.M[drives.joint[i], drives.joint[j]] += h * values[t] * drives.weight[i] * drives.weight[j]
+
+
+@step
+def _coulomb_impulse(speed, response, low, high, slope):
+    """Impulse p of one shaft that would move with `speed` without it and with speed - response p with it.
+
+    Sharp friction holds the shaft still where a bounded impulse can; smooth friction solves p = p(speed - response p),
+    which has one solution because both sides bend opposite ways.
+    """
+    if slope == 0.0:
+        return min(max(speed / response, low), high)
+    middle, reach = 0.5 * (high + low), 0.5 * (high - low)
+    left, right = low, high
+    p = middle + reach * tanh(slope * speed)
+    for _ in range(60):
+        x = tanh(slope * (speed - response * p))
+        f = p - middle - reach * x
+        if f > 0.0:
+            right = p
+        else:
+            left = p
+        step_size = f / (1.0 + reach * slope * response * (1.0 - x * x))
+        new = p - step_size
+        if not (left < new < right):
+            new = 0.5 * (left + right)
+        if abs(new - p) <= 1e-15 * (high - low):
+            return new
+        p = new
+    return p
+
+
+@step
+def _implicit(tree, inertia, drives, values, h, w):
+    """One Euler step from (w.q, w.v) into (w.q1, w.v1) with all friction taken at its end.
+
+    Viscous friction joins the mass matrix; Coulomb impulses are found shaft by shaft until they agree (Gauss-Seidel).
+    """
+    n, terms = w.q.shape[1], drives.kind.shape[0]
+    place_and_move(tree, w.q, w.v, w.zero, 0, w.R, w.P, w.J, w.V, w.A)
+    for i in range(n):
+        w.bias[0, i] = 0.0
+    rigid_torque(tree, inertia, w.R, w.P, w.J, w.V, w.A, w.F, w.bias, 0)
+    drive_torque(tree, drives, w.smooth, w.q, w.v, w.zero, 0, w.bias)
+    composite_inertias(tree, inertia, w.R, w.P, w.C)
+    rigid_mass(tree, w.J, w.C, w.M)
+    drive_inertia(tree, drives, values, w.M)
+    _damping(drives, values, h, w)
+    if not factor(w.M):
+        return False
+    for i in range(n):
+        w.acc[0, i] = w.tau[0, i] - w.bias[0, i]
+    substitute(w.M, w.acc[0])
+    for i in range(n):
+        w.v1[0, i] = w.v[0, i] + h * w.acc[0, i]
+    for t in range(terms):
+        if not is_coulomb(drives.kind[t]):
+            continue
+        for i in range(n):
+            w.G[t, i] = 0.0
+        for i in range(drives.start[t], drives.start[t + 1]):
+            w.G[t, drives.joint[i]] = drives.weight[i]
+        substitute(w.M, w.G[t])
+        for i in range(n):
+            w.v1[0, i] -= w.G[t, i] * w.impulse[t]
+    for _ in range(_SWEEPS):
+        change = 0.0
+        for t in range(terms):
+            if not is_coulomb(drives.kind[t]):
+                continue
+            speed, response = _along(drives, t, w.v1[0]), _along(drives, t, w.G[t])
+            low, high = coulomb_range(drives.kind[t])
+            old, bound = w.impulse[t], h * values[t]
+            if bound >= 0.0:
+                new = _coulomb_impulse(speed + response * old, response, bound * low, bound * high, drives.slope[t])
+            else:  # no friction but a push: taken at the speed the step began with
+                began = _along(drives, t, w.v[0])
+                x = tanh(drives.slope[t] * began) if drives.slope[t] > 0.0 else np.sign(began)
+                new = 0.5 * bound * (high + low + (high - low) * x)
+            w.impulse[t] = new
+            for i in range(n):
+                w.v1[0, i] -= w.G[t, i] * (new - old)
+            change = max(change, abs(response * (new - old)))
+        if change <= _SETTLED:
+            break
+    for t in range(terms):  # what sticks stands still, whatever rounding left
+        low, high = coulomb_range(drives.kind[t])
+        bound = h * values[t]
+        if is_coulomb(drives.kind[t]) and drives.slope[t] == 0.0 and bound * low < w.impulse[t] < bound * high:
+            for i in range(drives.start[t], drives.start[t + 1]):
+                if abs(w.v1[0, drives.joint[i]]) <= _SETTLED:
+                    w.v1[0, drives.joint[i]] = 0.0
+    for i in range(n):
+        w.acc[0, i] = (w.v1[0, i] - w.v[0, i]) / h
+        w.q1[0, i] = w.q[0, i] + h * w.v1[0, i]
+    return True
+
+
+@step
+def _sane(w):
+    """Whether the new state is finite and no faster than any machine."""
+    for i in range(w.q.shape[1]):
+        if not (abs(w.q1[0, i]) < _SPEED and abs(w.v1[0, i]) < _SPEED):
+            return False
+    return True
+
+
+@step
+def hold(tree, inertia, drives, values, method, span, w):
+    """Move (w.q, w.v) by `span` seconds under w.tau; w.first is the acceleration it starts with."""
+    n = w.q.shape[1]
+    adaptive = method.relative > 0.0
+    h = span / method.substeps
+    if adaptive:
+        h = min(span, w.size[0]) if w.size[0] > 0.0 else span
+    done, known, begun, left = 0.0, 0, False, method.substeps
+    while True:
+        if method.implicit:
+            fine = _implicit(tree, inertia, drives, values, h, w)
+        else:
+            fine = _explicit(tree, inertia, drives, values, method, h, known, w)
+        if not fine and not adaptive:  # a mass matrix is not to blame for a pose that is no number
+            return NOT_POSITIVE if _sane(w) else DIVERGED
+        if fine and not begun:
+            begun = True
+            for i in range(n):
+                w.first[i] = w.acc[0, i] if method.implicit else w.KV[0, i]
+        if adaptive:
+            error = _error(method, h, w) if fine else np.inf
+            if not error <= 1.0:
+                known = 1 if fine else known
+                h *= max(0.2, 0.9 * error**-0.2) if error < np.inf else 0.2
+                if h < _SMALLEST_STEP * span:
+                    return STEP_VANISHED if fine else NOT_POSITIVE
+                continue
+        if not _sane(w):
+            return DIVERGED
+        for i in range(n):
+            w.q[0, i], w.v[0, i] = w.q1[0, i], w.v1[0, i]
+        if adaptive:
+            done += h
+            larger = h * min(5.0, 0.9 * max(error, 1e-10) ** -0.2)
+            if done >= span * (1.0 - 1e-12):
+                w.size[0] = max(larger, w.size[0]) if h < w.size[0] else larger
+                return DONE
+            w.size[0] = larger
+            h, known = min(larger, span - done), 1
+            for i in range(n):  # the last stage is the first of the next step
+                w.KQ[0, i], w.KV[0, i] = w.KQ[method.b.shape[0] - 1, i], w.KV[method.b.shape[0] - 1, i]
+        else:
+            left -= 1
+            if left == 0:
+                return DONE

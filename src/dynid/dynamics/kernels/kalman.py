@@ -1,0 +1,238 @@
+"""Joint filters of parameters and state in square-root form.
+
+The order is (parameters, positions, speeds) with covariance S S', S lower triangular. Parameters do not move by
+themselves, so a prediction leaves their rows alone and needs a new triangle for the 2 n rows of the state only.
+"""
+
+from math import hypot, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from dynid.dynamics.kernels.compiler import kernel, step
+from dynid.dynamics.kernels.drives import drive_regressor, drive_torques, is_coulomb
+from dynid.dynamics.kernels.integrate import DIVERGED, DONE, hold
+from dynid.dynamics.kernels.inverse import inverse_dynamics
+from dynid.dynamics.kernels.mass import mass_matrix
+from dynid.dynamics.kernels.regressor import regressor
+
+_DIFFERENCE = 1e-6  # of positions and speeds
+
+
+class Model(NamedTuple):
+    """Standard parameters pi = offset + matrix beta, and the columns `kept` that beta has in the regressor.
+
+    `drift` (b,) is the deviation of a parameter's walk in one second, `torque` (n,) that of the torques that act beside
+    the measured ones all through a step of the filter, `position` (n,) that of the measured positions. `spread` is that of sigma points in deviations of
+    one state, 0 for the extended filter.
+    """
+
+    offset: np.ndarray
+    matrix: np.ndarray
+    kept: np.ndarray
+    drift: np.ndarray
+    torque: np.ndarray
+    position: np.ndarray
+    spread: float
+
+
+@step
+def _widen(S, first, x):
+    """Make S S' + x x' of S S', x (m,) zero before entry `first` and spoilt."""
+    for k in range(first, S.shape[0]):
+        d = S[k, k]
+        r = hypot(d, x[k])
+        S[k, k] = r
+        for i in range(k + 1, S.shape[0]):
+            s = S[i, k]
+            S[i, k] = (s * d + x[i] * x[k]) / r
+            x[i] = (x[i] * d - s * x[k]) / r
+
+
+@step
+def _correct(mean, S, row, value, variance, e):
+    """Learn that state `row` was measured as `value`; the squared innovation in its variance (Carlson 1973)."""
+    total = variance
+    for i in range(S.shape[0]):
+        e[i] = 0.0
+    for j in range(row, -1, -1):
+        f = S[row, j]
+        before = total
+        total += f * f
+        shrink, turn = sqrt(before / total), f / sqrt(before * total)
+        for i in range(j, S.shape[0]):
+            s = S[i, j]
+            S[i, j] = shrink * s - turn * e[i]
+            e[i] += f * s
+    surprise = value - mean[row]
+    for i in range(S.shape[0]):
+        mean[i] += e[i] / total * surprise
+    return surprise * surprise / total
+
+
+@kernel
+def _set_parameters(tree, inertia, drives, values, model, beta, w):
+    """Write the robot with base values beta into inertia and values."""
+    pi = model.offset + model.matrix @ beta
+    for b in range(tree.column.shape[0]):
+        if tree.column[b] >= 0:
+            for i in range(10):
+                inertia[b, i] = pi[tree.column[b] + i]
+    for t in range(values.shape[0]):
+        values[t] = pi[drives.column[t]]
+        w.smooth[t] = 0.0 if is_coulomb(drives.kind[t]) else values[t]
+
+
+@kernel
+def _move(tree, inertia, drives, values, method, tick, x, torque, push, w):
+    """Move the state x (2 n,) under torques (m, n) held for a tick each, and `push` (n,) all along; how it ended."""
+    n = push.shape[0]
+    for i in range(n):
+        w.q[0, i], w.v[0, i] = x[i], x[n + i]
+    end = DONE
+    for k in range(torque.shape[0]):
+        for i in range(n):
+            w.tau[0, i] = torque[k, i] + push[i]
+        end = hold(tree, inertia, drives, values, method, tick, w)
+        if end != DONE:
+            break
+    for i in range(n):
+        x[i], x[n + i] = w.q[0, i], w.v[0, i]
+    return end
+
+
+@kernel
+def _triangle(wide):
+    """Lower triangular T with T T' = wide wide'."""
+    return np.ascontiguousarray(np.linalg.qr(np.ascontiguousarray(wide.T))[1].T)
+
+
+@kernel
+def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, S, w):
+    """Predict with the dynamics linearised about the mean of the span, implicit in speed.
+
+    M dv' = M dv - h (K dq + D dv' + Y db - dtau), dq' = dq + h dv', with K, D the slopes of inverse dynamics.
+    """
+    n, b, span = torque.shape[1], model.kept.shape[0], tick * torque.shape[0]
+    rows = 2 * n + 1
+    q, v, a, tau = np.zeros((rows, n)), np.zeros((rows, n)), np.zeros((rows, n)), np.zeros((rows, n))
+    _set_parameters(tree, inertia, drives, values, model, mean[:b], w)
+    before = mean[b:].copy()
+    end = _move(tree, inertia, drives, values, method, tick, mean[b:], torque, np.zeros(n), w)
+    if end != DONE:
+        return end
+    for i in range(n):
+        q[:, i], v[:, i] = 0.5 * (before[i] + mean[b + i]), 0.5 * (before[n + i] + mean[b + n + i])
+        a[:, i] = (mean[b + n + i] - before[n + i]) / span
+        q[1 + i, i] += _DIFFERENCE
+        v[1 + n + i, i] += _DIFFERENCE
+    inverse_dynamics(tree, inertia, q, v, a, 0, rows, tau)
+    drive_torques(tree, drives, values, q, v, a, 0, rows, tau)
+    Y, M = np.zeros((1, n, model.offset.shape[0])), np.zeros((1, n, n))
+    regressor(tree, q, v, a, 0, 1, Y)
+    drive_regressor(tree, drives, q, v, a, 0, 1, Y)
+    mass_matrix(tree, inertia, drives, values, q, 0, 1, M)
+    left, right = M[0].copy(), np.zeros((n, b + 3 * n))
+    for i in range(n):
+        for j in range(b):
+            right[i, j] = -span * Y[0, i, model.kept[j]]
+        for j in range(n):
+            right[i, b + j] = span * (tau[0, i] - tau[1 + j, i]) / _DIFFERENCE
+            right[i, b + n + j] = M[0, i, j]
+            left[i, j] += span * (tau[1 + n + j, i] - tau[0, i]) / _DIFFERENCE
+        right[i, b + 2 * n + i] = span * model.torque[i]
+    slopes = np.linalg.solve(left, right)
+    speeds = np.ascontiguousarray(slopes[:, : b + 2 * n]) @ S
+    wide = np.zeros((2 * n, 3 * n))
+    for i in range(n):
+        for j in range(b):
+            S[b + i, j] += span * speeds[i, j]
+            S[b + n + i, j] = speeds[i, j]
+        for j in range(2 * n):
+            wide[i, j] = S[b + i, b + j] + span * speeds[i, b + j]
+            wide[n + i, j] = speeds[i, b + j]
+        for j in range(n):
+            wide[i, 2 * n + j] = span * slopes[i, b + 2 * n + j]
+            wide[n + i, 2 * n + j] = slopes[i, b + 2 * n + j]
+    S[b:, b:] = _triangle(wide)
+    return DONE
+
+
+@kernel
+def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean, S, w):
+    """Predict with sigma points on both sides of the mean along the columns of S and the torques' noise.
+
+    Scaled unscented transform (Julier 2002) with weight 2 for the mean's own error. Half differences a and half sums c
+    of the pairs give the covariance a a' + c c' + (2 - alpha^2) s s', s the shift of the mean: a sum of squares.
+    """
+    n, b = torque.shape[1], model.kept.shape[0]
+    states = b + 2 * n
+    points = states + n
+    reach = model.spread * sqrt(points)
+    centre, up, down, push = mean[b:].copy(), np.zeros(2 * n), np.zeros(2 * n), np.zeros(n)
+    _set_parameters(tree, inertia, drives, values, model, mean[:b], w)
+    end = _move(tree, inertia, drives, values, method, tick, centre, torque, push, w)
+    if end != DONE:
+        return end
+    shift = np.zeros(2 * n)
+    wide = np.zeros((2 * n, 3 * n + points + 1))
+    cross = np.zeros((2 * n, b))
+    for j in range(points - 1, -1, -1):  # those of the state and the torques first: they share the mean's parameters
+        for side in (1.0, -1.0):
+            x = up if side > 0.0 else down
+            x[:] = mean[b:]
+            push[:] = 0.0
+            if j < states:
+                x += side * reach * S[b:, j]
+            else:
+                push[j - states] = side * reach * model.torque[j - states]
+            if j < b:
+                _set_parameters(tree, inertia, drives, values, model, mean[:b] + side * reach * S[:b, j], w)
+            end = _move(tree, inertia, drives, values, method, tick, x, torque, push, w)
+            if end != DONE:
+                return end
+        for i in range(2 * n):
+            half = 0.5 * (up[i] - down[i]) / reach
+            if j < b:
+                cross[i, j] = half
+            else:
+                wide[i, j - b] = half
+            bend = 0.5 * (up[i] + down[i]) - centre[i]
+            wide[i, 3 * n + j] = bend / reach
+            shift[i] += bend / reach**2
+    weight = sqrt(2.0 - model.spread**2)
+    for i in range(2 * n):
+        wide[i, 3 * n + points] = weight * shift[i]
+        mean[b + i] = centre[i] + shift[i]
+        for j in range(b):
+            S[b + i, j] = cross[i, j]
+    S[b:, b:] = _triangle(wide)
+    return DONE
+
+
+@kernel
+def joint_filter(tree, inertia, drives, values, method, model, tick, every, torque, position, mean, S, w):
+    """Filter a run: torques (N, n) held for a tick each, positions (N, n) of which every `every`-th is used.
+
+    Samples done, how it ended, and the sum of squared innovations in their variances.
+    """
+    n, b = torque.shape[1], model.kept.shape[0]
+    x, total = np.zeros(b + 2 * n), 0.0
+    for k in range(0, torque.shape[0] - every + 1, every):
+        for i in range(n):
+            total += _correct(mean, S, b + i, position[k, i], model.position[i] ** 2, x)
+        if not np.isfinite(total):
+            return k, DIVERGED, total
+        for j in range(b):
+            if model.drift[j] > 0.0:
+                x[:] = 0.0
+                x[j] = sqrt(tick * every) * model.drift[j]
+                _widen(S, j, x)
+        held = torque[k : k + every]
+        if model.spread > 0.0:
+            end = _unscented(tree, inertia, drives, values, method, model, tick, held, mean, S, w)
+        else:
+            end = _extended(tree, inertia, drives, values, method, model, tick, held, mean, S, w)
+        if end != DONE:
+            return k, end, total
+    return torque.shape[0], DONE, total

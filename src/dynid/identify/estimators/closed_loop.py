@@ -1,0 +1,190 @@
+"""Estimators that simulate the closed loop: DIDIM and instrumental variables, plain or over possible robots only.
+
+All four repeat one round: simulate with the present parameters, build the regressor from simulated states, solve. DIDIM
+regresses the measured torques on it; instrumental variables use it to judge the measured regressor by.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.feasibility.constraints import Constraints, Inertia, Signs
+from dynid.feasibility.metrics import Metric
+from dynid.feasibility.possible import possible_robots
+from dynid.identify.estimators.feasible import Objective, feasible, possible_solution
+from dynid.identify.estimators.solution import Round, Solution, solve_factor
+from dynid.identify.estimators.wls import joint_noise, wls
+from dynid.identify.experiment import Experiment
+from dynid.identify.observation import Observation
+from dynid.identify.paired import Paired
+from dynid.robot.parts import checked
+from dynid.simulate.simulate import Simulation
+
+__all__ = ["Start", "aborted", "didim", "iv", "pc_didim", "pc_iv", "starting_parameters", "with_trail"]
+
+Array = NDArray[np.float64]
+Start = ArrayLike | Literal["prior", "feasible"]
+
+_ROUNDS = 10
+_TOLERANCE = 0.025
+_DEVIATIONS = 4.0
+
+
+def didim(
+    experiment: Experiment, start: Start = "prior", tolerance: float = _TOLERANCE, rounds: int = _ROUNDS
+) -> tuple[Solution, Observation]:
+    """Direct and inverse identification model: weighted least squares on simulated regressors, to convergence.
+
+    Nothing keeps an iterate physically possible: one that is not may end the simulation, and the estimate says so.
+    """
+
+    def solve(simulations: tuple[Simulation, ...], _: Array) -> tuple[Solution, Observation]:
+        observation = experiment.observe(simulations)
+        return wls(observation), observation
+
+    return _rounds(experiment, solve, start, tolerance, rounds)
+
+
+def pc_didim(
+    experiment: Experiment,
+    start: Start = "prior",
+    tolerance: float = _TOLERANCE,
+    rounds: int = _ROUNDS,
+    objective: Objective = "wls",
+    constraints: Constraints = "full",
+    prior: ArrayLike | None = None,
+    metric: Metric = "euclidean",
+    weight: float | None = None,
+) -> tuple[Solution, Observation]:
+    """DIDIM over possible robots: every iterate can be built, so every simulation is well posed.
+
+    Options as for `feasible`; the prior that decides among equally good vectors is the start unless given.
+    """
+    first = starting_parameters(experiment, start)
+
+    def solve(simulations: tuple[Simulation, ...], _: Array) -> tuple[Solution, Observation]:
+        observation = experiment.observe(simulations)
+        pull_to = first if prior is None else prior
+        return feasible(observation, objective, constraints, pull_to, metric, weight), observation
+
+    return _rounds(experiment, solve, first, tolerance, rounds)
+
+
+def iv(
+    experiment: Experiment, start: Start = "prior", tolerance: float = _TOLERANCE, rounds: int = _ROUNDS
+) -> tuple[Solution, Observation]:
+    """Instrumental variables: simulated regressors as instruments for the measured ones.
+
+    With rounds=1 the instruments come from the start alone (two-stage); otherwise they are refined to convergence.
+    """
+
+    def solve(simulations: tuple[Simulation, ...], beta: Array) -> tuple[Solution, Observation]:
+        paired = experiment.pair(simulations)
+        noise = joint_noise(paired.measured, _instrumental(paired, joint_noise(paired.measured, beta))[0])
+        found, inverse, condition = _instrumental(paired, noise)
+        return Solution(found, inverse @ inverse.T, noise, condition), paired.measured
+
+    return _rounds(experiment, solve, start, tolerance, rounds)
+
+
+def pc_iv(
+    experiment: Experiment,
+    start: Start = "prior",
+    tolerance: float = _TOLERANCE,
+    rounds: int = _ROUNDS,
+    constraints: Constraints = "full",
+    prior: ArrayLike | None = None,
+    metric: Metric = "euclidean",
+    weight: float | None = None,
+) -> tuple[Solution, Observation]:
+    """Instrumental variables over possible robots: the torque errors that instruments can see, made least."""
+    first = starting_parameters(experiment, start)
+    possible = possible_robots(experiment.robot, constraints)
+    pull_to = first if prior is None else checked(prior, first.shape, "prior", DataError)
+
+    def solve(simulations: tuple[Simulation, ...], beta: Array) -> tuple[Solution, Observation]:
+        paired = experiment.pair(simulations)
+        noise = joint_noise(paired.measured, _instrumental(paired, joint_noise(paired.measured, beta))[0])
+        factor = paired.projected(1.0 / noise)
+        return possible_solution(paired.base, possible, factor, noise, pull_to, metric, weight), paired.measured
+
+    return _rounds(experiment, solve, first, tolerance, rounds)
+
+
+def _instrumental(paired: Paired, noise: Array) -> tuple[Array, Array, float]:
+    """Base values whose errors no instrument sees, the root of their covariance, and the condition number."""
+    return solve_factor(paired.projected(1.0 / noise), paired.base)
+
+
+def _rounds(
+    experiment: Experiment,
+    solve: Callable[[tuple[Simulation, ...], Array], tuple[Solution, Observation]],
+    start: Start,
+    tolerance: float,
+    rounds: int,
+) -> tuple[Solution, Observation]:
+    """Simulate and solve until base values and residual settle.
+
+    A base value has settled when it moves by less than `tolerance` of itself, or of four deviations where those are
+    larger: by less than a tenth of a deviation nothing is learnt.
+    """
+    if rounds < 1 or not tolerance > 0:
+        raise DataError(f"at least one round and a positive tolerance are needed, got {rounds} and {tolerance}")
+    base, pi = experiment.base, starting_parameters(experiment, start)
+    possible = possible_robots(experiment.robot, [Inertia(margin=0.0), Signs()])
+    beta, residual = base.values(pi), np.inf
+    trail: list[Round] = []
+    solution: Solution | None = None
+    rows: Observation = experiment.measured
+    for _ in range(rounds):
+        started = time.perf_counter()
+        simulations = experiment.simulate(pi)
+        simulated = time.perf_counter()
+        if not simulations[-1].finished:
+            return aborted(solution, beta, rows, trail, simulations[-1].outcome), rows
+        solution, rows = solve(simulations, beta)
+        pi = base.standard(solution.beta, pi) if solution.parameters is None else solution.parameters
+        size = np.maximum(np.abs(solution.beta), _DEVIATIONS * np.sqrt(np.diag(solution.covariance)))
+        step = float(np.max(np.abs(solution.beta - beta) / size))
+        left = float(np.sum((rows.residual_norms(solution.beta) / solution.noise) ** 2) / rows.total_rows)
+        settled = step <= tolerance and abs(left - residual) <= tolerance * left
+        beta, residual = solution.beta, left
+        seconds = simulated - started, time.perf_counter() - simulated
+        trail.append(Round(beta, step, left, possible.slack(pi), *seconds))
+        if settled or rounds == 1:
+            return with_trail(solution, "converged" if settled else "one round", trail), rows
+    assert solution is not None
+    return with_trail(solution, f"not converged in {rounds} rounds", trail), rows
+
+
+def with_trail(solution: Solution, status: str, trail: list[Round]) -> Solution:
+    return replace(solution, status=status, iterations=len(trail), trail=tuple(trail))
+
+
+def aborted(solution: Solution | None, beta: Array, rows: Observation, trail: list[Round], outcome: str) -> Solution:
+    """The last iterate, marked as one that could not be simulated."""
+    if solution is None:
+        unknown = np.full((len(beta), len(beta)), np.nan)
+        solution = Solution(beta, unknown, np.full(len(rows.factors), np.nan), np.nan)
+    return with_trail(solution, f"aborted in round {len(trail) + 1}: {outcome}", trail)
+
+
+def starting_parameters(experiment: Experiment, start: Start) -> Array:
+    """Standard parameters (p,) of the first simulation."""
+    robot = experiment.robot
+    if isinstance(start, str):
+        if start == "prior":
+            return robot.parameters
+        if start == "feasible":
+            found = feasible(experiment.measured).parameters
+            assert found is not None
+            return found
+        raise DataError(f"start '{start}' is unknown: use prior, feasible or standard parameters")
+    return checked(start, (len(robot.layout),), "start", DataError)

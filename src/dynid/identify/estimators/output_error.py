@@ -1,0 +1,239 @@
+"""Closed-loop output error and input error: the simulated signals themselves are fitted, by Levenberg-Marquardt.
+
+Output error compares positions, input error torques. Sensitivities come from one more simulation a base parameter, so
+they carry what a parameter does to the whole loop, where DIDIM takes the regressor alone.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.dynamics.batch import thread_count
+from dynid.errors import DataError
+from dynid.feasibility.constraints import Inertia, Signs
+from dynid.feasibility.possible import possible_robots
+from dynid.identify.estimators.closed_loop import Start, aborted, starting_parameters, with_trail
+from dynid.identify.estimators.solution import Round, Solution, solve_factor
+from dynid.identify.estimators.wls import joint_noise
+from dynid.identify.experiment import Experiment
+from dynid.identify.observation import Observation, fold
+from dynid.signals.filters import decimate
+from dynid.signals.settings import Motion, prepare
+from dynid.simulate.plant import friction_rate
+from dynid.simulate.simulate import Simulation
+
+__all__ = ["clie", "cloe", "friction_steps"]
+
+Array = NDArray[np.float64]
+Signal = Literal["q", "torque"]
+
+_ROUNDS = 20
+_TOLERANCE = 0.025
+# A difference moves the torques by this share of themselves: far above rounding, far below what bends.
+_DIFFERENCE = 1e-4
+_DAMPING, _LEAST_DAMPING, _LARGEST_DAMPING = 1e-3, 1e-12, 1e6
+
+
+def cloe(
+    experiment: Experiment, start: Start = "prior", tolerance: float = _TOLERANCE, rounds: int = _ROUNDS
+) -> tuple[Solution, Observation]:
+    """Closed-loop output error: the base parameters whose simulated positions come closest to the measured ones."""
+    return _fit(experiment, "q", start, tolerance, rounds)
+
+
+def clie(
+    experiment: Experiment, start: Start = "prior", tolerance: float = _TOLERANCE, rounds: int = _ROUNDS
+) -> tuple[Solution, Observation]:
+    """Closed-loop input error: the base parameters whose simulated torques come closest to the measured ones."""
+    return _fit(experiment, "torque", start, tolerance, rounds)
+
+
+def friction_steps(experiment: Experiment, parameters: Array, period: float) -> int:
+    """Explicit steps in a period, each no longer than twice the shortest time in which friction stops a joint."""
+    if experiment.loop.integrator in ("implicit", "dopri5"):
+        return 1
+    rates = [friction_rate(experiment.robot, parameters, run.q) for run in experiment.recording.runs]
+    return max(1, int(np.ceil(0.5 * max(rates) * period)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Base values, what was simulated with them, and measured less simulated (K, channel), none if it stopped."""
+
+    beta: Array
+    simulations: tuple[Simulation, ...]
+    errors: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """One signal of an experiment, measured and simulated, cleaned alike."""
+
+    experiment: Experiment
+    signal: Signal
+    start: Array  # standard parameters (p,)
+
+    def standard(self, beta: Array) -> Array:
+        return self.experiment.base.standard(beta, self.start)
+
+    @cached_property
+    def fixed(self) -> Experiment:
+        """The experiment with the steps a period that the start needs, so that differences do not see them change."""
+        loop, period = self.experiment.loop, 1.0 / self.experiment.controller.rate
+        steps = loop.substeps or friction_steps(self.experiment, self.start, period)
+        return replace(self.experiment, loop=replace(loop, substeps=steps))
+
+    def at(self, beta: Array) -> _Point:
+        simulations = self.fixed.simulate(self.standard(beta))
+        if not simulations[-1].finished:
+            return _Point(beta, simulations, None)
+        parts = []
+        for motion, simulation in zip(self.experiment.motions, simulations, strict=True):
+            # The delay is one of the record alone; what "auto" found in the measurement holds for both.
+            settings = replace(
+                self.experiment.signals,
+                cutoff=motion.cutoff,
+                decimate=motion.decimate,
+                delay=0.0,
+                measured_velocity=False,
+            )
+            parts.append(self._thinned(prepare(simulation.run(motion.name), settings)))
+        simulated = np.vstack(parts)
+        if simulated.shape != self.measured.shape:
+            raise DataError("a run is unevenly sampled; resample it to the controller's clock first")
+        return _Point(beta, simulations, self.measured - simulated)
+
+    def around(self, point: _Point) -> list[_Point]:
+        """The point with each base value moved by its difference."""
+        moved = point.beta + np.diag(self.differences)
+        with ThreadPoolExecutor(thread_count()) as pool:
+            return list(pool.map(self.at, moved))
+
+    @cached_property
+    def measured(self) -> Array:
+        return np.vstack([self._thinned(motion) for motion in self.experiment.motions])
+
+    @cached_property
+    def differences(self) -> Array:
+        """Change of each base value (b,) that moves the torques by a small share of themselves."""
+        observation = self.experiment.measured
+        size = observation.torque_norms()
+        effect = np.linalg.norm(observation.stacked(1.0 / np.where(size > 0, size, np.inf))[:, :-1], axis=0)
+        return np.asarray(_DIFFERENCE / np.where(effect > 0, effect, 1.0))
+
+    def deviations(self, errors: Array) -> Array:
+        """Deviation of each channel's errors (channel,), not below what rounding leaves of the signal."""
+        rows, channels = errors.shape
+        freedom = rows - self.experiment.base.count / channels
+        if freedom < 1:
+            raise DataError(f"{rows} samples are left for {self.experiment.base.count} base parameters; record longer")
+        least = 1e-12 * np.linalg.norm(self.measured, axis=0) / np.sqrt(rows)
+        return np.maximum(np.linalg.norm(errors, axis=0) / np.sqrt(freedom), np.where(least > 0, least, 1.0))
+
+    def _thinned(self, motion: Motion) -> Array:
+        columns = [self.experiment.robot.coordinates.index(c) for c in self.experiment.base.channels]
+        thin = decimate(getattr(motion, self.signal)[:, columns], motion.decimate)
+        lead = motion.lead // int(np.prod(motion.decimate)) if motion.decimate else 0
+        return thin[lead : len(thin) - lead]
+
+
+def _fit(
+    experiment: Experiment, signal: Signal, start: Start, tolerance: float, rounds: int
+) -> tuple[Solution, Observation]:
+    """Levenberg-Marquardt with channels weighted by the deviations of their errors, taken anew every round.
+
+    A step counts where it lowers the weighted errors, which lowers the sum of log deviations too; one whose simulation
+    stops early is refused. It has converged where the undamped step moves no base value by more than `tolerance` of
+    itself, or of its deviation where that is larger.
+    """
+    if rounds < 1 or not tolerance > 0:
+        raise DataError(f"at least one round and a positive tolerance are needed, got {rounds} and {tolerance}")
+    base = experiment.base
+    possible = possible_robots(experiment.robot, [Inertia(margin=0.0), Signs()])
+    comparison = _Comparison(experiment, signal, starting_parameters(experiment, start))
+    point, damping, stopped = comparison.at(base.values(comparison.start)), _DAMPING, 0
+    rows, solution = experiment.measured, None
+    trail: list[Round] = []
+    if point.errors is None:
+        return aborted(None, point.beta, rows, trail, point.simulations[-1].outcome), rows
+    status = f"not converged in {rounds} rounds"
+    while len(trail) < rounds:
+        started = time.perf_counter()
+        around = comparison.around(point)
+        lost = [x.simulations[-1].outcome for x in around if x.errors is None]
+        if lost:
+            return aborted(solution, point.beta, rows, trail, lost[0]), rows
+        simulated = time.perf_counter()
+        deviation = comparison.deviations(point.errors)
+        slopes, errors = _weighted(point, around, comparison.differences, deviation)
+        factor = fold(np.asfortranarray(np.column_stack([np.vstack(slopes), np.concatenate(errors)])))
+        move, inverse, condition = solve_factor(factor, base)
+        step = float(np.max(np.abs(move) / np.maximum(np.abs(point.beta), np.linalg.norm(inverse, axis=1))))
+        solved = time.perf_counter()
+        better = None
+        while better is None and damping <= _LARGEST_DAMPING:
+            trial = comparison.at(point.beta + _damped(factor, damping))
+            if trial.errors is None:
+                stopped += 1
+            elif np.sum((trial.errors / deviation) ** 2) <= np.sum((point.errors / deviation) ** 2):
+                better = trial
+            damping = damping * 10.0 if better is None else max(damping / 10.0, _LEAST_DAMPING)
+        if better is not None:
+            point = better
+        assert point.errors is not None
+        rows = experiment.observe(point.simulations)
+        covariance = _covariance(slopes, (point.errors / deviation).T, inverse)
+        solution = Solution(point.beta, covariance, joint_noise(rows, point.beta), condition)
+        seconds = simulated - started + time.perf_counter() - solved, solved - simulated
+        left = float(np.mean((point.errors / deviation) ** 2))
+        trail.append(Round(point.beta, step, left, possible.slack(comparison.standard(point.beta)), *seconds))
+        if step <= tolerance or better is None:
+            status = "converged" if step <= tolerance else f"stalled in round {len(trail)}: no step lowers the errors"
+            break
+    assert solution is not None
+    names = {"q": "positions", "torque": "torques"}
+    notes = [f"deviation of {names[signal]}: " + ", ".join(f"{x:.3g}" for x in comparison.deviations(point.errors))]
+    if stopped:
+        notes.append(f"{stopped} trial steps were refused because their simulation stopped early")
+    return with_trail(replace(solution, notes=tuple(notes)), status, trail), rows
+
+
+def _weighted(point: _Point, around: list[_Point], differences: Array, deviation: Array) -> tuple[Array, Array]:
+    """Effect of each base value (channel, K, b) and errors (channel, K), both in deviations of the channel's errors."""
+    assert point.errors is not None
+    columns = [(point.errors - x.errors) / (h * deviation) for x, h in zip(around, differences, strict=True)]
+    return np.stack(columns, axis=-1).swapaxes(0, 1), (point.errors / deviation).T
+
+
+def _covariance(slopes: Array, errors: Array, inverse: Array) -> Array:
+    """Covariance of least squares under errors that are correlated in time, channel by channel.
+
+    The loop colours its noise. The correlation is that of the errors themselves up to the square root of their number,
+    tapered (Newey and West 1987).
+    """
+    rows = errors.shape[1]
+    lags = int(np.sqrt(rows))
+    middle = np.zeros((slopes.shape[2], slopes.shape[2]))
+    for J, e in zip(slopes, errors, strict=True):
+        correlation = np.zeros(rows)
+        for lag in range(lags):
+            correlation[lag] = (1.0 - lag / lags) * float(e[lag:] @ e[: rows - lag]) / rows
+        middle += J.T @ scipy.linalg.matmul_toeplitz(correlation, J)
+    bread = inverse @ inverse.T
+    return np.asarray(bread @ middle @ bread)
+
+
+def _damped(factor: Array, damping: float) -> Array:
+    """Marquardt's step: least squares with each base value held back in units of its own effect."""
+    slopes = factor[:, :-1]
+    hold = np.sqrt(damping) * np.diag(np.linalg.norm(slopes, axis=0))
+    target = np.append(factor[:, -1], np.zeros(len(hold)))
+    return np.asarray(np.linalg.lstsq(np.vstack([slopes, hold]), target, rcond=None)[0])

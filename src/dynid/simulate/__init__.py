@@ -1,0 +1,1 @@
+"""Closed-loop simulation: controllers, sensors and the loop they close."""

@@ -1,0 +1,118 @@
+"""What the controller is asked to follow, sampled at its own rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.dynamics.batch import for_kernel
+from dynid.errors import DataError
+from dynid.recording.recording import Recording, Run
+from dynid.robot.model import Robot
+from dynid.signals.filters import derivative
+
+__all__ = ["Reference", "as_reference"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Positions, speeds and accelerations (K, n) at every tick of a controller of `rate` Hz."""
+
+    rate: float
+    q: Array
+    v: Array
+    a: Array
+
+    def __post_init__(self) -> None:
+        for name in ("q", "v", "a"):
+            value = for_kernel(getattr(self, name))
+            if value.shape != np.shape(self.q) or value.ndim != 2 or not np.all(np.isfinite(value)):
+                raise DataError(f"a reference's {name} must be finite numbers (K, n) as its q, got {value.shape}")
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+
+def as_reference(given: Any, robot: Robot, rate: float, duration: float | None = None) -> Reference:
+    """A reference at `rate` from a motion, a run or recording that has one, or positions (K, n) at that rate."""
+    if isinstance(given, Reference):
+        reference = _at_rate(given, rate)
+    elif hasattr(given, "sample"):
+        _, q, v, a = given.sample(rate)
+        reference = Reference(rate, q, v, a)
+    elif isinstance(given, Recording | Run):
+        reference = _recorded(given, rate)
+    else:
+        reference = _from_positions(given, rate)
+    if reference.q.shape[1] != robot.n:
+        raise DataError(f"the reference has shape {reference.q.shape}, robot '{robot.name}' needs (K, {robot.n})")
+    if duration is not None:
+        ticks = round(duration * rate)
+        if not 2 <= ticks <= len(reference):
+            raise DataError(f"the reference lasts {len(reference) / rate:g} s, {duration:g} s are asked for")
+        reference = Reference(rate, reference.q[:ticks], reference.v[:ticks], reference.a[:ticks])
+    _inside(reference, robot)
+    return reference
+
+
+def whole_ratio(fast: float, slow: float, what: str) -> int:
+    """How many ticks of the fast clock one of the slow one lasts."""
+    if not slow > 0:
+        raise DataError(f"{what}: a rate is positive, got {slow:g} Hz")
+    ratio = fast / slow
+    if round(ratio) < 1 or abs(ratio - round(ratio)) > 1e-6 * ratio:
+        raise DataError(f"{what}: {fast:g} Hz is no whole multiple of {slow:g} Hz")
+    return round(ratio)
+
+
+def _at_rate(given: Reference, rate: float) -> Reference:
+    if abs(given.rate - rate) > 1e-9 * rate:
+        raise DataError(f"the reference is sampled at {given.rate:g} Hz, the controller runs at {rate:g} Hz")
+    return given
+
+
+def _from_positions(given: ArrayLike, rate: float) -> Reference:
+    try:
+        q = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("the reference is neither a motion, a recording nor an array of positions") from None
+    if q.ndim != 2 or len(q) < 3 or not np.all(np.isfinite(q)):
+        raise DataError(f"the reference must be finite positions (K, n) with at least three rows, got shape {q.shape}")
+    v = derivative(q, rate)
+    return Reference(rate, q, v, derivative(v, rate))
+
+
+def _recorded(given: Recording | Run, rate: float) -> Reference:
+    """The recorded reference, with curves between its samples where the controller is faster."""
+    if isinstance(given, Recording):
+        if len(given.runs) != 1:
+            raise DataError(f"a reference is one run, the recording has {len(given.runs)}; give one of its runs")
+        given = given.runs[0]
+    if given.reference is None:
+        raise DataError(f"run '{given.name}' has no reference signals, which the closed loop cannot do without")
+    recorded = (len(given) - 1) / (given.t[-1] - given.t[0])
+    factor = whole_ratio(rate, recorded, f"run '{given.name}': controller and recorded reference")
+    if factor == 1:
+        return _from_positions(given.reference, rate)
+    from scipy.interpolate import CubicSpline
+
+    curve = CubicSpline(np.arange(len(given)) / recorded, given.reference)
+    t = np.arange((len(given) - 1) * factor + 1) / rate
+    return Reference(rate, curve(t), curve(t, 1), curve(t, 2))
+
+
+def _inside(reference: Reference, robot: Robot) -> None:
+    for i, name in enumerate(robot.coordinates):
+        limits, q = robot.limits[name], reference.q[:, i]
+        room = 1e-6 * max(1.0, abs(limits.upper - limits.lower)) if np.isfinite(limits.upper - limits.lower) else 0.0
+        if q.min() < limits.lower - room or q.max() > limits.upper + room:
+            raise DataError(
+                f"the reference takes '{name}' from {q.min():.4g} to {q.max():.4g}, beyond its limits "
+                f"[{limits.lower:.4g}, {limits.upper:.4g}]"
+            )
