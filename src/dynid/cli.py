@@ -338,6 +338,89 @@ def excite(
 
 
 @app.command()
+def simulate(
+    robot: options.RobotArgument,
+    controller: Annotated[Path, typer.Option(help="TOML file of the controller: kind, rate, gains or bandwidth.")],
+    reference: Annotated[
+        Path, typer.Option(help="Motion to follow: .toml from dynid excite, or a log with reference or positions.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Recording to write: .csv or .parquet.")],
+    duration: Annotated[float | None, typer.Option(help="Seconds of the reference to run. [all]")] = None,
+    rate: Annotated[float | None, typer.Option(help="Rate of the recording in Hz. [the controller's]")] = None,
+    noise: Annotated[str | None, typer.Option(help="Deviation of measured positions, one or one a joint. [0]")] = None,
+    counts: Annotated[str | None, typer.Option(help="Encoder counts a turn, one or one a joint. [no steps]")] = None,
+    speed_cutoff: Annotated[float | None, typer.Option(help="Low-pass in Hz of speeds. [none]")] = None,
+    torque_noise: Annotated[
+        str | None, typer.Option(help="Deviation of recorded torques, one or one a joint. [0]")
+    ] = None,
+    delay: Annotated[int, typer.Option(min=0, help="Control periods between measuring and acting.")] = 0,
+    integrator: Annotated[str, typer.Option(help="auto, rk4, semi-implicit, dopri5 or implicit.")] = "rk4",
+    coulomb: Annotated[
+        str, typer.Option(help="Slope of smooth Coulomb friction in s/rad, or exact with --integrator implicit.")
+    ] = "100",
+    saturate: Annotated[bool, typer.Option("--saturate", help="Keep torques within the robot's limits.")] = False,
+    stop_at_limits: Annotated[
+        bool, typer.Option("--stop-at-limits", help="End where a position or speed limit is passed.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
+    as_json: Json = False,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
+    gravity: options.Gravity = None,
+) -> None:
+    """Run a robot under its controller along a reference and write what a logger would; fails if it stops early.
+
+    Example: dynid simulate tx40 --controller loop.toml --reference motion.toml --noise 1e-4 --out run.csv
+
+    where loop.toml holds the controller:
+
+    \b
+    kind = "cascade"
+    rate = 5000
+    bandwidth = [10, 10, 10, 20, 20, 20]
+    """
+    from dynid.excitation.files import check_output, check_suffix
+    from dynid.robot.load import load_robot
+    from dynid.simulate.controller_files import load_controller
+    from dynid.simulate.sensors import Sensors
+    from dynid.simulate.simulate import Loop
+    from dynid.simulate.simulate import simulate as run
+
+    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
+    check_suffix(out, (".csv", ".parquet"))
+    check_output(out)
+    law = load_controller(controller, machine)
+    sensors = Sensors(
+        noise=options.read_one_or_each(noise, "--noise"),
+        counts=options.read_one_or_each(counts, "--counts"),
+        speed_cutoff=speed_cutoff,
+        torque_noise=options.read_one_or_each(torque_noise, "--torque-noise"),
+        delay=delay,
+    )
+    slope = "exact" if coulomb == "exact" else options.read_one_or_each(coulomb, "--coulomb")
+    done = run(
+        machine,
+        law,
+        options.read_reference(reference, machine),
+        duration=duration,
+        sensors=sensors,
+        loop=Loop(integrator, coulomb=slope),  # type: ignore[arg-type]
+        rate=rate,
+        torque_limits="robot" if saturate else None,
+        stop_at_limits=stop_at_limits,
+        seed=seed,
+        progress=lambda share: print(f"simulated {share:.0%}", file=sys.stderr),
+    )
+    if len(done.t) > 1:
+        recording = done.recording()
+        (recording.to_csv if out.suffix == ".csv" else recording.to_parquet)(out)
+        print(f"wrote {out}", file=sys.stderr)
+    print(json.dumps(done.to_dict(), indent=2) if as_json else done.summary())
+    if not done.finished:
+        raise typer.Exit(1)
+
+
+@app.command()
 def demo(figure: options.Figure = None) -> None:
     """Identify a TX40 from a recording made on the spot, and show truth against estimate.
 
@@ -361,6 +444,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(help="Which study; all of them if left out.")] = None,
     as_json: Json = False,
     failed_only: Annotated[bool, typer.Option("--failed-only", help="Print only figures out of tolerance.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="As many runs as the source has (pc-didim).")] = False,
 ) -> None:
     """Recompute published figures and print each beside ours; fails if one is out of its tolerance.
 
@@ -377,7 +461,9 @@ def reproduce(
         if name is None and study.needs_data and not has_data():
             print(f"dynid: {study.name} skipped, the real recordings are not there (DYNID_DATA)", file=sys.stderr)
             continue
-        figures = list(study.run())
+        if full and study.full is None and name is not None:
+            raise DynidError(f"reproduction '{name}' has no longer form; leave --full out")
+        figures = list(study.full() if full and study.full is not None else study.run())
         failures += sum(not f.ok for f in figures)
         if as_json:
             out += [{"study": study.name, **vars(f), "ok": f.ok} for f in figures]
@@ -387,6 +473,60 @@ def reproduce(
         print(json.dumps(out, indent=2))
     if failures:
         raise typer.Exit(1)
+
+
+@app.command()
+def benchmark(
+    robots: Annotated[
+        str | None,
+        typer.Option(help="Robots separated by commas. [tx40,rv2sq,puma560,wam7,iiwa14; the first two with --quick]"),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Recordings of each robot and noise. [2, with --quick 1]")
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Encoder counts a revolution. [32000,1000; the first with --quick]")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Methods separated by commas. [wls, feasible, all that simulate but slow ones]")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the work. [one a core]")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep finished recordings here; a second call does only what is missing.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table, robot by robot, into this CSV file.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the torque errors into this SVG file.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: fewer robots, encoders and recordings.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run every estimator on simulated robots whose parameters are known: accuracy, robustness and time.
+
+    Example: dynid benchmark --runs 5 --figure benchmark.svg --out benchmark.csv
+    """
+    from dynid.benchmark.benchmark import BENCHMARK_ROBOTS, COUNTS, run_benchmark
+
+    counts = [int(x) for x in options.read_numbers(noise, "--noise") or COUNTS[: 1 if quick else None]]
+    result = run_benchmark(
+        robots.split(",") if robots else BENCHMARK_ROBOTS[: 2 if quick else None],
+        runs or (1 if quick else 2),
+        counts,
+        methods.split(",") if methods else None,
+        workers,
+        folder,
+        progress=lambda line: print(line, file=sys.stderr),
+    )
+    if as_json:
+        print(json.dumps(result.to_dict(), indent=2))
+    else:
+        print(result.summary())
+    if out is not None:
+        with writing(out):
+            result.table.write_csv(out)
+        print(f"wrote {out}", file=sys.stderr)
+    if figure is not None:
+        from dynid.benchmark.figure import benchmark_figure
+
+        _write(figure, benchmark_figure(result))
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -173,6 +174,26 @@ def read_signals(cutoff: str | None, decimate: str | None, min_speed: str | None
 def read_numbers(text: str | None, where: str) -> list[float] | None:
     """Numbers separated by commas, where there are any."""
     return None if text is None else _numbers(text, where)
+
+
+def read_one_or_each(text: str | None, where: str) -> float | tuple[float, ...]:
+    """One number for all joints or one a joint; 0 where the option is left out."""
+    return 0.0 if text is None else _one_or_each(text, where)
+
+
+def read_reference(path: Path, robot: Robot) -> Any:
+    """What a controller follows: a saved motion, a log's reference, or the positions of a table that is no log."""
+    if path.suffix == ".toml":
+        from dynid.excitation.excitation import Excitation
+
+        return Excitation.from_toml(path, robot)
+    from dynid.recording.load import load_recording
+
+    recording = load_recording(path, robot)
+    run = recording.runs[0]
+    if len(recording.runs) == 1 and run.reference is None and run.torque is None and run.current is None:
+        return replace(run, reference=run.q)
+    return recording
 
 
 def _source(text: str) -> str | dict[str, Path]:

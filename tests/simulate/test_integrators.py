@@ -10,13 +10,14 @@ from closed_loops import TX40, Array, pendulum, refused, still, tx40_reference, 
 
 import dynid
 from dynid.simulate import controllers
-from dynid.simulate.integrators import INTEGRATORS, Integrator
+from dynid.simulate.integrators import Integrator
 from dynid.simulate.simulate import Loop, Simulation, simulate
 
 RATE = 500.0
+EACH: tuple[Integrator, ...] = ("rk4", "semi-implicit", "dopri5", "implicit")
 
 
-def swing(integrator: Integrator, substeps: int = 1, slope: float = 2.0, tolerance: float = 1e-8) -> Simulation:
+def swing(integrator: Integrator, substeps: int | None = 1, slope: float = 2.0, tolerance: float = 1e-8) -> Simulation:
     """A loop of two links over half a second with gentle friction."""
     robot = dynid.load_robot("twolink").with_drives("viscous+coulomb")
     pi = robot.parameters.copy()
@@ -52,7 +53,7 @@ def test_all_agree_on_an_arm_with_moderate_friction() -> None:
     """The coupled TX40: first-order methods within their step's error of the adaptive one."""
     law = controllers.cascade(1000.0, *controllers.bandwidth_gains(TX40, 8.0))
     path = tx40_reference(1000.0, 0.5)
-    runs = {i: simulate(TX40, law, path, loop=Loop(i, substeps=10, coulomb=5.0)) for i in INTEGRATORS}
+    runs = {i: simulate(TX40, law, path, loop=Loop(i, substeps=10, coulomb=5.0)) for i in EACH}
     assert all(run.finished for run in runs.values())
     for name, bound in {"rk4": 1e-9, "semi-implicit": 1e-3, "implicit": 1e-3}.items():
         assert np.abs(runs[name].q - runs["dopri5"].q).max() < bound, name
@@ -77,6 +78,14 @@ def test_explicit_steps_are_as_many_as_friction_needs() -> None:
         assert np.abs(simulate(TX40, law, path, loop=Loop(integrator)).q - path.q).max() < 1e-9  # type: ignore[arg-type]
     assert np.abs(simulate(TX40, law, path, loop=Loop("rk4", substeps=1)).q - path.q).max() > 1e-5
     refused(lambda: simulate(TX40, law, path, loop=Loop(coulomb=1e8)), "steep", "rk4", "implicit")
+
+
+def test_auto_takes_rk4_until_friction_is_too_steep_for_it() -> None:
+    """The states of RK4 with gentle friction, those of eight implicit steps with steep one; its steps are its own."""
+    assert apart(swing("auto", None), swing("rk4", None)) == 0.0
+    steep = swing("auto", None, slope=1e5)
+    assert apart(steep, swing("implicit", 8, slope=1e5)) == 0.0
+    refused(lambda: Loop("auto", substeps=2), "auto", "substeps")
 
 
 def test_steep_friction_of_one_joint_has_its_closed_form() -> None:

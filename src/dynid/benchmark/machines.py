@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.errors import DataError
 from dynid.excitation.fourier import random_fourier
 from dynid.identify.base import base_parameters
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_from_com
@@ -88,7 +89,13 @@ _MADE: dict[str, Callable[[], Robot]] = {
 
 def benchmark_robot(name: str) -> Robot:
     """A robot by name, complete and possible throughout: repaired where its published numbers are not."""
-    return _MADE[name]() if name in _MADE else load_robot(name)
+    robot = _MADE[name]() if name in _MADE else load_robot(name)
+    ends = [x for limits in robot.limits.values() for x in (limits.lower, limits.upper, limits.velocity)]
+    if not np.all(np.isfinite(ends)):
+        raise DataError(
+            f"robot '{name}' has no limits of position and speed for every joint, which motions are made from"
+        )
+    return robot
 
 
 def make_scenario(robot: Robot) -> Scenario:
@@ -119,7 +126,7 @@ def _motion(robot: Robot, seed: int, t: Array) -> tuple[Array, Array, Array]:
 
 def _with_bodies(robot: Robot, bodies: dict[str, tuple[float, tuple[float, ...], tuple[float, ...]]]) -> Robot:
     """Other links: mass, centre and principal inertias about it."""
-    values = {}
+    values: dict[str, float] = {}
     for link, (mass, centre, principal) in bodies.items():
         ten = inertia_from_com(mass, centre, np.diag(principal))
         values |= {f"{s}_{link}": float(x) for s, x in zip(INERTIAL_SYMBOLS, ten, strict=True)}

@@ -17,7 +17,7 @@ from dynid.errors import DataError
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.observation import Observation, channel_rows, observe_motions, speed_limits
 from dynid.identify.paired import Paired, PairedBlock, pair
-from dynid.recording.recording import Recording
+from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
 from dynid.simulate.controllers import Controller
@@ -42,7 +42,7 @@ class Experiment:
     recording: Recording
     controller: Controller
     signals: Signals = field(default_factory=Signals)
-    loop: Loop = field(default_factory=Loop)
+    loop: Loop = field(default_factory=lambda: Loop("auto"))
     sensors: Sensors = field(default_factory=Sensors)
     channels: str | Sequence[str] | None = None
 
@@ -82,7 +82,7 @@ class Experiment:
             rate = (len(run) - 1) / (run.t[-1] - run.t[0])
             whole_ratio(self.controller.rate, rate, f"run '{run.name}': controller and record")
             given = {"rate": rate, "parameters": parameters, "sensors": quiet, "loop": self.loop}
-            out.append(simulate(self.robot, self.controller, reference, **given))  # type: ignore[arg-type]
+            out.append(simulate(self.robot, self.controller, reference, **given))
             if not out[-1].finished:
                 break
         return tuple(out)
@@ -103,9 +103,10 @@ class Experiment:
         return observe_motions(self.base, self.simulated_motions(simulations), self.signals)
 
     def pair(self, simulations: Sequence[Simulation]) -> Paired:
-        """Measured regressors with simulated ones as instruments."""
+        """Measured regressors with simulated ones as instruments, both cleaned alike: they differ by noise alone."""
         blocks, first = [], 0
         for motion, simulated in zip(self.motions, self.simulated_motions(simulations), strict=True):
+            simulated = self._cleaned(motion, simulated)
             limits = speed_limits(self.base, simulated, self.signals)
             rows = zip(channel_rows(self.base, simulated, first), channel_rows(self.base, motion), strict=True)
             for (z, speed), (x, _) in rows:
@@ -113,3 +114,10 @@ class Experiment:
                 blocks.append(PairedBlock(z.channel, z.W[moving], x.W[moving], x.y[moving], z.index[moving]))
             first += len(motion.t)
         return pair(self.base, blocks, self.signals, tuple(m.cutoff for m in self.motions))
+
+    def _cleaned(self, motion: Motion, simulated: Motion) -> Motion:
+        """Simulated positions through the filters of the measured ones."""
+        settings = replace(self.signals, cutoff=motion.cutoff, median=0, delay=0.0, trim=0.0, resample=None)
+        run = Run(simulated.t, simulated.q, v=simulated.v)
+        clean = prepare(run, settings)
+        return replace(simulated, q=clean.q, v=clean.v, a=clean.a)

@@ -52,7 +52,7 @@ def identify(
         if controller is None:
             raise DataError(f"method '{method}' simulates the closed loop: give the controller that made the recording")
         experiment = Experiment(
-            robot, recording, controller, signals or Signals(), loop or Loop(), sensors or Sensors(), channels
+            robot, recording, controller, signals or Signals(), loop or Loop("auto"), sensors or Sensors(), channels
         )
         return replace(estimate_closed_loop(experiment, method, **options), seconds=time.perf_counter() - started)
     if controller is not None or sensors is not None or loop is not None:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.errors import DataError
 from dynid.identify.base import BaseParameters
 from dynid.identify.observation import Block, Observation, fold
 from dynid.signals.settings import Signals
@@ -78,4 +79,8 @@ def pair(
         stack = np.vstack([np.column_stack([x.Z, x.X, x.y]) for x in mine])
         factors.append(fold(np.asfortranarray(stack)))
         rows.append(sum(len(x.y) for x in mine))
+    if sum(rows) <= base.count:
+        raise DataError(
+            f"{sum(rows)} rows are left for {base.count} base parameters; record longer, or lower min_speed or trim"
+        )
     return Paired(base, tuple(factors), tuple(rows), lambda: iter(blocks), signals, cutoffs)

@@ -37,12 +37,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of figures from one source or on one subject; `needs_data` where real recordings are read."""
+    """A named set of figures from one source or on one subject.
+
+    `needs_data` where real recordings are read; `full` where there is a longer form with more runs.
+    """
 
     name: str
     title: str
     run: Callable[[], Iterator[Figure]]
     needs_data: bool = False
+    full: Callable[[], Iterator[Figure]] | None = None
 
 
 def _folder() -> Path:

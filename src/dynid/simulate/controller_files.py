@@ -68,10 +68,7 @@ def save_controller(controller: Controller, path: str | Path) -> None:
         f"rate = {float(controller.rate)!r}",
         f'feedforward = "{controller.feedforward}"',
         f'knows = "{controller.knows}"',
-        *(
-            f"{name} = {json.dumps(getattr(controller, name).tolist())}"
-            for name in ("ABCD" if controller.A.size else "D")
-        ),
+        *(f"{name} = {json.dumps(getattr(controller, name).tolist())}" for name in matrices),
     ]
     with writing(path):
         Path(path).write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["INTEGRATORS", "Integrator", "integration_method"]
 
-Integrator = Literal["rk4", "semi-implicit", "dopri5", "implicit"]
-INTEGRATORS: tuple[Integrator, ...] = ("rk4", "semi-implicit", "dopri5", "implicit")
+Integrator = Literal["auto", "rk4", "semi-implicit", "dopri5", "implicit"]
+INTEGRATORS: tuple[Integrator, ...] = ("auto", "rk4", "semi-implicit", "dopri5", "implicit")
 
 _RK4 = ([[0, 0, 0, 0], [1 / 2, 0, 0, 0], [0, 1 / 2, 0, 0], [0, 0, 1, 0]], [1 / 6, 1 / 3, 1 / 3, 1 / 6])
 # Dormand and Prince (1980): fifth order, with a fourth-order answer to compare with.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,9 @@ from dynid.simulate.plant import friction_rate, plant_arrays
 from dynid.simulate.reference import Reference, as_reference, whole_ratio
 from dynid.simulate.sensors import Sensors
 
+if TYPE_CHECKING:
+    from dynid.dynamics.kernels.integrate import Method
+
 __all__ = ["Loop", "Simulation", "simulate"]
 
 Array = NDArray[np.float64]
@@ -28,8 +31,9 @@ Coulomb = float | Literal["exact"]
 # Ticks between two words on progress.
 _SLICE = 20_000
 # Decay by friction that one explicit step takes well (RK4 is stable up to 2.78, Euler up to 2), and steps a period.
-_STABLE = {"rk4": 2.0, "semi-implicit": 1.0}
+_STABLE = {"rk4": 2.5, "semi-implicit": 1.5}
 _MOST_STEPS = 1000
+_AUTO_STEPS = 8
 _KNOWS = {"none": 0, "gravity": 1, "computed torque": 2}
 
 
@@ -37,10 +41,11 @@ _KNOWS = {"none": 0, "gravity": 1, "computed torque": 2}
 class Loop:
     """How the closed loop is computed.
 
-    integrator: rk4, semi-implicit (both fixed steps), dopri5 (adaptive to `tolerance`) or implicit (Euler, implicit in
-    friction: stable however steep that is). substeps: fixed steps a control period, by default as many as friction
-    needs to be stable. coulomb: slope (s/rad) of the smooth step that stands for Coulomb friction where the robot has none of
-    its own, or "exact", which sticks and needs "implicit".
+    integrator: rk4, semi-implicit (both fixed steps), dopri5 (adaptive to `tolerance`), implicit (Euler, implicit in
+    friction: stable however steep that is), or auto: rk4 unless friction is so steep that it would need more than eight
+    steps a control period, then implicit with eight. substeps: fixed steps a control period, by default as many as
+    friction needs to be stable. coulomb: slope (s/rad) of the smooth step that stands for Coulomb friction where the
+    robot has none of its own, or "exact", which sticks and needs "implicit".
     """
 
     integrator: Integrator = "rk4"
@@ -49,12 +54,22 @@ class Loop:
     coulomb: Coulomb = 100.0
 
     def __post_init__(self) -> None:
-        integration_method(self.integrator, 1 if self.substeps is None else self.substeps, self.tolerance)
+        self.method(0.0)
         if self.coulomb == "exact":
             if self.integrator != "implicit":
                 raise DataError(f"exact sticking needs the implicit integrator, not '{self.integrator}'")
         elif not (isinstance(self.coulomb, int | float) and self.coulomb > 0):
             raise DataError(f"coulomb is a positive slope or 'exact', got {self.coulomb!r}")
+
+    def method(self, decay: float) -> Method:
+        """The integrator for friction that decays by exp(-decay) in a control period."""
+        name, steps = self.integrator, self.substeps
+        if name == "auto":
+            if steps is not None:
+                raise DataError("the integrator 'auto' chooses its own substeps")
+            few = decay <= _AUTO_STEPS * _STABLE["rk4"]
+            name, steps = ("rk4", None) if few else ("implicit", _AUTO_STEPS)
+        return integration_method(name, _substeps(name, decay) if steps is None else steps, self.tolerance)
 
     def robot(self, robot: Robot) -> Robot:
         """The robot as the loop sees it: sharp Coulomb steps made smooth, or all of them sharp where they are exact."""
@@ -104,6 +119,33 @@ class Simulation:
     def recording(self, name: str = "simulated") -> Recording:
         """`run` as a recording of its own."""
         return Recording(self.robot.coordinates, (self.run(name),))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Outcome and, joint by joint, the largest tracking error and torque."""
+        return {
+            "outcome": self.outcome,
+            "finished": self.finished,
+            "samples": len(self.t),
+            "seconds": self.seconds,
+            "joints": {
+                name: {"tracking": float(error), "torque": float(torque)}
+                for name, error, torque in zip(
+                    self.robot.coordinates,
+                    np.abs(self.q - self.reference).max(axis=0, initial=0.0),
+                    np.abs(self.torque).max(axis=0, initial=0.0),
+                    strict=True,
+                )
+            },
+        }
+
+    def summary(self) -> str:
+        """`to_dict` as a table."""
+        page = self.to_dict()
+        lines = [f"{self.robot.name}: {self.outcome}, {len(self.t)} samples in {self.seconds:.2f} s"]
+        width = max(map(len, page["joints"]))
+        lines.append(f"{'':<{width}}  largest error  largest torque")
+        lines += [f"{k:<{width}}  {x['tracking']:13.4g}  {x['torque']:14.4g}" for k, x in page["joints"].items()]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Simulation('{self.robot.name}', {len(self.t)} samples, {self.outcome})"
@@ -184,10 +226,7 @@ class _Setup:
             controller = replace(controller, model=loop.robot(controller.model))
         self.robot, self.controller, self.path = robot, controller, path
         plant = loop.robot(robot)
-        substeps = loop.substeps or _substeps(
-            loop.integrator, friction_rate(plant, parameters, path.q) / controller.rate
-        )
-        self.method = integration_method(loop.integrator, substeps, loop.tolerance)
+        self.method = loop.method(friction_rate(plant, parameters, path.q) / controller.rate)
         self.plant = plant_arrays(plant, parameters, path.q)
         rng = np.random.default_rng([seed, 0])
         noise = sensors.of_joints("noise", n)
@@ -289,7 +328,8 @@ class _Setup:
         why = {
             integrate.NOT_POSITIVE: "the mass matrix is not positive definite; the parameters are impossible",
             integrate.DIVERGED: "the state runs away; the controller is unstable with this robot",
-            integrate.STEP_VANISHED: "the motion is too stiff for steps of any size; use the implicit integrator",
+            integrate.STEP_VANISHED: "steps shrink to nothing: friction is too steep (use the implicit integrator), "
+            "or the mass matrix is hardly positive definite",
             kernels.POSITION_LIMIT: f"'{joint}' passes its position limit",
             kernels.SPEED_LIMIT: f"'{joint}' passes its speed limit",
         }
@@ -301,8 +341,8 @@ def _substeps(integrator: Integrator, decay: float) -> int:
     count = int(np.ceil(max(1.0, decay / _STABLE.get(integrator, np.inf))))
     if count > _MOST_STEPS:
         raise DataError(
-            f"friction is so steep that '{integrator}' needs {count} steps a control period: use the implicit integrator "
-            "or a smaller slope"
+            f"friction is so steep that '{integrator}' needs {count} steps a control period: use the implicit "
+            "integrator or a smaller slope"
         )
     return count
 

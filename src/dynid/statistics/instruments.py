@@ -89,12 +89,19 @@ def stretch(Z: ArrayLike, X: ArrayLike, y: ArrayLike, index: ArrayLike | None = 
 
 
 def instrument_test(
-    paired: Paired, noise: ArrayLike, *, memory: int = 10, level: float = 0.05, correction: Correction = "holm"
+    paired: Paired,
+    noise: ArrayLike,
+    *,
+    memory: int = 10,
+    level: float = 0.05,
+    correction: Correction = "holm",
 ) -> HypothesisTest:
     """Whether the simulated regressor is the measured one without its noise, column by column, in the robust form.
 
     `noise` (channel,) weighs the joints. `memory` is the number of samples after which noise is forgotten: twice the
     last lag outside the limits of its correlogram, or 1 for independent samples. The default covers decimated rows.
+    The test takes several times more samples than there are columns: rows decimated to the band of the positions'
+    filter serve it better than those of the fit, which keep less.
     """
     deviation = _checked_noise(paired, noise)
     factor, rows = paired.stacked(1.0 / deviation), _stretches(paired, deviation)

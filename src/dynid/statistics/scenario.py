@@ -135,7 +135,7 @@ class MonteCarloStudy:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
     def digest(self) -> str:
-        """A fingerprint of everything but the number of runs, which may grow."""
+        """A fingerprint of everything but the number of runs, which may grow; functions count by their names."""
         from dynid import __version__
 
         parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "runs"}
@@ -223,6 +223,10 @@ def _feed(total: Any, part: Any) -> None:
         for item in part:
             _feed(total, item)
     elif callable(part):
+        if not hasattr(part, "__qualname__"):
+            raise DataError(
+                f"{part!r:.60} is neither a function nor a dataclass, so studies with it cannot be told apart"
+            )
         total.update(f"{part.__module__}.{part.__qualname__}".encode())
     else:
         total.update(repr(part).encode())

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from dynid.errors import DataError, writing
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["MonteCarlo"]
 
 _CASE = ("robot", "noise", "filter", "start")
 _FIT = (*_CASE, "method", "run")
 OUTCOMES = ("settled", "not converged", "aborted", "failed", "no data")
-_FIT_TYPES = {
-    "robot": pl.String, "noise": pl.String, "filter": pl.String, "start": pl.String, "method": pl.String,
-    "run": pl.Int64, "outcome": pl.String, "status": pl.String, "rounds": pl.Int64, "smallest": pl.Float64,
-    "seconds": pl.Float64, "simulation_seconds": pl.Float64, "solver_seconds": pl.Float64,
+_FIT_TYPES: dict[str, Any] = {
+    "robot": str, "noise": str, "filter": str, "start": str, "method": str,
+    "run": int, "outcome": str, "status": str, "rounds": int, "smallest": float,
+    "seconds": float, "simulation_seconds": float, "solver_seconds": float,
 }  # fmt: skip
-_ESTIMATE_TYPES = {
-    "robot": pl.String, "noise": pl.String, "filter": pl.String, "start": pl.String, "method": pl.String,
-    "run": pl.Int64, "kind": pl.String, "parameter": pl.String, "estimate": pl.Float64, "sigma": pl.Float64,
-    "truth": pl.Float64,
+_ESTIMATE_TYPES: dict[str, Any] = {
+    "robot": str, "noise": str, "filter": str, "start": str, "method": str,
+    "run": int, "kind": str, "parameter": str, "estimate": float, "sigma": float,
+    "truth": float,
 }  # fmt: skip
 
 
@@ -43,6 +44,8 @@ class MonteCarlo:
     @staticmethod
     def from_units(units: Sequence[dict[str, Any]]) -> MonteCarlo:
         """Tables of the recordings' results, in their order."""
+        import polars as pl
+
         figures = sorted({name for unit in units for fit in unit["fits"] for name in fit.get("figures", {})})
         fits = [
             {key: {**unit, **fit}.get(key) for key in _FIT_TYPES}
@@ -51,7 +54,7 @@ class MonteCarlo:
             for fit in unit["fits"]
         ]
         estimates = pl.concat([_estimates(unit) for unit in units])
-        return MonteCarlo(pl.DataFrame(fits, schema=_FIT_TYPES | dict.fromkeys(figures, pl.Float64)), estimates)
+        return MonteCarlo(pl.DataFrame(fits, schema=_FIT_TYPES | dict.fromkeys(figures, float)), estimates)
 
     @property
     def table(self) -> pl.DataFrame:
@@ -60,6 +63,8 @@ class MonteCarlo:
 
     def methods(self) -> pl.DataFrame:
         """Runs and outcomes of every method, with mean rounds and seconds of the fits that settled."""
+        import polars as pl
+
         good = pl.col("outcome") == "settled"
         counts = [(pl.col("outcome") == o).sum().alias(o) for o in OUTCOMES]
         means = [pl.col(c).filter(good).mean() for c in ("rounds", "seconds", "simulation_seconds", "solver_seconds")]
@@ -67,6 +72,8 @@ class MonteCarlo:
 
     def parameters(self, kind: str = "base") -> pl.DataFrame:
         """Mean, deviation, mean predicted sigma and bias of every parameter by method, over the fits that settled."""
+        import polars as pl
+
         if kind not in ("base", "standard"):
             raise DataError(f"parameters are of kind 'base' or 'standard', not '{kind}'")
         settled = self.fits.filter(pl.col("outcome") == "settled").select(_FIT)
@@ -89,6 +96,8 @@ class MonteCarlo:
 
         `parameters` chooses rows by name; all are shown by default.
         """
+        import polars as pl
+
         known = set(self.estimates.filter(pl.col("kind") == kind)["parameter"])
         for name in parameters or ():
             if name not in known:
@@ -115,6 +124,8 @@ class MonteCarlo:
 
 def _estimates(unit: dict[str, Any]) -> pl.DataFrame:
     """One row a parameter of every fit that has an estimate."""
+    import polars as pl
+
     frames = [pl.DataFrame(schema=_ESTIMATE_TYPES)]
     for fit in unit["fits"]:
         label = {key: {**unit, **fit}[key] for key in _FIT}
@@ -135,6 +146,8 @@ def _estimates(unit: dict[str, Any]) -> pl.DataFrame:
 
 def _cases(methods: pl.DataFrame) -> Iterator[dict[str, str | None]]:
     """Every robot, noise, filter and start; the rows without a start belong to each start of their case."""
+    import polars as pl
+
     cases = methods.select(_CASE).unique(maintain_order=True)
     for case in cases.iter_rows(named=True):
         others = cases.filter(*(pl.col(c) == case[c] for c in _CASE[:3]), pl.col("start").is_not_null())
@@ -143,6 +156,8 @@ def _cases(methods: pl.DataFrame) -> Iterator[dict[str, str | None]]:
 
 
 def _case_text(case: dict[str, str | None], figures: pl.DataFrame, methods: pl.DataFrame) -> Iterator[str]:
+    import polars as pl
+
     def of_case(frame: pl.DataFrame) -> pl.DataFrame:
         mine = [pl.col(c) == case[c] for c in _CASE[:3]]
         return frame.filter(*mine, pl.col("start").is_null() | pl.col("start").eq_missing(pl.lit(case["start"])))

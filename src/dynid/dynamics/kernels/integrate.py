@@ -281,7 +281,7 @@ def hold(tree, inertia, drives, values, method, span, w):
     h = span / method.substeps
     if adaptive:
         h = min(span, w.size[0]) if w.size[0] > 0.0 else span
-    done, known, begun, left = 0.0, 0, False, method.substeps
+    done, known, begun, broken, left = 0.0, 0, False, False, method.substeps
     while True:
         if method.implicit:
             fine = _implicit(tree, inertia, drives, values, h, w)
@@ -296,10 +296,10 @@ def hold(tree, inertia, drives, values, method, span, w):
         if adaptive:
             error = _error(method, h, w) if fine else np.inf
             if not error <= 1.0:
-                known = 1 if fine else known
+                known, broken = (1 if fine else known), broken or not fine
                 h *= max(0.2, 0.9 * error**-0.2) if error < np.inf else 0.2
                 if h < _SMALLEST_STEP * span:
-                    return STEP_VANISHED if fine else NOT_POSITIVE
+                    return NOT_POSITIVE if broken else STEP_VANISHED
                 continue
         if not _sane(w):
             return DIVERGED

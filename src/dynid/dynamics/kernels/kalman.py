@@ -23,8 +23,8 @@ class Model(NamedTuple):
     """Standard parameters pi = offset + matrix beta, and the columns `kept` that beta has in the regressor.
 
     `drift` (b,) is the deviation of a parameter's walk in one second, `torque` (n,) that of the torques that act beside
-    the measured ones all through a step of the filter, `position` (n,) that of the measured positions. `spread` is that of sigma points in deviations of
-    one state, 0 for the extended filter.
+    the measured ones all through a step of the filter, `position` (n,) that of the measured positions. `spread` is
+    alpha of the sigma points.
     """
 
     offset: np.ndarray
@@ -70,16 +70,24 @@ def _correct(mean, S, row, value, variance, e):
     return surprise * surprise / total
 
 
+@step
+def _parameter(model, c, beta):
+    """Standard parameter c of base values beta."""
+    x = model.offset[c]
+    for j in range(beta.shape[0]):
+        x += model.matrix[c, j] * beta[j]
+    return x
+
+
 @kernel
 def _set_parameters(tree, inertia, drives, values, model, beta, w):
     """Write the robot with base values beta into inertia and values."""
-    pi = model.offset + model.matrix @ beta
     for b in range(tree.column.shape[0]):
         if tree.column[b] >= 0:
             for i in range(10):
-                inertia[b, i] = pi[tree.column[b] + i]
+                inertia[b, i] = _parameter(model, tree.column[b] + i, beta)
     for t in range(values.shape[0]):
-        values[t] = pi[drives.column[t]]
+        values[t] = _parameter(model, drives.column[t], beta)
         w.smooth[t] = 0.0 if is_coulomb(drives.kind[t]) else values[t]
 
 
@@ -101,10 +109,54 @@ def _move(tree, inertia, drives, values, method, tick, x, torque, push, w):
     return end
 
 
-@kernel
-def _triangle(wide):
-    """Lower triangular T with T T' = wide wide'."""
-    return np.ascontiguousarray(np.linalg.qr(np.ascontiguousarray(wide.T))[1].T)
+@step
+def _keep_triangle(wide, S, first):
+    """Write the lower triangular T with T T' = wide wide' into S from row and column `first` on (Householder)."""
+    rows, columns = wide.shape
+    for k in range(rows):
+        size = 0.0
+        for j in range(k, columns):
+            size += wide[k, j] ** 2
+        size = -sqrt(size) if wide[k, k] > 0.0 else sqrt(size)
+        if size != 0.0:
+            wide[k, k] -= size
+            scale = 1.0 / (size * wide[k, k])
+            for i in range(k + 1, rows):
+                s = 0.0
+                for j in range(k, columns):
+                    s += wide[i, j] * wide[k, j]
+                for j in range(k, columns):
+                    wide[i, j] += scale * s * wide[k, j]
+        wide[k, k] = size
+        for j in range(k + 1):
+            S[first + k, first + j] = wide[k, j]
+
+
+@step
+def _solve(A, B):
+    """Solve A X = B in place of B, by elimination with pivots; A is spoilt."""
+    n = A.shape[0]
+    for k in range(n):
+        p = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[p, k]):
+                p = i
+        for j in range(k, n):
+            A[k, j], A[p, j] = A[p, j], A[k, j]
+        for j in range(B.shape[1]):
+            B[k, j], B[p, j] = B[p, j], B[k, j]
+        for i in range(k + 1, n):
+            f = A[i, k] / A[k, k]
+            for j in range(k, n):
+                A[i, j] -= f * A[k, j]
+            for j in range(B.shape[1]):
+                B[i, j] -= f * B[k, j]
+    for k in range(n - 1, -1, -1):
+        for j in range(B.shape[1]):
+            s = B[k, j]
+            for i in range(k + 1, n):
+                s -= A[k, i] * B[i, j]
+            B[k, j] = s / A[k, k]
 
 
 @kernel
@@ -122,8 +174,9 @@ def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, 
     if end != DONE:
         return end
     for i in range(n):
-        q[:, i], v[:, i] = 0.5 * (before[i] + mean[b + i]), 0.5 * (before[n + i] + mean[b + n + i])
-        a[:, i] = (mean[b + n + i] - before[n + i]) / span
+        for k in range(rows):
+            q[k, i], v[k, i] = 0.5 * (before[i] + mean[b + i]), 0.5 * (before[n + i] + mean[b + n + i])
+            a[k, i] = (mean[b + n + i] - before[n + i]) / span
         q[1 + i, i] += _DIFFERENCE
         v[1 + n + i, i] += _DIFFERENCE
     inverse_dynamics(tree, inertia, q, v, a, 0, rows, tau)
@@ -132,18 +185,21 @@ def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, 
     regressor(tree, q, v, a, 0, 1, Y)
     drive_regressor(tree, drives, q, v, a, 0, 1, Y)
     mass_matrix(tree, inertia, drives, values, q, 0, 1, M)
-    left, right = M[0].copy(), np.zeros((n, b + 3 * n))
+    left, slopes = M[0].copy(), np.zeros((n, b + 3 * n))
     for i in range(n):
         for j in range(b):
-            right[i, j] = -span * Y[0, i, model.kept[j]]
+            slopes[i, j] = -span * Y[0, i, model.kept[j]]
         for j in range(n):
-            right[i, b + j] = span * (tau[0, i] - tau[1 + j, i]) / _DIFFERENCE
-            right[i, b + n + j] = M[0, i, j]
+            slopes[i, b + j] = span * (tau[0, i] - tau[1 + j, i]) / _DIFFERENCE
+            slopes[i, b + n + j] = M[0, i, j]
             left[i, j] += span * (tau[1 + n + j, i] - tau[0, i]) / _DIFFERENCE
-        right[i, b + 2 * n + i] = span * model.torque[i]
-    slopes = np.linalg.solve(left, right)
-    speeds = np.ascontiguousarray(slopes[:, : b + 2 * n]) @ S
-    wide = np.zeros((2 * n, 3 * n))
+        slopes[i, b + 2 * n + i] = span * model.torque[i]
+    _solve(left, slopes)
+    speeds, wide = np.zeros((n, b + 2 * n)), np.zeros((2 * n, 3 * n))
+    for i in range(n):
+        for k in range(b + 2 * n):
+            for j in range(k + 1):
+                speeds[i, j] += slopes[i, k] * S[k, j]
     for i in range(n):
         for j in range(b):
             S[b + i, j] += span * speeds[i, j]
@@ -154,7 +210,7 @@ def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, 
         for j in range(n):
             wide[i, 2 * n + j] = span * slopes[i, b + 2 * n + j]
             wide[n + i, 2 * n + j] = slopes[i, b + 2 * n + j]
-    S[b:, b:] = _triangle(wide)
+    _keep_triangle(wide, S, b)
     return DONE
 
 
@@ -166,38 +222,36 @@ def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean,
     of the pairs give the covariance a a' + c c' + (2 - alpha^2) s s', s the shift of the mean: a sum of squares.
     """
     n, b = torque.shape[1], model.kept.shape[0]
-    states = b + 2 * n
-    points = states + n
+    states, points = b + 2 * n, b + 3 * n
     reach = model.spread * sqrt(points)
-    centre, up, down, push = mean[b:].copy(), np.zeros(2 * n), np.zeros(2 * n), np.zeros(n)
-    _set_parameters(tree, inertia, drives, values, model, mean[:b], w)
+    beta, centre = mean[:b].copy(), mean[b:].copy()
+    push, shift, ends = np.zeros(n), np.zeros(2 * n), np.zeros((2, 2 * n))
+    wide, cross = np.zeros((2 * n, 3 * n + points + 1)), np.zeros((2 * n, b))
+    _set_parameters(tree, inertia, drives, values, model, beta, w)
     end = _move(tree, inertia, drives, values, method, tick, centre, torque, push, w)
     if end != DONE:
         return end
-    shift = np.zeros(2 * n)
-    wide = np.zeros((2 * n, 3 * n + points + 1))
-    cross = np.zeros((2 * n, b))
-    for j in range(points - 1, -1, -1):  # those of the state and the torques first: they share the mean's parameters
-        for side in (1.0, -1.0):
-            x = up if side > 0.0 else down
-            x[:] = mean[b:]
-            push[:] = 0.0
-            if j < states:
-                x += side * reach * S[b:, j]
-            else:
-                push[j - states] = side * reach * model.torque[j - states]
+    for j in range(points - 1, -1, -1):  # those of torques and state first: they share the mean's parameters
+        for side in range(2):
+            far = reach if side == 0 else -reach
+            for i in range(n):
+                push[i] = far * model.torque[i] if states + i == j else 0.0
+            for i in range(2 * n):
+                ends[side, i] = mean[b + i] + (far * S[b + i, j] if j < states else 0.0)
             if j < b:
-                _set_parameters(tree, inertia, drives, values, model, mean[:b] + side * reach * S[:b, j], w)
-            end = _move(tree, inertia, drives, values, method, tick, x, torque, push, w)
+                for i in range(b):
+                    beta[i] = mean[i] + far * S[i, j]
+                _set_parameters(tree, inertia, drives, values, model, beta, w)
+            end = _move(tree, inertia, drives, values, method, tick, ends[side], torque, push, w)
             if end != DONE:
                 return end
         for i in range(2 * n):
-            half = 0.5 * (up[i] - down[i]) / reach
+            half = 0.5 * (ends[0, i] - ends[1, i]) / reach
             if j < b:
                 cross[i, j] = half
             else:
                 wide[i, j - b] = half
-            bend = 0.5 * (up[i] + down[i]) - centre[i]
+            bend = 0.5 * (ends[0, i] + ends[1, i]) - centre[i]
             wide[i, 3 * n + j] = bend / reach
             shift[i] += bend / reach**2
     weight = sqrt(2.0 - model.spread**2)
@@ -206,33 +260,53 @@ def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean,
         mean[b + i] = centre[i] + shift[i]
         for j in range(b):
             S[b + i, j] = cross[i, j]
-    S[b:, b:] = _triangle(wide)
+    _keep_triangle(wide, S, b)
     return DONE
 
 
+@step
+def _learn(model, period, measured, mean, S, x):
+    """Take in measured positions (n,) and the walk of a step; the squared innovations in their variances."""
+    b, total = model.kept.shape[0], 0.0
+    for i in range(measured.shape[0]):
+        total += _correct(mean, S, b + i, measured[i], model.position[i] ** 2, x)
+    for j in range(b):
+        if model.drift[j] > 0.0:
+            for i in range(x.shape[0]):
+                x[i] = 0.0
+            x[j] = sqrt(period) * model.drift[j]
+            _widen(S, j, x)
+    return total
+
+
 @kernel
-def joint_filter(tree, inertia, drives, values, method, model, tick, every, torque, position, mean, S, w):
+def extended_filter(tree, inertia, drives, values, method, model, tick, every, torque, position, mean, S, w):
     """Filter a run: torques (N, n) held for a tick each, positions (N, n) of which every `every`-th is used.
 
     Samples done, how it ended, and the sum of squared innovations in their variances.
     """
-    n, b = torque.shape[1], model.kept.shape[0]
-    x, total = np.zeros(b + 2 * n), 0.0
+    x, total = np.zeros(mean.shape[0]), 0.0
     for k in range(0, torque.shape[0] - every + 1, every):
-        for i in range(n):
-            total += _correct(mean, S, b + i, position[k, i], model.position[i] ** 2, x)
+        total += _learn(model, tick * every, position[k], mean, S, x)
         if not np.isfinite(total):
             return k, DIVERGED, total
-        for j in range(b):
-            if model.drift[j] > 0.0:
-                x[:] = 0.0
-                x[j] = sqrt(tick * every) * model.drift[j]
-                _widen(S, j, x)
         held = torque[k : k + every]
-        if model.spread > 0.0:
-            end = _unscented(tree, inertia, drives, values, method, model, tick, held, mean, S, w)
-        else:
-            end = _extended(tree, inertia, drives, values, method, model, tick, held, mean, S, w)
+        end = _extended(tree, inertia, drives, values, method, model, tick, held, mean, S, w)
+        if end != DONE:
+            return k, end, total
+    return torque.shape[0], DONE, total
+
+
+@kernel
+def unscented_filter(tree, inertia, drives, values, method, model, tick, every, torque, position, mean, S, w):
+    """`extended_filter` with sigma points in place of slopes."""
+    x, total = np.zeros(mean.shape[0]), 0.0
+    for k in range(0, torque.shape[0] - every + 1, every):
+        total += _learn(model, tick * every, position[k], mean, S, x)
+        if not np.isfinite(total):
+            return k, DIVERGED, total
+        held = torque[k : k + every]
+        end = _unscented(tree, inertia, drives, values, method, model, tick, held, mean, S, w)
         if end != DONE:
             return k, end, total
     return torque.shape[0], DONE, total

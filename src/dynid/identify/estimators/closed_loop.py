@@ -35,6 +35,7 @@ Start = ArrayLike | Literal["prior", "feasible"]
 _ROUNDS = 10
 _TOLERANCE = 0.025
 _DEVIATIONS = 4.0
+_NOTICED, _NOTHING = 1e-3, 1e-6
 
 
 def didim(
@@ -132,8 +133,8 @@ def _rounds(
 ) -> tuple[Solution, Observation]:
     """Simulate and solve until base values and residual settle.
 
-    A base value has settled when it moves by less than `tolerance` of itself, or of four deviations where those are
-    larger: by less than a tenth of a deviation nothing is learnt.
+    A base value has settled when it moves by less than `tolerance` of itself, of four deviations (by less than a tenth
+    of one nothing is learnt) or of a thousandth of the torque, whichever is largest.
     """
     if rounds < 1 or not tolerance > 0:
         raise DataError(f"at least one round and a positive tolerance are needed, got {rounds} and {tolerance}")
@@ -142,26 +143,35 @@ def _rounds(
     beta, residual = base.values(pi), np.inf
     trail: list[Round] = []
     solution: Solution | None = None
-    rows: Observation = experiment.measured
+    rows: Observation | None = None
     for _ in range(rounds):
         started = time.perf_counter()
         simulations = experiment.simulate(pi)
         simulated = time.perf_counter()
         if not simulations[-1].finished:
+            rows = rows or experiment.measured
             return aborted(solution, beta, rows, trail, simulations[-1].outcome), rows
         solution, rows = solve(simulations, beta)
         pi = base.standard(solution.beta, pi) if solution.parameters is None else solution.parameters
-        size = np.maximum(np.abs(solution.beta), _DEVIATIONS * np.sqrt(np.diag(solution.covariance)))
-        step = float(np.max(np.abs(solution.beta - beta) / size))
-        left = float(np.sum((rows.residual_norms(solution.beta) / solution.noise) ** 2) / rows.total_rows)
-        settled = step <= tolerance and abs(left - residual) <= tolerance * left
+        step = float(np.max(np.abs(solution.beta - beta) / _sizes(solution, rows)))
+        left = float(np.linalg.norm(rows.residual_norms(solution.beta)) / np.linalg.norm(rows.torque_norms()))
+        settled = step <= tolerance and abs(left - residual) <= tolerance * left + _NOTHING
         beta, residual = solution.beta, left
         seconds = simulated - started, time.perf_counter() - simulated
         trail.append(Round(beta, step, left, possible.slack(pi), *seconds))
         if settled or rounds == 1:
             return with_trail(solution, "converged" if settled else "one round", trail), rows
-    assert solution is not None
+    assert solution is not None and rows is not None
     return with_trail(solution, f"not converged in {rounds} rounds", trail), rows
+
+
+def _sizes(solution: Solution, rows: Observation) -> Array:
+    """What the steps of base values are compared with (b,)."""
+    factor = rows.stacked(1.0 / solution.noise)
+    columns = np.linalg.norm(factor[:, :-1], axis=0)
+    floor = _NOTICED * np.linalg.norm(factor[:, -1]) / np.where(columns > 0, columns, np.inf)
+    deviations = np.sqrt(np.diag(solution.covariance))
+    return np.asarray(np.maximum.reduce([np.abs(solution.beta), _DEVIATIONS * deviations, floor]))
 
 
 def with_trail(solution: Solution, status: str, trail: list[Round]) -> Solution:

@@ -21,14 +21,13 @@ from dynid.feasibility.possible import PossibleRobots, possible_robots
 from dynid.identify.base import BaseParameters
 from dynid.identify.estimators.closed_loop import Start, aborted, starting_parameters, with_trail
 from dynid.identify.estimators.maximum_likelihood import joint_values, position_deviations
-from dynid.identify.estimators.output_error import friction_steps
+from dynid.identify.estimators.output_error import friction_decay
 from dynid.identify.estimators.solution import Round, Solution
 from dynid.identify.estimators.wls import joint_noise
 from dynid.identify.experiment import Experiment
 from dynid.identify.observation import Observation, fold
 from dynid.robot.parts import checked
 from dynid.signals.settings import prepare
-from dynid.simulate.integrators import integration_method
 from dynid.simulate.plant import plant_arrays
 from dynid.simulate.reference import whole_ratio
 
@@ -36,8 +35,8 @@ __all__ = ["ekf", "ukf"]
 
 Array = NDArray[np.float64]
 
-_ROUNDS = 3
-_TOLERANCE = 0.025
+_ROUNDS = 5
+_TOLERANCE = 0.1
 _DEVIATION = 0.1
 _MEMORY = 0.01  # what a pass tells the next of its own precision
 _TORQUE_SHARE, _SPEED_SHARE = 0.01, 0.05
@@ -135,7 +134,7 @@ def _passes(
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Positions and torques (N, n) at `rate`, how many samples a step of the filter takes, and the first speeds (n,)."""
+    """Positions and torques (N, n) at `rate`, samples in a step of the filter, and the first speeds (n,)."""
 
     rate: float
     every: int
@@ -164,6 +163,7 @@ class _Filter:
         out = []
         for run, clean in zip(self.experiment.recording.runs, self.experiment.motions, strict=True):
             motion = prepare(run, raw)
+            assert motion.torque is not None
             what = f"run '{run.name}': record and filter"
             every = 1 if self.rate is None else whole_ratio(motion.rate, self.rate, what)
             out.append(_Run(motion.rate, every, for_kernel(motion.q), for_kernel(motion.torque), clean.v[clean.lead]))
@@ -196,17 +196,17 @@ class _Filter:
         New values, their factor, mean squared innovation in its variance, and why it ended early.
         """
         from dynid.dynamics.kernels.integrate import make_work
-        from dynid.dynamics.kernels.kalman import Model, joint_filter
+        from dynid.dynamics.kernels.kalman import Model, extended_filter, unscented_filter
 
         b, n, loop, robot = len(beta), self.experiment.robot.n, self.experiment.loop, self.experiment.robot
+        kernel = unscented_filter if self.spread else extended_filter
         offset, matrix = self._linear
         kept = np.array(self.experiment.base.kept)
         fastest = np.max([np.abs(motion.v).max(axis=0) for motion in self.experiment.motions], axis=0)
         total, count = 0.0, 0
         for run in self.runs:
             tree, inertia, drives, values = plant_arrays(robot, self.standard(beta), run.q)
-            steps = loop.substeps or friction_steps(self.experiment, self.start, 1.0 / run.rate)
-            method = integration_method(loop.integrator, steps, loop.tolerance)
+            method = loop.method(friction_decay(self.experiment, self.start, 1.0 / run.rate))
             # White noise of single torques, as one torque that acts all through a step of the filter.
             torque_noise = self.torque_noise / np.sqrt(run.every)
             model = Model(offset, matrix, kept, self.drift, torque_noise, self.position_noise, self.spread)
@@ -215,8 +215,8 @@ class _Filter:
             S[:b, :b] = root
             S[b:, b:] = np.diag(np.append(self.position_noise, _SPEED_SHARE * np.where(fastest > 0, fastest, 1.0)))
             w = make_work(len(tree.parent), n, drives, values, len(method.b))
-            with first_use(joint_filter):
-                done, end, squares = joint_filter(
+            with first_use(kernel):
+                done, end, squares = kernel(
                     tree, inertia, drives, values, method, model, 1 / run.rate, run.every, run.torque, run.q, mean, S, w
                 )
             if end:

@@ -191,7 +191,7 @@ class _Samples:
         return self._with(weighed.errors, weighed.slopes, weighed.motion, torque)
 
     def _with(self, errors: Array, slopes: Array, motion: Array, torque: Array) -> _Weighed:
-        inverse = np.linalg.inv(self._covariance(motion, torque))
+        inverse = np.asarray(np.linalg.inv(self._covariance(motion, torque)), dtype=float)
         squares = float(np.einsum("kc,kcd,kd->", errors, inverse, errors))
         return _Weighed(errors, slopes, motion, inverse, squares)
 

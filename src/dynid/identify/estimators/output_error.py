@@ -27,10 +27,11 @@ from dynid.identify.experiment import Experiment
 from dynid.identify.observation import Observation, fold
 from dynid.signals.filters import decimate
 from dynid.signals.settings import Motion, prepare
+from dynid.simulate.integrators import Integrator
 from dynid.simulate.plant import friction_rate
 from dynid.simulate.simulate import Simulation
 
-__all__ = ["clie", "cloe", "friction_steps"]
+__all__ = ["clie", "cloe", "friction_decay"]
 
 Array = NDArray[np.float64]
 Signal = Literal["q", "torque"]
@@ -56,21 +57,22 @@ def clie(
     return _fit(experiment, "torque", start, tolerance, rounds)
 
 
-def friction_steps(experiment: Experiment, parameters: Array, period: float) -> int:
-    """Explicit steps in a period, each no longer than twice the shortest time in which friction stops a joint."""
-    if experiment.loop.integrator in ("implicit", "dopri5"):
-        return 1
-    rates = [friction_rate(experiment.robot, parameters, run.q) for run in experiment.recording.runs]
-    return max(1, int(np.ceil(0.5 * max(rates) * period)))
+def friction_decay(experiment: Experiment, parameters: Array, period: float) -> float:
+    """How much friction at its steepest slows a joint in a period, as an exponent: what an integrator must bear."""
+    return max(friction_rate(experiment.robot, parameters, run.q) for run in experiment.recording.runs) * period
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Base values, what was simulated with them, and measured less simulated (K, channel), none if it stopped."""
+    """Base values, what was simulated with them, and measured less simulated (K, channel), empty if it stopped."""
 
     beta: Array
     simulations: tuple[Simulation, ...]
-    errors: Array | None
+    errors: Array
+
+    @property
+    def finished(self) -> bool:
+        return self.simulations[-1].finished
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +89,18 @@ class _Comparison:
     @cached_property
     def fixed(self) -> Experiment:
         """The experiment with the steps a period that the start needs, so that differences do not see them change."""
-        loop, period = self.experiment.loop, 1.0 / self.experiment.controller.rate
-        steps = loop.substeps or friction_steps(self.experiment, self.start, period)
-        return replace(self.experiment, loop=replace(loop, substeps=steps))
+        loop = self.experiment.loop
+        if loop.integrator != "dopri5" and loop.substeps is None:
+            method = loop.method(friction_decay(self.experiment, self.start, 1.0 / self.experiment.controller.rate))
+            chosen: Integrator = "implicit" if method.implicit else "rk4"
+            name = chosen if loop.integrator == "auto" else loop.integrator
+            loop = replace(loop, integrator=name, substeps=method.substeps)
+        return replace(self.experiment, loop=loop)
 
     def at(self, beta: Array) -> _Point:
         simulations = self.fixed.simulate(self.standard(beta))
         if not simulations[-1].finished:
-            return _Point(beta, simulations, None)
+            return _Point(beta, simulations, np.zeros((0, len(self.experiment.base.channels))))
         parts = []
         for motion, simulation in zip(self.experiment.motions, simulations, strict=True):
             # The delay is one of the record alone; what "auto" found in the measurement holds for both.
@@ -152,7 +158,7 @@ def _fit(
 
     A step counts where it lowers the weighted errors, which lowers the sum of log deviations too; one whose simulation
     stops early is refused. It has converged where the undamped step moves no base value by more than `tolerance` of
-    itself, or of its deviation where that is larger.
+    the largest of itself, its deviation, and what moves the torques by 1e-4 of themselves.
     """
     if rounds < 1 or not tolerance > 0:
         raise DataError(f"at least one round and a positive tolerance are needed, got {rounds} and {tolerance}")
@@ -162,33 +168,25 @@ def _fit(
     point, damping, stopped = comparison.at(base.values(comparison.start)), _DAMPING, 0
     rows, solution = experiment.measured, None
     trail: list[Round] = []
-    if point.errors is None:
+    if not point.finished:
         return aborted(None, point.beta, rows, trail, point.simulations[-1].outcome), rows
     status = f"not converged in {rounds} rounds"
     while len(trail) < rounds:
         started = time.perf_counter()
         around = comparison.around(point)
-        lost = [x.simulations[-1].outcome for x in around if x.errors is None]
+        lost = [x.simulations[-1].outcome for x in around if not x.finished]
         if lost:
             return aborted(solution, point.beta, rows, trail, lost[0]), rows
         simulated = time.perf_counter()
         deviation = comparison.deviations(point.errors)
         slopes, errors = _weighted(point, around, comparison.differences, deviation)
-        factor = fold(np.asfortranarray(np.column_stack([np.vstack(slopes), np.concatenate(errors)])))
+        factor = fold(np.asfortranarray(np.column_stack([slopes.reshape(-1, base.count), errors.ravel()])))
         move, inverse, condition = solve_factor(factor, base)
-        step = float(np.max(np.abs(move) / np.maximum(np.abs(point.beta), np.linalg.norm(inverse, axis=1))))
+        size = np.maximum(np.abs(point.beta), np.linalg.norm(inverse, axis=1))
+        step = float(np.max(np.abs(move) / np.maximum(size, comparison.differences)))
         solved = time.perf_counter()
-        better = None
-        while better is None and damping <= _LARGEST_DAMPING:
-            trial = comparison.at(point.beta + _damped(factor, damping))
-            if trial.errors is None:
-                stopped += 1
-            elif np.sum((trial.errors / deviation) ** 2) <= np.sum((point.errors / deviation) ** 2):
-                better = trial
-            damping = damping * 10.0 if better is None else max(damping / 10.0, _LEAST_DAMPING)
-        if better is not None:
-            point = better
-        assert point.errors is not None
+        better, damping, refused = _better(comparison, point, factor, deviation, damping)
+        point, stopped = better or point, stopped + refused
         rows = experiment.observe(point.simulations)
         covariance = _covariance(slopes, (point.errors / deviation).T, inverse)
         solution = Solution(point.beta, covariance, joint_noise(rows, point.beta), condition)
@@ -206,9 +204,22 @@ def _fit(
     return with_trail(replace(solution, notes=tuple(notes)), status, trail), rows
 
 
+def _better(
+    comparison: _Comparison, point: _Point, factor: Array, deviation: Array, damping: float
+) -> tuple[_Point | None, float, int]:
+    """A point with smaller weighted errors, the next damping, and how many trials stopped early on the way."""
+    refused = 0
+    while damping <= _LARGEST_DAMPING:
+        trial = comparison.at(point.beta + _damped(factor, damping))
+        if trial.finished and np.sum((trial.errors / deviation) ** 2) <= np.sum((point.errors / deviation) ** 2):
+            return trial, max(damping / 10.0, _LEAST_DAMPING), refused
+        refused += not trial.finished
+        damping *= 10.0
+    return None, damping, refused
+
+
 def _weighted(point: _Point, around: list[_Point], differences: Array, deviation: Array) -> tuple[Array, Array]:
     """Effect of each base value (channel, K, b) and errors (channel, K), both in deviations of the channel's errors."""
-    assert point.errors is not None
     columns = [(point.errors - x.errors) / (h * deviation) for x, h in zip(around, differences, strict=True)]
     return np.stack(columns, axis=-1).swapaxes(0, 1), (point.errors / deviation).T
 

@@ -23,7 +23,8 @@ _ROUNDING = 1e-9
 class Round:
     """One round of an estimator that simulates: base values it ended with, its largest step and residual.
 
-    `step` is the largest change of a base value as a share of it, `residual` the whitened sum of squares a row.
+    `step` is the largest change of a base value as a share of its size, `residual` the torque error as a share of the
+    torque.
     `smallest` is the smallest eigenvalue of the links' pseudo-inertias and the friction and rotor values, as a share of
     each one's size: not below zero, but for rounding, where the iterate is a possible robot.
     """

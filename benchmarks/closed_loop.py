@@ -1,0 +1,206 @@
+"""Closed-loop simulation beside other ways to the same states: 8 s of a TX40 at 5 kHz, ratios from one run.
+
+All run on one thread and are timed by the processor's clock, so that other programs do not count.
+
+python benchmarks/closed_loop.py             # needs mujoco for all comparisons
+python benchmarks/closed_loop.py --seconds 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+os.environ.setdefault("DYNID_THREADS", "1")
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+import dynid
+from dynid.excitation.fourier import random_fourier
+from dynid.export.mjcf import write_mjcf
+from dynid.simulate import controllers
+from dynid.simulate.reference import Reference
+from dynid.simulate.sensors import Sensors
+from dynid.simulate.simulate import Loop, Simulation, simulate
+
+Array = NDArray[np.float64]
+
+RATE = 5000.0
+BANDWIDTH = [10, 10, 10, 20, 20, 20]  # Hz
+EXACT = Sensors(speed="exact")
+
+
+def shared_robot() -> dynid.Robot:
+    """The TX40 with what all of them can hold: inertias, rotors and viscous friction; no coupling, no Coulomb."""
+    robot = dynid.load_robot("tx40")
+    kept = tuple(t for t in robot.drives if not t.motor and t.symbol in ("Ia", "fv"))
+    return replace(robot, drives=kept, transmission=None)
+
+
+def reference(robot: dynid.Robot, seconds: float) -> Reference:
+    limits = [robot.limits[c] for c in robot.coordinates]
+    lower, upper, speed = np.array([[x.lower, x.upper, x.velocity] for x in limits]).T
+    return Reference(RATE, *random_fourier(lower, upper, speed, 8.0, np.arange(round(seconds * RATE)) / RATE, 0))
+
+
+def fastest(call: Callable[[], object], times: int = 5) -> float:
+    """Processor seconds of the quickest of several calls, after one that is not counted."""
+    call()
+    out = []
+    for _ in range(times):
+        began = time.process_time()
+        call()
+        out.append(time.process_time() - began)
+    return min(out)
+
+
+def looped_pinocchio(robot: dynid.Robot, path: Reference, kp: Array, kv: Array) -> tuple[Array, Array]:
+    """The same cascade and RK4 in a Python loop over pin.aba, written as tightly as Python allows."""
+    model = robot.to_pinocchio()
+    data = model.createData()
+    fv = np.array([t.value for t in robot.drives if t.symbol == "fv"])
+    aba, h = pin.aba, 1 / RATE
+    q, v = path.q[0].copy(), path.v[0].copy()
+    Q, V = np.empty(path.q.shape), np.empty(path.q.shape)
+    for k in range(len(path)):
+        Q[k], V[k] = q, v
+        tau = kv * (kp * (path.q[k] - q) - v)
+        a1 = aba(model, data, q, v, tau - fv * v)
+        v2 = v + 0.5 * h * a1
+        a2 = aba(model, data, q + 0.5 * h * v, v2, tau - fv * v2)
+        v3 = v + 0.5 * h * a2
+        a3 = aba(model, data, q + 0.5 * h * v2, v3, tau - fv * v3)
+        v4 = v + h * a3
+        a4 = aba(model, data, q + h * v3, v4, tau - fv * v4)
+        q = q + h / 6 * (v + 2 * v2 + 2 * v3 + v4)
+        v = v + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
+    return Q, V
+
+
+def compare_pinocchio(robot: dynid.Robot, path: Reference, ours: Simulation, seconds: float) -> None:
+    kp, kv = controllers.bandwidth_gains(robot, BANDWIDTH)
+    began = time.process_time()
+    Q, V = looped_pinocchio(robot, path, kp, kv)
+    theirs = time.process_time() - began
+    apart = max(np.abs(Q - ours.q).max(), np.abs(V - ours.v).max())
+    print(
+        f"  Python loop over pin.aba {pin.__version__}, same RK4 and controller: {theirs:.2f} s, states apart by "
+        f"{apart:.1e}, ratio {theirs / seconds:.1f} (goal 6)"
+    )
+
+
+def compare_mujoco(robot: dynid.Robot, path: Reference, ours: Simulation, seconds: float) -> None:
+    """MuJoCo's rollout with RK4 at the same step, once fed with our torques and once with position and speed servos."""
+    try:
+        import mujoco
+        from mujoco import rollout
+    except ImportError as error:
+        print(f"  {error.name} is not installed")
+        return
+    kp, kv = controllers.bandwidth_gains(robot, BANDWIDTH)
+    spec = _mujoco_spec(robot)
+    forces = spec.copy()
+    for name in robot.coordinates:
+        forces.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+    servos = spec.copy()
+    for name, p, d in zip(robot.coordinates, kp, kv, strict=True):
+        # kv (kp (u - q) - v), as the cascade; taken anew in every stage of a step, not held over it.
+        servo = servos.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        servo.gainprm[0], servo.biastype = p * d, mujoco.mjtBias.mjBIAS_AFFINE
+        servo.biasprm[:3] = 0, -p * d, -d
+    for what, file, control in (("given torques", forces, ours.torque), ("servos", servos, path.q)):
+        model = file.compile()
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = path.q[0], path.v[0]
+        start = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+        mujoco.mj_getState(model, data, start, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        states = np.empty((1, len(path), len(start)))
+
+        def run(model=model, data=data, start=start, control=control, states=states) -> None:  # type: ignore[no-untyped-def]
+            rollout.rollout(model, data, initial_state=start[None], control=control[None], state=states)
+
+        theirs = fastest(run, 3)
+        Q = states[0, :-1, 1 : 1 + robot.n]  # each row is the state after its step
+        apart = np.abs(Q - ours.q[1:]).max()
+        print(
+            f"  MuJoCo {mujoco.__version__} rollout, RK4, {what}: {theirs:.2f} s, positions apart by {apart:.1e}, "
+            f"ratio {theirs / seconds:.2f} (goal 1)"
+        )
+
+
+def _mujoco_spec(robot: dynid.Robot):  # type: ignore[no-untyped-def]
+    """The robot as an MJCF of ours, stepped as ours is: no contacts, no limits."""
+    import mujoco
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "arm.xml"
+        write_mjcf(robot, path)
+        spec = mujoco.MjSpec.from_file(str(path))
+    spec.option.timestep, spec.option.integrator = 1 / RATE, mujoco.mjtIntegrator.mjINT_RK4
+    for flag in (mujoco.mjtDisableBit.mjDSBL_CONTACT, mujoco.mjtDisableBit.mjDSBL_LIMIT):
+        spec.option.disableflags |= int(flag)
+    return spec
+
+
+def compare_simulation(seconds: float) -> None:
+    """Our closed loop against a Python loop over Pinocchio and against MuJoCo's rollout."""
+    robot = shared_robot()
+    path = reference(robot, seconds)
+    law = controllers.cascade(RATE, *controllers.bandwidth_gains(robot, BANDWIDTH))
+
+    def run() -> Simulation:
+        return simulate(robot, law, path, sensors=EXACT, loop=Loop("rk4", substeps=1))
+
+    ours, time_of_ours = run(), fastest(run)
+    print(
+        f"closed loop, TX40, {len(path)} control periods of RK4, cascade: {time_of_ours:.3f} s, "
+        f"{time_of_ours / len(path) * 1e6:.2f} us a period"
+    )
+    compare_pinocchio(robot, path, ours, time_of_ours)
+    compare_mujoco(robot, path, ours, time_of_ours)
+
+
+def compare_integrators(seconds: float) -> None:
+    """Cost and error of every integrator on the coupled TX40 with Coulomb friction of slope 100 s/rad."""
+    robot = dynid.load_robot("tx40")
+    path = reference(robot, seconds)
+    law = controllers.cascade(RATE, *controllers.bandwidth_gains(robot, BANDWIDTH))
+    truth = simulate(robot, law, path, loop=Loop("dopri5", tolerance=1e-12))
+    print("integrators, TX40 with coupling and friction, error of positions against dopri5 at 1e-12:")
+    loops = {
+        "rk4, one step": Loop("rk4", substeps=1),
+        "rk4": Loop("rk4"),
+        "semi-implicit": Loop("semi-implicit"),
+        "dopri5": Loop("dopri5"),
+        "implicit": Loop("implicit"),
+        "implicit, 8 steps": Loop("implicit", substeps=8),
+    }
+    for name, loop in loops.items():
+        taken = fastest(lambda loop=loop: simulate(robot, law, path, loop=loop), 3)  # type: ignore[misc]
+        error = np.abs(simulate(robot, law, path, loop=loop).q - truth.q).max()
+        print(f"  {name}: {taken / len(path) * 1e6:.1f} us a period, error {error:.1e} rad")
+
+
+# Each prints its own figures; more are added here.
+PARTS: tuple[Callable[[float], None], ...] = (compare_simulation, compare_integrators)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=8.0, help="length of the simulated motion")
+    seconds = parser.parse_args().seconds
+    with threadpool_limits(1):
+        for part in PARTS:
+            part(seconds)
+
+
+if __name__ == "__main__":
+    main()
