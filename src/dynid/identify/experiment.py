@@ -70,9 +70,19 @@ class Experiment:
         return tuple(prepare(run, self.signals) for run in self.recording.runs)
 
     @cached_property
+    def centred_motions(self) -> tuple[Motion, ...]:
+        """The measured runs with torques half a control period earlier.
+
+        A torque is recorded when it begins to be held, and acts half a period later on average. Simulated states know
+        that; measured ones are compared with the torque of their own time.
+        """
+        centred = replace(self.signals, delay=self.signals.delay - 0.5 / self.controller.rate)
+        return tuple(prepare(run, centred) for run in self.recording.runs)
+
+    @cached_property
     def measured(self) -> Observation:
         """Torques against the regressor of the measured motion: what least squares sees."""
-        return observe_motions(self.base, self.motions, self.signals)
+        return observe_motions(self.base, self.centred_motions, self.signals)
 
     def simulate(self, parameters: ArrayLike) -> tuple[Simulation, ...]:
         """Every run again without noise, with these standard parameters (p,); ends with the first that stops early."""
@@ -105,7 +115,7 @@ class Experiment:
     def pair(self, simulations: Sequence[Simulation]) -> Paired:
         """Measured regressors with simulated ones as instruments, both cleaned alike: they differ by noise alone."""
         blocks, first = [], 0
-        for motion, simulated in zip(self.motions, self.simulated_motions(simulations), strict=True):
+        for motion, simulated in zip(self.centred_motions, self.simulated_motions(simulations), strict=True):
             simulated = self._cleaned(motion, simulated)
             limits = speed_limits(self.base, simulated, self.signals)
             rows = zip(channel_rows(self.base, simulated, first), channel_rows(self.base, motion), strict=True)

@@ -18,6 +18,7 @@ from dynid.reproduce import (
     structure,
     toolbox,
     tx40,
+    tx40_filters,
     wam,
 )
 from dynid.reproduce.study import Figure, Study
@@ -38,6 +39,7 @@ def studies() -> dict[str, Study]:
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
         Study("kr300", "The KR300 in its closed loop, on runs held out", kr300.figures, needs_data=True),
+        Study("tx40-filters", "The recorded TX40 with good and bad filters", tx40_filters.figures, needs_data=True),
         Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
         Study("feasible-robots", "Every real robot as a possible one", feasible_robots.figures, needs_data=True),
     ]

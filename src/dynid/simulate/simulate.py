@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import first_use, for_kernel
+from dynid.dynamics.functions import forward_dynamics
 from dynid.errors import DataError
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
@@ -192,7 +193,7 @@ def simulate(
         np.arange(kept) * every / controller.rate,
         trace.q[:kept],
         trace.v[:kept],
-        trace.a[:kept],
+        setup.accelerations(kept, every),
         torque,
         trace.seen[:kept],
         trace.speed[:kept],
@@ -225,7 +226,8 @@ class _Setup:
         if isinstance(controller, LinearController) and controller.model is not None:
             controller = replace(controller, model=loop.robot(controller.model))
         self.robot, self.controller, self.path = robot, controller, path
-        plant = loop.robot(robot)
+        self.smooth = plant = loop.robot(robot)
+        self.parameters = parameters
         self.method = loop.method(friction_rate(plant, parameters, path.q) / controller.rate)
         self.plant = plant_arrays(plant, parameters, path.q)
         rng = np.random.default_rng([seed, 0])
@@ -312,6 +314,16 @@ class _Setup:
             if code:
                 return k, code
         return ticks, 0
+
+    def accelerations(self, kept: int, every: int) -> Array:
+        """Accelerations at the kept samples; where a step is implicit, its mean is not what its start has."""
+        trace = self.trace
+        if not self.method.implicit or any(t.is_coulomb and t.slope == 0 for t in self.smooth.drives):
+            return trace.a[:kept]
+        torque = trace.torque[:kept]
+        if len(self.push):
+            torque = torque + self.push[: kept * every : every]
+        return forward_dynamics(self.smooth, trace.q[:kept], trace.v[:kept], torque, self.parameters)
 
     def explain(self, code: int, ticks: int) -> str:
         """The end of a run in words."""
