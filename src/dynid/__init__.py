@@ -34,8 +34,10 @@ from dynid.feasibility.shapes import bounding_ellipsoids
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.essential import Essential, essential_parameters
 from dynid.identify.estimate import Estimate
-from dynid.identify.identify import SequentialIdentification, identify
+from dynid.identify.experiment import Experiment
+from dynid.identify.identify import SequentialIdentification, estimate_closed_loop, identify
 from dynid.identify.observation import Observation, observe
+from dynid.identify.paired import Paired
 from dynid.identify.validation import Validation, cross_validate
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording, Run
@@ -57,6 +59,22 @@ from dynid.robot.load import builtin_robots, load_robot
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Limits, Link
 from dynid.signals.settings import Signals
+from dynid.simulate import controllers
+from dynid.simulate.controller_identification import ControllerIdentification, IdentifiedLaw, identify_controller
+from dynid.simulate.reference import Reference
+from dynid.simulate.sensors import Sensors
+from dynid.simulate.simulate import Loop, Simulation, simulate
+from dynid.statistics.covariance import barrier_covariance, base_covariance, shortest_covariance
+from dynid.statistics.diagnosis import Diagnosis, diagnose
+from dynid.statistics.hausman import hausman_test
+from dynid.statistics.instruments import exogeneity_test, instrument_test
+from dynid.statistics.missing import MissingEffects, missing_effects
+from dynid.statistics.monte_carlo import monte_carlo
+from dynid.statistics.nested import f_test, terms_needed
+from dynid.statistics.residuals import ResidualTests, residual_tests
+from dynid.statistics.result import HypothesisTest
+from dynid.statistics.scenario import Estimator, MonteCarloStudy, Scenario, perturbed_parameters
+from dynid.statistics.tables import MonteCarlo
 
 __version__ = "0.1.0"
 
@@ -64,31 +82,49 @@ __all__ = [
     "Audit",
     "BaseParameters",
     "Certificate",
+    "ControllerIdentification",
     "DataError",
+    "Diagnosis",
     "DriveTerm",
     "DynidError",
     "Essential",
     "Estimate",
+    "Estimator",
     "Excitation",
+    "Experiment",
     "Finding",
+    "HypothesisTest",
+    "IdentifiedLaw",
     "Joint",
     "Limits",
     "Link",
+    "Loop",
+    "MissingEffects",
     "ModelError",
+    "MonteCarlo",
+    "MonteCarloStudy",
     "MotionLimits",
     "Nearest",
     "Observation",
+    "Paired",
     "PossibleRobots",
     "Recording",
+    "Reference",
+    "ResidualTests",
     "Robot",
     "Run",
+    "Scenario",
+    "Sensors",
     "SequentialIdentification",
     "Signals",
+    "Simulation",
     "Transmission",
     "Validation",
     "Verdict",
     "analytic_centre",
     "audit",
+    "barrier_covariance",
+    "base_covariance",
     "base_parameters",
     "bias_torque",
     "bounding_ellipsoids",
@@ -97,16 +133,23 @@ __all__ = [
     "check_gradient",
     "clearances",
     "constraints",
+    "controllers",
     "coriolis_matrix",
     "coriolis_torque",
     "cross_validate",
     "design_excitation",
+    "diagnose",
     "essential_parameters",
+    "estimate_closed_loop",
+    "exogeneity_test",
+    "f_test",
     "forward_dynamics",
     "frame_jacobian",
     "frame_placement",
     "gravity_torque",
+    "hausman_test",
     "identify",
+    "identify_controller",
     "inertia_from_com",
     "inertia_from_log_cholesky",
     "inertia_from_pseudo",
@@ -116,6 +159,7 @@ __all__ = [
     "inertia_to_pseudo",
     "inertia_to_spatial",
     "inertia_violations",
+    "instrument_test",
     "inverse_dynamics",
     "is_feasible",
     "kinetic_energy",
@@ -123,10 +167,13 @@ __all__ = [
     "load_recording",
     "load_robot",
     "mass_matrix",
+    "missing_effects",
+    "monte_carlo",
     "motion_limits",
     "move_inertia",
     "nearest_feasible",
     "observe",
+    "perturbed_parameters",
     "possible_robots",
     "potential_energy",
     "potential_energy_regressor",
@@ -134,9 +181,13 @@ __all__ = [
     "regressor",
     "regressor_adjoint",
     "reorder_inertia",
+    "residual_tests",
     "retimed",
     "sequence",
+    "shortest_covariance",
     "shortest_duration",
+    "simulate",
     "standard_parameters",
+    "terms_needed",
     "with_ramps",
 ]

@@ -143,13 +143,32 @@ def identify(
     validate: Annotated[
         list[str] | None, typer.Option("--validate", help="Log of other motion to validate on; may be repeated.")
     ] = None,
-    method: Annotated[str, typer.Option(help="ols, wls, gls, irls, tls, ridge or feasible.")] = "wls",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="ols, wls, gls, irls, tls, ridge or feasible; ml, ekf or ukf; with --controller iv, didim, pc-iv, "
+            "pc-didim, cloe or clie."
+        ),
+    ] = "wls",
     constraints: Annotated[
         str | None, typer.Option(help="With --method feasible: full or semi (no triangle inequality). [full]")
     ] = None,
     prior_weight: Annotated[
         str | None, typer.Option(help="With --method feasible: pull of the a-priori model, a number or cv. [ties only]")
     ] = None,
+    controller: Annotated[
+        Path | None, typer.Option(help="TOML file of the controller, for methods that simulate the closed loop.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="First parameters to simulate with: prior (the file's) or feasible. [prior]")
+    ] = None,
+    speed_cutoff: Annotated[
+        float | None, typer.Option(help="With --controller: its low-pass in Hz of measured speeds. [none]")
+    ] = None,
+    tests: Annotated[
+        bool,
+        typer.Option("--tests", help="Also test the residual, the terms and, with --controller, bias."),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Save the estimate here; with .urdf or .xml (MJCF), the identified robot."),
@@ -164,23 +183,36 @@ def identify(
     """Identify a robot's parameters from recordings, with their uncertainty, and validate them on others.
 
     Example: dynid identify arm.urdf run1.csv run2.csv --method feasible --validate run3.csv -o identified.urdf
+
+    Example: dynid identify arm.urdf run1.csv --method pc-didim --controller loop.toml --tests
     """
     from dynid.identify.identify import identify as run
 
     recording = read(data)
     unseen = read(validate) if validate else None
     signals = options.read_signals(cutoff, decimate, min_speed, trim)
-    estimate = run(machine, recording, method, signals=signals, **options.read_feasible(constraints, prior_weight))
+    given = options.read_feasible(constraints, prior_weight) | ({} if start is None else {"start": start})
+    loop = options.read_loop(controller, speed_cutoff, machine)
+    estimate = run(machine, recording, method, signals=signals, **loop, **given)
     validation = estimate.validate(unseen) if unseen is not None else None
+    diagnosis = None
+    if tests:
+        from dynid.statistics.diagnosis import diagnose
+
+        diagnosis = diagnose(estimate, recording, **loop)
     if as_json:
         page = estimate.to_dict()
         if validation is not None:
             page["validation"] = validation.to_dict()
+        if diagnosis is not None:
+            page["diagnosis"] = diagnosis.to_dict()
         print(json.dumps(page, indent=2))
     else:
         print(estimate.summary())
         if validation is not None:
             print(validation.summary())
+        if diagnosis is not None:
+            print(diagnosis.summary())
     if output is not None:
         writers = {".urdf": estimate.to_urdf, ".xml": estimate.to_mjcf, ".mjcf": estimate.to_mjcf}
         if output.suffix in writers:
@@ -195,6 +227,9 @@ def identify(
 
         shown = validation if validation is not None else estimate.validate(recording)
         _write(figure, torque_figure(shown, f"{machine.name}, {method}"))
+    if not estimate.settled:
+        print(f"dynid: {estimate.status}", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -154,6 +154,18 @@ def read_feasible(constraints: str | None, prior_weight: str | None) -> dict[str
     return given
 
 
+def read_loop(controller: Path | None, speed_cutoff: float | None, robot: Robot) -> dict[str, Any]:
+    """The controller of a closed loop and the sensors it reads, as `identify` takes them."""
+    if controller is None:
+        if speed_cutoff is not None:
+            raise DataError("--speed-cutoff is for a closed loop; give its --controller")
+        return {}
+    from dynid.simulate.controller_files import load_controller
+    from dynid.simulate.sensors import Sensors
+
+    return {"controller": load_controller(controller, robot), "sensors": Sensors(speed_cutoff=speed_cutoff)}
+
+
 def read_signals(cutoff: str | None, decimate: str | None, min_speed: str | None, trim: float | None) -> Signals:
     """The settings object that the shared signal options describe."""
     from dynid.signals.settings import Signals

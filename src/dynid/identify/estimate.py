@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ __all__ = ["Estimate"]
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid estimate 2"
+_FORMAT = "dynid estimate 3"
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +156,7 @@ class Estimate:
                 {"name": n, "expression": e, "value": float(b), "sigma": float(s)}
                 for n, e, b, s in zip(self.base.names, self.base.expressions, self.beta, self.sigma, strict=True)
             ],
+            "rounds": [asdict(x) | {"beta": x.beta.tolist()} for x in self.trail],
             "standard_from_method": self.standard is not None,
             "standard_parameters": dict(zip(self.robot.parameter_names, self.parameters.tolist(), strict=True)),
             "covariance": self.covariance.tolist(),
@@ -206,6 +207,7 @@ class Estimate:
             cutoffs=tuple(data["cutoffs"]),
             notes=tuple(data["notes"]),
             standard=np.array(list(data["standard_parameters"].values())) if data["standard_from_method"] else None,
+            trail=tuple(Round(**x | {"beta": np.array(x["beta"])}) for x in data["rounds"]),
         )
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """Runs with torques and references, the controller that made them, and how loop and signals are computed.
+    """Runs with torques, the controller that made them along their references, and how loop and signals are computed.
 
     `sensors` says how the controller gets its speeds and how late it is; their noise is left out of simulations.
     Controllers that know a model of the robot keep that model whatever parameters are simulated.
@@ -40,7 +40,7 @@ class Experiment:
 
     robot: Robot
     recording: Recording
-    controller: Controller
+    controller: Controller | None = None
     signals: Signals = field(default_factory=Signals)
     loop: Loop = field(default_factory=lambda: Loop("auto"))
     sensors: Sensors = field(default_factory=Sensors)
@@ -62,7 +62,7 @@ class Experiment:
     @cached_property
     def references(self) -> tuple[Reference, ...]:
         """What every run was asked to follow, at the controller's rate."""
-        return tuple(as_reference(run, self.robot, self.controller.rate) for run in self.recording.runs)
+        return tuple(as_reference(run, self.robot, self.law.rate) for run in self.recording.runs)
 
     @cached_property
     def motions(self) -> tuple[Motion, ...]:
@@ -76,6 +76,8 @@ class Experiment:
         A torque is recorded when it begins to be held, and acts half a period later on average. Simulated states know
         that; measured ones are compared with the torque of their own time.
         """
+        if self.controller is None:
+            return self.motions
         centred = replace(self.signals, delay=self.signals.delay - 0.5 / self.controller.rate)
         return tuple(prepare(run, centred) for run in self.recording.runs)
 
@@ -84,15 +86,22 @@ class Experiment:
         """Torques against the regressor of the measured motion: what least squares sees."""
         return observe_motions(self.base, self.centred_motions, self.signals)
 
+    @property
+    def law(self) -> Controller:
+        """The controller, which must be there for the loop to run."""
+        if self.controller is None:
+            raise DataError("the closed loop cannot be simulated without the controller that made the recording")
+        return self.controller
+
     def simulate(self, parameters: ArrayLike) -> tuple[Simulation, ...]:
         """Every run again without noise, with these standard parameters (p,); ends with the first that stops early."""
         quiet = replace(self.sensors, noise=0.0, counts=0.0, torque_noise=0.0)
         out: list[Simulation] = []
         for run, reference in zip(self.recording.runs, self.references, strict=True):
             rate = (len(run) - 1) / (run.t[-1] - run.t[0])
-            whole_ratio(self.controller.rate, rate, f"run '{run.name}': controller and record")
+            whole_ratio(self.law.rate, rate, f"run '{run.name}': controller and record")
             given = {"rate": rate, "parameters": parameters, "sensors": quiet, "loop": self.loop}
-            out.append(simulate(self.robot, self.controller, reference, **given))
+            out.append(simulate(self.robot, self.law, reference, **given))
             if not out[-1].finished:
                 break
         return tuple(out)

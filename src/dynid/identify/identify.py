@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from dynid.errors import DataError
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.estimate import Estimate
-from dynid.identify.estimators import CLOSED_LOOP, ESTIMATORS, Solution
+from dynid.identify.estimators import CLOSED_LOOP, ESTIMATORS, UNCONTROLLED, Solution
 from dynid.identify.experiment import Experiment
 from dynid.identify.observation import Observation, observe
 from dynid.recording.recording import Recording
@@ -42,14 +42,14 @@ def identify(
 
     `method` is one of ols, wls, gls, irls, tls, ridge, feasible; `options` go to it. `signals` says how runs are
     cleaned, `channels` which joint torques count (all by default). An Observation may be given instead of a recording.
-    The methods iv, didim, pc-iv and pc-didim simulate the closed loop: they need recorded references and the
-    `controller`, with the `sensors` it reads and how the `loop` is computed.
+    The methods iv, didim, pc-iv, pc-didim, cloe and clie simulate the closed loop: they need recorded references and
+    the `controller`, with the `sensors` it reads and how the `loop` is computed; ml, ekf and ukf do without.
     """
     started = time.perf_counter()
     if method in CLOSED_LOOP:
         if isinstance(recording, Observation):
             raise DataError(f"method '{method}' simulates the closed loop and needs the recording itself")
-        if controller is None:
+        if controller is None and method not in UNCONTROLLED:
             raise DataError(f"method '{method}' simulates the closed loop: give the controller that made the recording")
         experiment = Experiment(
             robot, recording, controller, signals or Signals(), loop or Loop("auto"), sensors or Sensors(), channels

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
-import scipy.signal
+import scipy
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 

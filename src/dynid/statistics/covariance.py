@@ -1,7 +1,7 @@
 """Covariances of full-parameter estimates: with the barrier of the constraints, without it, and of base values.
 
-The data fix base values only. What a standard vector scatters like therefore depends on what picks it among equally good
-ones: nothing (the shortest vector), the barrier that an interior-point method leaves it with, or a prior.
+The data fix base values only. What a standard vector scatters like therefore depends on what picks it among equally
+good ones: nothing (the shortest vector), the barrier that an interior-point method leaves it with, or a prior.
 """
 
 from __future__ import annotations

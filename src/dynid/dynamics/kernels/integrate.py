@@ -75,21 +75,28 @@ class Work(NamedTuple):
 
 def make_work(joints: int, n: int, drives: "object", values: np.ndarray, stages: int) -> Work:
     bodies, terms = joints + 1, len(values)
-    row = np.zeros((10, 1, n))
+    q, v, tau, q1, v1, acc, zero, bias = np.zeros((8, 1, n))
+    V, A, F = np.empty((3, bodies, 6))
     smooth = np.array([0.0 if is_coulomb.py_func(k) else x for k, x in zip(drives.kind, values, strict=True)])  # type: ignore[attr-defined]
     return Work(
-        row[0],
-        row[1],
-        row[2],
+        q,
+        v,
+        tau,
         np.zeros(n),
         np.zeros(1),
-        *row[3:8],
+        q1,
+        v1,
+        acc,
+        zero,
+        bias,
         np.zeros((stages, n)),
         np.zeros((stages, n)),
         np.empty((bodies, 9)),
         np.empty((bodies, 3)),
         np.empty((joints, 6)),
-        *np.empty((3, bodies, 6)),
+        V,
+        A,
+        F,
         np.empty((bodies, 10)),
         np.empty((n, n)),
         np.zeros((terms, n)),

@@ -16,7 +16,7 @@ from dynid.identify.estimators.tls import tls
 from dynid.identify.estimators.wls import wls
 from dynid.identify.observation import Observation
 
-__all__ = ["CLOSED_LOOP", "ESTIMATORS", "Solution"]
+__all__ = ["CLOSED_LOOP", "ESTIMATORS", "UNCONTROLLED", "Solution"]
 
 ESTIMATORS: dict[str, Callable[..., Solution]] = {
     "ols": ols,
@@ -39,3 +39,6 @@ CLOSED_LOOP: dict[str, Callable[..., tuple[Solution, Observation]]] = {
     "ekf": ekf,
     "ukf": ukf,
 }
+
+# Those of an experiment that never run its controller.
+UNCONTROLLED = ("ml", "ekf", "ukf")

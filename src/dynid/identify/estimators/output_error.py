@@ -91,7 +91,7 @@ class _Comparison:
         """The experiment with the steps a period that the start needs, so that differences do not see them change."""
         loop = self.experiment.loop
         if loop.integrator != "dopri5" and loop.substeps is None:
-            method = loop.method(friction_decay(self.experiment, self.start, 1.0 / self.experiment.controller.rate))
+            method = loop.method(friction_decay(self.experiment, self.start, 1.0 / self.experiment.law.rate))
             chosen: Integrator = "implicit" if method.implicit else "rk4"
             name = chosen if loop.integrator == "auto" else loop.integrator
             loop = replace(loop, integrator=name, substeps=method.substeps)
