@@ -49,13 +49,11 @@ def test_noise_free_data_return_the_truth_from_a_wrong_start(method: str) -> Non
     """Nothing is left of a start that is up to 30 % off, once the rounds go on to convergence.
 
     Simulated regressors are exact. Measured ones are differences of positions, and the torque of a tick is held until
-    the next: it acts half a tick later, which makes 1 % of a friction value here unless `delay` says so.
+    the next: it acts half a tick later, which the experiment makes up for.
     """
-    held = method in ("iv", "pc-iv")
-    signals = replace(SIGNALS, delay=-0.5 / RATE) if held else SIGNALS
-    found = estimate_closed_loop(replace(data(), signals=signals), method, tolerance=1e-8, rounds=30)
+    found = estimate_closed_loop(data(), method, tolerance=1e-8, rounds=30)
     assert found.status == "converged" and found.settled
-    close = 2e-3 if held else 1e-6  # the second order of differences over 1 ms; rounding
+    close = 2e-3 if method in ("iv", "pc-iv") else 1e-6  # the second order of differences over 1 ms; rounding
     np.testing.assert_allclose(found.beta, truth(), rtol=0, atol=close * np.abs(truth()).max())
 
 

@@ -39,6 +39,11 @@ class Fit:
     possible: PossibleRobots
 
     @property
+    def visible(self) -> bool:
+        """Whether the prior's pull shows in the objective."""
+        return self.solution.objective - self.cost > _HIDDEN
+
+    @property
     def active(self) -> list[str]:
         """Constraints that hold the fit back: on the boundary, with a multiplier larger than what slack is left."""
         unknowns = self.solution.x[: self.possible.size + self.possible.extra]
@@ -66,14 +71,21 @@ def fit(
     Without a weight the prior only decides among vectors that fit equally well. `scale` (p,) are the units of the
     Euclidean distance, by default typical sizes.
     """
-    for pull in _PULLS if weight is None else (weight,):
+    found: Fit | None = None
+    pulls = _PULLS if weight is None else (weight,)
+    for pull in pulls:
         program = possible.program()
         program.minimise_squares(R, z)
         if pull > 0:
             add_distance(program, possible, prior, metric, pull, scale)
-        found = _solved(possible, program.solve(solver), R, z, pull, "the feasible fit")
-        if found.solution.objective - found.cost <= _HIDDEN:
+        answer = program.solve(solver)
+        # A weaker pull may be too much for the solver where a stronger or a still weaker one is not.
+        if answer.status == "failed" and (found is not None or pull != pulls[-1]):
+            continue
+        found = _solved(possible, answer, R, z, pull, "the feasible fit")
+        if not found.visible:
             break
+    assert found is not None
     return found
 
 

@@ -72,7 +72,7 @@ def feasible(
     found, iterations = solve(factor, pull), 1
     if objective in LOSSES:
         factor, noise, found, iterations = _robust(observation, objective, found, lambda f: solve(f, pull))
-    solution = _solution(base, factor, found, noise, start, metric)
+    solution = _solution(base, factor, found, noise, start, metric, pull is None)
     if bootstrap:
         R, _ = _rows(factor, base.matrix, possible)
         covariance = bootstrap_covariance(
@@ -96,24 +96,31 @@ def possible_solution(
 ) -> Solution:
     """Least squares over possible robots from a whitened factor of [W y]."""
     found = fit(possible, *_rows(factor, base.matrix, possible), prior, metric, weight)
-    return _solution(base, factor, found, noise, prior, metric)
+    return _solution(base, factor, found, noise, prior, metric, weight is None)
 
 
-def _solution(base: BaseParameters, factor: Array, found: Fit, noise: Array, prior: Array, metric: Metric) -> Solution:
+def _solution(
+    base: BaseParameters, factor: Array, found: Fit, noise: Array, prior: Array, metric: Metric, tie_break: bool
+) -> Solution:
     """A fit with its uncertainty; the prior's pull pins what the data do not show."""
     K, possible = base.matrix, found.possible
     R, _ = _rows(factor, K, possible)
     pinned = np.sqrt(found.weight) * hessian_rows(possible, found.parameters, prior, metric)
     standard = constrained_covariance(found, R, pinned)
     active = found.active
-    notes = (f"held back by {len(active)} constraints: {', '.join(active)}",) if active else ()
+    notes = [f"held back by {len(active)} constraints: {', '.join(active)}"] if active else []
+    if tie_break and found.visible:
+        share = found.solution.objective - found.cost
+        notes.append(
+            f"the solver allows no weaker tie-break: the prior's share of the sum of squares is {2 * share:.2g}"
+        )
     return Solution(
         beta=K @ found.parameters,
         covariance=K @ standard @ K.T,
         noise=noise,
         condition_number=float(np.linalg.cond(factor[:, :-1])),
         status=found.solution.status,
-        notes=notes,
+        notes=tuple(notes),
         parameters=found.parameters,
         parameter_covariance=standard,
     )
