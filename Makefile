@@ -32,6 +32,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/identify.py
 	$(BIN)/python benchmarks/feasibility.py
 	$(BIN)/python benchmarks/excitation.py
+	$(BIN)/python benchmarks/closed_loop.py
 
 clean:
 	rm -rf $(VENV) tx40.svg tx40-torques.svg

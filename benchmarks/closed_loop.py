@@ -1,9 +1,11 @@
-"""Closed-loop simulation beside other ways to the same states: 8 s of a TX40 at 5 kHz, ratios from one run.
+"""Closed-loop simulation and PC-DIDIM: a TX40 at 5 kHz beside other ways to the same states, ratios from one run.
 
-All run on one thread and are timed by the processor's clock, so that other programs do not count.
+All but the Monte Carlo runs take one thread and are timed by the processor's clock, so that other programs do not
+count. Those of the Monte Carlo runs are seconds of the wall: leave the machine alone meanwhile.
 
-python benchmarks/closed_loop.py             # needs mujoco for all comparisons
+python benchmarks/closed_loop.py                      # needs mujoco for all comparisons
 python benchmarks/closed_loop.py --seconds 2
+python benchmarks/closed_loop.py --monte-carlo 300    # all runs of the paper; 0 for none
 """
 
 from __future__ import annotations
@@ -26,10 +28,16 @@ from threadpoolctl import threadpool_limits
 import dynid
 from dynid.excitation.fourier import random_fourier
 from dynid.export.mjcf import write_mjcf
+from dynid.identify.estimators.feasible import feasible
+from dynid.identify.experiment import Experiment
+from dynid.reproduce.pc_didim import scenarios, tx40_loop, tx40_sensors, tx40_truth
+from dynid.signals.settings import Signals
 from dynid.simulate import controllers
 from dynid.simulate.reference import Reference
 from dynid.simulate.sensors import Sensors
 from dynid.simulate.simulate import Loop, Simulation, simulate
+from dynid.statistics.monte_carlo import monte_carlo
+from dynid.statistics.scenario import Estimator, MonteCarloStudy
 
 Array = NDArray[np.float64]
 
@@ -189,17 +197,70 @@ def compare_integrators(seconds: float) -> None:
         print(f"  {name}: {taken / len(path) * 1e6:.1f} us a period, error {error:.1e} rad")
 
 
+def compare_iteration(seconds: float) -> None:
+    """One round of PC-DIDIM part by part; the measured run is cleaned before the first round, once."""
+    robot, loop, sensors = tx40_truth(), Loop("auto"), tx40_sensors(32000)
+    law, motion = tx40_loop(RATE)
+    made = simulate(robot, law, motion, sensors=sensors, loop=loop, duration=seconds, seed=0)
+    signals = Signals(cutoff=200.0, decimate=(10, 2), trim=0.6)
+    experiment = Experiment(robot, made.recording(), law, signals, loop, sensors)
+    simulations = experiment.simulate(robot.parameters)
+    rows = experiment.observe(simulations)
+    parts = {
+        "simulation": fastest(lambda: experiment.simulate(robot.parameters)),
+        "regressor, decimation and factor": fastest(lambda: experiment.observe(simulations)),
+        "semidefinite program": fastest(lambda: feasible(rows)),
+    }
+    total = sum(parts.values())
+    print(
+        f"one round of PC-DIDIM, TX40, {seconds:g} s at 5 kHz, {rows.total_rows} rows, one thread: {total:.3f} s "
+        f"(goal 1; the paper took 6 to 16)"
+    )
+    for name, taken in parts.items():
+        print(f"  {name}: {taken:.3f} s, {100 * taken / total:.0f} %")
+
+
+def accurate_study(runs: int) -> MonteCarloStudy:
+    """S1 of the PC-DIDIM study with PC-DIDIM alone."""
+    study = scenarios(runs)
+    noise, filters = {"accurate": study.noise["accurate"]}, {"good": study.filters["good"]}
+    return replace(study, noise=noise, filters=filters, pairs=None, estimators=(Estimator("pc-didim"),), measure=None)
+
+
+def compare_processes(runs: int, whole: int = 300) -> None:
+    """Monte Carlo runs of PC-DIDIM with one and with two processes, each warmed up first."""
+    taken = {}
+    for workers in (1, 2):
+        monte_carlo(accurate_study(workers), workers=workers)
+        began = time.perf_counter()
+        found = monte_carlo(accurate_study(runs), workers=workers).fits
+        taken[workers] = time.perf_counter() - began
+        settled, rounds = int((found["outcome"] == "settled").sum()), found["rounds"].mean()
+    scaled = f", scaled to {whole}" if runs != whole else ""
+    print(f"Monte Carlo, S1, PC-DIDIM, {runs} runs ({settled} settled, {rounds:.1f} rounds each){scaled}:")
+    for workers, spent in taken.items():
+        minutes = spent / runs * whole / 60
+        goal = " (goal 10; the paper's figures add up to 100)" if workers == 2 else ""
+        print(f"  processes: {workers}, {spent:.1f} s, {spent / runs:.2f} s a run, {whole} in {minutes:.1f} min{goal}")
+    print(f"  speed-up of two processes {taken[1] / taken[2]:.2f}, {len(os.sched_getaffinity(0))} cores here")
+
+
 # Each prints its own figures; more are added here.
-PARTS: tuple[Callable[[float], None], ...] = (compare_simulation, compare_integrators)
+PARTS: tuple[Callable[[float], None], ...] = (compare_simulation, compare_integrators, compare_iteration)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=8.0, help="length of the simulated motion")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--monte-carlo", type=int, default=12, metavar="N", help="runs to time, at least 2; 0 for none")
+    given = parser.parse_args()
+    if given.monte_carlo < 0 or given.monte_carlo == 1:
+        parser.error("--monte-carlo takes at least 2 runs, or 0 for none")
     with threadpool_limits(1):
         for part in PARTS:
-            part(seconds)
+            part(given.seconds)
+        if given.monte_carlo:
+            compare_processes(given.monte_carlo)
 
 
 if __name__ == "__main__":

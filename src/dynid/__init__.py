@@ -67,11 +67,11 @@ from dynid.simulate.simulate import Loop, Simulation, simulate
 from dynid.statistics.covariance import barrier_covariance, base_covariance, shortest_covariance
 from dynid.statistics.diagnosis import Diagnosis, diagnose
 from dynid.statistics.hausman import hausman_test
-from dynid.statistics.instruments import exogeneity_test, instrument_test
+from dynid.statistics.instruments import exogeneity_test, hansen, instrument_test, sargan, stretch
 from dynid.statistics.missing import MissingEffects, missing_effects
 from dynid.statistics.monte_carlo import monte_carlo
 from dynid.statistics.nested import f_test, terms_needed
-from dynid.statistics.residuals import ResidualTests, residual_tests
+from dynid.statistics.residuals import Correlogram, ResidualTests, correlogram, residual_tests
 from dynid.statistics.result import HypothesisTest
 from dynid.statistics.scenario import Estimator, MonteCarloStudy, Scenario, perturbed_parameters
 from dynid.statistics.tables import MonteCarlo
@@ -83,6 +83,7 @@ __all__ = [
     "BaseParameters",
     "Certificate",
     "ControllerIdentification",
+    "Correlogram",
     "DataError",
     "Diagnosis",
     "DriveTerm",
@@ -136,6 +137,7 @@ __all__ = [
     "controllers",
     "coriolis_matrix",
     "coriolis_torque",
+    "correlogram",
     "cross_validate",
     "design_excitation",
     "diagnose",
@@ -147,6 +149,7 @@ __all__ = [
     "frame_jacobian",
     "frame_placement",
     "gravity_torque",
+    "hansen",
     "hausman_test",
     "identify",
     "identify_controller",
@@ -183,11 +186,13 @@ __all__ = [
     "reorder_inertia",
     "residual_tests",
     "retimed",
+    "sargan",
     "sequence",
     "shortest_covariance",
     "shortest_duration",
     "simulate",
     "standard_parameters",
+    "stretch",
     "terms_needed",
     "with_ramps",
 ]

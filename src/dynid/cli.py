@@ -157,7 +157,7 @@ def identify(
         str | None, typer.Option(help="With --method feasible: pull of the a-priori model, a number or cv. [ties only]")
     ] = None,
     controller: Annotated[
-        Path | None, typer.Option(help="TOML file of the controller, for methods that simulate the closed loop.")
+        Path | None, typer.Option(help="TOML file of the controller, for methods that simulate and for --tests.")
     ] = None,
     start: Annotated[
         str | None, typer.Option(help="First parameters to simulate with: prior (the file's) or feasible. [prior]")
@@ -186,6 +186,7 @@ def identify(
 
     Example: dynid identify arm.urdf run1.csv --method pc-didim --controller loop.toml --tests
     """
+    from dynid.identify.estimators import CLOSED_LOOP
     from dynid.identify.identify import identify as run
 
     recording = read(data)
@@ -193,10 +194,12 @@ def identify(
     signals = options.read_signals(cutoff, decimate, min_speed, trim)
     given = options.read_feasible(constraints, prior_weight) | ({} if start is None else {"start": start})
     loop = options.read_loop(controller, speed_cutoff, machine)
-    estimate = run(machine, recording, method, signals=signals, **loop, **given)
+    # Other methods do not simulate, but their tests may.
+    simulated = loop if method in CLOSED_LOOP or not tests else {}
+    estimate = run(machine, recording, method, signals=signals, **simulated, **given)
     validation = estimate.validate(unseen) if unseen is not None else None
     diagnosis = None
-    if tests:
+    if tests and estimate.settled:
         from dynid.statistics.diagnosis import diagnose
 
         diagnosis = diagnose(estimate, recording, **loop)

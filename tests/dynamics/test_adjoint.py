@@ -82,6 +82,24 @@ def test_each_drive_term_has_its_own_gradient(which: str) -> None:
         assert np.array_equal(gradient, expected)
 
 
+def test_adjoint_with_smooth_coulomb_friction() -> None:
+    """On joints and coupled motors, two-sided and one-sided; with weight on its columns alone too."""
+    bare = dynid.load_robot("tx40")
+    robot = bare.with_terms(bare.joint_term(0, "fcp", 0.4), bare.joint_term(1, "fcn", 0.3)).with_smooth_coulomb(2.0)
+    assert largest_error(robot, 19) < EXACT
+    q, v, a = random_motion(robot, 20, samples=2)
+    G = np.zeros((2, robot.n, len(robot.layout)))
+    dry = [i for i, name in enumerate(robot.parameter_names) if name.startswith("fc")]
+    G[:, :, dry] = np.random.default_rng(2).normal(size=(2, robot.n, len(dry)))
+
+    def value(x: Array) -> float:
+        return float(np.sum(G * dynid.regressor(robot, q, x, a)))
+
+    gq, gv, ga = dynid.regressor_adjoint(robot, G, q, v, a)
+    assert dynid.check_gradient(value, gv, v, step=STEP) < EXACT
+    assert np.abs(gv).max() > 0.1 and not gq.any() and not ga.any()
+
+
 def test_gradient_of_a_nonlinear_function_of_the_regressor() -> None:
     """Chained with df/dY, the adjoint gives the gradient of log det(W'W), the criterion of D-optimal motions."""
     robot = random_robot(9, 2, kinds="rr", parents=[0, 1])

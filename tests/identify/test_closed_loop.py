@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -14,6 +15,8 @@ from experiments import RATE, experiment, reference, wrong
 from synthetic import arm
 
 import dynid
+from dynid.identify.estimators.closed_loop import _sizes
+from dynid.identify.estimators.wls import wls
 from dynid.identify.experiment import Experiment
 from dynid.identify.identify import estimate_closed_loop, estimate_from
 from dynid.signals.settings import Signals
@@ -112,6 +115,15 @@ def test_trail_tells_what_each_round_did(method: str) -> None:
     assert sum(r.simulation_seconds + r.solver_seconds for r in trail) < found.seconds
 
 
+def test_a_value_held_by_constraints_has_a_step() -> None:
+    """Rounding of its variance to below zero does not make every further step no number."""
+    rows = data(1e-4).measured
+    found = wls(rows)
+    held = found.covariance.copy()
+    held[0, 0] = -1e-29
+    assert np.all(_sizes(replace(found, covariance=held), rows) > 0)
+
+
 def test_rounds_stop_at_the_tolerance() -> None:
     """Finer asks for more rounds; too few rounds are said, and the last iterate is there all the same."""
     coarse, fine = (estimate_closed_loop(data(), "didim", tolerance=t, rounds=30) for t in (0.1, 1e-6))
@@ -176,6 +188,23 @@ def test_unstable_controller_is_named() -> None:
     gains = np.full(3, 20.0)
     found = estimate_closed_loop(replace(data(), controller=cascade(RATE, gains, -gains)), "pc-didim")
     assert "the controller is unstable with this robot" in found.status and not found.settled
+
+
+def test_saved_estimates_keep_their_rounds(tmp_path: Path) -> None:
+    """Every figure of every round comes back; an estimate without rounds has none."""
+    found = estimate_closed_loop(data(1e-4), "pc-didim")
+    found.save(tmp_path / "estimate.json")
+    saved = json.loads((tmp_path / "estimate.json").read_text())
+    assert saved["format"] == "dynid estimate 3" and len(saved["rounds"]) == len(found.trail) > 1
+    back = dynid.Estimate.load(tmp_path / "estimate.json", robot())
+    assert back.status == "converged" and back.settled
+    for one, two in zip(found.trail, back.trail, strict=True):
+        np.testing.assert_array_equal(one.beta, two.beta)
+        assert vars(one) | {"beta": None} == vars(two) | {"beta": None}
+    np.testing.assert_array_equal(back.parameters, found.parameters)
+    plain = estimate_from(data(1e-4).measured, "wls")
+    plain.save(tmp_path / "plain.json")
+    assert dynid.Estimate.load(tmp_path / "plain.json", robot()).trail == ()
 
 
 def test_estimates_validate_and_export(tmp_path: Path) -> None:

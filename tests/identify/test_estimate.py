@@ -53,6 +53,14 @@ def test_confidence_intervals_hold_the_truth(estimate: Estimate) -> None:
         estimate.confidence_intervals(1.5)
 
 
+def test_rounding_of_a_held_value_is_no_deviation(estimate: Estimate) -> None:
+    """Of a value that constraints hold a product may leave a variance of -1e-29: that is zero, not no number."""
+    held = estimate.covariance.copy()
+    held[0, 0] = -1e-29
+    sigma = replace(estimate, covariance=held).sigma
+    assert sigma[0] == 0.0 and np.array_equal(sigma[1:], estimate.sigma[1:])
+
+
 def test_saved_estimates_come_back(estimate: Estimate, tmp_path: Path) -> None:
     """Every number, settings and covariance included; the file is plain JSON with names in it."""
     file = tmp_path / "estimate.json"

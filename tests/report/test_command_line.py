@@ -38,7 +38,8 @@ def test_robots_lists_the_built_in_ones() -> None:
     """Names and one line each, also for machines."""
     done = dynid("robots")
     assert done.returncode == 0 and "tx40" in done.stdout
-    assert set(json.loads(dynid("robots", "--json").stdout)) == {"box2", "iiwa14", "puma560", "twolink", "tx40", "wam7"}
+    found = set(json.loads(dynid("robots", "--json").stdout))
+    assert found == {"box2", "iiwa14", "puma560", "rv2sq", "twolink", "tx40", "wam7"}
 
 
 def test_inspect_shows_tree_limits_parameters_and_base() -> None:

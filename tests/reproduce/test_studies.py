@@ -13,7 +13,9 @@ from dynid.reproduce.registry import find_study, studies
 from dynid.reproduce.study import Figure, number, published
 
 # Designs and Monte Carlo runs take minutes; test_excitation_study.py and test_pc_didim_study.py look at them.
-QUICK = sorted(name for name, study in studies().items() if not study.needs_data and name not in ("excitation", "pc-didim"))
+QUICK = sorted(
+    name for name, study in studies().items() if not study.needs_data and name not in ("excitation", "pc-didim")
+)
 
 
 @pytest.mark.parametrize("name", QUICK)

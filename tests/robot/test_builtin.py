@@ -8,7 +8,15 @@ import pytest
 import dynid
 
 # joints and standard parameters
-SIZES = {"box2": (2, 24), "iiwa14": (7, 84), "puma560": (6, 84), "twolink": (2, 28), "tx40": (6, 87), "wam7": (7, 119)}
+SIZES = {
+    "box2": (2, 24),
+    "iiwa14": (7, 84),
+    "puma560": (6, 84),
+    "rv2sq": (6, 78),
+    "twolink": (2, 28),
+    "tx40": (6, 87),
+    "wam7": (7, 119),
+}
 
 
 def test_every_builtin_robot_is_listed_with_a_line_on_it() -> None:

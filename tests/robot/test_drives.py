@@ -222,6 +222,76 @@ def test_transmission_maps_torques_and_speeds_by_transposes() -> None:
     np.testing.assert_array_equal(transmission.matrix, T)
 
 
+# -- smooth Coulomb friction -----------------------------------------------------------------------
+
+
+def test_smooth_coulomb_follows_tanh_on_joints_and_motors() -> None:
+    """Columns are d tanh(slope d . v), halved and lifted where they are one-sided, and Y pi is the inverse dynamics."""
+    bare = coupled()
+    sharp = bare.with_terms(
+        bare.joint_term(0, "fc", 0.7),
+        bare.joint_term(1, "fcp", 0.5),
+        bare.joint_term(1, "fcn", 0.4),
+        bare.motor_term("m3", "fc", 0.3),
+        bare.joint_term(2, "fv", 0.2),
+    )
+    robot, slope = sharp.with_smooth_coulomb(8.0), 8.0
+    q, v, a = motion(robot, 3)
+    Y = dynid.regressor(robot, q, v, a)
+    np.testing.assert_allclose(Y @ robot.parameters, dynid.inverse_dynamics(robot, q, v, a), atol=EXACT * 10)
+    smooth = {
+        "fc_joint1": (np.eye(3)[0], lambda s: np.tanh(slope * s)),
+        "fcp_joint2": (np.eye(3)[1], lambda s: 0.5 + 0.5 * np.tanh(slope * s)),
+        "fcn_joint2": (np.eye(3)[1], lambda s: -0.5 + 0.5 * np.tanh(slope * s)),
+        "fc_m3": (COUPLING[:, 2], lambda s: np.tanh(slope * s)),
+        "fv_joint3": (np.eye(3)[2], lambda s: s),
+    }
+    for name, (d, f) in smooth.items():
+        column = Y[:, :, robot.parameter_names.index(name)]
+        np.testing.assert_allclose(column, f(v @ d)[:, None] * d, atol=EXACT, err_msg=name)
+
+
+def test_smooth_coulomb_comes_back_sharp_and_tends_to_it() -> None:
+    """Slope 0 is the sharp step again; a steep slope is the step wherever the shaft moves."""
+    robot = dynid.load_robot("tx40")
+    q, v, a = motion(robot, 4)
+    sharp = dynid.inverse_dynamics(robot, q, v, a)
+    back = robot.with_smooth_coulomb(10.0).with_smooth_coulomb(0.0)
+    np.testing.assert_array_equal(dynid.inverse_dynamics(back, q, v, a), sharp)
+    assert np.abs(dynid.inverse_dynamics(robot.with_smooth_coulomb(1.0), q, v, a) - sharp).max() > 0.1
+    np.testing.assert_allclose(dynid.inverse_dynamics(robot.with_smooth_coulomb(1e9), q, v, a), sharp, atol=1e-9)
+    slopes = {t.symbol: t.slope for t in robot.with_smooth_coulomb(10.0).drives}
+    assert slopes == {"Ia": 0.0, "fv": 0.0, "fc": 10.0, "off": 0.0}
+
+
+def test_forward_dynamics_undoes_inverse_dynamics_with_smooth_coulomb() -> None:
+    """Both see the same friction, also through zero speed."""
+    robot = dynid.load_robot("tx40").with_smooth_coulomb(30.0)
+    q, v, a = motion(robot, 5)
+    v[0] = 0.0
+    np.testing.assert_allclose(
+        dynid.forward_dynamics(robot, q, v, dynid.inverse_dynamics(robot, q, v, a)), a, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("symbol", [s for s in DRIVE_SYMBOLS if s not in ("fc", "fcp", "fcn")])
+def test_only_coulomb_terms_have_a_slope(symbol: str) -> None:
+    """Refused by name, on every other kind of term."""
+    with pytest.raises(dynid.ModelError, match=f"'{symbol}_joint1' cannot have a slope of 5"):
+        replace(three_joints().joint_term(0, symbol, 1.0), slope=5.0)
+
+
+def test_slopes_must_be_finite_and_not_negative() -> None:
+    """No step the other way round."""
+    term = three_joints().joint_term(0, "fc", 1.0)
+    for slope in (-1.0, np.nan, np.inf):
+        with pytest.raises(dynid.ModelError, match="slope"):
+            replace(term, slope=slope)
+    own = three_joints().custom_term("fc", "joint1", lambda q, v, a: np.tanh(v))
+    with pytest.raises(dynid.ModelError, match="slope"):
+        replace(own, slope=1.0)
+
+
 # -- changing what is modelled ---------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import dynid
 from dynid.recording.recording import Run
+from dynid.signals.filters import decimate
 from dynid.signals.settings import Signals, prepare
 
 
@@ -69,6 +71,64 @@ def test_min_speed_and_decimate_reach_the_observation() -> None:
     share = observe(robot, recording, replace(EXACT, min_speed="20%")).rows
     assert all(r < 4000 for r in share)
     assert observe(robot, recording, replace(EXACT, decimate=(2, 5))).rows == (400, 400, 400)
+
+
+def _rows(trim: float, torque: Callable[[np.ndarray], np.ndarray], decimate: tuple[int, ...] = (10,)) -> np.ndarray:
+    """Torque rows (channel, row) of one run of the three-joint arm, 200 samples a second, decimated."""
+    from synthetic import EXACT, arm, motion
+
+    from dynid.identify.observation import observe
+
+    robot = arm()
+    t, q, _, _ = motion(robot, 0, 2000)
+    recording = dynid.Recording(robot.coordinates, (Run(t, q, torque=torque(t)),))
+    observation = observe(robot, recording, replace(EXACT, trim=trim, decimate=decimate))
+    out: list[list[float]] = [[], [], []]
+    for block in observation.blocks():
+        out[block.channel].extend(block.y)
+    return np.array(out)
+
+
+def _end_noise(trim: float) -> np.ndarray:
+    """Deviation of the first and last row over draws of white torque noise, as a share of that in the middle."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([_rows(trim, lambda t: rng.normal(size=(len(t), 3))) for _ in range(60)])
+    return np.std(rows[:, [0, -1]], axis=0) / np.std(rows[:, 20:-20])
+
+
+def test_noise_of_the_end_samples_does_not_reach_the_rows() -> None:
+    """The decimation filter settles on what is trimmed; without that its first row is the raw first sample."""
+    # 180 draws: a deviation is known to 5 %, and twice as much noise at an end is far outside.
+    np.testing.assert_allclose(_end_noise(1.0), 1.0, atol=0.2)
+    assert _end_noise(0.0)[0] > 2.0
+
+
+def test_samples_that_settle_the_filter_make_no_rows() -> None:
+    """Rows begin where trimming ends, whatever lies before, and there are as many as without settling."""
+    run = noisy_run()
+    motion = prepare(run, replace(BASE, trim=1.0, decimate=(5, 5)))
+    assert motion.lead == 375 and motion.lead % 25 == 0  # three quarters of 500 samples
+    assert motion.t[motion.lead] == run.t[500] and motion.t[-1 - motion.lead] == run.t[-501]
+    wave = _rows(1.0, lambda t: np.sin(np.column_stack([t, 2 * t, 3 * t])))
+    at = np.arange(1.0, 9.0, 0.05)
+    # The ripple of the pass band, 0.05 dB there and back.
+    np.testing.assert_allclose(wave, np.sin(np.outer([1, 2, 3], at)), atol=0.015)
+
+
+@pytest.mark.parametrize("trim", [0.0, 0.06])
+def test_less_trim_than_a_step_leaves_nothing_to_settle_on(trim: float) -> None:
+    """Then what is left after trimming is decimated as it is."""
+    rng = np.random.default_rng(1)
+    torque = rng.normal(size=(2000, 3))
+    edge = round(trim * 200)
+    plain = decimate(torque[edge : 2000 - edge], (10,))
+    np.testing.assert_allclose(_rows(trim, lambda t: torque), plain.T, atol=1e-12)
+    assert prepare(noisy_run(), replace(BASE, trim=trim, decimate=(50,))).lead == 0
+
+
+def test_no_decimation_needs_no_settling() -> None:
+    motion = prepare(noisy_run(), replace(BASE, trim=1.0, decimate=()))
+    assert motion.lead == 0 and len(motion.t) == 10000 - 2 * 500
 
 
 def test_uneven_clock_is_resampled_by_default_and_followed() -> None:

@@ -70,7 +70,8 @@ class Estimate:
     @property
     def sigma(self) -> Array:
         """Standard deviation of each base parameter (b,)."""
-        return np.sqrt(np.diag(self.covariance))
+        # Of a value that constraints hold rounding may leave a variance below zero.
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
 
     @property
     def relative_sigma(self) -> Array:

@@ -11,6 +11,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
+from dynid.feasibility.cone import smat
+from dynid.feasibility.constraints import Signs
 from dynid.identify.base import BaseParameters
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.model import Robot
@@ -38,20 +40,24 @@ def barrier_hessian(robot: Robot, parameters: ArrayLike) -> Array:
     out = np.zeros((len(pi), len(pi)))
     for b in robot.parameter_links:
         at = robot.parameter_names.index(f"m_{robot.links[b].name}") + np.arange(10)
-        J = inertia_to_pseudo(pi[at])
-        try:
-            L = scipy.linalg.cholesky(J, lower=True)
-        except np.linalg.LinAlgError:
-            raise DataError(f"link '{robot.links[b].name}' is not possible; its barrier has no curvature") from None
-        seen = scipy.linalg.solve_triangular(L, units, lower=True)
-        whitened = scipy.linalg.solve_triangular(L, np.swapaxes(seen, 1, 2), lower=True).reshape(10, 16)
-        out[np.ix_(at, at)] = whitened @ whitened.T
-    for i, p in enumerate(robot.layout):
-        if not p.inertial and not p.symbol.startswith("off"):
-            if pi[i] <= 0:
-                raise DataError(f"'{p.name}' is not positive; its barrier has no curvature")
-            out[i, i] = 1.0 / pi[i] ** 2
+        out[np.ix_(at, at)] = _curvature(inertia_to_pseudo(pi[at]), units, f"link '{robot.links[b].name}'")
+    for block in Signs().blocks(robot):
+        at = np.unique(block.matrix.indices)
+        columns = block.matrix.toarray()[:, at].T
+        names = ", ".join(f"'{robot.parameter_names[i]}'" for i in at)
+        directions = np.array([smat(column) for column in columns])
+        out[np.ix_(at, at)] += _curvature(smat(block.value(pi)), directions, names)
     return out
+
+
+def _curvature(matrix: Array, directions: Array, what: str) -> Array:
+    """Second derivatives (k, k) of -log det of a matrix (n, n) along directions (k, n, n)."""
+    try:
+        inverse = np.linalg.inv(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        raise DataError(f"{what}: not strictly possible, so the barrier has no curvature") from None
+    whitened = (inverse @ directions @ inverse.T).reshape(len(directions), -1)
+    return np.asarray(whitened @ whitened.T)
 
 
 def barrier_covariance(robot: Robot, parameters: ArrayLike, factor: ArrayLike, barrier: float = 1e-9) -> Array:
@@ -62,8 +68,13 @@ def barrier_covariance(robot: Robot, parameters: ArrayLike, factor: ArrayLike, b
     """
     R = np.asarray(factor, dtype=float)
     H = barrier_hessian(robot, parameters)
-    scale = 1.0 / np.sqrt(np.diag(H) + np.diag(H).max() * 1e-12)
-    size = np.linalg.norm(R * scale, 2) ** 2 / np.linalg.norm(scale[:, None] * H * scale, 2)
+    bent = np.diag(H) > 0
+    scale = 1.0 / np.sqrt(np.where(bent, np.diag(H), 1.0))
+    most = np.linalg.norm(R[:, bent] * scale[bent], 2)
+    seen = np.linalg.norm(R, axis=0)
+    # Without a constraint only the data hold a parameter: they count as much there as anywhere.
+    scale = np.where(bent | (seen == 0), scale, most / np.where(seen > 0, seen, 1.0))
+    size = most**2 / np.linalg.norm(scale[:, None] * H * scale, 2)
     stiff = np.sqrt(barrier * size) * _root(scale[:, None] * H * scale)
     rows = np.vstack([R * scale, stiff])
     q, t = scipy.linalg.qr(rows, mode="economic")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +11,10 @@ from dynid.identify.estimate import Estimate
 from dynid.identify.experiment import Experiment
 from dynid.identify.identify import estimate_from
 from dynid.identify.observation import observe
-from dynid.recording.recording import Recording
+from dynid.recording.recording import Recording, Run
 from dynid.simulate.controllers import Controller
 from dynid.simulate.sensors import Sensors
-from dynid.simulate.simulate import Loop
+from dynid.simulate.simulate import Loop, Simulation
 from dynid.statistics.instruments import exogeneity_test, instrument_test
 from dynid.statistics.missing import MissingEffects, missing_effects
 from dynid.statistics.nested import terms_needed
@@ -66,6 +67,7 @@ def diagnose(
         raise DataError(f"the estimate is {estimate.status}; there is nothing to test")
     tests: list[HypothesisTest] = []
     untested: list[str] = []
+    searched = estimate, recording
     if controller is None:
         rows = observe(estimate.robot, recording, estimate.signals, estimate.base)
     else:
@@ -92,11 +94,36 @@ def diagnose(
                 tests.append(test(paired, noise, memory=memory, level=level))
             except DataError as error:
                 untested.append(f"{name}: {error}")
+        searched = _along_simulations(estimate, experiment, simulations)
     found = residual_tests(rows, estimate.beta, estimate.noise, level=level)
     tests += [found.whiteness, found.normality, found.homoscedasticity, terms_needed(rows, level=level)]
     missing = None
     try:
-        missing = missing_effects(estimate, recording, level=level)
+        missing = missing_effects(*searched, level=level)
     except DataError as error:
         untested.append(f"missing effects: {error}")
     return Diagnosis(tuple(tests), missing, tuple(untested))
+
+
+def _along_simulations(
+    estimate: Estimate, experiment: Experiment, simulations: Sequence[Simulation]
+) -> tuple[Estimate, Recording]:
+    """The recording with simulated motion, and the estimate with signals that only centre and decimate the torques.
+
+    Along measured motion, noise that feedback brings into the torques and the half period by which they act later would
+    pass for missing effects.
+    """
+    runs = []
+    for run, simulation in zip(experiment.recording.runs, simulations, strict=True):
+        assert run.torque is not None
+        n = min(len(run), len(simulation.t))
+        runs.append(Run(run.t[:n], simulation.q[:n], v=simulation.v[:n], torque=run.torque[:n], name=run.name))
+    signals = replace(
+        estimate.signals,
+        median=0,
+        cutoff=None,
+        measured_velocity=True,
+        decimate=experiment.motions[0].decimate,
+        delay=estimate.signals.delay - 0.5 / experiment.law.rate,
+    )
+    return replace(estimate, signals=signals), replace(experiment.recording, runs=tuple(runs))

@@ -170,7 +170,7 @@ def _sizes(solution: Solution, rows: Observation) -> Array:
     factor = rows.stacked(1.0 / solution.noise)
     columns = np.linalg.norm(factor[:, :-1], axis=0)
     floor = _NOTICED * np.linalg.norm(factor[:, -1]) / np.where(columns > 0, columns, np.inf)
-    deviations = np.sqrt(np.diag(solution.covariance))
+    deviations = np.sqrt(np.maximum(np.diag(solution.covariance), 0.0))  # rounding of a value held by constraints
     return np.asarray(np.maximum.reduce([np.abs(solution.beta), _DEVIATIONS * deviations, floor]))
 
 

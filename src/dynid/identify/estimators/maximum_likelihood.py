@@ -59,7 +59,11 @@ def ml(
     if rounds < 1 or not tolerance > 0:
         raise DataError(f"at least one round and a positive tolerance are needed, got {rounds} and {tolerance}")
     base, observed = experiment.base, experiment.measured
-    first = base.standard(wls(observed).beta) if start == "wls" else starting_parameters(experiment, start)
+    first = (
+        base.standard(wls(observed).beta)
+        if isinstance(start, str) and start == "wls"
+        else starting_parameters(experiment, start)
+    )
     samples = _Samples(experiment, position_deviations(experiment, position_noise))
     possible = possible_robots(experiment.robot, [Inertia(margin=0.0), Signs()])
     beta, before = base.values(first), np.inf
@@ -162,7 +166,7 @@ class _Samples:
         self.base, self.deviation = experiment.base, deviation
         self.channels = [experiment.robot.coordinates.index(c) for c in self.base.channels]
         W, y, counts, state, gains = [], [], [], [], []
-        for motion in experiment.motions:
+        for motion in experiment.centred_motions:
             limits = speed_limits(self.base, motion, signals)
             rows: list[list[tuple[Array, Array, Array]]] = [[] for _ in self.channels]
             for block, speed in channel_rows(self.base, motion):
