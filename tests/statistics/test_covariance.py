@@ -20,8 +20,8 @@ Array = NDArray[np.float64]
 
 @cache
 def rows() -> tuple[Robot, BaseParameters, Array]:
-    """A robot without offsets and whitened rows R (b, p) of a random motion, two noise levels in them."""
-    robot = arm().without("off_*")
+    """A robot, offsets that nothing constrains among its drives, and whitened rows R (b, p) with two noise levels."""
+    robot = arm()
     base = base_parameters(robot)
     q, v, a = np.random.default_rng(0).uniform(-2, 2, (3, 200, robot.n))
     W = base.regressor(q, v, a) / np.array([0.1, 0.5, 0.1])[:, None]

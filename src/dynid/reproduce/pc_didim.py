@@ -10,8 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,18 +18,16 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.excitation.excitation import Excitation
 from dynid.feasibility.constraints import Fixed, Signs
 from dynid.identify.base import base_parameters
 from dynid.identify.estimate import Estimate
 from dynid.identify.experiment import Experiment
 from dynid.identify.identify import estimate_closed_loop, estimate_from
 from dynid.reproduce.study import Figure, number
+from dynid.reproduce.tx40_loop import RATE, SLOW, TRIM, slow_experiment, tx40_loop, tx40_sensors, tx40_truth
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
-from dynid.simulate.controllers import LinearController, bandwidth_gains, cascade
-from dynid.simulate.sensors import Sensors
 from dynid.simulate.simulate import Loop, simulate
 from dynid.statistics.covariance import barrier_covariance, base_covariance, shortest_covariance
 from dynid.statistics.instruments import instrument_test
@@ -44,14 +40,8 @@ __all__ = ["figures", "full_figures", "scenarios"]
 
 Array = NDArray[np.float64]
 
-_RATE = 5000.0
-_SLOW = 1000.0  # loops that are run hundreds of times; noise is scaled to the same density
-_BANDWIDTH = (10.0, 10.0, 10.0, 20.0, 20.0, 20.0)
-_TORQUE_NOISE = 0.1 * np.array([30.0, 30.0, 12.0, 6.0, 6.0, 6.0])
-_SPEED_FILTER = 100.0
-_TRIM = 0.6
-_GOOD = Signals(cutoff=40.0, decimate=(10, 10, 2), trim=_TRIM)
-_BAD = Signals(cutoff=200.0, decimate=(10, 2), trim=_TRIM)
+_GOOD = Signals(cutoff=40.0, decimate=(10, 10, 2), trim=TRIM)
+_BAD = Signals(cutoff=200.0, decimate=(10, 2), trim=TRIM)
 _KEY = ("Izz_link1R", "mx_link2R", "Ixx_link3R", "Izz_link4R", "Ia_joint6", "fv_joint6")
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 _PAPER = "Janot and Wensing (2021)"
@@ -84,29 +74,9 @@ def _figures(runs: int, fewer: int, draws: int, tests: int) -> Iterator[Figure]:
     yield from _torque_errors(main)
 
 
-def tx40_truth() -> Robot:
-    """The truth: the built-in TX40 without coupling inertia, Coulomb friction as tanh(100 v)."""
-    return load_robot("tx40").without("Ia_motor6").with_smooth_coulomb(100.0)
-
-
-def tx40_loop(rate: float) -> tuple[LinearController, Excitation]:
-    """Cascades with the paper's bandwidths, and the motion."""
-    robot = tx40_truth()
-    with resources.as_file(resources.files("dynid.reproduce") / "data" / "pc_didim_motion.toml") as path:
-        motion = Excitation.from_toml(Path(path), robot)
-    return cascade(rate, *bandwidth_gains(robot, _BANDWIDTH)), motion
-
-
-def tx40_sensors(counts: float, rate: float = _RATE, torque: float = 1.0) -> Sensors:
-    """Encoders whose noise has the deviation of rounding to a count, and torque noise; one density for all rates."""
-    share = np.sqrt(rate / _RATE)
-    noise = 2 * np.pi / counts / np.sqrt(12)
-    return Sensors(share * noise, speed_cutoff=_SPEED_FILTER, torque_noise=share * torque * _TORQUE_NOISE)
-
-
 def scenarios(runs: int) -> MonteCarloStudy:
     """S1, S2 and S3 of the paper with PC-IDIM-LS and PC-DIDIM."""
-    controller, motion = tx40_loop(_RATE)
+    controller, motion = tx40_loop(RATE)
     return MonteCarloStudy(
         robots={"tx40": Scenario(tx40_truth(), controller, motion, Loop("auto"))},
         noise={"accurate": tx40_sensors(32000), "poor": tx40_sensors(1000)},
@@ -242,7 +212,7 @@ def _covariances(main: MonteCarlo) -> Iterator[Figure]:
 
 def _identities(section: str) -> Iterator[Figure]:
     """What covariances (53), (55) and (56) must equal exactly."""
-    experiment = _slow_experiment(0)
+    experiment = slow_experiment(0)
     robot = experiment.robot.without("off_*")
     experiment = replace(experiment, robot=robot)
     rows = experiment.observe(experiment.simulate(robot.parameters))
@@ -283,18 +253,9 @@ def _equalities(runs: int) -> Iterator[Figure]:
         yield Figure(section, title, "1", f"{slope:.3f}", abs(slope - 1.0), 0.05, "section IV-E of the paper")
 
 
-def _slow_experiment(seed: int) -> Experiment:
-    """One recording of the slow loop with good filters."""
-    robot, loop, sensors = tx40_truth(), Loop("implicit", 1), tx40_sensors(32000, _SLOW)
-    controller, motion = tx40_loop(_SLOW)
-    recording = simulate(robot, controller, motion, sensors=sensors, loop=loop, seed=seed).recording()
-    signals = Signals(cutoff=40.0, decimate=(10, 4), trim=_TRIM)
-    return Experiment(robot, recording, controller, signals, loop, sensors)
-
-
 def _fixed_run(seed: int, others: tuple[str, ...]) -> tuple[Array, Array, Array, Array, Array]:
     """Base values without and with fixed dependent parameters, their deviations, shift of the kept and its forecast."""
-    experiment = _slow_experiment(seed)
+    experiment = slow_experiment(seed)
     robot = experiment.robot
     base = experiment.base
     dependent = list(base.dependent)
@@ -332,7 +293,7 @@ def _constraint_types(runs: int) -> Iterator[Figure]:
 
 
 def _slow_scenario(model: Robot | None = None) -> Scenario:
-    controller, motion = tx40_loop(_SLOW)
+    controller, motion = tx40_loop(SLOW)
     return Scenario(tx40_truth(), controller, motion, Loop("implicit", 1), model=model)
 
 
@@ -357,7 +318,7 @@ def _starts(draws: int) -> Iterator[Figure]:
 
 def _start_run(share: float, seed: int) -> tuple[bool, bool, bool]:
     """Whether PC-DIDIM and DIDIM settle from a perturbed possible robot, and DIDIM from perturbed base values."""
-    experiment = _slow_experiment(seed)
+    experiment = slow_experiment(seed)
     base, rng = experiment.base, np.random.default_rng([seed, round(100 * share)])
     possible = perturbed_parameters(experiment.robot, share, rng)
     truth = base.values()
@@ -383,12 +344,12 @@ def _hausman(tests: int) -> Iterator[Figure]:
     truth = tx40_truth()
     # Rows up to the filters' own cut-offs: the test needs several times more samples than there are columns.
     filters = {
-        "good": Signals(cutoff=40.0, decimate=(10,), trim=_TRIM),
-        "bad": Signals(cutoff=200.0, decimate=(4,), trim=_TRIM),
+        "good": Signals(cutoff=40.0, decimate=(10,), trim=TRIM),
+        "bad": Signals(cutoff=200.0, decimate=(4,), trim=TRIM),
     }
     # The test takes simulated states as exact. What torque noise does to the parameters they are simulated with must
     # not outweigh the noise of the encoders.
-    noise = {"accurate": tx40_sensors(32000, _SLOW, torque=0.1)}
+    noise = {"accurate": tx40_sensors(32000, SLOW, torque=0.1)}
     common: dict[str, Any] = {"noise": noise, "estimators": ("pc-didim",), "measure": _dwh}
     right = monte_carlo(
         MonteCarloStudy({"tx40": _slow_scenario()}, filters={"good": filters["good"]}, runs=tests, **common),
@@ -410,7 +371,7 @@ def _hausman(tests: int) -> Iterator[Figure]:
         section, f"S2, right model: rejected, of {few} runs", "not rejected", f"{100 * rate:.1f} %", rate, reach,
         "as above",
     )  # fmt: skip
-    wrong = Scenario(truth, *tx40_loop(_SLOW), Loop("implicit", 1), model=truth.without("fv_motor6", "fc_motor6"))
+    wrong = Scenario(truth, *tx40_loop(SLOW), Loop("implicit", 1), model=truth.without("fv_motor6", "fc_motor6"))
     for name, signals in filters.items():
         dropped = monte_carlo(
             MonteCarloStudy({"tx40": wrong}, filters={name: signals}, runs=few, **common), progress=_say
@@ -439,7 +400,7 @@ def _white(runs: int) -> Iterator[Figure]:
 def _whiteness(seed: int) -> tuple[float, float]:
     """p of whiteness of the residual at the truth's own simulation, at 10 and 100 Hz."""
     robot = tx40_truth()
-    controller, motion = tx40_loop(_RATE)
+    controller, motion = tx40_loop(RATE)
     sensors = tx40_sensors(32000)
     recording = simulate(robot, controller, motion, sensors=sensors, loop=Loop("auto"), seed=seed).recording()
     out = []

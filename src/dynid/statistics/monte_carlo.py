@@ -189,7 +189,8 @@ def _fits(
     try:
         experiment = _started(experiment, "truth" if start is None else study.starts[start], seed)
         begun = time.perf_counter()
-        experiment.measured  # noqa: B018
+        if start is None:
+            experiment.measured  # noqa: B018
         preparation = time.perf_counter() - begun
     except Exception as error:
         yield from (label | _failed(error) for label in labels)

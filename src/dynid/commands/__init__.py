@@ -1,0 +1,1 @@
+"""The commands by subject, each a call of the public functions."""

@@ -1,0 +1,83 @@
+"""What a robot is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.commands import options
+from dynid.commands.app import Json, app, write
+
+
+@app.command()
+def robots(as_json: Json = False) -> None:
+    """List the built-in robots.
+
+    Example: dynid robots
+    """
+    from dynid.robot.load import builtin_robots
+
+    found = builtin_robots()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    width = max(map(len, found))
+    for name, description in found.items():
+        print(f"{name:<{width}}  {description}")
+
+
+@app.command()
+def inspect(
+    robot: options.RobotArgument,
+    base: Annotated[bool, typer.Option("--base", help="Also the base parameters, expression by expression.")] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Also whether the model is usable: mass matrix, drives, a free fall.")
+    ] = False,
+    as_json: Json = False,
+    figure: Annotated[Path | None, typer.Option(help="Draw the robot and its parameters into this SVG file.")] = None,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
+    base_kind: Annotated[
+        str | None, typer.Option(help="fixed, floating, or instrumented (base wrench measured). [file's own]")
+    ] = None,
+    gravity: options.Gravity = None,
+    channels: Annotated[
+        str | None, typer.Option(help="Measured channels: torque, wrench, or names separated by commas. [all]")
+    ] = None,
+    method: Annotated[str, typer.Option(help="left-to-right, pivoted or recursive.")] = "left-to-right",
+) -> None:
+    """Show what a robot is: tree, parameters, limits, base parameters, and which inertias are impossible.
+
+    Example: dynid inspect tx40 --base --figure tx40.svg
+    """
+    from dynid.identify.base import base_parameters
+    from dynid.report.inspection import inspection_data, print_inspection
+    from dynid.robot.load import load_robot
+
+    machine = load_robot(
+        robot,
+        friction=friction,
+        rotor_inertia=rotor_inertia,
+        base=base_kind,  # type: ignore[arg-type]
+        gravity=gravity,
+    )
+    names = channels.split(",") if channels and "," in channels else channels
+    groups = base_parameters(machine, channels=names, method=method)  # type: ignore[arg-type]
+    found = None
+    if audit:
+        from dynid.checks.audit import audit as examine
+
+        print("trying the model at 10000 poses and letting it fall ...", file=sys.stderr)
+        found = examine(machine)
+    if as_json:
+        print(json.dumps(inspection_data(machine, groups, found), indent=2))
+    else:
+        print_inspection(machine, groups, expressions=base, audit=found)
+    if figure is not None:
+        from dynid.report.figure import robot_figure
+
+        write(figure, robot_figure(machine, groups))

@@ -1,0 +1,206 @@
+"""Motions: designed and simulated."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dynid.commands import options
+from dynid.commands.app import Json, app
+
+
+@app.command()
+def excite(
+    robot: options.RobotArgument,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Motion: .csv, .yaml or .json (ROS 2 JointTrajectory), .toml (exact)."),
+    ],
+    family: Annotated[
+        str,
+        typer.Option(
+            help="fourier, fourier-free, fourier-quintic, b-spline, cubic, quintic, trapezoid, double-s or postures."
+        ),
+    ] = "fourier",
+    size: Annotated[int, typer.Option(help="Harmonics, segments or waypoints of the family.")] = 5,
+    criterion: Annotated[str, typer.Option(help="d, a, e, cond, sum-cond, or sigma with --chosen.")] = "d",
+    chosen: Annotated[
+        str | None, typer.Option(help="Base parameters of --criterion sigma, separated by commas.")
+    ] = None,
+    duration: Annotated[float, typer.Option(help="Seconds of one period.")] = 20.0,
+    budget: Annotated[float, typer.Option(help="Seconds of search.")] = 30.0,
+    limits: options.LimitsOption = None,
+    avoid: Annotated[
+        Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Share of the robot's own limits that may be used.")] = 1.0,
+    start: Annotated[str | None, typer.Option(help="Posture to begin at, one number a joint: 0,0.5,-1.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random motions.")] = 0,
+    rate: Annotated[float, typer.Option(help="Points of the file a second, and samples of the plan.")] = 100.0,
+    noise: Annotated[
+        str | None, typer.Option(help="Torque deviation, one or one a joint; also prints what will be known when.")
+    ] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw motion, limits and spectra into this SVG file.")] = None,
+    as_json: Json = False,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
+    gravity: options.Gravity = None,
+) -> None:
+    """Design a motion that shows a robot's parameters within all its limits.
+
+    Example: dynid excite tx40 -o motion.csv --limits limits.toml --noise 0.5 --figure motion.svg
+
+    where limits.toml holds lower, upper, velocity, acceleration, jerk, torque or power of joints by name or pattern:
+
+    \b
+    ["joint*"]
+    velocity = 1.5
+    acceleration = 10
+    """
+    import numpy as np
+
+    from dynid.excitation.design import design_excitation, make_family
+    from dynid.excitation.files import check_output, check_rate, check_suffix, read_limits, write_excitation, write_text
+    from dynid.excitation.limits import motion_limits
+    from dynid.excitation.plan import torque_noise
+    from dynid.excitation.room import check_duration, check_torque_model, has_torque_model
+    from dynid.robot.load import load_robot
+
+    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
+    # All that can be wrong is asked before the search, which takes its time.
+    check_suffix(output)
+    for path in filter(None, (output, figure)):
+        check_output(path)
+    given = None if limits is None else read_limits(limits)
+    check_torque_model(machine, given)
+    held = motion_limits(machine, given, share)
+    if not has_torque_model(machine) and np.any(np.isfinite(held.torque)):
+        print("dynid: the robot has no masses, so the torque limits of its file cannot be kept", file=sys.stderr)
+    # A motion that is too short would otherwise be blamed on the rate.
+    check_duration(machine, held, duration)
+    check_rate(make_family(family, duration, size), rate)
+    deviation = options.read_numbers(noise, "--noise")
+    measured = None if deviation is None else torque_noise(deviation, machine.n)
+    more: dict[str, Any] = {} if chosen is None else {"chosen": chosen.split(",")}
+    if avoid is not None:
+        from dynid.excitation.avoid import read_avoid
+
+        more["clearances"] = [read_avoid(avoid, machine, robot if robot.endswith(".urdf") else None)]
+    motion = design_excitation(
+        machine,
+        duration,
+        family=family,
+        size=size,
+        criterion=criterion,
+        limits=held,
+        start=options.read_numbers(start, "--start"),
+        noise=measured,
+        budget=budget,
+        seed=seed,
+        progress=lambda line: print(line, file=sys.stderr),
+        **more,
+    )
+    plan = None if measured is None else motion.plan(measured, rate)
+    write_excitation(motion, output, rate)
+    print(f"wrote {output}", file=sys.stderr)
+    if figure is not None:
+        from dynid.report.excitation import excitation_figure
+
+        write_text(figure, excitation_figure(motion))
+        print(f"wrote {figure}", file=sys.stderr)
+    if as_json:
+        page = motion.to_dict()
+        if plan is not None:
+            page["plan"] = plan.to_dict()
+        print(json.dumps(page, indent=2))
+        return
+    print(motion.summary())
+    if plan is not None:
+        print(plan.summary())
+
+
+@app.command()
+def simulate(
+    robot: options.RobotArgument,
+    controller: Annotated[Path, typer.Option(help="TOML file of the controller: kind, rate, gains or bandwidth.")],
+    reference: Annotated[
+        Path, typer.Option(help="Motion to follow: .toml from dynid excite, or a log with reference or positions.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Recording to write: .csv or .parquet.")],
+    duration: Annotated[float | None, typer.Option(help="Seconds of the reference to run. [all]")] = None,
+    rate: Annotated[float | None, typer.Option(help="Rate of the recording in Hz. [the controller's]")] = None,
+    noise: Annotated[str | None, typer.Option(help="Deviation of measured positions, one or one a joint. [0]")] = None,
+    counts: Annotated[str | None, typer.Option(help="Encoder counts a turn, one or one a joint. [no steps]")] = None,
+    speed_cutoff: Annotated[float | None, typer.Option(help="Low-pass in Hz of speeds. [none]")] = None,
+    torque_noise: Annotated[
+        str | None, typer.Option(help="Deviation of recorded torques, one or one a joint. [0]")
+    ] = None,
+    delay: Annotated[int, typer.Option(min=0, help="Control periods between measuring and acting.")] = 0,
+    integrator: Annotated[str, typer.Option(help="auto, rk4, semi-implicit, dopri5 or implicit.")] = "rk4",
+    coulomb: Annotated[
+        str, typer.Option(help="Slope of smooth Coulomb friction in s/rad, or exact with --integrator implicit.")
+    ] = "100",
+    saturate: Annotated[bool, typer.Option("--saturate", help="Keep torques within the robot's limits.")] = False,
+    stop_at_limits: Annotated[
+        bool, typer.Option("--stop-at-limits", help="End where a position or speed limit is passed.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
+    as_json: Json = False,
+    friction: options.Friction = None,
+    rotor_inertia: options.RotorInertia = None,
+    gravity: options.Gravity = None,
+) -> None:
+    """Run a robot under its controller along a reference and write what a logger would; fails if it stops early.
+
+    Example: dynid simulate tx40 --controller loop.toml --reference motion.toml --noise 1e-4 --out run.csv
+
+    where loop.toml holds the controller:
+
+    \b
+    kind = "cascade"
+    rate = 5000
+    bandwidth = [10, 10, 10, 20, 20, 20]
+    """
+    from dynid.excitation.files import check_output, check_suffix
+    from dynid.robot.load import load_robot
+    from dynid.simulate.controller_files import load_controller
+    from dynid.simulate.sensors import Sensors
+    from dynid.simulate.simulate import Loop
+    from dynid.simulate.simulate import simulate as run
+
+    machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
+    check_suffix(out, (".csv", ".parquet"))
+    check_output(out)
+    law = load_controller(controller, machine)
+    sensors = Sensors(
+        noise=options.read_one_or_each(noise, "--noise"),
+        counts=options.read_one_or_each(counts, "--counts"),
+        speed_cutoff=speed_cutoff,
+        torque_noise=options.read_one_or_each(torque_noise, "--torque-noise"),
+        delay=delay,
+    )
+    slope = "exact" if coulomb == "exact" else options.read_one_or_each(coulomb, "--coulomb")
+    done = run(
+        machine,
+        law,
+        options.read_reference(reference, machine),
+        duration=duration,
+        sensors=sensors,
+        loop=Loop(integrator, coulomb=slope),  # type: ignore[arg-type]
+        rate=rate,
+        torque_limits="robot" if saturate else None,
+        stop_at_limits=stop_at_limits,
+        seed=seed,
+        progress=lambda share: print(f"simulated {share:.0%}", file=sys.stderr),
+    )
+    if len(done.t) > 1:
+        recording = done.recording()
+        (recording.to_csv if out.suffix == ".csv" else recording.to_parquet)(out)
+        print(f"wrote {out}", file=sys.stderr)
+    print(json.dumps(done.to_dict(), indent=2) if as_json else done.summary())
+    if not done.finished:
+        raise typer.Exit(1)

@@ -1,0 +1,173 @@
+"""Recordings: checked, identified from, validated on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.commands import options
+from dynid.commands.app import Json, app, write
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+
+
+@app.command()
+@options.with_logs
+def check(
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
+    data: options.DataArgument,
+    as_json: Json = False,
+) -> None:
+    """Say what is wrong with a recording; fails if something makes it unusable.
+
+    Example: dynid check arm.urdf run.csv
+    """
+    from dynid.checks import check as find
+    from dynid.report.findings import findings_data, print_findings
+
+    recording = read(data)
+    findings = find(recording, machine)
+    if as_json:
+        print(json.dumps(findings_data(findings), indent=2))
+    else:
+        print_findings(findings)
+    if any(f.severity == "error" for f in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+@options.with_logs
+def identify(
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
+    robot: options.RobotArgument,
+    data: options.DataArgument,
+    validate: Annotated[
+        list[str] | None, typer.Option("--validate", help="Log of other motion to validate on; may be repeated.")
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="ols, wls, gls, irls, tls, ridge or feasible; ml, ekf or ukf; with --controller iv, didim, pc-iv, "
+            "pc-didim, cloe or clie."
+        ),
+    ] = "wls",
+    constraints: Annotated[
+        str | None, typer.Option(help="With --method feasible: full or semi (no triangle inequality). [full]")
+    ] = None,
+    prior_weight: Annotated[
+        str | None, typer.Option(help="With --method feasible: pull of the a-priori model, a number or cv. [ties only]")
+    ] = None,
+    controller: Annotated[
+        Path | None, typer.Option(help="TOML file of the controller, for methods that simulate and for --tests.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="First parameters to simulate with: prior (the file's) or feasible. [prior]")
+    ] = None,
+    speed_cutoff: Annotated[
+        float | None, typer.Option(help="With --controller: its low-pass in Hz of measured speeds. [none]")
+    ] = None,
+    tests: Annotated[
+        bool,
+        typer.Option("--tests", help="Also test the residual, the terms and, with --controller, bias."),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Save the estimate here; with .urdf or .xml (MJCF), the identified robot."),
+    ] = None,
+    figure: options.Figure = None,
+    cutoff: options.Cutoff = None,
+    decimate: options.Decimate = None,
+    min_speed: options.MinSpeed = None,
+    trim: options.Trim = None,
+    as_json: Json = False,
+) -> None:
+    """Identify a robot's parameters from recordings, with their uncertainty, and validate them on others.
+
+    Example: dynid identify arm.urdf run1.csv run2.csv --method feasible --validate run3.csv -o identified.urdf
+
+    Example: dynid identify arm.urdf run1.csv --method pc-didim --controller loop.toml --tests
+    """
+    from dynid.identify.estimators import CLOSED_LOOP
+    from dynid.identify.identify import identify as run
+
+    recording = read(data)
+    unseen = read(validate) if validate else None
+    signals = options.read_signals(cutoff, decimate, min_speed, trim)
+    given = options.read_feasible(constraints, prior_weight) | ({} if start is None else {"start": start})
+    loop = options.read_loop(controller, speed_cutoff, machine)
+    # Other methods do not simulate, but their tests may.
+    simulated = loop if method in CLOSED_LOOP or not tests else {}
+    estimate = run(machine, recording, method, signals=signals, **simulated, **given)
+    validation = estimate.validate(unseen) if unseen is not None else None
+    diagnosis = None
+    if tests and estimate.settled:
+        from dynid.statistics.diagnosis import diagnose
+
+        diagnosis = diagnose(estimate, recording, **loop)
+    if as_json:
+        page = estimate.to_dict()
+        if validation is not None:
+            page["validation"] = validation.to_dict()
+        if diagnosis is not None:
+            page["diagnosis"] = diagnosis.to_dict()
+        print(json.dumps(page, indent=2))
+    else:
+        print(estimate.summary())
+        if validation is not None:
+            print(validation.summary())
+        if diagnosis is not None:
+            print(diagnosis.summary())
+    if output is not None:
+        writers = {".urdf": estimate.to_urdf, ".xml": estimate.to_mjcf, ".mjcf": estimate.to_mjcf}
+        if output.suffix in writers:
+            template = robot if robot.endswith(output.suffix) else None
+            for warning in writers[output.suffix](output, template):
+                print(f"dynid: {warning}", file=sys.stderr)
+        else:
+            estimate.save(output)
+        print(f"wrote {output}", file=sys.stderr)
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        shown = validation if validation is not None else estimate.validate(recording)
+        write(figure, torque_figure(shown, f"{machine.name}, {method}"))
+    if not estimate.settled:
+        print(f"dynid: {estimate.status}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+@app.command()
+@options.with_logs
+def validate(
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
+    estimate: Annotated[list[Path], typer.Option("--estimate", "-e", help="Saved estimate; repeat to compare two.")],
+    data: options.DataArgument,
+    figure: options.Figure = None,
+    as_json: Json = False,
+) -> None:
+    """Predict the torques of recordings with saved estimates and show the errors.
+
+    Example: dynid validate arm.urdf run3.csv -e estimate.json
+    """
+    from dynid.identify.estimate import Estimate
+
+    recording = read(data)
+    results = {str(path): Estimate.load(path, machine).validate(recording) for path in estimate}
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        write(figure, torque_figure(results[str(estimate[0])], f"{machine.name}, {estimate[0].name}"))
+    if as_json:
+        print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
+        return
+    for name, result in results.items():
+        print(name)
+        print(result.summary())

@@ -1,0 +1,123 @@
+"""Demonstration, reproductions and the benchmark."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dynid.commands import options
+from dynid.commands.app import Json, app, write
+from dynid.errors import DynidError, writing
+
+
+@app.command()
+def demo(figure: options.Figure = None) -> None:
+    """Identify a TX40 from a recording made on the spot, and show truth against estimate.
+
+    Example: dynid demo
+    """
+    from dynid.demo import run_demo
+    from dynid.identify.summary import truth_text
+
+    print("making two recordings of a TX40 (encoders, 2 % torque noise) and identifying it ...", file=sys.stderr)
+    result = run_demo()
+    print(truth_text(result.estimate, result.truth))
+    print(result.validation.summary())
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        write(figure, torque_figure(result.validation, "TX40, predicted from another motion"))
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="Which study; all of them if left out.")] = None,
+    as_json: Json = False,
+    failed_only: Annotated[bool, typer.Option("--failed-only", help="Print only figures out of tolerance.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="As many runs as the source has (pc-didim).")] = False,
+) -> None:
+    """Recompute published figures and print each beside ours; fails if one is out of its tolerance.
+
+    Example: dynid reproduce structure
+    """
+    from dynid.report.reproduction import print_study
+    from dynid.reproduce.registry import find_study, studies
+    from dynid.reproduce.study import has_data
+
+    chosen = [find_study(name)] if name else list(studies().values())
+    out: list[dict[str, Any]] = []
+    failures = 0
+    for study in chosen:
+        if name is None and study.needs_data and not has_data():
+            print(f"dynid: {study.name} skipped, the real recordings are not there (DYNID_DATA)", file=sys.stderr)
+            continue
+        if full and study.full is None and name is not None:
+            raise DynidError(f"reproduction '{name}' has no longer form; leave --full out")
+        figures = list(study.full() if full and study.full is not None else study.run())
+        failures += sum(not f.ok for f in figures)
+        if as_json:
+            out += [{"study": study.name, **vars(f), "ok": f.ok} for f in figures]
+        else:
+            print_study(study, figures, failed_only)
+    if as_json:
+        print(json.dumps(out, indent=2))
+    if failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def benchmark(
+    robots: Annotated[
+        str | None,
+        typer.Option(help="Robots separated by commas. [tx40,rv2sq,puma560,wam7,iiwa14; the first two with --quick]"),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Recordings of each robot and noise. [2, with --quick 1]")
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Encoder counts a revolution. [32000,1000; the first with --quick]")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Methods separated by commas. [wls, feasible, all that simulate but slow ones]")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the work. [one a core]")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep finished recordings here; a second call does only what is missing.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table, robot by robot, into this CSV file.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the torque errors into this SVG file.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: fewer robots, encoders and recordings.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run every estimator on simulated robots whose parameters are known: accuracy, robustness and time.
+
+    Example: dynid benchmark --runs 5 --figure benchmark.svg --out benchmark.csv
+    """
+    from dynid.benchmark.benchmark import BENCHMARK_ROBOTS, COUNTS, run_benchmark
+
+    counts = [int(x) for x in options.read_numbers(noise, "--noise") or COUNTS[: 1 if quick else None]]
+    result = run_benchmark(
+        robots.split(",") if robots else BENCHMARK_ROBOTS[: 2 if quick else None],
+        runs or (1 if quick else 2),
+        counts,
+        methods.split(",") if methods else None,
+        workers,
+        folder,
+        progress=lambda line: print(line, file=sys.stderr),
+    )
+    if as_json:
+        print(json.dumps(result.to_dict(), indent=2))
+    else:
+        print(result.summary())
+    if out is not None:
+        with writing(out):
+            result.table.write_csv(out)
+        print(f"wrote {out}", file=sys.stderr)
+    if figure is not None:
+        from dynid.benchmark.figure import benchmark_figure
+
+        write(figure, benchmark_figure(result))
