@@ -38,6 +38,17 @@ def test_impossible_parameters_stop_the_run(integrator: Integrator) -> None:
     assert 10 < len(late.t) == len(late.reference) < 1500 and np.all(np.isfinite(late.q))
 
 
+def test_friction_does_not_hide_impossible_parameters() -> None:
+    """Viscous friction makes an implicit step solvable where the mass matrix is not positive definite."""
+    pi = TX40.parameters.copy()
+    pi[TX40.parameter_names.index("Ia_joint6")] = -0.0005
+    assert np.linalg.eigvalsh(dynid.mass_matrix(TX40, np.zeros(6), pi))[0] < 0
+    law = controllers.cascade(RATE, *controllers.bandwidth_gains(TX40, 8.0))
+    run = simulate(TX40, law, tx40_reference(RATE, 0.1), parameters=pi, loop=Loop("implicit"))
+    assert not run.finished and "positive definite" in run.outcome
+    assert len(run.t) == len(run.a) == len(run.reference) == 0
+
+
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_an_unstable_controller_is_named(integrator: Integrator) -> None:
     """Negative gains: the state runs away; what was done until then is there and finite."""

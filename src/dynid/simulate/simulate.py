@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import first_use, for_kernel
-from dynid.dynamics.functions import forward_dynamics
-from dynid.errors import DataError
+from dynid.dynamics.functions import forward_dynamics, mass_matrix
+from dynid.errors import DataError, DynidError
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.simulate.integrators import Integrator, integration_method
@@ -177,6 +177,8 @@ def simulate(
     `stop_at_limits` the run ends where a position or speed limit is passed. It begins on the reference, or at `initial`
     (q, v). A loop that cannot go on is no error: the result says why it stopped. `progress` is told the share done.
     """
+    from dynid.dynamics.kernels.integrate import NOT_POSITIVE
+
     started = time.perf_counter()
     sensors, loop = sensors or Sensors(), loop or Loop()
     _check(robot, controller)
@@ -185,6 +187,10 @@ def simulate(
     setup = _Setup(robot, controller, path, sensors, loop, parameters, disturbance, torque_limits, stop_at_limits, seed)
     ticks, code = setup.go(every, initial, progress)
     trace, kept = setup.trace, -(-ticks // every)
+    accelerations = setup.accelerations(kept, every)
+    if len(accelerations) < kept:
+        kept = len(accelerations)
+        ticks, code = kept * every, NOT_POSITIVE
     rng = np.random.default_rng([seed, 1])
     deviation = sensors.of_joints("torque_noise", robot.n)
     torque = trace.torque[:kept]
@@ -193,7 +199,7 @@ def simulate(
         np.arange(kept) * every / controller.rate,
         trace.q[:kept],
         trace.v[:kept],
-        setup.accelerations(kept, every),
+        accelerations,
         torque,
         trace.seen[:kept],
         trace.speed[:kept],
@@ -316,14 +322,22 @@ class _Setup:
         return ticks, 0
 
     def accelerations(self, kept: int, every: int) -> Array:
-        """Accelerations at the kept samples; where a step is implicit, its mean is not what its start has."""
+        """Accelerations at the kept samples; where a step is implicit, its mean is not what its start has.
+
+        Viscous friction may carry an implicit step over a mass matrix that is not positive definite: they end there.
+        """
         trace = self.trace
         if not self.method.implicit or any(t.is_coulomb and t.slope == 0 for t in self.smooth.drives):
             return trace.a[:kept]
         torque = trace.torque[:kept]
         if len(self.push):
             torque = torque + self.push[: kept * every : every]
-        return forward_dynamics(self.smooth, trace.q[:kept], trace.v[:kept], torque, self.parameters)
+        q, v = trace.q[:kept], trace.v[:kept]
+        try:
+            return forward_dynamics(self.smooth, q, v, torque, self.parameters)
+        except DynidError:
+            good = int(np.argmin(np.linalg.eigvalsh(mass_matrix(self.smooth, q, self.parameters))[:, 0] > 0))
+            return forward_dynamics(self.smooth, q[:good], v[:good], torque[:good], self.parameters)
 
     def explain(self, code: int, ticks: int) -> str:
         """The end of a run in words."""
