@@ -199,3 +199,19 @@ def test_essential_parameters_leave_out_what_is_zero(test: str) -> None:
     assert np.all(essential.estimate.beta[list(essential.removed)] == 0)
     with pytest.raises(dynid.DataError, match="magic"):
         essential_parameters(observation, estimate, test="magic")
+
+
+@pytest.mark.parametrize(
+    ("status", "settled"),
+    [
+        ("solved", True),
+        ("converged", True),
+        ("one round", True),
+        ("not converged in 10 rounds", False),
+        ("stalled in round 3: no step lowers the errors", False),
+        ("stopped at the iteration limit", False),
+        ("aborted in round 2: stopped at 0 s: the state runs away", False),
+    ],
+)
+def test_only_methods_that_came_to_their_end_are_settled(estimate: Estimate, status: str, settled: bool) -> None:
+    assert replace(estimate, status=status).settled is settled

@@ -59,8 +59,8 @@ class Estimate:
 
     @property
     def settled(self) -> bool:
-        """Whether the method came to its end: not aborted, not out of rounds."""
-        return not self.status.startswith(("aborted", "not converged"))
+        """Whether the method came to its end: not aborted, stalled or out of rounds."""
+        return self.status in ("solved", "converged", "one round")
 
     @property
     def robot(self) -> Robot:

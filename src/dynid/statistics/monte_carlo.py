@@ -227,7 +227,7 @@ def _plain(estimate: Estimate, preparation: float) -> dict[str, Any]:
     covariance = estimate.standard_covariance
     trail = estimate.trail
     return {
-        "outcome": "settled" if estimate.settled else estimate.status.split(" in ")[0],
+        "outcome": _outcome(estimate),
         "status": estimate.status,
         "rounds": len(trail) or None,
         "smallest": min((r.smallest for r in trail), default=None),
@@ -239,6 +239,12 @@ def _plain(estimate: Estimate, preparation: float) -> dict[str, Any]:
         if estimate.standard is None or covariance is None
         else [estimate.standard.tolist(), np.sqrt(np.diag(covariance)).tolist()],
     }
+
+
+def _outcome(estimate: Estimate) -> str:
+    if estimate.settled:
+        return "settled"
+    return "aborted" if estimate.status.startswith("aborted") else "not converged"
 
 
 def _failed(error: Exception) -> dict[str, Any]:
