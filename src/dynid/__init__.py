@@ -41,6 +41,13 @@ from dynid.identify.paired import Paired
 from dynid.identify.validation import Validation, cross_validate
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording, Run
+from dynid.residual.blend import Blend
+from dynid.residual.comparison import Comparison
+from dynid.residual.fit import fit_residual
+from dynid.residual.predictor import Predictor
+from dynid.residual.residual import Prediction, Residual
+from dynid.residual.rows import TorqueRows
+from dynid.residual.training import Training
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.inertia import (
     inertia_from_com,
@@ -61,9 +68,11 @@ from dynid.robot.parts import Joint, Limits, Link
 from dynid.signals.settings import Signals
 from dynid.simulate import controllers
 from dynid.simulate.controller_identification import ControllerIdentification, IdentifiedLaw, identify_controller
+from dynid.simulate.energy import EnergyAudit, energy_audit
 from dynid.simulate.reference import Reference
 from dynid.simulate.sensors import Sensors
 from dynid.simulate.simulate import Loop, Simulation, simulate
+from dynid.simulate.unmodelled import Unmodelled
 from dynid.statistics.covariance import barrier_covariance, base_covariance, shortest_covariance
 from dynid.statistics.diagnosis import Diagnosis, diagnose
 from dynid.statistics.hausman import hausman_test
@@ -81,13 +90,16 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "BaseParameters",
+    "Blend",
     "Certificate",
+    "Comparison",
     "ControllerIdentification",
     "Correlogram",
     "DataError",
     "Diagnosis",
     "DriveTerm",
     "DynidError",
+    "EnergyAudit",
     "Essential",
     "Estimate",
     "Estimator",
@@ -109,8 +121,11 @@ __all__ = [
     "Observation",
     "Paired",
     "PossibleRobots",
+    "Prediction",
+    "Predictor",
     "Recording",
     "Reference",
+    "Residual",
     "ResidualTests",
     "Robot",
     "Run",
@@ -119,7 +134,10 @@ __all__ = [
     "SequentialIdentification",
     "Signals",
     "Simulation",
+    "TorqueRows",
+    "Training",
     "Transmission",
+    "Unmodelled",
     "Validation",
     "Verdict",
     "analytic_centre",
@@ -141,10 +159,12 @@ __all__ = [
     "cross_validate",
     "design_excitation",
     "diagnose",
+    "energy_audit",
     "essential_parameters",
     "estimate_closed_loop",
     "exogeneity_test",
     "f_test",
+    "fit_residual",
     "forward_dynamics",
     "frame_jacobian",
     "frame_placement",

@@ -12,10 +12,9 @@ from dynid.reproduce.expression import linear_form
 from dynid.reproduce.registry import find_study, studies
 from dynid.reproduce.study import Figure, number, published
 
-# Designs and Monte Carlo runs take minutes; test_excitation_study.py and test_pc_didim_study.py look at them.
-QUICK = sorted(
-    name for name, study in studies().items() if not study.needs_data and name not in ("excitation", "pc-didim")
-)
+# Designs, simulations and Monte Carlo runs take minutes; tests of their own look at them.
+LONG = ("excitation", "pc-didim", "semi-parametric")
+QUICK = sorted(name for name, study in studies().items() if not study.needs_data and name not in LONG)
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -6,14 +6,18 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynid.commands import options
 from dynid.commands.app import Json, app, write
+from dynid.errors import DataError
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from dynid.residual.residual import Residual
 
 
 @app.command()
@@ -171,3 +175,78 @@ def validate(
     for name, result in results.items():
         print(name)
         print(result.summary())
+
+
+@app.command()
+@options.with_logs
+def compensate(
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
+    estimate: Annotated[Path, typer.Argument(help="Saved estimate of `dynid identify`.")],
+    data: options.DataArgument,
+    validate: Annotated[
+        list[str] | None, typer.Option("--validate", help="Log of other motion to judge by; may be repeated.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Where to: a predictor (.npz) or a folder for its C code (no suffix)."),
+    ] = None,
+    kernel: Annotated[
+        str, typer.Option(help="se, ard, matern32, matern52, friction, own, joined by +; auto chooses by joint.")
+    ] = "auto",
+    method: Annotated[str, typer.Option(help="auto, exact, subset, sparse or local.")] = "auto",
+    points: Annotated[
+        int | None, typer.Option(help="Points of a subset, sparse or local model. [1000, 200, 200]")
+    ] = None,
+    noise: Annotated[str, typer.Option(help="even, or reversal: more of it where a joint turns round.")] = "even",
+    rigid: Annotated[str, typer.Option(help="fixed, prior (estimated together) or none (plain model).")] = "fixed",
+    bound: Annotated[float | None, typer.Option(help="Largest learned torque in N m. [largest error seen]")] = None,
+    seed: Annotated[int, typer.Option(help="Of restarts.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Learn what an estimate misses, show the gain on motion it has not seen, and write a predictor.
+
+    Without --validate the last of several logs is held out to judge by, and then learned from too.
+
+    Example: dynid compensate arm.urdf estimate.json run1.csv run2.csv --validate run3.csv -o predictor.npz
+    """
+    from dynid.identify.estimate import Estimate
+    from dynid.residual.fit import fit_residual
+    from dynid.residual.training import Training
+
+    known = Estimate.load(estimate, machine)
+    recording = read(data)
+    training = Training(method=method, points=points, seed=seed)
+
+    def fit(part: Recording) -> Residual:
+        return fit_residual(
+            known, part, kernel=kernel, training=training, noise=noise, rigid=rigid, bound=bound, progress=_say
+        )
+
+    residual = None
+    if validate:
+        residual = fit(recording)
+        judged, comparison = "held-out logs", residual.evaluate(read(validate))
+    elif len(recording.runs) > 1:
+        shown, hidden = (Recording(recording.joints, runs) for runs in (recording.runs[:-1], recording.runs[-1:]))
+        judged, comparison = f"'{recording.runs[-1].name}', held out", fit(shown).evaluate(hidden)
+    else:
+        raise DataError("one log leaves nothing to judge by: give more logs, or others with --validate")
+    residual = residual or fit(recording)
+    if as_json:
+        print(json.dumps({"joints": comparison.to_dict(), "notes": list(residual.notes)}, indent=2))
+    else:
+        print(residual.summary())
+        print(f"torque errors on {judged}:")
+        print(comparison.summary())
+    if output is not None:
+        predictor = residual.predictor()
+        if output.suffix == ".npz":
+            predictor.save(output)
+        else:
+            predictor.to_c(output)
+        print(f"wrote {output}", file=sys.stderr)
+
+
+def _say(line: str) -> None:
+    print(f"dynid: {line}", file=sys.stderr)

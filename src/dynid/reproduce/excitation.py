@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,16 @@ from dynid.reproduce.study import Figure, number, published
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 
-__all__ = ["design_figures", "figures", "iiwa_motion", "table_figures"]
+__all__ = [
+    "design_figures",
+    "figures",
+    "iiwa_motion",
+    "semiparametric_design",
+    "semiparametric_design_figures",
+    "semiparametric_limits",
+    "semiparametric_tables",
+    "table_figures",
+]
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
@@ -44,15 +54,15 @@ def table_figures() -> Iterator[Figure]:
     yield from _wam_tables()
     yield from _iiwa_tables()
     for name in ("puma560", "twolink"):
-        yield from _semiparametric_tables(name)
+        yield from semiparametric_tables(name)
     yield from _double_s()
 
 
 def design_figures(names: Sequence[str] = ("twolink", "puma560", "iiwa", "wam")) -> Iterator[Figure]:
     """Motions designed with the harmonics, period and limits of the printed ones."""
     designs: dict[str, Callable[[], Iterator[Figure]]] = {
-        "twolink": lambda: _semiparametric_designs("twolink", 10.0),
-        "puma560": lambda: _semiparametric_designs("puma560", 20.0),
+        "twolink": lambda: semiparametric_design_figures("twolink", 10.0),
+        "puma560": lambda: semiparametric_design_figures("puma560", 20.0),
         "iiwa": _iiwa_design,
         "wam": _wam_design,
     }
@@ -216,7 +226,8 @@ def _iiwa_with_lengths(lengths: list[float]) -> Robot:
     return replace(robot, joints=tuple(joints))
 
 
-def _semiparametric_tables(name: str) -> Iterator[Figure]:
+def semiparametric_tables(name: str) -> Iterator[Figure]:
+    """What the printed amplitudes of Krishnamoorthi (2018) give."""
     golden, motions = published("excitation")[name], published("semiparametric_trajectories")
     section = f"{golden['title']}, printed amplitudes (Krishnamoorthi 2018, Table {golden['table']})"
     a, b = (np.array(motions[name][key]) for key in "ab")
@@ -304,13 +315,10 @@ def _without_offset(duration: float, harmonics: int) -> Narrowed:
     return Narrowed(series, np.column_stack([offset, scipy.linalg.null_space(np.array([*rows, offset]))]))
 
 
-def _semiparametric_designs(name: str, budget: float) -> Iterator[Figure]:
-    golden, motions = published("excitation")[name], published("semiparametric_trajectories")
-    size, period = len(motions[name]["a"][0]), 1.0 / motions["frequency"]
-    section = f"{golden['title']}, designed with {size} harmonics in {period:g} s from rest at zero"
-    robot = load_robot(name).with_drives("viscous+coulomb", False)
-    given = golden["limits"]
-    limits = {
+def semiparametric_limits(name: str) -> dict[str, dict[str, float]]:
+    """The printed limits of Krishnamoorthi (2018) within the robot's own ranges, joint by joint."""
+    given, robot = published("excitation")[name]["limits"], load_robot(name)
+    return {
         joint: {
             "lower": max(robot.limits[joint].lower, -reach),
             "upper": min(robot.limits[joint].upper, reach),
@@ -320,19 +328,31 @@ def _semiparametric_designs(name: str, budget: float) -> Iterator[Figure]:
         for joint, reach in zip(robot.coordinates, given["position"], strict=True)
     }
 
-    def design(criterion: str) -> Excitation:
-        return design_excitation(
-            robot,
-            period,
-            family="fourier",
-            size=size,
-            criterion=criterion,
-            limits=limits,
-            start=np.zeros(robot.n),
-            budget=budget,
-        )
 
-    plain, summed = design("cond"), design("sum-cond")
+@cache
+def semiparametric_design(name: str, criterion: str, budget: float, friction: bool) -> Excitation:
+    """A motion from rest at zero with the printed harmonics, period and limits, perhaps blind to friction."""
+    motions = published("semiparametric_trajectories")
+    robot = load_robot(name).with_drives("viscous+coulomb", False)
+    return design_excitation(
+        robot,
+        1.0 / motions["frequency"],
+        family="fourier",
+        size=len(motions[name]["a"][0]),
+        criterion=criterion,
+        limits=semiparametric_limits(name),
+        start=np.zeros(robot.n),
+        budget=budget,
+        friction=friction,
+    )
+
+
+def semiparametric_design_figures(name: str, budget: float) -> Iterator[Figure]:
+    """Designs for cond(W), for its sum over links, and for cond(W) under the thesis' bounds on amplitudes."""
+    golden, motions = published("excitation")[name], published("semiparametric_trajectories")
+    size, period = len(motions[name]["a"][0]), 1.0 / motions["frequency"]
+    section = f"{golden['title']}, designed with {size} harmonics in {period:g} s from rest at zero"
+    plain, summed = (semiparametric_design(name, criterion, budget, True) for criterion in ("cond", "sum-cond"))
     reason = f"the thesis' measured one, friction columns included; {golden['broken']}. {_PEAKS}"
     if name == "puma560":
         reason += ", the printed reach within the robot's real ranges, which are not symmetric"
@@ -348,9 +368,9 @@ def _semiparametric_designs(name: str, budget: float) -> Iterator[Figure]:
     yield _at_most(section, "sum of cond over links, designed for it", other, ours, reason)
     yield _within(section, summed)
     yield _starts(section, summed)
-    reach = np.array(given["position"])
+    reach = np.array(golden["limits"]["position"])
     printed = replace(plain.limits, lower=-reach, upper=reach)
-    yield from _within_sums(section, robot, at_rest(Fourier(period, size)), printed, golden["designed"])
+    yield from _within_sums(section, plain.robot, at_rest(Fourier(period, size)), printed, golden["designed"])
 
 
 def _within_sums(section: str, robot: Robot, basis: Narrowed, limits: MotionLimits, bound: float) -> Iterator[Figure]:

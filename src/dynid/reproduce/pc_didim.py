@@ -49,7 +49,7 @@ _PAPER = "Janot and Wensing (2021)"
 
 def figures() -> Iterator[Figure]:
     """40 runs a scenario."""
-    yield from _figures(runs=40, fewer=8, draws=6, tests=200)
+    yield from _figures(runs=40, fewer=4, draws=3, tests=40)
 
 
 def full_figures() -> Iterator[Figure]:

@@ -21,8 +21,11 @@ _EXACT = "a count is exact"
 _NAME = re.compile(r"([A-Za-z]+?)_?(\d+)")
 
 
-def figures() -> Iterator[Figure]:
+def figures(source: str = "") -> Iterator[Figure]:
+    """Every case, or those of one source alone, such as "Krishnamoorthi 2018"."""
     for case in published("structure")["case"]:
+        if not case["source"].startswith(source):
+            continue
         robot = case_robot(case)
         base = base_parameters(robot, channels=case.get("channels"))
         section = f"{case['title']} ({case['source']})"

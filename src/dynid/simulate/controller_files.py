@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError, DynidError, writing
 from dynid.robot.model import Robot
-from dynid.simulate import laws
+from dynid.simulate import laws, model_laws
 from dynid.simulate.laws import Controller, LinearController
 
 __all__ = ["load_controller", "save_controller"]
@@ -32,6 +32,7 @@ _NEEDS = {
     "state-space": ("A", "B", "C", "D"),
 }
 _FED = ("cascade", "pd", "pid", "transfer-function", "state-space")
+_KNOWN = ("none", "gravity", "computed torque")
 _BANDWIDTH = ("cascade", "pd")
 _DEPTH = {"numerators": 2, "denominators": 2, "A": 3, "B": 3, "C": 2, "D": 2}
 
@@ -61,6 +62,10 @@ def save_controller(controller: Controller, path: str | Path) -> None:
     """Write a linear controller as a state-space file that `load_controller` reads back, number by number."""
     if not isinstance(controller, LinearController):
         raise DataError(f"controller '{controller.name}' is a function, which no file can hold")
+    if controller.corrections or not isinstance(controller.feedforward, str):
+        raise DataError(f"controller '{controller.name}' feeds a torque model forward, which no file can hold")
+    if controller.knows not in _KNOWN:
+        raise DataError(f"controller '{controller.name}' has a model of its own, which no file can hold")
     matrices = "ABCD" if controller.A.size else "D"
     lines = [
         'kind = "state-space"',
@@ -101,6 +106,8 @@ def _controller(data: Mapping[str, Any], robot: Robot) -> LinearController:
     if law.n != robot.n:
         raise DataError(f"it has {law.n} joints, robot '{robot.name}' {robot.n}")
     if kind == "state-space":
+        if data.get("knows", "none") not in _KNOWN:
+            raise DataError(f"'knows' is one of {', '.join(_KNOWN)}, not {data['knows']!r}")
         law = replace(law, name=str(data.get("name", law.name)), knows=data.get("knows", "none"), model=robot)
     return law.with_feedforward(data["feedforward"], robot) if "feedforward" in data else law
 
@@ -124,8 +131,8 @@ _MAKERS: dict[str, Callable[..., LinearController]] = {
     "cascade": lambda rate, _, *gains: laws.cascade(rate, *gains),
     "pd": lambda rate, _, *gains: laws.pd(rate, *gains),
     "pid": lambda rate, _, *gains: laws.pid(rate, *gains),
-    "computed-torque": laws.computed_torque,
-    "impedance": laws.impedance,
+    "computed-torque": model_laws.computed_torque,
+    "impedance": model_laws.impedance,
     "transfer-function": lambda rate, _, *rows: laws.transfer_function(rate, *rows),
     "state-space": lambda rate, _, *given: (laws.static if len(given) == 1 else laws.state_space)(rate, *given),
 }

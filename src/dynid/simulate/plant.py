@@ -14,7 +14,7 @@ from dynid.errors import DataError
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 
-__all__ = ["friction_rate", "plant_arrays"]
+__all__ = ["bolted", "friction_rate", "plant_arrays"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ _VISCOUS = (TermKind.VISCOUS, TermKind.VISCOUS_POSITIVE, TermKind.VISCOUS_NEGATI
 def plant_arrays(robot: Robot, parameters: ArrayLike | None, path: Array) -> tuple[Any, Array, Any, Array]:
     """(tree, inertias, drives, values) for kernels; users' columns of one joint's position become tables."""
     if robot.base != "fixed":
-        robot, parameters = _bolted(robot, parameters), None
+        robot, parameters = bolted(robot, parameters), None
     pi = as_parameters(robot, parameters)
     model = compile_robot(robot)
     drives, values = model.drives, pi[model.drive_columns]
@@ -35,7 +35,7 @@ def plant_arrays(robot: Robot, parameters: ArrayLike | None, path: Array) -> tup
     return model.tree, model.inertias(robot, pi), drives, np.ascontiguousarray(values)
 
 
-def _bolted(robot: Robot, parameters: ArrayLike | None) -> Robot:
+def bolted(robot: Robot, parameters: ArrayLike | None) -> Robot:
     """The robot with these parameters, its base fixed."""
     return robot.with_parameters(as_parameters(robot, parameters)).with_base("fixed")
 
@@ -45,7 +45,7 @@ def friction_rate(robot: Robot, parameters: ArrayLike | None, path: Array) -> fl
 
     Steps of an explicit method must be shorter than about its inverse. 0 where a mass matrix is not positive definite.
     """
-    robot = _bolted(robot, parameters)
+    robot = bolted(robot, parameters)
     pi = dict(zip(robot.parameter_names, robot.parameters, strict=True))
     F = np.zeros((robot.n, robot.n))
     for term in robot.drives:

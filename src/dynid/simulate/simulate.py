@@ -4,152 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.dynamics.batch import first_use, for_kernel
+from dynid.dynamics.batch import as_parameters, first_use, for_kernel
 from dynid.dynamics.functions import forward_dynamics, mass_matrix
 from dynid.errors import DataError, DynidError
-from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
-from dynid.simulate.integrators import Integrator, integration_method
 from dynid.simulate.laws import CallableController, Controller, LinearController
-from dynid.simulate.plant import friction_rate, plant_arrays
+from dynid.simulate.loop import Loop
+from dynid.simulate.plant import bolted, friction_rate, plant_arrays
 from dynid.simulate.reference import Reference, as_reference, whole_ratio
 from dynid.simulate.sensors import Sensors
-
-if TYPE_CHECKING:
-    from dynid.dynamics.kernels.integrate import Method
+from dynid.simulate.simulation import Simulation
+from dynid.simulate.unmodelled import Unmodelled, hanging, motor_columns, plant_rates, with_effects
 
 __all__ = ["Loop", "Simulation", "simulate"]
 
 Array = NDArray[np.float64]
-Coulomb = float | Literal["exact"]
 
 # Ticks between two words on progress.
 _SLICE = 20_000
-# Decay by friction that one explicit step takes well (RK4 is stable up to 2.78, Euler up to 2), and steps a period.
-_STABLE = {"rk4": 2.5, "semi-implicit": 1.5}
-_MOST_STEPS = 1000
-_AUTO_STEPS = 8
-_KNOWS = {"none": 0, "gravity": 1, "computed torque": 2}
-
-
-@dataclass(frozen=True, eq=False)
-class Loop:
-    """How the closed loop is computed.
-
-    integrator: rk4, semi-implicit (both fixed steps), dopri5 (adaptive to `tolerance`), implicit (Euler, implicit in
-    friction: stable however steep that is), or auto: rk4 unless friction is so steep that it would need more than eight
-    steps a control period, then implicit with eight. substeps: fixed steps a control period, by default as many as
-    friction needs to be stable. coulomb: slope (s/rad) of the smooth step that stands for Coulomb friction where the
-    robot has none of its own, or "exact", which sticks and needs "implicit".
-    """
-
-    integrator: Integrator = "rk4"
-    substeps: int | None = None
-    tolerance: float = 1e-8
-    coulomb: Coulomb = 100.0
-
-    def __post_init__(self) -> None:
-        self.method(0.0)
-        if self.coulomb == "exact":
-            if self.integrator != "implicit":
-                raise DataError(f"exact sticking needs the implicit integrator, not '{self.integrator}'")
-        elif not (isinstance(self.coulomb, int | float) and self.coulomb > 0):
-            raise DataError(f"coulomb is a positive slope or 'exact', got {self.coulomb!r}")
-
-    def method(self, decay: float) -> Method:
-        """The integrator for friction that decays by exp(-decay) in a control period."""
-        name, steps = self.integrator, self.substeps
-        if name == "auto":
-            if steps is not None:
-                raise DataError("the integrator 'auto' chooses its own substeps")
-            few = decay <= _AUTO_STEPS * _STABLE["rk4"]
-            name, steps = ("rk4", None) if few else ("implicit", _AUTO_STEPS)
-        return integration_method(name, _substeps(name, decay) if steps is None else steps, self.tolerance)
-
-    def robot(self, robot: Robot) -> Robot:
-        """The robot as the loop sees it: sharp Coulomb steps made smooth, or all of them sharp where they are exact."""
-        if self.coulomb == "exact":
-            return robot.with_smooth_coulomb(0.0)
-        sharp = [t.is_coulomb and t.slope == 0 for t in robot.drives]
-        slope = float(self.coulomb)
-        drives = (replace(t, slope=slope) if s else t for t, s in zip(robot.drives, sharp, strict=True))
-        return replace(robot, drives=tuple(drives)) if any(sharp) else robot
-
-
-@dataclass(frozen=True, eq=False)
-class Simulation:
-    """What happened: t (N,), then true q, v, a, delivered torque, measured q, v and torque, reference, each (N, n).
-
-    `outcome` is "finished", or says why and when it stopped; the arrays then hold what was done until then.
-    """
-
-    robot: Robot
-    t: Array
-    q: Array
-    v: Array
-    a: Array
-    torque: Array
-    measured_q: Array
-    measured_v: Array
-    measured_torque: Array
-    reference: Array
-    outcome: str
-    seconds: float
-
-    @property
-    def finished(self) -> bool:
-        return self.outcome == "finished"
-
-    def run(self, name: str = "simulated") -> Run:
-        """What a logger would have written."""
-        return Run(
-            self.t,
-            self.measured_q,
-            v=self.measured_v,
-            torque=self.measured_torque,
-            reference=self.reference,
-            name=name,
-        )
-
-    def recording(self, name: str = "simulated") -> Recording:
-        """`run` as a recording of its own."""
-        return Recording(self.robot.coordinates, (self.run(name),))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Outcome and, joint by joint, the largest tracking error and torque."""
-        return {
-            "outcome": self.outcome,
-            "finished": self.finished,
-            "samples": len(self.t),
-            "seconds": self.seconds,
-            "joints": {
-                name: {"tracking": float(error), "torque": float(torque)}
-                for name, error, torque in zip(
-                    self.robot.coordinates,
-                    np.abs(self.q - self.reference).max(axis=0, initial=0.0),
-                    np.abs(self.torque).max(axis=0, initial=0.0),
-                    strict=True,
-                )
-            },
-        }
-
-    def summary(self) -> str:
-        """`to_dict` as a table."""
-        page = self.to_dict()
-        lines = [f"{self.robot.name}: {self.outcome}, {len(self.t)} samples in {self.seconds:.2f} s"]
-        width = max(map(len, page["joints"]))
-        lines.append(f"{'':<{width}}  largest error  largest torque")
-        lines += [f"{k:<{width}}  {x['tracking']:13.4g}  {x['torque']:14.4g}" for k, x in page["joints"].items()]
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return f"Simulation('{self.robot.name}', {len(self.t)} samples, {self.outcome})"
+# A vibration needs shorter steps to keep its phase: half a radian for RK4, whose frequency errs by 5e-4 there.
+_VIBRATION = 5.0
+_KNOWS = {"none": 0, "gravity": 1, "computed torque": 2, "compensation": 3, "linearisation": 4}
 
 
 def simulate(
@@ -165,6 +45,7 @@ def simulate(
     disturbance: ArrayLike | None = None,
     torque_limits: ArrayLike | Literal["robot"] | None = None,
     stop_at_limits: bool = False,
+    unmodelled: Unmodelled | None = None,
     initial: tuple[ArrayLike, ArrayLike] | None = None,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
@@ -174,17 +55,21 @@ def simulate(
     `reference`: a motion, a run that has one, or positions (K, n) at the controller's rate. `rate` (Hz) is that of the
     record, by default the controller's; it must divide it. `parameters` (p,) replace the robot's own. `disturbance`
     (K, n) pushes the joints, unmeasured. `torque_limits` saturate the drives ("robot" for the model's own limits), with
-    `stop_at_limits` the run ends where a position or speed limit is passed. It begins on the reference, or at `initial`
-    (q, v). A loop that cannot go on is no error: the result says why it stopped. `progress` is told the share done.
+    `stop_at_limits` the run ends where a position or speed limit is passed. `unmodelled` gives the machine what its
+    model has not. It begins on the reference, or at `initial` (q, v); flexible joints begin with their motors there and
+    their links hanging still in the springs. A loop that cannot go on is no error: the result says why it stopped.
+    `progress` is told the share done.
     """
     from dynid.dynamics.kernels.integrate import NOT_POSITIVE
 
     started = time.perf_counter()
     sensors, loop = sensors or Sensors(), loop or Loop()
-    _check(robot, controller)
+    _check(robot, controller, unmodelled)
     path = as_reference(reference, robot, controller.rate, duration)
     every = whole_ratio(controller.rate, rate, "controller and record") if rate is not None else 1
-    setup = _Setup(robot, controller, path, sensors, loop, parameters, disturbance, torque_limits, stop_at_limits, seed)
+    setup = _Setup(
+        robot, controller, path, sensors, loop, parameters, disturbance, torque_limits, stop_at_limits, unmodelled, seed
+    )
     ticks, code = setup.go(every, initial, progress)
     trace, kept = setup.trace, -(-ticks // every)
     accelerations = setup.accelerations(kept, every)
@@ -207,6 +92,11 @@ def simulate(
         path.q[: kept * every : every],
         setup.explain(code, ticks),
         time.perf_counter() - started,
+        *setup.motors(kept),
+        every,
+        unmodelled,
+        None if parameters is None else as_parameters(robot, parameters),
+        None if disturbance is None else setup.push[: kept * every : every],
     )
 
 
@@ -224,18 +114,26 @@ class _Setup:
         disturbance: ArrayLike | None,
         torque_limits: ArrayLike | str | None,
         stop_at_limits: bool,
+        unmodelled: Unmodelled | None,
         seed: int,
     ) -> None:
         from dynid.dynamics.kernels import loop as kernels
 
         n = robot.n
-        if isinstance(controller, LinearController) and controller.model is not None:
-            controller = replace(controller, model=loop.robot(controller.model))
+        controller = controller.with_robots(loop.robot)
         self.robot, self.controller, self.path = robot, controller, path
         self.smooth = plant = loop.robot(robot)
         self.parameters = parameters
-        self.method = loop.method(friction_rate(plant, parameters, path.q) / controller.rate)
+        self.effects, self.motor = unmodelled, motor_columns(unmodelled, n)
         self.plant = plant_arrays(plant, parameters, path.q)
+        if unmodelled is None:
+            decay = friction_rate(plant, parameters, path.q)
+        else:
+            slope = 0.0 if loop.coulomb == "exact" else float(loop.coulomb)
+            self.plant = with_effects(self.plant, plant, unmodelled, slope)
+            decay, vibration = plant_rates(self.plant, plant, self.motor, path.q)
+            decay = max(decay, _VIBRATION * vibration)
+        self.method = loop.method(decay / controller.rate)
         rng = np.random.default_rng([seed, 0])
         noise = sensors.of_joints("noise", n)
         counts = sensors.of_joints("counts", n)
@@ -245,6 +143,7 @@ class _Setup:
             int(sensors.speed == "difference"),
             sensors.smoothing(controller.rate),
             int(sensors.delay),
+            self.motor,
         )
         self.bounds = _bounds(robot, torque_limits, stop_at_limits)
         self.push = np.zeros((0, n)) if disturbance is None else _disturbance(disturbance, path.q.shape)
@@ -258,18 +157,24 @@ class _Setup:
 
         n, ticks, law = self.robot.n, len(self.path), self.controller
         tree, _, drives, values = self.plant
-        self.work = w = make_work(len(tree.parent), n, drives, values, len(self.method.b))
-        w.q[0], w.v[0] = (self.path.q[0], self.path.v[0]) if initial is None else _state(initial, n)
+        size = max(n, int(self.motor.max()) + 1)
+        self.work = w = make_work(len(tree.parent), size, drives, values, len(self.method.b))
+        q, v = (self.path.q[0], self.path.v[0]) if initial is None else _state(initial, n)
+        link = q if self.effects is None else hanging(bolted(self.smooth, self.parameters), self.effects, q)
+        for state, links, motors in ((w.q, link, q), (w.v, v, v)):
+            state[0, :n] = links
+            state[0, self.motor] = motors
         states = law.C.shape[1] if isinstance(law, LinearController) else 0
         memory = kernels.Memory(
-            w.q.copy(),
-            w.v.copy(),
+            q[None].copy(),
+            v[None].copy(),
             np.zeros((2 * n, states)),
             np.zeros((self.sensing.delay + 1, n)),
             np.zeros((1, n)),
             np.zeros((1, n)),
         )
-        self.trace = kernels.Trace(*np.zeros((6, -(-ticks // every), n)))
+        kept = -(-ticks // every)
+        self.trace = kernels.Trace(*np.zeros((6, kept, n)), *np.zeros((2, kept if size > n else 0, n)))
         period = 1.0 / law.rate
         if isinstance(law, CallableController):
             return self._go_outside(law, every, period, w, memory, progress)
@@ -301,6 +206,7 @@ class _Setup:
         from dynid.dynamics.kernels import loop as kernels
 
         path, ticks = self.path, len(self.path)
+        ahead = law.torques_ahead(path.q, path.v, path.a)
         for k in range(ticks):
             kernels.sense(self.sensing, period, k, w, memory)
             given = law.function(
@@ -311,7 +217,7 @@ class _Setup:
                 raise DataError(
                     f"controller '{law.name}' must give {law.n} finite torques, at {k * period:g} s it does not"
                 )
-            memory.command[0] = command
+            memory.command[0] = command + ahead[k] if len(ahead) else command
             code = kernels.answer(
                 self.plant, self.method, self.sensing, self.bounds, self.push, period, every, k, w, memory, self.trace
             )
@@ -330,14 +236,36 @@ class _Setup:
         if not self.method.implicit or any(t.is_coulomb and t.slope == 0 for t in self.smooth.drives):
             return trace.a[:kept]
         torque = trace.torque[:kept]
-        if len(self.push):
-            torque = torque + self.push[: kept * every : every]
+        push = self.push[: kept * every : every] if len(self.push) else np.zeros_like(torque)
         q, v = trace.q[:kept], trace.v[:kept]
+        if self.effects is not None:
+            return self._accelerations_of_machine(q, v, torque, push)
+        torque = torque + push
         try:
             return forward_dynamics(self.smooth, q, v, torque, self.parameters)
         except DynidError:
             good = int(np.argmin(np.linalg.eigvalsh(mass_matrix(self.smooth, q, self.parameters))[:, 0] > 0))
             return forward_dynamics(self.smooth, q[:good], v[:good], torque[:good], self.parameters)
+
+    def _accelerations_of_machine(self, q: Array, v: Array, torque: Array, push: Array) -> Array:
+        """Accelerations of the links, up to where a mass matrix fails."""
+        from dynid.dynamics.kernels.forward import forward_dynamics as kernel
+
+        n, size = self.robot.n, self.work.q.shape[1]
+        positions, speeds, tau, out = np.zeros((4, len(q), size))
+        positions[:, :n], speeds[:, :n] = q, v
+        positions[:, self.motor], speeds[:, self.motor] = self.motors(len(q))
+        tau[:, self.motor] = torque
+        tau[:, :n] += push
+        failed = kernel(*self.plant, positions, speeds, tau, 0, len(q), out)
+        return np.ascontiguousarray(out[: failed if failed >= 0 else None, :n])
+
+    def motors(self, kept: int) -> tuple[Array, Array]:
+        """Positions and speeds (kept, n) of the motors, which are those of the links where no joint gives."""
+        trace = self.trace
+        if len(trace.motor_q):
+            return trace.motor_q[:kept], trace.motor_v[:kept]
+        return trace.q[:kept], trace.v[:kept]
 
     def explain(self, code: int, ticks: int) -> str:
         """The end of a run in words."""
@@ -346,7 +274,8 @@ class _Setup:
         from dynid.dynamics.kernels import integrate
         from dynid.dynamics.kernels import loop as kernels
 
-        q, v, bounds = self.work.q[0], self.work.v[0], self.bounds
+        n, bounds = self.robot.n, self.bounds
+        q, v = self.work.q[0, :n], self.work.v[0, :n]
         outside = (
             (q < bounds.lower) | (q > bounds.upper) if code == kernels.POSITION_LIMIT else np.abs(v) > bounds.speed
         )
@@ -360,17 +289,6 @@ class _Setup:
             kernels.SPEED_LIMIT: f"'{joint}' passes its speed limit",
         }
         return f"stopped at {ticks / self.controller.rate:.4g} s: {why[code]}"
-
-
-def _substeps(integrator: Integrator, decay: float) -> int:
-    """Steps a control period in which friction decays by exp(-decay), such that each is stable with room to spare."""
-    count = int(np.ceil(max(1.0, decay / _STABLE.get(integrator, np.inf))))
-    if count > _MOST_STEPS:
-        raise DataError(
-            f"friction is so steep that '{integrator}' needs {count} steps a control period: use the implicit "
-            "integrator or a smaller slope"
-        )
-    return count
 
 
 def _bounds(robot: Robot, torque: ArrayLike | str | None, stop: bool) -> Any:
@@ -419,7 +337,9 @@ def _disturbance(given: ArrayLike, shape: tuple[int, ...]) -> Array:
     return push
 
 
-def _check(robot: Robot, controller: Controller) -> None:
+def _check(robot: Robot, controller: Controller, unmodelled: Unmodelled | None) -> None:
+    if unmodelled is not None and not isinstance(unmodelled, Unmodelled):
+        raise DataError(f"what the model lacks is given as dynid.Unmodelled, got {unmodelled!r:.60}")
     if not isinstance(controller, LinearController | CallableController):
         raise DataError(f"a controller is made by dynid.controllers, got {controller!r:.60}")
     if robot.base == "floating":

@@ -3,9 +3,12 @@
 A shaft moves with s = d . v; a term's column is d f(s). With `cross`, terms that are linear in the
 motion keep only the coupling between different joints: entry i is d_i (s - d_i v_i).
 A Coulomb step is sharp, or tanh(slope s) where its slope is not zero.
+
+Inside a simulation there are kinds that no robot has: ELASTIC, a spring whose stiffness may be steep; STRIBECK, a
+Coulomb step that fades with speed as exp(-(s/rest)^2); RIPPLE, sin(slope s + rest) of the position.
 """
 
-from math import tanh
+from math import exp, sin, tanh
 
 from dynid.dynamics.kernels.compiler import kernel, step
 
@@ -13,6 +16,7 @@ from dynid.dynamics.kernels.compiler import kernel, step
 INERTIA, VISCOUS, VISCOUS_POSITIVE, VISCOUS_NEGATIVE = 0, 1, 2, 3
 COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, OFFSET, SPRING = 4, 5, 6, 7, 8
 TABLE = 10  # of the shaft's position; stands in for a user's column inside a simulation
+ELASTIC, STRIBECK, RIPPLE = 11, 12, 13
 
 
 @step
@@ -42,6 +46,11 @@ def is_coulomb(kind):
 
 
 @step
+def is_dry(kind):
+    return kind == COULOMB or kind == COULOMB_POSITIVE or kind == COULOMB_NEGATIVE or kind == STRIBECK
+
+
+@step
 def coulomb_range(kind):
     """Efforts of a unit parameter at full speed backwards and forwards."""
     return (-1.0 if kind != COULOMB_POSITIVE else 0.0), (1.0 if kind != COULOMB_NEGATIVE else 0.0)
@@ -56,6 +65,13 @@ def _coulomb(kind, s, slope):
 
 
 @step
+def fading(drives, t, s):
+    """Share of Stribeck term t that is left at speed s."""
+    x = s / drives.rest[t]
+    return exp(-x * x)
+
+
+@step
 def coulomb_slope(drives, t, s):
     """Derivative of a smooth Coulomb term's effort."""
     low, high = coulomb_range(drives.kind[t])
@@ -67,6 +83,8 @@ def coulomb_slope(drives, t, s):
 def _effort(drives, t, s):
     """Effort of a unit parameter of term t for shaft motion s."""
     kind = drives.kind[t]
+    if kind <= VISCOUS:
+        return s
     if is_coulomb(kind):
         return _coulomb(kind, s, drives.slope[t])
     if kind == TABLE:
@@ -75,7 +93,9 @@ def _effort(drives, t, s):
         return max(s, 0.0)
     if kind == VISCOUS_NEGATIVE:
         return min(s, 0.0)
-    return s
+    if kind == STRIBECK:
+        return _coulomb(kind, s, drives.slope[t]) * fading(drives, t, s)
+    return sin(drives.slope[t] * s + drives.rest[t]) if kind == RIPPLE else s
 
 
 @step
@@ -88,7 +108,9 @@ def _motion(drives, t, q, v, a, k, q_first, v_first):
         return _shaft(drives, t, q, k, q_first) - drives.rest[t]
     if kind == INERTIA:
         return _shaft(drives, t, a, k, v_first)
-    return _shaft(drives, t, v, k, v_first)
+    if kind < ELASTIC or kind == STRIBECK:
+        return _shaft(drives, t, v, k, v_first)
+    return _shaft(drives, t, q, k, q_first)
 
 
 @step

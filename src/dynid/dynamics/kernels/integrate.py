@@ -1,4 +1,4 @@
-"""Motion under held torques: explicit Runge-Kutta by tableau, or Euler steps implicit in friction."""
+"""Motion under held torques: explicit Runge-Kutta by tableau, or Euler steps implicit in friction and elasticity."""
 
 from math import sqrt, tanh
 from typing import NamedTuple
@@ -7,13 +7,16 @@ import numpy as np
 
 from dynid.dynamics.kernels.compiler import step
 from dynid.dynamics.kernels.drives import (
+    ELASTIC,
+    STRIBECK,
     VISCOUS,
     VISCOUS_NEGATIVE,
     VISCOUS_POSITIVE,
     coulomb_range,
     drive_inertia,
     drive_torque,
-    is_coulomb,
+    fading,
+    is_dry,
 )
 from dynid.dynamics.kernels.forward import accelerate, factor, substitute
 from dynid.dynamics.kernels.inverse import rigid_torque
@@ -77,7 +80,7 @@ def make_work(joints: int, n: int, drives: "object", values: np.ndarray, stages:
     bodies, terms = joints + 1, len(values)
     q, v, tau, q1, v1, acc, zero, bias = np.zeros((8, 1, n))
     V, A, F = np.empty((3, bodies, 6))
-    smooth = np.array([0.0 if is_coulomb.py_func(k) else x for k, x in zip(drives.kind, values, strict=True)])  # type: ignore[attr-defined]
+    smooth = np.array([0.0 if is_dry.py_func(k) else x for k, x in zip(drives.kind, values, strict=True)])  # type: ignore[attr-defined]
     return Work(
         q,
         v,
@@ -162,9 +165,16 @@ def _along(drives, t, x):
 
 @step
 def _damping(drives, values, h, w):
-    """Add h times the slope of viscous friction to w.M."""
+    """Add h times the slope of viscous friction to w.M, and elastic springs as their torque at the end of the step."""
     for t in range(drives.kind.shape[0]):
         kind = drives.kind[t]
+        if kind == ELASTIC:
+            s = _along(drives, t, w.v[0])
+            for i in range(drives.start[t], drives.start[t + 1]):
+                w.bias[0, drives.joint[i]] += h * values[t] * drives.weight[i] * s
+                for j in range(drives.start[t], drives.start[t + 1]):
+                    w.M[drives.joint[i], drives.joint[j]] += h * h * values[t] * drives.weight[i] * drives.weight[j]
+            continue
         if kind != VISCOUS and kind != VISCOUS_POSITIVE and kind != VISCOUS_NEGATIVE:
             continue
         s = _along(drives, t, w.v[0])
@@ -174,6 +184,14 @@ def _damping(drives, values, h, w):
             for j in range(drives.start[t], drives.start[t + 1]):
                 if i != j or not drives.cross[t]:
                     w.M[drives.joint[i], drives.joint[j]] += h * values[t] * drives.weight[i] * drives.weight[j]
+
+
+@step
+def _dry_bound(drives, values, h, t, w):
+    """Largest impulse of dry friction in a step."""
+    if drives.kind[t] == STRIBECK:
+        return h * values[t] * fading(drives, t, _along(drives, t, w.v[0]))
+    return h * values[t]
 
 
 @step
@@ -209,7 +227,8 @@ def _coulomb_impulse(speed, response, low, high, slope):
 def _implicit(tree, inertia, drives, values, h, w):
     """One Euler step from (w.q, w.v) into (w.q1, w.v1) with all friction taken at its end.
 
-    Viscous friction joins the mass matrix; Coulomb impulses are found shaft by shaft until they agree (Gauss-Seidel).
+    Viscous friction and elastic springs join the mass matrix; dry impulses are found shaft by shaft until they agree
+    (Gauss-Seidel). How far stiction has faded is taken at the step's start.
     """
     n, terms = w.q.shape[1], drives.kind.shape[0]
     place_and_move(tree, w.q, w.v, w.zero, 0, w.R, w.P, w.J, w.V, w.A)
@@ -229,7 +248,7 @@ def _implicit(tree, inertia, drives, values, h, w):
     for i in range(n):
         w.v1[0, i] = w.v[0, i] + h * w.acc[0, i]
     for t in range(terms):
-        if not is_coulomb(drives.kind[t]):
+        if not is_dry(drives.kind[t]):
             continue
         for i in range(n):
             w.G[t, i] = 0.0
@@ -241,11 +260,11 @@ def _implicit(tree, inertia, drives, values, h, w):
     for _ in range(_SWEEPS):
         change = 0.0
         for t in range(terms):
-            if not is_coulomb(drives.kind[t]):
+            if not is_dry(drives.kind[t]):
                 continue
             speed, response = _along(drives, t, w.v1[0]), _along(drives, t, w.G[t])
             low, high = coulomb_range(drives.kind[t])
-            old, bound = w.impulse[t], h * values[t]
+            old, bound = w.impulse[t], _dry_bound(drives, values, h, t, w)
             if bound >= 0.0:
                 new = _coulomb_impulse(speed + response * old, response, bound * low, bound * high, drives.slope[t])
             else:  # no friction but a push: taken at the speed the step began with
@@ -260,8 +279,8 @@ def _implicit(tree, inertia, drives, values, h, w):
             break
     for t in range(terms):  # what sticks stands still, whatever rounding left
         low, high = coulomb_range(drives.kind[t])
-        bound = h * values[t]
-        if is_coulomb(drives.kind[t]) and drives.slope[t] == 0.0 and bound * low < w.impulse[t] < bound * high:
+        bound = _dry_bound(drives, values, h, t, w)
+        if is_dry(drives.kind[t]) and drives.slope[t] == 0.0 and bound * low < w.impulse[t] < bound * high:
             for i in range(drives.start[t], drives.start[t + 1]):
                 if abs(w.v1[0, drives.joint[i]]) <= _SETTLED:
                     w.v1[0, drives.joint[i]] = 0.0

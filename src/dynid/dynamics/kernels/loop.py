@@ -13,14 +13,14 @@ from dynid.dynamics.kernels.kinematics import place_and_move
 # Ends beside those of an integration.
 POSITION_LIMIT, SPEED_LIMIT = 10, 11
 # What a controller knows of the robot.
-NO_MODEL, GRAVITY, COMPUTED_TORQUE = 0, 1, 2
+NO_MODEL, GRAVITY, COMPUTED_TORQUE, COMPENSATION, LINEARISATION = 0, 1, 2, 3, 4
 
 
 class Law(NamedTuple):
     """A linear law a joint over its inputs (reference, its speed, measured position, measured speed).
 
     x' = A x + B in, out = C x + D in, with A (n, m, m), B (n, m, 4), C (n, m), D (n, 4). `knows` says what a model of
-    the robot adds; under computed torque the law's output is an acceleration.
+    the robot adds; under computed torque and linearisation the law's output is an acceleration.
     """
 
     A: np.ndarray
@@ -38,6 +38,7 @@ class Sensing(NamedTuple):
     differentiate: int
     smoothing: float  # share of a new speed that is let through, 1 for no filter
     delay: int  # control periods between measuring and the torque that answers
+    motor: np.ndarray  # where the state holds each joint's motor (n,): with its link, or beyond them all
 
 
 class Bounds(NamedTuple):
@@ -61,7 +62,10 @@ class Memory(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What is kept: state, acceleration, delivered torque and what the encoders said, each (samples, n)."""
+    """What is kept: state, acceleration, delivered torque, what the encoders said, each (samples, n).
+
+    Motors have rows of their own where joints are flexible, otherwise none.
+    """
 
     q: np.ndarray
     v: np.ndarray
@@ -69,24 +73,27 @@ class Trace(NamedTuple):
     torque: np.ndarray
     seen: np.ndarray
     speed: np.ndarray
+    motor_q: np.ndarray
+    motor_v: np.ndarray
 
 
 @step
 def _sense(sensing, period, k, w, memory):
     """Measured positions and speeds of tick k."""
-    for i in range(w.q.shape[1]):
-        x = w.q[0, i]
+    for i in range(memory.seen.shape[1]):
+        m = sensing.motor[i]
+        x = w.q[0, m]
         if sensing.noise.shape[0]:
             x += sensing.noise[k, i]
         if sensing.steps[i] > 0.0:
             x = np.rint(x / sensing.steps[i]) * sensing.steps[i]
         if not sensing.differentiate:
-            memory.speed[0, i] = w.v[0, i]
+            memory.speed[0, i] = w.v[0, m]
         elif k > 0:
             rate = (x - memory.seen[0, i]) / period
             memory.speed[0, i] += sensing.smoothing * (rate - memory.speed[0, i])
         else:
-            memory.speed[0, i] = w.v[0, i]
+            memory.speed[0, i] = w.v[0, m]
         memory.seen[0, i] = x
 
 
@@ -100,7 +107,7 @@ def _command(law, tree, inertia, drives, values, q_ref, v_ref, a_ref, feed, k, w
         for j in range(m):
             u += law.C[i, j] * memory.x[i, j]
         memory.command[0, i] = u + (feed[k, i] if feed.shape[0] else 0.0)
-        memory.wish[0, i] = u + a_ref[k, i]
+        memory.wish[0, i] = u + (a_ref[k, i] if law.knows == COMPUTED_TORQUE else 0.0)
         for j in range(m):
             z = law.B[i, j, 0] * r + law.B[i, j, 1] * s + law.B[i, j, 2] * x + law.B[i, j, 3] * y
             for l in range(m):
@@ -109,16 +116,18 @@ def _command(law, tree, inertia, drives, values, q_ref, v_ref, a_ref, feed, k, w
         for j in range(m):
             memory.x[i, j] = memory.x[n + i, j]
     if law.knows != NO_MODEL:
-        full = law.knows == COMPUTED_TORQUE
+        full = law.knows == COMPUTED_TORQUE or law.knows == LINEARISATION
         speed, wish = (memory.speed, memory.wish) if full else (w.zero, w.zero)
         place_and_move(tree, memory.seen, speed, wish, 0, w.R, w.P, w.J, w.V, w.A)
         for i in range(n):
             w.bias[0, i] = 0.0
         rigid_torque(tree, inertia, w.R, w.P, w.J, w.V, w.A, w.F, w.bias, 0)
-        if full:
-            drive_torque(tree, drives, values, memory.seen, speed, wish, 0, w.bias)
+        if full or law.knows == COMPENSATION:
+            drive_torque(tree, drives, values, memory.seen, memory.speed, wish, 0, w.bias)
         for i in range(n):
-            memory.command[0, i] = w.bias[0, i] + (0.0 if full else memory.command[0, i])
+            if full:
+                memory.command[0, i] = feed[k, i] if feed.shape[0] else 0.0
+            memory.command[0, i] = w.bias[0, i] + memory.command[0, i]
 
 
 @step
@@ -126,23 +135,29 @@ def _deliver(sensing, bounds, push, k, w, memory):
     """Queue the command; deliver the one that is due within the torque limits, plus what pushes from outside."""
     slots = sensing.delay + 1
     for i in range(w.q.shape[1]):
+        w.tau[0, i] = 0.0
+    for i in range(memory.seen.shape[1]):
         memory.queue[k % slots, i] = memory.command[0, i]
         due = memory.queue[(k - sensing.delay) % slots, i] if k >= sensing.delay else memory.queue[0, i]
         w.acc[0, i] = min(max(due, -bounds.torque[i]), bounds.torque[i])
-        w.tau[0, i] = w.acc[0, i] + (push[k, i] if push.shape[0] else 0.0)
+        w.tau[0, sensing.motor[i]] += w.acc[0, i]
+        w.tau[0, i] += push[k, i] if push.shape[0] else 0.0
 
 
 @step
-def _keep(trace, row, w, memory):
-    for i in range(w.q.shape[1]):
+def _keep(trace, sensing, row, w, memory):
+    for i in range(memory.seen.shape[1]):
         trace.q[row, i], trace.v[row, i] = w.q[0, i], w.v[0, i]
         trace.torque[row, i] = w.acc[0, i]
         trace.seen[row, i], trace.speed[row, i] = memory.seen[0, i], memory.speed[0, i]
+    for i in range(memory.seen.shape[1] if trace.motor_q.shape[0] else 0):
+        m = sensing.motor[i]
+        trace.motor_q[row, i], trace.motor_v[row, i] = w.q[0, m], w.v[0, m]
 
 
 @step
 def _within(bounds, w):
-    for i in range(w.q.shape[1]):
+    for i in range(bounds.lower.shape[0]):
         if not bounds.lower[i] <= w.q[0, i] <= bounds.upper[i]:
             return POSITION_LIMIT
         if not abs(w.v[0, i]) <= bounds.speed[i]:
@@ -156,10 +171,10 @@ def _answer(plant, method, sensing, bounds, push, period, every, k, w, memory, t
     tree, inertia, drives, values = plant
     _deliver(sensing, bounds, push, k, w, memory)
     if k % every == 0:
-        _keep(trace, k // every, w, memory)
+        _keep(trace, sensing, k // every, w, memory)
     end = hold(tree, inertia, drives, values, method, period, w)
     if k % every == 0:
-        for i in range(w.q.shape[1]):
+        for i in range(trace.a.shape[1]):
             trace.a[k // every, i] = w.first[i]
     return _within(bounds, w) if end == DONE else end
 

@@ -1,0 +1,449 @@
+"""Residuals at control rate and in training, beside GPyTorch and scikit-learn, in one run.
+
+python benchmarks/residual.py                 # peers: pip install gpytorch scikit-learn
+python benchmarks/residual.py --figure FILE   # where the growth with the number of points is drawn, as SVG
+
+Seven joints of an iiwa14, squared exponential with 21 length scales, the same hyper-parameters everywhere; all sides
+give the same numbers, which is checked before anything is timed. Single samples run on one core, best of several
+interleaved repeats. Ours include the rigid torque and the features, theirs get the features and give no rigid torque.
+Ratios above one mean that dynid is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+import dynid
+from dynid.excitation.fourier import random_fourier
+from dynid.residual import exact, sparse
+from dynid.residual.blend import Blend
+from dynid.residual.features import Features, fit_features
+from dynid.residual.kernel import parse_kernel
+from dynid.residual.noise import parse_noise
+from dynid.residual.posterior import Block, Posterior, basis_columns
+from dynid.residual.predictor import Predictor
+from dynid.residual.problem import Problem
+from dynid.residual.residual import JointResidual, Residual
+
+Array = NDArray[np.float64]
+Work = Callable[[], object]
+
+POINTS, INDUCING, RANK = 2000, 100, 100
+VARIANCES = {"none": "mean", "exact": "mean and variance", "fast": "mean and variance, fast_pred_var"}
+GPYTORCH_EXACT = f"GPyTorch: {VARIANCES['exact']}"
+SIZES = (500, 1000, 2000, 4000)
+REPEATS, SINGLES, BATCH = 100, 10, 2000
+ENOUGH = 4.0  # seconds that one work is measured for
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--figure", type=Path, default=Path(__file__).parents[1] / "docs" / "residual-growth.svg")
+    figure = parser.parse_args().figure
+    peers = {name: version(name) for name in ("gpytorch", "torch", "scikit-learn")}
+    print(f"dynid {dynid.__version__}, " + ", ".join(f"{name} {found or 'missing'}" for name, found in peers.items()))
+    if None in peers.values():
+        print("for the comparisons: pip install gpytorch scikit-learn")
+    robot, motion, features, problems, theta = arm(POINTS)
+    full = residual(robot, features, problems, theta, exact.condition)
+    small = residual(robot, features, problems, theta, inducing)
+    singles(motion, full, small, problems, theta, peers)
+    batches(motion, full, small)
+    training(problems[0], theta[0], peers)
+    figure.write_text(drawn(growth(peers)))
+    print(f"\ngrowth drawn into {figure}")
+
+
+# -- what is compared ----------------------------------------------------------------------------
+
+
+def arm(points: int) -> tuple[dynid.Robot, tuple[Array, ...], Features, list[Problem], list[Array]]:
+    """The arm, a motion, its features, and for each joint something to learn at some hyper-parameters."""
+    robot = dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", True)
+    limits = list(robot.limits.values())
+    lower, upper = np.array([v.lower for v in limits]), np.array([v.upper for v in limits])
+    speed = np.array([v.velocity for v in limits])
+    q, v, a = random_fourier(lower, upper, speed, 20.0, np.linspace(0, 40, points), seed=1)
+    features = fit_features(robot, q, v, a, periodic=False)
+    x, rng = features(q, v, a), np.random.default_rng(0)
+    problems, theta = [], []
+    for j in range(robot.n):
+        y = np.sin(3 * q[:, j]) + np.tanh(5 * v[:, j]) + 0.1 * rng.normal(size=points)
+        kernel, noise = parse_kernel("ard", features, j), parse_noise("even", features, j)
+        problems.append(Problem.of(kernel, noise, features, x, y, basis_columns(-1, x)))
+        theta.append(problems[-1].start() + rng.uniform(-0.3, 0.3, problems[-1].size))
+    return robot, (q, v, a), features, problems, theta
+
+
+def residual(
+    robot: dynid.Robot, features: Features, problems: list[Problem], theta: list[Array], block: Any
+) -> Residual:
+    """A residual with the blocks that `block` makes, not faded, so that peers give the same torque."""
+    joints = []
+    for problem, t in zip(problems, theta, strict=True):
+        kernel, noise = problem.split(t)
+        made: Block = block(problem, t)
+        posterior = Posterior(problem.kernel, kernel, problem.noise, noise, 1.0, (made,), made.points[:1])
+        joints.append(JointResidual(posterior, 1.0, np.inf))
+    return Residual(robot, features, tuple(joints), np.zeros(robot.n), Blend(1, 1))
+
+
+def inducing(problem: Problem, theta: Array, count: int = INDUCING) -> Block:
+    kernel, _ = problem.split(theta)
+    points = problem.x[sparse.choose_points(problem.kernel, kernel, problem.x, count)]
+    return sparse.condition(problem.kernel, kernel, points, sparse.gather(problem, theta, points))
+
+
+def apart(made: Residual) -> Residual:
+    """The same with each joint's points in an order of its own, so that none are shared."""
+    joints = []
+    for j, joint in enumerate(made.joints):
+        assert joint is not None
+        block, order = joint.posterior.blocks[0], np.random.default_rng(j).permutation(joint.posterior.points)
+        turned = replace(
+            block,
+            points=block.points[order],
+            weights=block.weights[order],
+            reduction=block.reduction[np.ix_(order, order)],
+            pulled=block.pulled[:, order],
+        )
+        joints.append(replace(joint, posterior=replace(joint.posterior, blocks=(turned,))))
+    return replace(made, joints=tuple(joints))
+
+
+def singles(
+    motion: tuple[Array, ...],
+    full: Residual,
+    small: Residual,
+    problems: list[Problem],
+    theta: list[Array],
+    peers: dict[str, str | None],
+) -> None:
+    query = [m[7 :: len(m) // SINGLES][:SINGLES] + 0.05 for m in motion]
+    rows = full.features(*query)
+    ours = {
+        f"{POINTS} points": full.predictor(variance=False),
+        f"{POINTS} points, other ones for each joint": apart(full).predictor(variance=False),
+        f"{POINTS} points, variance of rank {RANK}": full.predictor(rank=RANK),
+        f"{INDUCING} inducing points": small.predictor(variance=False),
+        f"{INDUCING} inducing points, with variance": small.predictor(rank=INDUCING),
+        "rigid torque alone": replace(full, joints=(None,) * full.robot.n).predictor(variance=False),
+    }
+    expected = full.predict(*query)
+    works: dict[str, Work] = {name: partial(each, predictor, query) for name, predictor in ours.items()}
+    theirs: dict[str, Work] = {}
+    if peers["gpytorch"] and peers["torch"]:
+        theirs |= gpytorch_singles(problems, theta, rows, expected.learned, tuple(VARIANCES))
+    if peers["scikit-learn"]:
+        theirs |= sklearn_singles(problems, theta, rows, expected.learned)
+    agree("dynid", ours[f"{POINTS} points"].torques(*query), expected.torque, 1e-9)
+    with threadpool_limits(1):
+        time = {name: 1e6 * seconds / SINGLES for name, seconds in best(one_core(works | theirs)).items()}
+    if GPYTORCH_EXACT in time:
+        time[GPYTORCH_EXACT] *= SINGLES
+    plain, sure = time[f"{POINTS} points"], time[f"{POINTS} points, variance of rank {RANK}"]
+    print("\none sample, torques of all 7 joints, one core, us")
+    goals = {f"{POINTS} points": 500.0, f"{INDUCING} inducing points": 30.0}
+    lines = [["dynid", name, f"{time[name]:.1f}", "", *verdict(time[name], goals.get(name))] for name in ours]
+    for name in theirs:
+        base = sure if "variance" in name else plain
+        lines.append([*name.split(": "), f"{time[name]:.0f}", f"{time[name] / base:.0f}", "", ""])
+    table(["", "", "us", "ratio", "goal", ""], lines)
+
+
+def batches(motion: tuple[Array, ...], full: Residual, small: Residual) -> None:
+    query = [m[:BATCH] + 0.05 for m in motion]
+    mean, sure = full.predictor(variance=False), full.predictor(rank=RANK)
+    works: dict[str, Work] = {
+        f"predictor, {POINTS} points": partial(mean.torques, *query),
+        f"predictor, {POINTS} points, variance of rank {RANK}": partial(sure.torques, *query),
+        f"predictor, {INDUCING} inducing points": partial(small.predictor(variance=False).torques, *query),
+        f"Residual.predict, {POINTS} points, full variance": partial(full.predict, *query),
+    }
+    time = best(works, 3)
+    print(f"\n{BATCH} samples at once, all cores")
+    table(["", "us a sample"], [[name, f"{1e6 * seconds / BATCH:.1f}"] for name, seconds in time.items()])
+
+
+def training(problem: Problem, theta: Array, peers: dict[str, str | None]) -> None:
+    """Likelihood and gradient of one joint, on one thread and on two."""
+    rows = []
+    for threads in (1, 2):
+        works: dict[str, Work] = {"dynid": partial(exact.log_likelihood, problem, theta)}
+        if peers["gpytorch"] and peers["torch"]:
+            works |= {
+                "GPyTorch, Cholesky": gpytorch_step(problem, theta, True),
+                "GPyTorch, its default": gpytorch_step(problem, theta, False),
+            }
+        time = best(on(threads, works), 3)
+        rows += [[name, str(threads), f"{1e3 * s:.0f}", f"{s / time['dynid']:.2f}"] for name, s in time.items()]
+    print(f"\nlikelihood and its gradient, {len(problem.x)} samples, {problem.size} hyper-parameters, ms")
+    table(["", "threads", "ms", "ratio"], rows)
+
+
+def growth(peers: dict[str, str | None]) -> dict[str, dict[str, list[float]]]:
+    """Times over the number of points."""
+    out: dict[str, dict[str, list[float]]] = {"one sample, us": {}, "likelihood and gradient, ms": {}}
+    for size in SIZES:
+        robot, motion, features, problems, theta = arm(size)
+        made = residual(robot, features, problems, theta, exact.condition)
+        query = [m[:SINGLES] + 0.05 for m in motion]
+        predictor = made.predictor(variance=False)
+        learned = predictor.predict(*query).learned
+        works: dict[str, Work] = {
+            "dynid": partial(each, predictor, query),
+        }
+        steps: dict[str, Work] = {"dynid": partial(exact.log_likelihood, problems[0], theta[0])}
+        if peers["gpytorch"] and peers["torch"]:
+            works["GPyTorch"] = gpytorch_singles(problems, theta, features(*query), learned, ("none",))[
+                "GPyTorch: mean"
+            ]
+            steps["GPyTorch, Cholesky"] = gpytorch_step(problems[0], theta[0], True)
+        with threadpool_limits(1):
+            for name, seconds in best(one_core(works), 5).items():
+                out["one sample, us"].setdefault(name, []).append(1e6 * seconds / SINGLES)
+        for name, seconds in best(on(1, steps), 2).items():
+            out["likelihood and gradient, ms"].setdefault(name, []).append(1e3 * seconds)
+    for title, lines in out.items():
+        print(f"\n{title}, by number of points, one core")
+        table(["", *map(str, SIZES)], [[name, *(f"{t:.0f}" for t in times)] for name, times in lines.items()])
+    return out
+
+
+def each(predictor: Predictor, query: list[Array]) -> None:
+    out = np.empty(predictor.n)
+    for q, v, a in zip(*query, strict=True):
+        predictor(q, v, a, out)
+
+
+# -- peers ---------------------------------------------------------------------------------------
+
+
+def gpytorch_model(problems: list[Problem], theta: list[Array]) -> tuple[Any, Any]:
+    """One batch of exact processes, as many as there are problems."""
+    import gpytorch
+    import torch
+
+    shape = torch.Size([len(problems)])
+    columns = list(problems[0].kernel.parts[0].columns)
+    x = torch.tensor(np.stack([p.x[:, columns] for p in problems]))
+    y = torch.tensor(np.stack([p.y for p in problems]))
+
+    class Exact(gpytorch.models.ExactGP):  # type: ignore[misc]
+        def __init__(self, likelihood: Any) -> None:
+            super().__init__(x, y, likelihood)
+            self.mean_module = gpytorch.means.ZeroMean(batch_shape=shape)
+            inner = gpytorch.kernels.RBFKernel(ard_num_dims=x.shape[-1], batch_shape=shape)
+            self.covar_module = gpytorch.kernels.ScaleKernel(inner, batch_shape=shape)
+
+        def forward(self, at: Any) -> Any:
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(at), self.covar_module(at))
+
+    likelihood = gpytorch.likelihoods.GaussianLikelihood(batch_shape=shape)
+    model = Exact(likelihood).double()
+    t = np.array(theta)
+    model.covar_module.outputscale = torch.tensor(np.exp(2 * t[:, 0]))
+    model.covar_module.base_kernel.lengthscale = torch.tensor(np.exp(t[:, None, 1:-1]))
+    likelihood.noise = torch.tensor(np.exp(2 * t[:, -1:]))
+    return model, likelihood
+
+
+def gpytorch_singles(
+    problems: list[Problem],
+    theta: list[Array],
+    rows: Array,
+    expected: Array,
+    variances: Sequence[str] = tuple(VARIANCES),
+) -> dict[str, Work]:
+    import gpytorch
+    import torch
+
+    columns = list(problems[0].kernel.parts[0].columns)
+    queries = [torch.tensor(row[None, None, columns]).expand(len(problems), 1, -1) for row in rows]
+
+    def work(variance: str) -> tuple[Work, Array]:
+        model, likelihood = gpytorch_model(problems, theta)
+        model.eval(), likelihood.eval()
+
+        def run() -> Array:
+            with (
+                torch.no_grad(),
+                gpytorch.settings.max_cholesky_size(100_000),
+                gpytorch.settings.skip_posterior_variances(variance == "none"),
+                gpytorch.settings.fast_pred_var(variance == "fast"),
+            ):
+                # Their exact variance factors all matrices anew for every sample: one is enough to time.
+                found = [model(at) for at in (queries[:1] if variance == "exact" else queries)]
+                if variance != "none":
+                    [f.variance for f in found]
+                return np.array([f.mean.numpy()[:, 0] for f in found])
+
+        return run, run()  # the first call fills their caches
+
+    out: dict[str, Work] = {}
+    for variance in variances:
+        name = VARIANCES[variance]
+        out[f"GPyTorch: {name}"], found = work(variance)
+        agree(f"GPyTorch, {name}", found, expected[: len(found)], 1e-6)
+    return out
+
+
+def gpytorch_step(problem: Problem, theta: Array, cholesky: bool) -> Work:
+    import gpytorch
+
+    model, likelihood = gpytorch_model([problem], [theta])
+    model.train(), likelihood.train()
+    loss = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
+
+    def run() -> float:
+        with gpytorch.settings.max_cholesky_size(100_000 if cholesky else 800):
+            model.zero_grad()
+            value = loss(model(*model.train_inputs), model.train_targets).sum()
+            value.backward()
+        return float(value) * len(problem.x)
+
+    if cholesky:
+        agree("GPyTorch, likelihood", np.array([run()]), np.array([exact.log_likelihood(problem, theta)[0]]), 1e-6)
+    return run
+
+
+def sklearn_singles(problems: list[Problem], theta: list[Array], rows: Array, expected: Array) -> dict[str, Work]:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+    columns = list(problems[0].kernel.parts[0].columns)
+    models = [
+        GaussianProcessRegressor(
+            ConstantKernel(np.exp(2 * t[0])) * RBF(np.exp(t[1:-1])), alpha=np.exp(2 * t[-1]), optimizer=None
+        ).fit(p.x[:, columns], p.y)
+        for p, t in zip(problems, theta, strict=True)
+    ]
+    queries = [row[None, columns] for row in rows]
+
+    def run(sure: bool) -> Array:
+        found = [[model.predict(at, return_std=sure) for model in models] for at in queries]
+        return np.array([[f[0][0] if sure else f[0] for f in each] for each in found])
+
+    agree("scikit-learn", run(False), expected, 1e-6)
+    return {
+        "scikit-learn: mean": partial(run, False),
+        "scikit-learn: mean and variance": partial(run, True),
+    }
+
+
+# -- measuring, printing, drawing ----------------------------------------------------------------
+
+
+def version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def one_core(works: dict[str, Work]) -> dict[str, Work]:
+    return on(1, works)
+
+
+def on(threads: int, works: dict[str, Work]) -> dict[str, Work]:
+    """The works on that many threads, of BLAS and of torch."""
+
+    def limited(work: Work) -> Work:
+        def run() -> None:
+            with threadpool_limits(threads):
+                work()
+
+        return run
+
+    if version("torch"):
+        import torch
+
+        torch.set_num_threads(threads)
+    return {name: limited(work) for name, work in works.items()}
+
+
+def best(works: dict[str, Work], repeats: int = REPEATS) -> dict[str, float]:
+    """Best time of each work in seconds, every repeat going round all that have not had their time yet."""
+    times, spent = dict.fromkeys(works, np.inf), dict.fromkeys(works, 0.0)
+    for _ in range(repeats):
+        for name, work in works.items():
+            if spent[name] < ENOUGH:
+                start = perf_counter()
+                work()
+                took = perf_counter() - start
+                times[name], spent[name] = min(times[name], took), spent[name] + took
+    return times
+
+
+def agree(what: str, ours: Array, theirs: Array, most: float) -> None:
+    error = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+    if not error < most:
+        raise SystemExit(f"{what}: results differ by {error:.1e}")
+
+
+def verdict(value: float, goal: float | None) -> list[str]:
+    return ["", ""] if goal is None else [f"<= {goal:g}", "met" if value <= goal else "not met"]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [head, *rows]
+    width = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    for line in lines:
+        print("  " + "  ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)).rstrip())
+
+
+def drawn(panels: dict[str, dict[str, list[float]]]) -> str:
+    """Times over the number of points, both axes logarithmic, a panel a kind."""
+    colours = ("#1d6fb8", "#2e8b57", "#d1495b")
+    left, top, side, gap = 80, 70, 330, 230
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + 2 * (side + gap) - 30}" height="{top + side + 60}" '
+        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        '<text x="20" y="28" font-size="18" font-weight="bold" fill="#1d2b3a">'
+        "Time over the number of points, one core, seven joints</text>",
+    ]
+    for k, (title, lines) in enumerate(panels.items()):
+        x0, times = left + k * (side + gap), np.concatenate(list(lines.values()))
+        low, high = np.floor(np.log10(times.min())), np.ceil(np.log10(times.max()))
+
+        def across(n: float, x0: float = x0) -> float:
+            return x0 + side * np.log(n / SIZES[0]) / np.log(SIZES[-1] / SIZES[0])
+
+        def up(t: float, low: float = low, high: float = high) -> float:
+            return top + side * (1 - (np.log10(t) - low) / (high - low))
+
+        out.append(f'<rect x="{x0}" y="{top}" width="{side}" height="{side}" fill="#f4f6f8"/>')
+        out.append(f'<text x="{x0}" y="{top - 10}" fill="#1d2b3a">{title}</text>')
+        for power in range(int(low), int(high) + 1):
+            y = up(10.0**power)
+            out.append(f'<line x1="{x0}" y1="{y:.1f}" x2="{x0 + side}" y2="{y:.1f}" stroke="#d5dbe1"/>')
+            out.append(f'<text x="{x0 - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#52606d">{10.0**power:g}</text>')
+        for n in SIZES:
+            out.append(
+                f'<text x="{across(n):.1f}" y="{top + side + 18}" text-anchor="middle" fill="#52606d">{n}</text>'
+            )
+        for (name, values), colour in zip(lines.items(), colours, strict=False):
+            path = " ".join(f"{across(n):.1f},{up(t):.1f}" for n, t in zip(SIZES, values, strict=True))
+            out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            out += [
+                f'<circle cx="{across(n):.1f}" cy="{up(t):.1f}" r="4" fill="{colour}"/>'
+                for n, t in zip(SIZES, values, strict=True)
+            ]
+            out.append(f'<text x="{x0 + side + 8}" y="{up(values[-1]) + 4:.1f}" fill="{colour}">{name}</text>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""How far a learned torque is used, by how uncertain it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+
+__all__ = ["Blend"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Blend:
+    """How the learned part fades with its variance: whole up to the share `whole` of the prior variance, 0 from `gone`.
+
+    `Blend(1, 1)` trusts it everywhere.
+    """
+
+    whole: float = 0.5
+    gone: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.whole <= self.gone <= 1 or self.gone == 0:
+            raise DataError(f"a blend needs 0 <= whole <= gone <= 1, got {self.whole:g} and {self.gone:g}")
+
+    def __call__(self, uncertainty: Array) -> Array:
+        """Share of the learned part that is used, for shares of the prior variance."""
+        if self.whole == self.gone:
+            return np.where(uncertainty <= self.whole, 1.0, 0.0)
+        return np.asarray(np.clip((self.gone - uncertainty) / (self.gone - self.whole), 0.0, 1.0))

@@ -1,0 +1,139 @@
+"""Residuals in files."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.errors import DataError, writing
+from dynid.residual.blend import Blend
+from dynid.residual.features import Features
+from dynid.residual.kernel import parse_kernel
+from dynid.residual.noise import Noise
+from dynid.residual.posterior import Block, Posterior, Statistics
+from dynid.residual.residual import JointResidual, Residual
+from dynid.residual.rigid_prior import RigidPosterior
+from dynid.residual.selection import Score
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["load_residual", "save_residual"]
+
+_FORMAT = "dynid residual 1"
+_FEATURES = ("periodic", "speed", "centre", "scale")
+_BLOCK = ("points", "weights", "reduction", "coefficients", "spread", "pulled")
+
+
+def save_residual(residual: Residual, path: str | Path) -> None:
+    """Write a residual into one .npz file."""
+    arrays: dict[str, Any] = {f"features_{name}": getattr(residual.features, name) for name in _FEATURES}
+    arrays |= {"parameters": residual.robot.parameters, "home": residual.home}
+    joints: list[dict[str, Any] | None] = []
+    for j, joint in enumerate(residual.joints):
+        if joint is None:
+            joints.append(None)
+            continue
+        p = joint.posterior
+        joints.append(
+            {
+                "kernel": p.kernel.name,
+                "noise_column": p.noise.column,
+                "scale": p.scale,
+                "degree": p.degree,
+                "blocks": len(p.blocks),
+                "trust": joint.trust,
+                "bound": joint.bound if np.isfinite(joint.bound) else None,
+                "spread": joint.spread,
+            }
+        )
+        arrays |= {f"{j}_theta": p.theta, f"{j}_noise_theta": p.noise_theta, f"{j}_centres": p.centres}
+        if p.statistics is not None:
+            arrays |= {f"{j}_information": p.statistics.information, f"{j}_pull": p.statistics.pull}
+        for b, block in enumerate(p.blocks):
+            arrays |= {f"{j}_{b}_{name}": getattr(block, name) for name in _BLOCK}
+    together = residual.rigid_posterior
+    if together is not None:
+        arrays |= {"rigid_change": together.change, "rigid_covariance": together.covariance}
+        arrays |= {f"{j}_rigid_pulled": value for j, value in together.pulled.items()}
+    header = {
+        "format": _FORMAT,
+        "robot": residual.robot.name,
+        "parameter_names": list(residual.robot.parameter_names),
+        "joints": joints,
+        "blend": asdict(residual.blend),
+        "has_rigid": residual.has_rigid,
+        "channels": list(residual.channels),
+        "signals": residual.signals.to_dict(),
+        "notes": list(residual.notes),
+        "scores": {name: [asdict(s) for s in scores] for name, scores in residual.scores.items()},
+    }
+    with writing(path), Path(path).open("wb") as file:
+        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def load_residual(path: str | Path, robot: Robot) -> Residual:
+    """Read a residual back; `robot` must be the one it was made for."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            data = {name: file[name] for name in file.files}
+        header = json.loads(str(data["header"]))
+        if header["format"] != _FORMAT:
+            raise KeyError("format")
+    except FileNotFoundError:
+        raise DataError(f"there is no file '{path}'") from None
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        raise DataError(f"'{path}' is not a saved residual") from None
+    if header["parameter_names"] != list(robot.parameter_names):
+        raise DataError(f"'{path}' was made for another robot or other drive terms than '{robot.name}'")
+    features = Features(*(data[f"features_{name}"] for name in _FEATURES))
+    settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in header["signals"].items()}
+    return Residual(
+        robot.with_parameters(data["parameters"]),
+        features,
+        tuple(_joint(j, entry, data, features) for j, entry in enumerate(header["joints"])),
+        data["home"],
+        Blend(**header["blend"]),
+        header["has_rigid"],
+        tuple(header["channels"]),
+        Signals(**settings),
+        _rigid(data),
+        tuple(header["notes"]),
+        {name: tuple(Score(**s) for s in scores) for name, scores in header["scores"].items()},
+    )
+
+
+def _rigid(data: Mapping[str, Any]) -> RigidPosterior | None:
+    if "rigid_change" not in data:
+        return None
+    pulled = {int(name.split("_")[0]): value for name, value in data.items() if name.endswith("_rigid_pulled")}
+    return RigidPosterior(data["rigid_change"], data["rigid_covariance"], pulled)
+
+
+def _joint(
+    j: int, entry: Mapping[str, Any] | None, data: Mapping[str, Any], features: Features
+) -> JointResidual | None:
+    if entry is None:
+        return None
+    blocks = tuple(Block(*(data[f"{j}_{b}_{name}"] for name in _BLOCK)) for b in range(entry["blocks"]))
+    known = f"{j}_information" in data
+    fitted = Posterior(
+        parse_kernel(entry["kernel"], features, j),
+        data[f"{j}_theta"],
+        Noise(entry["noise_column"]),
+        data[f"{j}_noise_theta"],
+        entry["scale"],
+        blocks,
+        data[f"{j}_centres"],
+        entry["degree"],
+        Statistics(data[f"{j}_information"], data[f"{j}_pull"]) if known else None,
+    )
+    bound = np.inf if entry["bound"] is None else entry["bound"]
+    return JointResidual(fitted, entry["trust"], bound, entry["spread"])

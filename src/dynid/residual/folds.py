@@ -1,0 +1,60 @@
+"""Stretches of motion to hold out, and what the rigid model would miss had it not seen them either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.residual.rows import JointRows
+
+__all__ = ["fold_numbers", "held_out_errors"]
+
+Array = NDArray[np.float64]
+
+# Folds that are wanted: runs grouped where there are more, each run cut where there are fewer.
+_FOLDS = 6
+# Directions of the scaled parameters that other folds say less about than this are left as they were identified.
+_KNOWN = 1e-9
+
+
+def fold_numbers(joints: Sequence[JointRows]) -> list[NDArray[np.intp]]:
+    """A fold for every row of every joint: runs, grouped or cut into stretches of time that all joints share."""
+    runs = np.unique(np.concatenate([rows.run for rows in joints]))
+    if len(runs) >= _FOLDS:
+        return [np.asarray(np.searchsorted(runs, rows.run) * _FOLDS // len(runs)) for rows in joints]
+    pieces = -(-_FOLDS // len(runs))
+    out = [np.zeros(len(rows), np.intp) for rows in joints]
+    for i, run in enumerate(runs):
+        here = [rows.run == run for rows in joints]
+        clock = np.concatenate([rows.t[h] for rows, h in zip(joints, here, strict=True)])
+        start, length = clock.min(), max(float(np.ptp(clock)), 1e-12)
+        for rows, h, fold in zip(joints, here, out, strict=True):
+            piece = np.floor((rows.t[h] - start) / length * pieces).astype(np.intp)
+            fold[h] = i * pieces + np.minimum(piece, pieces - 1)
+    return out
+
+
+def held_out_errors(joints: Sequence[JointRows], folds: Sequence[NDArray[np.intp]]) -> list[Array]:
+    """Errors (folds, N) of every joint's rows, the rigid model identified each time without one of the folds.
+
+    The change of the base values is that of least squares with joints weighted by their errors, exact for an estimate
+    by weighted least squares. Errors of a model that was fitted to all folds pull against each other: what one run
+    lacks another has too much of, and nothing learned in the one would seem to help in the other.
+    """
+    count, size = 1 + max(int(f.max()) for f in folds), joints[0].W.shape[1]
+    information, pull = np.zeros((count, size, size)), np.zeros((count, size))
+    for rows, fold in zip(joints, folds, strict=True):
+        weight = 1.0 / max(float(np.mean(rows.error**2)), 1e-300)
+        for k in range(count):
+            W, error = rows.W[fold == k], rows.error[fold == k]
+            information[k] += weight * (W.T @ W)
+            pull[k] += weight * (W.T @ error)
+    total = information.sum(axis=0)
+    scale = np.sqrt(np.maximum(np.diag(total), 1e-300))
+    changes = []
+    for k in range(count):
+        A, b = (total - information[k]) / np.outer(scale, scale), (pull.sum(axis=0) - pull[k]) / scale
+        changes.append(np.linalg.lstsq(A, b, rcond=_KNOWN)[0] / scale)
+    return [rows.error - np.array(changes) @ rows.W.T for rows in joints]

@@ -1,0 +1,159 @@
+"""Covariance functions: sums of stationary parts, each over some columns of the features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.residual.features import Features
+
+__all__ = ["SHAPES", "Kernel", "Part", "parse_kernel"]
+
+Array = NDArray[np.float64]
+
+# Shapes g(s) of the scaled squared distance s, in the order of their codes for compiled predictors.
+SHAPES = ("se", "matern32", "matern52")
+
+
+@dataclass(frozen=True)
+class Part:
+    """amplitude^2 g(s) with s the sum of squared differences over `columns`, each over its length scale.
+
+    One length scale for all columns, or one a column with `ard`. Hyper-parameters: log amplitude, log length scales.
+    """
+
+    columns: tuple[int, ...]
+    shape: str
+    ard: bool
+
+    @property
+    def size(self) -> int:
+        return 1 + (len(self.columns) if self.ard else 1)
+
+    def lengths(self, theta: Array) -> Array:
+        """Length scale of each column."""
+        return np.broadcast_to(np.exp(theta[1:]), (len(self.columns),))
+
+    def scaled(self, theta: Array, x: Array) -> Array:
+        """The columns over their length scales."""
+        return x[:, self.columns] / self.lengths(theta)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A sum of parts; hyper-parameters stand part by part."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+    def split(self, theta: Array) -> list[Array]:
+        """Hyper-parameters of every part."""
+        return np.split(theta, np.cumsum([part.size for part in self.parts])[:-1])
+
+    def variance(self, theta: Array) -> float:
+        """k(x, x), the same everywhere."""
+        return float(sum(np.exp(2 * t[0]) for t in self.split(theta)))
+
+    def variance_gradient(self, theta: Array) -> Array:
+        """d k(x, x) / d theta."""
+        out = np.zeros(self.size)
+        starts = np.cumsum([0, *(part.size for part in self.parts)])[:-1]
+        out[starts] = [2 * np.exp(2 * t[0]) for t in self.split(theta)]
+        return out
+
+    def matrix(self, theta: Array, x: Array, z: Array | None = None) -> Array:
+        """k (N, M) between rows of x and of z, or of x with itself."""
+        out = None
+        for part, t in zip(self.parts, self.split(theta), strict=True):
+            k = np.exp(2 * t[0]) * _shape(part.shape, _distances(part, t, x, z))[0]
+            out = k if out is None else out + k
+        assert out is not None
+        return out
+
+    def gradient(self, theta: Array, x: Array, z: Array | None, outer: Array) -> Array:
+        """d F / d theta from outer = d F / d k (N, M)."""
+        return self.gradients(theta, x, z, outer, False)[0]
+
+    def gradients(
+        self, theta: Array, x: Array, z: Array | None, outer: Array, places: bool = True
+    ) -> tuple[Array, Array]:
+        """d F / d theta, and d F / d z (M, d) where the places are asked for."""
+        w = x if z is None else z
+        pieces, moved = [], np.zeros_like(w) if places else np.zeros((0, 0))
+        for part, t in zip(self.parts, self.split(theta), strict=True):
+            amplitude = np.exp(2 * t[0])
+            value, slope = _shape(part.shape, _distances(part, t, x, z))
+            value *= outer
+            slope *= amplitude * outer
+            columns, lengths = list(part.columns), part.lengths(t)
+            a, b = x[:, columns], w[:, columns]
+            rows, sums = slope.sum(axis=1), slope.sum(axis=0)
+            pulled = slope.T @ a
+            per = (a**2).T @ rows + (b**2).T @ sums - 2 * np.einsum("jm,jm->m", b, pulled)
+            per *= -2 / lengths**2
+            pieces.append(np.concatenate([[2 * amplitude * value.sum()], per if part.ard else [per.sum()]]))
+            if places:
+                moved[:, columns] += 2 * (sums[:, None] * b - pulled) / lengths**2
+        return np.concatenate(pieces), moved
+
+
+def parse_kernel(name: str, features: Features, joint: int) -> Kernel:
+    """A kernel from words joined by '+'.
+
+    se: squared exponential, one length scale. ard: one a column. matern32, matern52: Matern, one a column. These see
+    positions, speeds and accelerations of all joints. friction: squared exponential over the joint's own speed and
+    direction of motion, own: over its position too; what they learn holds wherever the other joints are. load: over
+    all positions and its own speed and direction, which friction that grows with the load of gravity needs.
+    """
+    own = {"friction": features.speeds(joint), "own": features.own(joint), "load": features.load(joint)}
+    parts = []
+    for word in name.split("+"):
+        if word in own:
+            parts.append(Part(own[word], "se", True))
+        elif word in ("se", "ard"):
+            parts.append(Part(features.motion, "se", word == "ard"))
+        elif word in SHAPES:
+            parts.append(Part(features.motion, word, True))
+        else:
+            words = ("se", "ard", "matern32", "matern52", *own)
+            raise DataError(f"unknown kernel '{word}': use {', '.join(words)}, joined by '+'")
+    return Kernel(name, tuple(parts))
+
+
+def _distances(part: Part, theta: Array, x: Array, z: Array | None) -> Array:
+    a = part.scaled(theta, x)
+    if z is None:
+        square = np.einsum("ij,ij->i", a, a)
+        s = a @ (-2 * a.T)
+        s += square
+        s += square[:, None]
+        np.fill_diagonal(s, 0.0)
+    else:
+        b = part.scaled(theta, z)
+        s = a @ (-2 * b.T)
+        s += np.einsum("ij,ij->i", b, b)
+        s += np.einsum("ij,ij->i", a, a)[:, None]
+    return np.maximum(s, 0.0, out=s)
+
+
+def _shape(shape: str, s: Array) -> tuple[Array, Array]:
+    """g and dg/ds."""
+    if shape == "se":
+        s *= -0.5
+        g = np.exp(s, out=s)
+        return g, -0.5 * g
+    r = np.sqrt(s)
+    if shape == "matern32":
+        r *= np.sqrt(3)
+        e = np.exp(-r)
+        return (1 + r) * e, -1.5 * e
+    r *= np.sqrt(5)
+    e = np.exp(-r)
+    return (1 + r + r**2 / 3) * e, -5 / 6 * (1 + r) * e

@@ -1,0 +1,139 @@
+"""What a fitted Gaussian process is once it is fitted, however it was: points with weights, and a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.residual.features import Features
+from dynid.residual.kernel import Kernel
+from dynid.residual.noise import Noise, reversal_at
+
+__all__ = ["Block", "Posterior", "Statistics", "basis_columns"]
+
+Array = NDArray[np.float64]
+
+# Local models that share a query.
+NEIGHBOURS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """mean k'w + h'c and variance k(x,x) - k'Ak + r'Sr, r = h - Tk, with k the covariances to the points (m, d).
+
+    weights w (m,), reduction A (m, m); coefficients c (b,) of the basis, their covariance S (b, b) and T (b, m).
+    """
+
+    points: Array
+    weights: Array
+    reduction: Array
+    coefficients: Array
+    spread: Array
+    pulled: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """All that a sparse posterior needs of data: V D^-1 V' (k, k) and V D^-1 y (k,); those of more data add up."""
+
+    information: Array
+    pull: Array
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(self.information + other.information, self.pull + other.pull)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A Gaussian process after its data, in scaled units: outputs times `scale` are N m.
+
+    One block, or several local ones around `centres` (blocks, d), of which the nearest three share a query. `degree` of
+    the basis: -1 none, 0 a constant, 1 linear in the features. A sparse one keeps the `statistics` of its data, to
+    which those of more data add.
+    """
+
+    kernel: Kernel
+    theta: Array
+    noise: Noise
+    noise_theta: Array
+    scale: float
+    blocks: tuple[Block, ...]
+    centres: Array
+    degree: int = -1
+    statistics: Statistics | None = None
+
+    @property
+    def points(self) -> int:
+        return sum(len(b.points) for b in self.blocks)
+
+    def mean(self, x: Array) -> Array:
+        """Mean (N,) at features x (N, d), in N m."""
+        return self._shared(x, False)[0]
+
+    def predict(self, x: Array) -> tuple[Array, Array]:
+        """Mean and variance (N,) of the function, without noise, in N m and its square."""
+        return self._shared(x, True)
+
+    def uncertainty(self, x: Array) -> Array:
+        """Share (N,) of the prior variance that the data leave: 1 far away from them."""
+        return np.asarray(self.predict(x)[1] / self.prior_variance)
+
+    @property
+    def prior_variance(self) -> float:
+        return self.scale**2 * self.kernel.variance(self.theta)
+
+    def reversal(self, features: Features, x: Array) -> Array:
+        """What the noise depends on (N,) at features x (N, d)."""
+        return reversal_at(self.noise, features, x)
+
+    def noise_variance(self, reversal: Array) -> Array:
+        """Variance (N,) of a measurement about the function, in the square of N m."""
+        return np.asarray(self.scale**2 * self.noise.variance(self.noise_theta, reversal))
+
+    def _shared(self, x: Array, variance: bool) -> tuple[Array, Array]:
+        if len(self.blocks) == 1:
+            return self._block(self.blocks[0], x, variance)
+        share = self.shares(x)
+        mean, second = np.zeros(len(x)), np.zeros(len(x))
+        for b, block in enumerate(self.blocks):
+            rows = np.flatnonzero(share[:, b])
+            if rows.size:
+                m, v = self._block(block, x[rows], variance)
+                mean[rows] += share[rows, b] * m
+                second[rows] += share[rows, b] * (v + m**2)
+        return mean, second - mean**2 if variance else second
+
+    def shares(self, x: Array) -> Array:
+        """Weights (N, blocks) of the local models, zero beyond the nearest three; they change without jumps."""
+        part, theta = self.kernel.parts[0], self.kernel.split(self.theta)[0]
+        a, c = part.scaled(theta, x), part.scaled(theta, self.centres)
+        s = ((a[:, None, :] - c[None]) ** 2).sum(axis=2)
+        near = np.exp(-0.5 * (s - s.min(axis=1, keepdims=True)))
+        if near.shape[1] > NEIGHBOURS:
+            near = np.maximum(near - np.sort(near, axis=1)[:, -NEIGHBOURS - 1, None], 0.0)
+            near[near.sum(axis=1) == 0] = 1.0  # a tie of more than three
+        return np.asarray(near / near.sum(axis=1, keepdims=True))
+
+    def _block(self, block: Block, x: Array, variance: bool) -> tuple[Array, Array]:
+        k = self.kernel.matrix(self.theta, x, block.points)
+        h = basis_columns(self.degree, x)
+        mean = k @ block.weights + h @ block.coefficients
+        if not variance:
+            return self.scale * mean, np.zeros(len(x))
+        v = self.kernel.variance(self.theta) - np.einsum("ij,ij->i", k @ block.reduction, k)
+        if h.shape[1]:
+            r = h - k @ block.pulled.T
+            v = v + np.einsum("ij,ij->i", r @ block.spread, r)
+        return self.scale * mean, self.scale**2 * np.maximum(v, 0.0)
+
+
+# A prior of this deviation, in scaled units, leaves the coefficients of a basis to the data.
+_VAGUE = 30.0
+
+
+def basis_columns(degree: int, x: Array) -> Array:
+    """Columns (N, b) of an explicit basis, times the deviation of their vague prior."""
+    columns = [np.ones((len(x), 1))] * (degree >= 0) + [x] * (degree >= 1)
+    return _VAGUE * np.hstack(columns) if columns else np.zeros((len(x), 0))

@@ -1,0 +1,198 @@
+"""Hyper-parameters by marginal likelihood, and the posterior by one of four ways: exact, subset, sparse, local."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.residual import exact, sparse
+from dynid.residual.posterior import Block, Posterior
+from dynid.residual.problem import Problem, Unfit
+
+__all__ = ["Training", "hyper_parameters", "posterior"]
+
+Array = NDArray[np.float64]
+
+METHODS = ("auto", "exact", "subset", "sparse", "local")
+LIBRARIES = ("numpy", "gpytorch")
+# Rows that an exact model is given without asking, rows for each of the others, and the largest exact one at all.
+_EXACT_ROWS = 1500
+_POINTS = {"subset": 1000, "sparse": 200, "local": 200}
+_MOST = 20_000
+# A search from several starts looks at this many rows.
+_FIRST_ROWS = 200
+_ITERATIONS = 60
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a Gaussian process is fitted.
+
+    method: exact (all rows), subset (`points` of them), sparse (`points` inducing points), local (exact models of about
+    `points` rows each), or auto: exact up to 1500 rows, then sparse. Hyper-parameters come from at most `rows` rows
+    (None: all) and `restarts` more starts than one. With `move_points` the places of inducing points are optimised too.
+    library "gpytorch" (extra 'gp') does the search on a `device`, "cpu" or "cuda".
+    """
+
+    method: str = "auto"
+    points: int | None = None
+    rows: int | None = 600
+    restarts: int = 2
+    move_points: bool = False
+    library: str = "numpy"
+    device: str = "cpu"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise DataError(f"unknown method '{self.method}': use {', '.join(METHODS)}")
+        if self.library not in LIBRARIES:
+            raise DataError(f"unknown library '{self.library}': use {' or '.join(LIBRARIES)}")
+        if self.points is not None and self.points < 1:
+            raise DataError(f"points must be positive, got {self.points}")
+        if self.rows is not None and self.rows < 2:
+            raise DataError(f"hyper-parameters need at least two rows, got {self.rows}")
+        if self.restarts < 0:
+            raise DataError(f"restarts must not be negative, got {self.restarts}")
+
+    def method_for(self, rows: int) -> str:
+        if self.method != "auto":
+            return self.method
+        return "exact" if rows <= _EXACT_ROWS else "sparse"
+
+    def points_for(self, method: str) -> int:
+        return self.points or _POINTS[method]
+
+
+def hyper_parameters(problem: Problem, training: Training) -> tuple[Array, float]:
+    """Hyper-parameters of largest marginal likelihood, and that likelihood a row."""
+    rng = np.random.default_rng(training.seed)
+    bounds = problem.bounds()
+    low, high = np.array(bounds).T
+    first = spread_rows(problem, _FIRST_ROWS)
+    starts = [problem.start()]
+    starts += [np.clip(starts[0] + rng.normal(0, 1.0, problem.size), low, high) for _ in range(training.restarts)]
+    found = [maximise(lambda theta: exact.log_likelihood(first, theta), start, bounds) for start in starts]
+    best = max(found, key=lambda x: x[1])
+    if not np.isfinite(best[1]):
+        raise Unfit("no hyper-parameters give a positive definite covariance matrix")
+    whole = problem if training.rows is None else spread_rows(problem, training.rows)
+    if training.library == "gpytorch":
+        return _with_torch(whole, best[0], training)
+    if len(whole.y) > len(first.y):
+        if len(whole.y) > _MOST:
+            raise DataError(f"{len(whole.y)} rows are too many for an exact likelihood; lower training.rows")
+        best = maximise(lambda theta: exact.log_likelihood(whole, theta), best[0], bounds)
+    return best[0], best[1] / len(whole.y)
+
+
+def posterior(problem: Problem, theta: Array, training: Training, scale: float, degree: int) -> Posterior:
+    """The Gaussian process after its data; moved inducing points may change the hyper-parameters too."""
+    method = training.method_for(len(problem.y))
+    kernel = problem.kernel
+    centres = np.zeros((1, problem.x.shape[1]))
+    statistics = None
+    if method == "exact":
+        if len(problem.y) > _MOST:
+            raise DataError(f"{len(problem.y)} rows are too many for an exact model: use subset, sparse or local")
+        blocks: tuple[Block, ...] = (exact.condition(problem, theta),)
+    elif method == "local":
+        blocks, centres = _local(problem, theta, training.points_for(method), training.seed)
+    else:
+        kernel_theta, _ = problem.split(theta)
+        count = training.points_for(method)
+        if method == "subset":
+            blocks = (exact.condition(problem.rows(sparse.choose_rows(kernel, kernel_theta, problem.x, count)), theta),)
+        else:
+            points = problem.x[sparse.choose_points(kernel, kernel_theta, problem.x, count)]
+            if training.move_points:
+                points, theta = _moved(problem, theta, points)
+            statistics = sparse.gather(problem, theta, points)
+            blocks = (sparse.condition(kernel, problem.split(theta)[0], points, statistics),)
+    kernel_theta, noise_theta = problem.split(theta)
+    return Posterior(kernel, kernel_theta, problem.noise, noise_theta, scale, blocks, centres, degree, statistics)
+
+
+def maximise(
+    function: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    bounds: list[tuple[float, float]],
+    iterations: int = _ITERATIONS,
+) -> tuple[Array, float]:
+    """Where the function is largest, and how large; minus infinity where it cannot be computed at the start."""
+
+    def negative(theta: Array) -> tuple[float, Array]:
+        try:
+            value, gradient = function(theta)
+        except Unfit:
+            return 1e30, np.zeros_like(theta)
+        return -value, -gradient
+
+    found = scipy.optimize.minimize(
+        negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": iterations}
+    )
+    return np.asarray(found.x), -float(found.fun) if found.fun < 1e30 else -np.inf
+
+
+def spread_rows(problem: Problem, count: int) -> Problem:
+    """At most so many rows, evenly over all."""
+    n = len(problem.y)
+    return problem if n <= count else problem.rows(np.linspace(0, n - 1, count).astype(np.intp))
+
+
+def _moved(problem: Problem, theta: Array, points: Array) -> tuple[Array, Array]:
+    """Inducing points and hyper-parameters that lift the bound together."""
+    columns = sorted({c for part in problem.kernel.parts for c in part.columns})
+    size, shape = problem.size, (len(points), len(columns))
+
+    def function(values: Array) -> tuple[float, Array]:
+        places = points.copy()
+        places[:, columns] = values[size:].reshape(shape)
+        value, gradient, moved = sparse.bound(problem, values[:size], places, True)
+        return value, np.append(gradient, moved[:, columns].ravel())
+
+    bounds = problem.bounds() + [(-20.0, 20.0)] * (shape[0] * shape[1])
+    best, _ = maximise(function, np.append(theta, points[:, columns].ravel()), bounds)
+    points = points.copy()
+    points[:, columns] = best[size:].reshape(shape)
+    return points, best[:size]
+
+
+def _local(problem: Problem, theta: Array, count: int, seed: int) -> tuple[tuple[Block, ...], Array]:
+    """Exact models of neighbouring rows, about `count` each, and their centres."""
+    part, part_theta = problem.kernel.parts[0], problem.kernel.split(problem.split(theta)[0])[0]
+    places = part.scaled(part_theta, problem.x)
+    wanted = max(1, round(len(problem.y) / count))
+    _, label = scipy.cluster.vq.kmeans2(places, wanted, minit="++", seed=seed)
+    groups = [np.flatnonzero(label == g) for g in range(wanted)]
+    groups = [g for g in groups if g.size]
+    blocks = tuple(exact.condition(problem.rows(g), theta) for g in groups)
+    return blocks, np.array([problem.x[g].mean(axis=0) for g in groups])
+
+
+def _with_torch(problem: Problem, start: Array, training: Training) -> tuple[Array, float]:
+    """Hyper-parameters by GPyTorch, from the likelihood of all rows, or for a sparse model from its bound."""
+    try:
+        from dynid.residual.torch_backend import fit_hyper_parameters
+    except ModuleNotFoundError as missing:
+        raise DataError(f"library 'gpytorch' needs the extra 'gp' ({missing.name} is not installed)") from None
+    parts = [(part.columns, part.shape, part.ard) for part in problem.kernel.parts]
+    points = None
+    if training.method == "sparse":
+        kernel_theta, _ = problem.split(start)
+        points = problem.x[sparse.choose_points(problem.kernel, kernel_theta, problem.x, training.points_for("sparse"))]
+    reversal = problem.reversal if problem.noise.size == 2 else None
+    way = "exact" if points is None else "sparse"
+    try:
+        found = fit_hyper_parameters(
+            parts, problem.x, problem.y, start, _ITERATIONS, way, points, training.device,
+            basis=problem.basis, reversal=reversal, bounds=problem.bounds(),
+        )  # fmt: skip
+    except ValueError as wrong:
+        raise DataError(f"gpytorch: {wrong}") from None
+    return found.theta, found.value / len(problem.y)

@@ -1,0 +1,104 @@
+"""Torques that a model predicts for a motion: all of a robot's, or what a correction adds to another model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.dynamics.functions import gravity_torque, inverse_dynamics
+from dynid.errors import DataError
+from dynid.robot.model import Robot
+
+__all__ = ["Correction", "RigidModel", "TorqueModel", "bounded", "predicted", "rigid", "through"]
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class TorqueModel(Protocol):
+    """Anything that predicts torques (K, n) for positions, speeds and accelerations, each (K, n)."""
+
+    def torques(self, q: Array, v: Array, a: Array) -> Array:
+        """Torques (K, n) of the motion."""
+
+
+@dataclass(frozen=True, eq=False)
+class RigidModel:
+    """A robot as a torque model: its inverse dynamics with all drives ("full"), or gravity alone."""
+
+    robot: Robot
+    parts: Literal["full", "gravity"] = "full"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.robot, Robot):
+            raise DataError(f"a rigid torque model is made of a Robot, got {self.robot!r:.60}")
+        if self.parts not in ("full", "gravity"):
+            raise DataError(f"a rigid torque model gives 'full' or 'gravity' torques, not {self.parts!r:.60}")
+
+    @property
+    def n(self) -> int:
+        return self.robot.n
+
+    def torques(self, q: Array, v: Array, a: Array) -> Array:
+        """Torques (K, n) of the motion."""
+        tau = gravity_torque(self.robot, q) if self.parts == "gravity" else inverse_dynamics(self.robot, q, v, a)
+        return tau[..., tau.shape[-1] - self.robot.n :]
+
+
+def rigid(robot: Robot, parts: Literal["full", "gravity"] = "full") -> RigidModel:
+    """A robot as a torque model: its inverse dynamics with all drives ("full"), or gravity alone."""
+    return RigidModel(robot, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Torques to add to what a controller does already, no larger than `bound` (N m, one number or one a joint)."""
+
+    model: TorqueModel
+    bound: Array | None = None
+
+    def torques(self, q: Array, v: Array, a: Array) -> Array:
+        """Torques (K, n) along the motion, within the bound."""
+        tau = predicted(self.model, q, v, a)
+        return tau if self.bound is None else np.clip(tau, -self.bound, self.bound)
+
+
+def bounded(model: TorqueModel, bound: ArrayLike | None, n: int) -> Correction:
+    """A checked correction for n joints."""
+    if not isinstance(model, TorqueModel):
+        raise DataError(f"a correction has a method torques(q, v, a), {model!r:.60} has none")
+    if bound is None:
+        return Correction(model)
+    try:
+        limit = np.asarray(bound, dtype=float)
+    except (TypeError, ValueError):
+        limit = np.array(np.nan)
+    if limit.shape not in ((), (n,)) or not np.all(limit >= 0):
+        raise DataError(f"the bound of a correction is one torque or one a joint ({n}), none of them negative")
+    return Correction(model, np.broadcast_to(limit, (n,)).copy())
+
+
+def predicted(model: TorqueModel, q: Array, v: Array, a: Array) -> Array:
+    """The model's torques for a motion, refused unless they are finite and (K, n)."""
+    try:
+        tau = np.asarray(model.torques(q, v, a), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the torque model {type(model).__name__} fails: {error}") from None
+    if tau.shape != np.shape(q) or not np.all(np.isfinite(tau)):
+        raise DataError(
+            f"the torque model {type(model).__name__} must give finite torques {np.shape(q)}, it gives {tau.shape}"
+        )
+    return tau
+
+
+def through(model: Any, change: Callable[[Robot], Robot]) -> Any:
+    """The model with its robot changed where it is a rigid one, also inside a correction."""
+    if isinstance(model, RigidModel):
+        return replace(model, robot=change(model.robot))
+    if isinstance(model, Correction):
+        return replace(model, model=through(model.model, change))
+    return model

@@ -1,0 +1,345 @@
+"""Fitting residuals: gain on motion that was not seen, calibrated, safe away from the data, and plain about faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import hidden_effects as made
+import numpy as np
+import pytest
+
+import dynid
+from compare import difference
+from dynid.residual import training
+from dynid.residual.features import Features
+from dynid.residual.fit import fit_residual
+from dynid.residual.posterior import Posterior
+from dynid.residual.problem import Problem, Unfit
+from dynid.residual.rows import TorqueRows
+from dynid.residual.training import Training
+
+
+def test_held_out_errors_shrink_to_the_noise() -> None:
+    comparison = made.residual().evaluate(made.recording(7, 8))
+    assert np.all(comparison.rigid_rmse > 5 * made.NOISE)
+    assert np.all(comparison.rmse < 0.35 * comparison.rigid_rmse)
+    assert "run" not in comparison.summary() and "joint1" in comparison.summary()
+    assert comparison.to_dict()["joint2"]["rows"] == comparison.rows[1]
+
+
+def test_intervals_cover_what_they_say() -> None:
+    """95 % intervals cover 90 to 98 % of held-out simulated torques."""
+    comparison = made.residual().evaluate(made.recording(20, 21, 22, 23))
+    assert np.all((comparison.coverage >= 0.90) & (comparison.coverage <= 0.98)), comparison.coverage
+
+
+@pytest.mark.parametrize("method", ["exact", "subset", "sparse", "local"])
+def test_every_method_learns_it(method: str) -> None:
+    how = Training(method=method, points={"subset": 300, "sparse": 80, "local": 150}.get(method), restarts=0, rows=300)
+    found = fit_residual(made.estimate(), made.recording(0, 1), kernel="own", training=how)
+    assert np.all(found.evaluate(made.recording(7)).ratio < 0.4)
+    wanted = {"exact": 1000, "subset": 300, "sparse": 80, "local": 1000}[method]
+    assert [j.posterior.points for j in found.joints if j is not None] == [wanted, wanted]
+
+
+def _problem(p: Posterior, features: Features, x: np.ndarray, error: np.ndarray) -> Problem:
+    return Problem.of(p.kernel, p.noise, features, x, error / p.scale, np.zeros((len(x), 0)))
+
+
+def test_moved_inducing_points_lift_the_bound() -> None:
+    from dynid.residual import sparse
+
+    recording = made.recording(0)
+    still, moved = (
+        fit_residual(
+            made.estimate(), recording, kernel="own",
+            training=Training(method="sparse", points=8, restarts=0, rows=200, move_points=move),
+        )
+        for move in (False, True)
+    )  # fmt: skip
+    rows = TorqueRows.of(made.estimate(), recording).joints[0]
+
+    def bound(residual: dynid.Residual) -> float:
+        joint = residual.joints[0]
+        assert joint is not None
+        p = joint.posterior
+        x = residual.features(*rows.motion)
+        problem = training.Problem.of(
+            p.kernel, p.noise, residual.features, x, rows.error / p.scale, np.zeros((len(x), 0))
+        )
+        return sparse.bound(problem, np.append(p.theta, p.noise_theta), p.blocks[0].points)[0]
+
+    assert bound(moved) > bound(still) + 1.0
+
+
+def test_far_away_it_is_the_rigid_model() -> None:
+    found = made.residual()
+    q, v, a = np.full((1, 2), 1e3), np.full((1, 2), -2e3), np.full((1, 2), 5e3)
+    far = found.predict(q, v, a)
+    assert difference(far.torque, dynid.inverse_dynamics(found.robot, q, v, a)) < 1e-12
+    assert np.all(far.share == 0)
+    for j, joint in enumerate(found.joints):
+        assert joint is not None
+        prior = joint.spread * (joint.posterior.prior_variance + joint.posterior.noise_variance(np.zeros(1))[0])
+        assert far.deviation[0, j] == pytest.approx(np.sqrt(prior))
+
+
+def test_no_learned_torque_beyond_the_bound() -> None:
+    bounded = fit_residual(made.estimate(), made.recording(0), kernel="own", bound=[0.05, 0.1])
+    _, q, v, a = made.states(7)
+    learned = np.abs(bounded.predict(q, v, a).learned)
+    assert np.all(learned.max(axis=0) <= [0.05, 0.1]) and np.all(learned.max(axis=0) > [0.049, 0.09])
+
+
+def test_a_query_that_is_not_finite_gets_the_rigid_torque_and_a_flag() -> None:
+    found = made.residual()
+    _, q, v, a = (x[:4].copy() for x in made.states(7))
+    clean = found.predict(q, v, a)
+    q[2, 0], v[1, 1], a[3] = np.nan, np.inf, np.nan
+    hurt = found.predict(q, v, a)
+    assert list(hurt.valid) == [True, False, False, False]
+    assert np.array_equal(hurt.torque[0], clean.torque[0])
+    assert np.all(hurt.learned[1:] == 0) and np.all(np.isfinite(hurt.torque))
+    still = dynid.inverse_dynamics(found.robot, [q[1, 0], q[2, 1]], v[2], a[2])
+    assert difference(hurt.torque[2], still) < 1e-12
+    first = found.predict(np.full((1, 2), np.nan), v[:1], a[:1])
+    assert difference(first.torque[0], dynid.inverse_dynamics(found.robot, found.home, v[0], a[0])) < 1e-12
+
+
+def test_more_data_is_the_same_as_all_of_it() -> None:
+    """Streaming at fixed hyper-parameters against conditioning on everything."""
+    for method in ("exact", "sparse"):
+        how = Training(method=method, points=None if method == "exact" else 60, restarts=0, rows=200)
+        first = fit_residual(made.estimate(), made.recording(0), kernel="own", training=how)
+        grown = first.updated(made.recording(1))
+        both = TorqueRows.of(made.estimate(), made.recording(0, 1))
+        for j in range(2):
+            old = first.joints[j]
+            assert old is not None
+            p, rows = old.posterior, both.joints[j]
+            x = first.features(*rows.motion)
+            problem = training.Problem.of(
+                p.kernel, p.noise, first.features, x, rows.error / p.scale, np.zeros((len(x), 0))
+            )
+            theta = np.append(p.theta, p.noise_theta)
+            if method == "exact":
+                block = training.exact.condition(problem, theta)
+            else:
+                points = p.blocks[0].points
+                block = training.sparse.condition(
+                    p.kernel, p.theta, points, training.sparse.gather(problem, theta, points)
+                )
+            whole = replace(p, blocks=(block,))
+            new = grown.joints[j]
+            assert new is not None
+            for ours, theirs in zip(new.posterior.predict(x[::7]), whole.predict(x[::7]), strict=True):
+                assert difference(ours, theirs) < 1e-7
+    local = fit_residual(
+        made.estimate(), made.recording(0), kernel="own", training=Training(method="local", points=100, restarts=0)
+    )
+    before, after = (r.evaluate(made.recording(1)).rmse for r in (local, local.updated(made.recording(1))))
+    assert np.all(after < before)
+
+
+def test_streaming_keeps_to_its_budget() -> None:
+    first = fit_residual(
+        made.estimate(), made.recording(0), kernel="own", training=Training(method="exact", restarts=0)
+    )
+    grown = first.updated(made.recording(1), most=400)
+    assert [j.posterior.points for j in grown.joints if j is not None] == [400, 400]
+    assert np.all(grown.evaluate(made.recording(7)).ratio < 0.5)
+    with pytest.raises(dynid.DataError, match="at least one point"):
+        first.updated(made.recording(1), most=0)
+
+
+def test_rigid_parameters_with_a_prior_equal_the_rigid_body_kernel() -> None:
+    """One joint's posterior mean against the dense formula with k + W S W' as covariance, joints coupled through S."""
+    estimate = made.estimate()
+    how = Training(method="exact", restarts=0, rows=150)
+    recording = made.recording(0)
+    loose = fit_residual(estimate, recording, kernel="own", training=how, rigid="prior", prior_scale=20.0)
+    fixed = fit_residual(estimate, recording, kernel="own", training=how)
+    rows = TorqueRows.of(estimate, recording)
+    _, q, v, a = (x[::50] for x in made.states(9))
+    W_new = estimate.base.regressor(q, v, a)
+    prior = 20.0**2 * estimate.covariance
+    # The joints' targets stacked, as one Gaussian process with a block diagonal kernel and the shared rigid part.
+    blocks, crosses, targets, regressors = [], [], [], []
+    for j, one in enumerate(rows.joints):
+        joint = fixed.joints[j]
+        assert joint is not None
+        p = joint.posterior
+        x, new = fixed.features(*one.motion), fixed.features(q, v, a)
+        K = p.scale**2 * p.kernel.matrix(p.theta, x)
+        blocks.append(K + p.noise_variance(np.zeros(len(x))) * np.eye(len(x)))
+        crosses.append(p.scale**2 * p.kernel.matrix(p.theta, new, x))
+        targets.append(one.error)
+        regressors.append(one.W)
+    n0 = len(targets[0])
+    W = np.vstack(regressors)
+    C = W @ prior @ W.T
+    C[:n0, :n0] += blocks[0]
+    C[n0:, n0:] += blocks[1]
+    solved = np.linalg.solve(C, np.concatenate(targets))
+    rigid = dynid.inverse_dynamics(estimate.identified_robot, q, v, a)
+    found = replace(loose, blend=dynid.Blend(1, 1)).predict(q, v, a)
+    for j in range(2):
+        cross = W_new[:, j] @ prior @ W.T
+        cross[:, slice(0, n0) if j == 0 else slice(n0, None)] += crosses[j]
+        dense = rigid[:, j] + cross @ solved
+        assert difference(found.torque[:, j], dense) < 1e-6
+        joint = fixed.joints[j]
+        assert joint is not None
+        p = joint.posterior
+        variance = (
+            p.prior_variance + np.einsum("ij,jk,ik->i", W_new[:, j], prior, W_new[:, j])
+            - np.einsum("ij,ij->i", cross, np.linalg.solve(C, cross.T).T) + p.noise_variance(np.zeros(1))
+        )  # fmt: skip
+        assert difference(found.deviation[:, j] ** 2, variance) < 1e-6
+    with pytest.raises(dynid.DataError, match="needs the method 'exact'"):
+        fit_residual(estimate, recording, kernel="own", rigid="prior", training=Training(method="sparse", points=20))
+
+
+def test_without_a_rigid_part_it_is_a_plain_process() -> None:
+    plain = fit_residual(made.estimate(), made.recording(0, 1), kernel="se", rigid="none")
+    assert not plain.has_rigid
+    _, q, v, a = made.states(7)
+    assert np.all(plain.predict(q, v, a).rigid == 0)
+    semi = fit_residual(made.estimate(), made.recording(0, 1), kernel="se")
+    assert np.all(semi.evaluate(made.recording(7)).rmse < plain.evaluate(made.recording(7)).rmse)
+
+
+@pytest.mark.parametrize("basis", ["constant", "linear"])
+@pytest.mark.parametrize("noise", ["even", "reversal"])
+def test_basis_and_uneven_noise(basis: str, noise: str) -> None:
+    how = Training(restarts=0, rows=200)
+    found = fit_residual(made.estimate(), made.recording(0), kernel="own", basis=basis, noise=noise, training=how)
+    assert np.all(found.evaluate(made.recording(7)).ratio < 0.5)
+    with pytest.raises(dynid.DataError, match="fit it again"):
+        found.updated(made.recording(1))
+
+
+def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
+    _, q, v, a = made.states(7)
+    how = Training(method="exact", restarts=0, rows=150)
+    for found in (
+        made.residual(),
+        fit_residual(made.estimate(), made.recording(0), kernel="own", training=how, rigid="prior"),
+    ):
+        found.save(tmp_path / "residual.npz")
+        again = dynid.Residual.load(tmp_path / "residual.npz", made.robot())
+        ours, theirs = again.predict(q, v, a), found.predict(q, v, a)
+        for name in ("torque", "rigid", "learned", "deviation", "share"):
+            assert np.array_equal(getattr(ours, name), getattr(theirs, name))
+        assert again.notes == found.notes and again.scores == dict(found.scores)
+        assert np.array_equal(again.evaluate(made.recording(8)).rmse, found.evaluate(made.recording(8)).rmse)
+    with pytest.raises(dynid.DataError, match="another robot"):
+        dynid.Residual.load(tmp_path / "residual.npz", dynid.load_robot("puma560"))
+    (tmp_path / "bad.npz").write_bytes((tmp_path / "residual.npz").read_bytes()[:200])
+    for name in ("bad.npz", "none.npz"):
+        with pytest.raises(dynid.DataError, match=name):
+            dynid.Residual.load(tmp_path / name, made.robot())
+    with pytest.raises(dynid.DynidError, match="cannot write"):
+        made.residual().save(tmp_path / "no" / "where.npz")
+
+
+def test_a_joint_that_gains_nothing_keeps_its_rigid_torque() -> None:
+    """Only joint 1 hides something; joint 2's error is noise."""
+    runs = []
+    for seed in (0, 1, 2):
+        t, q, v, a = made.states(seed)
+        rng = np.random.default_rng(seed)
+        tau = dynid.inverse_dynamics(made.robot(), q, v, a) + 0.05 * rng.standard_normal(q.shape)
+        tau[:, 0] += made.hidden(q, v)[:, 0]
+        runs.append(dynid.Run(t, q, torque=tau, name=str(seed)))
+    recording = dynid.Recording(made.robot().coordinates, tuple(runs))
+    found = fit_residual(made.estimate(), recording, kernel=("friction", "own"))
+    assert found.joints[0] is not None and found.joints[1] is None
+    assert any(line.startswith("joint2: nothing to gain") for line in found.notes)
+    _, q, v, a = made.states(9)
+    assert np.all(found.predict(q, v, a).learned[:, 1] == 0)
+
+
+def test_odd_data_is_taken_or_refused_in_words() -> None:
+    estimate, n = made.robot(), 2
+    _, q, v, a = made.states(0)
+    rigid = dynid.inverse_dynamics(estimate, q, v, a)
+
+    def rows(index: slice, extra: float | np.ndarray = 0.0) -> TorqueRows:
+        return TorqueRows.of_motion(estimate, q[index], v[index], a[index], rigid[index] + extra)
+
+    exact = fit_residual(estimate, rows(slice(None)), kernel="own")
+    assert exact.joints == (None, None) and "predicts the torque exactly" in exact.notes[0]
+    constant = fit_residual(estimate, rows(slice(None), 0.7), kernel="own")
+    assert difference(constant.predict(q, v, a).torque, rigid + 0.7) < 0.02
+    one = fit_residual(estimate, rows(slice(0, 1), 0.7), kernel="own")
+    assert np.all(np.isfinite(one.predict(q, v, a).torque))
+    assert fit_residual(estimate, rows(slice(0, 1), 0.7)).joints == (None,) * n
+    twice = np.concatenate([np.arange(100)] * 3)
+    same = TorqueRows.of_motion(estimate, q[twice], v[twice], a[twice], rigid[twice] + made.hidden(q, v)[twice])
+    found = fit_residual(estimate, same, kernel="own", training=Training(restarts=0))
+    assert np.all(np.abs(found.predict(q[:100], v[:100], a[:100]).learned - made.hidden(q, v)[:100]) < 0.1)
+    with pytest.raises(dynid.DataError, match="not finite"):
+        TorqueRows.of_motion(estimate, q, v, a, np.where(q > 0, np.nan, rigid))
+    with pytest.raises(dynid.DataError, match=r"\(N, 2\)"):
+        TorqueRows.of_motion(estimate, q, v, a, rigid[:, :1])
+    with pytest.raises(dynid.DataError, match="one number a row"):
+        TorqueRows.of_motion(estimate, q, v, a, rigid, runs=[0])
+
+
+def test_a_fit_that_fails_leaves_the_rigid_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise Unfit("the covariance matrix is not positive definite")
+
+    monkeypatch.setattr(training.exact, "log_likelihood", fail)
+    for kernel in ("own", ("own", "se")):
+        found = fit_residual(made.estimate(), made.recording(0, 1), kernel=kernel)
+        assert found.joints == (None, None)
+        assert any("rigid model is kept" in line for line in found.notes)
+        _, q, v, a = made.states(7)
+        assert np.array_equal(found.torques(q, v, a), dynid.inverse_dynamics(found.robot, q, v, a))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kernel": "cubic"}, "unknown kernel 'cubic'"),
+        ({"noise": "loud"}, "noise is"),
+        ({"basis": "cubic"}, "basis is"),
+        ({"rigid": "soft"}, "rigid is"),
+        ({"periodic": 3}, "periodic is"),
+        ({"bound": -1.0}, "none below zero"),
+        ({"bound": [1.0, 2.0, 3.0]}, "one a joint"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, object], said: str) -> None:
+    with pytest.raises(dynid.DataError, match=said):
+        fit_residual(made.estimate(), made.recording(0), **({"kernel": "own"} | options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "magic"}, "unknown method"),
+        ({"library": "gpflow"}, "unknown library"),
+        ({"points": 0}, "points"),
+        ({"rows": 1}, "two rows"),
+        ({"restarts": -1}, "restarts"),
+    ],
+)
+def test_wrong_training_is_named(options: dict[str, object], said: str) -> None:
+    with pytest.raises(dynid.DataError, match=said):
+        Training(**options)  # type: ignore[arg-type]
+
+
+def test_wrong_models_and_blends_are_named() -> None:
+    with pytest.raises(dynid.DataError, match="an estimate or a robot"):
+        fit_residual("arm.urdf", made.recording(0))  # type: ignore[arg-type]
+    with pytest.raises(dynid.DataError, match="whole <= gone"):
+        dynid.Blend(0.9, 0.5)
+    puma = dynid.load_robot("puma560")
+    with pytest.raises(dynid.DataError, match="2 joints"):
+        fit_residual(puma, made.recording(0))
+    with pytest.raises(dynid.DataError, match=r"\(N, 2\)"):
+        made.residual().predict([[0.0]], [[0.0]], [[0.0]])
