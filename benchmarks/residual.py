@@ -12,7 +12,8 @@ Ratios above one mean that dynid is faster.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
@@ -43,7 +44,7 @@ POINTS, INDUCING, RANK = 2000, 100, 100
 VARIANCES = {"none": "mean", "exact": "mean and variance", "fast": "mean and variance, fast_pred_var"}
 GPYTORCH_EXACT = f"GPyTorch: {VARIANCES['exact']}"
 SIZES = (500, 1000, 2000, 4000)
-REPEATS, SINGLES, BATCH = 100, 10, 2000
+REPEATS, SINGLES, BATCH = 100, 20, 2000
 ENOUGH = 4.0  # seconds that one work is measured for
 
 
@@ -148,8 +149,8 @@ def singles(
     if peers["scikit-learn"]:
         theirs |= sklearn_singles(problems, theta, rows, expected.learned)
     agree("dynid", ours[f"{POINTS} points"].torques(*query), expected.torque, 1e-9)
-    with threadpool_limits(1):
-        time = {name: 1e6 * seconds / SINGLES for name, seconds in best(one_core(works | theirs)).items()}
+    with threads(1):
+        time = {name: 1e6 * seconds / SINGLES for name, seconds in best(works | theirs).items()}
     if GPYTORCH_EXACT in time:
         time[GPYTORCH_EXACT] *= SINGLES
     plain, sure = time[f"{POINTS} points"], time[f"{POINTS} points, variance of rank {RANK}"]
@@ -179,15 +180,16 @@ def batches(motion: tuple[Array, ...], full: Residual, small: Residual) -> None:
 def training(problem: Problem, theta: Array, peers: dict[str, str | None]) -> None:
     """Likelihood and gradient of one joint, on one thread and on two."""
     rows = []
-    for threads in (1, 2):
+    for count in (1, 2):
         works: dict[str, Work] = {"dynid": partial(exact.log_likelihood, problem, theta)}
         if peers["gpytorch"] and peers["torch"]:
             works |= {
                 "GPyTorch, Cholesky": gpytorch_step(problem, theta, True),
                 "GPyTorch, its default": gpytorch_step(problem, theta, False),
             }
-        time = best(on(threads, works), 3)
-        rows += [[name, str(threads), f"{1e3 * s:.0f}", f"{s / time['dynid']:.2f}"] for name, s in time.items()]
+        with threads(count):
+            time = best(works, 3)
+        rows += [[name, str(count), f"{1e3 * s:.0f}", f"{s / time['dynid']:.2f}"] for name, s in time.items()]
     print(f"\nlikelihood and its gradient, {len(problem.x)} samples, {problem.size} hyper-parameters, ms")
     table(["", "threads", "ms", "ratio"], rows)
 
@@ -210,11 +212,11 @@ def growth(peers: dict[str, str | None]) -> dict[str, dict[str, list[float]]]:
                 "GPyTorch: mean"
             ]
             steps["GPyTorch, Cholesky"] = gpytorch_step(problems[0], theta[0], True)
-        with threadpool_limits(1):
-            for name, seconds in best(one_core(works), 5).items():
+        with threads(1):
+            for name, seconds in best(works, 20).items():
                 out["one sample, us"].setdefault(name, []).append(1e6 * seconds / SINGLES)
-        for name, seconds in best(on(1, steps), 2).items():
-            out["likelihood and gradient, ms"].setdefault(name, []).append(1e3 * seconds)
+            for name, seconds in best(steps, 2).items():
+                out["likelihood and gradient, ms"].setdefault(name, []).append(1e3 * seconds)
     for title, lines in out.items():
         print(f"\n{title}, by number of points, one core")
         table(["", *map(str, SIZES)], [[name, *(f"{t:.0f}" for t in times)] for name, times in lines.items()])
@@ -352,25 +354,15 @@ def version(name: str) -> str | None:
         return None
 
 
-def one_core(works: dict[str, Work]) -> dict[str, Work]:
-    return on(1, works)
-
-
-def on(threads: int, works: dict[str, Work]) -> dict[str, Work]:
-    """The works on that many threads, of BLAS and of torch."""
-
-    def limited(work: Work) -> Work:
-        def run() -> None:
-            with threadpool_limits(threads):
-                work()
-
-        return run
-
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """BLAS and torch on that many threads."""
     if version("torch"):
         import torch
 
-        torch.set_num_threads(threads)
-    return {name: limited(work) for name, work in works.items()}
+        torch.set_num_threads(count)
+    with threadpool_limits(count):
+        yield
 
 
 def best(works: dict[str, Work], repeats: int = REPEATS) -> dict[str, float]:

@@ -22,10 +22,10 @@ from dynid.residual.training import Training
 
 def test_held_out_errors_shrink_to_the_noise() -> None:
     comparison = made.residual().evaluate(made.recording(7, 8))
-    assert np.all(comparison.rigid_rmse > 5 * made.NOISE)
-    assert np.all(comparison.rmse < 0.35 * comparison.rigid_rmse)
+    assert np.all(comparison.rigid.rmse > 5 * made.NOISE)
+    assert np.all(comparison.ratio < 0.35)
     assert "run" not in comparison.summary() and "joint1" in comparison.summary()
-    assert comparison.to_dict()["joint2"]["rows"] == comparison.rows[1]
+    assert comparison.to_dict()["joint2"]["rows"] == comparison.rigid.rows[1]
 
 
 def test_intervals_cover_what_they_say() -> None:
@@ -138,7 +138,7 @@ def test_more_data_is_the_same_as_all_of_it() -> None:
     local = fit_residual(
         made.estimate(), made.recording(0), kernel="own", training=Training(method="local", points=100, restarts=0)
     )
-    before, after = (r.evaluate(made.recording(1)).rmse for r in (local, local.updated(made.recording(1))))
+    before, after = (r.evaluate(made.recording(1)).ratio for r in (local, local.updated(made.recording(1))))
     assert np.all(after < before)
 
 
@@ -207,7 +207,8 @@ def test_without_a_rigid_part_it_is_a_plain_process() -> None:
     _, q, v, a = made.states(7)
     assert np.all(plain.predict(q, v, a).rigid == 0)
     semi = fit_residual(made.estimate(), made.recording(0, 1), kernel="se")
-    assert np.all(semi.evaluate(made.recording(7)).rmse < plain.evaluate(made.recording(7)).rmse)
+    ours, theirs = (r.evaluate(made.recording(7)).compensated.rmse for r in (semi, plain))
+    assert np.all(ours < theirs)
 
 
 @pytest.mark.parametrize("basis", ["constant", "linear"])
@@ -233,7 +234,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
         for name in ("torque", "rigid", "learned", "deviation", "share"):
             assert np.array_equal(getattr(ours, name), getattr(theirs, name))
         assert again.notes == found.notes and again.scores == dict(found.scores)
-        assert np.array_equal(again.evaluate(made.recording(8)).rmse, found.evaluate(made.recording(8)).rmse)
+        assert np.array_equal(again.evaluate(made.recording(8)).ratio, found.evaluate(made.recording(8)).ratio)
     with pytest.raises(dynid.DataError, match="another robot"):
         dynid.Residual.load(tmp_path / "residual.npz", dynid.load_robot("puma560"))
     (tmp_path / "bad.npz").write_bytes((tmp_path / "residual.npz").read_bytes()[:200])

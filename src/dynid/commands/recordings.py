@@ -202,6 +202,7 @@ def compensate(
     rigid: Annotated[str, typer.Option(help="fixed, prior (estimated together) or none (plain model).")] = "fixed",
     bound: Annotated[float | None, typer.Option(help="Largest learned torque in N m. [largest error seen]")] = None,
     seed: Annotated[int, typer.Option(help="Of restarts.")] = 0,
+    figure: options.Figure = None,
     as_json: Json = False,
 ) -> None:
     """Learn what an estimate misses, show the gain on motion it has not seen, and write a predictor.
@@ -239,6 +240,10 @@ def compensate(
         print(residual.summary())
         print(f"torque errors on {judged}:")
         print(comparison.summary())
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        write(figure, torque_figure(comparison.compensated, f"{machine.name}, compensated, {judged}"))
     if output is not None:
         predictor = residual.predictor()
         if output.suffix == ".npz":

@@ -110,8 +110,10 @@ def _kinematics(robot: Robot, q: Array, body: int) -> tuple[Array, Array, Array]
 
 def _cross(a: Array, b: Array) -> Array:
     """Cross products over the last axis; numpy's own takes ten times as long for a few of them."""
-    (ax, ay, az), (bx, by, bz) = np.moveaxis(a, -1, 0), np.moveaxis(b, -1, 0)
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+    out = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
+        out[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+    return out
 
 
 def _minus_cross(p: Array) -> Array:

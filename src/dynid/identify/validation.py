@@ -17,7 +17,7 @@ from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals, prepare
 
-__all__ = ["Validation", "cross_validate", "validate"]
+__all__ = ["Validation", "cross_validate", "validate", "validation_of"]
 
 Array = NDArray[np.float64]
 
@@ -73,26 +73,32 @@ def validate(estimate: Estimate, recording: Recording, signals: Signals | None =
             predicted[block.channel].append(block.W @ estimate.beta)
             when[block.channel].append(clock + motion.t[block.index] - motion.t[0])
         clock += float(motion.t[-1] - motion.t[0])
-    rows = [(np.concatenate(m), np.concatenate(p)) if m else None for m, p in zip(measured, predicted, strict=True)]
-    missing = [c for c, r in zip(base.channels, rows, strict=True) if r is None]
+    missing = [c for c, rows in zip(base.channels, measured, strict=True) if not rows]
     if missing:
         raise DataError(f"joint '{missing[0]}' never moves faster than min_speed in this recording")
-    pairs = [r for r in rows if r is not None]
-    errors = [m - p for m, p in pairs]
+    joined = ([np.concatenate(x) for x in rows] for rows in (measured, predicted, when))
+    return validation_of(base.channels, *joined)
+
+
+def validation_of(
+    channels: tuple[str, ...], measured: Sequence[Array], predicted: Sequence[Array], time: Sequence[Array]
+) -> Validation:
+    """Figures of merit from the rows of every channel: measured and predicted torques, and their times."""
+    errors = [m - p for m, p in zip(measured, predicted, strict=True)]
     rmse = np.array([np.sqrt(np.mean(e**2)) for e in errors])
-    spans = np.array([np.ptp(m) for m, _ in pairs])
-    variances = np.array([np.var(m) for m, _ in pairs])
+    spans = np.array([np.ptp(m) for m in measured])
+    variances = np.array([np.var(m) for m in measured])
     return Validation(
-        channels=base.channels,
+        channels=channels,
         rows=tuple(len(e) for e in errors),
         rmse=rmse,
-        relative=np.array([np.linalg.norm(e) / np.linalg.norm(m) for e, (m, _) in zip(errors, pairs, strict=True)]),
+        relative=np.array([np.linalg.norm(e) / np.linalg.norm(m) for e, m in zip(errors, measured, strict=True)]),
         nrmse=rmse / np.where(spans > 0, spans, np.inf),
         largest=np.array([np.abs(e).max() for e in errors]),
         r2=1.0 - np.array([np.mean(e**2) for e in errors]) / np.where(variances > 0, variances, np.nan),
-        measured=tuple(m for m, _ in pairs),
-        predicted=tuple(p for _, p in pairs),
-        time=tuple(np.concatenate(w) for w in when),
+        measured=tuple(measured),
+        predicted=tuple(predicted),
+        time=tuple(time),
     )
 
 

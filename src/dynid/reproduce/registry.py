@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dynid.errors import DataError
 from dynid.reproduce import (
+    compensated_control,
     corner,
     dynamics,
     excitation,
@@ -38,6 +39,7 @@ def studies() -> dict[str, Study]:
         Study("iiwa-feasibility", "The printed parameters of the iiwa, judged", iiwa_feasibility.figures),
         Study("pc-didim", "A simulated TX40: bias, covariance, tests", pc_didim.figures, full=pc_didim.full_figures),
         Study("semi-parametric", "Simulated arms with learned torques on top of rigid ones", semi_parametric.figures),
+        Study("compensated-control", "Low gains on arms that stick, ripple and give", compensated_control.figures),
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
         Study("kr300", "The KR300 in its closed loop, on runs held out", kr300.figures, needs_data=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,14 @@ class JointRows:
     @property
     def motion(self) -> tuple[Array, Array, Array]:
         return self.q, self.v, self.a
+
+    @property
+    def clock(self) -> Array:
+        """Times (N,) with the runs one after the other."""
+        starts = np.flatnonzero(np.diff(self.run, prepend=-1))
+        lengths = [self.t[b - 1] - self.t[a] for a, b in pairwise([*starts, len(self)])]
+        shift = np.concatenate([[0.0], np.cumsum(lengths)[:-1]]) - self.t[starts]
+        return np.asarray(self.t + np.repeat(shift, np.diff([*starts, len(self)])))
 
     @property
     def error(self) -> Array:
