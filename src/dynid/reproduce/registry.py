@@ -15,6 +15,7 @@ from dynid.reproduce import (
     iiwa_feasibility,
     kr300,
     pc_didim,
+    residual_robots,
     robots,
     semi_parametric,
     structure,
@@ -45,6 +46,7 @@ def studies() -> dict[str, Study]:
         Study("kr300", "The KR300 in its closed loop, on runs held out", kr300.figures, needs_data=True),
         Study("tx40-filters", "The recorded TX40 with good and bad filters", tx40_filters.figures, needs_data=True),
         Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
+        Study("residual-robots", "Real robots with learned torques on top", residual_robots.figures, needs_data=True),
         Study("feasible-robots", "Every real robot as a possible one", feasible_robots.figures, needs_data=True),
     ]
     return {study.name: study for study in found}

@@ -22,6 +22,8 @@ _TUNE, _LEARN, _JUDGE = 120, 300, 300
 _ITERATIONS = 25
 # A fold with fewer rows says nothing.
 _FEWEST = 4
+# A learned part that takes off less than this share of the held-out squared error is not worth computing.
+_WORTH = 0.001
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def judge(
 def choose(
     problems: Sequence[Problem], targets: Array, folds: NDArray[np.intp], training: Training, degree: int
 ) -> tuple[Score | None, tuple[Score, ...], tuple[str, ...]]:
-    """The kernel that takes off most for sure, or none where the rigid model is as good; scores and warnings."""
+    """The kernel that surely takes off most, or none where the rigid model is as good; scores and warnings."""
     if len(_judged(folds)) < 2:
         return None, (), (f"{len(folds)} rows are too few to choose a kernel by",)
     found = []
@@ -110,8 +112,8 @@ def choose(
                 f"a length scale a column over-fits: error shown {many.shown:.2f} (one length scale: {one.shown:.2f}), "
                 f"held out {many.error:.2f} ({one.error:.2f})"
             )
-    if sure <= 0:
-        notes.append(f"nothing to gain for sure: held-out error {best.error:.2f} of the rigid model's")
+    if sure <= 0 or best.error**2 > 1 - _WORTH:
+        notes.append(f"nothing to gain: held-out error {best.error:.2f} of the rigid model's")
         return None, scores, tuple(notes)
     if best.shown < 0.5 * best.error:
         notes.append(f"over-fits: error {best.shown:.2f} of the rigid model's where shown, {best.error:.2f} held out")
