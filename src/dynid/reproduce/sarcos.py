@@ -18,7 +18,7 @@ from dynid.residual.problem import Problem
 from dynid.residual.training import Training, hyper_parameters
 from dynid.robot.model import Robot
 
-__all__ = ["fold_errors", "sarcos_figures", "sarcos_rows"]
+__all__ = ["fold_errors", "left_out", "sarcos_figures", "sarcos_rows"]
 
 Array = NDArray[np.float64]
 
@@ -54,8 +54,7 @@ def sarcos_figures() -> Iterator[Figure]:
 def fold_errors(motion: Array, torque: Array, joint: int, folds: tuple[NDArray[np.intp], ...]) -> list[Array]:
     """Errors (N,) of each row predicted without its fold, for several ways to make folds.
 
-    Hyper-parameters come from 600 rows of all. With P the inverse of the whole covariance matrix, the errors of a
-    fold B predicted from the others are P_BB^-1 (P y)_B.
+    Hyper-parameters come from 600 rows spread over all.
     """
     features = _features(motion)
     x, scale = features(*np.split(motion, 3, axis=1)), float(np.std(torque))
@@ -66,10 +65,14 @@ def fold_errors(motion: Array, torque: Array, joint: int, folds: tuple[NDArray[n
     own, noise = problem.split(theta)
     K = kernel.matrix(own, x) + basis @ basis.T
     K[np.diag_indices_from(K)] += problem.noise_variance(noise)
-    return _left_out(K, problem.y, folds, scale)
+    return left_out(K, problem.y, folds, scale)
 
 
-def _left_out(K: Array, y: Array, folds: tuple[NDArray[np.intp], ...], scale: float) -> list[Array]:
+def left_out(K: Array, y: Array, folds: tuple[NDArray[np.intp], ...], scale: float) -> list[Array]:
+    """Errors of targets y (N,) with covariance K (N, N), noise included, each fold predicted from the others.
+
+    With P = K^-1 they are P_BB^-1 (P y)_B for a fold B (Rasmussen and Williams 2006, 5.4.2, for folds of one).
+    """
     L, bad = lapack.dpotrf(K, lower=1, overwrite_a=1, clean=1)
     assert bad == 0
     pulled, _ = lapack.dpotrs(L, y, lower=1)

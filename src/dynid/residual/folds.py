@@ -13,8 +13,9 @@ __all__ = ["fold_numbers", "held_out_errors"]
 
 Array = NDArray[np.float64]
 
-# Folds that are wanted: runs grouped where there are more, each run cut where there are fewer.
+# Folds that are wanted. From so many runs on every run is a fold; fewer are cut into stretches, more are grouped.
 _FOLDS = 6
+_ENOUGH = 4
 # Directions of the scaled parameters that other folds say less about than this are left as they were identified.
 _KNOWN = 1e-9
 
@@ -22,8 +23,9 @@ _KNOWN = 1e-9
 def fold_numbers(joints: Sequence[JointRows]) -> list[NDArray[np.intp]]:
     """A fold for every row of every joint: runs, grouped or cut into stretches of time that all joints share."""
     runs = np.unique(np.concatenate([rows.run for rows in joints]))
-    if len(runs) >= _FOLDS:
-        return [np.asarray(np.searchsorted(runs, rows.run) * _FOLDS // len(runs)) for rows in joints]
+    if len(runs) >= _ENOUGH:
+        count = min(len(runs), _FOLDS)
+        return [np.asarray(np.searchsorted(runs, rows.run) * count // len(runs)) for rows in joints]
     pieces = -(-_FOLDS // len(runs))
     out = [np.zeros(len(rows), np.intp) for rows in joints]
     for i, run in enumerate(runs):
