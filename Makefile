@@ -33,6 +33,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/feasibility.py
 	$(BIN)/python benchmarks/excitation.py
 	$(BIN)/python benchmarks/closed_loop.py
+	$(BIN)/python benchmarks/residual.py
 
 clean:
 	rm -rf $(VENV) tx40.svg tx40-torques.svg

@@ -74,7 +74,7 @@ def test_sarcos_rows_are_the_test_part(data: Path) -> None:
 
 @pytest.mark.slow
 def test_most_joints_gain_and_none_loses_more_than_a_twentieth(data: Path) -> None:
-    """The whole study: every line holds."""
+    """The whole study: every line holds, and the SARCOS arm is there with its seven joints."""
     figures = list(find_study("residual-robots").run())
     assert not [f"{f.section}: {f.name} {f.ours}" for f in figures if not f.ok]
     assert sum(f.section.startswith("SARCOS") for f in figures) == 7

@@ -8,12 +8,13 @@ import pytest
 from dynid.errors import DataError
 from dynid.excitation.basis import Fourier
 from dynid.identify.base import base_parameters
-from dynid.reproduce import semi_parametric, semi_parametric_cases, semi_parametric_control
+from dynid.reproduce import semi_parametric, semi_parametric_cases, semi_parametric_control, semi_parametric_learned
 from dynid.reproduce.registry import find_study
 from dynid.reproduce.regrouping import printed_regrouping, random_arm, regrouping
 from dynid.reproduce.semi_parametric_cases import (
     correction_values,
     friction_figures,
+    not_above,
     overlay_figures,
     rigid_model,
     tracking,
@@ -33,6 +34,7 @@ from dynid.reproduce.semi_parametric_control import (
     thesis_model,
 )
 from dynid.reproduce.semi_parametric_designs import TRAINING, high_frequency, random_motion, unseen_motions
+from dynid.reproduce.semi_parametric_learned import STATEMENTS, below, learned, own
 from dynid.reproduce.study import Figure, published
 from dynid.robot.load import load_robot
 from dynid.simulate.torque_models import RigidModel
@@ -208,16 +210,106 @@ def test_friction_of_the_two_link_is_near_the_plant(monkeypatch: pytest.MonkeyPa
     assert _bad(list(friction_figures()))
 
 
-def test_a_worse_sum_is_out_unless_it_is_only_told() -> None:
-    """The comparison of errors can fail."""
+def test_a_worse_sum_is_out() -> None:
+    """The comparison of errors can fail; equal ones pass."""
     better, worse = np.array([0.1, 0.2]), np.array([0.1, 0.21])
-    assert semi_parametric_cases._better("s", "n", worse, better, "IDM").ok
-    assert not semi_parametric_cases._better("s", "n", better, worse, "IDM").ok
-    told = semi_parametric_cases._better("s", "n", better, worse, "IDM", known=True)
-    assert told.ok and "does not hold" in told.reason
+    assert not_above("s", "n", worse, better, "IDM").ok and not_above("s", "n", better, better, "IDM").ok
+    assert not not_above("s", "n", better, worse, "IDM").ok
+
+
+def test_statements_are_those_of_the_published_table() -> None:
+    """Every one is true of the printed numbers, and out once a row is moved or two are equal."""
+    rows = list(TRAINING)
+    table = {row: np.sum(errors) for row, errors in published("semi_parametric")["table_5_8"].items()}
+    one = {row: np.array([x]) for row, x in table.items()}
+    assert len(STATEMENTS) == 9
+    for label, good, bad in STATEMENTS:
+        names = [rows[k - 1] for k in good], [rows[k - 1] for k in bad]
+        assert below("s", label, *names, table, one).ok
+        assert not below("s", label, *names, table, one | {names[0][-1]: np.array([9.0])}).ok
+        assert not below("s", label, *names, table, one | {names[0][-1]: one[names[1][0]]}).ok
+
+
+def test_an_order_tells_how_many_motions_agree() -> None:
+    """The mean decides."""
+    ours = {"a": np.array([1.0, 1.0, 1.0]), "b": np.array([0.9, 2.0, 2.0])}
+    figure = below("s", "n", ["a"], ["b"], {}, ours)
+    assert figure.ok and figure.ours == "1.000 < 1.633" and figure.reason.startswith("true of 2 of 3 motions")
+    assert not below("s", "n", ["b"], ["a"], {}, ours).ok
+
+
+def test_ranks_of_a_table_with_itself() -> None:
+    """One, and minus one against its opposite."""
+    table = {row: float(k) for k, row in enumerate(TRAINING)}
+    assert "Spearman 1.00, Kendall 1.00" in semi_parametric_learned._ranks("s", "x", table, table).ours
+    opposite = {row: -x for row, x in table.items()}
+    assert "Spearman -1.00, Kendall -1.00" in semi_parametric_learned._ranks("s", "x", table, opposite).ours
+
+
+def test_a_process_learns_what_is_missed_along_the_desired_motion() -> None:
+    """Torques at the samples come closer than those of the rigid model, those far from them are the rigid ones."""
+    log, rigid = training_log("twolink").period_mean(10.0), rigid_model("twolink")
+    model, before = learned(rigid, log), RigidModel(rigid)
+    left = np.std(log.torque - model.torques(*log.desired)) / np.std(log.torque - before.torques(*log.desired))
+    assert left < 0.8
+    q, v, a = (x + 30.0 * x.std(axis=0) for x in log.desired)
+    assert np.abs(model.torques(q, v, a) - before.torques(q, v, a)).max() < 1e-6
+
+
+def test_far_from_the_data_only_the_rigid_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the verdict can fail: at the samples themselves something is left."""
+    figures = list(semi_parametric_learned.fallback_figures())
+    assert len(figures) == 2 and not _bad(figures)
+    monkeypatch.setattr(semi_parametric_learned, "_FAR", (0.0, 0.01))
+    assert len(_bad(list(semi_parametric_learned.fallback_figures()))) == 2
+
+
+def test_what_is_learned_from_clean_data_beats_their_rigid_model() -> None:
+    """Two-link, on motions that were not learned from."""
+    motions, rigid = unseen_motions("twolink"), rigid_model("twolink", way=CLEAN)
+    model = own(rigid, training_log("twolink"))
+    assert tracking("twolink", model, motions).sum() < 0.6 * tracking("twolink", rigid, motions).sum()
+
+
+def test_a_process_on_top_of_the_error_model_beats_the_wrong_model() -> None:
+    """Case 2: on both sets of motions, from the means of the periods."""
+    figures = [
+        f for f in overlay_figures(lambda robot, log: learned(robot, log.period_mean(10.0))) if "Gaussian" in f.name
+    ]
+    assert len(figures) == 4
+    assert all(f.ok for f in figures if "without" not in f.name)
+
+
+# Statements of the thesis that do not come out; docs/semi-parametric.md says why.
+MISSED = {
+    "rows 5, 4, 1, 8 below rows 7, 3",
+    "row 4 below row 2: series helps",
+    "trajectory 1, Cond(W_fe), below trajectory 3, Cond(W_nfe) + sum Cond(W_nfe)",
+    "PUMA, training motion, RBD-LS, thesis' data",
+    "PUMA, training motion, SGPR, thesis' data",
+    "PUMA, three other motions, SGPR, thesis' data",
+    "Cond(W_fe), training motion, ARD",
+    "sum Cond(W_fe), training motion, ARD",
+    "sum Cond(W_fe), three other motions, ARD",
+}
+# Sums within a few percent of each other, or of the PUMA with kernels that are chosen: either may come out.
+CLOSE = {
+    "rows 7, 3 below rows 6, 2",
+    "row 6 below row 2: sum over links",
+    "row 8 below row 6: series helps",
+    "row 1 below row 3: series harms",
+    "trajectory 1, Cond(W_fe), below trajectory 2, Cond(W_nfe)",
+    "two-link, training motion, SGPR, thesis' data",
+    "two-link, three other motions, SGPR, thesis' data",
+    "PUMA, training motion, dynid's own, clean data",
+    "PUMA, three other motions, dynid's own, clean data",
+    "Cond(W_fe), three other motions, ARD",
+    "three other motions, overlay, desired regressors and Gaussian process, rad, against the same without",
+}
 
 
 @pytest.mark.slow
-def test_every_figure_of_the_study_is_met() -> None:
-    """Two minutes: designs and runs of the PUMA."""
-    assert not _bad(list(semi_parametric.figures()))
+def test_figures_of_the_study_are_met_but_for_known_ones() -> None:
+    """Five minutes: designs, runs of the PUMA, Gaussian processes of a thousand samples."""
+    out = {f.name for f in _bad(list(semi_parametric.figures()))}
+    assert MISSED <= out <= MISSED | CLOSE

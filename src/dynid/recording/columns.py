@@ -10,10 +10,10 @@ import numpy as np
 
 from dynid.errors import DataError
 from dynid.recording.names import Group, groups, is_time
-from dynid.recording.recording import SIGNALS, column_names
+from dynid.recording.recording import NAMED_WRENCH, SIGNALS, WIDTH, column_names
 from dynid.recording.table import Table, shown
 
-__all__ = ["Channels", "Spec", "guess", "guess_one", "guess_time", "resolve", "resolve_time"]
+__all__ = ["Channels", "Spec", "guess", "guess_one", "guess_time", "named_wrenches", "resolve", "resolve_time"]
 
 Spec = str | int | Sequence[str | int]
 
@@ -74,21 +74,24 @@ def _some(table: Table, signal: str, part: str | int) -> list[str]:
 
 def _expand(table: Table, signal: str, pattern: str, channels: Channels) -> list[str]:
     numbers = channels.numbers()
-    if "{joint" in pattern and len(channels.names) != (channels.count or -1):
+    labelled = "{joint" in pattern or "{part" in pattern
+    if labelled and len(channels.names) != (channels.count or -1):
         raise DataError(f"{signal}: the pattern '{pattern}' needs a robot or names in joints=")
+
+    word = "part" if channels.what == "columns" else "joint"
 
     def name(k: int, label: str) -> str:
         try:
-            return pattern.format(i=k + 1, k=k, joint=label)
+            return pattern.format(i=k + 1, k=k, **{word: label})
         except (KeyError, IndexError, ValueError):
-            raise DataError(f"{signal}: the pattern '{pattern}' may hold {{i}}, {{k}} or {{joint}} only") from None
+            raise DataError(f"{signal}: the pattern '{pattern}' may hold {{i}}, {{k}} or {{{word}}} only") from None
 
     if numbers is None:
         count = 0
         while name(count, "") in table.names and count < len(table.names):
             count += 1
         numbers = range(count)
-    labels = channels.names if channels.names and "{joint" in pattern else [""] * len(numbers)
+    labels = channels.names if channels.names and labelled else [""] * len(numbers)
     columns = [name(k, label) for k, label in zip(numbers, labels, strict=True)]
     missing = [c for c in columns if c not in table.names] or ([] if columns else [name(0, "")])
     if missing:
@@ -159,13 +162,20 @@ def guess_one(table: Table, signal: str, channels: Channels, time: str | None) -
 def _own(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
     """Columns under the names that our own writer gives them."""
     out = {}
-    for signal in SIGNALS:
-        if signal not in channels or not (channels[signal].names or signal in ("wrench", "base")):
+    named = [s for s in channels if s.startswith(NAMED_WRENCH)]
+    for signal in (*SIGNALS, *named):
+        if signal not in channels or not (channels[signal].names or signal in WIDTH or signal in named):
             continue
         columns = column_names(signal, channels[signal].names)
         if all(name in table.names for name in columns):
             out[signal] = columns
     return out
+
+
+def named_wrenches(table: Table) -> list[str]:
+    """Signals of named wrench sensors that the table holds under the names of our own writer."""
+    first = "_fx"
+    return [n.removesuffix(first) for n in table.names if n.startswith(NAMED_WRENCH) and n.endswith(first)]
 
 
 def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -> list[str] | None:

@@ -58,7 +58,8 @@ class Conversion:
             known = ("t", *_UNITS) if what == "units" else tuple(_UNITS)
             if given is not None and not isinstance(given, Mapping):
                 raise DataError(f'{what} must name its signals, such as {what}={{"q": ...}}')
-            unknown = sorted(set(given or ()) - set(known))
+            wrenches = {s for s in given or () if s.partition(":")[0] == "wrench" and what != "units"}
+            unknown = sorted(set(given or ()) - set(known) - wrenches)
             if unknown:
                 raise DataError(f"{what} knows {', '.join(known)}, not '{unknown[0]}'")
         if not isinstance(self.motor_side, bool):

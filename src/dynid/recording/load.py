@@ -17,12 +17,22 @@ from dynid.recording import arrays, tables
 from dynid.recording.bad_rows import Block, bad_rows, stretches
 from dynid.recording.bags import read_bag
 from dynid.recording.clock import check_unit, from_start
-from dynid.recording.columns import Channels, Spec, guess, guess_one, guess_time, resolve, resolve_time
+from dynid.recording.columns import (
+    Channels,
+    Spec,
+    guess,
+    guess_one,
+    guess_time,
+    named_wrenches,
+    resolve,
+    resolve_time,
+)
 from dynid.recording.convert import TIME_UNITS, Conversion, PerJoint
 from dynid.recording.files import kind_of, stem_of
 from dynid.recording.names import mentioned
-from dynid.recording.recording import SIGNALS, WIDTH, Recording, Run
+from dynid.recording.recording import NAMED_WRENCH, PARTS, SIGNALS, WIDTH, Recording, Run
 from dynid.recording.table import Table, shown
+from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
 
 __all__ = ["load_recording"]
@@ -57,9 +67,11 @@ class _Request:
     split: bool
     topic: str | None
     conversion: Conversion
+    sensors: Mapping[str, WrenchSensor]
 
-    def channels(self, table: Table) -> dict[str, Channels]:
+    def channels(self, found: Mapping[str, Table]) -> dict[str, Channels]:
         """What every signal has one column each of, by the robot, by the caller or by what the file itself names."""
+        table = found.get("") or found["q"]
         robot, joints = self.conversion.robot, list(self.joints or ())
         pick = tuple(int(k) for k in joints) if joints and not isinstance(joints[0], str) else None
         names = tuple(str(x) for x in joints) if joints and pick is None else ()
@@ -67,7 +79,9 @@ class _Request:
         if not joints:
             names = robot.coordinates if robot is not None else table.joints or _own_joints(table)
         side = Channels(names, pick, count or len(names) or None, "joints")
-        out = dict.fromkeys(SIGNALS, side) | {s: Channels(count=w, what="columns") for s, w in WIDTH.items()}
+        out = dict.fromkeys(SIGNALS, side) | {s: _parts(s) for s in WIDTH}
+        named = [s for s in (*found, *(self.columns or ()), *named_wrenches(table)) if s.startswith(NAMED_WRENCH)]
+        out |= {s: _parts("wrench") for s in named}
         if robot is not None and robot.transmission is not None:
             motors = robot.transmission.motors
             # Files often name motors by the joints they drive.
@@ -94,17 +108,19 @@ def load_recording(
     rows: tuple[int | None, int | None] | None = None,
     bad_rows: Literal["error", "split"] = "error",
     topic: str | None = None,
+    sensors: Mapping[str, WrenchSensor] | None = None,
 ) -> Recording:
     """Recording from a file, from several files (one run or more each), or from one file a signal.
 
     source: a path, a list of paths, or a mapping such as {"q": "pos.csv", "torque": "cur.csv"}: text tables, Parquet,
     NPZ, NPY, MATLAB, HDF5 and JSON (also as .gz, .xz, .bz2), ROS bags and MCAP. columns: signal (q, v, a, torque,
-    current, reference, wrench, base) to a name, a list of names or indices, a pattern with {i} (from 1), {k} (from 0)
-    or {joint}, a range "1:7", an array or a part of it ("data[0:7]"); left out, names are guessed. time: column of the
+    current, reference, wrench, base, base_v, base_a, wrench:NAME of a named sensor) to a name, a list of names or indices, a pattern with {i} (from 1), {k} (from 0),
+    {joint} or {part} (x, qx, fx ... of a base or wrench), a range "1:7", an array or a part of it ("data[0:7]"); left out, names are guessed. time: column of the
     clock, None for a fixed rate in Hz. joints: their names in the file, in the order of the robot, or their indices
     (from 0). Conversions, in this order, each a number or one a column: units, scale, sign, gain (N m/A, currents to
     torques), motor_side (through the robot's transmission), offset. rows: a range (from 0, end excluded) of each file.
-    bad_rows: "split" cuts runs at unusable rows. topic: chooses within a bag. See docs/recordings.md.
+    bad_rows: "split" cuts runs at unusable rows. topic: chooses within a bag. sensors: where the named wrench sensors
+    are; one left out sits in the robot's frame of its own name. See docs/recordings.md.
     """
     if bad_rows not in ("error", "split"):
         raise DataError(f"bad_rows '{bad_rows}' is unknown: use error or split")
@@ -113,7 +129,7 @@ def load_recording(
     if time is None and rate is None:
         raise DataError("without a time column (time=None) the rate in Hz is needed: rate=")
     if columns is not None:
-        unknown = [s for s in columns if s not in SIGNALS]
+        unknown = [s for s in columns if not _is_signal(s)]
         if unknown:
             hint = ", the clock is given with time=" if unknown[0] in ("t", "time") else ""
             raise DataError(f"columns knows {', '.join(SIGNALS)}, not '{unknown[0]}'{hint}")
@@ -126,7 +142,8 @@ def load_recording(
     if robot is not None and joints is not None and len(joints) != robot.n:
         raise DataError(f"joints= has {len(joints)} entries, the robot {robot.n} joints ({shown(robot.coordinates)})")
     conversion = Conversion(robot, units, scale, sign, gain, motor_side, offset)
-    request = _Request(columns, time, rate, joints, rows or (None, None), bad_rows == "split", topic, conversion)
+    span = rows or (None, None)
+    request = _Request(columns, time, rate, joints, span, bad_rows == "split", topic, conversion, sensors or {})
     sources = [source] if isinstance(source, str | Path | Mapping) else list(source)
     if not sources:
         raise DataError("no file is given")
@@ -142,7 +159,7 @@ def load_recording(
 
 def _load(source: Source, request: _Request) -> Recording:
     files = dict(source) if isinstance(source, Mapping) else {"": source}
-    unknown = [s for s in files if s not in ("", "t", *SIGNALS)]
+    unknown = [s for s in files if s not in ("", "t") and not _is_signal(s)]
     if unknown or ("" not in files and "q" not in files):
         wrong = f"'{unknown[0]}' is none of them" if unknown else "q is needed"
         raise DataError(f"one file a signal is given by t, {', '.join(SIGNALS)}: {wrong}")
@@ -153,12 +170,21 @@ def _load(source: Source, request: _Request) -> Recording:
             opened[path] = _read(path, request)
     found = {signal: opened[path] for signal, path in paths.items()}
     first = found.get("") or found["q"]
-    channels = request.channels(first)
+    channels = request.channels(found)
     clocks = _clocks(found, request)
     picked = _columns(found, channels, dict(clocks), request)
     blocks = [Block(table, signal, names, table.values(names), 0) for signal, (table, names) in picked.items()]
     blocks = [Block(table, "t", [column], table.values([column]), 0) for table, column in clocks] + blocks
     return _assemble(stem_of(paths.get("") or paths["q"]), blocks, _runs(first), channels["q"], request)
+
+
+def _parts(signal: str) -> Channels:
+    """Components of the base's motion or of a wrench, one column each."""
+    return Channels(PARTS[signal], count=WIDTH[signal], what="columns")
+
+
+def _is_signal(name: str) -> bool:
+    return name in SIGNALS or (name.startswith(NAMED_WRENCH) and name != NAMED_WRENCH)
 
 
 def _read(path: Path, request: _Request) -> Table:
@@ -270,10 +296,16 @@ def _assemble(name: str, blocks: list[Block], runs: Array | None, wanted: Channe
         v = signals["v"][good] if "v" in signals else None
         check_unit(file, kept[0].columns[0], t[good], signals["q"][good], v, request.rate)
     t = from_start(t, float(t[pieces[0].start]))
+    named = {s.removeprefix(NAMED_WRENCH): s for s in signals if s.startswith(NAMED_WRENCH)}
+    lost = sorted(set(request.sensors) - set(named))
+    if lost:
+        raise DataError(f"{file}: sensors= names '{lost[0]}', of which no wrench is read")
     out = []
     for k, piece in enumerate(pieces):
         label = name if len(pieces) == 1 else f"{name}#{k + 1}"
-        out.append(Run(t[piece], name=label, **{s: x[piece] for s, x in signals.items()}))
+        plain = {s: x[piece] for s, x in signals.items() if s not in named.values()}
+        wrenches = {n: signals[s][piece] for n, s in named.items()}
+        out.append(Run(t[piece], name=label, wrenches=wrenches, sensors=request.sensors, **plain))
     return Recording(_joint_names(wanted, signals["q"].shape[1], request), tuple(out))
 
 

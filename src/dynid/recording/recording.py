@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError, writing
+from dynid.recording.wrench import WrenchSensor
 
 __all__ = ["Recording", "Run"]
 
 Array = NDArray[np.float64]
 
 # Signals of a run beside t, and their width where it is not the number of joints.
-SIGNALS = ("q", "v", "a", "torque", "current", "reference", "wrench", "base")
-WIDTH = {"wrench": 6, "base": 7}
+SIGNALS = ("q", "v", "a", "torque", "current", "reference", "wrench", "base", "base_v", "base_a")
+WIDTH = {"wrench": 6, "base": 7, "base_v": 6, "base_a": 6}
+# Wrenches of named sensors are signals too, under this word and their name.
+NAMED_WRENCH = "wrench:"
+PARTS = {
+    "wrench": ("fx", "fy", "fz", "mx", "my", "mz"),
+    "base": ("x", "y", "z", "qx", "qy", "qz", "qw"),
+    "base_v": ("vx", "vy", "vz", "wx", "wy", "wz"),
+    "base_a": ("vx", "vy", "vz", "wx", "wy", "wz"),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """One uninterrupted stretch of samples: t (N,) in s, all other signals (N, joint) on the joint side in SI units.
 
-    `wrench` (N, 6) acts on the base at its origin, `base` (N, 7) is its position and quaternion (x, y, z, w).
+    `wrench` (N, 6) acts on the base at its origin. `base` (N, 7) is its position and quaternion (x, y, z, w), brought to
+    unit length and freed of changes of sign; `base_v` and `base_a` (N, 6) its body twist (linear, angular) and the rate
+    of it where they are measured. `wrenches` (N, 6) are those of named sensors, exerted on the robot; `sensors` says
+    where each is. One that is not named there sits in the frame of its own name.
     """
 
     t: Array
@@ -38,6 +50,10 @@ class Run:
     reference: Array | None = None
     wrench: Array | None = None
     base: Array | None = None
+    base_v: Array | None = None
+    base_a: Array | None = None
+    wrenches: Mapping[str, Array] = field(default_factory=dict)
+    sensors: Mapping[str, WrenchSensor] = field(default_factory=dict)
     name: str = "run"
 
     def __post_init__(self) -> None:
@@ -47,24 +63,34 @@ class Run:
             raise DataError(f"run '{self.name}' has {t.size} samples; at least two are needed")
         for signal in SIGNALS:
             value = getattr(self, signal)
-            if value is None:
-                continue
-            array = np.ascontiguousarray(value, dtype=float)
-            if array.ndim != 2 or len(array) != t.size:
-                raise DataError(
-                    f"run '{self.name}': {signal} has shape {array.shape}, expected {t.size} rows as the time has"
-                )
-            width = WIDTH.get(signal, np.shape(self.q)[-1])
-            if array.shape[1] != width:
-                raise DataError(f"run '{self.name}': {signal} has {array.shape[1]} columns, expected {width}")
-            bad = np.argwhere(~np.isfinite(array))
-            if len(bad):
-                raise DataError(
-                    f"run '{self.name}': {signal} is not a finite number at row {bad[0][0]}, column {bad[0][1]}"
-                )
-            object.__setattr__(self, signal, array)
+            if value is not None:
+                width = WIDTH.get(signal, np.shape(self.q)[-1])
+                object.__setattr__(self, signal, self._checked(signal, value, width))
+        lost = sorted(set(self.sensors) - set(self.wrenches))
+        if lost:
+            raise DataError(f"run '{self.name}': sensor '{lost[0]}' has no wrench")
+        named = {n: self._checked(NAMED_WRENCH + n, w, 6) for n, w in self.wrenches.items()}
+        object.__setattr__(self, "wrenches", named)
+        object.__setattr__(self, "sensors", {n: self.sensors.get(n, WrenchSensor(n)) for n in named})
+        if self.base is not None:
+            object.__setattr__(self, "base", mended_poses(self.base, f"run '{self.name}'"))
         if not np.all(np.isfinite(t)):
             raise DataError(f"run '{self.name}': the time is not a finite number at row {np.argmin(np.isfinite(t))}")
+
+    def _checked(self, signal: str, value: Array, width: int) -> Array:
+        array = np.ascontiguousarray(value, dtype=float)
+        if array.ndim != 2 or len(array) != self.t.size:
+            raise DataError(
+                f"run '{self.name}': {signal} has shape {array.shape}, expected {self.t.size} rows as the time has"
+            )
+        if array.shape[1] != width:
+            raise DataError(f"run '{self.name}': {signal} has {array.shape[1]} columns, expected {width}")
+        bad = np.argwhere(~np.isfinite(array))
+        if len(bad):
+            raise DataError(
+                f"run '{self.name}': {signal} is not a finite number at row {bad[0][0]}, column {bad[0][1]}"
+            )
+        return array
 
     def __len__(self) -> int:
         return self.t.size
@@ -77,7 +103,7 @@ class Run:
     def rows(self, start: int, stop: int) -> Run:
         """The run between two row numbers."""
         cut = {s: getattr(self, s)[start:stop] for s in ("t", *SIGNALS) if getattr(self, s) is not None}
-        return replace(self, **cut)
+        return replace(self, **cut, wrenches={n: w[start:stop] for n, w in self.wrenches.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +157,11 @@ class Recording:
             values = np.concatenate([getattr(run, signal) for run in self.runs])
             for k, name in enumerate(column_names(signal, self.joints)):
                 out[name] = values[:, k]
+        for sensor in self.runs[0].wrenches:
+            if all(sensor in run.wrenches for run in self.runs):
+                values = np.concatenate([run.wrenches[sensor] for run in self.runs])
+                names = column_names(NAMED_WRENCH + sensor, self.joints)
+                out |= {name: values[:, k] for k, name in enumerate(names)}
         return out
 
     def to_csv(self, path: str | Path) -> None:
@@ -155,8 +186,21 @@ class Recording:
 
 
 def column_names(signal: str, joints: Sequence[str]) -> list[str]:
-    if signal == "wrench":
-        return [f"wrench_{x}" for x in ("fx", "fy", "fz", "mx", "my", "mz")]
-    if signal == "base":
-        return [f"base_{x}" for x in ("x", "y", "z", "qx", "qy", "qz", "qw")]
-    return [f"{signal}_{joint}" for joint in joints]
+    kind = "wrench" if signal.startswith(NAMED_WRENCH) else signal
+    return [f"{signal}_{x}" for x in PARTS.get(kind, joints)]
+
+
+def mended_poses(poses: Array, where: str) -> Array:
+    """Poses (N, 7) with quaternions of unit length that never jump to their opposite, which is the same rotation."""
+    quaternion = poses[:, 3:]
+    length = np.linalg.norm(quaternion, axis=1)
+    # Printed with few digits a quaternion is off by a percent; a much shorter one is a gap filled with zeros.
+    if length.min(initial=1.0) < 1e-3:
+        row = int(np.argmin(length))
+        raise DataError(f"{where}: the quaternion of the base is zero at row {row}, which is no rotation")
+    if np.abs(length - 1.0).max(initial=0.0) > 1e-12:
+        quaternion = quaternion / length[:, None]
+    flips = np.cumprod(np.where(np.sum(quaternion[1:] * quaternion[:-1], axis=1) < 0, -1.0, 1.0))
+    if np.any(flips < 0):
+        quaternion = np.concatenate([quaternion[:1], quaternion[1:] * flips[:, None]])
+    return np.hstack([poses[:, :3], quaternion])

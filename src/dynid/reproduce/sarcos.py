@@ -44,9 +44,9 @@ def sarcos_figures() -> Iterator[Figure]:
     for j in range(torque.shape[1]):
         random, blocks = fold_errors(motion, torque[:, j], j, (drawn, neighbours))
         share = [float(np.mean(e**2) / np.var(torque[:, j])) for e in (random, blocks)]
-        known = f"{_TEXTBOOK:g} from ten times the rows, linear {_LINEAR:g}" if j == 0 else "-"
+        known = f"{_TEXTBOOK:g} from eleven times the rows, linear {_LINEAR:g}" if j == 0 else "-"
         ours = f"{share[0]:.4f} drawn at random, {share[1]:.4f} neighbours"
-        reason = "as good as a linear model from ten times the rows" if j == 0 else "for the record"
+        reason = "as good as a linear model from eleven times the rows" if j == 0 else "for the record"
         limit = _LINEAR if j == 0 else np.inf
         yield Figure(section, f"joint {j + 1}", known, ours, share[0], limit, reason)
 

@@ -61,7 +61,8 @@ _ROUNDS = 5
 _RECORD = "for the record"
 _STICKING = "joints stick in a fifth of the rows, where torque is no friction law's; differences at 10 Hz add to it"
 _ORDER = "the claim is an order, sums over joints are compared"
-_ELSEWHERE = "what is learned along one motion is right there, and bends the torque beside it"
+_GRAVITY = "gravity takes joints 2 and 3 away, see above"
+_BENDS = "samples at 10 Hz are learned one by one, between and beside them the torque is bent or left as it was"
 _LAW = "motor inertia and the two directions of Coulomb friction are no part of the thesis' model"
 
 
@@ -114,11 +115,8 @@ def friction_figures() -> Iterator[Figure]:
             for symbol, share in off.items():
                 worst, bound, reason = 0.0, 0.0, f"{_RECORD}: {why}"
                 if way is CLEAN and symbol == "fc":
-                    worst, bound, reason = (
-                        float(np.abs(share).max()),
-                        25.0,
-                        f"a quarter, a bound set once 21 % had come out: {why}",
-                    )
+                    worst, bound = float(np.abs(share).max()), 25.0
+                    reason = f"a quarter, set once results were seen: {why}"
                 yield Figure(section, f"{title}, {symbol}, {label}", "0", _list(share, 0), worst, bound, reason)
         worst = _own_laws(name)
         reason = "exact derivatives, moving rows; what is left is the smooth step that stands for Coulomb friction"
@@ -161,13 +159,11 @@ def tracking_figures(thesis: Learner | None = None, own: Learner | None = None) 
                 rigid = tracking(name, robot, motions)
                 if way is THESIS and name == "puma560":
                     yield _without_gravity(section, start, robot, motions)
-                reason = _ORDER + (
-                    f"; gravity takes joints 2 and 3 away, see above; {_STICKING}" if _heavy(name) else ""
-                )
+                reason = f"{_ORDER}; {_GRAVITY}; {_STICKING}" if _heavy(name) else _ORDER
                 yield not_above(section, f"{start}, RBD-LS, {label}", plain, rigid, "IDM", reason)
                 if label in learned:
                     better = tracking(name, learned[label], motions)
-                    reason = f"{_ORDER}; {_ELSEWHERE}" + ("; gravity as above" if _heavy(name) else "")
+                    reason = f"{_ORDER}; {_BENDS}; {_GRAVITY}" if _heavy(name) else f"{_ORDER}; {_BENDS}"
                     yield not_above(section, f"{start}, {learner}, {label}", rigid, better, "RBD-LS", reason)
 
 
@@ -255,14 +251,11 @@ def overlay_figures(thesis: Learner | None = None) -> Iterator[Figure]:
         f"desired regressors, {_ROUNDS} rounds": correction_values("desired", rounds=_ROUNDS),
     }
     wrong = f"{_RECORD}: tracking is loose, and W(q) - W(q_d) times all parameters is in the PD torque"
+    bound = f"a quarter, set once results were seen: {_LAW}"
     for label, (values, _) in found.items():
         tight = label.endswith(("5000", "rounds"))
         off = float(np.abs(values - ideal).max())
-        reason = (
-            f"a quarter, a bound set once results were seen: {_LAW}; without noise this model tends to {_list(reached, 2)}"
-            if tight
-            else wrong
-        )
+        reason = f"{bound}; without noise this model tends to {_list(reached, 2)}" if tight else wrong
         yield Figure(
             section, f"chi_error, {label}", _list(ideal, 0), _list(values, 2), off if tight else 0.0,
             0.25 if tight else 0.0, reason,
@@ -275,7 +268,7 @@ def overlay_figures(thesis: Learner | None = None) -> Iterator[Figure]:
     rounds = np.abs(found[f"desired regressors, {_ROUNDS} rounds"][0] - reached).max()
     yield Figure(
         section, f"after {_ROUNDS} rounds from what total torques give", "0", f"{rounds:.3f}", float(rounds), 0.05,
-        "a bound set once the result was seen; with tight tracking both regressions are one, but rows that stick are left out of the total's alone",
+        "set once the result was seen: both regressions are one but for rows that stick, left out of the total's alone",
     )  # fmt: skip
     learned = None
     if thesis is not None:
@@ -296,7 +289,7 @@ def overlay_figures(thesis: Learner | None = None) -> Iterator[Figure]:
                 both = _overlaid(learned, motions)
                 name = f"{which}, overlay, {label} and Gaussian process, rad"
                 yield not_above(section, name, alone, both, "alone")
-                reason = f"{_ORDER}; {_ELSEWHERE}"
+                reason = f"{_ORDER}; {_BENDS}"
                 yield not_above(section, f"{name}, against the same without", error, both, "without", reason)
 
 

@@ -31,6 +31,8 @@ __all__ = ["CANDIDATES", "fit_residual"]
 Array = NDArray[np.float64]
 
 CANDIDATES = ("friction", "own", "load", "se", "ard", "ard+own")
+# Along one run every column is a function of time: which of them matter cannot be told.
+_ONE_RUN = ("friction", "own", "load", "se")
 _DEGREES = {"none": -1, "constant": 0, "linear": 1}
 _RIGID = ("fixed", "prior", "none")
 # Rows of a joint that are looked at; more are thinned evenly.
@@ -54,9 +56,10 @@ def fit_residual(
 ) -> Residual:
     """Learn what a rigid model misses in the torques of a recording.
 
-    `kernel`: words of `parse_kernel`, one for all joints or several to choose from by held-out error; "auto" chooses
-    from friction, own, load, se, ard and ard+own. Where several are given a joint that gains nothing on held-out
-    stretches of motion keeps its rigid torque, and others use their learned part as far as it was right there.
+    `kernel`: words of `parse_kernel`, one for all joints or several, simplest first, to choose from by held-out error;
+    "auto" chooses from friction, own, load, se, ard and ard+own, with one run from the first four. Where several are
+    given a joint that gains nothing on held-out stretches of motion keeps its rigid torque, and others use their
+    learned part as far as it was right there.
     `noise`: "even" or "reversal". `basis`: "none", "constant" or "linear" in the features. `rigid`: "fixed" keeps the
     model's parameters, "prior" estimates them together with the residual, starting from their covariance times
     prior_scale^2, "none" learns the whole torque. `bound` (N m, one or one a joint) limits the learned part, by
@@ -67,9 +70,9 @@ def fit_residual(
         raise DataError(f"rigid is {', '.join(map(repr, _RIGID))}, not {rigid!r}")
     if basis not in _DEGREES:
         raise DataError(f"basis is {', '.join(map(repr, _DEGREES))}, not {basis!r}")
-    words = CANDIDATES if kernel == "auto" else (kernel,) if isinstance(kernel, str) else tuple(kernel)
     rigid_model = RigidPart.of(model)
     rows = data if isinstance(data, TorqueRows) else TorqueRows.of(model, data)
+    words = _words(kernel, rows)
     n = rigid_model.robot.n
     limits = _limits(bound, n)
     q, v, a = _all_motion(rows)
@@ -180,6 +183,12 @@ def _with_prior(
         block = replace(p.blocks[0], weights=p.blocks[0].weights - less)
         out[j] = replace(joint, posterior=replace(p, blocks=(block,)))
     return model.base.robot.with_parameters(model.base.standard(model.beta + found.change)), out, found
+
+
+def _words(kernel: str | Sequence[str], rows: TorqueRows) -> tuple[str, ...]:
+    if kernel == "auto":
+        return CANDIDATES if len({int(run) for one in rows.joints for run in np.unique(one.run)}) > 1 else _ONE_RUN
+    return (kernel,) if isinstance(kernel, str) else tuple(kernel)
 
 
 def _limits(bound: float | ArrayLike | None, n: int) -> Array | None:

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 # Folds that are wanted. From so many runs on every run is a fold; fewer are cut into stretches, more are grouped.
 _FOLDS = 6
 _ENOUGH = 4
+# A model that least squares could rid of more than this share of the squared error was not fitted to these rows.
+_ELSEWHERE = 0.2
 # Directions of the scaled parameters that other folds say less about than this are left as they were identified.
 _KNOWN = 1e-9
 
@@ -43,7 +45,8 @@ def held_out_errors(joints: Sequence[JointRows], folds: Sequence[NDArray[np.intp
 
     The change of the base values is that of least squares with joints weighted by their errors, exact for an estimate
     by weighted least squares. Errors of a model that was fitted to all folds pull against each other: what one run
-    lacks another has too much of, and nothing learned in the one would seem to help in the other.
+    lacks another has too much of, and nothing learned in the one would seem to help in the other. Those of a model
+    that was fitted elsewhere are returned as they are.
     """
     count, size = 1 + max(int(f.max()) for f in folds), joints[0].W.shape[1]
     information, pull = np.zeros((count, size, size)), np.zeros((count, size))
@@ -53,10 +56,14 @@ def held_out_errors(joints: Sequence[JointRows], folds: Sequence[NDArray[np.intp
             W, error = rows.W[fold == k], rows.error[fold == k]
             information[k] += weight * (W.T @ W)
             pull[k] += weight * (W.T @ error)
-    total = information.sum(axis=0)
-    scale = np.sqrt(np.maximum(np.diag(total), 1e-300))
-    changes = []
-    for k in range(count):
-        A, b = (total - information[k]) / np.outer(scale, scale), (pull.sum(axis=0) - pull[k]) / scale
-        changes.append(np.linalg.lstsq(A, b, rcond=_KNOWN)[0] / scale)
-    return [rows.error - np.array(changes) @ rows.W.T for rows in joints]
+    total, scale = information.sum(axis=0), np.sqrt(np.maximum(np.diag(information.sum(axis=0)), 1e-300))
+
+    def change(A: Array, b: Array) -> Array:
+        return np.asarray(np.linalg.lstsq(A / np.outer(scale, scale), b / scale, rcond=_KNOWN)[0] / scale)
+
+    whole = change(total, pull.sum(axis=0))
+    samples = sum(len(rows) for rows in joints)
+    if whole @ pull.sum(axis=0) > _ELSEWHERE * samples:
+        return [np.tile(rows.error, (count, 1)) for rows in joints]
+    moved = [change(total - information[k], pull.sum(axis=0) - pull[k]) - whole for k in range(count)]
+    return [rows.error - np.array(moved) @ rows.W.T for rows in joints]

@@ -47,11 +47,11 @@ class Score:
 
 def judge(
     problem: Problem, targets: Array, folds: NDArray[np.intp], training: Training, degree: int
-) -> tuple[Score, float]:
-    """Fit on all folds but one and predict that one, for each; a score, and the squared error surely taken off.
+) -> tuple[Score, Array]:
+    """Fit on all folds but one and predict that one, for each; a score, and the squared error taken off each fold.
 
-    `targets` (folds, N) are what is to be learned where a fold is held out. The second is in shares of the rigid
-    model's, less one standard error over the folds.
+    `targets` (folds, N) are what is to be learned where a fold is held out. What is taken off is in shares of the mean
+    squared error that the rigid model leaves.
     """
     plain = Training(method="exact", seed=training.seed)
     wanted, given, variances, shown, left = [], [], [], 0.0, 0.0
@@ -71,7 +71,6 @@ def judge(
     learned, missed = (np.array([np.mean(x**2) for x in xs]) for xs in (given, wanted))
     trust = _trust(both.sum(), learned.sum(), missed.sum())
     taken = (2 * trust * both - trust**2 * learned) / missed.mean()
-    sure = float(taken.mean() - taken.std(ddof=1) / np.sqrt(len(taken)))
     y, f, total = (np.concatenate(x) for x in (wanted, given, variances))
     error = y - trust * f
     spread = float(np.mean(error**2 / total))
@@ -84,13 +83,16 @@ def judge(
         spread=spread,
         coverage=float(np.mean(np.abs(error) < 1.96 * np.sqrt(total))),
     )
-    return score, sure
+    return score, taken
 
 
 def choose(
     problems: Sequence[Problem], targets: Array, folds: NDArray[np.intp], training: Training, degree: int
 ) -> tuple[Score | None, tuple[Score, ...], tuple[str, ...]]:
-    """The kernel that surely takes off most, or none where the rigid model is as good; scores and warnings."""
+    """The simplest kernel that is not surely worse than the best, or none where the rigid model is as good.
+
+    Problems stand simplest first. Sure is what exceeds one standard error over the folds. With scores and warnings.
+    """
     if len(_judged(folds)) < 2:
         return None, (), (f"{len(folds)} rows are too few to choose a kernel by",)
     found = []
@@ -102,7 +104,9 @@ def choose(
     scores = tuple(score for score, _ in found)
     if not found:
         return None, scores, ("no kernel could be fitted; the rigid model is kept",)
-    best, sure = max(found, key=lambda x: x[1])
+    _, most = max(found, key=lambda x: _sure(x[1]))
+    worth = [x for x in found if _sure(x[1]) > 0 and x[1].mean() > _WORTH and _sure(most - x[1]) <= 0]
+    best = worth[0][0] if worth else None
     notes = []
     by_name = {s.kernel: s for s in scores}
     if "se" in by_name and "ard" in by_name:
@@ -112,12 +116,17 @@ def choose(
                 f"a length scale a column over-fits: error shown {many.shown:.2f} (one length scale: {one.shown:.2f}), "
                 f"held out {many.error:.2f} ({one.error:.2f})"
             )
-    if sure <= 0 or best.error**2 > 1 - _WORTH:
-        notes.append(f"nothing to gain: held-out error {best.error:.2f} of the rigid model's")
-        return None, scores, tuple(notes)
-    if best.shown < 0.5 * best.error:
+    if best is None:
+        least = min(score.error for score in scores)
+        notes.append(f"nothing to gain: held-out error {least:.2f} of the rigid model's")
+    elif best.shown < 0.5 * best.error:
         notes.append(f"over-fits: error {best.shown:.2f} of the rigid model's where shown, {best.error:.2f} held out")
     return best, scores, tuple(notes)
+
+
+def _sure(taken: Array) -> float:
+    """Mean over the folds less one standard error of it."""
+    return float(taken.mean() - taken.std(ddof=1) / np.sqrt(len(taken)))
 
 
 def _tuned(problem: Problem) -> Array:

@@ -1,0 +1,252 @@
+"""C3D files as they are: parameters, points and analog samples, scaled, in the units of the file."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.recording.files import read_bytes
+
+__all__ = ["C3D", "read_c3d"]
+
+Array = NDArray[np.float64]
+Parameters = dict[str, dict[str, Any]]
+
+_BLOCK = 512
+_INTEL, _DEC, _MIPS = 84, 85, 86
+
+
+@dataclass(frozen=True, eq=False)
+class C3D:
+    """Contents of a C3D file.
+
+    points (N, M, 3) in the file's unit of length, NaN where a point was not seen; residual (N, M) in the same unit;
+    analogs (K, C) in the units of the channels, `subsamples` of them a frame; first: number of the first frame.
+    Text parameters are lists, numbers arrays whose first axis runs fastest in the file.
+    """
+
+    file: str
+    parameters: Parameters
+    rate: float
+    first: int
+    subsamples: int
+    points: Array
+    residual: Array
+    analogs: Array
+
+    def get(self, group: str, name: str) -> Any:
+        """A parameter, or None where the file does not have it or left it empty."""
+        value = self.parameters.get(group, {}).get(name)
+        return value if value is not None and len(value) else None
+
+    def need(self, group: str, name: str, why: str) -> Any:
+        value = self.get(group, name)
+        if value is None:
+            raise DataError(f"{self.file} has no parameter {group}:{name}, which {why}")
+        return value
+
+    def texts(self, group: str, name: str) -> list[str]:
+        """Entries of a text parameter and of its continuations (LABELS, LABELS2, ...)."""
+        out, k = [], 1
+        while (part := self.get(group, name if k == 1 else f"{name}{k}")) is not None:
+            out += list(map(str, part))
+            k += 1
+        return out
+
+
+def read_c3d(path: Path) -> C3D:
+    """Read a C3D file: integers or floats, of Intel, DEC and MIPS processors."""
+    raw = read_bytes(path)
+    if len(raw) < _BLOCK or raw[1] != 0x50:
+        raise DataError(f"{path.name} is no C3D file: it does not start with the mark of one")
+    start = _BLOCK * (max(raw[0], 1) - 1)
+    if len(raw) < start + 4:
+        raise DataError(f"{path.name} is cut off before its parameters")
+    processor = raw[start + 3]
+    if processor not in (_INTEL, _DEC, _MIPS):
+        raise DataError(f"{path.name} was written by processor type {processor}, known are 84, 85 and 86")
+    numbers = _Numbers(raw, processor)
+    parameters = _parameters(numbers, start, path.name)
+    return _data(numbers, parameters, path.name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Numbers of a file in the byte order and float format of the processor that wrote it."""
+
+    raw: bytes
+    processor: int
+
+    @property
+    def order(self) -> str:
+        return ">" if self.processor == _MIPS else "<"
+
+    def integers(self, start: int, count: int, signed: bool = True) -> Array:
+        kind = f"{self.order}{'i' if signed else 'u'}2"
+        return np.frombuffer(self.raw, kind, count, start).astype(float)
+
+    def floats(self, start: int, count: int) -> Array:
+        if self.processor != _DEC:
+            return np.frombuffer(self.raw, f"{self.order}f4", count, start).astype(float)
+        # A DEC float has its two words the other way round and an exponent that is larger by two.
+        words = np.frombuffer(self.raw, "<u2", 2 * count, start).reshape(-1, 2)
+        bits = words[:, 0].astype(np.uint32) << 16 | words[:, 1]
+        return bits.view(np.float32).astype(float) / 4.0
+
+    def word(self, start: int) -> int:
+        return int(self.integers(start, 1, signed=False)[0])
+
+
+def _parameters(numbers: _Numbers, start: int, file: str) -> Parameters:
+    raw, at = numbers.raw, start + 4
+    groups: dict[int, str] = {}
+    found: list[tuple[int, str, Any]] = []
+    try:
+        while at < len(raw):
+            length, number = struct.unpack_from("bb", raw, at)
+            if length == 0:
+                break
+            at += 2
+            name = _text(raw[at : at + abs(length)]).upper()
+            at += abs(length)
+            step = int(numbers.integers(at, 1)[0])
+            if number < 0:
+                groups[-number] = name
+            else:
+                found.append((number, name, _value(numbers, at + 2)))
+            if step == 0:
+                break
+            if step < 0:
+                raise ValueError
+            at += step
+    except (struct.error, ValueError, IndexError):
+        raise DataError(f"{file} is damaged or cut off in its parameters, near byte {at}") from None
+    out: Parameters = {name: {} for name in groups.values()}
+    for number, name, value in found:
+        out.setdefault(groups.get(number, f"GROUP{number}"), {})[name] = value
+    if "POINT" not in out:
+        raise DataError(f"{file} has no group of parameters POINT: it is damaged or no C3D file")
+    return out
+
+
+def _value(numbers: _Numbers, at: int) -> Any:
+    raw = numbers.raw
+    kind, axes = struct.unpack_from("bB", raw, at)
+    shape = tuple(raw[at + 2 : at + 2 + axes])
+    count, at = int(np.prod(shape, dtype=int)), at + 2 + axes
+    if len(shape) != axes or at + count * abs(kind) > len(raw):
+        raise ValueError
+    if kind == -1:
+        width = shape[0] if shape else 1
+        if not count:
+            return []
+        return [_text(raw[k : k + width]) for k in range(at, at + count, width)]
+    if kind == 1:
+        values = np.frombuffer(raw, np.uint8, count, at).astype(float)
+    elif kind == 2:
+        values = numbers.integers(at, count)
+    elif kind == 4:
+        values = numbers.floats(at, count)
+    else:
+        raise ValueError
+    return values.reshape(shape or (1,), order="F")
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8").strip(" \0\t")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1").strip(" \0\t")
+
+
+def _data(numbers: _Numbers, parameters: Parameters, file: str) -> C3D:
+    raw, word = numbers.raw, numbers.word
+    scale = _number(parameters, "POINT", "SCALE", float(numbers.floats(12, 1)[0]))
+    rate = _number(parameters, "POINT", "RATE", float(numbers.floats(20, 1)[0]))
+    points, measurements, subsamples = word(2), word(4), max(word(18), 1)
+    start = _BLOCK * (int(_number(parameters, "POINT", "DATA_START", word(16))) - 1)
+    if not (np.isfinite(rate) and rate > 0):
+        raise DataError(f"{file} has the frame rate {rate:g} Hz: it must be positive")
+    if points == 0 and measurements == 0:
+        raise DataError(f"{file} holds neither points nor analog channels")
+    size = 2 if scale > 0 else 4
+    width = 4 * points + measurements
+    there = max(len(raw) - start, 0) // (size * width)
+    first, frames = _frames(numbers, parameters, there)
+    if frames < 1:
+        raise DataError(f"{file} holds no frames")
+    if there < frames:
+        raise DataError(f"{file} is cut off: it announces {frames} frames and holds {there}")
+    unsigned = str((parameters.get("ANALOG", {}).get("FORMAT") or [""])[0]).upper() == "UNSIGNED"
+    read = numbers.floats if size == 4 else numbers.integers
+    table = read(start, frames * width).reshape(frames, width)
+    analog = table[:, 4 * points :]
+    if size == 2 and unsigned:
+        analog = np.where(analog < 0, analog + 65536.0, analog)
+    table = table[:, : 4 * points].reshape(frames, points, 4)
+    positions = table[..., :3] * (scale if size == 2 else 1.0)
+    mask = table[..., 3]
+    # Programs that do not mark a gap leave zeros.
+    unseen = (mask < 0) | ~np.all(np.isfinite(positions), axis=2) | np.all(positions == 0, axis=2)
+    positions[unseen] = np.nan
+    residual = np.where(unseen, np.nan, np.mod(np.trunc(np.nan_to_num(mask)), 256) * abs(scale))
+    channels = measurements // subsamples
+    analog = analog[:, : channels * subsamples].reshape(frames * subsamples, channels)
+    analog = _scaled(parameters, analog, unsigned, file)
+    return C3D(file, parameters, rate, first, subsamples, positions, residual, analog)
+
+
+def _frames(numbers: _Numbers, parameters: Parameters, there: int) -> tuple[int, int]:
+    """First frame and number of frames; the header's 16 bits end at 65535, longer trials say so elsewhere."""
+    trial = parameters.get("TRIAL", {})
+    ends = [trial.get(f"ACTUAL_{x}_FIELD") for x in ("START", "END")]
+    if all(x is not None and len(x) == 2 for x in ends):
+        first, last = (int(np.mod(x[0], 65536) + 65536 * np.mod(x[1], 65536)) for x in ends if x is not None)
+        if last >= first:
+            return first, last - first + 1
+    first, last = numbers.word(6), numbers.word(8)
+    frames = last - first + 1
+    if last < 65535:
+        return first, frames
+    point = parameters["POINT"]
+    for name in ("LONG_FRAMES", "FRAMES"):
+        if point.get(name) is not None and len(point[name]):
+            given = int(np.ravel(point[name])[0])
+            if given > frames:
+                return first, given
+    return first, max(frames, there)
+
+
+def _number(parameters: Parameters, group: str, name: str, otherwise: float) -> float:
+    value = parameters.get(group, {}).get(name)
+    if value is None or not len(value) or isinstance(value, list):
+        return otherwise
+    return float(np.ravel(value)[0])
+
+
+def _scaled(parameters: Parameters, analog: Array, unsigned: bool, file: str) -> Array:
+    """Channel values: (sample - offset) * scale of the channel * general scale."""
+    channels, group = analog.shape[1], parameters.get("ANALOG", {})
+
+    def each(name: str, otherwise: float) -> Array:
+        parts, k = [], 1
+        while (part := group.get(name if k == 1 else f"{name}{k}")) is not None and len(part):
+            parts.append(np.ravel(part))
+            k += 1
+        values = np.concatenate(parts) if parts else np.full(channels, otherwise)
+        if len(values) < channels:
+            raise DataError(f"{file} has {channels} analog channels and {len(values)} entries in ANALOG:{name}")
+        return np.asarray(values[:channels], dtype=float)
+
+    if not channels:
+        return analog
+    offset = each("OFFSET", 0.0)
+    if unsigned:
+        offset = np.where(offset < 0, offset + 65536.0, offset)
+    return np.asarray((analog - offset) * each("SCALE", 1.0) * _number(parameters, "ANALOG", "GEN_SCALE", 1.0))
