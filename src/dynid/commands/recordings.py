@@ -192,7 +192,7 @@ def compensate(
         typer.Option("-o", "--output", help="Where to: a predictor (.npz) or a folder for its C code (no suffix)."),
     ] = None,
     kernel: Annotated[
-        str, typer.Option(help="se, ard, matern32, matern52, friction, own, joined by +; auto chooses by joint.")
+        str, typer.Option(help="se, ard, matern32, matern52, friction, own, load, joined by +; auto chooses.")
     ] = "auto",
     method: Annotated[str, typer.Option(help="auto, exact, subset, sparse or local.")] = "auto",
     points: Annotated[

@@ -140,9 +140,12 @@ def maximise(
 
 
 def spread_rows(problem: Problem, count: int) -> Problem:
-    """At most so many rows, evenly over all."""
+    """At most so many rows: one drawn from each of as many stretches, lest a period of the motion be sampled alike."""
     n = len(problem.y)
-    return problem if n <= count else problem.rows(np.linspace(0, n - 1, count).astype(np.intp))
+    if n <= count:
+        return problem
+    places = np.arange(count) + np.random.default_rng(0).uniform(size=count)
+    return problem.rows((places * n / count).astype(np.intp))
 
 
 def _moved(problem: Problem, theta: Array, points: Array) -> tuple[Array, Array]:
