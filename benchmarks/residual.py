@@ -99,7 +99,7 @@ def residual(
         made: Block = block(problem, t)
         posterior = Posterior(problem.kernel, kernel, problem.noise, noise, 1.0, (made,), made.points[:1])
         joints.append(JointResidual(posterior, 1.0, np.inf))
-    return Residual(robot, features, tuple(joints), np.zeros(robot.n), Blend(1, 1))
+    return Residual(robot, features, tuple(joints), np.zeros(robot.n), Blend.everywhere())
 
 
 def inducing(problem: Problem, theta: Array, count: int = INDUCING) -> Block:

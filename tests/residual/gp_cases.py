@@ -21,7 +21,7 @@ DEGREES = [-1, 0, 1]
 
 def features() -> Features:
     """Two joints: positions, speeds, accelerations and directions, as they are."""
-    return Features(np.zeros(2, bool), np.full(2, 0.5), np.zeros(8), np.ones(8))
+    return Features(np.zeros(2, bool), np.full(2, 0.5), np.zeros(8), np.ones(8), np.full(8, -3.0), np.full(8, 3.0))
 
 
 def inputs(samples: int, seed: int) -> Array:

@@ -85,6 +85,22 @@ def test_far_away_it_is_the_rigid_model() -> None:
         assert far.deviation[0, j] == pytest.approx(np.sqrt(prior))
 
 
+def test_it_fades_beyond_the_positions_that_were_seen() -> None:
+    """Half of the reach beyond the range leaves half, all of it nothing, whatever the kernel takes for irrelevant."""
+    found = replace(made.residual(), blend=dynid.Blend(1, 1, 0.2))
+    features = found.features
+    assert not features.periodic.any()
+    span = (features.high[0] - features.low[0]) * features.scale[0]
+    edge = features.high[0] * features.scale[0] + features.centre[0]
+    q = np.zeros((4, 2))
+    q[:, 0] = edge + span * np.array([-0.05, 0.0, 0.1, 0.25])
+    share = found.predict(q, np.zeros((4, 2)), np.zeros((4, 2))).share
+    trust = np.array([joint.trust for joint in found.joints if joint is not None])
+    assert difference(share / trust, np.outer([1.0, 1.0, 0.5, 0.0], [1.0, 1.0])) < 1e-9
+    with pytest.raises(dynid.DataError, match="reach"):
+        dynid.Blend(reach=0.0)
+
+
 def test_no_learned_torque_beyond_the_bound() -> None:
     bounded = fit_residual(made.estimate(), made.recording(0), kernel="own", bound=[0.05, 0.1])
     _, q, v, a = made.states(7)
@@ -183,7 +199,7 @@ def test_rigid_parameters_with_a_prior_equal_the_rigid_body_kernel() -> None:
     C[n0:, n0:] += blocks[1]
     solved = np.linalg.solve(C, np.concatenate(targets))
     rigid = dynid.inverse_dynamics(estimate.identified_robot, q, v, a)
-    found = replace(loose, blend=dynid.Blend(1, 1)).predict(q, v, a)
+    found = replace(loose, blend=dynid.Blend.everywhere()).predict(q, v, a)
     for j in range(2):
         cross = W_new[:, j] @ prior @ W.T
         cross[:, slice(0, n0) if j == 0 else slice(n0, None)] += crosses[j]

@@ -98,12 +98,12 @@ def test_rigid_part_of_any_tree(name: str) -> None:
     assert_same(residual.predictor().predict(*query), residual.predict(*query))
 
 
-def test_mean_alone_does_not_fade() -> None:
+def test_mean_alone_does_not_fade_with_its_variance() -> None:
     residual = made_residual(arm(), blend=Blend(0.0, 0.1))
     predictor = residual.predictor(variance=False)
     query = motion(arm(), 20, 3, reach=2.0)
     predicted = predictor.predict(*query)
-    expected = replace(residual, blend=Blend(1, 1)).predict(*query)
+    expected = replace(residual, blend=Blend(1, 1, residual.blend.reach)).predict(*query)
     assert difference(predicted.torque, expected.torque) < SAME
     assert np.isnan(predicted.deviation).all()
     predictor(*(x[0] for x in query))

@@ -82,7 +82,7 @@ def test_values_that_other_folds_do_not_show_stay() -> None:
 
 
 def made_problems(rng: np.random.Generator, y_of: Array, x: Array) -> list[Problem]:
-    features = Features(np.zeros(2, bool), np.ones(2), np.zeros(8), np.ones(8))
+    features = Features(np.zeros(2, bool), np.ones(2), np.zeros(8), np.ones(8), np.full(8, -3.0), np.full(8, 3.0))
     kernels = [parse_kernel(word, features, 0) for word in ("friction", "own", "ard")]
     return [Problem(k, Noise(), x, y_of, np.zeros((len(x), 0)), np.zeros(len(x))) for k in kernels]
 

@@ -174,7 +174,7 @@ def errors(split: Split, plain: bool = True) -> Errors:
     alone = np.full(len(unseen.joints), np.nan)
     if plain:
         process = fit_residual(
-            estimate, known, kernel="ard", basis="constant", rigid="none", blend=Blend(1, 1), training=_TRAINING
+            estimate, known, kernel="ard", basis="constant", rigid="none", blend=Blend.everywhere(), training=_TRAINING
         )
         alone = _rmse(process, unseen)
     names = tuple(split.robot.coordinates[rows.joint] for rows in unseen.joints)

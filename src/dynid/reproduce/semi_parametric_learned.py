@@ -81,7 +81,7 @@ def learned(rigid: Robot, log: Log, kernel: str = "se") -> Predictor:
 def _residual(rigid: Robot, log: Log, kernel: str) -> Residual:
     """A Gaussian process a joint on the desired motion of every sample, trusted everywhere."""
     rows = TorqueRows.of_motion(rigid, *log.desired, log.torque, log.runs)
-    exact, whole = Training(method="exact", rows=_ROWS), Blend(1.0, 1.0)
+    exact, whole = Training(method="exact", rows=_ROWS), Blend.everywhere()
     return fit_residual(rigid, rows, kernel=kernel, periodic=False, training=exact, blend=whole, bound=np.inf)
 
 

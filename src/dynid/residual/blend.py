@@ -16,17 +16,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Blend:
-    """How the learned part fades with its variance: whole up to the share `whole` of the prior variance, 0 from `gone`.
+    """How the learned part fades: whole up to the share `whole` of the prior variance, 0 from `gone`.
 
-    `Blend(1, 1)` trusts it everywhere.
+    It fades too where a position leaves the range that was learned from, to 0 at the share `reach` of that range beyond
+    it. `Blend.everywhere()` trusts it everywhere.
     """
 
     whole: float = 0.5
     gone: float = 1.0
+    reach: float = 0.2
 
     def __post_init__(self) -> None:
         if not 0 <= self.whole <= self.gone <= 1 or self.gone == 0:
             raise DataError(f"a blend needs 0 <= whole <= gone <= 1, got {self.whole:g} and {self.gone:g}")
+        if not self.reach > 0:
+            raise DataError(f"a blend's reach must be positive, got {self.reach:g}")
+
+    @staticmethod
+    def everywhere() -> Blend:
+        return Blend(1.0, 1.0, np.inf)
 
     def __call__(self, uncertainty: Array) -> Array:
         """Share of the learned part that is used, for shares of the prior variance."""

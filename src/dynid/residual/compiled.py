@@ -26,8 +26,8 @@ CHUNK = 256
 ) = range(len(INTEGERS))  # fmt: skip
 (
     RATIO, OFFSET, ROTATION, POSITION, SUBSPACE, GRAVITY, INERTIA, TERM_WEIGHT, REST, SLOPE, VALUE, HOME, SPEED, CENTRE,
-    SCALE, BLEND, OUTPUT, PRIOR, NOISE, TRUST, BOUND, WIDENING, AMPLITUDE, CLOSENESS, CENTRES, POINTS, WEIGHTS,
-    COEFFICIENTS, SPREAD, FACTORS,
+    SCALE, LOW, HIGH, EDGE, BLEND, OUTPUT, PRIOR, NOISE, TRUST, BOUND, WIDENING, AMPLITUDE, CLOSENESS, CENTRES, POINTS,
+    WEIGHTS, COEFFICIENTS, SPREAD, FACTORS,
 ) = range(len(INTEGERS) + 1, len(INTEGERS) + 1 + len(NUMBERS))  # fmt: skip
 
 
@@ -255,7 +255,17 @@ def _faded(t, uncertainty):
 
 
 @step
-def _joint(t, w, j, i, learned, share, deviation):
+def _inside(t, w):
+    """1 where all positions are within the ranges that were learned from, falling to 0 beyond."""
+    beyond = 0.0
+    for c in range(w.x.shape[0]):
+        out = max(_number(t, LOW, c) - w.x[c], w.x[c] - _number(t, HIGH, c))
+        beyond = max(beyond, out * _number(t, EDGE, c))
+    return max(1.0 - beyond, 0.0)
+
+
+@step
+def _joint(t, w, j, i, inside, learned, share, deviation):
     """Learned torque of joint j from its blocks, how much of it is used, deviation of a measurement."""
     first, last = _at(t, BLOCK_START, j), _at(t, BLOCK_START, j + 1)
     variance, scale, bound = _at(t, FLAGS, 1), _number(t, OUTPUT, j), _number(t, BOUND, j)
@@ -274,7 +284,7 @@ def _joint(t, w, j, i, learned, share, deviation):
             if variance:
                 left = scale * scale * _block_variance(t, w, b, _number(t, PRIOR, j))
                 second += w.part[b] * (left + y * y)
-    share[i, j] = _number(t, TRUST, j)
+    share[i, j] = inside * _number(t, TRUST, j)
     if variance:
         if last - first > 1:
             left = second - mean * mean
@@ -320,8 +330,9 @@ def predict(t, w, q, v, a, start, stop, rigid, learned, share, deviation):
             _divided(t, w, j)
         for g in range(_count(t, SET_SIZE)):
             _set_means(t, w, g)
+        inside = _inside(t, w)
         for j in range(rigid.shape[1]):
-            _joint(t, w, j, i, learned, share, deviation)
+            _joint(t, w, j, i, inside, learned, share, deviation)
 
 
 @step

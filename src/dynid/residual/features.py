@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +23,16 @@ class Features:
     """Columns x (N, d) of a motion: positions, speeds, accelerations, directions tanh(v / speed), each centred, scaled.
 
     A joint that is `periodic` (n,) has two columns for its position, sine and cosine. `speed` (n,) settles the
-    directions; `centre` and `scale` are (d,).
+    directions; `centre` and `scale` are (d,). The columns of what was learned from lay between `low` and `high`
+    (d,), in scaled units.
     """
 
     periodic: NDArray[np.bool_]
     speed: Array
     centre: Array
     scale: Array
+    low: Array
+    high: Array
 
     @property
     def n(self) -> int:
@@ -68,8 +70,21 @@ class Features:
         """x (N, d)."""
         return (_raw(self.periodic, self.speed, q, v, a) - self.centre) / self.scale
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("periodic", "speed", "centre", "scale")}
+    def edges(self, reach: float) -> Array:
+        """One over how far each column (d,) may go beyond its range until nothing is trusted, 0 where none counts.
+
+        Positions count, up to `reach` of their range: gravity, hoses and gears are others elsewhere, whatever a kernel
+        takes for irrelevant because it never saw it change.
+        """
+        out, places = np.zeros(self.count), self.count - 3 * self.n
+        # What never changed has a range of one unit.
+        out[:places] = 1.0 / (reach * np.maximum(self.high - self.low, 1.0)[:places])
+        return out
+
+    def inside(self, x: Array, reach: float) -> Array:
+        """1 (N,) where all positions in x (N, d) are within their ranges, falling to 0 at `reach` of one beyond it."""
+        beyond = np.maximum(np.maximum(self.low - x, x - self.high), 0.0) * self.edges(reach)
+        return np.asarray(np.clip(1.0 - beyond.max(axis=1), 0.0, 1.0))
 
 
 def fit_features(robot: Robot, q: Array, v: Array, a: Array, periodic: bool | str = "auto") -> Features:
@@ -91,7 +106,9 @@ def fit_features(robot: Robot, q: Array, v: Array, a: Array, periodic: bool | st
     raw = _raw(turning, speed, q, v, a)
     spread = raw.std(axis=0)
     # What never changes gets its SI unit for a scale: a query elsewhere is then seen to be elsewhere.
-    return Features(turning, speed, raw.mean(axis=0), np.where(spread > 1e-9, spread, 1.0))
+    centre, scale = raw.mean(axis=0), np.where(spread > 1e-9, spread, 1.0)
+    x = (raw - centre) / scale
+    return Features(turning, speed, centre, scale, x.min(axis=0), x.max(axis=0))
 
 
 def _raw(periodic: NDArray[np.bool_], speed: Array, q: Array, v: Array, a: Array) -> Array:

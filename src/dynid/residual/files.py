@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["load_residual", "save_residual"]
 
 _FORMAT = "dynid residual 1"
-_FEATURES = ("periodic", "speed", "centre", "scale")
+_FEATURES = ("periodic", "speed", "centre", "scale", "low", "high")
 _BLOCK = ("points", "weights", "reduction", "coefficients", "spread", "pulled")
 
 

@@ -36,7 +36,7 @@ INTEGERS = (
 NUMBERS = (
     "ratio", "offset", "rotation", "position", "subspace", "gravity", "inertia",
     "term_weight", "rest", "slope", "value",
-    "home", "speed", "centre", "scale", "blend",
+    "home", "speed", "centre", "scale", "low", "high", "edge", "blend",
     "output", "prior", "noise", "trust", "bound", "widening",  # a joint
     "amplitude", "closeness",  # of a part (squared), of its columns (1 / length^2)
     "centres", "points", "weights", "coefficients", "spread", "factors",
@@ -83,7 +83,8 @@ def fault(f: Fields) -> str | None:
         **dict.fromkeys(("cross", "rest", "slope", "value"), terms), "term_weight": f["term_joint"].size,
         **dict.fromkeys(("periodic", "speed", "noise_column", "output", "prior", "trust", "bound", "widening"), n),
         "noise": 2 * n,
-        "centre": 3 * n + n + int(np.count_nonzero(f["periodic"])), "scale": d, "amplitude": parts,
+        "centre": 3 * n + n + int(np.count_nonzero(f["periodic"])), "amplitude": parts,
+        **dict.fromkeys(("scale", "low", "high", "edge"), d),
         "closeness": f["column"].size, "joint": blocks, "triangular": blocks, "centres": d * blocks,
         "set_block": blocks,
     }  # fmt: skip
@@ -157,6 +158,7 @@ def _features(residual: Residual) -> Fields:
     features, blend = residual.features, residual.blend
     return {
         "periodic": features.periodic, "speed": features.speed, "centre": features.centre, "scale": features.scale,
+        "low": features.low, "high": features.high, "edge": features.edges(blend.reach),
         "home": residual.home, "blend": np.array([blend.whole, blend.gone]),
     }  # fmt: skip
 

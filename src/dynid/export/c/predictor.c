@@ -346,12 +346,25 @@ static double faded(double uncertainty)
     return share < 0.0 ? 0.0 : (share > 1.0 ? 1.0 : share);
 }
 
+/* 1 where all positions are within the ranges that were learned from, falling to 0 beyond. */
+static double inside(void)
+{
+    double beyond = 0.0;
+    int c;
+    for (c = 0; c < D; c++) {
+        const double under = low[c] - x[c], over = x[c] - high[c], out = edge[c] * (under > over ? under : over);
+        if (out > beyond)
+            beyond = out;
+    }
+    return beyond < 1.0 ? 1.0 - beyond : 0.0;
+}
+
 /* Learned torque of joint j from its blocks, and the deviation of a measurement. */
-static double learned(int j, double *deviation)
+static double learned(int j, double within, double *deviation)
 {
     const int first = block_start[j], end = block_start[j + 1], direction = noise_column[j];
     const double unit = output[j] * output[j];
-    double total = 0.0, left = 0.0, second = 0.0, share = trust[j], log_noise = 2.0 * noise[2 * j];
+    double total = 0.0, left = 0.0, second = 0.0, share = within * trust[j], log_noise = 2.0 * noise[2 * j];
     int b, i;
     *deviation = flags[1] ? 0.0 : NAN;
     if (first == end)
@@ -386,6 +399,7 @@ static double learned(int j, double *deviation)
 int @NAME@_torque(const double q[], const double v[], const double a[], double tau[], double deviation[])
 {
     int j, set, valid = 1;
+    double within;
     for (j = 0; j < N; j++) {
         if (isfinite(q[j]))
             last[j] = q[j];
@@ -406,9 +420,10 @@ int @NAME@_torque(const double q[], const double v[], const double a[], double t
         divide(j);
     for (set = 0; set < SETS; set++)
         set_means(set);
+    within = inside();
     for (j = 0; j < N; j++) {
         double spread_of_joint;
-        const double y = learned(j, &spread_of_joint);
+        const double y = learned(j, within, &spread_of_joint);
         if (valid)
             tau[j] += y;
         if (deviation != NULL)
