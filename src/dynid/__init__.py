@@ -1,5 +1,10 @@
 """dynid: from a robot description and its recorded motion to a dynamic model that can be trusted."""
 
+from dynid.capture.calibration import Calibration, calibrate_markers
+from dynid.capture.capture import Capture
+from dynid.capture.inverse_kinematics import InverseKinematics, inverse_kinematics
+from dynid.capture.load import load_capture
+from dynid.capture.plate import Plate
 from dynid.checks import Finding, check
 from dynid.checks.audit import Audit, audit
 from dynid.dynamics.frames import frame_jacobian, frame_placement
@@ -18,6 +23,7 @@ from dynid.dynamics.functions import (
     regressor,
 )
 from dynid.dynamics.gradient import check_gradient, regressor_adjoint
+from dynid.dynamics.momentum import centre_of_mass, momentum, total_mass
 from dynid.errors import DataError, DynidError, ModelError
 from dynid.excitation import clearances
 from dynid.excitation.design import design_excitation
@@ -30,7 +36,11 @@ from dynid.feasibility.certificate import Certificate
 from dynid.feasibility.log_cholesky import refine_parameters
 from dynid.feasibility.possible import PossibleRobots, possible_robots
 from dynid.feasibility.questions import Nearest, Verdict, is_feasible, nearest_feasible, standard_parameters
+from dynid.feasibility.regression import fit_regressor
 from dynid.feasibility.shapes import bounding_ellipsoids
+from dynid.human.build import human_model
+from dynid.human.prior import with_anthropometric_prior, with_virtual_links
+from dynid.human.table import AnthropometricTable, anthropometric_table
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.essential import Essential, essential_parameters
 from dynid.identify.estimate import Estimate
@@ -38,9 +48,12 @@ from dynid.identify.experiment import Experiment
 from dynid.identify.identify import SequentialIdentification, estimate_closed_loop, identify
 from dynid.identify.observation import Observation, observe
 from dynid.identify.paired import Paired
+from dynid.identify.sensor_sets import Gain, SensorSet, SensorSets, one_more_sensor, sensor_sets
 from dynid.identify.validation import Validation, cross_validate
+from dynid.recording.base_motion import BaseMotion, base_from_foot, base_from_imu, base_from_matrices
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording, Run
+from dynid.recording.wrench import WrenchSensor
 from dynid.residual.blend import Blend
 from dynid.residual.comparison import Comparison
 from dynid.residual.fit import fit_residual
@@ -88,9 +101,13 @@ from dynid.statistics.tables import MonteCarlo
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnthropometricTable",
     "Audit",
+    "BaseMotion",
     "BaseParameters",
     "Blend",
+    "Calibration",
+    "Capture",
     "Certificate",
     "Comparison",
     "ControllerIdentification",
@@ -106,8 +123,10 @@ __all__ = [
     "Excitation",
     "Experiment",
     "Finding",
+    "Gain",
     "HypothesisTest",
     "IdentifiedLaw",
+    "InverseKinematics",
     "Joint",
     "Limits",
     "Link",
@@ -120,6 +139,7 @@ __all__ = [
     "Nearest",
     "Observation",
     "Paired",
+    "Plate",
     "PossibleRobots",
     "Prediction",
     "Predictor",
@@ -130,6 +150,8 @@ __all__ = [
     "Robot",
     "Run",
     "Scenario",
+    "SensorSet",
+    "SensorSets",
     "Sensors",
     "SequentialIdentification",
     "Signals",
@@ -140,14 +162,21 @@ __all__ = [
     "Unmodelled",
     "Validation",
     "Verdict",
+    "WrenchSensor",
     "analytic_centre",
+    "anthropometric_table",
     "audit",
     "barrier_covariance",
     "base_covariance",
+    "base_from_foot",
+    "base_from_imu",
+    "base_from_matrices",
     "base_parameters",
     "bias_torque",
     "bounding_ellipsoids",
     "builtin_robots",
+    "calibrate_markers",
+    "centre_of_mass",
     "check",
     "check_gradient",
     "clearances",
@@ -164,6 +193,7 @@ __all__ = [
     "estimate_closed_loop",
     "exogeneity_test",
     "f_test",
+    "fit_regressor",
     "fit_residual",
     "forward_dynamics",
     "frame_jacobian",
@@ -171,6 +201,7 @@ __all__ = [
     "gravity_torque",
     "hansen",
     "hausman_test",
+    "human_model",
     "identify",
     "identify_controller",
     "inertia_from_com",
@@ -184,18 +215,22 @@ __all__ = [
     "inertia_violations",
     "instrument_test",
     "inverse_dynamics",
+    "inverse_kinematics",
     "is_feasible",
     "kinetic_energy",
     "kinetic_energy_regressor",
+    "load_capture",
     "load_recording",
     "load_robot",
     "mass_matrix",
     "missing_effects",
+    "momentum",
     "monte_carlo",
     "motion_limits",
     "move_inertia",
     "nearest_feasible",
     "observe",
+    "one_more_sensor",
     "perturbed_parameters",
     "possible_robots",
     "potential_energy",
@@ -207,6 +242,7 @@ __all__ = [
     "residual_tests",
     "retimed",
     "sargan",
+    "sensor_sets",
     "sequence",
     "shortest_covariance",
     "shortest_duration",
@@ -214,5 +250,8 @@ __all__ = [
     "standard_parameters",
     "stretch",
     "terms_needed",
+    "total_mass",
+    "with_anthropometric_prior",
     "with_ramps",
+    "with_virtual_links",
 ]

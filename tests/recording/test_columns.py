@@ -263,6 +263,8 @@ def test_base_and_wrench_of_a_floating_robot(tmp_path: Path) -> None:
     """Position and quaternion of the base and the wrench on it, by range."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(30, 7 + 3 + 6))
+    half = 0.1 * np.arange(30)
+    rows[:, 3:7] = np.column_stack([np.sin(half), 0 * half, 0 * half, np.cos(half)])
     file = write(tmp_path / "run.csv", text(rows, [*(f"q_{k}" for k in range(10)), "Fx", "Fy", "Fz", "Mx", "My", "Mz"]))
     columns = {"base": "0:7", "q": "7:10", "wrench": ["Fx", "Fy", "Fz", "Mx", "My", "Mz"]}
     run = dynid.load_recording(file, ROBOT.with_base("floating"), columns=columns, rate=30).runs[0]

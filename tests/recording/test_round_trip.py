@@ -12,9 +12,7 @@ from log_files import refused, robot
 
 import dynid
 from dynid import Recording, Run
-from dynid.recording.recording import SIGNALS
-
-WIDTH = {"wrench": 6, "base": 7}
+from dynid.recording.recording import SIGNALS, WIDTH
 
 
 def random_recording(
@@ -27,6 +25,8 @@ def random_recording(
         values = {
             s: rng.normal(size=(length, WIDTH.get(s, len(joints)))) * 10.0 ** rng.integers(-9, 6) for s in signals
         }
+        if "base" in values:  # a quaternion has a size of its own
+            values["base"][:, 3:] = rng.normal(size=(length, 4))
         t = 3.0 + np.cumsum(rng.uniform(1e-3, 2e-3, length))
         runs.append(Run(t, name=f"run{k}", **values))
     return Recording(tuple(joints), tuple(runs))

@@ -51,6 +51,13 @@ class C3D:
             raise DataError(f"{self.file} has no parameter {group}:{name}, which {why}")
         return value
 
+    def numbers(self, group: str, name: str, why: str) -> Array:
+        """A parameter of finite numbers."""
+        value = self.need(group, name, why)
+        if isinstance(value, list) or not np.all(np.isfinite(value)):
+            raise DataError(f"{self.file}: the parameter {group}:{name} holds something else than numbers")
+        return np.asarray(value, dtype=float)
+
     def texts(self, group: str, name: str) -> list[str]:
         """Entries of a text parameter and of its continuations (LABELS, LABELS2, ...)."""
         out, k = [], 1
@@ -93,11 +100,13 @@ class _Numbers:
 
     def floats(self, start: int, count: int) -> Array:
         if self.processor != _DEC:
-            return np.frombuffer(self.raw, f"{self.order}f4", count, start).astype(float)
+            with np.errstate(invalid="ignore"):  # damaged bytes may be no number
+                return np.frombuffer(self.raw, f"{self.order}f4", count, start).astype(float)
         # A DEC float has its two words the other way round and an exponent that is larger by two.
         words = np.frombuffer(self.raw, "<u2", 2 * count, start).reshape(-1, 2)
         bits = words[:, 0].astype(np.uint32) << 16 | words[:, 1]
-        return bits.view(np.float32).astype(float) / 4.0
+        with np.errstate(invalid="ignore"):
+            return bits.view(np.float32).astype(float) / 4.0
 
     def word(self, start: int) -> int:
         return int(self.integers(start, 1, signed=False)[0])
@@ -171,6 +180,8 @@ def _data(numbers: _Numbers, parameters: Parameters, file: str) -> C3D:
     rate = _number(parameters, "POINT", "RATE", float(numbers.floats(20, 1)[0]))
     points, measurements, subsamples = word(2), word(4), max(word(18), 1)
     start = _BLOCK * (int(_number(parameters, "POINT", "DATA_START", word(16))) - 1)
+    if start < _BLOCK:
+        raise DataError(f"{file} is damaged: its data cannot start at byte {start}")
     if not (np.isfinite(rate) and rate > 0):
         raise DataError(f"{file} has the frame rate {rate:g} Hz: it must be positive")
     if points == 0 and measurements == 0:
@@ -189,9 +200,9 @@ def _data(numbers: _Numbers, parameters: Parameters, file: str) -> C3D:
     analog = table[:, 4 * points :]
     if size == 2 and unsigned:
         analog = np.where(analog < 0, analog + 65536.0, analog)
-    table = table[:, : 4 * points].reshape(frames, points, 4)
-    positions = table[..., :3] * (scale if size == 2 else 1.0)
-    mask = table[..., 3]
+    seen = table[:, : 4 * points].reshape(frames, points, 4)
+    positions = seen[..., :3] * (scale if size == 2 else 1.0)
+    mask = seen[..., 3]
     # Programs that do not mark a gap leave zeros.
     unseen = (mask < 0) | ~np.all(np.isfinite(positions), axis=2) | np.all(positions == 0, axis=2)
     positions[unseen] = np.nan
@@ -225,7 +236,7 @@ def _frames(numbers: _Numbers, parameters: Parameters, there: int) -> tuple[int,
 
 def _number(parameters: Parameters, group: str, name: str, otherwise: float) -> float:
     value = parameters.get(group, {}).get(name)
-    if value is None or not len(value) or isinstance(value, list):
+    if value is None or isinstance(value, list) or not np.size(value) or not np.isfinite(np.ravel(value)[0]):
         return otherwise
     return float(np.ravel(value)[0])
 

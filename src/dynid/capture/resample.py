@@ -51,8 +51,13 @@ def resample(x: ArrayLike, rate: float, times: ArrayLike, new_rate: float | None
         some = rows[lo : lo + _CHUNK]
         base = np.floor(where[some]).astype(int)
         distance = (where[some] - base)[:, None] - taps
-        window = np.i0(_BETA * np.sqrt(np.clip(1 - (distance / (reach + 1)) ** 2, 0, None)))
+        near = np.abs(distance) < reach + 1 - 1e-9
+        window = near * np.i0(_BETA * np.sqrt(np.clip(1 - (distance / (reach + 1)) ** 2, 0, None)))
         weights = np.sinc(2 * cutoff * distance) * window
+        # Constants and straight lines pass exactly, whatever the distance to the samples.
+        weights /= weights.sum(axis=1, keepdims=True)
+        lean = distance * window
+        weights -= lean * (np.sum(weights * distance, axis=1) / np.sum(lean * distance, axis=1))[:, None]
         weights /= weights.sum(axis=1, keepdims=True)
         index = np.clip(base[:, None] + taps + reach + 1, 0, len(padded) - 1)
         out[some] = np.einsum("kt,ktc->kc", weights, padded[index], optimize=True).reshape(-1, *x.shape[1:])

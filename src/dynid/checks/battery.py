@@ -16,6 +16,7 @@ from dynid.checks.limits import check_limits, check_size
 from dynid.checks.order import check_order
 from dynid.checks.torque import check_torque
 from dynid.checks.velocity import check_velocity
+from dynid.checks.wrench import check_wrench
 from dynid.errors import DataError
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
@@ -38,7 +39,10 @@ RUN_CHECKS: tuple[RunCheck, ...] = (
     check_clipping,
     check_resolution,
     check_standstill,
+    check_wrench,
 )
+# What there is to check of a single body on a wrench sensor, which has no joints.
+_JOINTLESS_CHECKS: tuple[RunCheck, ...] = (check_clock, check_wrench)
 # Runs are identified together, so what one does not show another may.
 RECORDING_CHECKS: tuple[RecordingCheck, ...] = (check_excitation,)
 
@@ -56,9 +60,9 @@ def run_checks(recording: Recording, robot: Robot) -> tuple[Finding, ...]:
 
 def _findings(recording: Recording, robot: Robot, context: Context) -> Iterator[Finding]:
     for run in recording.runs:
-        for run_check in RUN_CHECKS:
+        for run_check in RUN_CHECKS if robot.n else _JOINTLESS_CHECKS:
             yield from run_check(run, robot, context)
-        if context.cleaned(run) is None:
+        if robot.n and context.cleaned(run) is None:
             yield context.found(
                 "info",
                 run,
@@ -67,5 +71,5 @@ def _findings(recording: Recording, robot: Robot, context: Context) -> Iterator[
                 f"{len(run)} samples",
                 "Record a longer run, or repair its clock first.",
             )
-    for recording_check in RECORDING_CHECKS:
+    for recording_check in RECORDING_CHECKS if robot.n else ():
         yield from recording_check(context)

@@ -81,3 +81,32 @@ def inspect(
         from dynid.report.figure import robot_figure
 
         write(figure, robot_figure(machine, groups))
+
+
+@app.command()
+def human(
+    sex: Annotated[str, typer.Option(help="male or female.")] = "male",
+    height: Annotated[float, typer.Option(help="Height of the body, m.")] = 1.75,
+    weight: Annotated[float, typer.Option(help="Weight of the body, kg.")] = 75.0,
+    table: Annotated[str, typer.Option(help="Anthropometric table: de-leva, or a TOML file.")] = "de-leva",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the model into this URDF file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a human model from sex, height and weight: sixteen segments on a floating base.
+
+    Example: dynid human --sex male --height 1.8 --weight 94 -o human.urdf
+    """
+    from dynid.human.build import human_model
+    from dynid.human.summary import human_data, human_text
+    from dynid.human.table import anthropometric_table
+
+    numbers = anthropometric_table(table, sex)
+    model = human_model(sex, height, weight, table=numbers)
+    if output is not None:
+        from dynid.export.urdf import write_urdf
+
+        for warning in write_urdf(model, output):
+            print(f"warning: {warning}", file=sys.stderr)
+        print(f"wrote {output}", file=sys.stderr)
+    data = human_data(model, numbers)
+    print(json.dumps(data, indent=2) if as_json else human_text(data))

@@ -12,19 +12,23 @@ from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError, ModelError
 from dynid.robot.model import Robot
 
-__all__ = ["frame_drift", "frame_jacobian", "frame_placement"]
+__all__ = [
+    "base_placement",
+    "frame_drift",
+    "frame_jacobian",
+    "frame_placement",
+    "joint_twists",
+    "link_of_frame",
+    "placement_in_base",
+]
 
 Array = NDArray[np.float64]
 
 
 def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
     """Homogeneous matrices (N, 4, 4) of a link or named frame, in the world."""
-    (q,), samples, single = as_batch(robot, q=q)
-    body, on_body = _find(robot, frame)
-    rotation, position, _ = _kinematics(robot, q, body)
-    out = np.tile(np.eye(4), (samples, 1, 1))
-    out[:, :3, :3] = rotation @ on_body[:3, :3]
-    out[:, :3, 3] = position + rotation @ on_body[:3, 3]
+    (q,), _, single = as_batch(robot, q=q)
+    out = placement_in_base(robot, q, frame)
     if robot.base == "floating":
         out = _base_placement(q) @ out
     return out[0] if single else out
@@ -85,6 +89,31 @@ def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
     linear += _cross(turning, at) + _cross(twist[:, 3:], speed)
     rate = np.concatenate([linear, turning], axis=1)
     return rate[0] if single else rate
+
+
+def placement_in_base(robot: Robot, q: Array, frame: str) -> Array:
+    """Homogeneous matrices (N, 4, 4) of a link or named frame as seen from the base link, q (N, nq)."""
+    body, on_body = _find(robot, frame)
+    rotation, position, _ = _kinematics(robot, q, body)
+    out = np.tile(np.eye(4), (len(q), 1, 1))
+    out[:, :3, :3] = rotation @ on_body[:3, :3]
+    out[:, :3, 3] = position + rotation @ on_body[:3, 3]
+    return out
+
+
+def base_placement(robot: Robot, q: Array) -> Array:
+    """World placement (N, 4, 4) of the base, which is the world itself unless it floats; q (N, nq)."""
+    return _base_placement(q) if robot.base == "floating" else np.tile(np.eye(4), (len(q), 1, 1))
+
+
+def joint_twists(robot: Robot, q: Array, body: int) -> Array:
+    """Twists (N, joint, 6), linear first, of the joints that carry a body: base axes, at the base origin; q (N, nq)."""
+    return _kinematics(robot, q, body)[2]
+
+
+def link_of_frame(robot: Robot, frame: str) -> int:
+    """Number of the link that is, or carries, a named frame."""
+    return _find(robot, frame)[0]
 
 
 def _find(robot: Robot, name: str) -> tuple[int, Array]:

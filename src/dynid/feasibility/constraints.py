@@ -6,10 +6,9 @@ words, so that a verdict can say which law is broken and where.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Literal, Protocol
 
 import numpy as np
@@ -18,9 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from dynid.errors import DataError
+from dynid.feasibility.columns import columns_of, first_column, link_named, links_named, matching, wide
 from dynid.feasibility.cone import Block, svec
+from dynid.feasibility.mirror import Mirrored, Symmetry
 from dynid.robot.drives import DriveTerm, TermKind
-from dynid.robot.inertia import inertia_to_pseudo, inertia_to_spatial, inertia_transform
+from dynid.robot.inertia import inertia_to_pseudo, inertia_to_spatial
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
@@ -37,6 +38,7 @@ __all__ = [
     "Mass",
     "Mirrored",
     "Signs",
+    "Symmetry",
     "constraint_set",
     "link_scales",
 ]
@@ -102,11 +104,11 @@ class Inertia:
         to_matrix = inertia_to_pseudo if self.notion == "full" else inertia_to_spatial
         if self.notion not in ("full", "semi"):
             raise DataError(f"inertia notion '{self.notion}' is unknown: use full or semi")
-        pattern = _columns(robot, svec(to_matrix(np.eye(10))).T, range(10))
+        pattern = columns_of(robot, svec(to_matrix(np.eye(10))).T, range(10))
         scales = link_scales(robot)
         out = []
-        for name in _links(robot, self.links):
-            first, (mass, length) = _first(robot, name), scales[name]
+        for name in links_named(robot, self.links):
+            first, (mass, length) = first_column(robot, name), scales[name]
             if self.notion == "full":
                 unit = svec(mass * np.diag([length**2] * 3 + [1.0]))
             else:
@@ -133,7 +135,7 @@ class Signs:
 
     def blocks(self, robot: Robot) -> list[Block]:
         index = {name: i for i, name in enumerate(robot.parameter_names)}
-        row = _columns(robot, np.ones((1, 1)), [0])
+        row = columns_of(robot, np.ones((1, 1)), [0])
         out = []
         for term in robot.drives:
             if term.kind in _SIGNED and not term.cross_only:
@@ -160,7 +162,7 @@ def _coupled(robot: Robot, terms: list[DriveTerm], index: Mapping[str, int]) -> 
         coefficients.append(svec(part - np.diag(np.diag(part)) if term.cross_only else part))
         columns.append(index[term.name])
     names = ", ".join(robot.parameter_names[c] for c in columns)
-    matrix = _columns(robot, np.array(coefficients).T, columns)
+    matrix = columns_of(robot, np.array(coefficients).T, columns)
     return [Block("psd", matrix, np.zeros(len(coefficients[0])), f"{names} together positive semidefinite")]
 
 
@@ -174,7 +176,7 @@ class Bounds:
     def blocks(self, robot: Robot) -> list[Block]:
         out = []
         for pattern, (lower, upper) in self.values.items():
-            for name in _matching(pattern, robot.parameter_names, "parameter"):
+            for name in matching(pattern, robot.parameter_names, "parameter"):
                 out += _between(robot, {name: 1.0}, lower, upper, name)
         return out
 
@@ -224,7 +226,7 @@ class Mass:
 
     def blocks(self, robot: Robot) -> list[Block]:
         patterns = [self.links] if isinstance(self.links, str) else list(self.links)
-        names = [n for p in patterns for n in _links(robot, p)]
+        names = [n for p in patterns for n in links_named(robot, p)]
         words = "total mass" if patterns == ["*"] else f"mass of {' and '.join(names)}"
         return _between(robot, {f"m_{n}": 1.0 for n in names}, self.lower, self.upper, words)
 
@@ -254,9 +256,9 @@ class CenterOfMass:
         else:
             normals, reach = _half_spaces(np.asarray(self.hull, dtype=float), self.link)
             words = f"{self.link}: centre of mass in its hull"
-        name = _link(robot, self.link)
-        first = _first(robot, name)
-        matrix = _columns(robot, np.column_stack([reach, -normals]), range(first, first + 4))
+        name = link_named(robot, self.link)
+        first = first_column(robot, name)
+        matrix = columns_of(robot, np.column_stack([reach, -normals]), range(first, first + 4))
         return [
             Block("nonnegative", matrix, np.zeros(len(reach)), words, np.full(len(reach), link_scales(robot)[name][0]))
         ]
@@ -277,8 +279,8 @@ class Ellipsoids:
         return 10 * len(self.matrices) if len(self.matrices) > 1 else 0
 
     def blocks(self, robot: Robot) -> list[Block]:
-        name = _link(robot, self.link)
-        first, p = _first(robot, name), len(robot.layout)
+        name = link_named(robot, self.link)
+        first, p = first_column(robot, name), len(robot.layout)
         shapes = [_ellipsoid(q, name) for q in self.matrices]
         if not shapes:
             raise DataError(f"'{name}' needs at least one ellipsoid")
@@ -286,7 +288,7 @@ class Ellipsoids:
         pseudo = inertia_to_pseudo(np.eye(10))
         inside = [np.einsum("kij,ij->k", pseudo, q / np.abs(q).max()) for q in shapes]
         if len(shapes) == 1:
-            matrix = _columns(robot, inside[0][None], range(first, first + 10))
+            matrix = columns_of(robot, inside[0][None], range(first, first + 10))
             return [Block("nonnegative", matrix, np.zeros(1), f"{name}: mass inside its ellipsoid", np.array([mass]))]
         width = p + self.extra
         parts = [range(p + 10 * k, p + 10 * k + 10) for k in range(len(shapes))]
@@ -301,39 +303,11 @@ class Ellipsoids:
         unit = svec(mass * np.diag([length**2] * 3 + [1.0]))
         for k, (part, row) in enumerate(zip(parts, inside, strict=True), start=1):
             words = f"{name}: part {k} inside its ellipsoid"
-            out.append(Block("psd", _wide(svec(pseudo).T * sizes, part, width), np.zeros(10), words, unit))
+            out.append(Block("psd", wide(svec(pseudo).T * sizes, part, width), np.zeros(10), words, unit))
             out.append(
-                Block("nonnegative", _wide((row * sizes)[None], part, width), np.zeros(1), words, np.array([mass]))
+                Block("nonnegative", wide((row * sizes)[None], part, width), np.zeros(1), words, np.array([mass]))
             )
         return out
-
-
-@dataclass(frozen=True)
-class Mirrored:
-    """One link is the mirror image of another, as left and right limbs are: pi_link = move(pi_of, placement).
-
-    `placement` (4, 4) maps points of the other link's frame to this one's; the default mirrors x, y or z.
-    """
-
-    link: str
-    of: str
-    axis: Literal["x", "y", "z"] = "y"
-    placement: ArrayLike | None = None
-    extra: int = field(default=0, init=False)
-
-    def blocks(self, robot: Robot) -> list[Block]:
-        mirror = np.eye(4)
-        if self.axis not in ("x", "y", "z"):
-            raise DataError(f"mirror axis '{self.axis}' is unknown: use x, y or z")
-        mirror["xyz".index(self.axis), "xyz".index(self.axis)] = -1.0
-        if self.placement is not None:
-            mirror = checked(self.placement, (4, 4), f"mirror placement of '{self.link}'", DataError)
-        link, other = _link(robot, self.link), _link(robot, self.of)
-        a, b = _first(robot, link), _first(robot, other)
-        matrix = np.zeros((10, len(robot.layout)))
-        matrix[:, a : a + 10] = np.eye(10)
-        matrix[:, b : b + 10] -= inertia_transform(mirror)
-        return [Block("zero", sparse.csr_array(matrix), np.zeros(10), f"{link}: mirror image of {other}")]
 
 
 @dataclass(frozen=True)
@@ -379,41 +353,6 @@ def link_scales(robot: Robot) -> dict[str, tuple[float, float]]:
     return {name: size or (typical[0], typical[1]) for name, size in sizes.items()}
 
 
-def _links(robot: Robot, pattern: str) -> list[str]:
-    return _matching(pattern, [robot.links[i].name for i in robot.parameter_links], "link with inertia")
-
-
-def _link(robot: Robot, name: str) -> str:
-    found = _links(robot, name)
-    if len(found) > 1:
-        raise DataError(f"'{name}' names more than one link: {', '.join(found)}")
-    return found[0]
-
-
-def _matching(pattern: str, names: Iterable[str], what: str) -> list[str]:
-    found = [n for n in names if fnmatchcase(n, pattern)]
-    if not found:
-        raise DataError(f"no {what} is named '{pattern}'")
-    return found
-
-
-def _first(robot: Robot, link: str) -> int:
-    return robot.parameter_names.index(f"m_{link}")
-
-
-def _wide(coefficients: Array, columns: Iterable[int], width: int) -> sparse.csr_array:
-    """Coefficients (rows, k) put into k of `width` columns."""
-    coefficients = np.atleast_2d(coefficients)
-    row, local = np.nonzero(coefficients)
-    where = np.array(list(columns))[local]
-    starts = np.searchsorted(row, np.arange(len(coefficients) + 1))
-    return sparse.csr_array((coefficients[row, local], where, starts), shape=(len(coefficients), width))
-
-
-def _columns(robot: Robot, coefficients: Array, columns: Iterable[int]) -> sparse.csr_array:
-    return _wide(coefficients, columns, len(robot.layout))
-
-
 def _between(
     robot: Robot, coefficients: Mapping[str, float], lower: float | None, upper: float | None, words: str
 ) -> list[Block]:
@@ -427,7 +366,7 @@ def _between(
     if lower is not None and upper is not None and lower > upper:
         raise DataError(f"{words}: the lower bound {lower:g} is above the upper one {upper:g}")
     columns = [robot.parameter_names.index(n) for n in coefficients]
-    row = _columns(robot, np.array([list(coefficients.values())]), columns)
+    row = columns_of(robot, np.array([list(coefficients.values())]), columns)
     if lower is not None and lower == upper:
         return [Block("zero", row, np.array([-lower]), f"{words} = {lower:g}")]
     out = []

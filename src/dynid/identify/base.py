@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy
@@ -21,6 +21,9 @@ from dynid.dynamics.functions import regressor
 from dynid.errors import DataError, DynidError
 from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
 from dynid.robot.model import WRENCH_CHANNELS, Robot
+
+if TYPE_CHECKING:
+    from dynid.identify.observability import Sensed
 
 __all__ = ["BaseParameters", "base_parameters"]
 
@@ -151,12 +154,12 @@ def base_parameters(
 ) -> BaseParameters:
     """Base parameters of a robot and the map between them and the standard ones.
 
-    `channels`: which torques are measured: None for all, "torque", "wrench", or names with wildcards.
+    `channels`: which torques are measured: None or "all", "torque", "wrench", or names with wildcards.
     `order`: the order in which columns are scanned, "textbook" (per link inertia, first moments, mass,
     then drives: the groupings of the books), "layout" (that of the standard vector), or parameter
     names that come first. `method`: "left-to-right" keeps a column that is independent of those
     before it, "pivoted" lets a pivoted QR choose, "recursive" is left-to-right on an exact description
-    without samples (trees of one-degree-of-freedom joints, all channels).
+    without samples (trees of one-degree-of-freedom joints; all channels, torques or wrench of a floating base).
 
     >>> import dynid
     >>> dynid.base_parameters(dynid.load_robot("tx40")).count
@@ -169,9 +172,7 @@ def base_parameters(
     if method == "recursive":
         from dynid.identify.observability import observability_matrix
 
-        if len(rows) != len(robot.channels):
-            raise DataError("the recursive method knows all channels only; leave channels out")
-        matrix = observability_matrix(robot)
+        matrix = observability_matrix(robot, _sensed(robot, rows))
     else:
         with threadpool_limits(1, "blas"):  # small blocks: more threads only get in each other's way
             matrix = _sampled_factor(robot, rows, seed)
@@ -213,7 +214,7 @@ def base_parameters(
 
 def choose_channels(robot: Robot, channels: str | Sequence[str] | None) -> list[int]:
     """Row numbers of the chosen channels."""
-    if channels is None:
+    if channels is None or (channels == "all" and "all" not in robot.channels):
         return list(range(len(robot.channels)))
     if isinstance(channels, str):
         groups = {"torque": robot.coordinates, "wrench": WRENCH_CHANNELS if robot.base != "fixed" else ()}
@@ -227,6 +228,20 @@ def choose_channels(robot: Robot, channels: str | Sequence[str] | None) -> list[
             raise DataError(f"no channel matches '{pattern}', the channels are {', '.join(robot.channels)}")
         rows += [i for i in found if i not in rows]
     return sorted(rows)
+
+
+def _sensed(robot: Robot, rows: Sequence[int]) -> Sensed:
+    """The choice of channels by the word of the recursive method."""
+    first = len(robot.channels) - robot.n
+    choices: dict[Sensed, range] = {
+        "all": range(len(robot.channels)),
+        "torque": range(first, len(robot.channels)),
+        "wrench": range(first),
+    }
+    for name, choice in choices.items():
+        if list(rows) == list(choice):
+            return name
+    raise DataError('the recursive method knows the channels "all", "torque" and "wrench", no part of them')
 
 
 def _scan_order(robot: Robot, order: str | Sequence[str]) -> list[int]:

@@ -49,6 +49,8 @@ class Experiment:
     def __post_init__(self) -> None:
         if self.signals.period is not None:
             raise DataError("closed-loop methods need the runs as they are, not averaged over periods")
+        if self.robot.base == "floating":
+            raise DataError(f"closed-loop methods need a base that is bolted down, that of '{self.robot.name}' floats")
         # One smooth robot for good: its compiled form is kept with it.
         object.__setattr__(self, "robot", self.loop.robot(self.robot))
         for run in self.recording.runs:
@@ -57,7 +59,11 @@ class Experiment:
 
     @cached_property
     def base(self) -> BaseParameters:
-        return base_parameters(self.robot, channels=self.channels if self.channels is not None else "torque")
+        base = base_parameters(self.robot, channels=self.channels if self.channels is not None else "torque")
+        wrench = [c for c in base.channels if c not in self.robot.coordinates]
+        if wrench:
+            raise DataError(f"closed-loop methods know joint torques only, not '{wrench[0]}'")
+        return base
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:

@@ -41,9 +41,10 @@ def identify(
     """Identify the base parameters of a robot from a recording.
 
     `method` is one of ols, wls, gls, irls, tls, ridge, feasible; `options` go to it. `signals` says how runs are
-    cleaned, `channels` which joint torques count (all by default). An Observation may be given instead of a recording.
-    The methods iv, didim, pc-iv, pc-didim, cloe and clie simulate the closed loop: they need recorded references and
-    the `controller`, with the `sensors` it reads and how the `loop` is computed; ml, ekf and ukf do without.
+    cleaned, `channels` what counts: "torque", "wrench" of the base, "all" or names (by default what was recorded). An
+    Observation may be given instead of a recording. The methods iv, didim, pc-iv, pc-didim, cloe and clie simulate the
+    closed loop: they need recorded references and the `controller`, with the `sensors` it reads and how the `loop` is
+    computed; ml, ekf and ukf do without.
     """
     started = time.perf_counter()
     if method in CLOSED_LOOP:

@@ -11,6 +11,8 @@ and Slotine (2024); rotor inertias, offsets and friction on any shaft are carrie
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,29 +28,38 @@ from dynid.robot.inertia import (
 from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement, skew, twist_adjoint, twist_matrix
 
-__all__ = ["observability_matrix"]
+__all__ = ["Sensed", "observability_matrix"]
 
 Array = NDArray[np.float64]
+Sensed = Literal["all", "torque", "wrench"]
 
 _RANK = 1e-9
 _UNIT_INERTIAS = inertia_to_spatial(np.eye(10))
 
 
-def observability_matrix(robot: Robot) -> Array:
-    """Rows over the standard parameters (r, p) with the same row space as the regressor over all motions."""
+def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
+    """Rows over the standard parameters (r, p) with the same row space as the regressor over all motions.
+
+    `sensed` leaves out the base wrench ("torque") or the joint torques ("wrench") of a floating base. Torques alone do
+    not show what the whole robot, frozen, is to its base: that is all they lack. The wrench alone shows all bodies as
+    all channels do: where a change of the bodies leaves momentum alone, it leaves the sum I S of bodies beyond a
+    joint times its screw at zero, and with it all of the kinetic energy. What it lacks are the drives.
+    """
     for joint in robot.joints:
         if joint.mimic is not None:
             raise DataError(f"the recursive method knows independent joints only, and '{joint.name}' is a mimic joint")
     if robot.base == "instrumented":
         raise DataError("the recursive method knows joint torques only: use a fixed or floating base")
+    if sensed != "all" and robot.base != "floating":
+        raise DataError(f"a {robot.base} base has one kind of channel only in the recursive method")
     for term in robot.drives:
-        if term.kind == TermKind.CUSTOM:
+        if term.kind == TermKind.CUSTOM and sensed != "wrench":
             raise DataError(f"the recursive method cannot know what the term '{term.name}' does")
     p = len(robot.layout)
     model = compile_robot(robot)
     home = [j.placement @ j.mount for j in robot.joints]
     effective = _effective_inertias(robot, home, model.tree.column, p)
-    drive = _DriveRows(robot)
+    drive = _DriveRows(robot, used=sensed != "wrench")
     rows = [drive.rows()]
 
     floating = robot.base == "floating"
@@ -56,7 +67,7 @@ def observability_matrix(robot: Robot) -> Array:
     twists = [np.vstack([np.eye(6), np.zeros((robot.n, 6))]) if floating else np.zeros((6 + robot.n, 0))]
     kinetic = [np.eye(10) if floating else np.zeros((10, 0))]
     gravity = [np.eye(4) if floating and robot.gravity.any() else np.append(robot.gravity, 1.0)[:, None]]
-    if floating:
+    if floating and sensed != "torque":
         rows.append(effective[0])
     ancestors: list[set[int]] = [set()]
     for j, joint in enumerate(robot.joints):
@@ -157,14 +168,14 @@ class _DriveRows:
     constant torques. Speeds, signs and magnitudes along a shaft, and positions, give rows of their own.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, used: bool = True) -> None:
         n, p = robot.n, len(robot.layout)
         names = {name: i for i, name in enumerate(robot.parameter_names)}
         self.inertia = np.zeros((n, n, p))
         self.constant = np.zeros((n, p))
         self._other: dict[tuple[object, ...], Array] = {}
         self._p = p
-        for term in robot.drives:
+        for term in robot.drives if used else ():
             self._add(term.kind, term.direction, names[term.name], term.cross_only, term.rest)
 
     def rows(self) -> Array:

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.errors import DataError
 from dynid.identify.base import BaseParameters, base_parameters, random_states
+from dynid.identify.loads import check_run, default_channels, measured, state
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.filters import decimate
@@ -115,14 +116,17 @@ def observe(
 ) -> Observation:
     """Fold a recording into an observation of the base parameters.
 
-    `channels` picks the measured torques (all joints by default); `base` may be given to share one structure.
+    `channels` picks what is measured: "torque", "wrench" (the six base rows of a floating or instrumented base), "all",
+    or names; by default what all runs have. `base` may be given to share one structure. Wrenches of named sensors, such
+    as force plates and contacts, count on the measured side of base and joints.
     `known` is a standard vector (p,) whose torques are taken off first: a payload that was weighed, drives that are
     known. So runs with and without a payload become observations of the same parameters, and can be joined.
     """
     settings = signals or Signals()
     if base is None:
-        base = base_parameters(robot, channels=channels if channels is not None else "torque")
-    _check(robot, recording, base)
+        base = base_parameters(robot, channels=channels if channels is not None else default_channels(robot, recording))
+    for run in recording.runs:
+        check_run(robot, run, base.channels)
     motions = [prepare(run, settings) for run in recording.runs]
     if known is not None:
         motions = [_less(robot, motion, known) for motion in motions]
@@ -181,15 +185,19 @@ def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first
 
 
 def speed_limits(base: BaseParameters, motion: Motion, settings: Signals) -> Array:
-    """Slowest speed of each channel's joint whose rows count (channel,)."""
-    return settings.speed_limits(motion.v)[[base.robot.coordinates.index(c) for c in base.channels]]
+    """Slowest speed of each channel's joint whose rows count (channel,); all rows of wrenches, which no joint rubs."""
+    joints = settings.speed_limits(motion.v) if motion.v.shape[1] else np.zeros(0)
+    limits = dict(zip(base.robot.coordinates, joints, strict=True))
+    return np.array([limits.get(c, 0.0) for c in base.channels])
 
 
 def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterator[tuple[Block, Array]]:
-    """All rows of every channel of a cleaned run, decimated, each block with the speeds of the channel's joint."""
-    assert motion.torque is not None
+    """All rows of every channel of a cleaned run, decimated, each block with the speeds of the channel's joint.
+
+    Channels of the base wrench belong to no joint, and their speeds are zero.
+    """
     robot = base.robot
-    joint = [robot.coordinates.index(c) for c in base.channels]
+    joint = {name: j for j, name in enumerate(robot.coordinates)}
     row = [robot.channels.index(c) for c in base.channels]
     kept = np.array(base.kept)
     step = int(np.prod(motion.decimate)) if motion.decimate else 1
@@ -200,10 +208,13 @@ def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterat
     for start in range(motion.lead, samples - motion.lead, span):
         stop = min(start + span, samples - motion.lead)
         lo, hi = max(0, start - margin), min(samples, stop + margin)
-        Y = regressor(robot, motion.q[lo:hi], motion.v[lo:hi], motion.a[lo:hi])
-        for k, j in enumerate(joint):
+        q, v, a = state(robot, motion, slice(lo, hi))
+        Y = regressor(robot, q, v, a)
+        y = measured(robot, motion, q, slice(lo, hi))
+        for k, channel in enumerate(base.channels):
             columns = touched[k]
-            rows = np.column_stack([Y[:, row[k], kept[columns]], motion.torque[lo:hi, j], motion.v[lo:hi, j]])
+            speed = motion.v[lo:hi, joint[channel]] if channel in joint else np.zeros(hi - lo)
+            rows = np.column_stack([Y[:, row[k], kept[columns]], y[:, row[k]], speed])
             if step > 1:
                 rows = decimate(rows, motion.decimate)[(start - lo) // step :][: -(-(stop - start) // step)]
             wide = np.zeros((len(rows), base.count))
@@ -213,26 +224,17 @@ def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterat
 
 
 def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:
-    """The motion without the torques of what is known."""
-    assert motion.torque is not None
-    return replace(motion, torque=motion.torque - inverse_dynamics(robot, motion.q, motion.v, motion.a, known))
+    """The motion without the torques, and the base wrench, of what is known."""
+    load = inverse_dynamics(robot, *state(robot, motion), known)
+    first = len(robot.channels) - robot.n
+    torque = None if motion.torque is None else motion.torque - load[:, first:]
+    if not first or (motion.wrench is None and not motion.wrenches):
+        return replace(motion, torque=torque)
+    wrench = np.zeros((len(motion.t), first)) if motion.wrench is None else motion.wrench
+    return replace(motion, torque=torque, wrench=wrench - load[:, :first])
 
 
 def touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:
     """Columns that can be non-zero in each channel: a joint sees only the links beyond it."""
     W = base.regressor(*random_states(base.robot, 8, seed=0))
     return [np.flatnonzero(np.abs(W[:, k]).max(axis=0)) for k in range(len(base.channels))]
-
-
-def _check(robot: Robot, recording: Recording, base: BaseParameters) -> None:
-    if robot.base == "floating":
-        raise DataError("identification of a floating base needs its motion and wrench, which are not read yet")
-    if len(recording.joints) != robot.n:
-        raise DataError(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
-    for run in recording.runs:
-        if run.torque is None:
-            hint = "; it has currents: give the drive gains (N m/A) when loading" if run.current is not None else ""
-            raise DataError(f"run '{run.name}' has no torques{hint}")
-    wrong = [c for c in base.channels if c not in robot.coordinates]
-    if wrong:
-        raise DataError(f"channel '{wrong[0]}' is no joint torque")

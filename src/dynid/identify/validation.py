@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.identify.estimate import Estimate
 from dynid.identify.identify import identify
+from dynid.identify.loads import check_run
 from dynid.identify.observation import motion_blocks
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
@@ -58,15 +59,12 @@ def validate(estimate: Estimate, recording: Recording, signals: Signals | None =
     """Predict the torques of a recording with an estimate and compare."""
     settings = signals or estimate.signals
     base = estimate.base
-    if len(recording.joints) != base.robot.n:
-        raise DataError(f"the recording has {len(recording.joints)} joints, robot '{base.robot.name}' {base.robot.n}")
     measured: list[list[Array]] = [[] for _ in base.channels]
     predicted: list[list[Array]] = [[] for _ in base.channels]
     when: list[list[Array]] = [[] for _ in base.channels]
     clock = 0.0
     for run in recording.runs:
-        if run.torque is None:
-            raise DataError(f"run '{run.name}' has no torques to compare with")
+        check_run(base.robot, run, base.channels)
         motion = prepare(run, settings)
         for block in motion_blocks(base, motion, settings):
             measured[block.channel].append(block.y)
@@ -86,13 +84,14 @@ def validation_of(
     """Figures of merit from the rows of every channel: measured and predicted torques, and their times."""
     errors = [m - p for m, p in zip(measured, predicted, strict=True)]
     rmse = np.array([np.sqrt(np.mean(e**2)) for e in errors])
+    sizes = np.array([np.linalg.norm(m) for m in measured])
     spans = np.array([np.ptp(m) for m in measured])
     variances = np.array([np.var(m) for m in measured])
     return Validation(
         channels=channels,
         rows=tuple(len(e) for e in errors),
         rmse=rmse,
-        relative=np.array([np.linalg.norm(e) / np.linalg.norm(m) for e, m in zip(errors, measured, strict=True)]),
+        relative=np.array([np.linalg.norm(e) for e in errors]) / np.where(sizes > 0, sizes, np.inf),
         nrmse=rmse / np.where(spans > 0, spans, np.inf),
         largest=np.array([np.abs(e).max() for e in errors]),
         r2=1.0 - np.array([np.mean(e**2) for e in errors]) / np.where(variances > 0, variances, np.nan),

@@ -114,11 +114,12 @@ def load_recording(
 
     source: a path, a list of paths, or a mapping such as {"q": "pos.csv", "torque": "cur.csv"}: text tables, Parquet,
     NPZ, NPY, MATLAB, HDF5 and JSON (also as .gz, .xz, .bz2), ROS bags and MCAP. columns: signal (q, v, a, torque,
-    current, reference, wrench, base, base_v, base_a, wrench:NAME of a named sensor) to a name, a list of names or indices, a pattern with {i} (from 1), {k} (from 0),
-    {joint} or {part} (x, qx, fx ... of a base or wrench), a range "1:7", an array or a part of it ("data[0:7]"); left out, names are guessed. time: column of the
-    clock, None for a fixed rate in Hz. joints: their names in the file, in the order of the robot, or their indices
-    (from 0). Conversions, in this order, each a number or one a column: units, scale, sign, gain (N m/A, currents to
-    torques), motor_side (through the robot's transmission), offset. rows: a range (from 0, end excluded) of each file.
+    current, reference, wrench, wrench:NAME of a named sensor, base, base_v, base_a) to a name, a list of names or
+    indices, a pattern with {i} (from 1), {k} (from 0), {joint} or {part} (x, qx, fx ... of a base or wrench), a range
+    "1:7", an array or a part of it ("data[0:7]"); left out, names are guessed. time: column of the clock, None for a
+    fixed rate in Hz. joints: their names in the file, in the order of the robot, or their indices (from 0).
+    Conversions, in this order, each a number or one a column: units, scale, sign, gain (N m/A, currents to torques),
+    motor_side (through the robot's transmission), offset. rows: a range (from 0, end excluded) of each file.
     bad_rows: "split" cuts runs at unusable rows. topic: chooses within a bag. sensors: where the named wrench sensors
     are; one left out sits in the robot's frame of its own name. See docs/recordings.md.
     """

@@ -35,10 +35,10 @@ PARTS = {
 class Run:
     """One uninterrupted stretch of samples: t (N,) in s, all other signals (N, joint) on the joint side in SI units.
 
-    `wrench` (N, 6) acts on the base at its origin. `base` (N, 7) is its position and quaternion (x, y, z, w), brought to
-    unit length and freed of changes of sign; `base_v` and `base_a` (N, 6) its body twist (linear, angular) and the rate
-    of it where they are measured. `wrenches` (N, 6) are those of named sensors, exerted on the robot; `sensors` says
-    where each is. One that is not named there sits in the frame of its own name.
+    `wrench` (N, 6) acts on the base at its origin. `base` (N, 7) is its position and quaternion (x, y, z, w), brought
+    to unit length and freed of changes of sign; `base_v` and `base_a` (N, 6) its body twist (linear, angular) and the
+    rate of it where they are measured. `wrenches` (N, 6) are those of named sensors, exerted on the robot; `sensors`
+    says where each is. One that is not named there sits in the frame of its own name.
     """
 
     t: Array
@@ -64,7 +64,7 @@ class Run:
         for signal in SIGNALS:
             value = getattr(self, signal)
             if value is not None:
-                width = WIDTH.get(signal, np.shape(self.q)[-1])
+                width = WIDTH[signal] if signal in WIDTH else np.shape(self.q)[-1]
                 object.__setattr__(self, signal, self._checked(signal, value, width))
         lost = sorted(set(self.sensors) - set(self.wrenches))
         if lost:

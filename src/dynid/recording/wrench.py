@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.robot.parts import checked_placement
 
-__all__ = ["WRENCH_AXES", "WrenchSensor"]
+__all__ = ["Axes", "WrenchSensor"]
 
 Array = NDArray[np.float64]
 Axes = Literal["sensor", "world", "base"]
-WRENCH_AXES = ("sensor", "world", "base")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class WrenchSensor:
     link: str | None = None
 
     def __post_init__(self) -> None:
-        if self.axes not in WRENCH_AXES:
-            raise DataError(f"axes '{self.axes}' of a wrench are unknown: use {', '.join(WRENCH_AXES)}")
+        if self.axes not in get_args(Axes):
+            raise DataError(f"axes '{self.axes}' of a wrench are unknown: use {', '.join(get_args(Axes))}")
         where = checked_placement(self.placement, f"placement of the wrench sensor on '{self.frame}'", DataError)
         object.__setattr__(self, "placement", where)

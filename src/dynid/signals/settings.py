@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,16 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.recording.recording import Run
+from dynid.recording.wrench import WrenchSensor
 from dynid.signals.filters import DERIVATIVES, auto_cutoff, average_periods, derivative, lowpass, median
+from dynid.signals.manifold import (
+    BaseState,
+    accumulated_rotation,
+    average_poses,
+    base_state,
+    median_poses,
+    resample_poses,
+)
 
 __all__ = ["Motion", "Signals", "prepare"]
 
@@ -28,12 +38,13 @@ class Signals:
 
     median: width of a running median over positions (0 for none).
     cutoff: Butterworth low-pass of positions in Hz, "auto" to find it from the data, None for none; order: its order.
-    torque_cutoff: a low-pass of torques alone, "same" for that of the positions; by default torques meet only the
-    parallel decimation, as the regressor columns do.
+    torque_cutoff: a low-pass of torques and wrenches alone, "same" for that of the positions; by default they meet only
+    the parallel decimation, as the regressor columns do.
     derivative: central, central5, savgol or fourier. measured_velocity: take v from the recording.
     resample: rate in Hz of a uniform clock, "auto" to resample only uneven clocks.
     period: seconds of one period of a motion that repeats; its repetitions are averaged first.
-    trim: seconds dropped at both ends after filtering. delay: seconds by which torques lag positions.
+    trim: seconds dropped at both ends after filtering. delay: seconds by which torques lag positions, wrench_delay:
+    those by which wrenches do.
     decimate: factors of the parallel decimation of torques and regressor columns, stage by stage; "auto" keeps the
     band up to the cut-off, so that rows are nearly independent and steps of friction line up with those of the torque.
     min_speed: rows of a joint are dropped while it moves slower than this (rad/s or m/s; one number, one a joint), or
@@ -52,6 +63,7 @@ class Signals:
     delay: float = 0.0
     decimate: tuple[int, ...] | Literal["auto"] = "auto"
     min_speed: float | tuple[float, ...] | str = "1%"
+    wrench_delay: float = 0.0
 
     def __post_init__(self) -> None:
         if self.derivative not in DERIVATIVES:
@@ -85,6 +97,7 @@ class Signals:
 class Motion:
     """A cleaned run on a uniform clock: t, q, v, a, torque (N, joint), and the cut-off that was used.
 
+    `base` is the motion of the base, `wrench` (N, 6) acts on it, `wrenches` are those of the named `sensors`.
     The first and last `lead` samples are there only for the decimation filter to settle on; they make no rows.
     """
 
@@ -98,22 +111,26 @@ class Motion:
     decimate: tuple[int, ...]
     name: str
     lead: int = 0
+    base: BaseState | None = None
+    wrench: Array | None = None
+    wrenches: Mapping[str, Array] = field(default_factory=dict)
+    sensors: Mapping[str, WrenchSensor] = field(default_factory=dict)
 
 
 def prepare(run: Run, settings: Signals) -> Motion:
     """Clean one run: uniform clock, median, low-pass, derivatives, delay, trimming."""
-    if settings.median:
-        run = replace(run, q=median(run.q, settings.median))  # before resampling would smear an outlier out
+    if settings.median:  # before resampling would smear an outlier out
+        pose = None if run.base is None else median_poses(run.base, settings.median)
+        run = replace(run, q=median(run.q, settings.median), base=pose)
     run, rate = _uniform(run, settings)
     if settings.period is not None:
         run = _averaged(run, settings.period, rate)
     torque = run.torque
     if settings.delay and torque is not None:
-        shifted = run.t + settings.delay
-        torque = np.column_stack([np.interp(shifted, run.t, column) for column in torque.T])
+        torque = _shifted(run.t, torque, settings.delay)
     q = run.q
-    cutoff = auto_cutoff(q, rate) if settings.cutoff == "auto" else settings.cutoff
-    if cutoff is not None:
+    cutoff = auto_cutoff(_positions(run), rate) if settings.cutoff == "auto" else settings.cutoff
+    if cutoff is not None and q.shape[1]:
         q = lowpass(q, float(cutoff), rate, settings.order)
     torque_cutoff = cutoff if settings.torque_cutoff == "same" else settings.torque_cutoff
     if torque is not None and torque_cutoff is not None:
@@ -125,6 +142,13 @@ def prepare(run: Run, settings: Signals) -> Motion:
     else:
         v = derivative(q, rate, settings.derivative)
     a = derivative(v, rate, settings.derivative)
+    base = None if run.base is None else _base(run, rate, cutoff, settings)
+
+    def loaded(x: Array) -> Array:
+        if settings.wrench_delay:
+            x = _shifted(run.t, x, settings.wrench_delay)
+        return x if torque_cutoff is None else lowpass(x, float(torque_cutoff), rate, settings.order)
+
     edge = round(settings.trim * rate)
     if len(q) - 2 * edge < 2:
         raise DataError(
@@ -137,7 +161,34 @@ def prepare(run: Run, settings: Signals) -> Motion:
     lead = int(_SETTLING * edge) // step * step if step > 1 else 0
     cut = slice(edge - lead, len(q) - edge + lead)
     kept = None if torque is None else torque[cut]
-    return Motion(run.t[cut], q[cut], v[cut], a[cut], kept, rate, cutoff, factors, run.name, lead)
+    return Motion(
+        *(run.t[cut], q[cut], v[cut], a[cut], kept, rate, cutoff, factors, run.name, lead),
+        base=None if base is None else BaseState(base.pose[cut], base.v[cut], base.a[cut]),
+        wrench=None if run.wrench is None else loaded(run.wrench)[cut],
+        wrenches={name: loaded(x)[cut] for name, x in run.wrenches.items()},
+        sensors=run.sensors,
+    )
+
+
+def _positions(run: Run) -> Array:
+    """The positions that a cut-off is found from: the joints, or the base where no joint moves."""
+    if run.base is None or np.ptp(run.q, axis=0).max(initial=0.0) > 0:
+        return run.q
+    return np.hstack([run.base[:, :3], accumulated_rotation(run.base)])
+
+
+def _base(run: Run, rate: float, cutoff: float | None, settings: Signals) -> BaseState:
+    assert run.base is not None
+    low = None if cutoff is None else float(cutoff)
+    try:
+        return base_state(run.base, rate, low, settings.order, settings.derivative, run.base_v, run.base_a)
+    except DataError as error:
+        raise DataError(f"run '{run.name}': {error}") from None
+
+
+def _shifted(t: Array, x: Array, delay: float) -> Array:
+    """Columns of x as they are `delay` seconds later."""
+    return np.column_stack([np.interp(t + delay, t, column) for column in x.T])
 
 
 def _auto_factors(rate: float, cutoff: float | None) -> tuple[int, ...]:
@@ -163,12 +214,12 @@ def _uniform(run: Run, settings: Signals) -> tuple[Run, float]:
     # Resampling to the median step keeps nearly all measured instants where they were.
     rate = 1.0 / run.step if settings.resample == "auto" else float(settings.resample)
     t = np.arange(run.t[0], run.t[-1], 1.0 / rate)
-    signals = {}
-    for name in ("q", "v", "torque"):
-        value = getattr(run, name)
+
+    def even(x: Array) -> Array:
         # Akima curves follow positions smoothly and do not swing out at gaps.
-        signals[name] = None if value is None else scipy.interpolate.Akima1DInterpolator(run.t, value, axis=0)(t)
-    return Run(t, signals["q"], v=signals["v"], torque=signals["torque"], name=run.name), rate  # type: ignore[arg-type]
+        return np.asarray(scipy.interpolate.Akima1DInterpolator(run.t, x, axis=0)(t)) if x.shape[1] else x[: len(t)]
+
+    return _mapped(run, t, even, lambda pose: resample_poses(run.t, pose, t)), rate
 
 
 def _averaged(run: Run, period: float, rate: float) -> Run:
@@ -176,8 +227,14 @@ def _averaged(run: Run, period: float, rate: float) -> Run:
     samples = period * rate
     if abs(samples - round(samples)) > 0.01:
         raise DataError(f"a period of {period:g} s is no whole number of samples at {rate:.6g} Hz; resample first")
-    mean = {
-        name: None if getattr(run, name) is None else average_periods(getattr(run, name), round(samples))
-        for name in ("q", "v", "torque")
-    }
-    return Run(run.t[: round(samples)], mean["q"], v=mean["v"], torque=mean["torque"], name=run.name)  # type: ignore[arg-type]
+    whole = round(samples)
+    return _mapped(run, run.t[:whole], lambda x: average_periods(x, whole), lambda pose: average_poses(pose, whole))
+
+
+def _mapped(run: Run, t: Array, even: Callable[[Array], Array], even_poses: Callable[[Array], Array]) -> Run:
+    """What cleaning needs of a run, on another clock."""
+    plain = {s: getattr(run, s) for s in ("q", "v", "torque", "wrench", "base_v", "base_a")}
+    signals: dict[str, Any] = {s: None if x is None else even(x) for s, x in plain.items()}
+    pose = None if run.base is None else even_poses(run.base)
+    wrenches = {name: even(x) for name, x in run.wrenches.items()}
+    return Run(t, base=pose, wrenches=wrenches, sensors=run.sensors, name=run.name, **signals)

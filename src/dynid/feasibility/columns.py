@@ -1,0 +1,57 @@
+"""Links and parameters by name, and rows over the standard vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dynid.errors import DataError
+from dynid.robot.model import Robot
+
+__all__ = ["columns_of", "first_column", "link_named", "links_named", "matching", "wide"]
+
+Array = NDArray[np.float64]
+
+
+def links_named(robot: Robot, pattern: str) -> list[str]:
+    """Links with inertia whose names match a pattern."""
+    return matching(pattern, [robot.links[i].name for i in robot.parameter_links], "link with inertia")
+
+
+def link_named(robot: Robot, name: str) -> str:
+    """The one link with inertia that a pattern names."""
+    found = links_named(robot, name)
+    if len(found) > 1:
+        raise DataError(f"'{name}' names more than one link: {', '.join(found)}")
+    return found[0]
+
+
+def matching(pattern: str, names: Iterable[str], what: str) -> list[str]:
+    """Names that match a pattern; none is an error that says `what` they would be."""
+    found = [n for n in names if fnmatchcase(n, pattern)]
+    if not found:
+        raise DataError(f"no {what} is named '{pattern}'")
+    return found
+
+
+def first_column(robot: Robot, link: str) -> int:
+    """Where a link's ten numbers begin in the standard vector."""
+    return robot.parameter_names.index(f"m_{link}")
+
+
+def wide(coefficients: Array, columns: Iterable[int], width: int) -> sparse.csr_array:
+    """Coefficients (rows, k) put into k of `width` columns."""
+    coefficients = np.atleast_2d(coefficients)
+    row, local = np.nonzero(coefficients)
+    where = np.array(list(columns))[local]
+    starts = np.searchsorted(row, np.arange(len(coefficients) + 1))
+    return sparse.csr_array((coefficients[row, local], where, starts), shape=(len(coefficients), width))
+
+
+def columns_of(robot: Robot, coefficients: Array, columns: Iterable[int]) -> sparse.csr_array:
+    """Coefficients (rows, k) put into k columns of the standard vector."""
+    return wide(coefficients, columns, len(robot.layout))

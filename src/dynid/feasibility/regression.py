@@ -1,0 +1,72 @@
+"""Standard parameters from a regressor made elsewhere: other kinematics, other sensors, a published problem."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.feasibility.constraints import Constraints
+from dynid.feasibility.fit import Fit, closest, fit
+from dynid.feasibility.metrics import Metric
+from dynid.feasibility.possible import possible_robots
+from dynid.robot.model import Robot
+from dynid.robot.parts import checked
+
+__all__ = ["fit_regressor"]
+
+Array = NDArray[np.float64]
+
+
+def fit_regressor(
+    robot: Robot,
+    W: ArrayLike,
+    y: ArrayLike,
+    *,
+    deviation: ArrayLike = 1.0,
+    constraints: Constraints = "full",
+    prior: ArrayLike | None = None,
+    metric: Metric = "euclidean",
+    weight: float | None = None,
+    bound: float | None = None,
+    unit: Literal["typical", "SI"] = "typical",
+) -> Fit:
+    """Standard parameters (p,) of a possible robot that explain y = W pi, W (N, p) and y (N,), near a prior.
+
+    With r = (W pi - y) / deviation (one number or (N,)) it minimises |r|^2 / 2 + weight * distance(pi, prior) or, given
+    a `bound`, the distance among all with |r| <= bound. Without either, the prior only decides among vectors that fit
+    equally well. The prior is the robot's own unless given; Euclidean distances count parameters in typical sizes of
+    each link, or in SI units.
+    """
+    p = len(robot.layout)
+    rows = np.asarray(W, dtype=float)
+    if rows.ndim != 2 or rows.shape[1] != p:
+        raise DataError(f"the regressor of robot '{robot.name}' needs shape (N, {p}), got {rows.shape}")
+    values = checked(y, (len(rows),), f"measurements of {len(rows)} regressor rows", DataError)
+    if not np.all(np.isfinite(rows)):
+        raise DataError("the regressor has values that are not finite")
+    try:
+        noise = np.broadcast_to(np.asarray(deviation, dtype=float), (len(rows),))
+    except (TypeError, ValueError):
+        raise DataError(f"deviations need one number, or {len(rows)}") from None
+    if not np.all(np.isfinite(noise) & (noise > 0)):
+        raise DataError("deviations must be positive")
+    if weight is not None and bound is not None:
+        raise DataError("give the weight of the prior or a bound on the residual, not both")
+    for what, number in (("weight of the prior", weight), ("bound on the residual", bound)):
+        if number is not None and not (np.isfinite(number) and number > 0):
+            raise DataError(f"the {what} must be positive, got {number!r}")
+    if unit not in ("typical", "SI"):
+        raise DataError(f"unit '{unit}' is unknown: use typical or SI")
+    start = robot.parameters if prior is None else checked(prior, (p,), "prior", DataError)
+    possible = possible_robots(robot, constraints)
+    stacked = np.column_stack([rows, values]) / noise[:, None]
+    factor = scipy.linalg.qr(stacked, mode="r", check_finite=False)[0][: p + 1]
+    R = np.pad(factor[:, :-1], ((0, 0), (0, possible.extra)))
+    scale = np.ones(p) if unit == "SI" else None
+    if bound is not None:
+        return closest(possible, R, factor[:, -1], bound, start, metric, scale=scale)
+    return fit(possible, R, factor[:, -1], start, metric, weight, scale=scale)

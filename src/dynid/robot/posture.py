@@ -1,0 +1,41 @@
+"""Where links are when no joint is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import ModelError
+from dynid.robot.model import Robot
+from dynid.robot.parts import Joint, checked
+from dynid.robot.spatial import axis_rotation, placement
+
+__all__ = ["link_placements"]
+
+Array = NDArray[np.float64]
+
+
+def link_placements(robot: Robot, values: Mapping[str, float] | None = None) -> Array:
+    """Placements (links, 4, 4) in the base frame, joints at their `values` (rad or m) or at zero."""
+    given = dict(values or {})
+    unknown = sorted(set(given) - set(robot.coordinates))
+    if unknown:
+        raise ModelError(f"robot '{robot.name}' has no independent joint '{unknown[0]}'")
+    out = [np.eye(4)]
+    for joint in robot.joints:
+        name, ratio, offset = (
+            (joint.name, 1.0, 0.0)
+            if joint.mimic is None
+            else (joint.mimic.leader, joint.mimic.ratio, joint.mimic.offset)
+        )
+        value = ratio * float(checked(given.get(name, 0.0), (), f"value of joint '{name}'")) + offset
+        out.append(out[joint.parent] @ joint.placement @ _motion(joint, value) @ joint.mount)
+    return np.array(out)
+
+
+def _motion(joint: Joint, value: float) -> Array:
+    if joint.kind == "prismatic":
+        return placement(translation=value * joint.axis)
+    return placement(axis_rotation(joint.axis, value))

@@ -1,0 +1,191 @@
+"""Motion of a base on the manifold of rotations: filtered, interpolated and differentiated without a global chart.
+
+Seen from the sample itself, the rotation vectors to its neighbours are a smooth curve through zero whose slope is the
+angular velocity: stencils and local polynomials for joints do for rotations, to the same order. Filters work on the
+rotation that has been accumulated from sample to sample, which has no end of range after any number of turns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.recording.base_motion import running_product
+from dynid.recording.recording import mended_poses
+from dynid.signals.filters import derivative, lowpass, median
+
+__all__ = ["BaseState", "accumulated_rotation", "angular_velocity", "average_poses", "base_state", "resample_poses"]
+
+Array = NDArray[np.float64]
+
+# A base that turns further between two samples was recorded too slowly, or its orientation jumps.
+_LARGEST_TURN = np.pi / 2
+# What integrating filtered rotations drifts by is slower than the cut-off by this factor.
+_DRIFT_BAND = 0.25
+_WINDOW = 9
+# Two rotations 50 degrees apart have a mean of this length: no noise is that large.
+_LEAST_ALIKE = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class BaseState:
+    """Pose (N, 7), body twist (N, 6: linear, angular) and its rate (N, 6) of a base."""
+
+    pose: Array
+    v: Array
+    a: Array
+
+
+def base_state(
+    pose: Array,
+    rate: float,
+    cutoff: float | None,
+    order: int = 4,
+    method: str = "central",
+    twist: Array | None = None,
+    twist_rate: Array | None = None,
+) -> BaseState:
+    """Low-passed pose of a base and its derivatives; where twist or its rate are measured, they are low-passed instead.
+
+    `method` is one of the derivatives for joints. Position is filtered and differentiated in the world and then
+    seen from the body: its acceleration there is R' p'' - w x R' p'.
+    """
+    position, rotation = pose[:, :3], _rotation(pose)
+    if cutoff is not None:
+        position = lowpass(position, cutoff, rate, order)
+        rotation = _smooth(rotation, cutoff, rate, order)
+    clean = mended_poses(np.hstack([position, rotation.as_quat()]), "the base")
+    if twist is not None:
+        v = twist if cutoff is None else lowpass(twist, cutoff, rate, order)
+    else:
+        w = angular_velocity(rotation, rate, method)
+        speed = derivative(position, rate, method)
+        v = np.hstack([rotation.inv().apply(speed), w])
+    if twist_rate is not None:
+        a = twist_rate if cutoff is None else lowpass(twist_rate, cutoff, rate, order)
+    elif twist is not None:
+        a = derivative(v, rate, method)
+    else:
+        pushed = rotation.inv().apply(derivative(speed, rate, method))
+        a = np.hstack([pushed - np.cross(w, v[:, :3]), derivative(w, rate, method)])
+    return BaseState(clean, v, a)
+
+
+def angular_velocity(rotation: scipy.spatial.transform.Rotation, rate: float, method: str = "central") -> Array:
+    """Body angular velocity (N, 3) of rotations at a rate, by one of the derivatives for joints.
+
+    fourier: motion that repeats, as for joints; the matrix is what repeats then, whatever the number of turns.
+    """
+    samples = len(rotation)
+    _refuse_leaps(rotation)
+    if method == "fourier":
+        matrices = rotation.as_matrix()
+        rates = derivative(matrices.reshape(samples, 9), rate, method).reshape(samples, 3, 3)
+        spin = np.swapaxes(matrices, 1, 2) @ rates
+        spin = 0.5 * (spin - np.swapaxes(spin, 1, 2))
+        return np.column_stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]])
+    reach = {"central": 1, "central5": 2, "savgol": _WINDOW // 2}.get(method)
+    if reach is None:
+        raise DataError(f"derivative '{method}' is unknown for rotations: use central, central5, savgol or fourier")
+    if samples < 2 * reach + 1:
+        raise DataError(f"derivatives over {2 * reach + 1} rotations need as many, got {samples}")
+    # All samples around one as seen from it; near the ends the window is not centred, as for joints.
+    first = np.clip(np.arange(samples) - reach, 0, samples - 2 * reach - 1)
+    if method != "savgol":
+        first = np.arange(reach, samples - reach) - reach
+    here = np.arange(samples) if method == "savgol" else np.arange(reach, samples - reach)
+    own = rotation[here].inv()
+    seen = np.stack([(own * rotation[first + k]).as_rotvec() for k in range(2 * reach + 1)])
+    out = np.empty((samples, 3))
+    if method == "savgol":
+        for place in range(2 * reach + 1):
+            rows = here - first == place
+            weights = scipy.signal.savgol_coeffs(2 * reach + 1, 3, deriv=1, delta=1.0 / rate, pos=place, use="dot")
+            out[rows] = np.tensordot(weights, seen[:, rows], axes=(0, 0))
+        return out
+    if method == "central":
+        out[here] = (seen[2] - seen[0]) * (rate / 2.0)
+    else:
+        out[here] = (seen[0] - 8 * seen[1] + 8 * seen[3] - seen[4]) * (rate / 12.0)
+        out[[1, -2]] = angular_velocity(rotation[:3], rate)[1], angular_velocity(rotation[-3:], rate)[1]
+    steps = (rotation[[0, -2]].inv() * rotation[[1, -1]]).as_rotvec() * rate
+    out[[0, -1]] = steps
+    return out
+
+
+def accumulated_rotation(pose: Array) -> Array:
+    """Rotation vectors from sample to sample, summed (N, 3): smooth over any number of turns, its slope is the rate."""
+    rotation = _rotation(pose)
+    _refuse_leaps(rotation)
+    steps = (rotation[:-1].inv() * rotation[1:]).as_rotvec()
+    return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+
+
+def resample_poses(t: Array, pose: Array, at: Array) -> Array:
+    """Poses (M, 7) at other instants within the clock t (N,): smooth curves through all samples."""
+    curve = scipy.interpolate.Akima1DInterpolator(t, np.hstack([pose[:, :3], accumulated_rotation(pose)]), axis=0)
+    before = np.clip(np.searchsorted(t, at, side="right") - 1, 0, len(t) - 1)
+    there, start = curve(at), curve(t[before])
+    rotation = scipy.spatial.transform.Rotation
+    turned = _rotation(pose)[before] * rotation.from_rotvec(there[:, 3:] - start[:, 3:])
+    return mended_poses(np.hstack([there[:, :3], turned.as_quat()]), "the base")
+
+
+def average_poses(pose: Array, samples: int) -> Array:
+    """Mean pose (samples, 7) over whole periods: of rotations the one nearest to all, by least squares."""
+    count = len(pose) // samples
+    if samples < 2 or count < 1:
+        raise DataError(f"{len(pose)} samples hold no whole period of {samples}")
+    whole = pose[: count * samples]
+    matrices = _rotation(whole).as_matrix().reshape(count, samples, 3, 3).mean(axis=0)
+    u, size, vt = np.linalg.svd(matrices)
+    if size.min() < _LEAST_ALIKE:
+        raise DataError("the base does not come back to the same orientation after a period")
+    u[:, :, 2] *= np.linalg.det(u @ vt)[:, None]
+    position = whole[:, :3].reshape(count, samples, 3).mean(axis=0)
+    quaternion = scipy.spatial.transform.Rotation.from_matrix(u @ vt).as_quat()
+    return mended_poses(np.hstack([position, quaternion]), "the base")
+
+
+def median_poses(pose: Array, width: int) -> Array:
+    """Running median of position and, over its few samples, of the quaternion: single outliers go."""
+    return mended_poses(median(pose, width), "the base")
+
+
+def _rotation(pose: Array) -> scipy.spatial.transform.Rotation:
+    return scipy.spatial.transform.Rotation.from_quat(pose[:, 3:])
+
+
+def _smooth(
+    rotation: scipy.spatial.transform.Rotation, cutoff: float, rate: float, order: int
+) -> scipy.spatial.transform.Rotation:
+    """Zero-phase low-pass of rotations: about one axis it is the low-pass of the angle, unwrapped.
+
+    The accumulated rotation is filtered and put together again. Turns about different axes do not commute, so noise
+    that the filter takes away leaves a slow drift behind, which is measured against the samples and taken back.
+    """
+    _refuse_leaps(rotation)
+    make = scipy.spatial.transform.Rotation
+    steps = (rotation[:-1].inv() * rotation[1:]).as_rotvec()
+    path = lowpass(np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)]), cutoff, rate, order)
+    start = rotation[0] * make.from_rotvec(path[0])
+    turns = np.concatenate([start.as_quat()[None], make.from_rotvec(np.diff(path, axis=0)).as_quat()])
+    built = make.from_quat(running_product(turns))
+    drift = (built.inv() * rotation).as_rotvec()
+    if np.linalg.norm(drift, axis=1).max() > _LARGEST_TURN:
+        raise DataError("the orientation of the base is too noisy to be followed; check its quaternion")
+    return built * make.from_rotvec(lowpass(drift, _DRIFT_BAND * cutoff, rate, order))
+
+
+def _refuse_leaps(rotation: scipy.spatial.transform.Rotation) -> None:
+    turn = (rotation[:-1].inv() * rotation[1:]).magnitude()
+    if turn.size and turn.max() > _LARGEST_TURN:
+        k = int(np.argmax(turn > _LARGEST_TURN))
+        raise DataError(
+            f"the base turns by {np.degrees(turn[k]):.0f} degrees between samples {k} and {k + 1}: its orientation "
+            "jumps, or was recorded too slowly"
+        )
