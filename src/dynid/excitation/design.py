@@ -78,6 +78,7 @@ def design_excitation(
     start: ArrayLike | None = None,
     noise: ArrayLike | None = None,
     clearances: Sequence[AnyClearance] = (),
+    channels: str | Sequence[str] | None = None,
     budget: float = 30.0,
     seed: int = 0,
     samples: int | None = None,
@@ -88,8 +89,8 @@ def design_excitation(
 
     `family` is one of fourier (starts and ends at rest), fourier-free, fourier-quintic, b-spline, cubic, quintic,
     trapezoid, double-s, postures, or a basis; `size` its harmonics, segments or waypoints. `criterion` and `options`
-    are those of `make_criterion`, `noise` the torque deviation of each joint. `limits` add to those of the robot's
-    file. The motion begins at posture `start` (n,), where it is given. The same seed gives the same motion unless the
+    are those of `make_criterion`, `noise` the deviation of each channel. `channels` are those that will be measured: by
+    default joint torques, or the base wrench of an instrumented base. `limits` add to those of the robot's file. The motion begins at posture `start` (n,), where it is given. The same seed gives the same motion unless the
     budget cuts in.
     """
     began = time.monotonic()
@@ -99,9 +100,12 @@ def design_excitation(
     held = limits if isinstance(limits, MotionLimits) else motion_limits(robot, limits)
     check_duration(robot, held, basis.duration)
     check_torque_model(robot, None if isinstance(limits, MotionLimits) else limits)
-    if robot.base != "fixed":
-        raise DataError("motions are designed for robots with a fixed base; lock or fix the base first")
-    base = base_parameters(robot, channels="torque")
+    if robot.base == "floating":
+        raise DataError(
+            "motions are designed for robots whose base stands still; stand this one on a foot (dynid.stand_on), or "
+            "fix its base"
+        )
+    base = base_parameters(robot, channels=channels or ("torque" if robot.base == "fixed" else "wrench"))
     goal = make_criterion(base, criterion, noise=noise, **options)
     count = samples or _sample_count(basis, base.count, robot.n)
     labels = [c.label for c in clearances]

@@ -151,6 +151,7 @@ def base_parameters(
     order: str | Sequence[str] = "textbook",
     method: Method = "left-to-right",
     seed: int = 0,
+    still: bool = False,
 ) -> BaseParameters:
     """Base parameters of a robot and the map between them and the standard ones.
 
@@ -160,6 +161,7 @@ def base_parameters(
     names that come first. `method`: "left-to-right" keeps a column that is independent of those
     before it, "pivoted" lets a pivoted QR choose, "recursive" is left-to-right on an exact description
     without samples (trees of one-degree-of-freedom joints; all channels, torques or wrench of a floating base).
+    `still`: what shows in postures at rest alone, masses and first moments.
 
     >>> import dynid
     >>> dynid.base_parameters(dynid.load_robot("tx40")).count
@@ -170,12 +172,14 @@ def base_parameters(
     rows = choose_channels(robot, channels)
     scan = _scan_order(robot, order)
     if method == "recursive":
+        if still:
+            raise DataError("the recursive method knows robots in motion only; leave still out")
         from dynid.identify.observability import observability_matrix
 
         matrix = observability_matrix(robot, _sensed(robot, rows))
     else:
         with threadpool_limits(1, "blas"):  # small blocks: more threads only get in each other's way
-            matrix = _sampled_factor(robot, rows, seed)
+            matrix = _sampled_factor(robot, rows, seed, still)
     norms = np.linalg.norm(matrix, axis=0)
     largest = norms.max(initial=0.0)
     if largest == 0.0:
@@ -280,15 +284,15 @@ def random_states(robot: Robot, samples: int, seed: int) -> tuple[Array, Array, 
     return q, v, a
 
 
-def _sampled_factor(robot: Robot, rows: list[int], seed: int) -> Array:
+def _sampled_factor(robot: Robot, rows: list[int], seed: int, still: bool) -> Array:
     """Triangular factor of the regressor on random samples: same columns, few rows."""
     p = len(robot.layout)
     needed = max(4 * p // max(len(rows), 1), 40)
     chunk = max(1, 4_000_000 // (len(robot.channels) * p))
     factor = np.zeros((0, p))
     for part, start in enumerate(range(0, needed, chunk)):
-        state = random_states(robot, min(chunk, needed - start), seed + part)
-        block = regressor(robot, *state)[:, rows].reshape(-1, p)
+        q, v, a = random_states(robot, min(chunk, needed - start), seed + part)
+        block = regressor(robot, q, *((0 * v, 0 * a) if still else (v, a)))[:, rows].reshape(-1, p)
         factor = scipy.linalg.qr(np.vstack([factor, block]), mode="r")[0][:p]
     return factor
 
