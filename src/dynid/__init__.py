@@ -29,7 +29,10 @@ from dynid.excitation import clearances
 from dynid.excitation.design import design_excitation
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits, motion_limits
+from dynid.excitation.live import LiveExcitation, LiveScore
+from dynid.excitation.postures import Postures, select_postures
 from dynid.excitation.sequence import retimed, sequence, shortest_duration, with_ramps
+from dynid.excitation.standing import Standing, stand_on
 from dynid.feasibility import constraints
 from dynid.feasibility.centre import analytic_centre
 from dynid.feasibility.certificate import Certificate
@@ -49,6 +52,7 @@ from dynid.identify.identify import SequentialIdentification, estimate_closed_lo
 from dynid.identify.observation import Observation, observe
 from dynid.identify.paired import Paired
 from dynid.identify.sensor_sets import Gain, SensorSet, SensorSets, one_more_sensor, sensor_sets
+from dynid.identify.static import StaticParameters, identify_in_steps, pressure_wrench, static_parameters
 from dynid.identify.validation import Validation, cross_validate
 from dynid.recording.base_motion import BaseMotion, base_from_foot, base_from_imu, base_from_matrices
 from dynid.recording.load import load_recording
@@ -78,6 +82,7 @@ from dynid.robot.inertia import (
 from dynid.robot.load import builtin_robots, load_robot
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Limits, Link
+from dynid.robot.root import rooted_at
 from dynid.signals.settings import Signals
 from dynid.simulate import controllers
 from dynid.simulate.controller_identification import ControllerIdentification, IdentifiedLaw, identify_controller
@@ -130,6 +135,8 @@ __all__ = [
     "Joint",
     "Limits",
     "Link",
+    "LiveExcitation",
+    "LiveScore",
     "Loop",
     "MissingEffects",
     "ModelError",
@@ -141,6 +148,7 @@ __all__ = [
     "Paired",
     "Plate",
     "PossibleRobots",
+    "Postures",
     "Prediction",
     "Predictor",
     "Recording",
@@ -156,6 +164,8 @@ __all__ = [
     "SequentialIdentification",
     "Signals",
     "Simulation",
+    "Standing",
+    "StaticParameters",
     "TorqueRows",
     "Training",
     "Transmission",
@@ -204,6 +214,7 @@ __all__ = [
     "human_model",
     "identify",
     "identify_controller",
+    "identify_in_steps",
     "inertia_from_com",
     "inertia_from_log_cholesky",
     "inertia_from_pseudo",
@@ -235,19 +246,24 @@ __all__ = [
     "possible_robots",
     "potential_energy",
     "potential_energy_regressor",
+    "pressure_wrench",
     "refine_parameters",
     "regressor",
     "regressor_adjoint",
     "reorder_inertia",
     "residual_tests",
     "retimed",
+    "rooted_at",
     "sargan",
+    "select_postures",
     "sensor_sets",
     "sequence",
     "shortest_covariance",
     "shortest_duration",
     "simulate",
+    "stand_on",
     "standard_parameters",
+    "static_parameters",
     "stretch",
     "terms_needed",
     "total_mass",

@@ -95,8 +95,11 @@ def test_it_fades_beyond_the_positions_that_were_seen() -> None:
     q = np.zeros((4, 2))
     q[:, 0] = edge + span * np.array([-0.05, 0.0, 0.1, 0.25])
     share = found.predict(q, np.zeros((4, 2)), np.zeros((4, 2))).share
-    trust = np.array([joint.trust for joint in found.joints if joint is not None])
-    assert difference(share / trust, np.outer([1.0, 1.0, 0.5, 0.0], [1.0, 1.0])) < 1e-9
+    first, second = found.joints
+    assert first is not None and first.posterior.kernel.name == "own"
+    assert difference(share[:, 0] / first.trust, [1.0, 1.0, 0.5, 0.0]) < 1e-9
+    assert second is not None and second.posterior.kernel.name == "own"
+    assert np.all(share[:, 1] == second.trust)  # it sees its own position only
     with pytest.raises(dynid.DataError, match="reach"):
         dynid.Blend(reach=0.0)
 

@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import hidden_effects
 import numpy as np
 import pytest
 from gp_cases import (
@@ -26,8 +27,10 @@ from gp_cases import (
 from scipy.optimize import minimize
 
 from dynid.residual import exact, sparse
+from dynid.residual.fit import fit_residual
 from dynid.residual.posterior import basis_columns
 from dynid.residual.problem import Problem
+from dynid.residual.training import Training
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # GPyTorch's own, of torch
@@ -237,3 +240,16 @@ print([m for m in sys.modules if m.split(".")[0] in ("dynid", "numba", "pinocchi
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_same_call_gives_the_same_predictions() -> None:
+    """fit_residual with GPyTorch for the search: likelihoods agree, and so do torques to a share of their deviation."""
+    _, q, v, a = hidden_effects.states(7)
+    found = [
+        fit_residual(
+            hidden_effects.estimate(), hidden_effects.recording(0), kernel="own",
+            training=Training(method="exact", restarts=0, rows=None, library=library),
+        ).predict(q, v, a)
+        for library in ("numpy", "gpytorch")
+    ]  # fmt: skip
+    assert np.abs(found[0].torque - found[1].torque).max() < 0.05 * found[0].deviation.min()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,9 @@ import typer
 
 from dynid.commands import options
 from dynid.commands.app import Json, app
+from dynid.errors import DataError
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
 
 
 @app.command()
@@ -204,3 +208,56 @@ def simulate(
     print(json.dumps(done.to_dict(), indent=2) if as_json else done.summary())
     if not done.finished:
         raise typer.Exit(1)
+
+
+@app.command()
+@options.with_logs
+def live(
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
+    data: options.DataArgument,
+    base: Annotated[
+        str | None,
+        typer.Option(help="floating, instrumented (bolted to a plate) or fixed. [floating if its motion is there]"),
+    ] = None,
+    channels: Annotated[str | None, typer.Option(help="wrench, torque or all. [wrench where the base has one]")] = None,
+    target: Annotated[float, typer.Option(help="Share of its uncertainty at which a parameter is known.")] = 0.1,
+    noise: Annotated[str | None, typer.Option(help="Deviation of the channels, one or one each. [3 N, 1 N m]")] = None,
+    every: Annotated[float, typer.Option(help="Seconds of motion between two lines.")] = 1.0,
+    cutoff: options.Cutoff = None,
+    as_json: Json = False,
+) -> None:
+    """Replay a motion and show what it has excited so far, and which part of the body to move next.
+
+    Example: dynid live human.urdf motion.csv --base floating
+    """
+    from dynid.excitation.live import LiveExcitation
+    from dynid.excitation.replay import replay
+    from dynid.human.prior import with_virtual_links
+
+    if base not in (None, "floating", "instrumented", "fixed"):
+        raise DataError(f"--base is floating, instrumented or fixed, got '{base}'")
+    recording = read(data)
+    if base is None:
+        base = "floating" if all(run.base is not None for run in recording.runs) else machine.base
+    robot = machine.with_base(base)  # type: ignore[arg-type]
+    if any(link.inertia[0] > 0 for link in robot.links):
+        robot = with_virtual_links(robot)
+    deviation = options.read_numbers(noise, "--noise")
+    one = deviation[0] if deviation is not None and len(deviation) == 1 else deviation
+    score = LiveExcitation(robot, channels, target=target, noise=one)
+    settings = options.read_signals(cutoff, "none", None, None)
+    lines = replay(score, recording, settings, every)
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=1.0)
+            for now in lines:
+                bar.update(task, completed=now.progress, description=now.line().strip())
+    else:
+        for now in lines:
+            print(now.line(), file=sys.stderr)
+    print(json.dumps(score.score().to_dict(), indent=2) if as_json else score.score().summary())

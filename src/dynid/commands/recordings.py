@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.commands import options
+from dynid.commands import human_body, options
 from dynid.commands.app import Json, app, write
 from dynid.errors import DataError
 from dynid.recording.recording import Recording
@@ -56,12 +56,12 @@ def identify(
         list[str] | None, typer.Option("--validate", help="Log of other motion to validate on; may be repeated.")
     ] = None,
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="ols, wls, gls, irls, tls, ridge or feasible; ml, ekf or ukf; with --controller iv, didim, pc-iv, "
-            "pc-didim, cloe or clie."
+            "pc-didim, cloe or clie. [wls; feasible for a person]"
         ),
-    ] = "wls",
+    ] = None,
     constraints: Annotated[
         str | None, typer.Option(help="With --method feasible: full or semi (no triangle inequality). [full]")
     ] = None,
@@ -85,6 +85,14 @@ def identify(
         Path | None,
         typer.Option("-o", "--output", help="Save the estimate here; with .urdf or .xml (MJCF), the identified robot."),
     ] = None,
+    wrench: human_body.Wrench = None,
+    validate_wrench: human_body.ValidateWrench = None,
+    prior: human_body.Prior = None,
+    sex: human_body.Sex = "male",
+    height: human_body.Height = None,
+    weight: human_body.Weight = None,
+    metric: human_body.Metric = None,
+    symmetry: human_body.Symmetric = False,
     figure: options.Figure = None,
     cutoff: options.Cutoff = None,
     decimate: options.Decimate = None,
@@ -97,14 +105,18 @@ def identify(
     Example: dynid identify arm.urdf run1.csv run2.csv --method feasible --validate run3.csv -o identified.urdf
 
     Example: dynid identify arm.urdf run1.csv --method pc-didim --controller loop.toml --tests
+
+    Example: dynid identify human.urdf motion.csv --wrench plate.csv --prior anthropometric --height 1.8 --weight 94
     """
     from dynid.identify.estimators import CLOSED_LOOP
     from dynid.identify.identify import identify as run
 
-    recording = read(data)
-    unseen = read(validate) if validate else None
+    machine, recording = human_body.on_plates(machine, read(data), wrench)
+    unseen = human_body.on_plates(machine, read(validate), validate_wrench)[1] if validate else None
+    machine, known = human_body.with_prior(machine, recording, prior, sex, height, weight)
     signals = options.read_signals(cutoff, decimate, min_speed, trim)
     given = options.read_feasible(constraints, prior_weight) | ({} if start is None else {"start": start})
+    method, given = human_body.feasible_options(machine, method, given, metric, known, symmetry)
     loop = options.read_loop(controller, speed_cutoff, machine)
     # Other methods do not simulate, but their tests may.
     simulated = loop if method in CLOSED_LOOP or not tests else {}

@@ -90,8 +90,9 @@ def design_excitation(
     `family` is one of fourier (starts and ends at rest), fourier-free, fourier-quintic, b-spline, cubic, quintic,
     trapezoid, double-s, postures, or a basis; `size` its harmonics, segments or waypoints. `criterion` and `options`
     are those of `make_criterion`, `noise` the deviation of each channel. `channels` are those that will be measured: by
-    default joint torques, or the base wrench of an instrumented base. `limits` add to those of the robot's file. The motion begins at posture `start` (n,), where it is given. The same seed gives the same motion unless the
-    budget cuts in.
+    default joint torques, or the base wrench of an instrumented base. `limits` add to those of the robot's file. The
+    motion begins at posture `start` (n,), where it is given. The same seed gives the same motion unless the budget cuts
+    in.
     """
     began = time.monotonic()
     if not budget > 0:

@@ -194,6 +194,8 @@ def write_toml(motion: Excitation, path: str | Path) -> None:
     }
     if len(goal.known) or np.any(goal.size != 1):
         judged |= {"parameters": list(goal.base.names), "sizes": goal.size, "known": goal.known}
+    if set(goal.base.channels) != set(motion.robot.coordinates):
+        judged |= {"channels": list(goal.base.channels)}
     tables = {
         "family": _family_data(motion.basis),
         "coefficients": dict(zip(names, motion.coefficients, strict=True)),
@@ -245,7 +247,8 @@ def _excitation(
         raise DataError(f"'{path}' is damaged: a joint needs {basis.size} finite coefficients")
     if any(getattr(limits, name).shape != (robot.n,) for name in LIMIT_NAMES):
         raise DataError(f"'{path}' is damaged: a limit needs {robot.n} numbers")
-    criterion, notes = _criterion(data["criterion"], base_parameters(robot, channels="torque"), path)
+    base = base_parameters(robot, channels=data["criterion"].get("channels", "torque"))
+    criterion, notes = _criterion(data["criterion"], base, path)
     return Excitation(
         robot=robot,
         basis=basis,

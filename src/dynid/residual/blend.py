@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 class Blend:
     """How the learned part fades: whole up to the share `whole` of the prior variance, 0 from `gone`.
 
-    It fades too where a position leaves the range that was learned from, to 0 at the share `reach` of that range beyond
-    it. `Blend.everywhere()` trusts it everywhere.
+    It fades too where a position that the kernel sees leaves the range that was learned from, to 0 at the share `reach`
+    of that range beyond it. `Blend.everywhere()` trusts it everywhere.
     """
 
     whole: float = 0.5

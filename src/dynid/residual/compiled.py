@@ -255,17 +255,17 @@ def _faded(t, uncertainty):
 
 
 @step
-def _inside(t, w):
-    """1 where all positions are within the ranges that were learned from, falling to 0 beyond."""
-    beyond = 0.0
-    for c in range(w.x.shape[0]):
+def _inside(t, w, j):
+    """1 where positions that joint j's kernel sees are within what was learned from, falling to 0 beyond."""
+    beyond, d = 0.0, w.x.shape[0]
+    for c in range(d):
         out = max(_number(t, LOW, c) - w.x[c], w.x[c] - _number(t, HIGH, c))
-        beyond = max(beyond, out * _number(t, EDGE, c))
+        beyond = max(beyond, out * _number(t, EDGE, j * d + c))
     return max(1.0 - beyond, 0.0)
 
 
 @step
-def _joint(t, w, j, i, inside, learned, share, deviation):
+def _joint(t, w, j, i, learned, share, deviation):
     """Learned torque of joint j from its blocks, how much of it is used, deviation of a measurement."""
     first, last = _at(t, BLOCK_START, j), _at(t, BLOCK_START, j + 1)
     variance, scale, bound = _at(t, FLAGS, 1), _number(t, OUTPUT, j), _number(t, BOUND, j)
@@ -284,7 +284,7 @@ def _joint(t, w, j, i, inside, learned, share, deviation):
             if variance:
                 left = scale * scale * _block_variance(t, w, b, _number(t, PRIOR, j))
                 second += w.part[b] * (left + y * y)
-    share[i, j] = inside * _number(t, TRUST, j)
+    share[i, j] = _inside(t, w, j) * _number(t, TRUST, j)
     if variance:
         if last - first > 1:
             left = second - mean * mean
@@ -330,9 +330,8 @@ def predict(t, w, q, v, a, start, stop, rigid, learned, share, deviation):
             _divided(t, w, j)
         for g in range(_count(t, SET_SIZE)):
             _set_means(t, w, g)
-        inside = _inside(t, w)
         for j in range(rigid.shape[1]):
-            _joint(t, w, j, i, inside, learned, share, deviation)
+            _joint(t, w, j, i, learned, share, deviation)
 
 
 @step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,20 +71,22 @@ class Features:
         """x (N, d)."""
         return (_raw(self.periodic, self.speed, q, v, a) - self.centre) / self.scale
 
-    def edges(self, reach: float) -> Array:
+    def edges(self, columns: Iterable[int], reach: float) -> Array:
         """One over how far each column (d,) may go beyond its range until nothing is trusted, 0 where none counts.
 
-        Positions count, up to `reach` of their range: gravity, hoses and gears are others elsewhere, whatever a kernel
-        takes for irrelevant because it never saw it change.
+        The positions among the given columns count, up to `reach` of their range, however little a kernel minds them:
+        gravity, hoses and gears are others elsewhere.
         """
-        out, places = np.zeros(self.count), self.count - 3 * self.n
-        # What never changed has a range of one unit.
-        out[:places] = 1.0 / (reach * np.maximum(self.high - self.low, 1.0)[:places])
+        out = np.zeros(self.count)
+        for c in columns:
+            if c < self.count - 3 * self.n:
+                # What never changed has a range of one unit.
+                out[c] = 1.0 / (reach * max(self.high[c] - self.low[c], 1.0))
         return out
 
-    def inside(self, x: Array, reach: float) -> Array:
-        """1 (N,) where all positions in x (N, d) are within their ranges, falling to 0 at `reach` of one beyond it."""
-        beyond = np.maximum(np.maximum(self.low - x, x - self.high), 0.0) * self.edges(reach)
+    def inside(self, x: Array, edges: Array) -> Array:
+        """1 (N,) where all columns of x (N, d) that count are within their ranges, falling to 0 at their `edges`."""
+        beyond = np.maximum(np.maximum(self.low - x, x - self.high), 0.0) * edges
         return np.asarray(np.clip(1.0 - beyond.max(axis=1), 0.0, 1.0))
 
 

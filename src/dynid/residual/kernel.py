@@ -53,6 +53,11 @@ class Kernel:
     def size(self) -> int:
         return sum(part.size for part in self.parts)
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """All columns that some part sees."""
+        return tuple(sorted({c for part in self.parts for c in part.columns}))
+
     def split(self, theta: Array) -> list[Array]:
         """Hyper-parameters of every part."""
         return np.split(theta, np.cumsum([part.size for part in self.parts])[:-1])

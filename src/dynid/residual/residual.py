@@ -100,10 +100,10 @@ class Residual:
         W = self._base_rows(motion)
         for rows in _chunks(N):
             x = self.features(*(m[rows] for m in motion))
-            inside = self.features.inside(x, self.blend.reach)
             for j, joint in self._learned():
                 fitted = joint.posterior
                 mean, left = fitted.predict(x)
+                inside = self.features.inside(x, self.features.edges(fitted.kernel.columns, self.blend.reach))
                 share[rows, j] = joint.trust * inside * self.blend(left / fitted.prior_variance)
                 learned[rows, j] = np.clip(share[rows, j] * mean, -joint.bound, joint.bound)
                 total = left + fitted.noise_variance(fitted.reversal(self.features, x))

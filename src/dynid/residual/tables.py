@@ -84,7 +84,7 @@ def fault(f: Fields) -> str | None:
         **dict.fromkeys(("periodic", "speed", "noise_column", "output", "prior", "trust", "bound", "widening"), n),
         "noise": 2 * n,
         "centre": 3 * n + n + int(np.count_nonzero(f["periodic"])), "amplitude": parts,
-        **dict.fromkeys(("scale", "low", "high", "edge"), d),
+        "edge": n * d, **dict.fromkeys(("scale", "low", "high"), d),
         "closeness": f["column"].size, "joint": blocks, "triangular": blocks, "centres": d * blocks,
         "set_block": blocks,
     }  # fmt: skip
@@ -158,13 +158,14 @@ def _features(residual: Residual) -> Fields:
     features, blend = residual.features, residual.blend
     return {
         "periodic": features.periodic, "speed": features.speed, "centre": features.centre, "scale": features.scale,
-        "low": features.low, "high": features.high, "edge": features.edges(blend.reach),
+        "low": features.low, "high": features.high,
         "home": residual.home, "blend": np.array([blend.whole, blend.gone]),
     }  # fmt: skip
 
 
 def _learned(residual: Residual, variance: bool, rank: int) -> Fields:
-    n, d = residual.features.n, residual.features.count
+    features = residual.features
+    n, d = features.n, features.count
     posteriors = [joint.posterior if joint else None for joint in residual.joints]
     fields: Fields = {
         "trust": np.array([joint.trust if joint else 0.0 for joint in residual.joints]),
@@ -174,6 +175,7 @@ def _learned(residual: Residual, variance: bool, rank: int) -> Fields:
         "output": np.array([p.scale if p else 1.0 for p in posteriors]),
         "prior": np.array([p.kernel.variance(p.theta) if p else 1.0 for p in posteriors]),
         "noise": np.zeros((n, 2)),
+        "edge": np.array([features.edges(p.kernel.columns if p else (), residual.blend.reach) for p in posteriors]),
         "block_start": _starts(len(p.blocks) if p else 0 for p in posteriors),
         "part_start": _starts(len(p.kernel.parts) if p else 0 for p in posteriors),
     }

@@ -346,13 +346,13 @@ static double faded(double uncertainty)
     return share < 0.0 ? 0.0 : (share > 1.0 ? 1.0 : share);
 }
 
-/* 1 where all positions are within the ranges that were learned from, falling to 0 beyond. */
-static double inside(void)
+/* 1 where positions that joint j's kernel sees are within the ranges that were learned from, falling to 0 beyond. */
+static double inside(int j)
 {
     double beyond = 0.0;
     int c;
     for (c = 0; c < D; c++) {
-        const double under = low[c] - x[c], over = x[c] - high[c], out = edge[c] * (under > over ? under : over);
+        const double under = low[c] - x[c], over = x[c] - high[c], out = edge[j * D + c] * (under > over ? under : over);
         if (out > beyond)
             beyond = out;
     }
@@ -360,11 +360,11 @@ static double inside(void)
 }
 
 /* Learned torque of joint j from its blocks, and the deviation of a measurement. */
-static double learned(int j, double within, double *deviation)
+static double learned(int j, double *deviation)
 {
     const int first = block_start[j], end = block_start[j + 1], direction = noise_column[j];
     const double unit = output[j] * output[j];
-    double total = 0.0, left = 0.0, second = 0.0, share = within * trust[j], log_noise = 2.0 * noise[2 * j];
+    double total = 0.0, left = 0.0, second = 0.0, share = inside(j) * trust[j], log_noise = 2.0 * noise[2 * j];
     int b, i;
     *deviation = flags[1] ? 0.0 : NAN;
     if (first == end)
@@ -399,7 +399,6 @@ static double learned(int j, double within, double *deviation)
 int @NAME@_torque(const double q[], const double v[], const double a[], double tau[], double deviation[])
 {
     int j, set, valid = 1;
-    double within;
     for (j = 0; j < N; j++) {
         if (isfinite(q[j]))
             last[j] = q[j];
@@ -420,10 +419,9 @@ int @NAME@_torque(const double q[], const double v[], const double a[], double t
         divide(j);
     for (set = 0; set < SETS; set++)
         set_means(set);
-    within = inside();
     for (j = 0; j < N; j++) {
         double spread_of_joint;
-        const double y = learned(j, within, &spread_of_joint);
+        const double y = learned(j, &spread_of_joint);
         if (valid)
             tau[j] += y;
         if (deviation != NULL)

@@ -188,6 +188,12 @@ def _cross_validated(observation: Observation, noise: Array, solve: Callable[[Ar
     for k, held_out in enumerate(factors):
         train = fold(np.vstack([f for i, f in enumerate(factors) if i != k]))
         for i, pull in enumerate(_WEIGHTS):
-            beta = K @ solve(train, float(pull)).parameters
+            try:
+                beta = K @ solve(train, float(pull)).parameters
+            except DynidError:  # a pull too weak or too strong for the solver is none to choose
+                errors[i] = np.inf
+                continue
             errors[i] += float(np.sum((held_out[:, :-1] @ beta - held_out[:, -1]) ** 2))
+    if not np.any(np.isfinite(errors)):
+        raise DynidError("cross-validation found no weight of the prior with which all parts can be solved")
     return float(_WEIGHTS[int(np.argmin(errors))])

@@ -1,0 +1,118 @@
+"""Options of a body on force plates: files of the plates, the table's prior, the weight, left and right alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from dynid.errors import DataError
+
+if TYPE_CHECKING:
+    from dynid.recording.recording import Recording
+    from dynid.robot.model import Robot
+
+Wrench = Annotated[
+    list[Path] | None,
+    typer.Option("--wrench", help="File of a force plate in world axes about the world's origin, one a log."),
+]
+ValidateWrench = Annotated[
+    list[Path] | None, typer.Option("--validate-wrench", help="Plate of the logs of --validate, one a log.")
+]
+Prior = Annotated[str | None, typer.Option(help="file, or anthropometric: the table's body on this skeleton. [file]")]
+Sex = Annotated[str, typer.Option(help="With --prior anthropometric: male or female.")]
+Height = Annotated[float | None, typer.Option(help="With --prior anthropometric: m. [from the skeleton]")]
+Weight = Annotated[float | None, typer.Option(help="With --prior anthropometric: kg, known. [what the plate carries]")]
+Metric = Annotated[
+    str | None, typer.Option(help="Distance from the prior: euclidean, pullback or entropic. [euclidean]")
+]
+Symmetric = Annotated[bool, typer.Option("--symmetry", help="With --method feasible: left_* and right_* are alike.")]
+
+# A plate that carries this much more or less than the weight that was given makes one of them doubtful.
+_DOUBTFUL = 0.03
+
+
+def on_plates(robot: Robot, recording: Recording, files: Sequence[Path] | None) -> tuple[Robot, Recording]:
+    """Robot and recording with the wrench of one plate's file a run; the base floats where its motion is recorded."""
+    if not files:
+        return robot, recording
+    from dynid.commands.plate_files import with_plate
+    from dynid.recording.wrench import WrenchSensor
+
+    if len(files) != len(recording.runs):
+        raise DataError(f"{len(files)} plate files are given for {len(recording.runs)} runs: one for each is needed")
+    moving = all(run.base is not None for run in recording.runs)
+    if robot.base == "fixed":
+        robot = robot.with_base("floating" if moving else "instrumented")
+    sensor = WrenchSensor("world")
+    runs = (with_plate(run, file, sensor) for run, file in zip(recording.runs, files, strict=True))
+    return robot, replace(recording, runs=tuple(runs))
+
+
+def with_prior(
+    robot: Robot, recording: Recording, prior: str | None, sex: str, height: float | None, weight: float | None
+) -> tuple[Robot, float | None]:
+    """The robot with its prior, and its weight where that is known."""
+    if prior in (None, "file"):
+        if height is not None or weight is not None:
+            raise DataError("--height and --weight describe a person: give --prior anthropometric")
+        return robot, None
+    if prior != "anthropometric":
+        raise DataError(f"--prior '{prior}' is unknown: use file or anthropometric")
+    from dynid.human.prior import with_anthropometric_prior
+
+    carried = _carried(robot, recording)
+    if weight is None and carried is None:
+        raise DataError("--weight is needed where no plate is given with --wrench")
+    known = weight if weight is not None else carried
+    assert known is not None
+    if carried is not None and abs(carried - known) > _DOUBTFUL * known:
+        typer.echo(f"dynid: the plate carries {carried:.1f} kg, --weight says {known:g} kg", err=True)
+    return with_anthropometric_prior(robot, sex, known, height=height), known
+
+
+def _carried(robot: Robot, recording: Recording) -> float | None:
+    """Mean mass (kg) that the plates carry over all runs; None without plates."""
+    forces = [run.wrenches["plate"][:, :3].mean(axis=0) for run in recording.runs if "plate" in run.wrenches]
+    if not forces:
+        return None
+    gravity = np.asarray(robot.gravity, dtype=float)
+    return float(-np.mean(forces, axis=0) @ gravity / (gravity @ gravity))
+
+
+def feasible_options(
+    robot: Robot, method: str | None, given: dict[str, Any], metric: str | None, weight: float | None, symmetry: bool
+) -> tuple[str, dict[str, Any]]:
+    """Method and its options, with what is known of the body: its weight, its mirror image, how far the prior is."""
+    if method not in (None, "feasible") and (weight is not None or symmetry or metric is not None):
+        raise DataError(f"--prior anthropometric, --metric and --symmetry are for --method feasible, not '{method}'")
+    if weight is None and not symmetry and metric is None:
+        return method or "wls", given
+    from dynid.feasibility.constraints import Mass, Symmetry
+
+    if metric not in (None, "euclidean", "pullback", "entropic"):
+        raise DataError(f"--metric '{metric}' is unknown: use euclidean, pullback or entropic")
+    laws: list[Any] = [given.get("constraints", "full")]
+    if weight is not None:
+        laws.append(Mass(weight, weight))
+    if symmetry:
+        laws.append(Symmetry.by_name(robot, _sideways(robot)))
+    # What the data leave open is much of a body: how far to trust the table is a question for the data too.
+    pull = {"weight": "cv"} if weight is not None else {}
+    return "feasible", pull | given | {"constraints": laws, "metric": metric or "euclidean"}
+
+
+def _sideways(robot: Robot) -> str:
+    """The axis along which left and right links lie apart, all joints at zero."""
+    from dynid.robot.posture import link_placements
+
+    where = {link.name: place[:3, 3] for link, place in zip(robot.links, link_placements(robot), strict=True)}
+    pairs = [
+        (n, n.replace("left", "right", 1)) for n in where if "left" in n and n.replace("left", "right", 1) in where
+    ]
+    apart = sum((np.abs(where[a] - where[b]) for a, b in pairs), np.zeros(3))
+    return "xyz"[int(np.argmax(apart))]

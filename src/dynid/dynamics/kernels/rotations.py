@@ -1,0 +1,24 @@
+"""Rows rotated into a triangular factor, one by one: the same cost for every sample."""
+
+import numpy as np
+
+from dynid.dynamics.kernels.compiler import kernel
+
+
+@kernel
+def rotate_in(R, rows):
+    """Fold rows (m, b), which are used up, into the upper triangle R (b, b) by Givens rotations."""
+    size = R.shape[0]
+    for k in range(rows.shape[0]):
+        x = rows[k]
+        for i in range(size):
+            if x[i] == 0.0:
+                continue
+            y = R[i]
+            h = np.hypot(y[i], x[i])
+            c, s = y[i] / h, x[i] / h
+            y[i] = h
+            for j in range(i + 1, size):
+                t = y[j]
+                y[j] = c * t + s * x[j]
+                x[j] = c * x[j] - s * t

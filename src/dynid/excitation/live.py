@@ -1,0 +1,348 @@
+"""What a motion has shown so far, while it goes on, and which part of the body to move next.
+
+Each sample's regressor rows are rotated into one triangular factor. Before the first sample every parameter is as
+uncertain as it is large: a body of that mass and that size. The factor and this together give what is left of the
+uncertainty, parameter by parameter, without trouble from what has not been moved at all.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.dynamics.functions import regressor
+from dynid.errors import DataError
+from dynid.excitation.running_derivatives import RunningDerivatives
+from dynid.identify.base import BaseParameters, base_parameters
+from dynid.robot.inertia import INERTIAL_SYMBOLS
+from dynid.robot.model import WRENCH_CHANNELS, Robot
+
+__all__ = ["Advice", "LiveExcitation", "LiveScore", "SegmentScore", "typical_sizes"]
+
+Array = NDArray[np.float64]
+
+# Deviations of a good plate on people and of joint torques: N, N m and N m.
+_NOISE = {"force": 3.0, "moment": 1.0, "torque": 1.0}
+# The motion that is tried in thought: half a radian or ten centimetres, once a second.
+_SWING = {"revolute": 0.5, "prismatic": 0.1}
+_PHASES = 12
+_RANK = 1e-12
+
+
+@dataclass(frozen=True)
+class SegmentScore:
+    """A body: how many of its parameters are known to the target, and the rms of what is left of their uncertainty."""
+
+    name: str
+    known: int
+    count: int
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The body to move next, the joint that shows most of it (None: the base itself), and how, in words."""
+
+    segment: str
+    joint: str | None
+    how: str
+
+    def __str__(self) -> str:
+        return f"move {self.segment}: {self.how}"
+
+
+@dataclass(frozen=True, eq=False)
+class LiveScore:
+    """Where a motion stands: `deviation` (b,) is what is left of each base parameter's uncertainty, from 1 down to 0.
+
+    `known` of them are below the target. `condition_number` is that of the rows over their noise with columns scaled by
+    typical sizes, infinite as long as something has not moved at all. Segments come with the least known first.
+    """
+
+    time: float
+    samples: int
+    known: int
+    count: int
+    condition_number: float
+    deviation: Array
+    segments: tuple[SegmentScore, ...]
+    advice: Advice
+
+    @property
+    def share(self) -> float:
+        """Share of the base parameters that are known to the target."""
+        return self.known / self.count
+
+    @property
+    def progress(self) -> float:
+        """Share of the uncertainty that is gone, a mean over all parameters: it grows with every sample that helps."""
+        return float(np.mean(1.0 - self.deviation))
+
+    def line(self) -> str:
+        """One line for a terminal."""
+        condition = f"{self.condition_number:.3g}" if np.isfinite(self.condition_number) else "-"
+        return (
+            f"{self.time:6.1f} s  {100 * self.progress:3.0f} %  {self.known} of {self.count} known  "
+            f"condition {condition}  next: {self.advice}"
+        )
+
+    def summary(self) -> str:
+        """A table of the segments, the least known first, and the line."""
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=f"{self.samples} samples, {self.time:.1f} s")
+        for name in ("segment", "known", "of", "uncertainty left %"):
+            table.add_column(name, justify="left" if name == "segment" else "right")
+        for x in self.segments:
+            table.add_row(x.name, str(x.known), str(x.count), f"{100 * x.deviation:.1f}")
+        console = Console(file=io.StringIO(), width=120, highlight=False)
+        console.print(table)
+        return f"{console.file.getvalue()}{self.line().strip()}"  # type: ignore[attr-defined]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data; a condition number that is not finite is None."""
+        return {
+            "time": self.time,
+            "samples": self.samples,
+            "known": self.known,
+            "count": self.count,
+            "share": self.share,
+            "progress": self.progress,
+            "condition_number": self.condition_number if np.isfinite(self.condition_number) else None,
+            "segments": {s.name: {"known": s.known, "count": s.count, "deviation": s.deviation} for s in self.segments},
+            "advice": {
+                "segment": self.advice.segment,
+                "joint": self.advice.joint,
+                "text": str(self.advice),
+            },
+        }
+
+
+class LiveExcitation:
+    """A running score of what a motion has excited, fed with samples as they come.
+
+    `channels` will be measured: by default the wrench where the base has one, else joint torques. A parameter is known
+    where `target` of its uncertainty is left. `noise` are the deviations of the channels, one or one each; by default
+    3 N and 1 N m. Where velocities do not come with the samples, they are differentiated by `derivative` (savgol,
+    central5, central), and a sample counts 8, 4 or 2 samples later.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        channels: str | Sequence[str] | None = None,
+        *,
+        base: BaseParameters | None = None,
+        target: float = 0.1,
+        noise: ArrayLike | None = None,
+        derivative: str = "savgol",
+    ) -> None:
+        if not 0 < target < 1:
+            raise DataError(f"the target is a share between 0 and 1, got {target}")
+        if base is None:
+            base = base_parameters(robot, channels=channels or ("torque" if robot.base == "fixed" else "wrench"))
+        elif channels is not None:
+            raise DataError("base parameters have their channels already; give one or the other")
+        elif base.robot.parameter_names != robot.parameter_names:
+            raise DataError(f"the base parameters are of another robot than '{robot.name}'")
+        self.robot, self.base, self.target = robot, base, target
+        self.noise = _deviations(base, noise)
+        self.sizes = typical_sizes(base)
+        self.samples, self.time = 0, 0.0
+        self._factor = np.zeros((base.count, base.count))
+        self._rows = [robot.channels.index(c) for c in base.channels]
+        self._kept = np.array(base.kept)
+        self._weights = 1.0 / self.noise[:, None]
+        self._running = RunningDerivatives(robot.base == "floating", derivative)
+        self._clock = -np.inf
+        self._posture: Array | None = None
+        self._score: LiveScore | None = None
+        self._owner = _owners(base)
+
+    @property
+    def factor(self) -> Array:
+        """Triangular factor (b, b) of all rows so far, each over its channel's noise."""
+        return self._factor.copy()
+
+    def update(self, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> None:
+        """One sample or several: time in s, q (nq,) or (N, nq), and v, a (N, nv) where they are known.
+
+        A floating base comes first in them, its pose as position and quaternion x, y, z, w.
+        """
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        positions = np.atleast_2d(np.asarray(q, dtype=float))
+        if times.ndim != 1 or positions.shape != (times.size, self.robot.nq):
+            raise DataError(
+                f"q has shape {np.shape(q)} for {times.size} times; robot '{self.robot.name}' needs {self.robot.nq} "
+                "numbers each"
+            )
+        if not np.all(np.isfinite(times)):
+            raise DataError("a time is not a finite number")
+        if times[0] <= self._clock or np.any(np.diff(times) <= 0):
+            raise DataError(f"time does not increase after {self._clock:g} s")
+        if (v is None) != (a is None):
+            raise DataError("give velocities and accelerations together, or neither")
+        if v is not None and a is not None:
+            self._fold(positions, np.atleast_2d(np.asarray(v, float)), np.atleast_2d(np.asarray(a, float)))
+            self._clock = self.time = float(times[-1])
+            return
+        for moment, posture in zip(times, positions, strict=True):
+            self._differentiated(float(moment), posture)
+
+    def _differentiated(self, t: float, q: Array) -> None:
+        if not np.all(np.isfinite(q)):
+            raise DataError(f"a position at {t:g} s is not a finite number")
+        self._clock = t
+        done = self._running.push(t, q)
+        if done is not None:
+            self.time, *state = done
+            self._fold(*(x[None] for x in state))
+
+    def _fold(self, q: Array, v: Array, a: Array) -> None:
+        from dynid.dynamics.kernels.rotations import rotate_in
+
+        Y = regressor(self.robot, q, v, a)[:, self._rows][:, :, self._kept] * self._weights
+        rotate_in(self._factor, np.ascontiguousarray(Y.reshape(-1, self.base.count)))
+        self.samples += len(q)
+        self._posture = q[-1]
+        self._score = None
+
+    def score(self) -> LiveScore:
+        """Where the motion stands now; takes some milliseconds, so ask as often as it is shown."""
+        if self._score is None:
+            with threadpool_limits(1, "blas"):
+                self._score = self._scored()
+        return self._score
+
+    def line(self) -> str:
+        """The score in one line for a terminal."""
+        return self.score().line()
+
+    def _scored(self) -> LiveScore:
+        b = self.base.count
+        scaled = self._factor * self.sizes
+        triangle = scipy.linalg.qr(np.vstack([scaled, np.eye(b)]), mode="r", check_finite=False)[0][:b]
+        root = scipy.linalg.solve_triangular(triangle, np.eye(b), check_finite=False)
+        left = np.linalg.norm(root, axis=1)
+        s = np.linalg.svd(scaled, compute_uv=False)
+        segments = []
+        for name in dict.fromkeys(self._owner):
+            own = left[[i for i, x in enumerate(self._owner) if x == name]]
+            known = int(np.count_nonzero(own <= self.target))
+            segments.append(SegmentScore(name, known, own.size, float(np.sqrt(np.mean(own**2)))))
+        segments.sort(key=lambda x: -x.deviation)
+        return LiveScore(
+            time=self.time,
+            samples=self.samples,
+            known=int(np.count_nonzero(left <= self.target)),
+            count=b,
+            condition_number=float(s[0] / s[-1]) if s[-1] > _RANK * s[0] else np.inf,
+            deviation=left,
+            segments=tuple(segments),
+            advice=self._advice(segments, root, left),
+        )
+
+    def _advice(self, segments: Sequence[SegmentScore], root: Array, left: Array) -> Advice:
+        """The least known body that can be moved, and the joint whose swing would take most of its uncertainty away."""
+        for segment in segments:
+            joints = _joints_that_carry(self.robot, segment.name)
+            if joints or self.robot.base == "floating":
+                break
+        else:
+            return Advice(segments[0].name, None, "hold other postures")
+        own = [i for i, name in enumerate(self._owner) if name == segment.name]
+        layout = self.robot.layout
+        inertias = [layout[self.base.kept[i]].unit == "kg m2" for i in own]
+        moving = float(np.sum(left[own][inertias] ** 2)) >= float(np.sum(left[own][np.logical_not(inertias)] ** 2))
+        if not joints:
+            return Advice(segment.name, None, "turn and tilt it" + (", faster" if moving else " into other postures"))
+        q = self._posture if self._posture is not None else _at_rest(self.robot)
+        gains = [self._gain(j, q, root, own) for j in joints]
+        joint = joints[int(np.argmax(gains))]
+        return Advice(segment.name, joint, f"swing {joint} faster" if moving else f"hold {joint} at other angles")
+
+    def _gain(self, joint: str, q: Array, root: Array, own: Sequence[int]) -> float:
+        """Variance of parameters `own` that one swing of a joint about a posture would take away."""
+        robot = self.robot
+        i = robot.coordinates.index(joint)
+        kind = next(j.kind for j in robot.joints if j.name == joint)
+        first, limits = robot.nq - robot.n, robot.limits[joint]
+        low, high = max(limits.lower, q[first + i] - _SWING[kind]), min(limits.upper, q[first + i] + _SWING[kind])
+        phase = 2 * np.pi * np.arange(_PHASES) / _PHASES
+        reach = 0.5 * max(high - low, 0.0)
+        states = np.tile(q, (_PHASES, 1))
+        v, a = np.zeros((2, _PHASES, robot.nv))
+        states[:, first + i] = 0.5 * (low + high) + reach * np.sin(phase)
+        v[:, robot.nv - robot.n + i] = reach * 2 * np.pi * np.cos(phase)
+        a[:, robot.nv - robot.n + i] = -reach * (2 * np.pi) ** 2 * np.sin(phase)
+        Y = regressor(robot, states, v, a)[:, self._rows][:, :, self._kept] * self._weights
+        seen = (Y.reshape(-1, self.base.count) * self.sizes) @ root
+        inner = scipy.linalg.cho_factor(np.eye(len(seen)) + seen @ seen.T, lower=True)
+        part = seen @ root[own].T
+        return float(np.sum(part * scipy.linalg.cho_solve(inner, part)))
+
+
+def typical_sizes(base: BaseParameters) -> Array:
+    """Typical size (b,) of each base parameter: of its parts, as large as a body of that mass and extent has them.
+
+    A body of mass m and size l (root of half the trace of its inertia over its mass) counts m, m l and m l2; drive
+    terms count as they are; what has no value counts one.
+    """
+    robot = base.robot
+    size = np.ones(len(robot.layout))
+    for k, (parameter, value) in enumerate(zip(robot.layout, robot.parameters, strict=True)):
+        if not parameter.inertial:
+            size[k] = abs(value) or 1.0
+        elif parameter.symbol == INERTIAL_SYMBOLS[0]:
+            link = robot.links[robot.link_index(parameter.owner)].inertia
+            mass = abs(float(link[0]))
+            trace = sum(float(link[INERTIAL_SYMBOLS.index(s)]) for s in ("Ixx", "Iyy", "Izz"))
+            if mass > 0 and trace > 0:
+                reach = np.sqrt(0.5 * trace / mass)
+                size[k : k + 10] = [mass, *(mass * reach,) * 3, *(mass * reach**2,) * 6]
+    return np.asarray(np.sqrt(base.matrix**2 @ size**2))
+
+
+def _deviations(base: BaseParameters, noise: ArrayLike | None) -> Array:
+    if noise is None:
+        kinds = [("force" if "f" in c[5:] else "moment") if c in WRENCH_CHANNELS else "torque" for c in base.channels]
+        return np.array([_NOISE[k] for k in kinds])
+    given = np.asarray(noise, dtype=float)
+    if given.shape not in ((), (len(base.channels),)) or not np.all(np.isfinite(given)) or not np.all(given > 0):
+        raise DataError(f"noise must be positive numbers, one or {len(base.channels)}")
+    return np.broadcast_to(given, (len(base.channels),)).copy()
+
+
+def _owners(base: BaseParameters) -> list[str]:
+    """The body that each base parameter is counted to: its own, or the one that its drive moves."""
+    robot = base.robot
+    carried = {joint.name: robot.links[i].name for i, joint in enumerate(robot.joints, start=1)}
+    driven = {term.name: carried[robot.coordinates[term.owner]] for term in robot.drives}
+    return [p.owner if p.inertial else driven[p.name] for p in (robot.layout[j] for j in base.kept)]
+
+
+def _joints_that_carry(robot: Robot, link: str) -> list[str]:
+    """Independent joints on the way from the base to a link, the nearest first."""
+    body, out = robot.link_index(link), list[str]()
+    while body:
+        joint = robot.joints[body - 1]
+        name = joint.name if joint.mimic is None else joint.mimic.leader
+        if name not in out:
+            out.append(name)
+        body = joint.parent
+    return out
+
+
+def _at_rest(robot: Robot) -> Array:
+    q = np.zeros(robot.nq)
+    if robot.base == "floating":
+        q[6] = 1.0
+    return q

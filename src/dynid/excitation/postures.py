@@ -1,0 +1,303 @@
+"""Postures at rest that show masses and first moments best: chosen from many, and exchanged while it helps."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.errors import DataError
+from dynid.excitation.balance import SupportPolygon
+from dynid.excitation.limits import MotionLimits, motion_limits
+from dynid.excitation.problem import Clearance
+from dynid.identify.base import BaseParameters, base_parameters
+from dynid.robot.model import Robot
+
+__all__ = ["Postures", "select_postures"]
+
+Array = NDArray[np.float64]
+
+CRITERIA = ("d", "cond")
+_PASSES = 20
+# Condition numbers are looked at for this many replacements of a posture, others each time.
+_LOOKED_AT = 150
+_HALVINGS = 30
+_RANDOM_SETS = 100
+_RANK = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Postures:
+    """Chosen postures q (count, nq), in an order with short ways between them, and what they tell at rest.
+
+    `condition_number` is that of their rows over the noise, columns scaled to unit size over all candidates;
+    `log_determinant` the mean logarithm of the singular values. `random_*` are those of random sets of as many
+    candidates. `which` are the numbers of the chosen among the `candidates` that were allowed.
+    """
+
+    q: Array
+    base: BaseParameters
+    criterion: str
+    condition_number: float
+    log_determinant: float
+    random_condition_numbers: Array
+    random_log_determinants: Array
+    which: tuple[int, ...]
+    candidates: int
+    sigma: Array
+
+    @property
+    def robot(self) -> Robot:
+        return self.base.robot
+
+    @property
+    def gain(self) -> float:
+        """How many times as many random postures tell as much: by the volume of the confidence ellipsoid."""
+        return float(np.exp(2 * (self.log_determinant - np.median(self.random_log_determinants))))
+
+    def summary(self) -> str:
+        """A table of the postures and what random ones would tell."""
+        from rich.console import Console
+        from rich.table import Table
+
+        joints = self.q[:, self.q.shape[1] - self.robot.n :]
+        table = Table(title=f"{self.robot.name}: {len(self.q)} postures of {self.candidates}")
+        table.add_column("joint")
+        for k in range(len(joints)):
+            table.add_column(str(k + 1), justify="right")
+        for name, values in zip(self.robot.coordinates, joints.T, strict=True):
+            table.add_row(name, *(f"{x:.2f}" for x in values))
+        console = Console(file=io.StringIO(), width=max(120, 24 + 9 * len(joints)), highlight=False)
+        console.print(table)
+        console.print(f"{self.base.count} combinations of masses and first moments show at rest")
+        console.print(
+            f"condition number {self.condition_number:.4g}; of random sets "
+            f"{np.median(self.random_condition_numbers):.4g}, best {self.random_condition_numbers.min():.4g}"
+        )
+        console.print(f"worth {self.gain:.1f} times as many random postures")
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def select_postures(
+    robot: Robot,
+    count: int,
+    *,
+    candidates: int | ArrayLike = 1000,
+    criterion: str = "d",
+    channels: str | Sequence[str] | None = None,
+    support: SupportPolygon | None = None,
+    clearances: Sequence[Clearance] = (),
+    limits: Mapping[str, Mapping[str, float]] | MotionLimits | None = None,
+    start: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    seed: int = 0,
+) -> Postures:
+    """The best `count` of many postures at rest: for the volume of the confidence ellipsoid ("d") or "cond".
+
+    `candidates` are postures (N, nq), or how many are drawn within the joints' ranges; those that break the `support`
+    (the pressure centre of a body at rest is below its centre of mass) or a clearance are drawn back towards `start`,
+    by default zero or the nearest posture in range. `channels` is "wrench", "torque" or names; by default the wrench
+    where the base has one. `noise` (channel,) are the channels' deviations.
+    """
+    if criterion not in CRITERIA:
+        raise DataError(f"criterion '{criterion}' is unknown: use {', '.join(CRITERIA)}")
+    chosen = channels or ("torque" if robot.base == "fixed" else "wrench")
+    base = base_parameters(robot, channels=chosen, still=True)
+    kept = (*((support,) if support is not None else ()), *clearances)
+    rng = np.random.default_rng(seed)
+    if isinstance(candidates, int | np.integer):
+        q = _drawn(robot, int(candidates), kept, limits, start, rng)
+    else:
+        q = np.atleast_2d(np.asarray(candidates, dtype=float))
+        q = q[_allowed(q, kept)] if kept else q
+    with threadpool_limits(1, "blas"):
+        A, sizes = _rows(base, q, noise)
+        _check_count(base, A, count)
+        exchange = _Exchange(A)
+        which = exchange.by_volume(count)
+        if criterion == "cond":
+            which = exchange.by_condition(which, rng)
+        figures = exchange.figures(which)
+        random = np.array([exchange.figures(rng.permutation(len(q))[:count]) for _ in range(_RANDOM_SETS)])
+        covariance = np.linalg.inv(exchange.information(which))
+    ordered = _short_ways(q, which)
+    return Postures(
+        q=q[ordered],
+        base=base,
+        criterion=criterion,
+        condition_number=figures[0],
+        log_determinant=figures[1],
+        random_condition_numbers=random[:, 0],
+        random_log_determinants=random[:, 1],
+        which=tuple(ordered),
+        candidates=len(q),
+        sigma=np.sqrt(np.diag(covariance)) * sizes,
+    )
+
+
+def _drawn(
+    robot: Robot,
+    count: int,
+    kept: Sequence[Clearance],
+    limits: Mapping[str, Mapping[str, float]] | MotionLimits | None,
+    start: ArrayLike | None,
+    rng: np.random.Generator,
+) -> Array:
+    """Random postures in range, brought back towards the start posture until they are allowed."""
+    if robot.base == "floating":
+        raise DataError(
+            "postures are drawn for a robot whose base stands still: stand it on a foot (dynid.stand_on), or give "
+            "candidates with the pose of the base"
+        )
+    if count < 1:
+        raise DataError(f"at least one candidate is needed, got {count}")
+    lower, upper = _ranges(robot, limits)
+    home = np.clip(np.zeros(robot.n), lower, upper) if start is None else np.asarray(start, dtype=float)
+    if home.shape != (robot.n,) or not np.all((home >= lower) & (home <= upper)):
+        raise DataError(f"the start posture needs {robot.n} numbers within the joints' ranges")
+    if kept and not _allowed(home[None], kept)[0]:
+        name = next(c.label for c in kept if c.values(home[None]).min() < 0)
+        raise DataError(f"the start posture breaks the {name} limit: give one that keeps it as start=")
+    q = rng.uniform(lower, upper, (count, robot.n))
+    if not kept:
+        return q
+    low, high = np.zeros(count), np.ones(count)
+    fits = _allowed(q, kept)
+    low[fits] = 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        fits = _allowed(home + middle[:, None] * (q - home), kept)
+        low, high = np.where(fits, np.maximum(low, middle), low), np.where(fits, high, middle)
+        if np.all(high - low < 1e-3):
+            break
+    return np.asarray(home + low[:, None] * (q - home))
+
+
+def _ranges(robot: Robot, limits: Mapping[str, Mapping[str, float]] | MotionLimits | None) -> tuple[Array, Array]:
+    """Position ranges; speeds do not matter at rest."""
+    if not isinstance(limits, MotionLimits):
+        speeds = {name: {"velocity": 1.0} for name in robot.coordinates}
+        given = {k: {n: x for n, x in v.items() if n != "velocity"} for k, v in (limits or {}).items()}
+        limits = motion_limits(robot, {**speeds, **{k: {**speeds.get(k, {}), **v} for k, v in given.items()}})
+    return limits.lower, limits.upper
+
+
+def _allowed(q: Array, kept: Sequence[Clearance]) -> NDArray[np.bool_]:
+    return np.asarray(np.all([c.values(q).min(axis=1) >= 0 for c in kept], axis=0))
+
+
+def _rows(base: BaseParameters, q: Array, noise: ArrayLike | None) -> tuple[Array, Array]:
+    """Rows (N, channel, s) at rest over their noise, columns of unit size over all candidates; and the unit sizes."""
+    deviation = np.ones(len(base.channels)) if noise is None else np.asarray(noise, dtype=float)
+    deviation = np.broadcast_to(deviation, (len(base.channels),)) if deviation.ndim == 0 else deviation
+    if deviation.shape != (len(base.channels),) or not np.all(deviation > 0) or not np.all(np.isfinite(deviation)):
+        raise DataError(f"noise must be positive numbers, one or {len(base.channels)}")
+    still = np.zeros((len(q), base.robot.nv))
+    A = base.regressor(q, still, still) / deviation[:, None]
+    A = A[:, np.abs(A).max(axis=(0, 2)) > 0]
+    norms = np.sqrt(np.mean(np.sum(A**2, axis=1), axis=0))
+    if np.any(norms == 0):
+        raise DataError(f"no candidate shows '{base.names[int(np.argmin(norms))]}'; widen the ranges")
+    return A / norms, cast(Array, 1.0 / norms)
+
+
+def _check_count(base: BaseParameters, A: Array, count: int) -> None:
+    if not 1 <= count <= len(A):
+        raise DataError(f"{count} postures cannot be chosen from {len(A)} candidates")
+    if count * A.shape[1] < base.count:
+        least = -(-base.count // A.shape[1])
+        raise DataError(
+            f"{count} postures give {count * A.shape[1]} rows for {base.count} combinations that show at rest; take at "
+            f"least {least}"
+        )
+    singular = np.linalg.svd(A.reshape(-1, base.count), compute_uv=False)
+    if len(singular) < base.count or singular[-1] <= _RANK * singular[0]:
+        raise DataError("all candidates together do not show every combination; widen the ranges or draw more")
+
+
+class _Exchange:
+    """Sets of candidates with rows A (N, c, s), made better one by one."""
+
+    def __init__(self, A: Array) -> None:
+        self.A = A
+        self.size = A.shape[2]
+
+    def information(self, which: Sequence[int] | NDArray[np.intp]) -> Array:
+        rows = self.A[np.asarray(which, dtype=int)].reshape(-1, self.size)
+        return np.asarray(rows.T @ rows)
+
+    def figures(self, which: Sequence[int] | NDArray[np.intp]) -> tuple[float, float]:
+        """Condition number and mean logarithm of the singular values."""
+        rows = self.A[np.asarray(which, dtype=int)].reshape(-1, self.size)
+        s = np.linalg.svd(rows, compute_uv=False)
+        if s[-1] <= _RANK * s[0]:
+            return np.inf, -np.inf
+        return float(s[0] / s[-1]), float(np.mean(np.log(s)))
+
+    def _gains(self, M: Array) -> Array:
+        """Growth (N,) of log det M by each candidate's rows."""
+        root = scipy.linalg.cholesky(M, lower=True)
+        seen = scipy.linalg.solve_triangular(root, self.A.reshape(-1, self.size).T, lower=True).T.reshape(self.A.shape)
+        inner = np.eye(self.A.shape[1]) + seen @ np.swapaxes(seen, 1, 2)
+        return np.asarray(np.linalg.slogdet(inner)[1])
+
+    def by_volume(self, count: int) -> list[int]:
+        """Greedy choice, then each posture exchanged for the best in its place until none changes."""
+        little = 1e-9 * np.eye(self.size)
+        M, which = little.copy(), list[int]()
+        for _ in range(count):
+            gains = self._gains(M)
+            gains[which] = -np.inf
+            which.append(int(np.argmax(gains)))
+            M += self.A[which[-1]].T @ self.A[which[-1]]
+        for _ in range(_PASSES):
+            changed = False
+            for k in range(count):
+                others = which[:k] + which[k + 1 :]
+                gains = self._gains(self.information(others) + little)
+                gains[others] = -np.inf
+                best = int(np.argmax(gains))
+                if gains[best] > gains[which[k]] + 1e-9:
+                    which[k], changed = best, True
+            if not changed:
+                break
+        return which
+
+    def by_condition(self, which: list[int], rng: np.random.Generator) -> list[int]:
+        """Exchanges that lower the condition number, among some replacements drawn anew for each place."""
+        which, value = list(which), self.figures(which)[0]
+        for _ in range(_PASSES):
+            before = value
+            for k in range(len(which)):
+                others = which[:k] + which[k + 1 :]
+                free = np.setdiff1d(np.arange(len(self.A)), which)
+                tried = rng.permutation(free)[:_LOOKED_AT]
+                if not tried.size:
+                    return which
+                rows = self.A[tried]
+                spectra = np.linalg.eigvalsh(self.information(others) + np.swapaxes(rows, 1, 2) @ rows)
+                best = int(tried[np.argmax(spectra[:, 0] / spectra[:, -1])])
+                new = self.figures([*others, best])[0]
+                if new < value:
+                    which[k], value = best, new
+            if value > 0.99 * before:
+                break
+        return which
+
+
+def _short_ways(q: Array, which: Sequence[int]) -> list[int]:
+    """The chosen in an order in which the next is the nearest that is left."""
+    left, out = list(which), list[int]()
+    at = q[left].mean(axis=0)
+    while left:
+        nearest = min(left, key=lambda i: float(np.abs(q[i] - at).max()))
+        left.remove(nearest)
+        out.append(nearest)
+        at = q[nearest]
+    return out

@@ -1,0 +1,39 @@
+"""A recording fed to a running score as if it happened now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dynid.errors import DataError
+from dynid.excitation.live import LiveExcitation, LiveScore
+from dynid.identify.loads import check_run, state
+from dynid.recording.recording import Recording
+from dynid.signals.settings import Signals, prepare
+
+__all__ = ["replay"]
+
+
+def replay(
+    live: LiveExcitation, recording: Recording, signals: Signals | None = None, every: float = 1.0
+) -> Iterator[LiveScore]:
+    """The score after each `every` seconds of a recording, cleaned as for identification; runs follow on one another.
+
+    Only the motion counts: torques and wrenches need not be there.
+    """
+    if not every > 0:
+        raise DataError(f"the time between two scores must be positive, got {every}")
+    settings = signals or Signals()
+    end = max(live.time, 0.0)
+    for run in recording.runs:
+        check_run(live.robot, run, ())
+        motion = prepare(run, settings)
+        rows = slice(motion.lead, len(motion.t) - motion.lead)
+        q, v, a = state(live.robot, motion, rows)
+        t = motion.t[rows]
+        t = end + 1.0 / motion.rate + t - t[0]
+        for part in np.array_split(np.arange(len(t)), max(1, round((t[-1] - t[0]) / every))):
+            live.update(t[part], q[part], v[part], a[part])
+            yield live.score()
+        end = float(t[-1])
