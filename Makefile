@@ -16,7 +16,7 @@ demo: $(STAMP)
 	$(BIN)/dynid demo --figure tx40-torques.svg
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -174,6 +174,7 @@ def test_a_faster_plate_is_brought_to_the_cameras(files: dict[str, Path]) -> Non
         ((*PERSON, "--metric", "taxicab"), "--metric 'taxicab' is unknown"),
         ((*PERSON, "--method", "ols"), "for --method feasible, not 'ols'"),
         (("--prior", "anthropometric", "--weight", "9000"), "weight must lie between"),
+        ((*PERSON, "--rows", "100:900"), "cut both files beforehand"),
         ((*PERSON, "--wrench", "another.csv"), "2 plate files are given for 1 runs"),
     ],
 )

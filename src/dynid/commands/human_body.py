@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,10 +37,16 @@ Symmetric = Annotated[bool, typer.Option("--symmetry", help="With --method feasi
 _DOUBTFUL = 0.03
 
 
-def on_plates(robot: Robot, recording: Recording, files: Sequence[Path] | None) -> tuple[Robot, Recording]:
+def on_plates(
+    robot: Robot, read: Callable[[Sequence[str]], Recording], data: Sequence[str], files: Sequence[Path] | None
+) -> tuple[Robot, Recording]:
     """Robot and recording with the wrench of one plate's file a run; the base floats where its motion is recorded."""
     if not files:
-        return robot, recording
+        return robot, read(data)
+    options = read.keywords if isinstance(read, partial) else {}
+    if options.get("rows") is not None or options.get("bad_rows", "error") != "error":
+        raise DataError("--rows and --bad-rows cut the logs but not the files of --wrench: cut both files beforehand")
+    recording = read(data)
     from dynid.commands.plate_files import with_plate
     from dynid.recording.wrench import WrenchSensor
 

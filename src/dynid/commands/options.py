@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,7 +92,7 @@ def with_logs(command: Callable[..., None]) -> Callable[..., None]:
         reading = {name: given.pop(name) for name in _READING}
         if "robot" in wanted:
             given["robot"] = robot
-        command(machine=machine, read=lambda data: read_recording(data, machine, **reading), **given)
+        command(machine=machine, read=partial(read_recording, robot=machine, **reading), **given)
 
     parameters = [added[0], *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *added[1:]]
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

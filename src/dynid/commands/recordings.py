@@ -111,8 +111,8 @@ def identify(
     from dynid.identify.estimators import CLOSED_LOOP
     from dynid.identify.identify import identify as run
 
-    machine, recording = human_body.on_plates(machine, read(data), wrench)
-    unseen = human_body.on_plates(machine, read(validate), validate_wrench)[1] if validate else None
+    machine, recording = human_body.on_plates(machine, read, data, wrench)
+    unseen = human_body.on_plates(machine, read, validate, validate_wrench)[1] if validate else None
     machine, known = human_body.with_prior(machine, recording, prior, sex, height, weight)
     signals = options.read_signals(cutoff, decimate, min_speed, trim)
     given = options.read_feasible(constraints, prior_weight) | ({} if start is None else {"start": start})

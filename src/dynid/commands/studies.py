@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,13 +61,18 @@ def reproduce(
         figures = list(study.full() if full and study.full is not None else study.run())
         failures += sum(not f.ok for f in figures)
         if as_json:
-            out += [{"study": study.name, **vars(f), "ok": f.ok} for f in figures]
+            out += [{"study": study.name, **_plain(vars(f)), "ok": f.ok} for f in figures]
         else:
             print_study(study, figures, failed_only)
     if as_json:
         print(json.dumps(out, indent=2))
     if failures:
         raise typer.Exit(1)
+
+
+def _plain(figure: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: a figure without a tolerance has none."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figure.items()}
 
 
 @app.command()

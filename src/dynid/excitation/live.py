@@ -20,19 +20,24 @@ from threadpoolctl import threadpool_limits
 from dynid.dynamics.functions import regressor
 from dynid.errors import DataError
 from dynid.excitation.running_derivatives import RunningDerivatives
+from dynid.excitation.sizes import typical_sizes
 from dynid.identify.base import BaseParameters, base_parameters
-from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.robot.model import WRENCH_CHANNELS, Robot
 
-__all__ = ["Advice", "LiveExcitation", "LiveScore", "SegmentScore", "typical_sizes"]
+__all__ = ["Advice", "LiveExcitation", "LiveScore", "SegmentScore"]
 
 Array = NDArray[np.float64]
 
 # Deviations of a good plate on people and of joint torques: N, N m and N m.
 _NOISE = {"force": 3.0, "moment": 1.0, "torque": 1.0}
-# The motion that is tried in thought: half a radian or ten centimetres, once a second.
+# The motion that is tried in thought: half a radian or ten centimetres, once a second, for so many samples. A body is
+# asked for where that takes so much of its variance away; what the noise hides whatever one does is not.
+_TRIED = 300
+_WORTH = 0.1
 _SWING = {"revolute": 0.5, "prismatic": 0.1}
 _PHASES = 12
+# A link of less than this share of the mass separates joints, whatever its file says, and is not asked for.
+_NO_BODY = 2e-3
 _RANK = 1e-12
 
 
@@ -251,26 +256,45 @@ class LiveExcitation:
         )
 
     def _advice(self, segments: Sequence[SegmentScore], root: Array, left: Array) -> Advice:
-        """The least known body that can be moved, and the joint whose swing would take most of its uncertainty away."""
-        for segment in segments:
-            joints = _joints_that_carry(self.robot, segment.name)
-            if joints or self.robot.base == "floating":
-                break
-        else:
-            return Advice(segments[0].name, None, "hold other postures")
-        own = [i for i, name in enumerate(self._owner) if name == segment.name]
-        layout = self.robot.layout
-        inertias = [layout[self.base.kept[i]].unit == "kg m2" for i in own]
-        moving = float(np.sum(left[own][inertias] ** 2)) >= float(np.sum(left[own][np.logical_not(inertias)] ** 2))
-        if not joints:
-            return Advice(segment.name, None, "turn and tilt it" + (", faster" if moving else " into other postures"))
+        """The least known body that moving helps, and the joint whose swing takes most of its uncertainty away."""
+        masses = {link.name: abs(float(link.inertia[0])) for link in self.robot.links}
+        least = _NO_BODY * sum(masses.values())
         q = self._posture if self._posture is not None else _at_rest(self.robot)
-        gains = [self._gain(j, q, root, own) for j in joints]
-        joint = joints[int(np.argmax(gains))]
-        return Advice(segment.name, joint, f"swing {joint} faster" if moving else f"hold {joint} at other angles")
+        seen: dict[str, Array] = {}
+        best: tuple[float, str, str] | None = None
+        for segment in (s for s in segments if masses[s.name] >= least):
+            joints = _joints_that_carry(self.robot, segment.name)
+            own = [i for i, name in enumerate(self._owner) if name == segment.name]
+            if not joints:
+                if self.robot.base == "floating":
+                    how = ", faster" if self._lacks_inertia(own, left) else " into other postures"
+                    return Advice(segment.name, None, f"turn and tilt it{how}")
+                continue
+            for joint in joints:
+                if joint not in seen:
+                    seen[joint] = self._swing(joint, q) @ root
+            gains = [_gain(seen[joint], root[own]) for joint in joints]
+            share = max(gains) / float(np.sum(left[own] ** 2))
+            joint = joints[int(np.argmax(gains))]
+            if best is None or share > best[0]:
+                best = share, segment.name, joint
+            if share >= _WORTH:
+                best = share, segment.name, joint
+                break
+        if best is None:
+            return Advice(segments[0].name, None, "hold other postures")
+        _, name, joint = best
+        own = [i for i, x in enumerate(self._owner) if x == name]
+        lacks = self._lacks_inertia(own, left)
+        return Advice(name, joint, f"swing {joint} faster" if lacks else f"hold {joint} at other angles")
 
-    def _gain(self, joint: str, q: Array, root: Array, own: Sequence[int]) -> float:
-        """Variance of parameters `own` that one swing of a joint about a posture would take away."""
+    def _lacks_inertia(self, own: Sequence[int], left: Array) -> bool:
+        """Whether more is left of a body's inertias than of its mass and first moments."""
+        inertial = np.array([self.robot.layout[self.base.kept[i]].unit == "kg m2" for i in own])
+        return float(np.sum(left[own][inertial] ** 2)) >= float(np.sum(left[own][~inertial] ** 2))
+
+    def _swing(self, joint: str, q: Array) -> Array:
+        """Rows (m, b), in units of typical sizes, of swinging one joint about a posture for some seconds."""
         robot = self.robot
         i = robot.coordinates.index(joint)
         kind = next(j.kind for j in robot.joints if j.name == joint)
@@ -284,31 +308,14 @@ class LiveExcitation:
         v[:, robot.nv - robot.n + i] = reach * 2 * np.pi * np.cos(phase)
         a[:, robot.nv - robot.n + i] = -reach * (2 * np.pi) ** 2 * np.sin(phase)
         Y = regressor(robot, states, v, a)[:, self._rows][:, :, self._kept] * self._weights
-        seen = (Y.reshape(-1, self.base.count) * self.sizes) @ root
-        inner = scipy.linalg.cho_factor(np.eye(len(seen)) + seen @ seen.T, lower=True)
-        part = seen @ root[own].T
-        return float(np.sum(part * scipy.linalg.cho_solve(inner, part)))
+        return np.asarray(Y.reshape(-1, self.base.count) * (self.sizes * np.sqrt(_TRIED / _PHASES)))
 
 
-def typical_sizes(base: BaseParameters) -> Array:
-    """Typical size (b,) of each base parameter: of its parts, as large as a body of that mass and extent has them.
-
-    A body of mass m and size l (root of half the trace of its inertia over its mass) counts m, m l and m l2; drive
-    terms count as they are; what has no value counts one.
-    """
-    robot = base.robot
-    size = np.ones(len(robot.layout))
-    for k, (parameter, value) in enumerate(zip(robot.layout, robot.parameters, strict=True)):
-        if not parameter.inertial:
-            size[k] = abs(value) or 1.0
-        elif parameter.symbol == INERTIAL_SYMBOLS[0]:
-            link = robot.links[robot.link_index(parameter.owner)].inertia
-            mass = abs(float(link[0]))
-            trace = sum(float(link[INERTIAL_SYMBOLS.index(s)]) for s in ("Ixx", "Iyy", "Izz"))
-            if mass > 0 and trace > 0:
-                reach = np.sqrt(0.5 * trace / mass)
-                size[k : k + 10] = [mass, *(mass * reach,) * 3, *(mass * reach**2,) * 6]
-    return np.asarray(np.sqrt(base.matrix**2 @ size**2))
+def _gain(seen: Array, own: Array) -> float:
+    """Variance of some parameters, rows `own` of the covariance's root, that rows over that root (m, b) take away."""
+    inner = scipy.linalg.cho_factor(np.eye(len(seen)) + seen @ seen.T, lower=True)
+    part = seen @ own.T
+    return float(np.sum(part * scipy.linalg.cho_solve(inner, part)))
 
 
 def _deviations(base: BaseParameters, noise: ArrayLike | None) -> Array:

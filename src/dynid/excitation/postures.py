@@ -115,7 +115,9 @@ def select_postures(
         q = _drawn(robot, int(candidates), kept, limits, start, rng)
     else:
         q = np.atleast_2d(np.asarray(candidates, dtype=float))
-        q = q[_allowed(q, kept)] if kept else q
+        q = q[_allowed(q, kept)] if kept and len(q) else q
+        if not len(q):
+            raise DataError("no candidate posture keeps the support and the clearances")
     with threadpool_limits(1, "blas"):
         A, sizes = _rows(base, q, noise)
         _check_count(base, A, count)

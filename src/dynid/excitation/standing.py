@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.frames import frame_placement, link_of_frame
 from dynid.errors import DataError
 from dynid.excitation.balance import MovingSupport
+from dynid.excitation.sizes import typical_sizes
+from dynid.identify.base import base_parameters
 from dynid.robot.model import Robot
 from dynid.robot.root import rooted_at
 
@@ -42,6 +44,15 @@ class Standing:
                 raise DataError(f"'{name}' is no joint that moves: use {', '.join(self.robot.coordinates)}")
             q[self.robot.coordinates.index(name)] = value
         return q
+
+    def prior(self, channels: str | Sequence[str] = "wrench") -> dict[str, Array]:
+        """Options of `design_excitation`: every parameter is known as well as its typical size before the motion.
+
+        A whole body in balance cannot show all of its parameters. With these the determinant is about what the motion
+        adds, and finite.
+        """
+        sizes = typical_sizes(base_parameters(self.robot, channels=channels))
+        return {"sizes": sizes, "known": np.diag(1.0 / sizes)}
 
 
 def stand_on(

@@ -48,8 +48,8 @@ class StaticParameters:
     """Combinations of masses and first moments (s,) with covariance (s, s), found at rest.
 
     `base` is the structure at rest, `noise` (channel,) the residual deviation, `postures` the number of still stretches
-    and `seconds` how long they lasted. `observation` are the rows. `unseen` names combinations that other postures would
-    have shown and these do not, such as heights in a foot that always stands flat.
+    and `seconds` how long they lasted. `observation` are the rows. `unseen` names combinations that other postures
+    would have shown and these do not, such as heights in a foot that always stands flat.
     """
 
     base: BaseParameters
@@ -172,6 +172,8 @@ def identify_in_steps(
     if isinstance(motion, Observation):
         if signals is not None or channels is not None:
             raise DataError("an observation has its signals and channels already; give them to observe")
+        if motion.robot.parameter_names != robot.parameter_names:
+            raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
         observation = motion
     else:
         observation = observe(robot, motion, signals, channels=channels or static.base.channels)
