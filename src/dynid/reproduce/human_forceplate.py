@@ -158,11 +158,12 @@ def full_figures() -> Iterator[Figure]:
     """Also the entropic metric, symmetry, a higher cut-off, half of the time held out, and poses as they are."""
     yield from figures()
     part = person()
-    wide = replace(_SIGNALS, cutoff=3.0)
+    wide, steep = replace(_SIGNALS, cutoff=3.0), replace(_SIGNALS, order=4)
     for name, case, options in (
         ("entropic metric", part, {"metric": "entropic"}),
         ("left and right alike", part, {"mirror": True}),
         ("3 Hz", part, {"signals": wide}),
+        ("steeper low-pass, order 4", part, {"signals": steep}),
         ("second half held out", person(0.5), {}),
         ("repeated poses left in", person(bridge=False), {}),
     ):
