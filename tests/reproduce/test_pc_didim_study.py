@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from dynid.reproduce import pc_didim
-from dynid.reproduce.registry import find_study, studies
+from dynid.reproduce.registry import find_study
 from dynid.reproduce.study import Figure
 from dynid.statistics.monte_carlo import monte_carlo
 
@@ -20,19 +20,18 @@ def _bad(figures: list[Figure]) -> list[Figure]:
 
 
 def test_registry_has_both_forms() -> None:
-    """Forty runs by default, three hundred on request; no other study has a longer form."""
+    """Forty runs by default, three hundred on request."""
     study = find_study("pc-didim")
     assert study.run is pc_didim.figures and study.full is pc_didim.full_figures and not study.needs_data
-    assert [name for name, s in studies().items() if s.full is not None] == ["pc-didim"]
 
 
 def test_both_forms_ask_for_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """40 and 300 runs a scenario, at least 200 tests."""
+    """40 and 300 runs a scenario; the longer form tests at least 200 times."""
     asked: list[dict[str, int]] = []
     monkeypatch.setattr(pc_didim, "_figures", lambda **counts: asked.append(counts) or iter(()))
     assert not list(pc_didim.figures()) and not list(pc_didim.full_figures())
     assert [counts["runs"] for counts in asked] == [40, 300]
-    assert all(counts["tests"] >= 200 for counts in asked)
+    assert asked[1]["tests"] >= 200
 
 
 def test_counts_of_base_parameters_are_the_known_ones() -> None:
