@@ -160,7 +160,7 @@ def central(robot: Robot, R: Array, z: Array, height: float, start: Array) -> Ar
 
 
 def test_monte_carlo_of_the_constrained_estimate() -> None:
-    """Digest 003, section 9: 13 parameters, rank 8, 300 draws; the sandwich forecasts all 13, (53) does not."""
+    """13 parameters, rank 8, 300 draws; the sandwich forecasts all 13, (53) does not."""
     robot, rng = one_link(), np.random.default_rng(1)
     pi = robot.parameters
     K = rng.normal(size=(8, 13))

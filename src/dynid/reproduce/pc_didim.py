@@ -131,7 +131,7 @@ def _accurate(main: MonteCarlo) -> Iterator[Figure]:
         )  # fmt: skip
         yield Figure(
             section, f"{name}: PC-DIDIM from the truth, deviations", "up to 1.1", f"{bias:.2f}", bias, 1.5,
-            "digest: compare with 1.5 deviations",
+            "its own bias is up to 1.1; compared with 1.5",
         )  # fmt: skip
     for name in _KEY[:2]:
         share = 100 * pc[name]["deviation"] / abs(pc[name]["truth"])
@@ -232,7 +232,7 @@ def _identities(section: str) -> Iterator[Figure]:
         ("(55) projected (56) is that of DIDIM", barrier, didim, 0.01),
     ):
         apart = float(np.linalg.norm(ours - exact) / np.linalg.norm(exact))
-        reason = "the normal equations square the condition number" if tolerance == 1e-6 else "digest T6"
+        reason = "the normal equations square the condition number" if tolerance == 1e-6 else "they are equal in theory"
         yield Figure(section, name, "equal", f"{apart:.1e}", apart, tolerance, reason)
 
 
