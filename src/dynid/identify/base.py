@@ -25,7 +25,7 @@ from dynid.robot.model import WRENCH_CHANNELS, Robot
 if TYPE_CHECKING:
     from dynid.identify.observability import Sensed
 
-__all__ = ["BaseParameters", "base_parameters"]
+__all__ = ["BaseParameters", "base_parameters", "left_to_right"]
 
 Array = NDArray[np.float64]
 Method = Literal["left-to-right", "pivoted", "recursive"]
@@ -188,7 +188,7 @@ def base_parameters(
     unit = np.where(zero, 0.0, matrix / np.where(zero, 1.0, norms))
     singular = np.linalg.svd(unit, compute_uv=False)
     active = [j for j in scan if not zero[j]]
-    kept = _pivoted(unit, singular) if method == "pivoted" else _left_to_right(unit, active)
+    kept = _pivoted(unit, singular) if method == "pivoted" else left_to_right(unit, active)
     gap = _gap(singular, len(kept))
     if gap < _SMALLEST_GAP:
         raise DynidError(
@@ -297,7 +297,7 @@ def _sampled_factor(robot: Robot, rows: list[int], seed: int, still: bool) -> Ar
     return factor
 
 
-def _left_to_right(unit: Array, scan: Sequence[int]) -> list[int]:
+def left_to_right(unit: Array, scan: Sequence[int]) -> list[int]:
     """Columns independent of those scanned before them, by Gram-Schmidt done twice."""
     basis = np.zeros((unit.shape[0], 0))
     kept = []

@@ -188,10 +188,6 @@ class Estimate:
         expressions = tuple(p["expression"] for p in data["base_parameters"])
         if expressions != base.expressions:
             raise DataError(f"'{path}' was made for another robot or other drive terms than '{robot.name}'")
-        settings = dict(data["signals"])
-        for key in ("decimate", "min_speed"):
-            if isinstance(settings[key], list):
-                settings[key] = tuple(settings[key])
         return Estimate(
             base=base,
             method=data["method"],
@@ -204,7 +200,7 @@ class Estimate:
             condition_number=data["condition_number"],
             status=data["status"],
             seconds=data["seconds"],
-            signals=Signals(**settings),
+            signals=Signals.from_dict(data["signals"]),
             cutoffs=tuple(data["cutoffs"]),
             notes=tuple(data["notes"]),
             standard=np.array(list(data["standard_parameters"].values())) if data["standard_from_method"] else None,

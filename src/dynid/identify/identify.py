@@ -23,7 +23,7 @@ from dynid.simulate.controllers import Controller
 from dynid.simulate.sensors import Sensors
 from dynid.simulate.simulate import Loop
 
-__all__ = ["SequentialIdentification", "estimate_closed_loop", "estimate_from", "identify"]
+__all__ = ["SequentialIdentification", "estimate_closed_loop", "estimate_from", "estimate_of", "identify"]
 
 
 def identify(
@@ -77,7 +77,7 @@ def estimate_from(observation: Observation, method: str, **options: Any) -> Esti
         raise DataError(f"method '{method}' is unknown: use {', '.join([*ESTIMATORS, *CLOSED_LOOP])}")
     started = time.perf_counter()
     solution = _run(ESTIMATORS[method], observation, method, options)
-    return _estimate(observation, solution, method, started)
+    return estimate_of(observation, solution, method, started)
 
 
 def estimate_closed_loop(experiment: Experiment, method: str, **options: Any) -> Estimate:
@@ -86,7 +86,7 @@ def estimate_closed_loop(experiment: Experiment, method: str, **options: Any) ->
         raise DataError(f"method '{method}' does not simulate; {_listed()} do")
     started = time.perf_counter()
     solution, observation = _run(CLOSED_LOOP[method], experiment, method, options)
-    return _estimate(observation, solution, method, started)
+    return estimate_of(observation, solution, method, started)
 
 
 def _run(estimator: Callable[..., Any], data: Observation | Experiment, method: str, options: dict[str, Any]) -> Any:
@@ -104,7 +104,7 @@ def _listed() -> str:
     return ", ".join(CLOSED_LOOP)
 
 
-def _estimate(observation: Observation, solution: Solution, method: str, started: float) -> Estimate:
+def estimate_of(observation: Observation, solution: Solution, method: str, started: float) -> Estimate:
     residual, torque = observation.residual_norms(solution.beta), observation.torque_norms()
     return Estimate(
         base=observation.base,

@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
-from dynid.identify.base import BaseParameters, _left_to_right, base_parameters, random_states
+from dynid.identify.base import BaseParameters, base_parameters, left_to_right, random_states
 from dynid.identify.estimate import Estimate
 from dynid.identify.estimators.solution import Solution, solve_factor
 from dynid.identify.estimators.wls import joint_noise, wls
-from dynid.identify.identify import _estimate
+from dynid.identify.identify import estimate_of
 from dynid.identify.loads import check_run, default_channels
 from dynid.identify.observation import Block, Observation, channel_rows, fold, observe
 from dynid.recording.recording import Recording
@@ -189,7 +189,7 @@ def identify_in_steps(
             noise = joint_noise(observation, beta)
             beta, covariance, condition = solve(observation.stacked(1.0 / noise), T, static, observation.base)
     solution = Solution(beta, covariance, noise, condition, iterations=iterations)
-    return _estimate(observation, solution, "static, held + wls" if held else "static + wls", started)
+    return estimate_of(observation, solution, "static, held + wls" if held else "static + wls", started)
 
 
 def _as_known(factor: Array, T: Array, static: StaticParameters, base: BaseParameters) -> tuple[Array, Array, float]:
@@ -265,7 +265,7 @@ def _shown(observation: Observation) -> BaseParameters:
     typical = np.sqrt(np.mean(np.sum(base.regressor(q, 0 * v, 0 * a) ** 2, axis=1), axis=0))
     samples = max(observation.rows)
     W = observation.stacked()[:, :-1] / (typical * np.sqrt(samples))
-    kept = _left_to_right(W, range(base.count))
+    kept = left_to_right(W, range(base.count))
     if len(kept) == base.count:
         return base
     if not kept:

@@ -94,7 +94,6 @@ def load_residual(path: str | Path, robot: Robot) -> Residual:
     if header["parameter_names"] != list(robot.parameter_names):
         raise DataError(f"'{path}' was made for another robot or other drive terms than '{robot.name}'")
     features = Features(*(data[f"features_{name}"] for name in _FEATURES))
-    settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in header["signals"].items()}
     return Residual(
         robot.with_parameters(data["parameters"]),
         features,
@@ -103,7 +102,7 @@ def load_residual(path: str | Path, robot: Robot) -> Residual:
         Blend(**header["blend"]),
         header["has_rigid"],
         tuple(header["channels"]),
-        Signals(**settings),
+        Signals.from_dict(header["signals"]),
         _rigid(data),
         tuple(header["notes"]),
         {name: tuple(Score(**s) for s in scores) for name, scores in header["scores"].items()},

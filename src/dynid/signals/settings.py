@@ -80,6 +80,12 @@ class Signals:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Signals:
+        """Settings from what `to_dict` gave, read back from JSON."""
+        settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        return Signals(**settings)
+
     def speed_limits(self, v: Array) -> Array:
         """Slowest speed (joint,) that counts, for these velocities (N, joint)."""
         if isinstance(self.min_speed, str):
