@@ -2,21 +2,37 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# What users install, and what developers add to it.
+LIGHT := $(VENV)/.light
+STAMP := $(VENV)/.dev
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test test-browser docs lint format bench clean
 
-$(STAMP): pyproject.toml constraints.txt
+$(LIGHT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) -e .
+	touch $(LIGHT)
+
+$(STAMP): $(LIGHT)
+	$(PIP) -e ".[dev]"
 	touch $(STAMP)
 
-demo: $(STAMP)
+demo: $(LIGHT)
 	$(BIN)/dynid inspect tx40 --figure tx40.svg
 	$(BIN)/dynid demo --figure tx40-torques.svg
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Pages as people see them, in Debian's Chromium (installed if it is missing and can be).
+test-browser: $(STAMP)
+	command -v chromium >/dev/null || apt-get install -y -qq chromium
+	$(BIN)/python -m pytest -m browser tests/browser
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -b html docs build/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -b linkcheck docs build/linkcheck
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -36,4 +52,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/residual.py
 
 clean:
-	rm -rf $(VENV) tx40.svg tx40-torques.svg
+	rm -rf $(VENV) build docs/reference-pages docs/notebook-pages tx40.svg tx40-torques.svg tx40-report.html

@@ -10,6 +10,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,8 @@ def minute(robot: dynid.Robot, truth: Array) -> Recording:
     return Recording(robot.coordinates, (run,))
 
 
-def through_cvxpy(robot: dynid.Robot, R: Array, z: Array) -> Array:
-    """The same program in cvxpy, in the same units, with Clarabel at the same tolerance."""
+def through_cvxpy(robot: dynid.Robot, R: Array, z: Array) -> tuple[Array, float]:
+    """The same program in cvxpy, in our units, with Clarabel at our tolerance; and the seconds of the solver alone."""
     import cvxpy as cp
 
     scale, sizes, pseudo = possible_robots(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
@@ -74,8 +75,37 @@ def through_cvxpy(robot: dynid.Robot, R: Array, z: Array) -> Array:
         laws.append(matrix >> MARGIN * mass * np.diag([length**2] * 3 + [1.0]))
     pull = cp.sum_squares(u - robot.parameters / scale)
     goal = 0.5 * cp.sum_squares((R * scale) @ u - z) + 0.5 * PULL * pull
-    cp.Problem(cp.Minimize(goal), laws).solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
-    return np.asarray(scale * u.value)
+    problem = cp.Problem(cp.Minimize(goal), laws)
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    return np.asarray(scale * u.value), float(problem.solver_stats.solve_time)
+
+
+def as_written_first(robot: dynid.Robot, R: Array, z: Array, solver: str | None = None) -> tuple[Array, float]:
+    """The program as it is first written down in cvxpy: SI units, cp.bmat for every body, default tolerances.
+
+    Without a solver cvxpy chooses one: SCS, for matrices.
+    """
+    import cvxpy as cp
+
+    scale, sizes = possible_robots(robot, "full").scale, link_scales(robot)
+    pi = cp.Variable(len(scale))
+    first = body_columns(robot)
+    laws = [cp.sum([pi[c] for c in first]) == MASS]
+    for c in first:
+        m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (pi[c + k] for k in range(10))
+        half = 0.5 * (xx + yy + zz)
+        rows = [
+            [half - xx, -xy, -xz, hx],
+            [-xy, half - yy, -yz, hy],
+            [-xz, -yz, half - zz, hz],
+            [hx, hy, hz, m],
+        ]
+        mass, length = sizes[robot.layout[c].owner]
+        laws.append(cp.bmat(rows) >> MARGIN * mass * np.diag([length**2] * 3 + [1.0]))
+    pull = cp.sum_squares(cp.multiply(1 / scale, pi - robot.parameters))
+    problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(R @ pi - z) + 0.5 * PULL * pull), laws)
+    problem.solve(solver=solver)
+    return np.asarray(pi.value), float(problem.solver_stats.solve_time)
 
 
 def seconds(what: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
@@ -116,15 +146,42 @@ def measured(whole: bool) -> dict[str, float]:
         out["rows"] = len(rows)
         out["reduction"], (R, z) = seconds(reduced)
         ours_s, ours = seconds(lambda: fit(possible_robots(robot, laws), R, z, robot.parameters, weight=PULL))
-        theirs_s, theirs = seconds(lambda: through_cvxpy(robot, R, z), 2)
-        out |= {"program, dynid": ours_s, "program, cvxpy": theirs_s, "cvxpy over dynid": theirs_s / ours_s}
+        out |= {"program, dynid": ours_s, "iterations": ours.solution.iterations}
+        size = possible_robots(robot, "full").scale
+        peers: dict[str, Callable[[dynid.Robot, Array, Array], tuple[Array, float]]] = {
+            "cvxpy, our units": through_cvxpy,
+            "cvxpy, bmat, Clarabel": partial(as_written_first, solver="CLARABEL"),
+            "cvxpy, bmat, its own solver": as_written_first,
+        }
+        for name, peer in peers.items():
+            theirs_s, (theirs, inside) = seconds(lambda peer=peer: peer(robot, R, z), 3)
+            out |= {
+                name: theirs_s,
+                f"{name}: its solver alone": inside,
+                f"{name}: over dynid": theirs_s / ours_s,
+                f"{name}: objective above dynid's": objective(robot, R, z, theirs)
+                - objective(robot, R, z, ours.parameters),
+                f"{name}: outside its constraints, typical sizes": max(
+                    0.0, -possible_robots(robot, laws).slack(theirs)
+                ),
+                f"{name}: largest difference, typical sizes": float(np.abs((ours.parameters - theirs) / size).max()),
+            }
         if whole:
             W, y = rows[:, :-1] @ K, rows[:, -1]
-            all_s, _ = seconds(lambda: through_cvxpy(robot, W, y), 1)
-            out |= {"all rows, cvxpy": all_s, "all rows: cvxpy over dynid": all_s / (ours_s + out["reduction"])}
-    scale = possible_robots(robot, "full").scale
-    out["largest difference, typical sizes"] = float(np.abs((ours.parameters - theirs) / scale).max())
+            together = ours_s + out["reduction"]
+            for name, peer in list(peers.items())[:2]:
+                all_s, _ = seconds(lambda peer=peer: peer(robot, W, y), 1)
+                out |= {
+                    f"all rows, {name}": all_s,
+                    f"all rows, {name}: over dynid with its reduction": all_s / together,
+                }
     return out
+
+
+def objective(robot: dynid.Robot, R: Array, z: Array, pi: Array) -> float:
+    """What both minimise."""
+    away = (pi - robot.parameters) / possible_robots(robot, "full").scale
+    return 0.5 * float(np.sum((R @ pi - z) ** 2) + PULL * np.sum(away**2))
 
 
 def main() -> None:

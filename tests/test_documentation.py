@@ -12,7 +12,10 @@ import pytest
 import dynid
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(p for p in sorted((ROOT / "docs").glob("**/*.md")) if not p.parent.name.endswith("-pages")),
+]
 MODULES = ["dynid.robot.load", "dynid.dynamics.functions", "dynid.dynamics.gradient", "dynid.identify.base"]
 
 

@@ -7,6 +7,9 @@ from dynid.capture.load import load_capture
 from dynid.capture.plate import Plate
 from dynid.checks import Finding, check
 from dynid.checks.audit import Audit, audit
+from dynid.codegen.casadi_function import casadi_functions
+from dynid.codegen.generate import GeneratedCode, generate_code
+from dynid.codegen.symbolic import Equations, equations
 from dynid.dynamics.frames import frame_jacobian, frame_placement
 from dynid.dynamics.functions import (
     bias_torque,
@@ -33,6 +36,10 @@ from dynid.excitation.live import LiveExcitation, LiveScore
 from dynid.excitation.postures import Postures, select_postures
 from dynid.excitation.sequence import retimed, sequence, shortest_duration, with_ramps
 from dynid.excitation.standing import Standing, stand_on
+from dynid.export.mjcf import write_mjcf
+from dynid.export.parameters import load_parameters, write_parameters
+from dynid.export.sdf import write_sdf
+from dynid.export.urdf import write_urdf
 from dynid.feasibility import constraints
 from dynid.feasibility.centre import analytic_centre
 from dynid.feasibility.certificate import Certificate
@@ -41,17 +48,27 @@ from dynid.feasibility.possible import PossibleRobots, possible_robots
 from dynid.feasibility.questions import Nearest, Verdict, is_feasible, nearest_feasible, standard_parameters
 from dynid.feasibility.regression import fit_regressor
 from dynid.feasibility.shapes import bounding_ellipsoids
+from dynid.friction.fit import fit_every_friction, fit_friction
+from dynid.friction.map import FrictionMap, friction_map
+from dynid.friction.result import FrictionFit
+from dynid.friction.sweep import VelocitySweep, velocity_sweep
 from dynid.human.build import human_model
 from dynid.human.prior import with_anthropometric_prior, with_virtual_links
 from dynid.human.table import AnthropometricTable, anthropometric_table
 from dynid.identify.base import BaseParameters, base_parameters
+from dynid.identify.base_model import BaseModel
+from dynid.identify.calibration.result import SensorCalibration
+from dynid.identify.drive_gains import DriveGains, identify_drive_gains, reference_gains
 from dynid.identify.essential import Essential, essential_parameters
 from dynid.identify.estimate import Estimate
 from dynid.identify.experiment import Experiment
 from dynid.identify.identify import SequentialIdentification, estimate_closed_loop, identify
 from dynid.identify.observation import Observation, observe
 from dynid.identify.paired import Paired
+from dynid.identify.payload import Payload, identify_payload
 from dynid.identify.sensor_sets import Gain, SensorSet, SensorSets, one_more_sensor, sensor_sets
+from dynid.identify.sensors import calibrate_sensors
+from dynid.identify.shared import SharedEstimate, identify_shared
 from dynid.identify.static import StaticParameters, identify_in_steps, pressure_wrench, static_parameters
 from dynid.identify.validation import Validation, cross_validate
 from dynid.recording.base_motion import BaseMotion, base_from_foot, base_from_imu, base_from_matrices
@@ -102,37 +119,47 @@ from dynid.statistics.residuals import Correlogram, ResidualTests, correlogram, 
 from dynid.statistics.result import HypothesisTest
 from dynid.statistics.scenario import Estimator, MonteCarloStudy, Scenario, perturbed_parameters
 from dynid.statistics.tables import MonteCarlo
+from dynid.verdict.judge import judge
+from dynid.verdict.judgement import Check, Judgement
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnthropometricTable",
     "Audit",
+    "BaseModel",
     "BaseMotion",
     "BaseParameters",
     "Blend",
     "Calibration",
     "Capture",
     "Certificate",
+    "Check",
     "Comparison",
     "ControllerIdentification",
     "Correlogram",
     "DataError",
     "Diagnosis",
+    "DriveGains",
     "DriveTerm",
     "DynidError",
     "EnergyAudit",
+    "Equations",
     "Essential",
     "Estimate",
     "Estimator",
     "Excitation",
     "Experiment",
     "Finding",
+    "FrictionFit",
+    "FrictionMap",
     "Gain",
+    "GeneratedCode",
     "HypothesisTest",
     "IdentifiedLaw",
     "InverseKinematics",
     "Joint",
+    "Judgement",
     "Limits",
     "Link",
     "LiveExcitation",
@@ -146,6 +173,7 @@ __all__ = [
     "Nearest",
     "Observation",
     "Paired",
+    "Payload",
     "Plate",
     "PossibleRobots",
     "Postures",
@@ -158,10 +186,12 @@ __all__ = [
     "Robot",
     "Run",
     "Scenario",
+    "SensorCalibration",
     "SensorSet",
     "SensorSets",
     "Sensors",
     "SequentialIdentification",
+    "SharedEstimate",
     "Signals",
     "Simulation",
     "Standing",
@@ -171,6 +201,7 @@ __all__ = [
     "Transmission",
     "Unmodelled",
     "Validation",
+    "VelocitySweep",
     "Verdict",
     "WrenchSensor",
     "analytic_centre",
@@ -186,6 +217,8 @@ __all__ = [
     "bounding_ellipsoids",
     "builtin_robots",
     "calibrate_markers",
+    "calibrate_sensors",
+    "casadi_functions",
     "centre_of_mass",
     "check",
     "check_gradient",
@@ -199,22 +232,30 @@ __all__ = [
     "design_excitation",
     "diagnose",
     "energy_audit",
+    "equations",
     "essential_parameters",
     "estimate_closed_loop",
     "exogeneity_test",
     "f_test",
+    "fit_every_friction",
+    "fit_friction",
     "fit_regressor",
     "fit_residual",
     "forward_dynamics",
     "frame_jacobian",
     "frame_placement",
+    "friction_map",
+    "generate_code",
     "gravity_torque",
     "hansen",
     "hausman_test",
     "human_model",
     "identify",
     "identify_controller",
+    "identify_drive_gains",
     "identify_in_steps",
+    "identify_payload",
+    "identify_shared",
     "inertia_from_com",
     "inertia_from_log_cholesky",
     "inertia_from_pseudo",
@@ -228,9 +269,11 @@ __all__ = [
     "inverse_dynamics",
     "inverse_kinematics",
     "is_feasible",
+    "judge",
     "kinetic_energy",
     "kinetic_energy_regressor",
     "load_capture",
+    "load_parameters",
     "load_recording",
     "load_robot",
     "mass_matrix",
@@ -247,6 +290,7 @@ __all__ = [
     "potential_energy",
     "potential_energy_regressor",
     "pressure_wrench",
+    "reference_gains",
     "refine_parameters",
     "regressor",
     "regressor_adjoint",
@@ -267,7 +311,12 @@ __all__ = [
     "stretch",
     "terms_needed",
     "total_mass",
+    "velocity_sweep",
     "with_anthropometric_prior",
     "with_ramps",
     "with_virtual_links",
+    "write_mjcf",
+    "write_parameters",
+    "write_sdf",
+    "write_urdf",
 ]

@@ -6,7 +6,19 @@ import logging
 import sys
 
 # In the order that --help lists them.
-from dynid.commands import models, motions, recordings, studies  # noqa: F401
+from dynid.commands import (  # noqa: F401
+    calibrate,
+    doctor,
+    export,
+    friction,
+    models,
+    motions,
+    payload,
+    recordings,
+    report,
+    studies,
+    studio,
+)
 from dynid.commands.app import app
 from dynid.errors import DynidError
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,8 @@ from dynid.identify.validation import Validation
 from dynid.recording.recording import Recording, Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
+from dynid.verdict.judge import judge
+from dynid.verdict.judgement import Judgement
 
 __all__ = ["Demo", "run_demo", "synthetic_recording"]
 
@@ -28,11 +32,25 @@ _TORQUE_NOISE = 0.02  # of each joint's largest torque
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """Truth, estimate and validation of the demonstration."""
+    """Truth, estimate and validation of the demonstration, and the recordings behind them."""
 
     truth: Array
     estimate: Estimate
     validation: Validation
+    fitted: Recording
+    unseen: Recording
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """Whether the estimate can be trusted."""
+        return judge(self.estimate, self.unseen, recording=self.fitted)
+
+    def report(self, path: str | Path) -> Judgement:
+        """Write the report of the demonstration, with plain weighted least squares beside its method."""
+        plain = identify(self.estimate.robot, self.fitted, "wls")
+        return self.estimate.report(
+            path, self.unseen, recording=self.fitted, others=[plain], command="dynid demo", seed=0
+        )
 
 
 def synthetic_recording(robot: Robot, seed: int, duration: float = _PERIOD) -> Recording:
@@ -69,4 +87,4 @@ def run_demo() -> Demo:
     prior = truth.with_parameters(truth.parameters * rng.uniform(0.7, 1.3, truth.parameters.size))
     first, second = synthetic_recording(truth, 0), synthetic_recording(truth, 1)
     estimate = identify(prior, first, "feasible")
-    return Demo(estimate.base.values(truth.parameters), estimate, estimate.validate(second))
+    return Demo(estimate.base.values(truth.parameters), estimate, estimate.validate(second), first, second)

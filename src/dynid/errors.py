@@ -1,10 +1,6 @@
 """What dynid raises when the input, not the program, is at fault."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-__all__ = ["DataError", "DynidError", "ModelError", "writing"]
+__all__ = ["DataError", "DynidError", "ModelError"]
 
 
 class DynidError(Exception):
@@ -21,12 +17,3 @@ class ModelError(DynidError):
 
 class DataError(DynidError):
     """Arrays or files of the wrong shape or with unusable values."""
-
-
-@contextmanager
-def writing(path: str | Path) -> Iterator[None]:
-    """Around every file that is written: a path that cannot be is a plain error that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise DynidError(f"cannot write '{path}': {error.strerror or error}") from None

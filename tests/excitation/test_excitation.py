@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.demo import synthetic_recording
-from dynid.excitation import files
 from dynid.excitation.basis import (
     Basis,
     BSpline,
@@ -30,6 +29,7 @@ from dynid.excitation.basis import (
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.room import check_duration, check_torque_model
 from dynid.excitation.summary import plan_text
+from dynid.files import check_output
 from dynid.report.excitation import excitation_figure
 
 Array = NDArray[np.float64]
@@ -201,13 +201,13 @@ def test_writing_is_complete_or_not_at_all(
         lambda: motion.to_joint_trajectory(tmp_path / "motion.xml", 100),
         lambda: motion.to_csv(tmp_path / "other.csv", 0.0),
         lambda: motion.to_csv(tmp_path / "other.csv", 1.0),
-        lambda: files.check_output(tmp_path),
-        lambda: files.check_output(tmp_path / "none" / "motion.csv"),
+        lambda: check_output(tmp_path),
+        lambda: check_output(tmp_path / "none" / "motion.csv"),
     ):
         with pytest.raises(dynid.DynidError) as caught:
             call()
         assert "\n" not in str(caught.value)
-    files.check_output(tmp_path / "new.csv")
+    check_output(tmp_path / "new.csv")
     assert os.listdir(tmp_path) == ["motion.csv"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +14,13 @@ from synthetic import EXACT, arm, record
 from typer.testing import CliRunner
 
 import dynid
-from compare import difference
+import model_files
 from dynid import Joint, Limits, Link, Robot
 from dynid.cli import app
 from dynid.export.mjcf import write_mjcf
 from dynid.robot.parts import Frame
+from model_files import assert_same_torques
 from random_robots import mimic_map, random_motion, random_robot, reordered, with_custom_terms
-
-SAME = 1e-9  # torques relative to the largest of them; what is measured is below 2e-13
 
 TREES = {
     "arm": random_robot(1, 6),
@@ -56,19 +56,12 @@ def in_order_of(back: Robot, robot: Robot, columns: int) -> list[int]:
     return [*range(first), *(first + robot.coordinates.index(name) for name in back.coordinates)]
 
 
-def assert_same_torques(back: Robot, robot: Robot) -> None:
-    motion = random_motion(robot, 0, 10)
-    tau = dynid.inverse_dynamics(robot, *motion)
-    q, v, a, theirs = (x[:, in_order_of(back, robot, x.shape[1])] for x in (*motion, tau))
-    assert difference(dynid.inverse_dynamics(back, q, v, a), theirs) < SAME
-
-
 @pytest.mark.parametrize("name", [*dynid.builtin_robots(), *TREES])
 def test_our_reader_gets_the_same_robot_back(tmp_path: Path, name: str) -> None:
     """Names, parameters, torques, frames, limits, gravity and the base."""
     robot = carried(robot_of(name))
     path = tmp_path / "robot.xml"
-    write_mjcf(robot, path)
+    write_mjcf(robot, path, allow_impossible=True)
     back = read_back(path, robot)
     assert (back.name, back.base) == (robot.name, robot.base)
     np.testing.assert_array_equal(back.gravity, robot.gravity)
@@ -93,7 +86,7 @@ def test_base_parameters_are_the_same_after_a_round_trip(tmp_path: Path, name: s
     """Rounding in the file must not make columns look independent that are not."""
     robot = carried(dynid.load_robot(name)).with_drives("viscous+coulomb", True)
     path = tmp_path / "robot.xml"
-    write_mjcf(robot, path)
+    write_mjcf(robot, path, allow_impossible=True)
     assert dynid.base_parameters(read_back(path, robot)).count == dynid.base_parameters(robot).count
 
 
@@ -117,31 +110,7 @@ def mujoco() -> ModuleType:
 
 
 def assert_mujocos_torques(mujoco: ModuleType, path: Path, robot: Robot) -> None:
-    """mj_inverse without constraints, folded onto the independent joints, gives our inverse dynamics."""
-    model = mujoco.MjModel.from_xml_path(str(path))
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-    data = mujoco.MjData(model)
-    numbers = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, j.name) for j in robot.joints]
-    if -1 in numbers:  # a joint of a template without a name
-        numbers = list(range(model.njnt - len(robot.joints), model.njnt))
-    place, speed = model.jnt_qposadr[numbers], model.jnt_dofadr[numbers]
-    G, offset = mimic_map(robot)
-    ours, theirs = [], []
-    for q, v, a in zip(*random_motion(robot, 0, 10), strict=True):
-        data.qpos[place] = G @ q[robot.nq - robot.n :] + offset
-        data.qvel[speed], data.qacc[speed] = G @ v[robot.nv - robot.n :], G @ a[robot.nv - robot.n :]
-        turn = np.eye(3)
-        if robot.base == "floating":  # MuJoCo: quaternion w x y z, linear velocity of the base in the world
-            turn = dynid.frame_placement(robot, q, robot.links[0].name)[:3, :3]
-            data.qpos[:7] = [*q[:3], *q[[6, 3, 4, 5]]]
-            data.qvel[:6] = [*turn @ v[:3], *v[3:6]]
-            data.qacc[:6] = [*turn @ (a[:3] + np.cross(v[3:6], v[:3])), *a[3:6]]
-        mujoco.mj_inverse(model, data)
-        tau = data.qfrc_inverse
-        root = [*turn.T @ tau[:3], *tau[3:6]] if robot.base == "floating" else []
-        theirs.append([*root, *(G.T @ tau[speed])])
-        ours.append(dynid.inverse_dynamics(robot, q, v, a)[len(robot.channels) - robot.nv :])
-    assert difference(ours, theirs) < SAME
+    model_files.assert_mujocos_torques(mujoco, mujoco.MjModel.from_xml_path(str(path)), robot)
 
 
 @pytest.mark.parametrize("name", [*LOADED_BY_MUJOCO, *TREES])
@@ -149,7 +118,7 @@ def test_mujoco_computes_the_same_torques(tmp_path: Path, mujoco: ModuleType, na
     """Rigid bodies, rotor inertia, viscous friction and springs; Coulomb friction is a constraint in MuJoCo."""
     robot = carried(robot_of(name), ("Ia", "fv", "k"))
     path = tmp_path / "robot.xml"
-    write_mjcf(robot, path)
+    write_mjcf(robot, path, allow_impossible=True)
     assert_mujocos_torques(mujoco, path, robot)
 
 
@@ -196,12 +165,15 @@ def test_flat_and_pointlike_bodies_load(tmp_path: Path, mujoco: ModuleType) -> N
 
 
 @pytest.mark.parametrize("name", ["iiwa14", "puma560"])
-def test_impossible_links_are_written_and_warned_of(tmp_path: Path, mujoco: ModuleType, name: str) -> None:
+def test_impossible_links_are_written_only_if_asked(tmp_path: Path, mujoco: ModuleType, name: str) -> None:
     """MuJoCo refuses them, and nothing in the file bends them into shape."""
     path = tmp_path / "robot.xml"
     robot = dynid.load_robot(name)
+    with pytest.raises(dynid.ModelError, match=r"link 'link.' is physically impossible: .* allow_impossible=True"):
+        write_mjcf(robot, path)
+    assert not path.exists()
     broken = [x.name for x in robot.links if np.any(x.inertia) and dynid.inertia_violations(x.inertia)]
-    warnings = [w for w in write_mjcf(robot, path) if "MuJoCo will not load" in w]
+    warnings = [w for w in write_mjcf(robot, path, allow_impossible=True) if "MuJoCo will not load" in w]
     assert [w.split("'")[1] for w in warnings] == broken
     assert "balanceinertia" not in path.read_text()
     with pytest.raises(ValueError, match="inertia"):
@@ -265,7 +237,10 @@ def test_what_mjcf_cannot_hold_is_listed(tmp_path: Path) -> None:
         assert word in text
     assert write_mjcf(random_robot(8, 3, rotors=True), tmp_path / "robot.xml") == []
     backwards = replace(arm(), drives=tuple(replace(t, value=-1.0) for t in arm().drives))
-    assert any("fc_joint1 is negative" in w for w in write_mjcf(backwards, tmp_path / "robot.xml"))
+    warnings = write_mjcf(backwards, tmp_path / "robot.xml", allow_impossible=True)
+    assert any("fc_joint1 is negative" in w for w in warnings)
+    with pytest.raises(dynid.ModelError, match="joint 'joint1' is physically impossible: Ia_joint1 = -1 is negative"):
+        write_mjcf(backwards, tmp_path / "robot.xml")
 
 
 def test_another_order_of_joints_is_warned_of(tmp_path: Path) -> None:
@@ -292,7 +267,7 @@ def test_unusable_paths_and_bodies_are_plain_errors(tmp_path: Path) -> None:
         write_mjcf(robot, tmp_path / "no" / "robot.xml")
     moment = replace(robot, links=(*robot.links[:2], Link("l2", np.eye(10)[1])))
     with pytest.raises(dynid.ModelError, match="'l2' has a first moment but no mass"):
-        write_mjcf(moment, tmp_path / "robot.xml")
+        write_mjcf(moment, tmp_path / "robot.xml", allow_impossible=True)
 
 
 # -- templates ----------------------------------------------------------------------------------------
@@ -378,6 +353,45 @@ def test_a_template_keeps_the_drives_that_are_not_modelled(tmp_path: Path) -> No
     np.testing.assert_allclose(after.parameters, before.parameters, atol=1e-14)
 
 
+COMMENTED = """<?xml version='1.0'?>
+<!-- a scene -->
+<mujoco model='scene'>
+  <compiler angle='radian'/><!-- radians -->
+  <include file='looks.xml'/>
+  <worldbody>
+    <body name='upper' pos='0 0 0.3'>   <!-- the upper one -->
+      <joint name='pan'  axis='0 0 1' damping='0.5' /> <!-- stiff -->
+      <inertial mass='1' pos='0 0 .1' quat='1 0 0 0' diaginertia='.01 .02 .02'/>
+      <geom type='sphere' size='0.1'/>
+      <body name='fore' pos='0.2 0 0'><joint name='elbow' axis='0 1 0'/><geom size='0.1'/></body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_text_of_a_template_stays(tmp_path: Path, newline: str) -> None:
+    """Byte by byte but for inertial elements and drive attributes; an unchanged robot changes nothing at all."""
+    source, out = tmp_path / "scene.xml", tmp_path / "out.xml"
+    (tmp_path / "looks.xml").write_text("<mujoco><visual/></mujoco>")
+    source.write_bytes(COMMENTED.replace("\n", newline).encode())
+    robot = dynid.load_robot(source, friction="viscous+coulomb", rotor_inertia=True)
+    assert write_mjcf(robot, out, source) == []
+    assert out.read_bytes() == source.read_bytes()
+    other = changed(robot)
+    assert write_mjcf(other, out, source) == []
+    assert_same_torques(read_back(out, other), other)
+    broken = robot.with_parameters(-robot.parameters)
+    with pytest.raises(dynid.ModelError, match="link 'upper' is physically impossible"):
+        write_mjcf(broken, out, source)
+    text = "; ".join(write_mjcf(broken, tmp_path / "broken.xml", source, allow_impossible=True))
+    assert "link 'fore' is physically impossible" in text and "fv_pan = -0.5 is negative" in text
+    pattern = r"\s*<inertial[^>]*/>| (damping|armature|frictionloss)=(\"[^\"]*\"|'[^']*')"
+    old, new = (re.sub(pattern, "", f.read_bytes().decode()) for f in (source, out))
+    assert old == new and "<include file='looks.xml'/>" in new
+
+
 def test_a_flying_template(tmp_path: Path, mujoco: ModuleType) -> None:
     """The free body takes the inertia of the base; a pedestal beside it stays as it is."""
     source, out = tmp_path / "drone.xml", tmp_path / "out.xml"
@@ -411,8 +425,11 @@ def test_templates_of_other_robots_are_refused(tmp_path: Path) -> None:
     source, out = template_files(tmp_path), tmp_path / "out.xml"
     robot = dynid.load_robot(source)
     for text, words in (
-        (TEMPLATE.replace('name="elbow"', 'name="knee"'), "no joint 'elbow'"),
-        (TEMPLATE.replace('name="fore"', 'name="shin"'), "no body 'fore'"),
+        (TEMPLATE.replace('name="elbow"', 'name="knee"'), "unknown joint 'elbow'"),
+        (TEMPLATE.replace('name="pan"', 'name="tilt"'), "no joint 'pan'; its joints are follower, tilt, upper_joint2"),
+        (TEMPLATE.replace('name="fore"', 'name="shin"'), "no link 'fore'; its links are world, body1, .*, shin"),
+        (TEMPLATE.replace('pos="0.2 0 0"', 'pos="0.3 0 0"'), "link 'fore' moves otherwise"),
+        (TEMPLATE.replace('axis="0 1 0"', 'axis="1 1 0"'), "link 'fore' moves otherwise"),
         (TEMPLATE.replace("<option", '<compiler balanceinertia="true"/><option'), "balanceinertia"),
         ("<robot/>", "not an MJCF file"),
         ("<mujoco>", "not well-formed"),
@@ -423,7 +440,7 @@ def test_templates_of_other_robots_are_refused(tmp_path: Path) -> None:
             write_mjcf(robot, out, other)
     with pytest.raises(dynid.ModelError, match=r"missing\.xml"):
         write_mjcf(robot, out, tmp_path / "missing.xml")
-    with pytest.raises(dynid.ModelError, match="'upper' moves in the template"):
+    with pytest.raises(dynid.ModelError, match="joint 'pan' moves in the template"):
         write_mjcf(robot.locked({"pan": 0.0, "upper_joint2": 0.0}), out, source)
     assert not out.exists()
 
@@ -432,10 +449,13 @@ def test_measured_base_and_template(tmp_path: Path) -> None:
     """The world of MuJoCo has no inertia to change; a base by its own name has."""
     source, out = template_files(tmp_path), tmp_path / "out.xml"
     robot = dynid.load_robot(source, base="instrumented")
-    assert any("'world' is left" in w for w in write_mjcf(robot, out, source))
-    heavy = replace(robot.links[0], name="pedestal", inertia=2 * robot.links[0].inertia)
-    write_mjcf(replace(robot, links=(heavy, *robot.links[1:])), out, source)
-    assert dynid.load_robot(out).links[0].inertia[0] == pytest.approx(heavy.inertia[0])
+    assert write_mjcf(robot, out, source) == []
+    heavy = replace(robot.links[0], inertia=2 * robot.links[0].inertia)
+    warnings = write_mjcf(replace(robot, links=(heavy, *robot.links[1:])), out, source)
+    assert any("'world' is left" in w for w in warnings)
+    heavy = replace(heavy, name="pedestal")
+    assert write_mjcf(replace(robot, links=(heavy, *robot.links[1:])), out, source) == []
+    np.testing.assert_allclose(dynid.load_robot(out).links[0].inertia, heavy.inertia, rtol=1e-12, atol=1e-14)
 
 
 # -- from an estimate ---------------------------------------------------------------------------------

@@ -122,7 +122,9 @@ def test_urdf_of_the_identified_robot_predicts_its_torques(estimate: Estimate, t
     rigid = estimate.identified_robot.without("Ia_*", "off_*")
     np.testing.assert_allclose(dynid.inverse_dynamics(back, q, v, a), dynid.inverse_dynamics(rigid, q, v, a), atol=1e-8)
     broken = replace(estimate, beta=-estimate.beta)
-    assert any("impossible" in w for w in broken.to_urdf(file))
+    with pytest.raises(dynid.ModelError, match=r"link 'link.' is physically impossible: .*allow_impossible=True"):
+        broken.to_urdf(file)
+    assert any("impossible" in w for w in broken.to_urdf(file, allow_impossible=True))
 
 
 def test_urdf_template_keeps_everything_but_inertias(tmp_path: Path) -> None:

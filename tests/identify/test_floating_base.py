@@ -180,7 +180,7 @@ def test_deviations_hold_with_noise_of_markers_and_plates() -> None:
         scale = 1 + 0.15 * rng.normal()
         guess[k : k + 10] = dynid.inertia_from_com(scale * mass, centre + 0.03 * rng.normal(size=3), scale * tensor)
     prior = robot.with_parameters(guess)
-    settings = Signals(cutoff=3.0, trim=0.5)
+    settings = Signals(trim=0.5)
     recording = captured(robot, 0)
     plain = dynid.identify(prior, recording, "wls", signals=settings)
     off = np.abs(plain.beta - plain.base.values(robot.parameters)) / plain.sigma

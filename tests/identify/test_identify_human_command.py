@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import sys
@@ -13,14 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 import dynid as package
 from dynid import Recording, Robot, Run
 from dynid.cli import main
-from dynid.excitation.fourier import random_fourier
 from dynid.export.urdf import write_urdf
-from humanoids import Dance, from_euler
+from person import on_the_ground, swaying, write_plate
 
 Array = NDArray[np.float64]
 
@@ -46,26 +43,6 @@ def dynid(*arguments: str) -> Done:
         with pytest.raises(SystemExit) as ended:
             main()
     return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
-
-
-def swaying(robot: Robot, rate: float, seed: int) -> Dance:
-    """Ten seconds of a person who sways and moves all joints."""
-    t = np.arange(round(10 * rate)) / rate
-    size, speed = 0.5 * np.ones(robot.n), 2.0 * np.ones(robot.n)
-    q, v, a = random_fourier(-size, size, speed, 10.0, t, seed)
-    x = random_fourier(-0.2 * np.ones(6), 0.2 * np.ones(6), np.ones(6), 10.0, t, seed + 100)
-    pose, twist, rate_of_twist = from_euler(*x)
-    pose[:, 2] += 1.0
-    return Dance(t, np.hstack([pose, q]), np.hstack([twist, v]), np.hstack([rate_of_twist, a]))
-
-
-def on_the_ground(robot: Robot, motion: Dance) -> Array:
-    """The wrench (N, 6) in world axes about the world's origin, with a newton of noise."""
-    load = package.inverse_dynamics(robot, motion.q, motion.v, motion.a)
-    turn = Rotation.from_quat(motion.q[:, 3:7])
-    force = turn.apply(load[:, :3])
-    moment = turn.apply(load[:, 3:6]) + np.cross(motion.q[:, :3], force)
-    return np.hstack([force, moment]) + np.random.default_rng(0).normal(size=(len(force), 6))
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +75,6 @@ def heavier_legs(table: Robot) -> Robot:
     trunk = next(k for k, x in enumerate(links) if x.name == "middle_trunk")
     links[trunk] = replace(links[trunk], inertia=links[trunk].inertia * (1 - more / links[trunk].inertia[0]))
     return replace(table, links=tuple(links))
-
-
-def write_plate(path: Path, rate: float, wrench: Array) -> None:
-    with path.open("w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(["time", "Fx", "Fy", "Fz", "Mx", "My", "Mz"])
-        out.writerows([f"{k / rate:.6f}", *(f"{x:.6g}" for x in row)] for k, row in enumerate(wrench))
 
 
 def identify(files: dict[str, Path], *more: str, plate: str = "one100") -> Done:
@@ -163,6 +133,44 @@ def test_a_faster_plate_is_brought_to_the_cameras(files: dict[str, Path]) -> Non
     a, b = (np.array([x["value"] for x in page["base_parameters"]]) for page in (slow, fast))
     sigma = np.array([x["sigma"] for x in slow["base_parameters"]])
     assert np.mean(np.abs(a - b) < 5 * sigma) > 0.95
+
+
+def test_an_offset_of_the_plate_is_taken_off(files: dict[str, Path], tmp_path: Path) -> None:
+    """By a file of the unloaded plate, and by the seconds after the motion in which nobody stands on it."""
+    offset = np.array([-4.0, 2.0, 30.0, 1.0, -2.0, 13.0])
+    wrench = np.loadtxt(files["one100"], delimiter=",", skiprows=1)[:, 1:]
+    empty = 0.05 * np.random.default_rng(1).normal(size=(200, 6))
+    paths = dict(files)
+    for name, rows in (("moved", wrench + offset), ("longer", np.vstack([wrench, empty]) + offset), ("empty", empty)):
+        paths[name] = tmp_path / f"{name}.csv"
+        write_plate(paths[name], 100.0, rows + (offset if name == "empty" else 0.0))
+    options = (*PERSON, *PLAIN, "--prior-weight", "1", "--json")
+    right, wrong = identify(paths, *options), identify(paths, *options, plate="moved")
+    by_file = identify(paths, *options, "--zero-plate", str(paths["empty"]), plate="moved")
+    by_time = identify(paths, *options, "--zero-plate", "10:12", plate="longer")
+    zero = empty.mean(axis=0) + offset
+    assert f"taken off moved.csv: {zero[0]:.3g}, {zero[1]:.3g}, {zero[2]:.3g} N" in by_file.stderr
+
+    def told(done: Done, what: str = "value") -> Array:
+        return np.array([x[what] for x in json.loads(done.stdout)["base_parameters"]])
+
+    values, bad, sigma = [told(x) for x in (right, by_file, by_time)], told(wrong), told(right, "sigma")
+    free = sigma > 0  # the weight is given
+    # Two hundred quiet rows tell the zero to 0.004 N and N m, below what a thousand of 1 N tell of a mean.
+    for found in values[1:]:
+        assert np.abs((found - values[0])[free] / sigma[free]).max() < 3
+    assert np.abs((bad - values[0])[free] / sigma[free]).max() > 30
+    for given, words in (
+        ("2:4", "N from 2 to 4 s of longer.csv"),
+        ("20:30", "no samples from 20 to 30 s"),
+        ("4:2", "no stretch of time"),
+        (str(paths["one100"]), "it is not unloaded"),
+        (str(tmp_path / "none.csv"), "none.csv"),
+    ):
+        done = identify(paths, *options, "--zero-plate", given, plate="longer")
+        assert done.returncode != 0 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+    alone = dynid("identify", str(files["robot"]), str(files["one"]), "--zero-plate", "0:1")
+    assert alone.returncode != 0 and "none is given" in alone.stderr
 
 
 @pytest.mark.parametrize(

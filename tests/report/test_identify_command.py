@@ -55,7 +55,11 @@ def test_identify_validates_and_saves(logs: tuple[Path, Path], tmp_path: Path) -
 def test_identify_writes_urdf_and_json(logs: tuple[Path, Path], tmp_path: Path) -> None:
     """-o with .urdf writes the robot; --json prints everything for machines."""
     out = tmp_path / "robot.urdf"
-    done = dynid("identify", *COMMON, str(logs[0]), str(logs[1]), "--json", "-o", str(out), "--method", "ols")
+    asked = ("identify", *COMMON, str(logs[0]), str(logs[1]), "--json", "-o", str(out), "--method", "ols")
+    refused = dynid(*asked)
+    assert refused.returncode == 1 and not out.exists()
+    assert "physically impossible" in refused.stderr and "--allow-impossible" in refused.stderr
+    done = dynid(*asked, "--allow-impossible")
     assert done.returncode == 0, done.stderr
     page = json.loads(done.stdout)
     assert page["method"] == "ols" and len(page["rows"]) == 2

@@ -101,7 +101,7 @@ def on(joint: str, body: str = BODY) -> str:
 BAD_MJCF = {
     "empty file": ("", ["not well-formed XML"]),
     "cut off": (mjcf(TWO)[:-5], ["not well-formed XML"]),
-    "another format": ("<sdf/>", ["<sdf>", "<mujoco>"]),
+    "another format": ("<collada/>", ["<collada>", "<mujoco>"]),
     "no bodies": (mjcf(""), ["no bodies"]),
     "ball joint": (on('<joint name="hip" type="ball"/>'), ["'hip'", "'ball'", "hinge"]),
     "ball joint by default": (mjcf(TWO, '<default><joint type="ball"/></default>'), ["'j'", "'ball'"]),

@@ -20,6 +20,9 @@ Parameters = dict[str, dict[str, Any]]
 
 _BLOCK = 512
 _INTEL, _DEC, _MIPS = 84, 85, 86
+# Where the header keeps its events: a mark, how many, their times, their names.
+_EVENT_MARK, _EVENT_COUNT, _EVENT_TIMES, _EVENT_NAMES = 298, 300, 304, 396
+_FOUR_LETTERS, _MOST_EVENTS = 12345, 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,8 @@ class C3D:
 
     points (N, M, 3) in the file's unit of length, NaN where a point was not seen; residual (N, M) in the same unit;
     analogs (K, C) in the units of the channels, `subsamples` of them a frame; first: number of the first frame.
-    Text parameters are lists, numbers arrays whose first axis runs fastest in the file.
+    Text parameters are lists, numbers arrays whose first axis runs fastest in the file. header_events: names and times
+    (s, as the file counts) of the up to eighteen events that the header has room for.
     """
 
     file: str
@@ -39,6 +43,7 @@ class C3D:
     points: Array
     residual: Array
     analogs: Array
+    header_events: tuple[tuple[str, float], ...] = ()
 
     def get(self, group: str, name: str) -> Any:
         """A parameter, or None where the file does not have it or left it empty."""
@@ -189,7 +194,7 @@ def _data(numbers: _Numbers, parameters: Parameters, file: str) -> C3D:
     size = 2 if scale > 0 else 4
     width = 4 * points + measurements
     there = max(len(raw) - start, 0) // (size * width)
-    first, frames = _frames(numbers, parameters, there)
+    first, frames = _frames(numbers, parameters, raw[start:], size * width)
     if frames < 1:
         raise DataError(f"{file} holds no frames")
     if there < frames:
@@ -210,28 +215,45 @@ def _data(numbers: _Numbers, parameters: Parameters, file: str) -> C3D:
     channels = measurements // subsamples
     analog = analog[:, : channels * subsamples].reshape(frames * subsamples, channels)
     analog = _scaled(parameters, analog, unsigned, file)
-    return C3D(file, parameters, rate, first, subsamples, positions, residual, analog)
+    events = _header_events(numbers)
+    return C3D(file, parameters, rate, first, subsamples, positions, residual, analog, events)
 
 
-def _frames(numbers: _Numbers, parameters: Parameters, there: int) -> tuple[int, int]:
-    """First frame and number of frames; the header's 16 bits end at 65535, longer trials say so elsewhere."""
-    trial = parameters.get("TRIAL", {})
-    ends = [trial.get(f"ACTUAL_{x}_FIELD") for x in ("START", "END")]
-    if all(x is not None and len(x) == 2 for x in ends):
-        first, last = (int(np.mod(x[0], 65536) + 65536 * np.mod(x[1], 65536)) for x in ends if x is not None)
-        if last >= first:
-            return first, last - first + 1
+def _frames(numbers: _Numbers, parameters: Parameters, data: bytes, width: int) -> tuple[int, int]:
+    """First frame and number of frames of `width` bytes; the header ends at 65535, longer trials say so elsewhere."""
+    there = len(data) // width
     first, last = numbers.word(6), numbers.word(8)
     frames = last - first + 1
+    trial = parameters.get("TRIAL", {})
+    ends = [trial.get(f"ACTUAL_{x}_FIELD") for x in ("START", "END")]
+    if all(isinstance(x, np.ndarray) and x.shape == (2,) for x in ends):
+        begin, end = (int(np.mod(x[0], 65536) + 65536 * np.mod(x[1], 65536)) for x in ends if x is not None)
+        # A trial that was cut afterwards may still name the frames of the whole.
+        if end >= begin and not (end - begin >= there and last < 65535 and 0 < frames <= there):
+            return begin, end - begin + 1
     if last < 65535:
         return first, frames
     point = parameters["POINT"]
     for name in ("LONG_FRAMES", "FRAMES"):
-        if point.get(name) is not None and len(point[name]):
-            given = int(np.ravel(point[name])[0])
-            if given > frames:
-                return first, given
-    return first, max(frames, there)
+        given = int(_number(parameters, "POINT", name, 0.0)) if name in point else 0
+        if given > frames:
+            return first, given
+    # Nothing tells: all that is there, but for the zeros that fill the last block up.
+    full = there
+    while full > max(frames, there - _BLOCK // width - 1) and not any(data[(full - 1) * width : full * width]):
+        full -= 1
+    return first, max(frames, full)
+
+
+def _header_events(numbers: _Numbers) -> tuple[tuple[str, float], ...]:
+    """Events of the header, by name and time; none where it has no mark of them."""
+    raw = numbers.raw
+    if numbers.word(_EVENT_MARK) != _FOUR_LETTERS:
+        return ()
+    count = min(numbers.word(_EVENT_COUNT), _MOST_EVENTS)
+    times = numbers.floats(_EVENT_TIMES, count)
+    names = (_text(raw[_EVENT_NAMES + 4 * k : _EVENT_NAMES + 4 * k + 4]) for k in range(count))
+    return tuple((name, float(t)) for name, t in zip(names, times, strict=True) if np.isfinite(t))
 
 
 def _number(parameters: Parameters, group: str, name: str, otherwise: float) -> float:

@@ -101,13 +101,17 @@ def _length(c3d: C3D, unit: str | None) -> float:
 
 
 def _events(c3d: C3D) -> tuple[tuple[str, float], ...]:
-    """Names and times since the first frame; the file counts minutes and seconds since frame 1."""
+    """Names and times since the first frame; the file counts minutes and seconds since frame 1.
+
+    Older files have no group of events but up to eighteen of them in the header.
+    """
     labels, times = c3d.texts("EVENT", "LABELS"), c3d.get("EVENT", "TIMES")
+    late = (c3d.first - 1) / c3d.rate
     if not isinstance(times, np.ndarray) or times.ndim != 2 or len(times) != 2:
-        return ()
+        return tuple((name, t - late) for name, t in c3d.header_events)
     contexts = c3d.texts("EVENT", "CONTEXTS")
     contexts += [""] * (len(labels) - len(contexts))
-    seconds = 60.0 * times[0] + times[1] - (c3d.first - 1) / c3d.rate
+    seconds = 60.0 * times[0] + times[1] - late
     return tuple((f"{a} {b}".strip(), float(s)) for a, b, s in zip(contexts, labels, seconds, strict=False))
 
 

@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from dynid.errors import writing
+from dynid.files import write_text
 
 __all__ = ["Json", "app", "write"]
 
 app = typer.Typer(
     name="dynid",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Robot dynamic identification: what a robot's parameters are, and what a recording can tell of them.",
@@ -25,6 +24,5 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines inst
 
 
 def write(path: Path, text: str) -> None:
-    with writing(path):
-        path.write_text(text, encoding="utf-8")
+    write_text(path, text)
     print(f"wrote {path}", file=sys.stderr)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from dynid.errors import DataError
 
@@ -17,12 +18,22 @@ if TYPE_CHECKING:
     from dynid.recording.recording import Recording
     from dynid.robot.model import Robot
 
+Array = NDArray[np.float64]
+
 Wrench = Annotated[
     list[Path] | None,
     typer.Option("--wrench", help="File of a force plate in world axes about the world's origin, one a log."),
 ]
 ValidateWrench = Annotated[
     list[Path] | None, typer.Option("--validate-wrench", help="Plate of the logs of --validate, one a log.")
+]
+ZeroPlate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--zero-plate",
+        help="Take a plate's offset off: START:END s of its file in which nothing stands on it, or a file of it "
+        "unloaded; one for all plates, or one each in the order of --wrench and --validate-wrench.",
+    ),
 ]
 Prior = Annotated[str | None, typer.Option(help="file, or anthropometric: the table's body on this skeleton. [file]")]
 Sex = Annotated[str, typer.Option(help="With --prior anthropometric: male or female.")]
@@ -38,9 +49,16 @@ _DOUBTFUL = 0.03
 
 
 def on_plates(
-    robot: Robot, read: Callable[[Sequence[str]], Recording], data: Sequence[str], files: Sequence[Path] | None
+    robot: Robot,
+    read: Callable[[Sequence[str]], Recording],
+    data: Sequence[str],
+    files: Sequence[Path] | None,
+    zeros: Sequence[Array | float] = (),
 ) -> tuple[Robot, Recording]:
-    """Robot and recording with the wrench of one plate's file a run; the base floats where its motion is recorded."""
+    """Robot and recording with the wrench of one plate's file a run; the base floats where its motion is recorded.
+
+    zeros: what is taken off each plate (6,).
+    """
     if not files:
         return robot, read(data)
     options = read.keywords if isinstance(read, partial) else {}
@@ -56,8 +74,31 @@ def on_plates(
     if robot.base == "fixed":
         robot = robot.with_base("floating" if moving else "instrumented")
     sensor = WrenchSensor("world")
-    runs = (with_plate(run, file, sensor) for run, file in zip(recording.runs, files, strict=True))
+    runs = (
+        with_plate(run, file, sensor, zero=zero)
+        for run, file, zero in zip(recording.runs, files, zeros or [0.0] * len(files), strict=True)
+    )
     return robot, replace(recording, runs=tuple(runs))
+
+
+def plate_zeros(files: Sequence[Path] | None, given: Sequence[str] | None) -> list[Array | float]:
+    """Offsets of the plates, from --zero-plate; said aloud, as they change all that follows."""
+    plates = list(files or ())
+    if not given:
+        return [0.0] * len(plates)
+    if not plates:
+        raise DataError("--zero-plate takes the offset off the plates of --wrench: none is given")
+    if len(given) not in (1, len(plates)):
+        raise DataError(f"{len(given)} of --zero-plate are given for {len(plates)} plates: give one, or one each")
+    from dynid.commands.plate_files import plate_zero
+
+    zeros: list[Array | float] = []
+    for file, what in zip(plates, list(given) * (len(plates) // len(given)), strict=True):
+        zero = plate_zero(what, file)
+        fx, fy, fz, mx, my, mz = (f"{x:.3g}" for x in zero)
+        typer.echo(f"dynid: taken off {file.name}: {fx}, {fy}, {fz} N and {mx}, {my}, {mz} N m", err=True)
+        zeros.append(zero)
+    return zeros
 
 
 def with_prior(

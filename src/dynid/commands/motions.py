@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from dynid.commands import options
-from dynid.commands.app import Json, app
+from dynid.commands.app import Json, app, write
 from dynid.errors import DataError
+from dynid.files import check_output
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 
@@ -68,7 +69,7 @@ def excite(
     import numpy as np
 
     from dynid.excitation.design import design_excitation, make_family
-    from dynid.excitation.files import check_output, check_rate, check_suffix, read_limits, write_excitation, write_text
+    from dynid.excitation.files import check_rate, check_suffix, read_limits, write_excitation
     from dynid.excitation.limits import motion_limits
     from dynid.excitation.plan import torque_noise
     from dynid.excitation.room import check_duration, check_torque_model, has_torque_model
@@ -114,8 +115,7 @@ def excite(
     if figure is not None:
         from dynid.report.excitation import excitation_figure
 
-        write_text(figure, excitation_figure(motion))
-        print(f"wrote {figure}", file=sys.stderr)
+        write(figure, excitation_figure(motion))
     if as_json:
         page = motion.to_dict()
         if plan is not None:
@@ -169,7 +169,7 @@ def simulate(
     rate = 5000
     bandwidth = [10, 10, 10, 20, 20, 20]
     """
-    from dynid.excitation.files import check_output, check_suffix
+    from dynid.excitation.files import check_suffix
     from dynid.robot.load import load_robot
     from dynid.simulate.controller_files import load_controller
     from dynid.simulate.sensors import Sensors

@@ -17,7 +17,7 @@ from dynid.recording.recording import PARTS, Run
 from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor
 
-__all__ = ["read_plate", "with_plate"]
+__all__ = ["plate_zero", "read_plate", "with_plate"]
 
 Array = NDArray[np.float64]
 
@@ -29,6 +29,8 @@ _READERS = {
 }
 # A plate may stop this long (s) before the cameras do: less than any filter settles in.
 _SHORT = 0.1
+# A zero that is this share of the force over the whole file is no zero: somebody stands there.
+_STANDS = 0.5
 
 
 def read_plate(path: str | Path) -> tuple[Array | None, Array]:
@@ -65,9 +67,10 @@ def _six(table: Table) -> list[str]:
     )
 
 
-def with_plate(run: Run, path: str | Path, sensor: WrenchSensor, name: str = "plate") -> Run:
-    """The run with the wrench of a plate's file; both begin together, and its rate is brought to the run's."""
+def with_plate(run: Run, path: str | Path, sensor: WrenchSensor, name: str = "plate", zero: Array | float = 0.0) -> Run:
+    """The run with the wrench of a plate's file less its `zero` (6,), at the run's rate; both begin together."""
     t, wrench = read_plate(path)
+    wrench = wrench - zero
     file = Path(path).name
     if t is None:
         if len(wrench) != len(run):
@@ -79,6 +82,42 @@ def with_plate(run: Run, path: str | Path, sensor: WrenchSensor, name: str = "pl
         wrench = _on_clock(t, wrench, run, file)
     label = name if name not in run.wrenches else f"{name}:{stem_of(Path(path))}"
     return replace(run, wrenches={**run.wrenches, label: wrench}, sensors={**run.sensors, label: sensor})
+
+
+def plate_zero(given: str, path: str | Path) -> Array:
+    """What a plate shows (6,) with nothing on it: its mean over START:END s of its file, or over another file.
+
+    Seconds count from the first row of the plate's file.
+    """
+    t, wrench = read_plate(path)
+    between = _interval(given)
+    if between is None:
+        free, where = read_plate(given)[1], f"in {Path(given).name}"
+    else:
+        start, end = between
+        if t is None:
+            raise DataError(f"{Path(path).name} has no column for the time: '{given}' s cannot be found in it")
+        rows = (t - t[0] >= start) & (t - t[0] < end)
+        where = f"from {start:g} to {end:g} s of {Path(path).name}"
+        if np.count_nonzero(rows) < 2:
+            raise DataError(f"there are no samples {where}, which lasts {t[-1] - t[0]:.4g} s")
+        free = wrench[rows]
+    zero = free.mean(axis=0)
+    size, all_of_it = (float(np.linalg.norm(x[:3])) for x in (zero, wrench.mean(axis=0)))
+    if size > _STANDS * all_of_it:
+        raise DataError(f"the plate carries {size:.0f} N {where}, {all_of_it:.0f} N in all of it: it is not unloaded")
+    return np.asarray(zero)
+
+
+def _interval(given: str) -> tuple[float, float] | None:
+    """START:END as numbers; None for what is no pair of numbers, such as the name of a file."""
+    try:
+        start, end = (float(x) for x in given.split(":"))
+    except ValueError:
+        return None
+    if not (0 <= start < end < np.inf):
+        raise DataError(f"'{given}' is no stretch of time: START:END in s, from the plate's first row")
+    return start, end
 
 
 def _on_clock(t: Array, wrench: Array, run: Run, file: str) -> Array:

@@ -12,7 +12,8 @@ import typer
 
 from dynid.commands import human_body, options
 from dynid.commands.app import Json, app, write
-from dynid.errors import DataError
+from dynid.commands.report import headline, judged
+from dynid.errors import DataError, DynidError
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 
@@ -83,16 +84,27 @@ def identify(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Save the estimate here; with .urdf or .xml (MJCF), the identified robot."),
+        typer.Option("-o", "--output", help="Save the estimate here; as .urdf, .xml (MJCF) or .sdf, its robot."),
     ] = None,
+    allow_impossible: Annotated[
+        bool,
+        typer.Option("--allow-impossible", help="With -o: also write a robot that breaks the laws of physics."),
+    ] = False,
     wrench: human_body.Wrench = None,
     validate_wrench: human_body.ValidateWrench = None,
+    zero_plate: human_body.ZeroPlate = None,
     prior: human_body.Prior = None,
     sex: human_body.Sex = "male",
     height: human_body.Height = None,
     weight: human_body.Weight = None,
     metric: human_body.Metric = None,
     symmetry: human_body.Symmetric = False,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the HTML report and, beside it, the verdict go, or none to do without. [beside --output]"
+        ),
+    ] = None,
     figure: options.Figure = None,
     cutoff: options.Cutoff = None,
     decimate: options.Decimate = None,
@@ -111,8 +123,11 @@ def identify(
     from dynid.identify.estimators import CLOSED_LOOP
     from dynid.identify.identify import identify as run
 
-    machine, recording = human_body.on_plates(machine, read, data, wrench)
-    unseen = human_body.on_plates(machine, read, validate, validate_wrench)[1] if validate else None
+    plates, unseen_plates = list(wrench or ()), list(validate_wrench or ())
+    zeros = human_body.plate_zeros(plates + unseen_plates, zero_plate)
+    machine, recording = human_body.on_plates(machine, read, data, plates, zeros[: len(plates)])
+    others = zeros[len(plates) :]
+    unseen = human_body.on_plates(machine, read, validate, unseen_plates, others)[1] if validate else None
     machine, known = human_body.with_prior(machine, recording, prior, sex, height, weight)
     signals = options.read_signals(cutoff, decimate, min_speed, trim)
     given = options.read_feasible(constraints, prior_weight) | ({} if start is None else {"start": start})
@@ -127,8 +142,11 @@ def identify(
         from dynid.statistics.diagnosis import diagnose
 
         diagnosis = diagnose(estimate, recording, **loop)
+    judgement = judged(estimate, report, output, unseen, recording, diagnosis)
     if as_json:
         page = estimate.to_dict()
+        if judgement is not None:
+            page["verdict"] = judgement.to_dict()
         if validation is not None:
             page["validation"] = validation.to_dict()
         if diagnosis is not None:
@@ -140,11 +158,22 @@ def identify(
             print(validation.summary())
         if diagnosis is not None:
             print(diagnosis.summary())
+        if judgement is not None:
+            print(headline(judgement))
     if output is not None:
-        writers = {".urdf": estimate.to_urdf, ".xml": estimate.to_mjcf, ".mjcf": estimate.to_mjcf}
+        writers = {
+            ".urdf": estimate.to_urdf,
+            ".xml": estimate.to_mjcf,
+            ".mjcf": estimate.to_mjcf,
+            ".sdf": estimate.to_sdf,
+        }
         if output.suffix in writers:
             template = robot if robot.endswith(output.suffix) else None
-            for warning in writers[output.suffix](output, template):
+            try:
+                warnings = writers[output.suffix](output, template, allow_impossible)
+            except DynidError as error:
+                raise DynidError(str(error).replace("allow_impossible=True", "--allow-impossible")) from None
+            for warning in warnings:
                 print(f"dynid: {warning}", file=sys.stderr)
         else:
             estimate.save(output)

@@ -12,12 +12,16 @@ import typer
 
 from dynid.commands import options
 from dynid.commands.app import Json, app, write
-from dynid.errors import DynidError, writing
+from dynid.errors import DynidError
+from dynid.files import writing
 
 
 @app.command()
-def demo(figure: options.Figure = None) -> None:
-    """Identify a TX40 from a recording made on the spot, and show truth against estimate.
+def demo(
+    figure: options.Figure = None,
+    report: Annotated[Path, typer.Option(help="Where the HTML report goes.")] = Path("tx40-report.html"),
+) -> None:
+    """Identify a TX40 from a recording made on the spot, show truth against estimate, and write a report.
 
     Example: dynid demo
     """
@@ -32,6 +36,14 @@ def demo(figure: options.Figure = None) -> None:
         from dynid.report.torques import torque_figure
 
         write(figure, torque_figure(result.validation, "TX40, predicted from another motion"))
+    print("judging it and writing the report ...", file=sys.stderr)
+    judgement = result.report(report)
+    worst = 100 * float(result.validation.relative.max())
+    print(f"report:            {report}")
+    print(f"verdict:           {judgement.verdict}")
+    print(f"validation error:  {worst:.1f} % of the torque in the worst joint, on motion it has not seen")
+    print(f"condition number:  {judgement.check('excitation').figure:.3g}")
+    print(f"possible bodies:   {judgement.check('physically possible').words}")
 
 
 @app.command()
@@ -120,8 +132,8 @@ def benchmark(
     else:
         print(result.summary())
     if out is not None:
-        with writing(out):
-            result.table.write_csv(out)
+        with writing(out) as part:
+            result.table.write_csv(part)
         print(f"wrote {out}", file=sys.stderr)
     if figure is not None:
         from dynid.benchmark.figure import benchmark_figure

@@ -16,6 +16,7 @@ from dynid.excitation.criteria import Criterion
 from dynid.excitation.limits import MotionLimits
 from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import has_torque_model
+from dynid.markup import html_table
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
@@ -190,3 +191,13 @@ class Excitation:
 
     def __repr__(self) -> str:
         return f"Excitation('{self.robot.name}', {self.duration:g} s, condition number {self.condition_number:.4g})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (joint, *(f"{share[j]:.0%}" if np.isfinite(share[j]) else "-" for share in self.use.values()))
+            for j, joint in enumerate(self.robot.coordinates)
+        ]
+        title = f"{self.robot.name}: motion of {self.duration:g} s, condition number {self.condition_number:.4g}"
+        return html_table(
+            title, ("use of limits", *self.use), rows, f"in the way: {', '.join(self.in_the_way) or 'nothing'}"
+        )

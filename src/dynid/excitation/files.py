@@ -8,10 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -19,18 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, writing
+from dynid.errors import DataError
 from dynid.excitation import basis as families
 from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import CRITERIA, Criterion, make_criterion
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import LIMIT_NAMES, MotionLimits
 from dynid.excitation.problem import AnyClearance
+from dynid.files import write_text
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot
 
 __all__ = [
-    "check_output",
     "check_rate",
     "check_suffix",
     "read_limits",
@@ -38,7 +36,6 @@ __all__ = [
     "write_csv",
     "write_excitation",
     "write_joint_trajectory",
-    "write_text",
     "write_toml",
 ]
 
@@ -49,43 +46,6 @@ _KINDS: dict[str, Callable[..., Basis]] = {
     name: getattr(families, name) for name in families.__all__ if is_dataclass(getattr(families, name))
 }
 _SUFFIXES = (".csv", ".yaml", ".yml", ".json", ".toml")
-
-
-# -- any file ------------------------------------------------------------------------------------
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file completely or not at all."""
-    with writing(path):
-        target = Path(path).resolve()
-        if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")  # a device or a pipe; a folder is refused here
-            return
-        with _beside(target) as part:
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, target)
-
-
-def check_output(path: str | Path) -> None:
-    """Refuse a path that cannot be written, before the work is done."""
-    with writing(path):
-        target = Path(path).resolve()
-        if target.exists():
-            with target.open("a"):
-                pass
-        if target.is_file() or not target.exists():
-            with _beside(target) as part:
-                part.touch()
-
-
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A file beside another, gone afterwards."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield part
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def write_excitation(motion: Excitation, path: str | Path, rate: float) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, writing
+from dynid.errors import DataError
+from dynid.files import make_folder, write_text
 from dynid.residual.posterior import NEIGHBOURS
 from dynid.residual.tables import INTEGERS, NUMBERS, Fields
 
@@ -26,13 +27,11 @@ def write_c(fields: Fields, coordinates: Sequence[str], folder: Path, name: str)
         raise DataError(f"'{name}' cannot be a name in C: use letters, digits and underscores")
     words = _words(fields, coordinates, name)
     written = []
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for ending in ("c", "h"):
         text = resources.files("dynid.export").joinpath("c", f"predictor.{ending}").read_text()
         path = folder / f"{name}.{ending}"
-        with writing(path):
-            path.write_text(re.sub("@([A-Z_]+)@", lambda found: words[found[1]], text), encoding="utf-8")
+        write_text(path, re.sub("@([A-Z_]+)@", lambda found: words[found[1]], text))
         written.append(path)
     return written[0], written[1]
 

@@ -1,128 +1,168 @@
-"""Write a robot as URDF, from scratch or into the file it came from."""
+"""Write a robot as URDF, from scratch or into the text of the file it came from."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import ModelError, writing
+from dynid.errors import ModelError
+from dynid.export.contents import (
+    body_values,
+    lost_drives,
+    number,
+    numbers_text,
+    own_term,
+    plain_joint_terms,
+    refuse_impossible,
+    rpy_angles,
+)
+from dynid.export.template import Template, match_template, named_elements
+from dynid.export.xmltext import Element, XmlText, open_tag
+from dynid.files import writing
 from dynid.robot.drives import TermKind
-from dynid.robot.inertia import inertia_to_com, inertia_violations, move_inertia
+from dynid.robot.inertia import move_inertia
 from dynid.robot.model import Robot
 
 __all__ = ["write_urdf"]
 
 Array = NDArray[np.float64]
 
+_KEYS = {TermKind.VISCOUS: "damping", TermKind.COULOMB: "friction"}
+_TENSOR = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
 
-def write_urdf(robot: Robot, path: str | Path, template: str | Path | None = None) -> list[str]:
+
+def write_urdf(
+    robot: Robot, path: str | Path, template: str | Path | None = None, allow_impossible: bool = False
+) -> list[str]:
     """Write a robot into `path`; returns what a reader of the file should be warned of.
 
-    With `template`, that URDF is copied and only inertial blocks and joint dynamics change: a moving link takes the
-    inertia of its whole body, links on fixed joints lose theirs, which is part of it. Without it the file is made from
-    the tree alone. URDF has no place for offsets, couplings and springs; rotor inertia is left out as well.
+    With `template`, the text of that URDF is taken and only the inertial and dynamics elements that differ change: a
+    moving link takes the inertia of its whole body, links on fixed joints lose theirs, which is part of it. Without it
+    the file is made from the tree alone. URDF has no place for rotor inertia, offsets, couplings and springs. Bodies
+    and drives that break the laws of physics are refused unless `allow_impossible`.
     """
-    warnings = _warnings(robot)
-    root = _from_template(robot, Path(template)) if template is not None else _from_tree(robot)
-    ET.indent(root, "  ")
-    with writing(path):
-        ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    warnings = refuse_impossible(robot, allow_impossible)
+    warnings += lost_drives(robot, "URDF", lambda t: t.kind in _KEYS and own_term(robot, t))
+    if not np.array_equal(robot.gravity, [0, 0, -9.81]):
+        warnings.append(f"URDF has no place for gravity: load the file with gravity=({_commas(robot.gravity)})")
+    if template is not None:
+        content = _from_template(robot, Path(template))
+    else:
+        root = _from_tree(robot, warnings)
+        ET.indent(root, "  ")
+        content = b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="utf-8") + b"\n"
+    with writing(path) as part:
+        part.write_bytes(content)
     return warnings
 
 
-def _warnings(robot: Robot) -> list[str]:
-    out = []
-    for i in robot.parameter_links:
-        broken = inertia_violations(robot.links[i].inertia)
-        if broken:
-            out.append(f"link '{robot.links[i].name}' is physically impossible: {'; '.join(broken)}")
-    lost = sorted({t.symbol for t in robot.drives if _dynamics_key(t.kind) is None or t.motor})
-    if lost:
-        out.append(f"URDF has no place for the drive terms {', '.join(lost)}")
+def _commas(values: Array) -> str:
+    return ", ".join(number(v) for v in values)
+
+
+def _inertial_parts(pi: Array, name: str) -> dict[str, dict[str, str]]:
+    """The children of an inertial element with their attributes."""
+    mass, com, tensor = body_values(pi, name, "URDF")
+    return {
+        "origin": {"xyz": numbers_text(com), "rpy": "0 0 0"},
+        "mass": {"value": number(mass)},
+        "inertia": {k: number(tensor[i]) for k, i in _TENSOR.items()},
+    }
+
+
+def _dynamics(robot: Robot, joint: str) -> dict[str, str]:
+    """Damping and friction of a joint's own drive, where they are modelled."""
+    return {key: number(t.value) for key, t in plain_joint_terms(robot, joint, _KEYS).items()}
+
+
+# -- into a template ---------------------------------------------------------------------------------
+
+
+def _from_template(robot: Robot, path: Path) -> bytes:
+    template = match_template(robot, path)
+    file = XmlText.read(path)
+    if file.root.tag != "robot":
+        raise ModelError(f"the template '{path.name}' is not a URDF file: its root element is <{file.root.tag}>")
+    links, joints = (named_elements(file.root.findall(tag), path.name) for tag in ("link", "joint"))
+    for name, pi in template.bodies.items():
+        _patch_inertial(file, links[name], pi, name)
+        for other in template.fixed[name]:
+            for old in links[other].findall("inertial"):
+                file.remove(old)
+    for joint in robot.joints:
+        values = _changed_dynamics(robot, template, joint.name)
+        if values:
+            _patch_dynamics(file, joints[joint.name], values)
+    return file.to_bytes()
+
+
+def _changed_dynamics(robot: Robot, template: Template, name: str) -> dict[str, str]:
+    """What must change in the dynamics of a joint; what a follower has is counted in the joint that it follows."""
+    joint = next(j for j in robot.joints if j.name == name)
+    leader = joint.mimic.leader if joint.mimic is not None else name
+    out = {}
+    for key, term in plain_joint_terms(robot, leader, _KEYS).items():
+        if template.value(leader, term.symbol) != term.value:
+            out[key] = number(term.value) if joint.mimic is None else "0"
     return out
 
 
-def _dynamics_key(kind: TermKind) -> str | None:
-    return {TermKind.VISCOUS: "damping", TermKind.COULOMB: "friction"}.get(kind)
+def _patch_inertial(file: XmlText, link: Element, pi: Array, name: str) -> None:
+    """Give a link another inertia, in the elements that it has where they are; nothing at all has no element."""
+    old = link.findall("inertial")
+    for more in old[1:] if np.any(pi) else old:
+        file.remove(more)
+    if not np.any(pi):
+        return
+    parts = _inertial_parts(pi, name)
+    if not old:
+        lines = [f"  {open_tag(tag, attributes)}" for tag, attributes in parts.items()]
+        file.insert(link, ["\n".join(["<inertial>", *lines, "</inertial>"])], first=True)
+        return
+    missing = []
+    for tag, attributes in parts.items():
+        found = old[0].findall(tag)
+        for element in found[:1]:
+            file.set(element, attributes)
+        for element in found[1:]:
+            file.remove(element)
+        if not found:
+            missing.append(open_tag(tag, attributes))
+    file.insert(old[0], missing, first=True)
 
 
-def _text(values: Iterable[float]) -> str:
-    return " ".join(f"{v:.12g}" for v in values)
+def _patch_dynamics(file: XmlText, joint: Element, values: dict[str, str]) -> None:
+    element = joint.find("dynamics")
+    if element is not None:
+        file.set(element, {k: v for k, v in values.items() if v != "0" or k in element.attributes})
+    elif any(v != "0" for v in values.values()):
+        file.insert(joint, [open_tag("dynamics", values)])
 
 
-def _rpy(r: Array) -> Array:
-    """Fixed-axis angles of a rotation; at the pitch of a right angle, roll is set to zero."""
-    pitch = np.arctan2(-r[2, 0], np.hypot(r[0, 0], r[1, 0]))
-    if np.hypot(r[0, 0], r[1, 0]) < 1e-9:
-        return np.array([0.0, pitch, np.arctan2(-r[0, 1], r[1, 1])])
-    return np.array([np.arctan2(r[2, 1], r[2, 2]), pitch, np.arctan2(r[1, 0], r[0, 0])])
+# -- from the tree -----------------------------------------------------------------------------------
 
 
 def _origin(parent: ET.Element, h: Array) -> None:
-    ET.SubElement(parent, "origin", xyz=_text(h[:3, 3]), rpy=_text(_rpy(h[:3, :3])))
+    ET.SubElement(parent, "origin", xyz=numbers_text(h[:3, 3]), rpy=numbers_text(rpy_angles(h[:3, :3])))
 
 
-def _inertial(link: ET.Element, pi: Array, name: str) -> None:
-    """Replace the inertial block; a massless link without inertia has none."""
-    for old in link.findall("inertial"):
-        link.remove(old)
-    if not np.any(pi):
-        return
-    if pi[0] == 0 and np.any(pi[1:4]):
-        raise ModelError(f"link '{name}' has a first moment but no mass, which URDF cannot hold")
-    if pi[0] == 0:
-        com, tensor = np.zeros(3), np.array([[pi[4], pi[5], pi[7]], [pi[5], pi[6], pi[8]], [pi[7], pi[8], pi[9]]])
-    else:
-        _, com, tensor = inertia_to_com(pi)
-    block = ET.SubElement(link, "inertial")
-    ET.SubElement(block, "origin", xyz=_text(com), rpy="0 0 0")
-    ET.SubElement(block, "mass", value=f"{pi[0]:.12g}")
-    names = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
-    ET.SubElement(block, "inertia", {k: f"{tensor[i]:.12g}" for k, i in names.items()})
+def _add_link(root: ET.Element, name: str, pi: Array) -> None:
+    link = ET.SubElement(root, "link", name=name)
+    if np.any(pi):
+        block = ET.SubElement(link, "inertial")
+        for tag, attributes in _inertial_parts(pi, name).items():
+            ET.SubElement(block, tag, attributes)
 
 
-def _dynamics(joint: ET.Element, robot: Robot, name: str) -> None:
-    """Damping and friction of a joint's own drive."""
-    values = {}
-    for term in robot.drives:
-        key = _dynamics_key(term.kind)
-        if term.shaft == name and not term.motor and key is not None:
-            values[key] = f"{term.value:.12g}"
-    if values:
-        element = joint.find("dynamics")
-        if element is None:
-            element = ET.SubElement(joint, "dynamics")
-        element.attrib.update(values)
-
-
-def _from_template(robot: Robot, template: Path) -> ET.Element:
-    try:
-        root = ET.parse(template).getroot()
-    except (OSError, ET.ParseError) as error:
-        raise ModelError(f"the template '{template}' cannot be read: {error}") from None
-    links = {x.get("name"): x for x in root.findall("link")}
-    for link in robot.links:
-        if link.name not in links:
-            raise ModelError(f"the template '{template.name}' has no link '{link.name}'")
-        _inertial(links[link.name], link.inertia, link.name)
-    for merge in robot.merged:
-        if merge.link in links:
-            _inertial(links[merge.link], np.zeros(10), merge.link)
-    for joint in root.findall("joint"):
-        _dynamics(joint, robot, joint.get("name", ""))
-    return root
-
-
-def _from_tree(robot: Robot) -> ET.Element:
+def _from_tree(robot: Robot, warnings: list[str]) -> ET.Element:
     root = ET.Element("robot", name=robot.name)
     mounts = [np.eye(4), *(j.mount for j in robot.joints)]
     for link, mount in zip(robot.links, mounts, strict=True):
         # URDF links sit on their joint: bodies are moved from our link frame to the joint's.
-        _inertial(ET.SubElement(root, "link", name=link.name), move_inertia(link.inertia, mount), link.name)
+        _add_link(root, link.name, move_inertia(link.inertia, mount))
     for joint, link in zip(robot.joints, robot.links[1:], strict=True):
         limits = joint.limits
         free = joint.kind == "revolute" and not np.isfinite([limits.lower, limits.upper]).any()
@@ -130,24 +170,36 @@ def _from_tree(robot: Robot) -> ET.Element:
         ET.SubElement(element, "parent", link=robot.links[joint.parent].name)
         ET.SubElement(element, "child", link=link.name)
         _origin(element, mounts[joint.parent] @ joint.placement)
-        ET.SubElement(element, "axis", xyz=_text(joint.axis))
-        if not free:
-            bounds = {
-                "lower": limits.lower,
-                "upper": limits.upper,
-                "velocity": limits.velocity,
-                "effort": limits.effort,
-            }
-            big = {k: f"{np.clip(v, -1e9, 1e9):.12g}" for k, v in bounds.items()}
-            ET.SubElement(element, "limit", big)
+        ET.SubElement(element, "axis", xyz=numbers_text(joint.axis))
+        bounds = {} if free else {"lower": limits.lower, "upper": limits.upper}
+        bounds |= {"velocity": limits.velocity, "effort": limits.effort}
+        if not free or np.isfinite([limits.velocity, limits.effort]).any():
+            ET.SubElement(element, "limit", {k: number(np.clip(v, -1e9, 1e9)) for k, v in bounds.items()})
         if joint.mimic is not None:
             m = joint.mimic
-            ET.SubElement(element, "mimic", joint=m.leader, multiplier=f"{m.ratio:.12g}", offset=f"{m.offset:.12g}")
-        _dynamics(element, robot, joint.name)
+            ET.SubElement(element, "mimic", joint=m.leader, multiplier=number(m.ratio), offset=number(m.offset))
+        values = _dynamics(robot, joint.name)
+        if values:
+            ET.SubElement(element, "dynamics", values)
+    _add_frames(root, robot, mounts, warnings)
+    return root
+
+
+def _add_frames(root: ET.Element, robot: Robot, mounts: list[Array], warnings: list[str]) -> None:
+    """Frames as empty links on fixed joints; URDF has one link of a name."""
+    links = {link.name for link in robot.links}
+    joints = {joint.name for joint in robot.joints}
     for frame in robot.frames:
-        ET.SubElement(root, "link", name=f"{frame.name}")
-        element = ET.SubElement(root, "joint", name=f"{frame.name}_fixed", type="fixed")
+        if frame.name in links:
+            warnings.append(f"a second frame named '{frame.name}' is left out")
+            continue
+        name = f"{frame.name}_fixed"
+        while name in joints:
+            name += "_"
+        links.add(frame.name)
+        joints.add(name)
+        ET.SubElement(root, "link", name=frame.name)
+        element = ET.SubElement(root, "joint", name=name, type="fixed")
         ET.SubElement(element, "parent", link=robot.links[frame.link].name)
         ET.SubElement(element, "child", link=frame.name)
         _origin(element, mounts[frame.link] @ frame.placement)
-    return root

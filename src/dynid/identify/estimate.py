@@ -12,17 +12,21 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, writing
+from dynid.errors import DataError
+from dynid.files import write_text
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.estimators.solution import Round
+from dynid.markup import html_table
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
     from dynid.feasibility.constraints import Constraints
     from dynid.feasibility.questions import Verdict
+    from dynid.identify.base_model import BaseModel
     from dynid.identify.validation import Validation
     from dynid.recording.recording import Recording
+    from dynid.verdict.judgement import Judgement
 
 __all__ = ["Estimate"]
 
@@ -100,6 +104,12 @@ class Estimate:
         """The robot with the identified parameters."""
         return self.robot.with_parameters(self.parameters)
 
+    def base_model(self) -> BaseModel:
+        """Inverse and forward dynamics, M, C and g of the base parameters alone, with their uncertainty."""
+        from dynid.identify.base_model import BaseModel
+
+        return BaseModel(self.base, self.beta, self.covariance)
+
     def feasibility(self, constraints: Constraints = "full") -> Verdict:
         """Whether some possible robot has these base parameters, with a witness or a proof."""
         from dynid.feasibility.questions import is_feasible
@@ -112,23 +122,70 @@ class Estimate:
 
         return validate(self, recording, signals)
 
-    def to_urdf(self, path: str | Path, template: str | Path | None = None) -> list[str]:
-        """Write the identified robot as URDF; returns warnings, such as physically impossible links.
+    def to_urdf(
+        self, path: str | Path, template: str | Path | None = None, allow_impossible: bool = False
+    ) -> list[str]:
+        """Write the identified robot as URDF; returns warnings, such as drive terms that have no place in it.
 
-        With `template`, that file is taken and only its inertial blocks change; meshes and names stay.
+        With `template`, the text of that file is taken and only its inertial and dynamics elements change. A robot that
+        is physically impossible is refused unless `allow_impossible`.
         """
         from dynid.export.urdf import write_urdf
 
-        return write_urdf(self.identified_robot, path, template)
+        return write_urdf(self.identified_robot, path, template, allow_impossible)
 
-    def to_mjcf(self, path: str | Path, template: str | Path | None = None) -> list[str]:
-        """Write the identified robot as MJCF; returns warnings, such as bodies that MuJoCo will not load.
+    def to_mjcf(
+        self, path: str | Path, template: str | Path | None = None, allow_impossible: bool = False
+    ) -> list[str]:
+        """Write the identified robot as MJCF; returns warnings, such as drive terms that have no place in it.
 
-        With `template`, that file is taken and only its inertial elements and joint drives change.
+        With `template`, the text of that file is taken and only its inertial elements and joint drives change. A robot
+        that is physically impossible is refused unless `allow_impossible`; MuJoCo will not load it.
         """
         from dynid.export.mjcf import write_mjcf
 
-        return write_mjcf(self.identified_robot, path, template)
+        return write_mjcf(self.identified_robot, path, template, allow_impossible)
+
+    def to_sdf(self, path: str | Path, template: str | Path | None = None, allow_impossible: bool = False) -> list[str]:
+        """Write the identified robot as SDF (Gazebo's format), into the text of `template` if there is one."""
+        from dynid.export.sdf import write_sdf
+
+        return write_sdf(self.identified_robot, path, template, allow_impossible)
+
+    def to_yaml(self, path: str | Path, allow_impossible: bool = False) -> list[str]:
+        """Write masses, centres of mass, inertias and drives as a ROS 2 parameter file."""
+        from dynid.export.parameters import write_parameters
+
+        return write_parameters(self, path, allow_impossible, form="yaml")
+
+    def to_json(self, path: str | Path, allow_impossible: bool = False) -> list[str]:
+        """Write the parameters with units and deviations, and the base parameters, as plain JSON."""
+        from dynid.export.parameters import write_parameters
+
+        return write_parameters(self, path, allow_impossible, form="json")
+
+    def to_toml(self, path: str | Path, allow_impossible: bool = False) -> list[str]:
+        """Write the parameters with units and deviations, and the base parameters, as TOML."""
+        from dynid.export.parameters import write_parameters
+
+        return write_parameters(self, path, allow_impossible, form="toml")
+
+    def report(
+        self,
+        path: str | Path,
+        validation: Validation | Recording | None = None,
+        *,
+        recording: Recording | None = None,
+        **options: Any,
+    ) -> Judgement:
+        """Write a report into one HTML file and give the judgement it opens with.
+
+        `validation` is unseen motion, `recording` what was identified from, as for `dynid.judge`; so are the `options`
+        findings and diagnosis. Others: `others` (estimates by other methods), `command` and `seed`, written down.
+        """
+        from dynid.report.report import write_report
+
+        return write_report(self, path, validation, recording=recording, **options)
 
     def summary(self) -> str:
         """A table worth reading."""
@@ -170,8 +227,7 @@ class Estimate:
         text = json.dumps(data, indent=2)
         rows = ",\n    ".join(json.dumps(row) for row in covariance)
         text = f'{text[:-2]},\n  "covariance": [\n    {rows}\n  ]\n}}\n'
-        with writing(path):
-            Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
 
     @staticmethod
     def load(path: str | Path, robot: Robot) -> Estimate:
@@ -209,3 +265,29 @@ class Estimate:
 
     def __repr__(self) -> str:
         return f"Estimate('{self.robot.name}', {self.method}, {self.beta.size} base parameters, {self.status})"
+
+    def _repr_html_(self) -> str:
+        priors, deviations = self.base.values(), self.relative_sigma
+        parameters = [
+            (
+                expression,
+                f"{prior:.5g}",
+                f"{value:.5g}",
+                f"{sigma:.2g}",
+                f"{share:.1f} %" if share < 1000 else "unknown",
+            )
+            for expression, prior, value, sigma, share in zip(
+                self.base.expressions, priors, self.beta, self.sigma, deviations, strict=True
+            )
+        ]
+        fit = [
+            (name, count, f"{rms:.4g}", f"{error:.2%}")
+            for name, count, rms, error in zip(
+                self.base.channels, self.rows, self.rms, self.relative_error, strict=True
+            )
+        ]
+        title = f"{self.robot.name}: {self.beta.size} base parameters by {self.method} ({self.status})"
+        condition = f"condition number {self.condition_number:.4g}"
+        return html_table(title, ("combination", "a priori", "estimate", "sigma", "sigma %"), parameters) + html_table(
+            "fit", ("channel", "rows", "RMS", "relative error"), fit, condition
+        )

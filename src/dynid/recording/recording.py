@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, writing
+from dynid.errors import DataError
+from dynid.files import writing
+from dynid.markup import html_table
 from dynid.recording.wrench import WrenchSensor
 
 __all__ = ["Recording", "Run"]
@@ -170,19 +172,34 @@ class Recording:
         header = io.StringIO()
         csv.writer(header, lineterminator="").writerow(table)
         rows = np.column_stack(list(table.values()))
-        with writing(path):
-            np.savetxt(path, rows, "%.17g", ",", header=header.getvalue(), comments="", encoding="utf-8")
+        with writing(path) as part:
+            np.savetxt(part, rows, "%.17g", ",", header=header.getvalue(), comments="", encoding="utf-8")
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all runs into one Parquet file; `load_recording` reads it back."""
         import polars
 
-        with writing(path):
-            polars.DataFrame(self.columns()).write_parquet(path)
+        with writing(path) as part:
+            polars.DataFrame(self.columns()).write_parquet(part)
 
     def __repr__(self) -> str:
         counts = f"{len(self.runs)} runs, {self.samples} samples, {self.duration:.1f} s, {len(self.joints)} joints"
         return f"Recording({counts})"
+
+    def _repr_html_(self) -> str:
+        kinds = [s for s in SIGNALS if any(getattr(run, s) is not None for run in self.runs)]
+        rows = [
+            (
+                run.name or f"run {k}",
+                len(run),
+                f"{run.t[-1] - run.t[0]:.2f}",
+                f"{1 / run.step:.4g}",
+                ", ".join([s for s in kinds if getattr(run, s) is not None] + sorted(run.wrenches)),
+            )
+            for k, run in enumerate(self.runs, 1)
+        ]
+        counts = f"Recording of {len(self.joints)} joints, {self.duration:.1f} s"
+        return html_table(counts, ("run", "samples", "seconds", "Hz", "signals"), rows, ", ".join(self.joints))
 
 
 def column_names(signal: str, joints: Sequence[str]) -> list[str]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.errors import DataError, writing
+from dynid.errors import DataError
+from dynid.files import writing
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features
 from dynid.residual.kernel import parse_kernel
@@ -75,7 +76,7 @@ def save_residual(residual: Residual, path: str | Path) -> None:
         "notes": list(residual.notes),
         "scores": {name: [asdict(s) for s in scores] for name, scores in residual.scores.items()},
     }
-    with writing(path), Path(path).open("wb") as file:
+    with writing(path) as part, part.open("wb") as file:
         np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import first_use, for_kernel, run
-from dynid.errors import DataError, writing
+from dynid.errors import DataError
+from dynid.files import writing
 from dynid.residual.residual import Prediction, Residual, mended
 from dynid.residual.tables import Fields, fault, join, tabulate
 
@@ -102,7 +103,7 @@ class Predictor:
 
     def save(self, path: str | Path) -> None:
         """Write all there is to it into one .npz file."""
-        with writing(path), Path(path).open("wb") as file:
+        with writing(path) as part, part.open("wb") as file:
             np.savez(file, format=np.array(_FORMAT), coordinates=np.array(self.coordinates), **self.fields)  # type: ignore[arg-type]
 
     @staticmethod

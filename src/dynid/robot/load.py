@@ -42,7 +42,7 @@ def load_robot(
     gravity: ArrayLike | None = None,
     limits: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Robot:
-    """Robot from a URDF, MJCF (.xml) or TOML file, a Pinocchio model, or a built-in name.
+    """Robot from a URDF, MJCF (.xml), SDF or TOML file, a Pinocchio model, or a built-in name.
 
     `friction` is a law such as "viscous+coulomb+offset" for all joints, or a mapping from joint to law;
     `rotor_inertia` a flag or the joints that have one. Left out, a TOML or built-in robot keeps what its
@@ -93,7 +93,7 @@ def _read(source: Any) -> tuple[Robot, FileDrives | None]:
     text = str(source)
     path = Path(text)
     suffix = path.suffix.lower()
-    if suffix in (".urdf", ".xml", ".mjcf", ".toml"):
+    if suffix in (".urdf", ".xml", ".mjcf", ".sdf", ".toml"):
         if not _there(path.is_file):
             raise ModelError(f"there is no file '{text}'")
         if suffix == ".toml":
@@ -107,13 +107,17 @@ def _read(source: Any) -> tuple[Robot, FileDrives | None]:
             from dynid.robot.urdf import read_urdf
 
             return read_urdf(root, path)
+        if suffix == ".sdf" or root.tag == "sdf":
+            from dynid.robot.sdf import read_sdf
+
+            return read_sdf(root, path)
         from dynid.robot.mjcf import read_mjcf
 
         return read_mjcf(root, path)
     names = builtin_robots()
     if text not in names:
         if _there(path.exists):
-            raise ModelError(f"'{text}' is no robot file: use .urdf, .xml (MJCF) or .toml")
+            raise ModelError(f"'{text}' is no robot file: use .urdf, .xml (MJCF), .sdf or .toml")
         close = difflib.get_close_matches(text.lower(), names, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(close)}?" if close else f"the built-in ones are {', '.join(names)}"
         raise ModelError(f"no file and no built-in robot '{text}'; {hint}")

@@ -24,7 +24,7 @@ from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic, fold_mim
 from dynid.robot.spatial import axis_rotation, clean, placement
 from dynid.robot.xmlfile import attribute, choice, numbers, read_xml
 
-__all__ = ["read_mjcf"]
+__all__ = ["include_files", "read_mjcf"]
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def read_mjcf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
     """Robot of an MJCF file, and what the file says of its drives. Joint equalities become mimic joints."""
     if root.tag != "mujoco":
         raise ModelError(f"{path.name} is not an MJCF file: its root element is <{root.tag}>, not <mujoco>")
-    _include(root, path.parent, {path.resolve()})
+    include_files(root, path.parent, {path.resolve()})
     for element in root.iter():
         if element.tag in _MACROS:
             raise ModelError(f"<{element.tag}> is not supported: save the model from MuJoCo and load that file")
@@ -70,12 +70,12 @@ def read_mjcf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
     return robot, tree.drives
 
 
-def _include(element: ET.Element, folder: Path, seen: set[Path]) -> None:
+def include_files(element: ET.Element, folder: Path, seen: set[Path]) -> None:
     """Put the content of included files in the place where they are included."""
     content = []
     for child in element:
         if child.tag != "include":
-            _include(child, folder, seen)
+            include_files(child, folder, seen)
             content.append(child)
             continue
         name = attribute(child, "file", "an include")
@@ -86,7 +86,7 @@ def _include(element: ET.Element, folder: Path, seen: set[Path]) -> None:
             raise ModelError(f"there is no included file '{name}'")
         seen.add(path)
         inner = read_xml(path)
-        _include(inner, folder, seen)
+        include_files(inner, folder, seen)
         content += list(inner)
     element[:] = content
 

@@ -10,13 +10,13 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.robot.drives import FileDrives, TermKind
+from dynid.robot.drives import DriveTerm, FileDrives, TermKind
 from dynid.robot.inertia import inertia_to_com, move_inertia
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Limits, Link, read_limits
 from dynid.robot.spatial import clean, inverse_placement
 
-__all__ = ["file_drives", "model_of_robot", "robot_from_model"]
+__all__ = ["file_drives", "has_place_in_model", "model_of_robot", "robot_from_model"]
 
 Array = NDArray[np.float64]
 
@@ -145,8 +145,23 @@ def file_drives(model: pin.Model) -> FileDrives:
         for name, joint, _ in _steps(model, index):
             if joint.nv == 1:
                 v = joint.idx_v
-                out[name] = {"Ia": model.armature[v], "fv": model.damping[v], "fc": model.friction[v]}
+                forward, backward = model.upperDryFrictionLimit[v], -model.lowerDryFrictionLimit[v]
+                # A model whose friction was set by its old name has the upper side alone.
+                fc = 0.5 * (forward + backward) if backward else forward
+                out[name] = {"Ia": model.armature[v], "fv": model.damping[v], "fc": fc}
     return out
+
+
+def has_place_in_model(term: DriveTerm) -> bool:
+    """Whether a Pinocchio model can hold a drive term: sharp friction and rotor inertia that act on one joint."""
+    kinds = (
+        TermKind.INERTIA,
+        TermKind.VISCOUS,
+        TermKind.COULOMB,
+        TermKind.COULOMB_POSITIVE,
+        TermKind.COULOMB_NEGATIVE,
+    )
+    return np.count_nonzero(term.direction) == 1 and not term.cross_only and not term.slope and term.kind in kinds
 
 
 def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
@@ -185,19 +200,24 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
         model.inertias[i] = pin.SE3(np.asarray(joint.mount)).act(_inertia(link))
         model.addFrame(pin.Frame(link.name, i, 0, pin.SE3(np.asarray(joint.mount)), pin.FrameType.BODY))
         index[j + 1] = i
-    armature, damping, friction = (np.zeros(model.nv) for _ in range(3))
+    armature, damping, forward, backward = (np.zeros(model.nv) for _ in range(4))
     for term in robot.drives:
-        if np.count_nonzero(term.direction) != 1 or term.cross_only:
+        if not has_place_in_model(term):
             continue
         k = int(np.flatnonzero(term.direction)[0])
+        d = term.direction[k]
         v = model.joints[model.getJointId(robot.coordinates[k])].idx_v
         if term.kind == TermKind.INERTIA:
-            armature[v] += term.value * term.direction[k] ** 2
+            armature[v] += term.value * d**2
         elif term.kind == TermKind.VISCOUS:
-            damping[v] += term.value * term.direction[k] ** 2
-        elif term.kind == TermKind.COULOMB:
-            friction[v] += term.value * abs(term.direction[k])
-    model.armature, model.damping, model.friction = armature, damping, friction
+            damping[v] += term.value * d**2
+        else:  # a shaft that turns the other way swaps the two sides
+            if term.kind != (TermKind.COULOMB_NEGATIVE if d > 0 else TermKind.COULOMB_POSITIVE):
+                forward[v] += term.value * abs(d)
+            if term.kind != (TermKind.COULOMB_POSITIVE if d > 0 else TermKind.COULOMB_NEGATIVE):
+                backward[v] += term.value * abs(d)
+    model.armature, model.damping = armature, damping
+    model.upperDryFrictionLimit, model.lowerDryFrictionLimit = forward, -backward
     for frame in robot.frames:
         mount = np.eye(4) if frame.link == 0 else robot.joints[frame.link - 1].mount
         where = pin.SE3(mount @ frame.placement)

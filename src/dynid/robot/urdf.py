@@ -19,7 +19,7 @@ from dynid.robot.pinocchio import robot_from_model
 from dynid.robot.spatial import placement, rpy_rotation
 from dynid.robot.xmlfile import attribute, numbers
 
-__all__ = ["read_urdf"]
+__all__ = ["check_tree", "link_inertia", "read_urdf"]
 
 Array = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ def _values(joint: ET.Element, tag: str, where: str) -> dict[str, str]:
     return given
 
 
-def _check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> None:
+def check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> None:
     """Every link but one hangs on exactly one joint, and all of them on the root."""
     carrier: dict[str, tuple[str, str]] = {}
     for name, parent, child in joints:
@@ -158,7 +158,7 @@ def read_urdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
             raise ModelError(f"{path.name} has two joints named '{edge[0]}'")
         edges.append(edge)
         joints[edge[0]] = joint
-    _check_tree(edges, list(links))
+    check_tree(edges, list(links))
     mimics = _mimics(joints)
     model = _kinematics(joints, edges, list(links))
     robot = robot_from_model(model, root.get("name") or path.stem)

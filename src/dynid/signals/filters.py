@@ -20,6 +20,10 @@ _DECIMATION_ORDER, _DECIMATION_RIPPLE = 8, 0.05
 _LOWEST_CUTOFF = 8.0
 # Joints that move less than this share of the widest range are taken as held still.
 _MOVING_SHARE = 0.05
+# Spectra scatter about the floor by less than this factor.
+_ABOVE_FLOOR = 3.0
+# Of the acceleration's variance: noise of the positions that may pass.
+_NOISE_SHARE = 1e-3
 
 
 def median(x: Array, width: int) -> Array:
@@ -93,13 +97,17 @@ def decimate(x: Array, factors: Sequence[int]) -> Array:
     return np.asarray(x)
 
 
-def auto_cutoff(q: Array, rate: float) -> float:
+def auto_cutoff(q: Array, rate: float, friction: bool = True) -> float:
     """Cut-off (Hz) that keeps the motion in the positions and leaves the noise of their accelerations out.
 
     Seen as acceleration, motion fades towards high frequencies and noise grows, whatever its colour: quantisation,
     jitter of the clock and vibration alike. Between the two the spectrum has its lowest point. The cut-off lies half
     an octave below, where motion still outweighs noise: the median over the joints that move, but not below 8 Hz,
     which the steps of friction need, nor below twice the frequency of the fastest joint's swings.
+
+    Without `friction` in what is measured, as on a force plate, both give way (to the swings themselves at most) where
+    white noise of the positions, as of markers, would be more than a thousandth of the acceleration's variance: noise
+    in the regressor biases least squares by about that share.
     """
     samples = len(q)
     span = np.ptp(q, axis=0)
@@ -110,18 +118,29 @@ def auto_cutoff(q: Array, rate: float) -> float:
         moving, fs=rate, window="blackmanharris", nperseg=min(samples, max(64, int(4 * rate))), axis=0, detrend="linear"
     )
     grid = np.geomspace(max(frequency[1], min(0.3, frequency[-1] / 4)), frequency[-1], 120)
-    # Half an octave of smoothing: single lines of a periodic motion and the scatter of the spectrum do not count.
+    fourth = frequency[:, None] ** 4
+    acceleration = _half_octaves(power * fourth, frequency, grid)
+    # What rises out of the white floor is motion; the floor alone may hold more speed than slow motion does.
+    floor = power[frequency > 0.5 * frequency[-1]].mean(axis=0)
+    motion = np.where(power > _ABOVE_FLOOR * floor, power - floor, 0.0)
+    peak = np.argmax(_half_octaves(motion * fourth, frequency, grid) / grid[:, None], axis=0)  # of the speed's energy
+    valley = np.array([grid[k + int(np.argmin(x[k:]))] for k, x in zip(peak, acceleration.T, strict=True)])
+    motion[frequency[:, None] > valley] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):  # no floor, or no motion above it
+        share = 5.0 * _NOISE_SHARE * frequency[1] * np.sum(motion * fourth, axis=0) / floor
+    quiet = np.full(len(share), np.inf) if friction else np.nan_to_num(share, posinf=np.inf) ** 0.2
+    swings = frequency[np.argmax(np.cumsum(motion, axis=0) >= 0.99 * motion.sum(axis=0), axis=0)]
+    swings = np.minimum(np.minimum(2.0 * swings, np.maximum(quiet, swings)), valley)
+    lowest = max(min(_LOWEST_CUTOFF, 0.2 * rate, float(np.median(quiet))), float(swings.max()))
+    return float(min(max(np.median(valley) / np.sqrt(2), lowest), 0.4 * rate))
+
+
+def _half_octaves(power: Array, frequency: Array, grid: Array) -> Array:
+    """Means over half octaves: single lines of a periodic motion and the scatter of a spectrum do not count."""
     first, last = np.searchsorted(frequency, [grid / 2**0.25, grid * 2**0.25])
-    total = np.vstack([np.zeros(power.shape[1]), np.cumsum(power * frequency[:, None] ** 4, axis=0)])
     last = np.maximum(last, first + 1)
-    acceleration = (total[last] - total[first]) / (last - first)[:, None]
-    valleys = []
-    for column in acceleration.T:
-        peak = int(np.argmax(column / grid))  # of the speed's energy, octave by octave
-        valleys.append(grid[peak + int(np.argmin(column[peak:]))])
-    swings = np.argmax(np.cumsum(power, axis=0) >= 0.99 * power.sum(axis=0), axis=0)
-    lowest = max(min(_LOWEST_CUTOFF, 0.2 * rate), 2.0 * float(frequency[swings].max()))
-    return float(min(max(np.median(valleys) / np.sqrt(2), lowest), 0.4 * rate))
+    total = np.vstack([np.zeros(power.shape[1]), np.cumsum(power, axis=0)])
+    return np.asarray((total[last] - total[first]) / (last - first)[:, None])
 
 
 def average_periods(x: Array, samples: int) -> Array:

@@ -135,7 +135,10 @@ def prepare(run: Run, settings: Signals) -> Motion:
     if settings.delay and torque is not None:
         torque = _shifted(run.t, torque, settings.delay)
     q = run.q
-    cutoff = auto_cutoff(_positions(run), rate) if settings.cutoff == "auto" else settings.cutoff
+    cutoff = settings.cutoff
+    if cutoff == "auto":
+        # Without torques of joints there is no friction in what is measured.
+        cutoff = auto_cutoff(_positions(run), rate, friction=torque is not None)
     if cutoff is not None and q.shape[1]:
         q = lowpass(q, float(cutoff), rate, settings.order)
     torque_cutoff = cutoff if settings.torque_cutoff == "same" else settings.torque_cutoff

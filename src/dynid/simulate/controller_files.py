@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError, writing
+from dynid.errors import DataError, DynidError
+from dynid.files import write_text
 from dynid.robot.model import Robot
 from dynid.simulate import laws, model_laws
 from dynid.simulate.laws import Controller, LinearController
@@ -75,8 +76,7 @@ def save_controller(controller: Controller, path: str | Path) -> None:
         f'knows = "{controller.knows}"',
         *(f"{name} = {json.dumps(getattr(controller, name).tolist())}" for name in matrices),
     ]
-    with writing(path):
-        Path(path).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    write_text(path, "\n".join([*lines, ""]))
 
 
 def _controller(data: Mapping[str, Any], robot: Robot) -> LinearController:

@@ -89,6 +89,10 @@ class Simulation:
         width = max(map(len, page["joints"]))
         lines.append(f"{'':<{width}}  largest error  largest torque")
         lines += [f"{k:<{width}}  {x['tracking']:13.4g}  {x['torque']:14.4g}" for k, x in page["joints"].items()]
+        effort = {name: limit.effort for name, limit in self.robot.limits.items()}
+        beyond = [k for k, x in page["joints"].items() if x["torque"] > effort.get(k, np.inf)]
+        if beyond:
+            lines.append(f"beyond the drives: torque of {', '.join(beyond)}; soften the gains or limit the torques")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

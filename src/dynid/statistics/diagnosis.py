@@ -96,7 +96,11 @@ def diagnose(
                 untested.append(f"{name}: {error}")
         searched = _along_simulations(estimate, experiment, simulations)
     found = residual_tests(rows, estimate.beta, estimate.noise, level=level)
-    tests += [found.whiteness, found.normality, found.homoscedasticity, terms_needed(rows, level=level)]
+    tests += [found.whiteness, found.normality, found.homoscedasticity]
+    try:
+        tests.append(terms_needed(rows, level=level))
+    except DataError as error:
+        untested.append(f"drive terms: {error}")
     missing = None
     try:
         missing = missing_effects(*searched, level=level)

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dynid.errors import DataError, DynidError, writing
+from dynid.errors import DataError, DynidError
+from dynid.files import make_folder, write_text
 from dynid.identify.estimate import Estimate
 from dynid.identify.estimators.feasible import feasible
 from dynid.identify.experiment import Experiment
@@ -278,8 +279,7 @@ class _Store:
         self.folder = folder
         header = folder / _HEADER
         mine = {"format": _FORMAT, "digest": study.digest()}
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         if header.exists():
             if _read(header) != mine:
                 raise DataError(f"folder '{folder}' holds another study; choose another folder for this one")
@@ -301,10 +301,7 @@ class _Store:
 
     def _put(self, path: Path, data: dict[str, Any]) -> None:
         """Write whole files only: one that is there is complete."""
-        part = path.with_suffix(f".{os.getpid()}.part")
-        with writing(path):
-            part.write_text(json.dumps(data), encoding="utf-8")
-            part.replace(path)
+        write_text(path, json.dumps(data))
 
 
 def _read(path: Path) -> dict[str, Any]:

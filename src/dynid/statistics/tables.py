@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynid.errors import DataError, writing
+from dynid.errors import DataError
+from dynid.files import writing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -109,13 +110,13 @@ class MonteCarlo:
 
     def to_csv(self, path: str | Path) -> None:
         """Write `table` as CSV."""
-        with writing(path):
-            self.table.write_csv(path)
+        with writing(path) as part:
+            self.table.write_csv(part)
 
     def to_parquet(self, path: str | Path) -> None:
         """Write `table` as Parquet."""
-        with writing(path):
-            self.table.write_parquet(path)
+        with writing(path) as part:
+            self.table.write_parquet(part)
 
     def __repr__(self) -> str:
         settled = int((self.fits["outcome"] == "settled").sum())

@@ -1,0 +1,99 @@
+"""Graphs as CasADi functions: exact derivatives of a robot's dynamics for optimal control and estimation."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from dynid.codegen.functions import Function
+from dynid.codegen.graph import Node, reachable
+from dynid.codegen.program import Program
+from dynid.errors import DataError
+
+if TYPE_CHECKING:
+    import casadi as ca
+
+    from dynid.identify.estimate import Estimate
+    from dynid.robot.model import Robot
+
+__all__ = ["casadi_functions", "emit_casadi"]
+
+
+def casadi_functions(
+    robot: Robot | Estimate,
+    functions: Sequence[str] = ("inverse_dynamics", "forward_dynamics", "mass_matrix"),
+    *,
+    parameters: str = "standard",
+    values: ArrayLike | None = None,
+    name: str | None = None,
+    allow_impossible: bool = False,
+) -> dict[str, ca.Function]:
+    """CasADi functions (SX) of a robot or an estimate, by name; options as for `generate_code`.
+
+    Inputs are named q, v, a, tau and parms, outputs tau, Y, M, C and a. Forward dynamics have a second output `pivots`,
+    positive where the mass matrix is positive definite.
+    """
+    from dynid.codegen.generate import generate_code
+
+    code = generate_code(
+        robot,
+        functions,
+        language="casadi",
+        parameters=parameters,
+        values=values,
+        name=name,
+        allow_impossible=allow_impossible,
+    )
+    return {f.name: _function(code.program, f) for f in code.program.functions}
+
+
+def emit_casadi(program: Program) -> dict[str, str]:
+    """Texts of NAME_FUNCTION.casadi, one a function, which `casadi.Function.load` reads."""
+    files = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for function in program.functions:
+            path = Path(folder, "saved")
+            _function(program, function).save(str(path))
+            files[f"{program.name}_{function.name}.casadi"] = path.read_text(encoding="ascii")
+    return files
+
+
+def _function(program: Program, function: Function) -> ca.Function:
+    try:
+        import casadi as ca
+    except ImportError:
+        raise DataError("CasADi functions need CasADi: pip install dynid[symbolic]") from None
+    inputs = {x.name: ca.SX.sym(x.name, x.size) for x in function.arguments}
+    known: dict[int, Any] = {}
+    for node in reachable(function.outputs):
+        known[node.index] = _expression(ca, node, inputs, [known[x.index] for x in node.args])
+    entries = ca.vertcat(*(known[x.index] for x in function.entries))
+    if len(function.shape) == 2:
+        entries = ca.reshape(entries, *reversed(function.shape)).T  # CasADi fills column by column
+    outputs, names = [entries], [function.result]
+    if function.positive:
+        outputs.append(ca.vertcat(*(known[x.index] for x in function.positive)))
+        names.append("pivots")
+    # CasADi knows no names with two underscores in a row or one in front.
+    title = re.sub("_+", "_", f"{program.name}_{function.name}").lstrip("_")
+    return ca.Function(title, list(inputs.values()), outputs, list(inputs), names)
+
+
+def _expression(ca: Any, node: Node, inputs: dict[str, Any], args: list[Any]) -> Any:
+    if node.kind == "const":
+        return ca.SX(node.value)
+    if node.kind == "input":
+        return inputs[node.name][node.position]
+    if node.kind == "neg":
+        return -args[0]
+    if node.kind == "step":
+        return ca.gt(args[0], 0.0)
+    if node.kind == "ramp":
+        return ca.fmax(args[0], 0.0)
+    same = {"add": "plus", "sub": "minus", "mul": "times", "div": "rdivide"}
+    return getattr(ca, same.get(node.kind, node.kind))(*args)

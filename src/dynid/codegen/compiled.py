@@ -1,0 +1,96 @@
+"""Generated C compiled on this machine and called from Python, to check it against what it came from."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.codegen.functions import Function
+from dynid.codegen.program import Program
+from dynid.errors import DataError, DynidError
+
+__all__ = ["STRICT", "CompiledCode", "compile_c", "find_compiler"]
+
+Array = NDArray[np.float64]
+
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror")
+_COMPILERS = ("cc", "gcc", "clang")
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledCode:
+    """A shared library of generated functions. It lies in memory only: nothing is left on the disk."""
+
+    program: Program
+    library: ctypes.CDLL
+
+    def call(self, function: str, *arguments: ArrayLike) -> Array:
+        """Result (N, ...) of a function for arguments (N, size), in the order of the C function; `parms` is (p,)."""
+        made = {f.name: f for f in self.program.functions}
+        if function not in made:
+            raise DataError(f"'{function}' was not generated, there are {', '.join(made)}")
+        of = made[function]
+        if len(arguments) != len(of.arguments):
+            raise DataError(f"{function} takes {', '.join(x.name for x in of.arguments)}")
+        arrays = [_rows(x, a.size, a.name) for x, a in zip(arguments, of.arguments, strict=True)]
+        samples = max(len(x) for x in arrays)
+        out = np.empty((samples, int(np.prod(of.shape))))
+        self._run(of, arrays, out)
+        return out.reshape(samples, *of.shape)
+
+    def _run(self, function: Function, arrays: Sequence[Array], out: Array) -> None:
+        entry: Any = getattr(self.library, f"{self.program.name}_{function.name}")
+        entry.restype = ctypes.c_int if function.positive else None
+        entry.argtypes = [ctypes.c_void_p] * (len(arrays) + 1)
+        steps = [x.strides[0] if len(x) > 1 else 0 for x in arrays] + [out.strides[0]]
+        starts = [x.ctypes.data for x in arrays] + [out.ctypes.data]
+        for k in range(len(out)):
+            failed = entry(*(start + k * step for start, step in zip(starts, steps, strict=True)))
+            if function.positive and failed:
+                raise DynidError(
+                    f"the mass matrix of '{self.program.robot.name}' is not positive definite at sample {k}"
+                )
+
+
+def find_compiler() -> str:
+    """The C compiler of this machine: the one named by CC, or the first of cc, gcc, clang."""
+    named = os.environ.get("CC")
+    for name in (named,) if named else _COMPILERS:
+        found = shutil.which(name)
+        if found:
+            return found
+    tried = f"CC = {named}" if named else ", ".join(_COMPILERS)
+    raise DataError(f"no C compiler was found ({tried}): the code can be written, but not be compiled here")
+
+
+def compile_c(files: Mapping[str, str], program: Program, language: str, flags: Sequence[str]) -> CompiledCode:
+    """Compile and load C files; every warning is an error."""
+    if language != "c":
+        raise DataError(f"only C can be compiled here, this code is {language}")
+    compiler = find_compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        library = Path(folder) / f"{program.name}.so"
+        command = [compiler, *STRICT, *flags, "-shared", "-fPIC", f"{program.name}.c", "-o", str(library), "-lm"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise DynidError(f"{compiler} refused the generated code: {(done.stderr or done.stdout).strip()[:400]}")
+        return CompiledCode(program, ctypes.CDLL(str(library)))
+
+
+def _rows(given: ArrayLike, size: int, name: str) -> Array:
+    out = np.ascontiguousarray(np.atleast_2d(np.asarray(given, dtype=float)))
+    if out.ndim != 2 or out.shape[1] != size:
+        raise DataError(f"{name} must have {size} numbers a sample, got shape {np.shape(given)}")
+    return out

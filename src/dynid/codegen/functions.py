@@ -1,0 +1,243 @@
+"""The functions of a robot as graphs: arguments in, one array out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.codegen.bodies import Bodies, joint_bodies, link_bodies
+from dynid.codegen.columns import regressor
+from dynid.codegen.composite import coriolis_matrix, mass_matrix
+from dynid.codegen.drive_terms import drive_inertia, drive_torques, refuse_custom
+from dynid.codegen.graph import Graph, Node
+from dynid.codegen.newton_euler import torques
+from dynid.codegen.simplify import simplified
+from dynid.errors import DataError
+from dynid.robot.model import Robot
+
+__all__ = ["FUNCTIONS", "Argument", "Function", "build_function"]
+
+Array = NDArray[np.float64]
+
+# What each function is called with, besides the parameters, and the name of its result.
+FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "inverse_dynamics": (("q", "v", "a"), "tau"),
+    "regressor": (("q", "v", "a"), "Y"),
+    "gravity_torque": (("q",), "tau"),
+    "coriolis_torque": (("q", "v"), "tau"),
+    "bias_torque": (("q", "v"), "tau"),
+    "drive_torque": (("q", "v", "a"), "tau"),
+    "mass_matrix": (("q",), "M"),
+    "coriolis_matrix": (("q", "v"), "C"),
+    "forward_dynamics": (("q", "v", "tau"), "a"),
+}
+_MEANINGS = {"q": "positions", "v": "velocities", "a": "accelerations", "tau": "torques", "parms": "parameters"}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input array of a function: its name in the graph, how many numbers it holds, and what they are."""
+
+    name: str
+    size: int
+    meaning: str
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """One function: arguments, and the entries of its result row by row.
+
+    `shape` is (rows,) or (rows, columns). `positive` are nodes that must be positive for the result to mean anything:
+    the pivots of a mass matrix.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    result: str
+    shape: tuple[int, ...]
+    entries: tuple[Node, ...]
+    positive: tuple[Node, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[Node, ...]:
+        """All nodes that have to be computed: the entries, then what must be positive."""
+        return (*self.entries, *self.positive)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a builder works with: the robot, its values in layout order, and the nodes of the arguments."""
+
+    robot: Robot
+    graph: Graph
+    values: list[Node | float]
+    columns: tuple[int, ...]  # of the regressor
+    q: list[Node]
+    v: list[Node]
+    a: list[Node]
+    tau: list[Node]
+
+    @property
+    def numeric(self) -> bool:
+        return not any(isinstance(x, Node) for x in self.values)
+
+    def recursion_bodies(self) -> Bodies:
+        """Bodies for Newton-Euler: numbers where they cost least, symbols where they are given."""
+        make = joint_bodies if self.numeric else link_bodies
+        return make(self.robot, self.graph, self.values)
+
+
+def build_function(
+    name: str,
+    robot: Robot,
+    values: Sequence[float] | Array | None = None,
+    symbols: Sequence[int] | None = None,
+    columns: Sequence[int] | None = None,
+) -> Function:
+    """The graph of one function of FUNCTIONS.
+
+    Parameters are the numbers `values` (p,), or, where `symbols` lists places of the standard vector, the entries of an
+    argument array `parms` in that order, all other places zero. `columns` are those a regressor has, all by default.
+    """
+    if name not in FUNCTIONS:
+        raise DataError(f"no function is named '{name}', there are {', '.join(FUNCTIONS)}")
+    refuse_custom(robot)
+    p = len(robot.layout)
+    graph = Graph()
+    names, result = FUNCTIONS[name]
+    if symbols is not None:
+        given: list[Node | float] = [0.0] * p
+        for k, place in enumerate(symbols):
+            given[place] = graph.input("parms", k)
+    else:
+        numbers = robot.parameters if values is None else np.asarray(values, dtype=float)
+        if numbers.shape != (p,):
+            raise DataError(f"expected {p} standard parameters, got shape {numbers.shape}")
+        given = [float(x) for x in numbers]
+    if robot.base == "instrumented" and name in ("mass_matrix", "coriolis_matrix", "forward_dynamics"):
+        # The base stands still: what moves is the robot on a fixed one.
+        robot = robot.with_base("fixed")
+        given = given[p - len(robot.layout) :]
+    sizes = {"q": robot.nq, "v": robot.nv, "a": robot.nv, "tau": robot.nv}
+    nodes = {k: graph.inputs(k, size) if k in names else [graph.zero] * size for k, size in sizes.items()}
+    chosen = tuple(range(p)) if columns is None else tuple(columns)
+    shape, entries, positive = _BUILDERS[name](Request(robot, graph, given, chosen, **nodes))
+    made = simplified([*entries, *positive])
+    arguments = [Argument(k, sizes[k], _MEANINGS[k]) for k in names]
+    if symbols is not None and name != "regressor":
+        arguments.append(Argument("parms", len(symbols), _MEANINGS["parms"]))
+    return Function(name, tuple(arguments), result, shape, tuple(made[: len(entries)]), tuple(made[len(entries) :]))
+
+
+Built = tuple[tuple[int, ...], list[Node], list[Node]]
+
+
+def _vector(entries: Sequence[Node]) -> Built:
+    return (len(entries),), list(entries), []
+
+
+def _matrix(rows: Sequence[Sequence[Node]]) -> Built:
+    return (len(rows), len(rows[0])), [x for row in rows for x in row], []
+
+
+def _rigid(r: Request, v: list[Node], a: list[Node], gravity: bool = True) -> list[Node]:
+    model = r.recursion_bodies()
+    base, tau = torques(model, r.q, v, a, gravity)
+    return [*base, *tau] if model.wrench else tau
+
+
+def _with_drives(r: Request, tau: list[Node], a: list[Node]) -> list[Node]:
+    first = len(tau) - r.robot.n
+    drives = drive_torques(r.robot, r.graph, r.values, r.q, r.v, a)
+    return tau[:first] + [x + y for x, y in zip(tau[first:], drives, strict=True)]
+
+
+def _inverse_dynamics(r: Request) -> Built:
+    return _vector(_with_drives(r, _rigid(r, r.v, r.a), r.a))
+
+
+def _gravity_torque(r: Request) -> Built:
+    still = [r.graph.zero] * r.robot.nv
+    return _vector(_rigid(r, still, still))
+
+
+def _coriolis_torque(r: Request) -> Built:
+    return _vector(_rigid(r, r.v, [r.graph.zero] * r.robot.nv, gravity=False))
+
+
+def _bias_torque(r: Request) -> Built:
+    return _vector(_rigid(r, r.v, [r.graph.zero] * r.robot.nv))
+
+
+def _drive_torque(r: Request) -> Built:
+    return _vector(drive_torques(r.robot, r.graph, r.values, r.q, r.v, r.a))
+
+
+def _regressor(r: Request) -> Built:
+    rows = regressor(r.robot, link_bodies(r.robot, r.graph, None), r.q, r.v, r.a, set(r.columns))
+    return _matrix([[row[c] for c in r.columns] for row in rows])
+
+
+def _mass(r: Request) -> list[list[Node]]:
+    out = mass_matrix(joint_bodies(r.robot, r.graph, r.values), r.q)
+    drive_inertia(r.robot, r.graph, r.values, out)
+    return out
+
+
+def _mass_matrix(r: Request) -> Built:
+    return _matrix(_mass(r))
+
+
+def _coriolis_matrix(r: Request) -> Built:
+    return _matrix(coriolis_matrix(joint_bodies(r.robot, r.graph, r.values), r.q, r.v))
+
+
+def _forward_dynamics(r: Request) -> Built:
+    still = [r.graph.zero] * r.robot.nv
+    bias = _with_drives(r, _rigid(r, r.v, still), still)
+    x = [t - b for t, b in zip(r.tau, bias, strict=True)]
+    pivots = _solve(_mass(r), x)
+    return (len(x),), x, pivots
+
+
+def _solve(mass: list[list[Node]], x: list[Node]) -> list[Node]:
+    """Solve mass * y = x in place by mass = L' D L from the last row up, which keeps the zeros between branches.
+
+    Gives the pivots D (Featherstone 2008, section 6.5).
+    """
+    n = len(x)
+    lower = [row[:] for row in mass]
+    pivots, inverse = [], []
+    for k in range(n - 1, -1, -1):
+        pivots.append(lower[k][k])
+        inverse.append(lower[k][k].graph.div(1.0, lower[k][k]))
+        scaled = [lower[k][i] * inverse[-1] for i in range(k)]
+        for i in range(k):
+            for j in range(i + 1):
+                lower[i][j] = lower[i][j] - scaled[i] * lower[k][j]
+        lower[k][:k] = scaled
+    inverse.reverse()
+    for k in range(n - 1, -1, -1):
+        for i in range(k):
+            x[i] = x[i] - lower[k][i] * x[k]
+    for k in range(n):
+        x[k] = x[k] * inverse[k]
+        for i in range(k):
+            x[k] = x[k] - lower[k][i] * x[i]
+    return pivots
+
+
+_BUILDERS: dict[str, Callable[[Request], Built]] = {
+    "inverse_dynamics": _inverse_dynamics,
+    "regressor": _regressor,
+    "gravity_torque": _gravity_torque,
+    "coriolis_torque": _coriolis_torque,
+    "bias_torque": _bias_torque,
+    "drive_torque": _drive_torque,
+    "mass_matrix": _mass_matrix,
+    "coriolis_matrix": _coriolis_matrix,
+    "forward_dynamics": _forward_dynamics,
+}

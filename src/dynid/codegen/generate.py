@@ -1,0 +1,246 @@
+"""Code of a robot's dynamics: the one call, its checks and its result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.codegen.c import emit_c
+from dynid.codegen.casadi_function import emit_casadi
+from dynid.codegen.compiled import CompiledCode, compile_c
+from dynid.codegen.functions import FUNCTIONS, build_function
+from dynid.codegen.numpy_file import emit_numpy
+from dynid.codegen.operations import Operations, count_operations
+from dynid.codegen.program import Program
+from dynid.errors import DataError
+from dynid.feasibility.questions import is_feasible
+from dynid.files import make_folder, write_text
+from dynid.identify.base import BaseParameters, base_parameters
+from dynid.identify.estimate import Estimate
+from dynid.robot.drives import TermKind
+from dynid.robot.model import Robot
+
+__all__ = ["EMITTERS", "GeneratedCode", "generate_code"]
+
+Array = NDArray[np.float64]
+
+PARAMETERS = ("standard", "base", "symbolic", "symbolic-base")
+# Language -> what turns a program into texts by file name.
+EMITTERS: dict[str, Callable[[Program], Mapping[str, str]]] = {
+    "c": emit_c,
+    "python": emit_numpy,
+    "casadi": emit_casadi,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedCode:
+    """Source files by name, the operations of each function, and the program they came from."""
+
+    language: str
+    files: dict[str, str]
+    operations: dict[str, Operations]
+    program: Program
+
+    def write(self, folder: str | Path) -> tuple[Path, ...]:
+        """Write all files into a folder, which is made where it is missing; their paths."""
+        folder = Path(folder)
+        make_folder(folder)
+        paths = []
+        for name, text in self.files.items():
+            write_text(folder / name, text)
+            paths.append(folder / name)
+        return tuple(paths)
+
+    def compile(self, flags: Sequence[str] = ("-O2",)) -> CompiledCode:
+        """C code compiled by the C compiler of this machine and loaded, to be called from Python.
+
+        >>> import dynid
+        >>> code = dynid.generate_code(dynid.load_robot("twolink"), ("gravity_torque",))
+        >>> code.compile().call("gravity_torque", [[0.0, 0.0], [0.5, 0.1]]).shape
+        (2, 2)
+        """
+        return compile_c(self.files, self.program, self.language, flags)
+
+    def __repr__(self) -> str:
+        return f"GeneratedCode('{self.program.name}', {self.language}, {', '.join(self.operations)})"
+
+
+def generate_code(
+    robot: Robot | Estimate,
+    functions: Sequence[str] = ("inverse_dynamics",),
+    *,
+    language: str = "c",
+    parameters: str = "standard",
+    values: ArrayLike | None = None,
+    name: str | None = None,
+    date: str = "",
+    notes: Sequence[str] = (),
+    sines: str = "inline",
+    allow_impossible: bool = False,
+) -> GeneratedCode:
+    """Straight-line code of a robot's dynamics, or of an identified one.
+
+    `parameters`: "standard" folds the standard parameters into the code; "base" needs only the base parameters and
+    gives the same torques; "symbolic" and "symbolic-base" take them as an argument array `parms`. `values` replaces
+    the robot's own numbers: standard ones (p,), or for "base" the base ones (b,). Numbers that no physical robot can
+    have are refused unless `allow_impossible`. `date` and `notes` go into the head of the files as they are, so that
+    the same call gives the same files. `sines`: C computes sine and cosine together by series of its own ("inline"),
+    good to 2e-16 and faster, or calls those of math.h ("library").
+
+    >>> import dynid
+    >>> code = dynid.generate_code(dynid.load_robot("twolink"), ("mass_matrix",))
+    >>> sorted(code.files), code.operations["mass_matrix"].multiplications
+    (['twolink.c', 'twolink.h'], 1)
+    """
+    estimate = robot if isinstance(robot, Estimate) else None
+    machine = robot.robot if isinstance(robot, Estimate) else robot
+    if language not in EMITTERS:
+        raise DataError(f"language '{language}' is unknown: use {', '.join(EMITTERS)}")
+    if parameters not in PARAMETERS:
+        raise DataError(f"parameters '{parameters}' is unknown: use {', '.join(PARAMETERS)}")
+    if sines not in ("inline", "library"):
+        raise DataError(f"sines '{sines}' is unknown: use inline or library")
+    wanted = _wanted(functions)
+    title = _identifier(machine.name) if name is None else _checked_name(name)
+    base = None
+    if parameters.endswith("base"):
+        base = _whole_base(estimate.base) if estimate else base_parameters(machine)
+    if base is not None and functions != "all":
+        for function in wanted:
+            _refuse_mixed(base, function)
+    elif base is not None:
+        wanted = tuple(f for f in wanted if _mixed(base, f) is None)
+    numbers = _numbers(machine, estimate, base, values)
+    flaw = "" if parameters.startswith("symbolic") else _impossible(machine, base, numbers)
+    if flaw and not allow_impossible:
+        raise DataError(
+            f"{flaw}: take possible ones, from a feasible method or dynid.nearest_feasible, or say "
+            "allow_impossible=True"
+        )
+    names, units = machine.parameter_names, tuple(p.unit for p in machine.layout)
+    if base is not None:
+        names, units = base.names, tuple(units[k] for k in base.kept)
+    kept = None if base is None else base.kept
+    made = []
+    for function in wanted:
+        if parameters.startswith("symbolic"):
+            places = range(len(machine.layout)) if kept is None else kept
+            made.append(build_function(function, machine, symbols=places, columns=kept))
+        else:
+            standard = numbers if base is None else base.join(numbers)
+            made.append(build_function(function, machine, standard, columns=kept))
+    head = (*_notes(machine, estimate, date), *notes, *([f"Beware: {flaw}."] if flaw else []))
+    program = Program(machine, title, tuple(made), parameters, names, units, numbers, head, sines)
+    files = dict(EMITTERS[language](program))
+    return GeneratedCode(language, files, {f.name: count_operations(f.outputs) for f in made}, program)
+
+
+def _wanted(functions: Sequence[str]) -> tuple[str, ...]:
+    wanted = (functions,) if isinstance(functions, str) else tuple(functions)
+    if wanted == ("all",):
+        return tuple(FUNCTIONS)
+    for function in wanted:
+        if function not in FUNCTIONS:
+            raise DataError(f"no function is named '{function}', there are {', '.join(FUNCTIONS)}")
+    if not wanted:
+        raise DataError(f"name at least one function: {', '.join(FUNCTIONS)}")
+    return tuple(dict.fromkeys(wanted))
+
+
+def _checked_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise DataError(f"'{name}' cannot be a name in code: use letters, digits and underscores")
+    return name
+
+
+def _identifier(name: str) -> str:
+    """A robot's name made fit for code."""
+    out = re.sub(r"[^A-Za-z0-9_]", "_", name) or "robot"
+    return out if not out[0].isdigit() else f"robot_{out}"
+
+
+def _whole_base(base: BaseParameters) -> BaseParameters:
+    """The base, where its channels tell as much as all channels do."""
+    if base.channels == base.robot.channels:
+        return base
+    every = base_parameters(base.robot).count
+    if base.count < every:
+        raise DataError(
+            f"these {base.count} base parameters were seen on {len(base.channels)} of {len(base.robot.channels)} "
+            f'channels and leave {every - base.count} of {every} open: use parameters="standard"'
+        )
+    return base
+
+
+# Functions that are a part of the torque: what drives and bodies have in common must not be mixed up in them.
+_PARTS = {
+    "drive_torque": tuple(TermKind),
+    "gravity_torque": (TermKind.OFFSET, TermKind.SPRING),
+    "bias_torque": (TermKind.OFFSET, TermKind.SPRING),
+}
+
+
+def _mixed(base: BaseParameters, function: str) -> str | None:
+    """The first base parameter that adds up what the function has to tell apart."""
+    layout = base.robot.layout
+    kinds = {t.name: t.kind for t in base.robot.drives}
+    for row, name in zip(base.matrix, base.names, strict=True):
+        on = [layout[k] for k in np.flatnonzero(row)]
+        drives = [kinds[p.name] for p in on if not p.inertial]
+        if len(drives) < len(on) and any(kind in _PARTS.get(function, ()) for kind in drives):
+            return name
+    return None
+
+
+def _refuse_mixed(base: BaseParameters, function: str) -> None:
+    name = _mixed(base, function)
+    if name is not None:
+        raise DataError(
+            f"{function} cannot be told from base parameters alone: '{name}' adds up parameters of drives and bodies; "
+            'use parameters="standard"'
+        )
+
+
+def _numbers(robot: Robot, estimate: Estimate | None, base: BaseParameters | None, values: ArrayLike | None) -> Array:
+    if values is not None:
+        size, kind = (base.count, "base") if base is not None else (len(robot.layout), "standard")
+        try:
+            out = np.array(values, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError(f"values must be numbers, got {values!r:.60}") from None
+        if out.shape != (size,):
+            raise DataError(f"expected {size} {kind} parameters, got shape {out.shape}")
+        if not np.all(np.isfinite(out)):
+            raise DataError("values: a number is not finite")
+        return out
+    if base is not None:
+        return estimate.beta if estimate else base.values()
+    return estimate.parameters if estimate else robot.parameters
+
+
+def _impossible(robot: Robot, base: BaseParameters | None, numbers: Array) -> str:
+    """Why no physical robot has these numbers, or nothing where one may."""
+    verdict = is_feasible(base, numbers) if base is not None else is_feasible(robot, numbers)
+    if verdict.answer != "infeasible":
+        return ""
+    why = "; ".join(verdict.reasons[:2]) or f"margin {verdict.margin:.3g}"
+    return f"no physical robot has these parameters ({why})"
+
+
+def _notes(robot: Robot, estimate: Estimate | None, date: str) -> list[str]:
+    out = [f"Date: {date}"] if date else []
+    if robot.source:
+        out.append(f"Source: {' '.join(robot.source.split())}")
+    if estimate is not None:
+        errors = ", ".join(
+            f"{c} {100 * e:.3g} %" for c, e in zip(estimate.base.channels, estimate.relative_error, strict=True)
+        )
+        out.append(f"Identified by {estimate.method} ({estimate.status}) from {sum(estimate.rows)} rows.")
+        out.append(f"Relative error of the fit: {errors}.")
+    return out

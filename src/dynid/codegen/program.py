@@ -1,0 +1,44 @@
+"""What every emitter is given: the functions of one robot and what a reader of the code should know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.codegen.functions import Function
+from dynid.robot.model import Robot
+
+__all__ = ["Program"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Functions of a robot, ready to be written down.
+
+    `parameters` is "standard", "base", "symbolic" or "symbolic-base"; names, units and values are those of the standard
+    or base parameters (the values are then a starting point for `parms`). `notes` are lines for the head of the file.
+    `sines` tells C where sine and cosine come from, "inline" or "library".
+    """
+
+    robot: Robot
+    name: str
+    functions: tuple[Function, ...]
+    parameters: str
+    parameter_names: tuple[str, ...]
+    parameter_units: tuple[str, ...]
+    parameter_values: Array | None
+    notes: tuple[str, ...] = ()
+    sines: str = "inline"
+
+    @property
+    def symbolic(self) -> bool:
+        return self.parameters.startswith("symbolic")
+
+    @property
+    def kind_of_parameters(self) -> str:
+        """ "standard" or "base"."""
+        return "base" if self.parameters.endswith("base") else "standard"

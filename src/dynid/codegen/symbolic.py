@@ -1,0 +1,311 @@
+"""Small robots as equations one can read: M, C, g and the torques as SymPy matrices, and as LaTeX.
+
+The equations are Lagrange's: M from the kinetic energy of the links, each in its own frame, g from their height, C of
+the Christoffel symbols of M. All of them are linear in the parameters, so base parameters come in by putting them on
+their representatives and zero on the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.codegen.equation_text import latex_text, plain_text
+from dynid.codegen.readable import collected, readable
+from dynid.errors import DataError, ModelError
+from dynid.identify.base import BaseParameters
+from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.inertia import INERTIAL_SYMBOLS
+from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+__all__ = ["Equations", "equations"]
+
+Array = NDArray[np.float64]
+
+# Beyond this the equations fill pages: nobody reads them, and working them out takes minutes.
+MOST_JOINTS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """tau = M(q) a + C(q, v) v + g(q) + drives(q, v, a) of a robot, as SymPy matrices.
+
+    `q`, `v`, `a` are the symbols of the motion, `parameters` those of the parameters by their name in the robot or
+    among its base parameters, `constants` the symbols of gravity and lengths with their values.
+    """
+
+    robot: Robot
+    q: tuple[sp.Symbol, ...]
+    v: tuple[sp.Symbol, ...]
+    a: tuple[sp.Symbol, ...]
+    parameters: dict[str, sp.Symbol]
+    constants: dict[sp.Symbol, float]
+    M: sp.Matrix
+    C: sp.Matrix
+    g: sp.Matrix
+    drives: sp.Matrix
+
+    @cached_property
+    def tau(self) -> sp.Matrix:
+        """Torque of every joint (n, 1)."""
+        import sympy as sp
+
+        return self.M * sp.Matrix(self.a) + self.C * sp.Matrix(self.v) + self.g + self.drives
+
+    def numbers(
+        self, part: str, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, values: ArrayLike
+    ) -> Array:
+        """A part ("M", "C", "g", "drives" or "tau") for one motion and the values of `parameters`, in that order."""
+        import sympy as sp
+
+        zero = np.zeros(len(self.q))
+        given: dict[Any, float] = dict(self.constants)
+        for symbols, numbers in (
+            (self.q, q),
+            (self.v, zero if v is None else v),
+            (self.a, zero if a is None else a),
+            (tuple(self.parameters.values()), values),
+        ):
+            numbers = np.asarray(numbers, dtype=float)
+            if numbers.shape != (len(symbols),):
+                raise DataError(
+                    f"expected {len(symbols)} numbers for {symbols[0]} and so on, got shape {numbers.shape}"
+                )
+            given |= dict(zip(symbols, numbers.tolist(), strict=True))
+        symbols = tuple(given)
+        return np.asarray(sp.lambdify(symbols, getattr(self, part), "numpy")(*given.values()), dtype=float)
+
+    def text(self) -> str:
+        """All equations in plain letters, with s1, c12 for sines and cosines."""
+        return plain_text(self)
+
+    def latex(self) -> str:
+        """All equations as LaTeX, one `align*` a part."""
+        return latex_text(self)
+
+
+def equations(
+    robot: Robot,
+    base: BaseParameters | None = None,
+    *,
+    gravity: bool = True,
+    lengths: bool = False,
+    simplify: bool = True,
+) -> Equations:
+    """The equations of a robot with up to four joints on a fixed base, in its standard or in its base parameters.
+
+    With `gravity`, its size is the symbol g and not a number; with `lengths`, so is every distance between joints
+    (x2: joint 2 along x of the link it hangs on). Symbolic lengths have standard parameters alone, because base
+    parameters hold numbers of the geometry.
+    """
+    try:
+        import sympy as sp
+    except ImportError:
+        raise DataError("equations need SymPy: pip install dynid[symbolic]") from None
+
+    _check(robot, base, lengths)
+    n = robot.n
+    numbered = [str(i + 1) for i in range(n)]
+    q, v, a = (tuple(sp.Symbol(f"{x}{i}", real=True) for i in numbered) for x in ("q", "v", "a"))
+    standard = [sp.Symbol(label, real=True) for label in robot.parameter_labels]
+    constants: dict[Any, float] = {}
+    size = float(np.linalg.norm(robot.gravity))
+    pull = sp.Matrix([_exact(x) for x in robot.gravity])
+    if gravity and size:
+        g = sp.Symbol("g", positive=True)
+        constants[g] = size
+        pull = g * sp.Matrix([_exact(x / size) for x in robot.gravity])
+    known = dict(zip(robot.parameter_names, standard, strict=True))
+    kinetic, potential = _energies(robot, q, v, known, pull, constants if lengths else None)
+    tidy: Callable[[Any], Any] = readable if simplify else (lambda x: x)
+    if base is not None:
+        chosen, rename = _base_symbols(base, standard)
+        kinetic, potential = kinetic.xreplace(rename), potential.xreplace(rename)
+    else:
+        chosen, rename = known, {}
+    half = {(i, j): tidy(sp.diff(kinetic, v[i], v[j])) for i in range(n) for j in range(i + 1)}
+    M = sp.Matrix(n, n, lambda i, j: half[max(i, j), min(i, j)])
+    C = sp.Matrix(n, n, lambda i, j: sum(_christoffel(M, q, i, j, k) * v[k] for k in range(n))).applyfunc(tidy)
+    pulled = sp.Matrix([tidy(sp.diff(potential, x)) for x in q])
+    rotors, other = _drives(robot, q, v, known)
+    M = (M + rotors.xreplace(rename)).applyfunc(lambda x: collected(x) if simplify else x)
+    return Equations(robot, q, v, a, chosen, constants, M, C, pulled, other.xreplace(rename))
+
+
+def _check(robot: Robot, base: BaseParameters | None, lengths: bool) -> None:
+    if robot.base != "fixed":
+        raise DataError(f"equations are written of robots on a fixed base; '{robot.name}' has a {robot.base} one")
+    if robot.n > MOST_JOINTS:
+        raise DataError(
+            f"'{robot.name}' has {robot.n} joints; equations are written of up to {MOST_JOINTS}, for more of them "
+            "take C, Python or CasADi code"
+        )
+    own = [t.name for t in robot.drives if t.kind == TermKind.CUSTOM]
+    if own:
+        raise DataError(f"term '{own[0]}' is a function of the user's own, which has no equation")
+    if base is not None and (base.robot.parameter_names != robot.parameter_names or base.channels != robot.channels):
+        raise DataError("these base parameters belong to another robot or to only some of its channels")
+    if base is not None and lengths:
+        raise DataError("base parameters hold numbers of the geometry: leave lengths out")
+
+
+def _base_symbols(base: BaseParameters, standard: list[Any]) -> tuple[dict[str, Any], dict[Any, Any]]:
+    """Symbols of the base parameters, and what each standard symbol becomes."""
+    import sympy as sp
+
+    rename: dict[Any, Any] = {standard[j]: sp.Integer(0) for j in base.dependent}
+    chosen = {}
+    for j, name in zip(base.kept, base.names, strict=True):
+        grouped = name != base.robot.parameter_names[j]
+        symbol = sp.Symbol(base.robot.parameter_labels[j] + ("R" if grouped else ""), real=True)
+        rename[standard[j]] = chosen[name] = symbol
+    return chosen, rename
+
+
+def _exact(value: float) -> Any:
+    """The number as a fraction or a root where it is one to rounding, else as it is."""
+    import sympy as sp
+
+    if abs(value) < 1e-12:
+        return sp.Integer(0)
+    for square in (1, 2, 3):
+        found = sp.Rational(float(value / np.sqrt(square))).limit_denominator(1000)
+        if abs(float(found) * np.sqrt(square) - value) < 1e-14 * max(1.0, abs(value)):
+            return found * sp.sqrt(square)
+    return sp.Float(value, 17)
+
+
+def _energies(
+    robot: Robot,
+    q: tuple[Any, ...],
+    v: tuple[Any, ...],
+    parameters: Mapping[str, Any],
+    pull: Any,
+    lengths: dict[Any, float] | None,
+) -> tuple[Any, Any]:
+    """Kinetic and potential energy, link by link in the link's own frame."""
+    import sympy as sp
+
+    zero = sp.zeros(3, 1)
+    # Of every link: rotation of its frame into the base, where it is there, its speeds along its own axes.
+    R, p, linear, angular = [sp.eye(3)], [zero], [zero], [zero]
+    kinetic, potential = sp.Integer(0), sp.Integer(0)
+    for j, joint in enumerate(robot.joints):
+        leader = joint.name if joint.mimic is None else joint.mimic.leader
+        i = robot.coordinates.index(leader)
+        ratio, offset = (1, 0) if joint.mimic is None else (_exact(joint.mimic.ratio), _exact(joint.mimic.offset))
+        axis = sp.Matrix([_exact(x) for x in joint.axis])
+        before, after = (_placement(h) for h in (joint.placement, joint.mount))
+        if lengths is not None:
+            before = before[0], _named(before[1], joint.placement[:3, 3], f"{j + 1}", lengths)
+            after = after[0], _named(after[1], joint.mount[:3, 3], f"{j + 1}e", lengths)
+        angle, speed = ratio * q[i] + offset, ratio * v[i]
+        turn, shift, spin, slide = sp.eye(3), zero, zero, zero
+        if joint.kind == "revolute":
+            k = _skew(axis)
+            turn, spin = sp.eye(3) + sp.sin(angle) * k + (1 - sp.cos(angle)) * k * k, axis * speed
+        else:
+            shift, slide = axis * angle, axis * speed
+        # The link frame in its parent's: turned by `rotation`, its origin at `place`.
+        rotation = before[0] * turn * after[0]
+        place = before[1] + before[0] * (shift + turn * after[1])
+        b = joint.parent
+        moving = (before[0] * turn).T
+        own = moving * angular[b] + spin
+        at_joint = moving * (linear[b] + angular[b].cross(before[1] + before[0] * shift)) + slide
+        angular.append((after[0].T * own).applyfunc(sp.expand))
+        linear.append((after[0].T * (at_joint + own.cross(after[1]))).applyfunc(sp.expand))
+        R.append(R[b] * rotation)
+        p.append(p[b] + R[b] * place)
+        link = robot.links[j + 1]
+        if link.virtual:
+            continue
+        m, mx, my, mz, xx, xy, yy, xz, yz, zz = (parameters[f"{s}_{link.name}"] for s in INERTIAL_SYMBOLS)
+        u, w, h = linear[-1], angular[-1], sp.Matrix([mx, my, mz])
+        inertia = sp.Matrix([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        kinetic += sp.expand(m * u.dot(u) / 2 + h.dot(u.cross(w)) + w.dot(inertia * w) / 2)
+        potential -= sp.expand(m * pull.dot(p[-1]) + pull.dot(R[-1] * h))
+    return kinetic, potential
+
+
+def _placement(h: Array) -> tuple[Any, Any]:
+    import sympy as sp
+
+    return sp.Matrix(3, 3, lambda i, j: _exact(float(h[i, j]))), sp.Matrix([_exact(float(x)) for x in h[:3, 3]])
+
+
+def _named(vector: Any, values: Array, tail: str, lengths: dict[Any, float]) -> Any:
+    """The vector with a symbol in place of every number that is not zero."""
+    import sympy as sp
+
+    out = vector.copy()
+    for k, letter in enumerate("xyz"):
+        if vector[k] != 0:
+            out[k] = sp.Symbol(letter + tail, real=True)
+            lengths[out[k]] = float(values[k])
+    return out
+
+
+def _skew(x: Any) -> Any:
+    import sympy as sp
+
+    return sp.Matrix([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0]])
+
+
+def _christoffel(M: Any, q: tuple[Any, ...], i: int, j: int, k: int) -> Any:
+    return (M[i, j].diff(q[k]) + M[i, k].diff(q[j]) - M[j, k].diff(q[i])) / 2
+
+
+def _drives(robot: Robot, q: tuple[Any, ...], v: tuple[Any, ...], parameters: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Rotor inertias as a matrix and all other drive terms as torques."""
+    import sympy as sp
+
+    rotors, torque = sp.zeros(robot.n, robot.n), sp.zeros(robot.n, 1)
+    for term in robot.drives:
+        d = sp.Matrix([_exact(float(x)) for x in term.direction])
+        value = parameters[term.name]
+        if term.kind == TermKind.INERTIA:
+            own = sp.diag(*(x**2 for x in d)) if term.cross_only else sp.zeros(robot.n, robot.n)
+            rotors += value * (d * d.T - own)
+            continue
+        motion = q if term.kind == TermKind.SPRING else v
+        shaft = d.dot(sp.Matrix(motion))
+        effort = d * _effort(term, shaft)
+        if term.cross_only and term.kind in (TermKind.VISCOUS, TermKind.SPRING):
+            effort -= sp.Matrix([d[i] ** 2 * motion[i] for i in range(robot.n)])
+        torque += value * effort
+    return rotors, torque
+
+
+def _effort(term: DriveTerm, s: Any) -> Any:
+    """Effort of a unit parameter for shaft motion s."""
+    import sympy as sp
+
+    if term.kind == TermKind.OFFSET:
+        return sp.Integer(1)
+    if term.kind == TermKind.SPRING:
+        return s - _exact(term.rest)
+    if term.kind == TermKind.VISCOUS:
+        return s
+    if term.kind == TermKind.VISCOUS_POSITIVE:
+        return sp.Max(s, 0)
+    if term.kind == TermKind.VISCOUS_NEGATIVE:
+        return sp.Min(s, 0)
+    low = 0 if term.kind == TermKind.COULOMB_POSITIVE else -1
+    high = 0 if term.kind == TermKind.COULOMB_NEGATIVE else 1
+    if term.slope:
+        smooth = sp.tanh(_exact(term.slope) * s)
+        return sp.Rational(high + low, 2) + sp.Rational(high - low, 2) * smooth
+    if term.kind == TermKind.COULOMB:
+        return sp.sign(s)
+    if term.is_coulomb:
+        return sp.Piecewise((high, s > 0), (low, s < 0), (0, True))
+    raise ModelError(f"drive term '{term.name}' has no equation")

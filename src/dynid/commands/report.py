@@ -1,0 +1,116 @@
+"""Reports: whether an estimate can be trusted, in one HTML file."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dynid.commands import options
+from dynid.commands.app import Json, app
+from dynid.errors import DataError
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from dynid.identify.estimate import Estimate
+    from dynid.statistics.diagnosis import Diagnosis
+    from dynid.verdict.judgement import Judgement
+
+__all__ = ["headline", "judged"]
+
+
+@app.command()
+@options.with_logs
+def report(
+    machine: Robot,
+    read: Callable[[Sequence[str]], Recording],
+    estimate: Annotated[Path, typer.Argument(help="Saved estimate of `dynid identify`.")],
+    data: Annotated[
+        list[str] | None, typer.Option("--data", help="Log that the estimate was found from; may be repeated.")
+    ] = None,
+    validation: Annotated[
+        list[str] | None,
+        typer.Option("--validate", "--validation", help="Log of other motion to judge by; may be repeated."),
+    ] = None,
+    compare: Annotated[
+        Path | None, typer.Option(help="Another saved estimate of the same robot, to stand beside the first.")
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the report goes.")] = Path("report.html"),
+    as_json: Json = False,
+) -> None:
+    """Say whether a saved estimate can be trusted, and write an HTML report of it with the verdict beside it.
+
+    Example: dynid report arm.urdf estimate.json --data run1.csv --validate run3.csv -o report.html
+
+    Example: dynid report arm.urdf first.json --compare second.json --validate run3.csv
+    """
+    from dynid.identify.estimate import Estimate
+    from dynid.report.report import write_comparison, write_report
+
+    known = Estimate.load(estimate, machine)
+    fitted = read(data) if data else None
+    unseen = read(validation) if validation else None
+    print("dynid: judging and drawing ...", file=sys.stderr)
+    if compare is not None:
+        names = _names(estimate, compare)
+        both = write_comparison(known, Estimate.load(compare, machine), output, unseen, recording=fitted, names=names)
+        verdicts = dict(zip(names, both, strict=True))
+    else:
+        verdicts = {estimate.stem: write_report(known, output, unseen, recording=fitted, command=_command())}
+        _save(verdicts[estimate.stem], output)
+    print(f"wrote {output}", file=sys.stderr)
+    if as_json:
+        pages = {name: j.to_dict() for name, j in verdicts.items()}
+        print(json.dumps(pages if compare is not None else pages[estimate.stem], indent=2))
+        return
+    for name, judgement in verdicts.items():
+        print(f"{name}: {judgement.summary()}" if compare is not None else judgement.summary())
+
+
+def judged(
+    estimate: Estimate,
+    where: str | None,
+    output: Path | None,
+    unseen: Recording | None,
+    recording: Recording,
+    diagnosis: Diagnosis | None,
+) -> Judgement | None:
+    """The judgement of `dynid identify`, with its report where one is asked for or an estimate is saved."""
+    if where == "none":
+        return None
+    path = Path(where) if where is not None else output and output.with_suffix(".report.html")
+    if path is None or not estimate.settled:
+        from dynid.verdict.judge import judge
+
+        return judge(estimate, unseen, recording=recording, diagnosis=diagnosis)
+    if path.suffix not in (".html", ".htm"):
+        raise DataError(f"--report takes an .html file or none, got '{where}'")
+    judgement = estimate.report(path, unseen, recording=recording, diagnosis=diagnosis, command=_command())
+    _save(judgement, path)
+    print(f"wrote {path}", file=sys.stderr)
+    return judgement
+
+
+def headline(judgement: Judgement) -> str:
+    """The verdict and its reasons."""
+    return "\n".join([f"verdict: {judgement.verdict}", *(f"  - {reason}" for reason in judgement.reasons)])
+
+
+def _save(judgement: Judgement, path: Path) -> None:
+    stem = path.name.removesuffix(path.suffix).removesuffix(".report")
+    judgement.save(path.with_name("verdict.json" if stem == "report" else f"{stem}.verdict.json"))
+
+
+def _names(first: Path, second: Path) -> tuple[str, str]:
+    return (first.stem, second.stem) if first.stem != second.stem else (str(first), str(second))
+
+
+def _command() -> str:
+    """The command line that is running, for whoever wants to run it again."""
+    return shlex.join(["dynid", *sys.argv[1:]])

@@ -1,0 +1,149 @@
+"""What every model file has in common: numbers as text, bodies about their centre of mass, what is refused or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import ModelError
+from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations
+from dynid.robot.model import Robot
+from dynid.robot.spatial import clean
+
+__all__ = [
+    "body_values",
+    "impossible_drives",
+    "impossible_links",
+    "listed",
+    "lost_drives",
+    "number",
+    "numbers_text",
+    "own_term",
+    "plain_joint_terms",
+    "refuse_impossible",
+    "rpy_angles",
+]
+
+Array = NDArray[np.float64]
+
+# Drive terms that take energy or store it, never give it; offsets and springs may have either sign.
+_POSITIVE = (
+    TermKind.INERTIA,
+    TermKind.VISCOUS,
+    TermKind.VISCOUS_POSITIVE,
+    TermKind.VISCOUS_NEGATIVE,
+    TermKind.COULOMB,
+    TermKind.COULOMB_POSITIVE,
+    TermKind.COULOMB_NEGATIVE,
+)
+
+_ROUNDING = 1e-9  # N m, N m s/rad and kg m2: what a fit of exact data leaves of a term that is not there
+
+
+# -- numbers -----------------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """The shortest text that reads back to the same bits."""
+    return f"{float(value) + 0.0!r}".removesuffix(".0")
+
+
+def numbers_text(values: Iterable[float]) -> str:
+    return " ".join(number(v) for v in values)
+
+
+def rpy_angles(r: Array) -> Array:
+    """Fixed-axis angles (3,) of a rotation; also next to a pitch of a right angle they give it back to rounding."""
+    r = clean(r)
+    yaw = np.arctan2(r[1, 0], r[0, 0]) if np.hypot(r[0, 0], r[1, 0]) > 1e-12 else 0.0
+    # With the yaw taken out, what is left turns about y and x alone, whatever the yaw was.
+    c, s = np.cos(yaw), np.sin(yaw)
+    along, across = c * r[0] + s * r[1], c * r[1] - s * r[0]
+    return np.array([np.arctan2(-across[2], across[1]), np.arctan2(-r[2, 0], along[0]), yaw])
+
+
+# -- bodies ------------------------------------------------------------------------------------------
+
+
+def body_values(pi: Array, link: str, words: str) -> tuple[float, Array, Array]:
+    """Mass, centre of mass (3,) and tensor (3, 3) about it; a massless body keeps its tensor about the origin."""
+    if pi[0] == 0 and np.any(pi[1:4]):
+        raise ModelError(f"link '{link}' has a first moment but no mass, which {words} cannot hold")
+    if pi[0] == 0:
+        return 0.0, np.zeros(3), inertia_to_spatial(pi)[3:, 3:]
+    mass, com, tensor = inertia_to_com(pi)
+    return float(mass), com, tensor
+
+
+def impossible_links(robot: Robot) -> list[str]:
+    """Links that break the laws of physics, in words. One without mass and inertia breaks none."""
+    out = []
+    for i in robot.parameter_links:
+        link = robot.links[i]
+        broken = inertia_violations(link.inertia) if np.any(link.inertia) else []
+        if broken:
+            out.append(f"link '{link.name}' is physically impossible: {'; '.join(broken)}")
+    return out
+
+
+def impossible_drives(robot: Robot) -> list[str]:
+    """Friction coefficients and rotor inertias below zero, in words."""
+    out = []
+    for term in robot.drives:
+        if term.kind in _POSITIVE and not term.cross_only and term.value < -_ROUNDING:
+            side = "motor" if term.motor else "joint"
+            out.append(f"{side} '{term.shaft}' is physically impossible: {term.name} = {term.value:.4g} is negative")
+    return out
+
+
+def refuse_impossible(robot: Robot, allow: bool) -> list[str]:
+    """What is impossible, as warnings where it is allowed and as an error where not."""
+    found = impossible_links(robot) + impossible_drives(robot)
+    if found and not allow:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise ModelError(f"not written: {found[0]}{more}; allow_impossible=True writes it all the same")
+    return found
+
+
+# -- drives ------------------------------------------------------------------------------------------
+
+
+def own_term(robot: Robot, term: DriveTerm) -> bool:
+    """Whether a term acts on one joint as a plain law of its motion: what joints of model files can have."""
+    plain = np.array_equal(term.direction, np.eye(robot.n)[term.owner]) and term.function is None
+    return plain and not term.motor and not term.cross_only and not term.slope
+
+
+def plain_joint_terms(robot: Robot, joint: str, keys: dict[TermKind, str]) -> dict[str, DriveTerm]:
+    """The terms of a joint that a format has a key for, by that key."""
+    return {
+        keys[t.kind]: t
+        for t in robot.drives
+        if t.kind in keys and robot.coordinates[t.owner] == joint and own_term(robot, t)
+    }
+
+
+def lost_drives(robot: Robot, words: str, kept: Callable[[DriveTerm], bool]) -> list[str]:
+    """Warnings that name each drive term a format has no place for, with its joints, and the coupling of motors."""
+    lost: dict[str, list[str]] = {}
+    for term in robot.drives:
+        if not kept(term):
+            symbol = f"{term.symbol} (smooth)" if term.slope else term.symbol
+            lost.setdefault(symbol, []).append(term.shaft)
+    out = []
+    if lost:
+        terms = "; ".join(f"{symbol} of {', '.join(shafts)}" for symbol, shafts in lost.items())
+        out.append(f"{words} has no place for the drive terms {terms}")
+    if robot.transmission is not None:
+        motors = ", ".join(robot.transmission.motors)
+        out.append(f"{words} joints know no transmission: the coupling of {motors} is left out")
+    return out
+
+
+def listed(names: Sequence[str], most: int = 40) -> str:
+    """Names for an error message, cut where they are very many."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"

@@ -1,0 +1,228 @@
+"""Parameters of a robot as plain files: JSON and TOML with names, units and deviations, YAML for ROS 2 nodes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.export.contents import refuse_impossible
+from dynid.export.ros_parameters import from_ros, to_ros
+from dynid.files import write_text
+from dynid.robot.drives import DRIVE_SYMBOLS, DriveTerm
+from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from dynid.identify.estimate import Estimate
+
+__all__ = ["load_parameters", "write_parameters"]
+
+Array = NDArray[np.float64]
+
+_FORMAT = "dynid parameters 1"
+_FORMS = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+
+
+def write_parameters(
+    source: Robot | Estimate, path: str | Path, allow_impossible: bool = False, form: str | None = None
+) -> list[str]:
+    """Write the parameters of a robot or an estimate; the ending says how (.json, .toml, .yaml), or `form`.
+
+    JSON and TOML hold every standard parameter with its unit, and of an estimate the standard deviations and the base
+    parameters with their expressions. YAML is a parameter file of ROS 2 nodes: mass, centre of mass and inertia about
+    it of every link, friction and the like of every joint. Returns what is not in the file, in words. Bodies and
+    drives that break the laws of physics are refused unless `allow_impossible`.
+    """
+    form = _form(path) if form is None else form
+    if form not in _FORMS.values():
+        raise DataError(f"parameters are written as {', '.join(sorted(set(_FORMS.values())))}, not as '{form}'")
+    robot = source if isinstance(source, Robot) else source.identified_robot
+    warnings = refuse_impossible(robot, allow_impossible)
+    warnings += _not_in_the_file(robot)
+    if form == "yaml":
+        text = to_ros(robot)
+    else:
+        content = _content(source)
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n" if form == "json" else _toml(content)
+    write_text(path, text)
+    return warnings
+
+
+def load_parameters(path: str | Path, robot: Robot) -> Robot:
+    """The robot with the parameters of a file that `write_parameters` made.
+
+    Drive terms of joints and motors that only the file has are added; other differences are an error that names them.
+    """
+    form = _form(path)
+    data = _read(Path(path), form)
+    values, settings = from_ros(data, robot, str(path)) if form == "yaml" else _plain(data, str(path))
+    robot = _with_terms(robot, settings)
+    missing = [n for n in robot.parameter_names if n not in values]
+    unknown = [n for n in values if n not in robot.parameter_names]
+    if missing or unknown:
+        words = [f"it has no {', '.join(missing[:8])}"] * bool(missing)
+        words += [f"the robot has no {', '.join(unknown[:8])}"] * bool(unknown)
+        raise DataError(f"'{path}' does not fit robot '{robot.name}': {'; '.join(words)}")
+    return robot.with_parameters([values[n] for n in robot.parameter_names])
+
+
+def _form(path: str | Path) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix not in _FORMS:
+        raise DataError(f"'{path}' is no parameter file by its ending: use {', '.join(_FORMS)}")
+    return _FORMS[suffix]
+
+
+def _not_in_the_file(robot: Robot) -> list[str]:
+    """What a robot must bring itself: the functions of its own terms and the coupling of its motors."""
+    out = []
+    custom = [t.name for t in robot.drives if t.function is not None]
+    if custom:
+        out.append(
+            f"the file has the values of {', '.join(custom)}, but not their functions: load it onto a robot with them"
+        )
+    if robot.transmission is not None:
+        motors = ", ".join(robot.transmission.motors)
+        out.append(f"the file has no transmission: load it onto a robot with the coupling of {motors}")
+    return out
+
+
+# -- what the files hold -------------------------------------------------------------------------------
+
+
+def _content(source: Robot | Estimate) -> dict[str, Any]:
+    robot = source if isinstance(source, Robot) else source.identified_robot
+    deviation: Array | None = None
+    if not isinstance(source, Robot) and source.standard_covariance is not None:
+        deviation = np.sqrt(np.maximum(np.diag(source.standard_covariance), 0.0))
+    parameters = []
+    terms = {t.name: t for t in robot.drives}
+    for i, (p, value) in enumerate(zip(robot.layout, robot.parameters, strict=True)):
+        row: dict[str, Any] = {"name": p.name, "value": float(value), "unit": p.unit}
+        if deviation is not None:
+            row["std"] = float(deviation[i])
+        if not p.inertial:
+            term = terms[p.name]
+            row |= {"symbol": p.symbol, "motor" if term.motor else "joint": p.owner}
+            row |= {k: getattr(term, k) for k in ("rest", "slope") if getattr(term, k)}
+            row |= {"cross_only": True} if term.cross_only else {}
+        parameters.append(row)
+    out: dict[str, Any] = {
+        "format": _FORMAT,
+        "robot": robot.name,
+        "base": robot.base,
+        "joints": list(robot.coordinates),
+    }
+    if not isinstance(source, Robot):
+        out |= {"method": source.method, "status": source.status}
+    out["parameters"] = parameters
+    if not isinstance(source, Robot):
+        rows = zip(source.base.names, source.base.expressions, source.beta, source.sigma, strict=True)
+        out["base_parameters"] = [
+            {"name": n, "expression": e, "value": float(b), "std": float(s)} for n, e, b, s in rows
+        ]
+    return out
+
+
+def _toml(content: dict[str, Any]) -> str:
+    """TOML of a table whose lists of tables stand last."""
+    plain = {k: v for k, v in content.items() if not _tables(v)}
+    lines = [f"{k} = {_toml_value(v)}" for k, v in plain.items()]
+    for key, rows in ((k, v) for k, v in content.items() if _tables(v)):
+        for row in rows:
+            lines += ["", f"[[{key}]]", *(f"{k} = {_toml_value(v)}" for k, v in row.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    # Strings of JSON are strings of TOML, but for one sign that only JSON takes as it is.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else repr(value)
+
+
+# -- reading -------------------------------------------------------------------------------------------
+
+
+def _read(path: Path, form: str) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"there is no file '{path}'") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"'{path}' cannot be read: {error}") from None
+    try:
+        if form == "json":
+            return json.loads(text)
+        if form == "toml":
+            import tomllib
+
+            return tomllib.loads(text)
+        import yaml
+
+        return yaml.safe_load(text)
+    except ValueError as error:  # of json and tomllib
+        raise DataError(f"'{path}' is not {form.upper()}: {error}") from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "yaml":
+            raise
+        raise DataError(f"'{path}' is not YAML: {error}") from None
+
+
+def _plain(data: Any, path: str) -> tuple[dict[str, float], dict[str, dict[str, Any]]]:
+    """Values by name, and what is known of the drive terms."""
+    if not isinstance(data, dict) or data.get("format") != _FORMAT or not isinstance(data.get("parameters"), list):
+        raise DataError(f"'{path}' is no parameter file of dynid ('{_FORMAT}')")
+    values: dict[str, float] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    for row in data["parameters"]:
+        try:
+            name, value = str(row["name"]), float(row["value"])
+        except (KeyError, TypeError, ValueError):
+            raise DataError(f"'{path}' has a parameter without a name and a number: {row!r:.80}") from None
+        if name in values:
+            raise DataError(f"'{path}' has the parameter '{name}' twice")
+        values[name] = value
+        if "symbol" in row:
+            settings[name] = row
+    return values, settings
+
+
+def _with_terms(robot: Robot, settings: dict[str, dict[str, Any]]) -> Robot:
+    """The robot with the drive terms of the file that it does not have yet, at the rest and slope of the file."""
+    known = {t.name: t for t in robot.drives}
+    added, changed = [], {}
+    for name, row in settings.items():
+        rest, slope = float(row.get("rest", 0.0)), float(row.get("slope", 0.0))
+        term = known.get(name) or _new_term(robot, row)
+        if term is None:
+            continue
+        if (term.rest, term.slope) != (rest, slope) and term.function is None:
+            changed[name] = term = replace(term, rest=rest, slope=slope)
+        if name not in known:
+            added.append(term)
+    kept = tuple(changed.get(t.name, t) for t in robot.drives)
+    return replace(robot, drives=(*kept, *added))
+
+
+def _new_term(robot: Robot, row: dict[str, Any]) -> DriveTerm | None:
+    """A term by its symbol and shaft; None where the robot has no such shaft."""
+    symbol = row["symbol"]
+    if symbol not in DRIVE_SYMBOLS:
+        return None
+    if row.get("joint") in robot.coordinates:
+        return robot.joint_term(row["joint"], symbol)
+    if robot.transmission is not None and row.get("motor") in robot.transmission.motors:
+        return robot.motor_term(row["motor"], symbol, cross_only=bool(row.get("cross_only", False)))
+    return None

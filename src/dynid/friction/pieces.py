@@ -1,0 +1,235 @@
+"""Pieces of friction models: torque columns that are linear in their coefficients, with inner parameters that are not.
+
+A piece gives its columns C (N, k) for features of the motion and inner parameters theta (m,), and their exact
+derivatives by each inner parameter (m, N, k). A model is a sum of pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PIECES", "REFERENCE_TEMPERATURE", "Features", "Inner", "Piece"]
+
+Array = NDArray[np.float64]
+
+# Temperature (deg C) at which a coefficient that depends on temperature has its printed value.
+REFERENCE_TEMPERATURE = 20.0
+_TINY = 1e-300
+
+
+class Features(NamedTuple):
+    """What friction may depend on, each (N,): speed, torque that the gear carries (N m), temperature (deg C)."""
+
+    v: Array
+    load: Array | None = None
+    temperature: Array | None = None
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A nonlinear parameter: where it may lie, and the value `null` at which its piece is the simpler one it contains.
+
+    Bounds are plain numbers, or in units of the highest speed ("speed") or of its inverse ("slope"). `log` where its
+    size matters rather than its value.
+    """
+
+    name: str
+    unit: str
+    low: float
+    high: float
+    scale: Literal["", "speed", "slope"] = ""
+    log: bool = True
+    null: float | None = None
+    points: int = 12
+
+    def bounds(self, fastest: float) -> tuple[float, float]:
+        factor = {"": 1.0, "speed": fastest, "slope": 1.0 / fastest}[self.scale]
+        return self.low * factor, self.high * factor
+
+    def grid(self, fastest: float) -> Array:
+        """Values over the whole range, for starts and for the distribution of a test."""
+        low, high = self.bounds(fastest)
+        return np.geomspace(low, high, self.points) if self.log else np.linspace(low, high, self.points)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Columns of one effect. `contains` are pieces that it becomes for some values of its parameters.
+
+    `odd` pieces change nothing but their sign with the direction: only these show in pairs of motions to and fro.
+    """
+
+    name: str
+    symbols: tuple[str, ...]
+    units: tuple[str, ...]
+    columns: Callable[[Features, Array], Array]
+    slopes: Callable[[Features, Array], Array] | None = None
+    inner: tuple[Inner, ...] = ()
+    contains: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    needs: Literal["", "load", "temperature"] = ""
+    odd: bool = True
+
+    @property
+    def count(self) -> int:
+        """Linear and inner parameters together."""
+        return len(self.symbols) + len(self.inner)
+
+
+def _one(column: Array) -> Array:
+    return column[:, None]
+
+
+def _sides(x: Array, by: Array) -> Array:
+    """x where `by` is positive and x where it is negative, (N, 2)."""
+    return np.column_stack([np.where(by > 0, x, 0.0), np.where(by < 0, x, 0.0)])
+
+
+def _stribeck(f: Features, theta: Array) -> Array:
+    shape = theta[1] if len(theta) > 1 else 2.0
+    return _one(np.sign(f.v) * np.exp(-((np.abs(f.v) / theta[0]) ** shape)))
+
+
+def _stribeck_slopes(f: Features, theta: Array) -> Array:
+    shape = theta[1] if len(theta) > 1 else 2.0
+    x = np.abs(f.v) / theta[0]
+    power = x**shape
+    faded = np.sign(f.v) * np.exp(-power) * power
+    out = [_one(shape / theta[0] * faded)]
+    if len(theta) > 1:
+        out.append(_one(-faded * np.log(np.maximum(x, _TINY))))
+    return np.array(out)
+
+
+def _load(f: Features, theta: Array) -> Array:
+    assert f.load is not None
+    return _one(np.sign(f.v) * np.abs(f.load))
+
+
+def _load_directional(f: Features, theta: Array) -> Array:
+    assert f.load is not None
+    return _sides(np.sign(f.v) * np.abs(f.load), f.v * f.load)
+
+
+def _warmth(f: Features) -> Array:
+    assert f.temperature is not None
+    return f.temperature - REFERENCE_TEMPERATURE
+
+
+def _thinning(f: Features, theta: Array) -> Array:
+    return _one(f.v * np.exp(-theta[0] * _warmth(f)))
+
+
+def _thinning_slopes(f: Features, theta: Array) -> Array:
+    return np.array([_one(-_warmth(f) * f.v * np.exp(-theta[0] * _warmth(f)))])
+
+
+def _tanh_slopes(f: Features, theta: Array) -> Array:
+    return np.array([_one(f.v / np.cosh(np.clip(theta[0] * f.v, -300, 300)) ** 2)])
+
+
+def _logistic(x: Array) -> Array:
+    return 0.5 * (1.0 + np.tanh(0.5 * x))
+
+
+def _sigmoid(f: Features, theta: Array) -> Array:
+    steep, shift = theta
+    return _one(_logistic(steep * (f.v + shift)) - _logistic(np.asarray(steep * shift)))
+
+
+def _sigmoid_slopes(f: Features, theta: Array) -> Array:
+    steep, shift = theta
+    moved, rest = _logistic(steep * (f.v + shift)), _logistic(np.asarray(steep * shift))
+    d, d0 = moved * (1 - moved), rest * (1 - rest)
+    return np.array([_one((f.v + shift) * d - shift * d0), _one(steep * (d - d0))])
+
+
+def _power(f: Features, theta: Array) -> Array:
+    return _one(np.sign(f.v) * np.abs(f.v) ** theta[0])
+
+
+def _power_slopes(f: Features, theta: Array) -> Array:
+    return np.array([_power(f, theta) * np.log(np.maximum(np.abs(f.v), _TINY))[:, None]])
+
+
+_TORQUE, _RATE = "N m", "N m s/rad"
+_SPEED = Inner("vs", "rad/s", 0.01, 0.7, "speed")
+_ALL = (
+    Piece("coulomb", ("fc",), (_TORQUE,), lambda f, _: _one(np.sign(f.v))),
+    Piece("viscous", ("fv",), (_RATE,), lambda f, _: _one(f.v)),
+    Piece("offset", ("off",), (_TORQUE,), lambda f, _: _one(np.ones_like(f.v)), odd=False),
+    Piece(
+        "coulomb-asymmetric",
+        ("fcp", "fcn"),
+        (_TORQUE,) * 2,
+        lambda f, _: _sides(np.sign(f.v), f.v),
+        contains=("coulomb", "offset"),
+        odd=False,
+    ),
+    Piece(
+        "viscous-asymmetric",
+        ("fvp", "fvn"),
+        (_RATE,) * 2,
+        lambda f, _: _sides(f.v, f.v),
+        contains=("viscous",),
+        odd=False,
+    ),
+    Piece("quadratic", ("fq",), ("N m s2/rad2",), lambda f, _: _one(f.v * np.abs(f.v))),
+    Piece("stribeck", ("fs",), (_TORQUE,), _stribeck, _stribeck_slopes, (_SPEED,)),
+    Piece(
+        "stribeck-shaped",
+        ("fs",),
+        (_TORQUE,),
+        _stribeck,
+        _stribeck_slopes,
+        (_SPEED, Inner("delta", "", 0.4, 6.0, null=2.0, points=5)),
+        contains=("stribeck",),
+    ),
+    Piece("load", ("fl",), ("",), _load, needs="load"),
+    Piece("load-directional", ("fld", "flb"), ("", ""), _load_directional, contains=("load",), needs="load"),
+    Piece("temperature", ("fvt",), ("N m s/(rad K)",), lambda f, _: _one(f.v * _warmth(f)), needs="temperature"),
+    Piece(
+        "viscous-exponential",
+        ("fv",),
+        (_RATE,),
+        _thinning,
+        _thinning_slopes,
+        (Inner("kt", "1/K", -0.1, 0.2, log=False, null=0.0),),
+        contains=("viscous",),
+        needs="temperature",
+    ),
+    Piece(
+        "tanh",
+        ("fc",),
+        (_TORQUE,),
+        lambda f, theta: _one(np.tanh(theta[0] * f.v)),
+        _tanh_slopes,
+        (Inner("slope", "s/rad", 1.5, 500.0, "slope"),),
+        replaces=("coulomb",),
+    ),
+    Piece(
+        "sigmoid",
+        ("phi1",),
+        (_TORQUE,),
+        _sigmoid,
+        _sigmoid_slopes,
+        (Inner("phi2", "s/rad", 0.3, 300.0, "slope"), Inner("phi3", "rad/s", -0.5, 0.5, "speed", False, points=9)),
+        replaces=("coulomb", "viscous"),
+        odd=False,
+    ),
+    Piece(
+        "power",
+        ("fp",),
+        ("N m (s/rad)^n",),
+        _power,
+        _power_slopes,
+        (Inner("n", "", 0.1, 3.0, null=1.0),),
+        contains=("viscous",),
+    ),
+)
+PIECES = {piece.name: piece for piece in _ALL}

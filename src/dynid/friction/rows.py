@@ -1,0 +1,333 @@
+"""Rows that friction is fitted to: torques of one joint, the columns of everything else, and the joint's motion.
+
+Either the rest of the robot is known from an estimate and taken off, or its base parameters stay in the problem as
+linear columns. The other joints' rows, which know nothing of this joint's friction, are folded into one triangle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.dynamics.functions import gravity_torque, inverse_dynamics
+from dynid.errors import DataError
+from dynid.friction.pieces import Features
+from dynid.identify.base import BaseParameters, base_parameters
+from dynid.identify.estimate import Estimate
+from dynid.identify.loads import check_run
+from dynid.identify.observation import fold, motion_blocks, observe_motions
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+from dynid.signals.filters import decimate
+from dynid.signals.settings import Motion, Signals, prepare
+from dynid.statistics.colour import independent_share
+
+__all__ = ["FrictionRows", "LoadKind", "friction_rows", "friction_symbols", "joint_index", "without_friction"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+LoadKind = Literal["rigid", "gravity"]
+
+_STANDARD = ("fv", "fvp", "fvn", "fc", "fcp", "fcn", "off")
+_OWN = ("fs", "fl", "fld", "flb", "fq", "fp", "fvt", "phi1")
+_SETTLED = 1e-4
+_ROUNDS = 10
+_HARDLY = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionRows:
+    """Rows of one joint (own,), then those of all others folded; W (N, b), y (N,) in N m.
+
+    `features` are those of all samples of all runs before decimation; `rows_of` brings columns of them to rows (N, k).
+    `speed` (own,) is that of each row, `weight` (own,) what its torque was multiplied by. `samples` counts the rows
+    that went into the problem, `independent` those that white noise leaves independent. The folded rows are scaled to
+    the `noise` (N m) of this joint.
+    """
+
+    joint: str
+    W: Array
+    y: Array
+    features: Features
+    stretches: tuple[tuple[int, tuple[int, ...], Index], ...]
+    speed: Array
+    index: Index
+    samples: int
+    independent: float
+    base: BaseParameters | None = None
+    weight: Array | None = None
+    noise: float = 0.0
+
+    def with_noise(self, noise: float) -> FrictionRows:
+        """The rows with the other joints' weighed for another noise (N m) of this joint's torques."""
+        if not self.noise or len(self.y) == self.own:
+            return self
+        factor = np.ones(len(self.y))
+        factor[self.own :] = noise / self.noise
+        return replace(self, W=self.W * factor[:, None], y=self.y * factor, noise=noise)
+
+    @property
+    def own(self) -> int:
+        return len(self.speed)
+
+    @property
+    def fastest(self) -> float:
+        return float(np.abs(self.features.v).max())
+
+    def rows_of(self, columns: Array) -> Array:
+        """Columns (samples, k) of the motion as rows (N, k): decimated run by run as the torques were."""
+        out = np.zeros((len(self.y), columns.shape[1]))
+        first = row = 0
+        for length, factors, kept in self.stretches:
+            part = decimate(columns[first : first + length], factors)[kept]
+            out[row : row + len(kept)] = part
+            first, row = first + length, row + len(kept)
+        if self.weight is not None:
+            out[: self.own] *= self.weight[:, None]
+        return out
+
+
+def joint_index(robot: Robot, joint: str | int | None) -> int:
+    """Number of a joint; the only one where none is named."""
+    if joint is None:
+        if robot.n != 1:
+            raise DataError(f"robot '{robot.name}' has {robot.n} joints: say whose friction is asked for")
+        return 0
+    if isinstance(joint, str):
+        if joint not in robot.coordinates:
+            raise DataError(f"no joint named '{joint}', the joints are {', '.join(robot.coordinates)}")
+        return robot.coordinates.index(joint)
+    if joint not in range(robot.n):
+        raise DataError(f"joint {joint} is out of range, robot '{robot.name}' has {robot.n}")
+    return int(joint)
+
+
+def friction_symbols() -> tuple[str, ...]:
+    """Symbols of all drive terms that are friction of a joint."""
+    return _STANDARD + _OWN
+
+
+def without_friction(robot: Robot, joint: int) -> Robot:
+    """The robot without this joint's friction and offset on the joint side."""
+    symbols = friction_symbols()
+    kept = tuple(t for t in robot.drives if t.owner != joint or t.motor or t.symbol not in symbols)
+    return replace(robot, drives=kept)
+
+
+def friction_rows(
+    robot: Robot,
+    recording: Recording,
+    joint: int,
+    *,
+    estimate: Estimate | None = None,
+    signals: Signals | None = None,
+    temperature: ArrayLike | Sequence[ArrayLike] | None = None,
+    load: LoadKind | None = "rigid",
+    directional: bool = False,
+) -> FrictionRows:
+    """Rows of a joint from a recording; `load` None leaves the load out, which saves a first solution.
+
+    `directional` where friction may grow differently with loads that are driven and loads that drive.
+    """
+    if robot.base == "floating":
+        raise DataError(f"friction is fitted to robots that are bolted down, the base of '{robot.name}' floats")
+    if load not in (None, "rigid", "gravity"):
+        raise DataError(f"load '{load}' is unknown: use rigid or gravity")
+    settings = signals or (estimate.signals if estimate is not None else Signals())
+    name = robot.coordinates[joint]
+    for run in recording.runs:
+        check_run(robot, run, robot.coordinates)
+    motions = [prepare(run, settings) for run in recording.runs]
+    warmth = _temperatures(recording, motions, temperature)
+    speed = np.concatenate([m.v[:, joint] for m in motions])
+    features = Features(speed, None, warmth)
+    if estimate is not None:
+        rows = _residual_rows(estimate, motions, joint, settings, features)
+    else:
+        rows = _joint_rows(robot, motions, joint, settings, features)
+    moving = rows.speed
+    for side, words in ((moving > 0, "forwards"), (moving < 0, "backwards")):
+        if np.count_nonzero(side) < 10:
+            raise DataError(
+                f"joint '{name}' never moves {words} for long enough: friction cannot be told from other torques that "
+                "stay the same; record motion to and fro"
+            )
+    return rows if load is None else _with_load(rows, robot, motions, joint, estimate, load, directional)
+
+
+def _residual_rows(
+    estimate: Estimate, motions: list[Motion], joint: int, settings: Signals, features: Features
+) -> FrictionRows:
+    """Measured torques less those of an estimate without this joint's friction."""
+    robot = without_friction(estimate.identified_robot, joint)
+    base = base_parameters(robot, channels=[robot.coordinates[joint]])
+    y, stretches, speed, index, independent = [], [], [], [], 0.0
+    first = 0
+    for motion in motions:
+        assert motion.torque is not None
+        own, kept = _own_blocks(base, motion, settings, 0)
+        rest = motion.torque[:, joint] - inverse_dynamics(robot, motion.q, motion.v, motion.a)[:, -robot.n :][:, joint]
+        y.append(decimate(rest[:, None], motion.decimate)[kept, 0])
+        speed.append(decimate(motion.v[:, joint, None], motion.decimate)[kept, 0])
+        stretches.append((len(motion.t), motion.decimate, kept))
+        index.append(own.astype(np.int64) + first)
+        independent += len(kept) * _share(motion)
+        first += len(motion.t)
+    values = np.concatenate(y)
+    return FrictionRows(
+        robot.coordinates[joint],
+        np.zeros((len(values), 0)),
+        values,
+        features,
+        tuple(stretches),
+        np.concatenate(speed),
+        np.concatenate(index),
+        len(values),
+        independent,
+    )
+
+
+def _joint_rows(robot: Robot, motions: list[Motion], joint: int, settings: Signals, features: Features) -> FrictionRows:
+    """Measured torques against all base parameters; other joints keep the friction that the robot has."""
+    name = robot.coordinates[joint]
+    base = base_parameters(without_friction(robot, joint), channels="torque")
+    observation = observe_motions(base, motions, settings)
+    place = base.channels.index(name)
+    W, y, stretches, speed, index = [], [], [], [], []
+    independent = 0.0
+    first = 0
+    for motion in motions:
+        blocks = [b for b in motion_blocks(base, motion, settings) if b.channel == place]
+        step = int(np.prod(motion.decimate)) if motion.decimate else 1
+        numbers = np.concatenate([b.index for b in blocks]) if blocks else np.zeros(0, np.int64)
+        kept = numbers // step
+        W += [b.W for b in blocks]
+        y += [b.y for b in blocks]
+        speed.append(decimate(motion.v[:, joint, None], motion.decimate)[kept, 0])
+        stretches.append((len(motion.t), motion.decimate, kept))
+        index.append(numbers + first)
+        independent += len(kept) * _share(motion)
+        first += len(motion.t)
+    if not y:
+        raise DataError(f"joint '{name}' never moves faster than min_speed in this recording")
+    own_W, own_y, own_speed = np.vstack(W), np.concatenate(y), np.concatenate(speed)
+    others = [f for k, f in enumerate(observation.factors) if k != place]
+    counts = [n for k, n in enumerate(observation.rows) if k != place]
+    noise, rest = _noise(own_W, own_y, own_speed, others, counts)
+    factor = np.zeros((0, base.count + 1))
+    if others:
+        factor = fold(np.vstack([f * (noise / max(r, 1e-6 * noise)) for f, r in zip(others, rest, strict=True)]))
+    whole = np.vstack([own_W, factor[:, :-1]])
+    share = independent / len(own_y)
+    return FrictionRows(
+        name,
+        whole,
+        np.concatenate([own_y, factor[:, -1]]),
+        features,
+        tuple(stretches),
+        own_speed,
+        np.concatenate(index),
+        len(own_y) + sum(counts),
+        independent + share * sum(counts),
+        base,
+        noise=noise,
+    )
+
+
+def _noise(W: Array, y: Array, speed: Array, others: list[Array], counts: list[int]) -> tuple[float, list[float]]:
+    """Noise of this joint's torques and of the others' with plain Coulomb and viscous friction."""
+    plain = np.column_stack([np.sign(speed), speed, np.ones_like(speed)])
+    columns = W.shape[1] + plain.shape[1]
+    stack = [np.column_stack([W, plain, y])]
+    stack += [np.column_stack([f[:, :-1], np.zeros((len(f), plain.shape[1])), f[:, -1]]) for f in others]
+    whole = np.vstack(stack)
+    norms = np.linalg.norm(whole[:, :-1], axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    beta = np.linalg.lstsq(whole[:, :-1] / scale, whole[:, -1], rcond=1e-12)[0] / scale
+    own = np.linalg.norm(stack[0][:, -1] - stack[0][:, :-1] @ beta)
+    noise = max(float(own / np.sqrt(max(len(y) - columns, 1))), 1e-12 * float(np.linalg.norm(y)))
+    rest = [
+        float(np.linalg.norm(f[:, -1] - f[:, :-1] @ beta) / np.sqrt(max(n, 1)))
+        for f, n in zip(stack[1:], counts, strict=True)
+    ]
+    return noise, rest
+
+
+def _with_load(
+    rows: FrictionRows,
+    robot: Robot,
+    motions: list[Motion],
+    joint: int,
+    estimate: Estimate | None,
+    kind: LoadKind,
+    directional: bool,
+) -> FrictionRows:
+    """The rows with the torque that the joint's gear carries: known, or found round by round beside the friction."""
+    q, v, a = (np.concatenate([getattr(m, x) for m in motions]) for x in ("q", "v", "a"))
+    bare = without_friction(robot if estimate is None else estimate.identified_robot, joint)
+
+    def carried(parameters: Array | None) -> Array:
+        if kind == "gravity":
+            return gravity_torque(bare, q, parameters)[:, -bare.n :][:, joint]
+        return inverse_dynamics(bare, q, v, a, parameters)[:, -bare.n :][:, joint]
+
+    if rows.base is None:
+        return replace(rows, features=rows.features._replace(load=carried(None)))
+    speed = rows.features.v
+    load = np.zeros_like(speed)
+    for _ in range(_ROUNDS):
+        columns = [np.sign(speed), speed, np.ones_like(speed)]
+        if load.any():
+            grown = np.sign(speed) * np.abs(load)
+            driven = speed * load > 0
+            columns += [np.where(driven, grown, 0.0), np.where(driven, 0.0, grown)] if directional else [grown]
+        whole = np.hstack([rows.W, rows.rows_of(np.column_stack(columns))])
+        norms = np.linalg.norm(whole, axis=0)
+        scale = np.where(norms > 0, norms, 1.0)
+        # Directions that hardly show, as the scale of a load whose friction differs by direction, stay where they are.
+        beta = np.linalg.lstsq(whole / scale, rows.y, rcond=_HARDLY)[0] / scale
+        before, load = load, carried(rows.base.standard(beta[: rows.base.count]))
+        if np.abs(load - before).max() <= _SETTLED * np.abs(load).max():
+            break
+    return replace(rows, features=rows.features._replace(load=load))
+
+
+def _own_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int) -> tuple[Index, Index]:
+    """Sample numbers of the rows in which the joint moves, and their places after decimation."""
+    blocks = list(motion_blocks(base, motion, settings, first))
+    step = int(np.prod(motion.decimate)) if motion.decimate else 1
+    numbers = np.concatenate([b.index for b in blocks]) if blocks else np.zeros(0, np.int64)
+    return numbers, (numbers - first) // step
+
+
+def _share(motion: Motion) -> float:
+    return independent_share() if motion.decimate and int(np.prod(motion.decimate)) > 1 else 1.0
+
+
+def _temperatures(
+    recording: Recording, motions: list[Motion], given: ArrayLike | Sequence[ArrayLike] | None
+) -> Array | None:
+    """Temperatures at the samples of the cleaned runs, from one array (N,) a run or a single number."""
+    if given is None:
+        return None
+    raw: Any = given
+    if not hasattr(raw, "__len__"):
+        values = [np.full(len(run), raw, dtype=float) for run in recording.runs]
+    else:
+        values = [raw] if len(recording.runs) == 1 and not hasattr(raw[0], "__len__") else list(raw)
+    if len(values) != len(recording.runs):
+        raise DataError(f"temperature needs one column a run: {len(recording.runs)} runs, {len(values)} columns")
+    out = []
+    for run, motion, column in zip(recording.runs, motions, values, strict=True):
+        x = np.asarray(column, dtype=float)
+        if x.shape != (len(run),):
+            raise DataError(f"run '{run.name}': temperature has shape {x.shape}, expected {len(run)} rows")
+        if not np.all(np.isfinite(x)):
+            row = int(np.argmin(np.isfinite(x)))
+            raise DataError(f"run '{run.name}': temperature is not a finite number at row {row}")
+        out.append(np.interp(motion.t, run.t, x))
+    return np.concatenate(out)

@@ -1,0 +1,151 @@
+"""Which friction model the data ask for: nested tests, information criteria, and how many rows speak on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.friction.models import FrictionModel
+from dynid.friction.rows import FrictionRows
+from dynid.friction.separable import Separable
+from dynid.statistics.spacing import positions
+
+__all__ = ["NestedTest", "effective_rows", "nested_test"]
+
+Array = NDArray[np.float64]
+
+_LAGS = 200
+_DRAWS = 4000
+_RANK = 1e-6
+# Above this quantile of the simulated statistics the tail goes on as that of F, times a constant.
+_TAIL = 0.98
+
+
+class NestedTest:
+    """A statistic with the logarithm of its p-value, which may be too small for a number."""
+
+    def __init__(self, statistic: float, log_p: float, distribution: str) -> None:
+        self.statistic, self.log_p, self.distribution = statistic, log_p, distribution
+
+    @property
+    def p_value(self) -> float:
+        return float(np.exp(self.log_p))
+
+
+def effective_rows(rows: FrictionRows, residual: Array) -> float:
+    """Rows that speak on their own: what white noise leaves of them, or fewer where the residual remembers its past.
+
+    The memory is the sum of the residual's autocorrelations up to the first that is not positive.
+    """
+    own = residual[: rows.own]
+    centred = own - own.mean()
+    power = float(centred @ centred)
+    share = rows.independent / rows.samples
+    if power <= 0 or rows.own < 20:
+        return rows.independent
+    place = positions(rows.index, _LAGS)
+    dense = np.zeros(int(place[-1]) + 1)
+    dense[place] = centred
+    memory = 1.0
+    for k in range(1, min(_LAGS, len(dense) - 1)):
+        rho = float(dense[k:] @ dense[:-k]) / power
+        # White noise goes on below this by chance alone.
+        if rho <= 2.0 / np.sqrt(rows.own):
+            break
+        memory += 2.0 * rho
+    return rows.samples * min(share, 1.0 / memory)
+
+
+def nested_test(
+    rows: FrictionRows,
+    smaller: FrictionModel,
+    larger: FrictionModel,
+    rss: tuple[float, float],
+    parameters: tuple[int, int],
+    effective: float,
+    theta: Array,
+    seed: int = 0,
+) -> NestedTest:
+    """F test of a larger model against a smaller one it contains, which was fitted with inner parameters `theta` (m,).
+
+    `rss` and `parameters` are the sums of squares and the numbers of parameters of both.
+
+    Where an inner parameter means nothing under the smaller model, as the speed of a Stribeck term that is zero, the
+    largest F over all its values does not follow the F distribution. Its distribution is then simulated: the same
+    columns over the whole grid, with white noise in place of the residual.
+    """
+    extra = parameters[1] - parameters[0]
+    freedom = effective - parameters[1]
+    if freedom < 1:
+        raise DataError(
+            f"too few independent rows to judge friction models: {effective:.0f} for {parameters[1]} parameters"
+        )
+    gain = max(rss[0] - rss[1], 0.0)
+    statistic = gain / extra / (rss[1] / freedom) if rss[1] > 0 else np.inf
+    unseen = larger.unseen_inner(smaller)
+    words = f"F({extra}, {freedom:.0f})"
+    if not any(unseen):
+        return NestedTest(statistic, float(scipy.stats.f.logsf(statistic, extra, freedom)), words)
+    draws = _simulated(rows, smaller, larger, unseen, extra, freedom, theta, seed)
+    log_p = _tail(draws, statistic, extra, freedom)
+    return NestedTest(statistic, log_p, f"largest {words}")
+
+
+def _simulated(
+    rows: FrictionRows,
+    smaller: FrictionModel,
+    larger: FrictionModel,
+    unseen: Sequence[bool],
+    extra: int,
+    freedom: float,
+    fitted: Array,
+    seed: int,
+) -> Array:
+    """Statistics (draws,) of the larger model where the smaller one is true."""
+    f, fastest = rows.features, rows.fastest
+    small = np.hstack([rows.W, rows.rows_of(np.hstack([smaller.fixed(f), smaller.curved(f, fitted)]))])
+    known = Separable(small, rows.y, lambda _: small, lambda _: small)
+    value = {x.name: t for x, t in zip(smaller.inner, fitted, strict=True)}
+    grids = [
+        x.grid(fastest) if free else np.array([value.get(x.name, x.null)])
+        for x, free in zip(larger.inner, unseen, strict=True)
+    ]
+    spans = []
+    for theta in (np.array(p, dtype=float) for p in product(*grids)):
+        new = rows.rows_of(np.hstack([larger.fixed(f), larger.curved(f, theta)]))
+        sizes = np.linalg.norm(new, axis=0)
+        # A parameter that is seen under the smaller model moves its column a little: one more direction.
+        seen = [s.sum(axis=1) for s, free in zip(larger.slopes(f, theta), unseen, strict=True) if not free]
+        if seen:
+            tangent = rows.rows_of(np.column_stack(seen))
+            new, sizes = np.hstack([new, tangent]), np.append(sizes, np.linalg.norm(tangent, axis=0))
+        rest = known._rest(new / np.where(sizes > 0, sizes, 1.0))
+        u, s, _ = np.linalg.svd(rest, full_matrices=False)
+        spans.append(u[:, s > _RANK])
+    every = np.hstack(spans)
+    if not every.shape[1]:
+        return np.zeros(_DRAWS)
+    basis, s, _ = np.linalg.svd(every, full_matrices=False)
+    basis = basis[:, s > _RANK * s[0]]
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(_DRAWS, basis.shape[1]))
+    left = rng.chisquare(max(freedom + extra - basis.shape[1], 1.0), _DRAWS)
+    total = left + np.sum(noise**2, axis=1)
+    explained = np.zeros(_DRAWS)
+    for span in spans:
+        np.maximum(explained, np.sum((noise @ (basis.T @ span)) ** 2, axis=1), out=explained)
+    return np.asarray(explained / extra / ((total - explained) / freedom))
+
+
+def _tail(draws: Array, statistic: float, extra: int, freedom: float) -> float:
+    """Logarithm of the p-value: the share of draws beyond, or F's tail fitted to the largest of them."""
+    edge = float(np.quantile(draws, _TAIL))
+    if statistic <= edge or edge == 0.0:
+        return float(np.log((1 + np.count_nonzero(draws >= statistic)) / (1 + len(draws))))
+    log = scipy.stats.f.logsf
+    return float(min(0.0, np.log(1 - _TAIL) + log(statistic, extra, freedom) - log(edge, extra, freedom)))

@@ -1,0 +1,167 @@
+"""Separable least squares: linear parameters are solved inside, only the inner ones are searched for.
+
+y = W b + C(theta) c + e. What W explains is projected out once; C's coefficients are solved exactly for every theta,
+and the residual's derivative by theta is the full one of Golub and Pereyra (1973).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+
+__all__ = ["Separable", "SeparableFit"]
+
+Array = NDArray[np.float64]
+
+_RANK = 1e-10
+_STARTS = 3
+_AT_BOUND = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableFit:
+    """Inner parameters theta (m,), linear ones (b + k,), the sum of squares, and J' J's inverse over all of them."""
+
+    theta: Array
+    linear: Array
+    residual: Array
+    unscaled_covariance: Array
+    at_bound: tuple[bool, ...]
+    converged: bool
+
+    @property
+    def rss(self) -> float:
+        return float(self.residual @ self.residual)
+
+
+@dataclass(frozen=True, eq=False)
+class Separable:
+    """Rows y (N,), columns W (N, b), columns C(theta) (N, k) of inner parameters, and C's derivatives (m, N, k)."""
+
+    W: Array
+    y: Array
+    columns: Callable[[Array], Array]
+    slopes: Callable[[Array], Array]
+
+    @cached_property
+    def basis(self) -> Array:
+        """Orthonormal columns that span W."""
+        if not self.W.shape[1]:
+            return self.W
+        norms = np.linalg.norm(self.W, axis=0)
+        if not np.all(norms > 0):
+            raise DataError("a column of the friction problem is zero: the motion does not show all of its parameters")
+        q, r, _ = scipy.linalg.qr(self.W / norms, mode="economic", pivoting=True)
+        if abs(r[-1, -1]) <= _RANK * abs(r[0, 0]):
+            raise DataError("columns of the friction problem depend on one another: the motion shows too little")
+        return np.asarray(q)
+
+    @cached_property
+    def target(self) -> Array:
+        return self._rest(self.y)
+
+    def _rest(self, x: Array) -> Array:
+        """What the span of W leaves of x; twice, for rounding."""
+        for _ in range(2 if self.W.shape[1] else 0):
+            x = x - self.basis @ (self.basis.T @ x)
+        return x
+
+    def residual(self, theta: Array) -> Array:
+        """y - W b - C c with the best b and c (N,)."""
+        u, _, _ = self._factor(self._rest(self.columns(theta)))
+        return np.asarray(self.target - u @ (u.T @ self.target))
+
+    def jacobian(self, theta: Array) -> Array:
+        """Derivative (N, m) of the residual."""
+        u, s, vt = self._factor(self._rest(self.columns(theta)))
+        along = u.T @ self.target
+        residual = self.target - u @ along
+        c = vt.T @ (along / s)
+        out = np.empty((len(self.y), len(theta)))
+        for i, slope in enumerate(self.slopes(theta)):
+            moved = self._rest(slope @ c)
+            out[:, i] = -(moved - u @ (u.T @ moved)) - u @ ((vt @ (slope.T @ residual)) / s)
+        return out
+
+    @staticmethod
+    def _factor(C: Array) -> tuple[Array, Array, Array]:
+        u, s, vt = np.linalg.svd(C, full_matrices=False)
+        keep = s > _RANK * max(s.max(initial=0.0), np.finfo(float).tiny)
+        return u[:, keep], s[keep], vt[keep]
+
+    def solve(self, low: Array, high: Array, grids: Sequence[Array], log: Sequence[bool]) -> SeparableFit:
+        """Search from the best points of a grid, between bounds (m,); parameters with `log` by their logarithm."""
+        if not len(low):
+            return self._finished(np.zeros(0), low, high, True)
+        logs = np.array(log, dtype=bool)
+
+        def inside(x: Array) -> Array:
+            return np.where(logs, np.exp(np.where(logs, x, 0.0)), x)
+
+        def outside(theta: Array) -> Array:
+            return np.where(logs, np.log(np.where(logs, theta, 1.0)), theta)
+
+        def slope(x: Array) -> Array:
+            theta = inside(x)
+            return self.jacobian(theta) * np.where(logs, theta, 1.0)
+
+        points = [np.array(p) for p in product(*grids)]
+        sums = [float(np.sum(self.residual(p) ** 2)) for p in points]
+        bounds = (outside(low), outside(high))
+        margin = 1e-6 * (bounds[1] - bounds[0])
+        best = None
+        for start in self._starts(points, sums):
+            x0 = np.clip(outside(start), bounds[0] + margin, bounds[1] - margin)
+            found = scipy.optimize.least_squares(
+                lambda x: self.residual(inside(x)), x0, slope, bounds, x_scale=bounds[1] - bounds[0], xtol=1e-10
+            )
+            if best is None or found.cost < best.cost:
+                best = found
+        assert best is not None
+        return self._finished(inside(best.x), low, high, best.status > 0)
+
+    def _starts(self, points: list[Array], sums: list[float]) -> Iterator[Array]:
+        """The best point of the grid, then the best ones that are no neighbours of those before."""
+        spread = np.ptp(points, axis=0)
+        taken: list[Array] = []
+        for k in np.argsort(sums):
+            apart = [np.max(np.abs(points[k] - p) / np.where(spread > 0, spread, 1.0)) for p in taken]
+            if not taken or min(apart) > 0.15:
+                taken.append(points[k])
+                yield points[k]
+            if len(taken) == _STARTS:
+                return
+
+    def _finished(self, theta: Array, low: Array, high: Array, converged: bool) -> SeparableFit:
+        C = self.columns(theta)
+        whole = np.hstack([self.W, C])
+        norms = np.linalg.norm(whole, axis=0)
+        scale = np.where(norms > 0, norms, 1.0)
+        linear = np.linalg.lstsq(whole / scale, self.y, rcond=None)[0] / scale
+        c = linear[self.W.shape[1] :]
+        tangent = np.column_stack([whole, *(s @ c for s in (self.slopes(theta) if len(theta) else ()))])
+        sizes = np.linalg.norm(tangent, axis=0)
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        # A parameter without any effect, such as the speed of a Stribeck term that came out as zero, is not known.
+        inverse = _inverse((tangent / sizes).T @ (tangent / sizes)) / np.outer(sizes, sizes)
+        reach = _AT_BOUND * (high - low)
+        at_bound = tuple(bool(x) for x in (theta - low < reach) | (high - theta < reach))
+        return SeparableFit(theta, linear, self.y - whole @ linear, inverse, at_bound, converged)
+
+
+def _inverse(gram: Array) -> Array:
+    """Inverse of a Gram matrix of unit columns; infinite variances where it is singular."""
+    values, vectors = np.linalg.eigh(gram)
+    known = values > _RANK
+    out = (vectors[:, known] / values[known]) @ vectors[:, known].T
+    lost = np.any(np.abs(vectors[:, ~known]) > 1e-3, axis=1)
+    out[lost, lost] = np.inf
+    return np.asarray(out)

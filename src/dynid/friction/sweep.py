@@ -1,0 +1,137 @@
+"""Motion that shows friction against speed: one joint to and fro at constant speeds, the others at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.friction.rows import joint_index
+from dynid.recording.recording import Recording, Run
+from dynid.robot.model import Robot
+
+__all__ = ["VelocitySweep", "velocity_sweep"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class VelocitySweep:
+    """Strokes of one joint at speeds (m,) between two positions with smooth turns; others rest at `posture` (n,).
+
+    A turn takes speed from -s to s along half a cosine, so that acceleration stays below its limit and begins and ends
+    at zero.
+    """
+
+    robot: Robot
+    joint: int
+    speeds: Array
+    low: float
+    high: float
+    acceleration: float
+    posture: Array
+
+    @property
+    def duration(self) -> float:
+        return float(self._knots()[-1][0])
+
+    def _knots(self) -> list[tuple[float, float, float]]:
+        """Times at which the phases end, and speeds (from, to) of each: a turn, a stroke that ends at an end, ..."""
+        out, now, before, where = [(0.0, 0.0, 0.0)], 0.0, 0.0, self.low
+        for s in self.speeds:
+            for to, end in ((s, self.high), (-s, self.low)):
+                turn = _turn(before, to, self.acceleration)
+                now, where = now + turn, where + 0.5 * turn * (before + to)
+                out.append((now, before, to))
+                now, where, before = now + max((end - where) / to, 0.0), end, to
+                out.append((now, to, to))
+        out.append((now + _turn(before, 0.0, self.acceleration), before, 0.0))
+        return out
+
+    def sample(self, rate: float) -> tuple[Array, Array, Array, Array]:
+        """t (N,), q, v and a (N, n) at a rate (Hz)."""
+        if not rate > 0:
+            raise DataError(f"a rate is positive, got {rate:g} Hz")
+        knots = self._knots()
+        t = np.arange(0.0, knots[-1][0], 1.0 / rate)
+        q, v, a = np.zeros((3, len(t)))
+        where = self.low
+        for (start, _, _), (stop, first, last) in pairwise(knots):
+            if stop <= start:
+                continue
+            inside = (t >= start) & (t < stop)
+            x = (t[inside] - start) / (stop - start)
+            length, change = stop - start, last - first
+            # Speed from first to last along (1 - cos) / 2.
+            v[inside] = first + 0.5 * change * (1 - np.cos(np.pi * x))
+            a[inside] = 0.5 * change * np.pi / length * np.sin(np.pi * x) if change else 0.0
+            q[inside] = where + length * (first * x + 0.5 * change * (x - np.sin(np.pi * x) / np.pi))
+            where += length * 0.5 * (first + last)
+        full = np.tile(self.posture, (len(t), 1)), np.zeros((len(t), self.robot.n)), np.zeros((len(t), self.robot.n))
+        for whole, own in zip(full, (q, v, a), strict=True):
+            whole[:, self.joint] = own
+        return t, *full
+
+    def to_csv(self, path: str | Path, rate: float) -> None:
+        """Write the motion as a table that a controller can follow and `load_recording` reads."""
+        t, q, v, a = self.sample(rate)
+        Recording(self.robot.coordinates, (Run(t, q, v=v, a=a, reference=q, name="sweep"),)).to_csv(path)
+
+
+def velocity_sweep(
+    robot: Robot,
+    joint: str | int | None,
+    speeds: Sequence[float] | ArrayLike,
+    *,
+    between: tuple[float, float] | None = None,
+    acceleration: float | None = None,
+    posture: ArrayLike | None = None,
+) -> VelocitySweep:
+    """Motion of one joint to and fro at each of the speeds (rad/s or m/s), for `friction_map`.
+
+    `between` are the ends of the even strokes, by default the middle half of the joint's range; turns need a little
+    room beyond, speed squared over acceleration. `acceleration` bounds the turns, by default five times the
+    highest speed a second.
+    """
+    place = joint_index(robot, joint)
+    name = robot.coordinates[place]
+    values = np.asarray(speeds, dtype=float)
+    if values.ndim != 1 or values.size < 2 or not np.all(np.isfinite(values)) or not np.all(values > 0):
+        raise DataError("a velocity sweep needs at least two speeds, finite and positive")
+    limits = robot.limits[name]
+    if values.max() > limits.velocity:
+        raise DataError(f"a speed of {values.max():g} is beyond the limit of joint '{name}', {limits.velocity:g}")
+    if between is None:
+        if not np.isfinite([limits.lower, limits.upper]).all():
+            between = (-1.0, 1.0)
+        else:
+            quarter = 0.25 * (limits.upper - limits.lower)
+            between = (limits.lower + quarter, limits.upper - quarter)
+    low, high = map(float, between)
+    if not low < high:
+        raise DataError(f"between must be two positions, the lower one first, got {low:g} and {high:g}")
+    most = float(acceleration) if acceleration is not None else 5.0 * values.max()
+    if not most > 0:
+        raise DataError(f"the acceleration of turns is positive, got {most:g}")
+    rest = np.zeros(robot.n) if posture is None else np.asarray(posture, dtype=float)
+    if rest.shape != (robot.n,):
+        raise DataError(f"posture needs {robot.n} positions, got shape {rest.shape}")
+    sweep = VelocitySweep(robot, place, values, low, high, most, rest)
+    _, q, _, _ = sweep.sample(200.0)
+    reached = q[:, place].min(), q[:, place].max()
+    if reached[0] < limits.lower or reached[1] > limits.upper:
+        raise DataError(
+            f"the sweep of joint '{name}' reaches from {reached[0]:.3g} to {reached[1]:.3g}, beyond its limits: bring "
+            "the ends closer with between=, or allow more acceleration"
+        )
+    return sweep
+
+
+def _turn(before: float, to: float, acceleration: float) -> float:
+    """Seconds that a change of speed takes; its steepest slope is pi / 2 times the mean one."""
+    return max(0.5 * np.pi * abs(to - before) / acceleration, 1e-9)

@@ -1,0 +1,232 @@
+"""Charts as inline SVG that take their colours from the page and tell their values to its script."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Chart", "interval", "number"]
+
+Array = NDArray[np.float64]
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 10.0, 10.0, 34.0
+
+
+def number(value: float) -> str:
+    """A number of at most four digits."""
+    return "-" if value is None or not np.isfinite(value) else f"{value:.4g}"
+
+
+def ticks(low: float, high: float, count: int) -> list[float]:
+    """About `count` round numbers between two bounds."""
+    span = max(high - low, 1e-300)
+    step = 10.0 ** np.floor(np.log10(span / count))
+    for factor in (1.0, 2.0, 5.0, 10.0):
+        if span / (factor * step) <= count:
+            step *= factor
+            break
+    first = np.ceil(low / step - 1e-9)
+    return [float(k * step) for k in np.arange(first, np.floor(high / step + 1e-9) + 1)]
+
+
+@dataclass
+class Chart:
+    """One pair of axes; parts are drawn in the order in which they are added.
+
+    `names` of lines are read out by the page's script where the pointer is.
+    """
+
+    x_label: str
+    y_label: str
+    title: str = ""
+    width: float = 720.0
+    height: float = 220.0
+    log_y: bool = False
+    log_x: bool = False
+    _parts: list[tuple[str, Any]] = field(default_factory=list)
+    _x: list[Array] = field(default_factory=list)
+    _y: list[Array] = field(default_factory=list)
+    _read: list[tuple[str, Array, Array]] = field(default_factory=list)
+    _bounds: tuple[float, float, float, float] | None = None
+
+    def line(self, x: ArrayLike, y: ArrayLike, kind: str, name: str = "", gaps: bool = False) -> Chart:
+        """A line of a kind the page has a colour for; with `gaps` it breaks where x leaps."""
+        a, b = self._seen(x, y)
+        self._parts.append(("line", (a, b, kind, gaps)))
+        if name:
+            self._read.append((name, a, b))
+        return self
+
+    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: str) -> Chart:
+        """The room between two lines."""
+        a, b = self._seen(x, low)
+        _, c = self._seen(x, high)
+        self._parts.append(("band", (a, b, c, kind)))
+        return self
+
+    def dots(self, x: ArrayLike, y: ArrayLike, kind: str) -> Chart:
+        """A cloud of points."""
+        self._parts.append(("dots", (*self._seen(x, y), kind)))
+        return self
+
+    def bars(self, x: ArrayLike, y: ArrayLike, width: float, kind: str, base: float = 0.0) -> Chart:
+        """Bars from `base` on, each `width` wide in units of x."""
+        a, b = self._seen(x, y)
+        self._x.append(np.array([a.min() - width / 2, a.max() + width / 2]))
+        self._y.append(np.array([base]))
+        self._parts.append(("bars", (a, b, width, kind, base)))
+        return self
+
+    def level(self, y: float, kind: str, counts: bool = True) -> Chart:
+        """A horizontal line."""
+        if counts:
+            self._y.append(np.array([y]))
+        self._parts.append(("level", (y, kind)))
+        return self
+
+    def _seen(self, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        self._x.append(a)
+        self._y.append(b)
+        return a, b
+
+    def svg(self) -> str:
+        """The chart."""
+        x0, x1 = self._range(self._x, self.log_x, 0.0)
+        y0, y1 = self._range(self._y, self.log_y, 0.05)
+        right, bottom = self.width - _RIGHT, self.height - _BOTTOM
+
+        def u(x: Array | float) -> Array:
+            value = np.log10(x) if self.log_x else np.asarray(x)
+            return np.asarray(_LEFT + (right - _LEFT) * (value - x0) / (x1 - x0))
+
+        def v(y: Array | float) -> Array:
+            value = np.log10(np.maximum(y, 10.0**y0)) if self.log_y else np.asarray(y)
+            return np.asarray(bottom - (bottom - _TOP) * (value - y0) / (y1 - y0))
+
+        out = [
+            f'<svg class="chart" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
+            f'aria-label="{escape(self.title or self.y_label)}"{self._data(x0, x1, y0, y1)}>'
+        ]
+        for y in self._ticks(y0, y1, self.log_y, max(2, int(self.height / 45))):
+            h = float(v(y))
+            out.append(f'<path class="grid" d="M{_LEFT:g} {h:.1f}H{right:g}"/>')
+            out.append(f'<text class="tick" x="{_LEFT - 6:g}" y="{h + 3.5:.1f}" text-anchor="end">{_tick(y)}</text>')
+        for x in self._ticks(x0, x1, self.log_x, max(3, int(self.width / 90))):
+            w = float(u(x))
+            out.append(f'<path class="grid" d="M{w:.1f} {_TOP:g}V{bottom:g}"/>')
+            out.append(f'<text class="tick" x="{w:.1f}" y="{bottom + 14:.1f}" text-anchor="middle">{_tick(x)}</text>')
+        out += [self._drawn(kind, part, u, v) for kind, part in self._parts]
+        out.append(
+            f'<text class="axis" x="{(_LEFT + right) / 2:.1f}" y="{self.height - 4:g}" text-anchor="middle">'
+            f"{escape(self.x_label)}</text>"
+        )
+        turned = (_TOP + bottom) / 2
+        out.append(
+            f'<text class="axis" transform="translate(9 {turned:.1f}) rotate(-90)" text-anchor="middle">'
+            f"{escape(self.y_label)}</text></svg>"
+        )
+        return "".join(out)
+
+    def _drawn(self, kind: str, part: Any, u: Any, v: Any) -> str:
+        if kind == "line":
+            x, y, look, gaps = part
+            return f'<path class="line {look}" d="{_path(u(x), v(y), x if gaps else None)}"/>'
+        if kind == "band":
+            x, low, high, look = part
+            there, back = zip(u(x), v(high), strict=True), zip(u(x)[::-1], v(low)[::-1], strict=True)
+            points = "L".join(f"{a:.1f} {b:.1f}" for a, b in (*there, *back))
+            return f'<path class="band {look}" d="M{points}Z"/>'
+        if kind == "dots":
+            x, y, look = part
+            points = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(u(x), v(y), strict=True))
+            return f'<path class="dots {look}" d="{points}"/>'
+        if kind == "bars":
+            x, y, width, look, base = part
+            ground = float(v(base)) if not self.log_y else float(v(np.min(y) * 1e-6))
+            left, right = u(x - 0.45 * width), u(x + 0.45 * width)
+            points = "".join(
+                f"M{a:.1f} {ground:.1f}V{b:.1f}H{c:.1f}V{ground:.1f}Z"
+                for a, b, c in zip(left, v(y), right, strict=True)
+            )
+            return f'<path class="bars {look}" d="{points}"/>'
+        y, look = part
+        h = float(v(y))
+        return f'<path class="level {look}" d="M{_LEFT:g} {h:.1f}H{self.width - _RIGHT:g}"/>'
+
+    def _range(self, values: list[Array], log: bool, margin: float) -> tuple[float, float]:
+        every = np.concatenate([np.ravel(x) for x in values]) if values else np.zeros(1)
+        every = every[np.isfinite(every) & ((every > 0) if log else True)]
+        low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
+        if log:
+            low, high = np.log10(low), np.log10(high)
+        room = margin * (high - low) or (0.0 if high > low else 0.5 * max(abs(high), 1.0))
+        return low - room, high + room
+
+    def _ticks(self, low: float, high: float, log: bool, count: int) -> list[float]:
+        if not log:
+            return ticks(low, high, count)
+        step = max(1, int(np.ceil((high - low) / count)))
+        whole = [10.0**k for k in range(int(np.ceil(low)), int(np.floor(high)) + 1, step)]
+        if len(whole) > 1:
+            return whole
+        finer = [f * 10.0**k for k in range(int(np.floor(low)), int(np.ceil(high)) + 1) for f in (1, 2, 5)]
+        return [x for x in finer if low <= np.log10(x) <= high]
+
+    def _data(self, x0: float, x1: float, y0: float, y1: float) -> str:
+        """What the script needs to read values out and to draw a part of the chart larger."""
+        if not self._read or self.log_x or self.log_y:
+            return ""
+        x = self._read[0][1]
+        plain = {
+            "x": [float(f"{a:.6g}") for a in x],
+            "n": [n for n, _, _ in self._read],
+            "y": [[float(f"{b:.4g}") for b in y] for _, _, y in self._read],
+            "r": [float(f"{b:.6g}") for b in (x0, x1, y0, y1)],
+            "b": [_LEFT, _TOP, self.width - _RIGHT, self.height - _BOTTOM],
+            "l": self.x_label,
+        }
+        return f' data-chart="{escape(json.dumps(plain, separators=(",", ":")))}"'
+
+
+def interval(prior: float | None, value: float, low: float, high: float) -> str:
+    """An estimate with its interval and, as a tick, the a-priori value, on a scale of their own."""
+    seen = [x for x in (prior, low, high) if x is not None and np.isfinite(x)]
+    if not seen or not np.isfinite(value):
+        return ""
+    bottom, top = min(*seen, value), max(*seen, value)
+    span = top - bottom or 1.0
+
+    def u(x: float) -> float:
+        return 8 + 124 * (x - bottom) / span
+
+    start, stop = (u(x) if np.isfinite(x) else edge for x, edge in ((low, 8.0), (high, 132.0)))
+    tick = "" if prior is None else f'<path class="prior" d="M{u(prior):.1f} 2V16"/>'
+    return (
+        '<svg class="interval" viewBox="0 0 140 18" aria-hidden="true"><path class="ground" d="M4 9H136"/>'
+        f'{tick}<path class="range" d="M{start:.1f} 9H{max(stop, start + 0.5):.1f}"/>'
+        f'<circle cx="{u(value):.1f}" cy="9" r="3.2"/></svg>'
+    )
+
+
+def _path(u: Array, v: Array, x: Array | None) -> str:
+    new = np.zeros(len(u), bool)
+    if x is not None and len(x) > 2:
+        steps = np.diff(x)
+        new[1:] = steps > 8 * np.median(steps)
+    new[:1] = True
+    good = np.isfinite(u) & np.isfinite(v)
+    return "".join(f"{'M' if n else 'L'}{a:.1f} {b:.1f}" for a, b, n, g in zip(u, v, new, good, strict=True) if g)
+
+
+def _tick(value: float) -> str:
+    if abs(value) < 1e-12:
+        return "0"
+    plain = f"{value:.4g}"
+    shown = plain if len(plain) < 6 else f"{value:.0e}"
+    return shown.replace("e-0", "e-").replace("e+0", "e")

@@ -1,0 +1,116 @@
+"""Sections that set estimates of one robot side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynid.errors import DataError
+from dynid.identify.estimate import Estimate
+from dynid.report.charts import Chart, number
+from dynid.report.content import Figure, Figures, Section, Table, section
+from dynid.verdict.evidence import Evidence
+from dynid.verdict.judgement import Judgement
+
+__all__ = ["comparison_sections", "method_section"]
+
+
+def method_section(evidence: Evidence, others: Sequence[Estimate]) -> Section:
+    """The methods that ran, each judged by the same motion."""
+    rows = []
+    for estimate in (evidence.estimate, *others):
+        unseen = estimate.validate(evidence.unseen).relative if evidence.unseen is not None else None
+        possible = estimate.standard is not None or estimate.feasibility().answer == "feasible"
+        rows.append(
+            [
+                estimate.method,
+                estimate.status,
+                "yes" if possible else "no",
+                f"{100 * float(np.median(estimate.relative_error)):.2f}",
+                "-" if unseen is None else f"{100 * float(np.median(unseen)):.2f}",
+                "-" if unseen is None else f"{100 * float(np.max(unseen)):.2f}",
+                number(estimate.seconds),
+            ]
+        )
+    head = ["method", "status", "possible", "% fitted", "% unseen", "% worst joint", "seconds"]
+    return section(
+        "methods", "Methods", "Estimates of the same recording by several methods.", Table(head, rows, numbers=3)
+    )
+
+
+def comparison_sections(
+    both: Sequence[Evidence], judgements: Sequence[Judgement], names: tuple[str, str]
+) -> list[Section]:
+    """Figures, errors, checks and parameters of two estimates."""
+    first, second = (e.estimate for e in both)
+    if first.base.expressions != second.base.expressions:
+        raise DataError("the two estimates are of other robots or other drive terms and cannot be compared")
+    return [_figures(both, names), _errors(both, names), _checked(judgements, names), _parameters(first, second, names)]
+
+
+def _figures(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
+    def row(words: str, values: Sequence[object]) -> list[str]:
+        return [words, *(x if isinstance(x, str) else number(float(x)) for x in values)]  # type: ignore[arg-type]
+
+    estimates = [e.estimate for e in both]
+    rows = [
+        row("method", [e.method for e in estimates]),
+        row("status", [e.status for e in estimates]),
+        row("median error fitted, %", [100 * float(np.median(e.relative_error)) for e in estimates]),
+        row("worst error fitted, %", [100 * float(np.max(e.relative_error)) for e in estimates]),
+    ]
+    if all(e.validation is not None for e in both):
+        relative = [e.validation.relative for e in both if e.validation is not None]
+        rows.append(row("median error unseen, %", [100 * float(np.median(x)) for x in relative]))
+        rows.append(row("worst error unseen, %", [100 * float(np.max(x)) for x in relative]))
+    rows.append(row("condition number", [e.condition_number for e in estimates]))
+    rows.append(row("rows", [sum(e.rows) for e in estimates]))
+    return section("figures", "Key figures", "What matters most, side by side.", Table(["", *names], rows))
+
+
+def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
+    unseen = all(e.validation is not None for e in both)
+    values = [e.validation.relative if unseen and e.validation else e.estimate.relative_error for e in both]
+    channels = both[0].estimate.base.channels
+    place = np.arange(1, len(channels) + 1)
+    chart = Chart("joint", "error in % of the torque", "errors", 1000, 260)
+    chart.bars(place - 0.2, 100 * values[0], 0.4, "predicted").bars(place + 0.2, 100 * values[1], 0.4, "second")
+    rows = [
+        [c, f"{100 * a:.2f}", f"{100 * b:.2f}", f"{100 * (b - a):+.2f}"]
+        for c, a, b in zip(channels, *values, strict=True)
+    ]
+    where = "motion that neither has seen" if unseen else "the motion each was fitted to: no other was given"
+    legend = (("predicted", names[0]), ("second", names[1]))
+    head = ["joint", f"% {names[0]}", f"% {names[1]}", "difference"]
+    return section(
+        "errors", "Errors", f"On {where}.", Figures([Figure(chart.svg())], "wide", legend), Table(head, rows)
+    )
+
+
+def _checked(judgements: Sequence[Judgement], names: tuple[str, str]) -> Section:
+    rows = [
+        [a.name, a.result, b.result, a.words, b.words] for a, b in zip(*(j.checks for j in judgements), strict=True)
+    ]
+    head = ["check", *names, f"found in {names[0]}", f"found in {names[1]}"]
+    return section("checks", "Checks", "Every check of both.", Table(head, rows, numbers=9))
+
+
+def _parameters(first: Estimate, second: Estimate, names: tuple[str, str]) -> Section:
+    spread = np.hypot(first.sigma, second.sigma)
+    away = (second.beta - first.beta) / np.where(spread > 0, spread, np.inf)
+    order = np.argsort(-np.abs(away))
+    rows = [
+        [
+            first.base.names[i],
+            number(first.base.values()[i]),
+            f"{number(first.beta[i])} \u00b1 {number(first.sigma[i])}",
+            f"{number(second.beta[i])} \u00b1 {number(second.sigma[i])}",
+            f"{away[i]:+.1f}",
+        ]
+        for i in order
+    ]
+    head = ["base parameter", "a priori", *names, "apart by (deviations)"]
+    far = int(np.count_nonzero(np.abs(away) > 3))
+    lead = f"{far} of {len(rows)} base parameters lie more than three deviations apart; the furthest come first."
+    return section("parameters", "Parameters", lead, Table(head, rows))

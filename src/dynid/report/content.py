@@ -1,0 +1,95 @@
+"""What a report consists of: sections of text, tables, figures and joints to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+__all__ = ["Block", "Figure", "Figures", "Joints", "Scene", "Section", "Table", "Text", "section"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    words: str
+    kind = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text, or of marked-up text where a cell is a picture; numbers stand right from column `numbers` on."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str | Markup]]
+    title: str = ""
+    folded: bool = False
+    numbers: int = 1
+    kind = "table"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An SVG picture with a title and a line below it."""
+
+    svg: str
+    title: str = ""
+    caption: str = ""
+
+    @property
+    def picture(self) -> Markup:
+        return Markup(self.svg)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Pictures side by side, as many as there is room for, with one legend; `size` is wide, medium or small."""
+
+    figures: Sequence[Figure]
+    size: str = "wide"
+    legend: Sequence[tuple[str, str]] = ()
+    kind = "figures"
+
+
+@dataclass(frozen=True)
+class Joints:
+    """The same blocks for every joint, one joint shown at a time; all of them on paper."""
+
+    key: str
+    joints: Sequence[tuple[str, Sequence[Any]]]
+    kind = "joints"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A robot that can be turned: plain data for the page's script."""
+
+    data: str
+    words: str
+    kind = "scene"
+
+    @property
+    def json(self) -> Markup:
+        # A closing tag inside a name must not end the script element.
+        return Markup(self.data.replace("<", "\\u003c"))
+
+
+Block = Text | Table | Figures | Joints | Scene
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report with a heading and one sentence on what it shows."""
+
+    key: str
+    title: str
+    lead: str
+    blocks: Sequence[Block] = field(default_factory=list)
+
+
+def section(key: str, title: str, lead: str, *blocks: Block | None) -> Section:
+    """A section of the blocks that there are."""
+    return Section(key, title, lead, [b for b in blocks if b is not None])

@@ -1,0 +1,104 @@
+"""Section on the bodies: which of them can exist, and the robot with their equivalent ellipsoids, before and after."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.dynamics.frames import frame_placement
+from dynid.report.charts import number
+from dynid.report.content import Scene, Section, Table, section
+from dynid.robot.inertia import inertia_to_com, inertia_to_pseudo, inertia_violations
+from dynid.robot.model import Robot
+from dynid.verdict.evidence import Evidence
+
+__all__ = ["body_section", "ellipsoid"]
+
+Array = NDArray[np.float64]
+
+_BEND = 0.5  # rad; straight arms hide their joints
+
+
+def body_section(evidence: Evidence) -> Section:
+    """Every body before and after, and whether it can exist."""
+    estimate, robot = evidence.estimate, evidence.estimate.robot
+    after = estimate.identified_robot
+    rows = []
+    for i in robot.parameter_links:
+        before, now = robot.links[i].inertia, after.links[i].inertia
+        broken = inertia_violations(now) if np.any(now) else ["massless"]
+        smallest = float(np.linalg.eigvalsh(inertia_to_pseudo(now))[0])
+        rows.append(
+            [
+                robot.links[i].name,
+                "; ".join(broken) or "yes",
+                number(before[0]),
+                number(now[0]),
+                _centre(before),
+                _centre(now),
+                number(smallest),
+            ]
+        )
+    head = ["body", "possible", "kg a priori", "kg", "centre a priori, m", "centre, m", "least pseudo-inertia"]
+    how = (
+        "The method kept every body possible."
+        if estimate.standard is not None
+        else "Only combinations are known; of all bodies with these torques the nearest to the a-priori ones are shown."
+    )
+    words = "Ellipsoids of even density with each body's mass, centre and inertia. Drag to turn, scroll to come closer."
+    lead = f"Which bodies can exist, before and after. {how}"
+    return section(
+        "bodies", "Bodies", lead, Scene(json.dumps(_scene(robot, after)), words), Table(head, rows, numbers=2)
+    )
+
+
+def ellipsoid(inertia: Array) -> tuple[Array, Array] | None:
+    """Centre (3,) and the matrix of semi-axes (3, 3) of an even ellipsoid with this inertia; None where none has it."""
+    if not inertia[0] > 0:
+        return None
+    mass, centre, tensor = inertia_to_com(inertia)
+    second = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+    values, axes = np.linalg.eigh(second / float(mass))
+    # Flat and thin bodies of data sheets are drawn; those with a negative second moment cannot be.
+    if values[0] < -1e-9 * max(values[-1], 1e-12):
+        return None
+    return centre, axes * np.sqrt(5.0 * np.maximum(values, 0.0))
+
+
+def _centre(inertia: Array) -> str:
+    return ", ".join(f"{x:.3f}" for x in inertia[1:4] / inertia[0]) if inertia[0] > 0 else "-"
+
+
+def _scene(before: Robot, after: Robot) -> dict[str, Any]:
+    """Skeleton and bodies in base coordinates at a slightly bent posture, as plain numbers."""
+    limits = [before.limits[c] for c in before.coordinates]
+    q = np.clip(np.full(before.n, _BEND), [x.lower for x in limits], [x.upper for x in limits])
+    if before.base == "floating":
+        q = np.concatenate([[0, 0, 0, 0, 0, 0, 1], q])
+    places = [frame_placement(before, q, link.name) for link in before.links]
+    bones = []
+    joints = []
+    for i, joint in enumerate(before.joints):
+        h = np.asarray(places[joint.parent] @ joint.placement)
+        bones += [[places[joint.parent][:3, 3], h[:3, 3]], [h[:3, 3], places[i + 1][:3, 3]]]
+        joints.append({"p": h[:3, 3], "a": h[:3, :3] @ joint.axis, "n": joint.name})
+    bodies = []
+    for i in before.parameter_links:
+        for kind, robot in (("before", before), ("after", after)):
+            inertia = robot.links[i].inertia
+            shape = ellipsoid(inertia)
+            entry: dict[str, Any] = {"n": robot.links[i].name, "k": kind, "m": float(inertia[0])}
+            if shape is not None:
+                entry["c"] = places[i][:3, 3] + places[i][:3, :3] @ shape[0]
+                entry["s"] = places[i][:3, :3] @ shape[1]
+            elif inertia[0] != 0:
+                entry["c"] = places[i][:3, 3]
+            if "c" in entry:
+                bodies.append(entry)
+    plain: dict[str, Any] = json.loads(
+        json.dumps({"bones": bones, "joints": joints, "bodies": bodies}, default=lambda x: np.round(x, 5).tolist())
+    )
+    return plain

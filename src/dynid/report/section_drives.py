@@ -1,0 +1,66 @@
+"""Section on friction: the curve that was identified in every joint, with what the recording says of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.dynamics.functions import inverse_dynamics
+from dynid.report.charts import Chart, number
+from dynid.report.content import Figure, Figures, Section, section
+from dynid.report.section_errors import speed_unit, unit_of
+from dynid.report.section_residuals import fitted_rows
+from dynid.robot.drives import TermKind
+from dynid.verdict.evidence import Evidence
+
+__all__ = ["friction_section"]
+
+Array = NDArray[np.float64]
+
+_KINDS = tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET + 1]
+_MOST_DOTS = 500
+_LEGEND = (("predicted", "identified"), ("prior", "a priori"), ("measured", "measured less the rest"))
+
+
+def friction_section(evidence: Evidence) -> Section | None:
+    """Friction torque over speed of every joint that has a model of it; None where none has."""
+    estimate, robot = evidence.estimate, evidence.estimate.robot
+    terms = {j: [t for t in robot.drives if t.owner == j and t.kind in _KINDS] for j in range(robot.n)}
+    if not any(terms.values()) or robot.base == "floating":
+        return None
+    rows = dict(zip(estimate.base.channels, fitted_rows(evidence), strict=True)) if evidence.motions else {}
+    figures = []
+    for j, name in enumerate(robot.coordinates):
+        if not terms[j] or name not in estimate.base.channels:
+            continue
+        own, unit = {t.name for t in terms[j]}, unit_of(evidence, name)
+        reach = robot.limits[name].velocity
+        if name in rows:
+            reach = float(np.abs(rows[name][2]).max())
+        speed = np.linspace(-1.0, 1.0, 201) * (reach if np.isfinite(reach) else 1.0)
+        chart = Chart(speed_unit(unit), unit, f"friction of {name}", width=340, height=210)
+        if name in rows:
+            e, _, v, _, _ = rows[name]
+            pick = np.unique(np.linspace(0, len(e) - 1, _MOST_DOTS).astype(int))
+            chart.dots(v[pick], e[pick] + _curve(evidence, j, own, v[pick], estimate.parameters), "measured")
+        if any(robot.parameters[[p.name in own for p in robot.layout]]):
+            chart.line(speed, _curve(evidence, j, own, speed, robot.parameters), "prior")
+        chart.line(speed, _curve(evidence, j, own, speed, estimate.parameters), "predicted", "friction").level(
+            0.0, "zero"
+        )
+        values = [
+            f"{p.symbol} {number(x)}" for p, x in zip(robot.layout, estimate.parameters, strict=True) if p.name in own
+        ]
+        figures.append(Figure(chart.svg(), name, ", ".join(values)))
+    lead = "Identified friction over speed, with the measured torque less everything else in the model."
+    return section("friction", "Friction", lead, Figures(figures, "small", _LEGEND))
+
+
+def _curve(evidence: Evidence, joint: int, own: set[str], speed: Array, parameters: Array) -> Array:
+    """Torque of some drive terms of one joint at these speeds."""
+    robot = evidence.estimate.robot
+    alone = np.where([p.name in own for p in robot.layout], parameters, 0.0)
+    q = np.zeros((len(speed), robot.n))
+    v = q.copy()
+    v[:, joint] = speed
+    return inverse_dynamics(robot, q, v, np.zeros_like(q), alone)[:, -robot.n + joint]

@@ -1,0 +1,112 @@
+"""Sections on predicted torques: key figures, and measured against predicted joint by joint."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.identify.validation import Validation
+from dynid.report.charts import Chart, number
+from dynid.report.content import Figure, Figures, Section, Table, section
+from dynid.report.thinning import thinned
+from dynid.verdict.evidence import Evidence
+from dynid.verdict.judgement import Judgement
+
+__all__ = ["key_figures", "speed_unit", "torque_section", "unit_of"]
+
+_LEGEND = (
+    ("measured", "measured"),
+    ("predicted", "predicted"),
+    ("band", "predicted \u00b1 2 deviations of the fit"),
+    ("error", "difference"),
+)
+
+
+def unit_of(evidence: Evidence, channel: str) -> str:
+    """Unit of a channel's torque."""
+    kinds = {j.name: j.kind for j in evidence.estimate.robot.joints}
+    if channel in kinds:
+        return "N m" if kinds[channel] == "revolute" else "N"
+    return "N m" if channel.split(".")[-1].startswith(("m", "t")) else "N"
+
+
+def speed_unit(unit: str) -> str:
+    """The speed that goes with a torque or a force, as an axis has it."""
+    return "speed in rad/s" if unit == "N m" else "speed in m/s"
+
+
+def key_figures(evidence: Evidence, judgement: Judgement) -> list[tuple[str, str, str]]:
+    """Name, value and a few words of what matters most."""
+    estimate, validation = evidence.estimate, evidence.validation
+    shown, where = (
+        (estimate.relative_error, "fitted motion")
+        if validation is None
+        else (validation.relative, "motion it has not seen")
+    )
+    figures = [("torque error", f"{100 * float(np.median(shown)):.1f} %", f"median of the joints, on {where}")]
+    figures.append(
+        ("worst joint", f"{100 * float(np.max(shown)):.1f} %", estimate.base.channels[int(np.argmax(shown))])
+    )
+    if evidence.condition is not None:
+        figures.append(("condition number", number(evidence.condition), "of the regressor with unit columns"))
+    possible = judgement.check("physically possible")
+    answer = {"passed": "yes", "failed": "no", "warned": "no"}.get(possible.result, "unknown")
+    figures.append(("possible bodies", answer, "can such a robot exist"))
+    figures.append(("base parameters", f"{estimate.base.count}", f"of {len(estimate.robot.layout)} standard ones"))
+    figures.append(("rows", f"{sum(estimate.rows)}", f"fitted by {estimate.method} in {estimate.seconds:.2g} s"))
+    return figures
+
+
+def torque_section(evidence: Evidence) -> Section:
+    """Measured against predicted torque of every joint."""
+    unseen = evidence.validation is not None
+    shown = evidence.validation
+    if shown is None and evidence.recording is not None:
+        shown = evidence.estimate.validate(evidence.recording)
+    title = "Measured against predicted torque"
+    if shown is None:
+        lead = "No recording was given to the report, so there is nothing to draw."
+        return section("torques", title, lead, _table(evidence, None))
+    where = "motion that the estimate has not seen" if unseen else "the motion that was fitted: no other was given"
+    figures = [_figure(evidence, shown, i) for i in range(len(shown.channels))]
+    lead = f"On {where}. Drag over a chart to look closer, double-click to see all of it."
+    return section(
+        "torques", title, lead, _table(evidence, shown if unseen else None), Figures(figures, "medium", _LEGEND)
+    )
+
+
+def _figure(evidence: Evidence, shown: Validation, i: int) -> Figure:
+    channel, unit = shown.channels[i], unit_of(evidence, shown.channels[i])
+    t, measured, predicted = shown.time[i], shown.measured[i], shown.predicted[i]
+    rows = thinned(t, (measured, measured - predicted))
+    t, measured, predicted = t[rows], measured[rows], predicted[rows]
+    chart = Chart("time in s", unit, f"torque of {channel}", 520, 230)
+    reach = 2.0 * float(evidence.noise[i])
+    chart.band(t, predicted - reach, predicted + reach, "predicted")
+    chart.line(t, measured, "measured", "measured", gaps=True)
+    chart.line(t, predicted, "predicted", "predicted", gaps=True)
+    chart.line(t, measured - predicted, "error", "difference", gaps=True)
+    caption = (
+        f"error {100 * shown.relative[i]:.1f} % of the torque, RMSE {number(shown.rmse[i])} {unit}, "
+        f"largest {number(shown.largest[i])} {unit}"
+    )
+    return Figure(chart.svg(), channel, caption)
+
+
+def _table(evidence: Evidence, validation: Validation | None) -> Table:
+    estimate = evidence.estimate
+    rows = []
+    for i, channel in enumerate(estimate.base.channels):
+        row = [channel, unit_of(evidence, channel), str(estimate.rows[i]), number(estimate.rms[i])]
+        row.append(f"{100 * estimate.relative_error[i]:.2f}")
+        if validation is not None:
+            r2 = validation.r2[i]
+            row += [
+                number(validation.rmse[i]),
+                f"{100 * validation.relative[i]:.2f}",
+                f"{r2:.4f}" if np.isfinite(r2) else "-",
+            ]
+        rows.append(row)
+    head = ["joint", "unit", "rows", "RMS fitted", "% fitted"]
+    return Table(
+        [*head, *(["RMSE unseen", "% unseen", "R\u00b2 unseen"] if validation is not None else [])], rows, numbers=2
+    )

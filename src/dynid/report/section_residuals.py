@@ -1,0 +1,139 @@
+"""Sections on what the model leaves: its distribution, memory and spectrum, what it follows, and tests in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.report.charts import Chart, number
+from dynid.report.content import Figure, Figures, Joints, Section, Table, Text, section
+from dynid.report.section_errors import speed_unit, unit_of
+from dynid.statistics.residuals import correlogram
+from dynid.verdict.evidence import Evidence
+
+__all__ = ["Rows", "fitted_rows", "residual_section", "test_section"]
+
+Array = NDArray[np.float64]
+# Error, prediction, speed, sample number and row step of a channel.
+Rows = tuple[Array, Array, Array, NDArray[np.int64], float]
+
+_MOST_DOTS = 400
+
+
+def fitted_rows(evidence: Evidence) -> list[Rows]:
+    """Rows of each channel of the fitted recording: error, prediction, speed, sample number, and time between rows."""
+    estimate, seen = evidence.estimate, evidence.fitted
+    assert seen is not None
+    speeds = np.vstack([m.v for m in evidence.motions])
+    parts: list[list[tuple[Array, Array, Array, NDArray[np.int64]]]] = [[] for _ in estimate.base.channels]
+    joint = {name: j for j, name in enumerate(estimate.robot.coordinates)}
+    for block in seen.blocks():
+        channel = estimate.base.channels[block.channel]
+        speed = speeds[block.index, joint[channel]] if channel in joint else np.zeros(len(block.y))
+        predicted = block.W @ estimate.beta
+        parts[block.channel].append((block.y - predicted, predicted, speed, block.index))
+    first = evidence.motions[0]
+    step = float(np.prod(first.decimate) if first.decimate else 1) / first.rate
+    none = (np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+    out = []
+    for part in parts:
+        e, predicted, speed, index = (np.concatenate(x) for x in zip(*(part or [none]), strict=True))
+        out.append((e, predicted, speed, index, step))
+    return out
+
+
+def residual_section(evidence: Evidence) -> Section:
+    """What the model leaves of every joint's torque, from five sides."""
+    title = "What the model leaves"
+    if evidence.recording is None:
+        lead = "The fitted recording was not given to the report, so its residual cannot be shown."
+        return section("residuals", title, lead)
+    joints = []
+    for channel, rows in zip(evidence.estimate.base.channels, fitted_rows(evidence), strict=True):
+        unit = unit_of(evidence, channel)
+        enough = len(rows[0]) > 20
+        block = Figures(_figures(rows, unit, speed_unit(unit)), "small") if enough else Text("Too few rows.")
+        joints.append((channel, [block]))
+    lead = "Noise alone has a bell for a histogram, no memory, a flat spectrum, and follows neither speed nor torque."
+    return section("residuals", title, lead, Joints("residual", joints))
+
+
+def _figures(rows: Rows, unit: str, speed_words: str) -> Sequence[Figure]:
+    e, predicted, speed, index, step = rows
+    out = [Figure(_histogram(e, unit), "Histogram", "bars: residual; line: normal of the same spread")]
+    try:
+        page = correlogram(e, index)
+        lag = np.arange(1, len(page.autocorrelation) + 1)
+        chart = _small("lag in rows", "autocorrelation").bars(lag, page.autocorrelation, 1.0, "residual")
+        chart.line(lag, page.expected + page.limits, "limit").line(lag, page.expected - page.limits, "limit")
+        chart.level(0.0, "zero")
+        out.append(Figure(chart.svg(), "Memory", "dashed: where white noise, cleaned alike, stays at 95 %"))
+    except DataError:
+        pass  # too few neighbouring rows to tell
+    frequency, power = scipy.signal.welch(e, 1.0 / step, nperseg=min(256, len(e)))
+    chart = _small("frequency in Hz", f"({unit})\u00b2/Hz", log_y=True)
+    out.append(Figure(chart.line(frequency[1:], power[1:], "residual").svg(), "Spectrum", "power over frequency"))
+    for x, words, title in (
+        (speed, speed_words, "Against speed"),
+        (predicted, f"predicted torque in {unit}", "Against torque"),
+    ):
+        out.append(Figure(_cloud(x, e, words, unit), title, "dots: rows; line: their mean, bin by bin"))
+    return out
+
+
+def _small(x_label: str, y_label: str, log_y: bool = False) -> Chart:
+    return Chart(x_label, y_label, width=340.0, height=200.0, log_y=log_y)
+
+
+def _histogram(e: Array, unit: str) -> str:
+    reach = 4 * float(np.std(e)) or 1.0
+    count, edges = np.histogram(np.clip(e, -reach, reach), 41, (-reach, reach), density=True)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    chart = _small(f"residual in {unit}", "density")
+    chart.bars(middle, count, float(edges[1] - edges[0]), "residual")
+    chart.line(middle, scipy.stats.norm.pdf(middle, e.mean(), np.std(e) or 1.0), "limit")
+    return chart.svg()
+
+
+def _cloud(x: Array, e: Array, words: str, unit: str) -> str:
+    pick = np.unique(np.linspace(0, len(e) - 1, _MOST_DOTS).astype(int))
+    chart = _small(words, f"residual in {unit}").dots(x[pick], e[pick], "residual").level(0.0, "zero")
+    order = np.argsort(x)
+    bins = np.array_split(order, min(25, max(2, len(x) // 8)))
+    return chart.line([x[b].mean() for b in bins], [e[b].mean() for b in bins], "predicted").svg()
+
+
+def test_section(evidence: Evidence) -> Section:
+    """Hypothesis tests, each in words."""
+    title, diagnosis = "Tests in words", evidence.tested
+    if diagnosis is None:
+        return section("tests", title, "No tests were made: the fitted recording was not given to the report.")
+    rows = []
+    for test in diagnosis.tests:
+        where = ", ".join(test.rejected_names[:6])
+        answer = test.verdict + (f" ({where})" if where else "")
+        rows.append([test.name, test.null, answer, test.advice, f"{test.p_value:.2g}"])
+    blocks: list[Table | Text] = [Table(["test", "assumed", "found", "what follows", "p"], rows, numbers=4)]
+    missing = diagnosis.missing
+    if missing is not None:
+        blocks.append(Text(f"Missing effects: {missing.verdict}. {missing.advice[:1].upper()}{missing.advice[1:]}."))
+        if missing.effects:
+            found = [
+                [
+                    e.joint,
+                    e.words,
+                    f"{100 * e.share:.0f}",
+                    f"{number(e.coefficient)} \u00b1 {number(e.sigma)}",
+                    f"{e.p_value:.1g}",
+                ]
+                for e in missing.effects
+            ]
+            head = ["joint", "effect", "% of its residual", "coefficient (SI)", "p"]
+            blocks.append(Table(head, found, "Effects that explain part of the residual", numbers=2))
+    blocks += [Text(f"Not tested: {reason}.") for reason in diagnosis.untested]
+    lead = "Long recordings make tests sharp: they reject even what is too small to matter. The verdict weighs sizes."
+    return section("tests", title, lead, *blocks)

@@ -1,0 +1,73 @@
+"""Signals moved in time by any fraction of a sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+
+__all__ = ["REACH", "shifted"]
+
+Array = NDArray[np.float64]
+
+# Samples on either side that the interpolation looks at, and the shape of its window: the pass band, up to 80 % of
+# half the sampling rate, is kept to about 1e-6.
+REACH = 24
+_KAISER = 12.0
+# A clock within this share of its step is even.
+_EVEN = 0.01
+
+
+def shifted(t: Array, x: Array, delay: ArrayLike, periodic: bool = False) -> Array:
+    """Columns of x (N, k) as they are `delay` seconds later (one number, or one a column), at the same times t (N,).
+
+    A `periodic` signal, whose rows cover whole periods, is turned in phase: exact as far as it is band-limited. Other
+    signals are interpolated by a windowed sinc on an even clock and by a cubic spline on an uneven one; what would lie
+    beyond the ends is a reflection of what lies before them.
+    """
+    delays = np.broadcast_to(np.asarray(delay, dtype=float), (x.shape[1],))
+    if not np.all(np.isfinite(delays)):
+        raise DataError("a delay must be a finite number of seconds")
+    span = t[-1] - t[0]
+    if np.abs(delays).max(initial=0.0) > 0.5 * span:
+        raise DataError(f"a delay of {np.abs(delays).max():.3g} s is more than half of a run of {span:.3g} s")
+    steps = np.diff(t)
+    step = float(np.mean(steps))
+    even = float(np.abs(steps - step).max()) <= _EVEN * step
+    if periodic and not even:
+        raise DataError("a periodic signal is moved in time on an even clock only; resample it first")
+    out = np.array(x, dtype=float)
+    for k in np.flatnonzero(delays):
+        if periodic:
+            out[:, k] = _turned(x[:, k], delays[k] / step)
+        elif even:
+            out[:, k] = _interpolated(x[:, k], delays[k] / step)
+        else:
+            spline = scipy.interpolate.make_interp_spline(t, x[:, k], 3)
+            out[:, k] = spline(np.clip(t + delays[k], t[0], t[-1]))
+    return out
+
+
+def _turned(x: Array, samples: float) -> Array:
+    spectrum = np.fft.rfft(x)
+    phase = np.exp(2j * np.pi * np.fft.rfftfreq(len(x)) * samples)
+    if len(x) % 2 == 0:
+        phase[-1] = phase[-1].real
+    return np.asarray(np.fft.irfft(phase * spectrum, n=len(x)))
+
+
+def _interpolated(x: Array, samples: float) -> Array:
+    whole = round(samples)
+    rest = samples - whole
+    place = np.arange(-REACH, REACH + 1) - rest
+    window = np.i0(_KAISER * np.sqrt(np.maximum(1.0 - (place / (REACH + 1)) ** 2, 0.0)))
+    taps = np.sinc(place) * window
+    pad = REACH + abs(whole)
+    if pad >= len(x):
+        raise DataError(f"{len(x)} samples are too few to be moved by {samples:.3g}")
+    padded = np.pad(x, pad, mode="reflect", reflect_type="odd")
+    moved = np.convolve(padded, (taps / taps.sum())[::-1], mode="valid")
+    first = abs(whole) + whole
+    return np.asarray(moved[first : first + len(x)])

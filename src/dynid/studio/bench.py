@@ -1,0 +1,181 @@
+"""What all steps of the page share: the view of the robot, the running command, and words for what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+from nicegui import ui
+from numpy.typing import NDArray
+
+from dynid.errors import DynidError
+from dynid.studio.drawing import closest_pairs, reach
+from dynid.studio.jobs import Done, Listener
+from dynid.studio.scene import BODY, GHOST, RobotScene
+from dynid.studio.session import Session
+
+__all__ = ["Bench"]
+
+Array = NDArray[np.float64]
+_FRAME = 1 / 20
+
+
+class Bench:
+    """One open page."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.on_robot: list[Callable[[], Any]] = []
+        self.on_files: list[Callable[[], Any]] = []
+        self.on_estimate: list[Callable[[], Any]] = []
+        self._drawn: RobotScene | None = None
+        self._ghost: RobotScene | None = None
+        self._playing: list[tuple[RobotScene, Array, Array]] = []
+        self._touching: NDArray[np.bool_] | None = None
+
+    # -- the view --------------------------------------------------------------------------------
+
+    def view(self) -> None:
+        """The scene with its player."""
+        self.scene = ui.scene(grid=(4, 20), background_color="#eef1f5").classes("w-full h-[46vh] lg:h-[72vh] rounded")
+        with ui.row().classes("w-full items-center gap-3"):
+            self._frames = ui.checkbox("frames", on_change=self._show).props("dense")
+            self._inertias = ui.checkbox("inertias", on_change=self._show).props("dense")
+            self._play = (
+                ui.button(icon="play_arrow", on_click=self._toggle).props("round dense flat").classes("ml-auto")
+            )
+            self._play.disable()
+            self._time = ui.slider(min=0, max=1, step=0.001, value=0, on_change=self._seek).classes("w-40")
+        self._words = ui.label("").classes("text-sm opacity-80").mark("view-words")
+        self._timer = ui.timer(_FRAME, self._step, active=False)
+        self.draw()
+
+    def draw(self) -> None:
+        """Put the session's robot into the scene."""
+        self.stop()
+        for old in (self._drawn, self._ghost):
+            if old is not None:
+                old.remove()
+        self._drawn = self._ghost = None
+        robot = self.session.robot
+        if robot is None:
+            self._words.text = "no robot yet"
+            return
+        self._drawn = RobotScene(self.scene, robot, BODY)
+        size = reach(robot)
+        self.scene.move_camera(1.1 * size, -1.1 * size, 0.9 * size, 0, 0, 0.4 * size)
+        self._show()
+        self._words.text = f"{robot.name}: {robot.n} joints"
+
+    def _show(self) -> None:
+        for drawn in filter(None, (self._drawn, self._ghost)):
+            drawn.show_frames(bool(self._frames.value))
+            drawn.show_inertias(bool(self._inertias.value))
+
+    # -- playing ---------------------------------------------------------------------------------
+
+    def play(self, motion: tuple[Array, Array], beside: tuple[Array, Array] | None = None) -> None:
+        """Play a motion; another one plays on a second robot at its side."""
+        robot, (t, q) = self.session.robot, motion
+        if robot is None or self._drawn is None:
+            return
+        if self._ghost is not None:
+            self._ghost.remove()
+            self._ghost = None
+        self._playing = [(self._drawn, t, q)]
+        if beside is not None:
+            self._ghost = RobotScene(self.scene, robot, GHOST, 0.6)
+            self._show()
+            self._playing.append((self._ghost, *beside))
+        try:
+            nearest, _ = closest_pairs(robot, q, self._drawn.thickness)
+            self._touching = nearest < 0
+        except DynidError:
+            self._touching = None  # nothing in this robot can meet
+        words = "" if beside is None else "blue: measured, orange: simulated with what was identified"
+        if self._touching is not None and self._touching.any():
+            words = f"bars touch in {self._touching.mean():.0%} of the motion, painted red"
+        self._words.text = words or f"{t[-1]:.1f} s of motion, nothing touches"
+        self._time.set_value(0)
+        self._play.enable()
+        self._timer.activate()
+
+    def stop(self) -> None:
+        self._timer.deactivate()
+        self._playing, self._touching = [], None
+        self._play.disable()
+
+    def _toggle(self) -> None:
+        if self._timer.active:
+            self._pause()
+            return
+        if self._time.value >= 1.0:
+            self._time.set_value(0)
+        self._timer.activate()
+
+    def _pause(self) -> None:
+        self._timer.deactivate()
+        self._play.props("icon=play_arrow")
+
+    def _step(self) -> None:
+        if self._playing:
+            end = float(self._playing[0][1][-1])
+            self._time.set_value(min(self._time.value + _FRAME / max(end, _FRAME), 1.0))
+        if self._time.value >= 1.0:
+            self._pause()
+
+    def _seek(self) -> None:
+        if self._timer.active:
+            self._play.props("icon=pause")
+        size = 0.0 if self.session.robot is None else reach(self.session.robot)
+        for k, (drawn, t, q) in enumerate(self._playing):
+            row = int(np.searchsorted(t, self._time.value * t[-1], "right") - 1)
+            drawn.move(q[max(row, 0)], np.array([0.0, 0.9 * k * size, 0.0]))
+            if k == 0 and self._touching is not None and self._touching.any():
+                drawn.alarm(bool(self._touching[max(row, 0)]))
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def commands(self) -> None:
+        """The commands that ran, to be repeated anywhere."""
+        with ui.expansion("commands so far", icon="terminal").classes("w-full text-sm"):
+            self._history = ui.label("none").classes("dynid-mono")
+
+    async def run(self, job: Callable[[Listener], Awaitable[Done]], button: ui.button) -> Done | None:
+        """Run a step: its button waits, its progress shows, its failure is told in a sentence."""
+        dialog = ui.dialog().props("persistent")
+        with dialog, ui.card().classes("min-w-72"):
+            words = ui.label("starting ...").classes("dynid-mono").mark("progress")
+            with ui.row().classes("items-center w-full"):
+                ui.spinner()
+                ui.button("cancel", on_click=self.session.jobs.cancel).props("flat").classes("ml-auto")
+
+        def told(line: str) -> None:
+            words.set_text(line[:200])
+
+        button.disable()
+        dialog.open()
+        try:
+            done = await job(told)
+        except DynidError as error:
+            ui.notify(str(error), type="negative", multi_line=True, close_button=True, timeout=0)
+            return None
+        finally:
+            dialog.close()
+            button.enable()
+            self._history.set_text("\n".join(self.session.jobs.history) or "none")
+            for listener in self.on_files:
+                listener()
+        if not done.ok:
+            ui.notify(done.reason, type="warning" if done.cancelled else "negative", multi_line=True, close_button=True)
+        return done
+
+    async def aside(self, work: Callable[[], Any]) -> Any:
+        """Something short that would hold up the page, in a thread; None where it fails, which is told."""
+        try:
+            return await asyncio.to_thread(work)
+        except DynidError as error:
+            ui.notify(str(error), type="negative", multi_line=True, close_button=True, timeout=0)
+            return None

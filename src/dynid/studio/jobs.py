@@ -1,0 +1,108 @@
+"""Commands of dynid run beside the page: with progress, to be cancelled, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DataError
+
+__all__ = ["Done", "Jobs"]
+
+Listener = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    command: str
+    code: int
+    out: str
+    err: str
+    cancelled: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0 and not self.cancelled
+
+    @property
+    def data(self) -> Any:
+        """What it printed as JSON."""
+        try:
+            return json.loads(self.out)
+        except json.JSONDecodeError:
+            raise DataError(f"'{self.command}' printed no JSON") from None
+
+    @property
+    def reason(self) -> str:
+        """Its last words, for a person."""
+        if self.cancelled:
+            return "cancelled"
+        lines = [x.strip() for x in self.err.splitlines() if x.strip()]
+        return lines[-1].removeprefix("dynid: ") if lines else f"ended with code {self.code}"
+
+
+@dataclass
+class Jobs:
+    """Runs `dynid` in `folder`. A second command while one runs is refused."""
+
+    folder: Path
+    _process: asyncio.subprocess.Process | None = None
+    _cancelled: bool = False
+    history: list[str] = field(default_factory=list)
+
+    @property
+    def busy(self) -> bool:
+        return self._process is not None
+
+    async def run(self, *arguments: str, progress: Listener | None = None) -> Done:
+        """Run a command to its end; `progress` hears each line it says on its way."""
+        if self.busy:
+            raise DataError("another command is still running: wait for it, or cancel it")
+        command = shlex.join(["dynid", *arguments])
+        self.history.append(command)
+        self._cancelled = False
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "dynid",
+            *arguments,
+            cwd=self.folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        self._process = process
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            out, err = await asyncio.gather(process.stdout.read(), _listen(process.stderr, progress))
+            code = await process.wait()
+        finally:
+            self._process = None
+        return Done(command, code, out.decode("utf-8", "replace"), err, self._cancelled)
+
+    def cancel(self) -> None:
+        """End the running command as Ctrl-C would."""
+        if self._process is not None and self._process.returncode is None:
+            self._cancelled = True
+            self._process.send_signal(signal.SIGINT)
+
+
+async def _listen(stream: asyncio.StreamReader, progress: Listener | None) -> str:
+    """All lines of a stream, told one by one; a bar that redraws itself ends its lines with a carriage return."""
+    said, rest = [], ""
+    while chunk := await stream.read(4096):
+        *lines, rest = (rest + chunk.decode("utf-8", "replace")).replace("\r", "\n").split("\n")
+        said += lines
+        if progress is not None:
+            for line in filter(str.strip, lines):
+                progress(line.strip())
+    return "\n".join([*said, rest])

@@ -1,0 +1,89 @@
+"""The page: the robot on the left, the steps on the right."""
+
+from __future__ import annotations
+
+from fastapi.responses import FileResponse, PlainTextResponse, Response
+from nicegui import app, ui
+
+from dynid.errors import DynidError
+from dynid.studio.panels import Bench, estimate_panel, export_panel, motion_panel, recording_panel, robot_panel
+from dynid.studio.session import REPORT, Session
+
+__all__ = ["build"]
+
+# A report carries its own scripts and needs nothing else.
+_FILE_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+)
+_STYLE = """
+body { font-feature-settings: "tnum"; }
+.nicegui-content { padding: 0; }
+.q-tab { text-transform: none; }
+.q-uploader { max-height: none; width: 100%; }
+.q-uploader__list, .q-uploader__subtitle { display: none; }
+.q-uploader__header { background: transparent; color: inherit; }
+.dynid-mono { font-family: ui-monospace, monospace; font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; }
+.dynid-figure svg { max-width: 100%; height: auto; }
+iframe.dynid-report { width: 100%; height: 78vh; border: 1px solid #8884; border-radius: 6px; background: white; }
+"""
+
+
+def build(session: Session) -> None:
+    """Register the page and the files of its workspace."""
+
+    @app.get("/files/{name}")
+    def file(name: str) -> Response:
+        try:
+            path = session.workspace.existing(name)
+        except DynidError as error:
+            return PlainTextResponse(str(error), status_code=404)
+        headers = {"Content-Security-Policy": _FILE_POLICY, "Cache-Control": "no-store"}
+        return FileResponse(path, headers=headers)
+
+    @ui.page("/")
+    def page() -> None:
+        ui.add_css(_STYLE)
+        dark = ui.dark_mode(None)
+        with ui.header().classes("items-center justify-between bg-slate-800 py-2"):
+            ui.label("dynid studio").classes("text-lg font-medium")
+            with ui.row().classes("items-center gap-2"):
+                ui.label(str(session.workspace.folder.name)).classes("opacity-70 text-sm max-sm:hidden")
+                ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value)).props("flat round dense")
+        with ui.grid().classes("w-full grid-cols-1 lg:grid-cols-[minmax(340px,5fr)_7fr] gap-0"):
+            bench = Bench(session)
+            with ui.column().classes("w-full p-3 gap-2"):
+                bench.view()
+            with ui.column().classes("w-full p-3 gap-2 min-w-0"):
+                _steps(bench)
+
+    def _steps(bench: Bench) -> None:
+        names = {
+            "Robot": robot_panel,
+            "Motion": motion_panel,
+            "Recording": recording_panel,
+            "Estimate": estimate_panel,
+            "Report": _report_panel,
+            "Export": export_panel,
+        }
+        with ui.tabs().props("dense align=left outside-arrows mobile-arrows").classes("w-full") as tabs:
+            for name in names:
+                ui.tab(name)
+        with ui.tab_panels(tabs, value="Robot", keep_alive=True).classes("w-full bg-transparent"):
+            for name, panel in names.items():
+                with ui.tab_panel(name).classes("p-0 pt-2"):
+                    panel(bench)
+        bench.commands()
+
+    def _report_panel(bench: Bench) -> None:
+        @ui.refreshable
+        def shown() -> None:
+            if REPORT in session.workspace.names():
+                with ui.row().classes("gap-4"):
+                    ui.link("open in a tab of its own", f"/files/{REPORT}", new_tab=True)
+                    ui.link("verdict.json", "/files/verdict.json", new_tab=True)
+                ui.element("iframe").props(f'src="/files/{REPORT}" title="report"').classes("dynid-report")
+            else:
+                ui.label("Identify first; the report appears here.")
+
+        shown()
+        bench.on_estimate.append(shown.refresh)

@@ -1,0 +1,66 @@
+"""Start the page: on this machine alone, behind a token."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from dynid.errors import DataError
+from dynid.studio.guard import Guard
+from dynid.studio.session import Session
+from dynid.studio.workspace import UPLOAD_LIMIT, Workspace
+
+__all__ = ["serve"]
+
+
+def serve(
+    folder: Path,
+    robot: str | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    open_browser: bool = True,
+    told: Callable[[str], None] = print,
+) -> None:
+    """Serve the page of a workspace until interrupted; `told` hears its address, which holds the token."""
+    try:
+        from nicegui import app, ui
+    except ImportError:
+        raise DataError("the studio needs nicegui: pip install 'dynid[studio]'") from None
+    from dynid.studio.page import build
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"the workspace '{folder}' cannot be made: {error}") from None
+    session = Session(Workspace(folder))
+    if robot is not None:
+        session.adopt(robot)
+    port = port or _free_port(host)
+    token = secrets.token_urlsafe(24)
+    names = ("127.0.0.1", "localhost") if host == "127.0.0.1" else (host,)
+    hosts = tuple(f"{name}:{port}" for name in names)
+    app.add_middleware(Guard, token=token, hosts=hosts, limit=UPLOAD_LIMIT + 2**20)
+    build(session)
+    address = f"http://{hosts[0]}/?token={token}"
+    told(address)
+    ui.run(
+        host=host,
+        port=port,
+        title="dynid studio",
+        show=address if open_browser else False,
+        reload=False,
+        show_welcome_message=False,
+        favicon="⚙️",
+    )
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            raise DataError(f"this machine cannot listen on '{host}': {error}") from None
+        return int(probe.getsockname()[1])

@@ -1,0 +1,57 @@
+"""The one folder that the page reads and writes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.errors import DataError
+from dynid.files import writing
+
+__all__ = ["UPLOAD_LIMIT", "Workspace"]
+
+# Bytes of one upload: an hour of a 7-joint robot at 1 kHz as text is about 500 MB.
+UPLOAD_LIMIT = 512 * 2**20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,119}")
+ROBOT_FILES = (".urdf", ".xml", ".mjcf", ".sdf", ".toml")
+RECORDING_FILES = (".csv", ".tsv", ".txt", ".parquet", ".npz", ".mat", ".h5", ".json", ".mcap", ".bag", ".gz")
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Files by plain name within `folder`; no name leads out of it."""
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """Where a file of this name lies; refuses anything that is not a plain name or leads elsewhere by a link."""
+        if not _NAME.fullmatch(name) or ".." in name:
+            raise DataError(f"'{name[:60]}' is no plain file name: letters, digits, blanks and . _ + - only")
+        path = self.folder / name
+        if path.resolve().parent != self.folder.resolve():
+            raise DataError(f"'{name}' leads out of the workspace")
+        return path
+
+    def existing(self, name: str) -> Path:
+        path = self.path(name)
+        if not path.is_file():
+            raise DataError(f"the workspace has no file '{name}'")
+        return path
+
+    def write(self, name: str, content: bytes) -> Path:
+        """Keep an upload, whole or not at all."""
+        if not content:
+            raise DataError(f"'{name[:60]}' is empty")
+        if len(content) > UPLOAD_LIMIT:
+            raise DataError(f"'{name[:60]}' has {len(content) / 2**20:.0f} MB, uploads may have {UPLOAD_LIMIT >> 20}")
+        path = self.path(name)
+        with writing(path) as part:
+            part.write_bytes(content)
+        return path
+
+    def names(self, suffixes: tuple[str, ...] | None = None) -> list[str]:
+        """Files in it, newest first."""
+        found = [p for p in self.folder.iterdir() if p.is_file() and not p.name.startswith(".")]
+        kept = [p for p in found if suffixes is None or p.suffix.lower() in suffixes]
+        return [p.name for p in sorted(kept, key=lambda p: p.stat().st_mtime, reverse=True)]

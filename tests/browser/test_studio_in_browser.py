@@ -1,0 +1,173 @@
+"""The studio as a person uses it: from a robot to its identified file, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pinocchio as pin
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from conftest import Watch, keep, overflow
+
+pytestmark = pytest.mark.browser
+LONG = 300_000
+
+
+@dataclass(frozen=True)
+class Studio:
+    """A running page: its address with the token, and its workspace."""
+
+    address: str
+    folder: Path
+
+    @property
+    def home(self) -> str:
+        return self.address.split("/?")[0]
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    folder = tmp_path_factory.mktemp("studio")
+    command = [sys.executable, "-m", "dynid", "studio", "twolink", str(folder / "work"), "--no-browser"]
+    # nicegui serves nothing where it finds traces of pytest.
+    outside = {k: v for k, v in os.environ.items() if "PYTEST" not in k}
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=outside)
+    assert server.stdout is not None
+    address = server.stdout.readline().strip()
+    assert address.startswith("http://127.0.0.1:") and "token=" in address
+    yield Studio(address, folder / "work")
+    server.terminate()
+    server.wait(10)
+
+
+def opened(browser: Browser, studio: Studio, width: int) -> tuple[Page, Watch]:
+    """The page once its first visit has been let in; the server may still be starting."""
+    page = browser.new_page(viewport={"width": width, "height": 900}, accept_downloads=True)
+    watch = Watch(studio.home)
+    for _ in range(60):
+        try:
+            page.goto(studio.address)
+            break
+        except Exception:
+            page.wait_for_timeout(500)
+    watch.listen(page)
+    page.reload()
+    expect(page.get_by_role("tab", name="Robot")).to_be_visible(timeout=LONG)
+    return page, watch
+
+
+def choose(page: Page, label: str, *options: str) -> None:
+    """Pick entries of a select by what it is called."""
+    page.get_by_label(label, exact=True).click()
+    for option in options:
+        page.get_by_role("option", name=option, exact=True).click()
+    page.keyboard.press("Escape")
+
+
+def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, tmp_path: Path) -> None:
+    """Load TX40, design ten seconds, run them in simulation, identify, read the report, take the URDF away."""
+    page, watch = opened(browser, studio, 1280)
+    assert "token" not in page.url
+    choose(page, "robot", "tx40")
+    page.get_by_role("button", name="Load").click()
+    expect(page.get_by_text("tx40: 6 joints")).to_be_visible()
+    page.get_by_role("checkbox", name="inertias").click()
+    keep(page, "studio-robot-1280")
+
+    page.get_by_role("tab", name="Motion").click()
+    page.get_by_label("seconds").fill("10")
+    page.get_by_role("button", name="Design").click()
+    expect(page.get_by_text(re.compile(r"condition number [0-9.]+ over 10 s"))).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("of motion")).to_be_visible(timeout=LONG)
+    keep(page, "studio-motion-1280")
+
+    page.get_by_role("tab", name="Recording").click()
+    page.get_by_role("button", name="Run simulated experiment").click()
+    expect(page.get_by_text("simulated.csv is recorded")).to_be_visible(timeout=LONG)
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text(re.compile("Nothing was found wrong|severity"))).to_be_visible(timeout=LONG)
+    keep(page, "studio-recording-1280")
+
+    page.get_by_role("tab", name="Estimate").click()
+    choose(page, "identify from", "simulated.csv")
+    page.get_by_role("button", name="Identify").click()
+    badge = page.locator(".q-badge").filter(has_text=re.compile("trusted|use with care|do not use"))
+    expect(badge).to_be_visible(timeout=LONG)
+    page.get_by_role("button", name="Play against simulation").click()
+    expect(page.get_by_text("orange: simulated")).to_be_visible(timeout=LONG)
+    keep(page, "studio-estimate-1280")
+    verdict = json.loads((studio.folder / "verdict.json").read_text())
+    assert verdict["verdict"] == badge.inner_text()
+
+    page.get_by_role("tab", name="Report").click()
+    report = page.frame_locator("iframe[title=report]")
+    expect(report.get_by_role("heading").first).to_be_visible(timeout=LONG)
+    keep(page, "studio-report-1280")
+
+    page.get_by_role("tab", name="Export").click()
+    with page.expect_download(timeout=LONG) as awaited:
+        page.get_by_role("button", name="Export and download").click()
+    awaited.value.save_as(tmp_path / "identified.urdf")
+    model = pin.buildModelFromUrdf(str(tmp_path / "identified.urdf"))
+    assert model.nv == 6 and all(i.mass >= 0 for i in model.inertias)
+    watch.clean()
+    page.close()
+
+
+def test_the_page_fits_a_phone(browser: Browser, studio: Studio) -> None:
+    page, watch = opened(browser, studio, 390)
+    for tab in ("Robot", "Motion", "Recording", "Estimate", "Report", "Export"):
+        page.get_by_role("tab", name=tab).click()
+        page.wait_for_timeout(300)
+        assert overflow(page) <= 0, tab
+    keep(page, "studio-390")
+    watch.clean()
+    page.close()
+
+
+def test_a_malformed_upload_is_told_in_a_sentence(browser: Browser, studio: Studio, tmp_path: Path) -> None:
+    """A file that is no robot, and the page goes on."""
+    bad = tmp_path / "broken.urdf"
+    bad.write_text("<robot name='x'><link")
+    page, watch = opened(browser, studio, 1280)
+    page.locator("input[type=file]").first.set_input_files(bad)
+    expect(page.get_by_text("broken.urdf is in the workspace")).to_be_visible()
+    choose(page, "robot", "broken.urdf")
+    page.get_by_role("button", name="Load").click()
+    expect(page.get_by_role("alert").filter(has_text="broken.urdf")).to_be_visible()
+    watch.clean()
+    page.close()
+
+
+def refused(studio: Studio, path: str, **headers: str) -> int:
+    request = urllib.request.Request(studio.home + path, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_the_running_server_refuses_strangers(browser: Browser, studio: Studio) -> None:
+    """Over the wire: no token, a wrong one, a foreign origin, a path out of the workspace, too much at once."""
+    page, _ = opened(browser, studio, 1280)
+    (cookie,) = [f"{c['name']}={c['value']}" for c in page.context.cookies() if c["name"].startswith("dynid_")]
+    page.close()
+    assert refused(studio, "/") == 403
+    assert refused(studio, "/?token=wrong") == 403
+    assert refused(studio, "/", Cookie=cookie) == 200
+    assert refused(studio, "/", Cookie=cookie, Origin="http://evil.example") == 403
+    assert refused(studio, "/", Cookie=cookie, Host="evil.example") == 421
+    for path in ("/files/..%2f..%2fetc%2fpasswd", "/files/%2e%2e", "/files/.hidden", "/files/none.csv"):
+        assert refused(studio, path, Cookie=cookie) == 404
+    assert refused(studio, "/", Cookie=cookie, **{"Content-Length": str(2**31)}) == 413

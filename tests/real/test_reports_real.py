@@ -1,0 +1,58 @@
+"""A report of every real robot, and verdicts that a careful engineer would give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dynid
+from dynid.reproduce.robot_cases import CASES
+
+pytestmark = pytest.mark.real
+
+# Noisy or poor recordings of arms: what is known of each is in docs/robots.md. None of them may be trusted.
+DOUBTFUL = (
+    "tiago",
+    "kinova_sensor",
+    "kinova_current",
+    "lwr4",
+    "med7",
+    "xmate_sensor",
+    "xmate_motor",
+    "kr300",
+    "pendulum_a0",
+    "pendulum_c0",
+    "pendulum_c1",
+)
+# Single pendulums and a bench arm in clean motion: errors of about a tenth on a run that was not fitted.
+CLEAN = ("pendulum_1", "pendulum_2", "two_link")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_report_of_every_robot(name: str, data: Path, tmp_path: Path) -> None:
+    """Each is identified as a possible robot, judged by motion it has not seen, and reported in a small file."""
+    case = CASES[name]()
+    estimate = dynid.identify(case.robot, case.train, "feasible")
+    path = tmp_path / f"{name}.html"
+    judgement = estimate.report(path, case.test, recording=case.train)
+    assert path.stat().st_size < 3_000_000
+    text = path.read_text(encoding="utf-8")
+    assert f"{judgement.verdict[0].upper()}{judgement.verdict[1:]}" in text
+    assert judgement.check("physically possible").result == "passed", judgement.summary()
+    if name in DOUBTFUL:
+        assert judgement.verdict != "trusted", judgement.summary()
+    elif name in CLEAN:
+        assert judgement.verdict == "trusted", judgement.summary()
+    elif case.test is None:
+        assert judgement.verdict == "use with care", judgement.summary()
+    else:
+        assert judgement.verdict in ("trusted", "use with care"), judgement.summary()
+
+
+@pytest.mark.parametrize("name", ["tiago", "kinova_sensor", "kinova_current"])
+def test_poor_recordings_are_refused(name: str, data: Path) -> None:
+    """TIAGo's wrist and Kinova's first joint are off by the size of their torques: do not use."""
+    case = CASES[name]()
+    judgement = dynid.judge(dynid.identify(case.robot, case.train, "feasible"), case.test, recording=case.train)
+    assert judgement.verdict == "do not use" and len(judgement.reasons) >= 3

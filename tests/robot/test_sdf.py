@@ -1,0 +1,218 @@
+"""SDF files, held against the same robot as URDF and against a second reading of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid
+from compare import difference
+from random_robots import random_motion
+
+INERTIAL = """<inertial><pose>0.1 0 0.2 0.3 0.1 -0.2</pose><mass>{}</mass>
+  <inertia><ixx>0.1</ixx><ixy>0.01</ixy><iyy>0.12</iyy><izz>0.09</izz></inertia></inertial>"""
+URDF_INERTIAL = """<inertial><origin xyz="0.1 0 0.2" rpy="0.3 0.1 -0.2"/><mass value="{}"/>
+  <inertia ixx="0.1" ixy="0.01" ixz="0" iyy="0.12" iyz="0" izz="0.09"/></inertial>"""
+
+# Poses relative to links, joints, frames and the model; axes in other frames; a fixed link; a follower.
+SDF = f"""<?xml version="1.0"?>
+<sdf version="1.11">
+  <model name="arm">
+    <joint name="to_world" type="fixed"><parent>world</parent><child>base</child></joint>
+    <link name="base">{INERTIAL.format(3)}</link>
+    <frame name="mount" attached_to="base"><pose>0 0 0.1 0 0 0.5</pose></frame>
+    <link name="upper"><pose relative_to="mount">0.1 0.2 0.3 0.4 0.5 0.6</pose>{INERTIAL.format(2)}</link>
+    <joint name="shoulder" type="revolute"><parent>base</parent><child>upper</child>
+      <axis><xyz>0 1 0</xyz><limit><lower>-1</lower><upper>2</upper><effort>30</effort><velocity>-1</velocity></limit>
+        <dynamics><damping>0.3</damping><friction>0.2</friction></dynamics></axis></joint>
+    <link name="fore"><pose relative_to="shoulder">0 0 0.5 0 0.2 0</pose>{INERTIAL.format(1)}</link>
+    <joint name="elbow" type="continuous"><parent>upper</parent><child>fore</child>
+      <pose relative_to="upper" degrees="true">0 0 0.5 0 90 0</pose>
+      <axis><xyz expressed_in="upper">1 1 0</xyz></axis></joint>
+    <link name="slider"><pose relative_to="fore" rotation_format="quat_xyzw">0 0.1 0 0 0 0.6 0.8</pose>
+      {INERTIAL.format(0.5)}</link>
+    <joint name="slide" type="prismatic"><parent>fore</parent><child>slider</child>
+      <axis><xyz expressed_in="__model__">0 0 1</xyz><limit><lower>-1e16</lower><upper>0.4</upper></limit>
+        <mimic joint="shoulder" axis="axis"><multiplier>2</multiplier><offset>0.3</offset><reference>0.1</reference>
+        </mimic></axis></joint>
+    <link name="tool"><pose relative_to="slider">0 0 0.2 0 0 0</pose>{INERTIAL.format(0.2)}</link>
+    <joint name="flange" type="fixed"><parent>slider</parent><child>tool</child></joint>
+    <frame name="tip" attached_to="tool"><pose>0 0 0.05 0 0 0</pose></frame>
+  </model>
+</sdf>
+"""
+
+
+def write(folder: Path, text: str, name: str = "arm.sdf") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_way_to_give_a_pose(tmp_path: Path) -> None:
+    """The same arm with the poses worked out by hand gives the same torques."""
+    robot = dynid.load_robot(write(tmp_path, SDF), friction="viscous+coulomb")
+    assert [x.name for x in robot.links] == ["base", "upper", "fore", "slider"]
+    assert (robot.base, robot.coordinates) == ("fixed", ("shoulder", "elbow"))
+    assert robot.limits["shoulder"] == dynid.Limits(-1, 2, np.inf, 30)
+    assert robot.limits["elbow"] == dynid.Limits()
+    assert robot.joints[2].limits == dynid.Limits(upper=0.4)
+    mimic = robot.joints[2].mimic
+    assert mimic is not None and (mimic.leader, mimic.ratio) == ("shoulder", 2.0)
+    assert mimic.offset == pytest.approx(0.1)
+    assert [(m.link, m.into) for m in robot.merged] == [("tool", "slider")]
+    values = dict(zip(robot.parameter_names, robot.parameters, strict=True))
+    assert (values["fv_shoulder"], values["fc_shoulder"], values["fv_elbow"]) == (0.3, 0.2, 0.0)
+
+    from dynid.robot.spatial import inverse_placement, placement, rpy_rotation
+
+    def pose(x: float, y: float, z: float, *rpy: float) -> np.ndarray:
+        return placement(rpy_rotation(*rpy), (x, y, z))
+
+    upper = pose(0, 0, 0.1, 0, 0, 0.5) @ pose(0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    fore = upper @ pose(0, 0, 0.5, 0, 0.2, 0)
+    slider = fore @ pose(0, 0.1, 0, 0, 0, 2 * np.arctan2(0.6, 0.8))
+    elbow = upper @ pose(0, 0, 0.5, 0, np.pi / 2, 0)
+    still = np.zeros(2)
+    start = dict(zip(("upper", "fore", "slider"), (upper, fore, slider), strict=True))
+    # The follower stands at its offset, along the z of the model.
+    start["slider"] = slider.copy()
+    start["slider"][:3, 3] += [0, 0, mimic.offset]
+    for name, place in start.items():
+        np.testing.assert_allclose(dynid.frame_placement(robot, still, name), place, atol=1e-12)
+    tip = start["slider"] @ pose(0, 0, 0.25, 0, 0, 0)
+    np.testing.assert_allclose(dynid.frame_placement(robot, still, "tip"), tip, atol=1e-12)
+    axis = elbow[:3, :3].T @ upper[:3, :3] @ np.array([1, 1, 0]) / np.sqrt(2)
+    np.testing.assert_allclose(robot.joints[1].axis, axis, atol=1e-12)
+    np.testing.assert_allclose(robot.joints[1].placement, inverse_placement(upper) @ elbow, atol=1e-12)
+
+
+def test_the_same_arm_as_urdf(tmp_path: Path) -> None:
+    """Where SDF says nothing that URDF cannot, both readers give one robot."""
+    urdf = f"""<robot name="arm"><link name="base">{URDF_INERTIAL.format(3)}</link>
+      <link name="upper">{URDF_INERTIAL.format(2)}</link><link name="tool">{URDF_INERTIAL.format(0.2)}</link>
+      <joint name="shoulder" type="continuous"><parent link="base"/><child link="upper"/>
+        <origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/><axis xyz="0 1 1"/><dynamics damping="2" friction="1"/></joint>
+      <joint name="flange" type="fixed"><parent link="upper"/><child link="tool"/><origin xyz="0 0 1"/></joint>
+      </robot>"""
+    sdf = f"""<sdf version="1.7"><world name="lab"><gravity>0 0 -9.81</gravity><include><uri>ground</uri></include>
+      <model name="arm"><static>1</static>
+      <link name="base">{INERTIAL.format(3)}</link>
+      <link name="upper"><pose>0.1 0.2 0.3 0.4 0.5 0.6</pose>{INERTIAL.format(2)}</link>
+      <link name="tool"><pose relative_to="upper">0 0 1 0 0 0</pose>{INERTIAL.format(0.2)}</link>
+      <joint name="shoulder" type="continuous"><parent>base</parent><child>upper</child><axis><xyz>0 1 1</xyz>
+        <dynamics><damping>2</damping><friction>1</friction></dynamics></axis></joint>
+      <joint name="flange" type="fixed"><parent>upper</parent><child>tool</child></joint>
+      </model></world></sdf>"""
+    one, two = (
+        dynid.load_robot(write(tmp_path, text, name), friction="viscous+coulomb", base="instrumented")
+        for text, name in ((urdf, "arm.urdf"), (sdf, "arm.sdf"))
+    )
+    assert one.parameter_names == two.parameter_names
+    np.testing.assert_allclose(two.parameters, one.parameters, atol=1e-14)
+    motion = random_motion(one, 0, 10)
+    assert difference(dynid.inverse_dynamics(two, *motion), dynid.inverse_dynamics(one, *motion)) < 1e-12
+
+
+def test_nested_models_and_old_axes(tmp_path: Path) -> None:
+    """Scoped names, poses of inner models, axes that older versions give in the frame of the model."""
+    text = f"""<sdf version="1.6"><model name="outer"><link name="base">{INERTIAL.format(1)}</link>
+      <model name="hand"><pose>0 0 1 0 0 1.5707963267948966</pose>
+        <link name="palm"><pose>0.5 0 0 0 0 0</pose>{INERTIAL.format(1)}</link>
+        <link name="finger"><pose>0.5 0 0.1 1.5707963267948966 0 0</pose>{INERTIAL.format(0.1)}</link>
+        <joint name="bend" type="revolute"><parent>palm</parent><child>finger</child>
+          <axis><xyz>0 0 1</xyz><use_parent_model_frame>true</use_parent_model_frame></axis></joint>
+      </model>
+      <joint name="wrist" type="revolute"><parent>base</parent><child>hand::palm</child>
+        <axis><xyz>1 0 0</xyz></axis></joint>
+      </model></sdf>"""
+    robot = dynid.load_robot(write(tmp_path, text))
+    assert (robot.base, robot.coordinates) == ("floating", ("wrist", "hand::bend"))
+    assert [x.name for x in robot.links] == ["base", "hand::palm", "hand::finger"]
+    fixed = robot.with_base("fixed")
+    palm = dynid.frame_placement(fixed, np.zeros(2), "hand::palm")
+    np.testing.assert_allclose(palm[:3, 3], [0, 0.5, 1], atol=1e-12)
+    np.testing.assert_allclose(robot.joints[1].axis, [0, 1, 0], atol=1e-12)
+
+
+def test_gravity_is_that_of_the_bases_axes(tmp_path: Path) -> None:
+    """A model on the wall feels it from the side; in a world of the format's own gravity, of that size."""
+    text = f"""<sdf version="1.8"><world name="w"><model name="arm"><pose>1 2 3 0 1.5707963267948966 0</pose>
+      <link name="base">{INERTIAL.format(1)}</link><link name="upper">{INERTIAL.format(1)}</link>
+      <joint name="f" type="fixed"><parent>world</parent><child>base</child></joint>
+      <joint name="j" type="revolute"><parent>base</parent><child>upper</child></joint></model></world></sdf>"""
+    robot = dynid.load_robot(write(tmp_path, text))
+    np.testing.assert_allclose(robot.gravity, [9.8, 0, 0], atol=1e-12)
+    turning = text.replace('name="f" type="fixed"', 'name="f" type="revolute"')
+    robot = dynid.load_robot(write(tmp_path, turning))
+    assert [x.name for x in robot.links] == ["world", "base", "upper"]
+    np.testing.assert_array_equal(robot.gravity, [0, 0, -9.8])
+    np.testing.assert_allclose(dynid.frame_placement(robot, [0, 0], "base")[:3, 3], [1, 2, 3], atol=1e-12)
+
+
+def test_a_link_without_inertia_weighs_a_kilogram(tmp_path: Path) -> None:
+    """So the format has it."""
+    text = """<sdf version="1.9"><model name="m"><link name="a"/><link name="b"><inertial/></link>
+      <joint name="j" type="revolute"><parent>a</parent><child>b</child></joint></model></sdf>"""
+    robot = dynid.load_robot(write(tmp_path, text))
+    for link in robot.links:
+        np.testing.assert_array_equal(link.inertia, [1, 0, 0, 0, 1, 0, 1, 0, 0, 1])
+
+
+JOINT = '<joint name="j" type="revolute"><parent>a</parent><child>b</child></joint>'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<mujoco/>", "not an SDF file"),
+        ("<sdf/>", "no SDF version"),
+        ('<sdf version="1.7"/>', "has no model"),
+        ('<sdf version="1.7"><model name="m"/></sdf>', "has no links"),
+        (f'<model name="m"><link name="a"/>{JOINT}</model>', "refers to 'b'"),
+        (f'<model name="m"><link name="a"/><link name="b"/>{JOINT.replace("revolute", "ball")}</model>', "kind 'ball'"),
+        (f'<model name="m"><link name="a"/><link name="a"/>{JOINT}</model>', "two elements named 'a'"),
+        (f'<model name="m"><link name="a"/><link name="b"/><link name="c"/>{JOINT}</model>', "not connected"),
+        (f'<model name="m"><include><uri>x</uri></include><link name="a"/>{JOINT}</model>', "includes another file"),
+        (f'<model name="m" placement_frame="a"><link name="a"/>{JOINT}</model>', "placement_frame"),
+        ('<model name="m"><link name="a"><pose>1 2</pose></link></model>', "link 'a', pose: expected 6"),
+        ('<model name="m"><link name="a"><pose frame="b">0 0 0 0 0 0</pose></link></model>', "older than SDF 1.7"),
+        ('<model name="m"><link name="a"><inertial auto="true"/></link></model>', "inertia of its shapes"),
+        (
+            '<model name="m"><link name="a"><pose relative_to="b"/></link>'
+            f'<link name="b"><pose relative_to="a"/></link>{JOINT}</model>',
+            "relative to itself",
+        ),
+        (
+            f'<model name="m"><link name="a"/><link name="b"><pose relative_to="c"/></link>{JOINT}</model>',
+            "'b' is relative to an unknown frame 'c'",
+        ),
+        (
+            '<model name="m"><link name="a"/><link name="b"/><joint name="j" type="revolute"><parent>a</parent>'
+            "<child>b</child><axis><xyz>0 0 0</xyz></axis></joint></model>",
+            "zero axis",
+        ),
+        (
+            '<model name="m"><link name="a"/><link name="b"/><joint name="j" type="revolute"><parent>a</parent>'
+            '<child>b</child><axis><mimic joint="k"/></axis></joint></model>',
+            "no moving joint",
+        ),
+    ],
+)
+def test_errors_name_the_culprit(tmp_path: Path, text: str, words: str) -> None:
+    """One plain sentence each."""
+    whole = f'<sdf version="1.7">{text}</sdf>' if text.startswith("<model") else text
+    with pytest.raises(dynid.ModelError, match=words):
+        dynid.load_robot(write(tmp_path, whole))
+
+
+def test_several_robots_in_one_world_are_refused(tmp_path: Path) -> None:
+    """The ground beside a robot is none."""
+    robot = f'<model name="m"><link name="a"/><link name="b"/>{JOINT}</model>'
+    ground = '<model name="ground"><static>true</static><link name="g"/></model>'
+    one = f'<sdf version="1.7"><world name="w">{ground}{robot}</world></sdf>'
+    assert dynid.load_robot(write(tmp_path, one)).coordinates == ("j",)
+    with pytest.raises(dynid.ModelError, match="several models with joints \\('m', 'm'\\)"):
+        dynid.load_robot(write(tmp_path, one.replace(ground, robot)))

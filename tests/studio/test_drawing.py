@@ -1,0 +1,40 @@
+"""The solids that stand for a robot have its size, place and inertia."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import dynid
+from dynid.robot.inertia import inertia_from_com
+from dynid.studio.drawing import bars, closest_pairs, ellipsoids, poses
+
+
+def test_bars_join_the_joints() -> None:
+    """The end of every bar is where the next link begins, in any posture."""
+    robot = dynid.load_robot("rv2sq")
+    placed = poses(robot, np.random.default_rng(0).uniform(-1, 1, 6))
+    for bar in bars(robot):
+        children = [i + 1 for i, j in enumerate(robot.joints) if j.parent == bar.link]
+        if children:
+            end = (placed[bar.link] @ np.append(bar.end, 1.0))[:3]
+            assert min(np.linalg.norm(placed[c][:3, 3] - end) for c in children) < 1e-9
+        assert np.allclose(bar.rotation[:, 2] * bar.length, bar.end - bar.start)
+
+
+def test_an_even_ellipsoid_is_drawn_as_itself() -> None:
+    axes, mass = np.array([0.1, 0.2, 0.3]), 3.0
+    tensor = mass / 5 * np.diag([axes[1] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[1] ** 2])
+    robot = dynid.load_robot("twolink")
+    body = inertia_from_com(mass, np.array([0.1, 0.0, 0.0]), tensor)
+    values = robot.parameters.copy()
+    values[[i for i, p in enumerate(robot.layout) if p.owner == "link2" and p.inertial]] = body
+    (drawn,) = [e for e in ellipsoids(robot.with_parameters(values)) if robot.links[e.link].name == "link2"]
+    assert np.allclose(np.sort(drawn.semi_axes), axes) and np.allclose(drawn.centre, [0.1, 0, 0])
+
+
+def test_a_folded_arm_touches_itself() -> None:
+    robot = dynid.load_robot("rv2sq")
+    q = np.zeros((2, 6))
+    q[1, 1], q[1, 2] = 2.0, 2.7
+    nearest, names = closest_pairs(robot, q, 0.05)
+    assert nearest.shape == (2,) and len(names) == 2 and nearest[1] < nearest[0]

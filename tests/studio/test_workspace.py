@@ -1,0 +1,99 @@
+"""No name leads out of the workspace, and uploads are whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dynid.errors import DataError
+from dynid.studio import workspace as module
+from dynid.studio.session import Session
+from dynid.studio.workspace import Workspace
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret",
+        "..",
+        ".",
+        "",
+        "/etc/passwd",
+        "a/b.csv",
+        "a\\b.csv",
+        ".hidden",
+        "x\x00.csv",
+        "a..b/..",
+        "n" * 200,
+        "%2e%2e",
+    ],
+)
+def test_names_that_are_no_plain_names_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError):
+        Workspace(tmp_path).write(name, b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
+    """Neither read nor written through."""
+    inside, secret = tmp_path / "inside", tmp_path / "secret.txt"
+    inside.mkdir()
+    secret.write_text("secret")
+    (inside / "link.csv").symlink_to(secret)
+    with pytest.raises(DataError, match="leads out"):
+        Workspace(inside).existing("link.csv")
+    with pytest.raises(DataError, match="leads out"):
+        Workspace(inside).write("link.csv", b"x")
+    assert secret.read_text() == "secret"
+
+
+def test_uploads_are_bounded_and_replace_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Workspace(tmp_path)
+    monkeypatch.setattr(module, "UPLOAD_LIMIT", 2**20)
+    with pytest.raises(DataError, match="may have 1"):
+        place.write("big.csv", b"x" * (2**20 + 1))
+    with pytest.raises(DataError, match="empty"):
+        place.write("empty.csv", b"")
+    place.write("run.csv", b"one")
+    place.write("run.csv", b"two")
+    assert place.names() == ["run.csv"] and place.existing("run.csv").read_bytes() == b"two"
+
+
+def test_malformed_robots_leave_the_old_one(tmp_path: Path) -> None:
+    """A file that is no robot is told in a sentence."""
+    session = Session(Workspace(tmp_path))
+    session.choose("twolink")
+    for name, content in (("bad.urdf", b"<robot"), ("none.toml", b"= ="), ("zip.urdf", b"PK\x03\x04\x00")):
+        session.workspace.write(name, content)
+        with pytest.raises(Exception) as caught:
+            session.choose(name)
+        assert type(caught.value).__module__ == "dynid.errors"
+    assert session.name == "twolink" and session.robot is not None
+
+
+def test_only_files_of_the_workspace_reach_commands(tmp_path: Path) -> None:
+    """A recording elsewhere, or an option in place of one, is refused before any command runs."""
+    import asyncio
+
+    session = Session(Workspace(tmp_path))
+    session.choose("twolink")
+    for name in ("/etc/passwd", "--output=x.csv", "missing.csv"):
+        with pytest.raises(DataError):
+            asyncio.run(session.check([name]))
+    with pytest.raises(DataError, match="choose a recording"):
+        asyncio.run(session.check([]))
+    assert session.jobs.history == []
+
+
+def test_a_robot_of_the_command_line_is_copied(tmp_path: Path) -> None:
+    import dynid
+    from dynid.export.urdf import write_urdf
+
+    write_urdf(dynid.load_robot("twolink"), tmp_path / "arm.urdf")
+    (tmp_path / "work").mkdir()
+    session = Session(Workspace(tmp_path / "work"))
+    assert session.adopt(tmp_path / "arm.urdf").n == 2
+    assert session.workspace.names() == ["arm.urdf"]
+    with pytest.raises(DataError, match="no robot file"):
+        session.adopt("nowhere.urdf")

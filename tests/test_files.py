@@ -1,0 +1,52 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dynid.errors import DynidError
+from dynid.files import check_output, make_folder, write_text, writing
+
+
+def test_an_interrupted_file_leaves_the_old_one(tmp_path: Path) -> None:
+    """Ctrl-C in the middle, or an error: what was there is there, and nothing else."""
+    path = tmp_path / "model.csv.gz"
+    write_text(path, "old")
+    for trouble in (KeyboardInterrupt, ValueError):
+        with pytest.raises(trouble), writing(path) as part:
+            assert part.suffixes == path.suffixes
+            part.write_text("half")
+            raise trouble
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["model.csv.gz"]
+    write_text(path, "new")
+    assert path.read_text() == "new" and os.listdir(tmp_path) == ["model.csv.gz"]
+
+
+def test_links_and_modes_are_kept(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    real.write_text("old")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    write_text(link, "new")
+    assert link.is_symlink() and real.read_text() == "new" and real.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path, act in (
+        (tmp_path, lambda p: write_text(p, "x")),
+        (tmp_path / "none" / "x.csv", lambda p: write_text(p, "x")),
+        (tmp_path / "none" / "x.csv", check_output),
+        (file / "folder", make_folder),
+    ):
+        with pytest.raises(DynidError, match="cannot write"):
+            act(path)
+
+
+def test_a_device_is_written_directly() -> None:
+    write_text("/dev/null", "x")
+    check_output("/dev/null")
