@@ -69,7 +69,7 @@ def _write_loaded(robot: dynid.Robot, folder: Path) -> None:
 
 
 def write_person_files(folder: Path) -> None:
-    """human.urdf, motions of it, what a force plate under it measured, and what that plate says when nobody is on it."""
+    """human.urdf, motions of it, what a force plate under it measured, and what it says with nobody on it."""
     write_urdf(dynid.human_model("male", 1.8, 94.0), folder / "human.urdf")
     person = dynid.load_robot(folder / "human.urdf", base="floating")
     for name, plate, seed in (("motion", "plate", 1), ("a", "a_plate", 1), ("b", "b_plate", 2), ("c", "c_plate", 3)):
@@ -78,4 +78,4 @@ def write_person_files(folder: Path) -> None:
         Recording(person.coordinates, (run,)).to_csv(folder / f"{name}.csv")
         write_plate(folder / f"{plate}.csv", 100.0, on_the_ground(person, motion))
     noise = np.random.default_rng(9).normal(0.0, 0.3, (300, 6))
-    write_plate(folder / "empty.csv", 100.0, noise + [-4.0, 2.0, 1.0, 0.2, 0.1, 0.0])
+    write_plate(folder / "empty.csv", 100.0, noise + np.array([-4.0, 2.0, 1.0, 0.2, 0.1, 0.0]))
