@@ -16,7 +16,13 @@ PAGES = [
     ROOT / "README.md",
     *(p for p in sorted((ROOT / "docs").glob("**/*.md")) if not p.parent.name.endswith("-pages")),
 ]
-MODULES = ["dynid.robot.load", "dynid.dynamics.functions", "dynid.dynamics.gradient", "dynid.identify.base"]
+MODULES = [
+    "dynid.robot.load",
+    "dynid.dynamics.functions",
+    "dynid.dynamics.gradient",
+    "dynid.identify.base",
+    "dynid.codegen.generate",
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

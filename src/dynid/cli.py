@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 
-# In the order that --help lists them.
 from dynid.commands import (  # noqa: F401
     calibrate,
     doctor,
     export,
     friction,
+    identification,
     models,
     motions,
     payload,
@@ -19,17 +19,27 @@ from dynid.commands import (  # noqa: F401
     studies,
     studio,
 )
-from dynid.commands.app import app
+from dynid.commands.app import INTERRUPTED, app, interrupted
 from dynid.errors import DynidError
 
 __all__ = ["app", "main"]
 
 
+class _Warnings(logging.Handler):
+    """Warnings on whatever standard error is now: a progress bar puts itself in its place."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f"dynid: {record.getMessage()}", file=sys.stderr)
+
+
 def main() -> None:
-    """Run the command line; bad input ends with one line on standard error and exit code 1."""
-    logging.basicConfig(format="dynid: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    """Run the command line; bad input ends with one line on standard error and exit code 1, Ctrl-C with 130."""
+    logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
     try:
         app(standalone_mode=True)
     except DynidError as error:
         print(f"dynid: {error}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        interrupted()
+        sys.exit(INTERRUPTED)

@@ -1,6 +1,9 @@
 """What dynid raises when the input, not the program, is at fault."""
 
-__all__ = ["DataError", "DynidError", "ModelError"]
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["DataError", "DynidError", "ModelError", "did_you_mean"]
 
 
 class DynidError(Exception):
@@ -17,3 +20,9 @@ class ModelError(DynidError):
 
 class DataError(DynidError):
     """Arrays or files of the wrong shape or with unusable values."""
+
+
+def did_you_mean(word: str, choices: Iterable[str], closeness: float = 0.6) -> str:
+    """The end of a message on an unknown word: "; did you mean wls?", or nothing where no choice is close to it."""
+    near = difflib.get_close_matches(word.lower(), list(choices), n=3, cutoff=closeness)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

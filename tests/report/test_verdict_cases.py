@@ -32,22 +32,28 @@ def test_spoiled_recordings_are_not_trusted(spoil: str) -> None:
     assert telling[spoil] <= against, judgement.summary()
 
 
+# Limits were set on the first fifty recordings of each kind; the second fifty had no part in that.
+SETS = pytest.mark.parametrize("seeds", [range(50), range(50, 100)], ids=["set", "held out"])
+
+
 @pytest.mark.slow
-def test_of_fifty_good_recordings_at_least_47_are_trusted() -> None:
-    """Ten of each robot; 47 leaves room for noise that passes for a fault now and then. Measured: all 50."""
-    verdicts = [judged(make(ROBOTS[seed % 5], seed)).verdict for seed in range(50)]
+@SETS
+def test_of_fifty_good_recordings_at_least_47_are_trusted(seeds: range) -> None:
+    """Ten of each robot; 47 leaves room for noise that passes for a fault now and then. Measured: 50, and 47 or 48."""
+    verdicts = [judged(make(ROBOTS[seed % 5], seed)).verdict for seed in seeds]
     assert verdicts.count("trusted") >= 47, verdicts
 
 
 @pytest.mark.slow
-def test_of_fifty_spoiled_recordings_none_is_trusted() -> None:
+@SETS
+def test_of_fifty_spoiled_recordings_none_is_trusted(seeds: range) -> None:
     """Six faults over five robots; a recording that identification itself refuses is not trusted either."""
     verdicts = []
-    for seed in range(50):
+    for seed in seeds:
         made = make(ROBOTS[seed % 5], seed, SPOILS[seed % 6])
         try:
             verdicts.append(judged(made).verdict)
         except dynid.DataError:
             verdicts.append("refused")
-    assert "trusted" not in verdicts, [i for i, v in enumerate(verdicts) if v == "trusted"]
+    assert "trusted" not in verdicts, [i for i, v in zip(seeds, verdicts, strict=True) if v == "trusted"]
     assert verdicts.count("refused") <= 8, verdicts  # most must be judged, or nothing is learned of the verdict

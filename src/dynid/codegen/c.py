@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterator
 
 from dynid.codegen.c_sines import SINE_COSINE
 from dynid.codegen.functions import Function
-from dynid.codegen.graph import Node, reachable, use_counts
+from dynid.codegen.graph import reachable
 from dynid.codegen.operations import count_operations
 from dynid.codegen.program import Program
+from dynid.codegen.statements import MEANINGS, Texts, conditions, folded, head_lines, title_lines
 
 __all__ = ["emit_c"]
 
@@ -19,21 +18,9 @@ _HELPERS = {
     "step": "static double step(double x)\n{\n    return x > 0.0 ? 1.0 : 0.0;\n}\n",
     "ramp": "static double ramp(double x)\n{\n    return x > 0.0 ? x : 0.0;\n}\n",
 }
-_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-# How tightly an expression holds together: a looser one inside a tighter one needs brackets.
-_SUM, _PRODUCT, _ATOM = 0, 1, 2
-_WIDTH = 96
-_MEANINGS = {
-    "inverse_dynamics": "torque of every channel for a motion, drives included",
-    "regressor": "coefficients of the parameters in the torques, channel by channel",
-    "gravity_torque": "torque that holds the robot still against gravity, without drives",
-    "coriolis_torque": "centrifugal and Coriolis torque",
-    "bias_torque": "Coriolis and gravity torque together, without drives",
-    "drive_torque": "friction, rotor inertia, offsets and springs, joint by joint",
-    "mass_matrix": "mass matrix, rotor inertias included",
-    "coriolis_matrix": "C with C v the Coriolis torque and dM/dt = C + C'",
-    "forward_dynamics": "acceleration under given torques, drives included",
-}
+_CALLS = {kind: f"{kind}({{}})" for kind in ("sin", "cos", "tanh", *_HELPERS)}
+# What could end a comment early, or carry it on.
+_UNSAFE = r"/\*|\*/|\\"
 
 
 def emit_c(program: Program) -> dict[str, str]:
@@ -43,7 +30,7 @@ def emit_c(program: Program) -> dict[str, str]:
 
 def _header(program: Program) -> str:
     robot, guard = program.robot, program.name.upper()
-    lines = [*_comment(_head(program)), "", f"#ifndef {guard}_H", f"#define {guard}_H", ""]
+    lines = [*_comment(head_lines(program)), "", f"#ifndef {guard}_H", f"#define {guard}_H", ""]
     sizes = {
         "NQ": robot.nq,
         "NV": robot.nv,
@@ -59,7 +46,7 @@ def _header(program: Program) -> str:
 
 
 def _source(program: Program) -> str:
-    lines = [*_comment(_head(program, short=True)), "", f'#include "{program.name}.h"', "", "#include <math.h>", ""]
+    lines = [*_comment(title_lines(program)), "", f'#include "{program.name}.h"', "", "#include <math.h>", ""]
     used = {x.kind for f in program.functions for x in reachable(f.outputs)}
     inline = program.sines == "inline"
     lines += [SINE_COSINE] if inline and used & {"sin", "cos"} else []
@@ -69,39 +56,9 @@ def _source(program: Program) -> str:
     return "\n".join(lines)
 
 
-def _head(program: Program, short: bool = False) -> list[str]:
-    robot = program.robot
-    out = [f"Dynamics of {robot.name}, written by dynid.", *program.notes]
-    if short:
-        return out
-    out += [
-        "",
-        f"q: {_positions(program)}.",
-        f"v, a: {_rates(program)}.",
-        f"Channels: {', '.join(robot.channels)}.",
-        "",
-    ]
-    kind, where = program.kind_of_parameters, "the argument parms" if program.symbolic else "constants of the code"
-    out.append(f"The {len(program.parameter_names)} {kind} parameters are {where}:")
-    for i, (name, unit) in enumerate(zip(program.parameter_names, program.parameter_units, strict=True)):
-        value = "" if program.parameter_values is None else f" = {float(program.parameter_values[i])!r}"
-        out.append(f"  {i}: {name}{value}{f' {unit}' if unit else ''}")
-    return out
-
-
-def _positions(program: Program) -> str:
-    base = "base position, quaternion x y z w, " if program.robot.base == "floating" else ""
-    return base + ", ".join(program.robot.coordinates)
-
-
-def _rates(program: Program) -> str:
-    base = "base twist in base axes (linear, angular), " if program.robot.base == "floating" else ""
-    return base + "the joints in the same order"
-
-
 def _words(program: Program, function: Function) -> list[str]:
     shape = " x ".join(map(str, function.shape)) + (", row by row" if len(function.shape) > 1 else "")
-    out = [f"{_MEANINGS[function.name]}: {function.result} ({shape})."]
+    out = [f"{MEANINGS[function.name]}: {function.result} ({shape})."]
     if function.positive:
         out.append("Returns 0, or 1 where the mass matrix is not positive definite and the result means nothing.")
     return [*out, f"{count_operations(function.outputs)}."]
@@ -127,63 +84,29 @@ def _body(function: Function, inline_sines: bool) -> Iterator[str]:
     for argument in function.arguments:
         if argument.name not in read:
             yield f"    (void){argument.name};"
-    uses = use_counts(outputs)
     places: dict[int, list[int]] = {}
     for i, node in enumerate(function.entries):
         places.setdefault(node.index, []).append(i)
-    texts: dict[int, tuple[str, int]] = {}
-    count = 0
+    texts = Texts(function, _CALLS, named=("tanh", *_HELPERS))
     angles: dict[int, int] = {}
     for node in order:
         if inline_sines and node.kind in ("sin", "cos"):
-            angle = node.args[0].index
-            if angle not in angles:
-                k = angles[angle] = len(angles)
+            angle = node.args[0]
+            if angle.index not in angles:
+                k = angles[angle.index] = len(angles)
                 yield f"    double s{k}, c{k};"
-                yield f"    sine_cosine({texts[angle][0]}, &s{k}, &c{k});"
-            text, grip = f"{node.kind[0]}{angles[angle]}", _ATOM
-        else:
-            text, grip = _expression(node, texts)
-        plain = node.kind in ("const", "input") or (inline_sines and node.kind in ("sin", "cos"))
-        if not plain and (uses[node.index] > 1 or len(text) > _WIDTH or node.kind in _HELPERS or node.kind == "tanh"):
-            yield f"    const double x{count} = {text};"
-            text, grip = f"x{count}", _ATOM
-            count += 1
-        texts[node.index] = text, grip
+                yield f"    sine_cosine({texts[angle]}, &s{k}, &c{k});"
+            texts.set(node, f"{node.kind[0]}{angles[angle.index]}")
+        elif assignment := texts.add(node):
+            yield f"    const double {assignment};"
         # Results are stored as soon as they are known: held back to the end they would all need a place meanwhile.
         for i in places.get(node.index, ()):
-            yield f"    {function.result}[{i}] = {text};"
+            yield f"    {function.result}[{i}] = {texts[node]};"
     if function.positive:
-        tests = [f"{texts[x.index][0]} > 0.0" for x in function.positive if x.kind != "const" or x.value <= 0]
+        tests = [f"{texts[x]} > 0.0" for x in conditions(function)]
         yield "    return !(" + "\n             && ".join(tests or ["1"]) + ");"
-
-
-def _expression(node: Node, texts: dict[int, tuple[str, int]]) -> tuple[str, int]:
-    """Text of a node from that of its arguments, and how tightly it holds together."""
-    if node.kind == "const":
-        return repr(node.value), _ATOM if node.value >= 0 else _SUM
-    if node.kind == "input":
-        return f"{node.name}[{node.position}]", _ATOM
-    parts = [texts[x.index] for x in node.args]
-    if node.kind == "neg":
-        return f"-{_held(parts[0], _ATOM)}", _SUM
-    if node.kind in ("add", "sub"):
-        # Brackets on the right keep the order of summation that was counted and tested.
-        return f"{_held(parts[0], _SUM)} {_SYMBOLS[node.kind]} {_held(parts[1], _PRODUCT)}", _SUM
-    if node.kind in ("mul", "div"):
-        return f"{_held(parts[0], _PRODUCT)} {_SYMBOLS[node.kind]} {_held(parts[1], _ATOM)}", _PRODUCT
-    return f"{node.kind}({parts[0][0]})", _ATOM
-
-
-def _held(part: tuple[str, int], grip: int) -> str:
-    text, own = part
-    return text if own >= grip else f"({text})"
 
 
 def _comment(lines: list[str]) -> list[str]:
     """A block comment that nothing in the lines can end early."""
-    out = []
-    for line in lines:
-        plain = re.sub(r"[^\x20-\x7e]|/\*|\*/|\\", "?", line)
-        out += textwrap.wrap(plain, 110, subsequent_indent="    ", break_long_words=False) or [""]
-    return ["/*", *(f" * {x}".rstrip() for x in out), " */"]
+    return ["/*", *(f" * {x}".rstrip() for x in folded(lines, _UNSAFE)), " */"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dynid.codegen.bodies import Bodies
 from dynid.codegen.graph import Graph, Node
@@ -29,16 +29,11 @@ def mass_matrix(model: Bodies, q: Sequence[Node]) -> list[list[Node]]:
         col = first + body.coordinate
         value = _along(load, body.revolute) * (body.ratio * body.ratio)
         out[col][col] = out[col][col] + value
-        i = j
-        while True:
-            here = model.bodies[i]
-            if here.parent < 0 and not model.floating:
-                break
+        for i, parent in _way_to_base(model, j):
             load = _lift(model, i, angles[i], sc[i], load)
-            i = here.parent
-            if i < 0:
+            if parent < 0:
                 break
-            above = model.bodies[i]
+            above = model.bodies[parent]
             row = first + above.coordinate
             value = _along(load, above.revolute) * (body.ratio * above.ratio)
             if row == col:
@@ -74,19 +69,14 @@ def coriolis_matrix(model: Bodies, q: Sequence[Node], v: Sequence[Node]) -> list
         back = _meets_transposed(graph, terms[j], s, t)
         value = _along(load, body.revolute) * (body.ratio * body.ratio)
         out[col][col] = out[col][col] + value
-        i = j
-        while True:
-            here = model.bodies[i]
-            if here.parent < 0 and not model.floating:
-                break
+        for i, parent in _way_to_base(model, j):
             load, momentum, back = (_lift(model, i, angles[i], sc[i], x) for x in (load, momentum, back))
-            i = here.parent
-            if i < 0:
+            if parent < 0:
                 break
-            above = model.bodies[i]
+            above = model.bodies[parent]
             row, weight = first + above.coordinate, body.ratio * above.ratio
             out[row][col] = out[row][col] + _along(load, above.revolute) * weight
-            ds, dt = _rate(twists[i], *_twist(graph, above.revolute))
+            ds, dt = _rate(twists[parent], *_twist(graph, above.revolute))
             value = dot(ds, momentum[0]) + dot(dt, momentum[1]) + _along(back, above.revolute)
             out[col][row] = out[col][row] + value * weight
         if model.floating:
@@ -103,6 +93,13 @@ def coriolis_matrix(model: Bodies, q: Sequence[Node], v: Sequence[Node]) -> list
             for r, x in enumerate(_flat(load)):
                 out[r][k] = x
     return out
+
+
+def _way_to_base(model: Bodies, j: int) -> Iterator[tuple[int, int]]:
+    """Each body from j on and its parent; the base is the last parent, -1, where it moves."""
+    while j >= 0 and (model.bodies[j].parent >= 0 or model.floating):
+        yield j, model.bodies[j].parent
+        j = model.bodies[j].parent
 
 
 def _composites(model: Bodies, angles: list[Node], sc: list[tuple[Node, Node]]) -> dict[int, Inertia]:

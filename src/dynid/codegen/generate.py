@@ -17,7 +17,7 @@ from dynid.codegen.functions import FUNCTIONS, build_function
 from dynid.codegen.numpy_file import emit_numpy
 from dynid.codegen.operations import Operations, count_operations
 from dynid.codegen.program import Program
-from dynid.errors import DataError
+from dynid.errors import DataError, did_you_mean
 from dynid.feasibility.questions import is_feasible
 from dynid.files import make_folder, write_text
 from dynid.identify.base import BaseParameters, base_parameters
@@ -147,7 +147,8 @@ def _wanted(functions: Sequence[str]) -> tuple[str, ...]:
         return tuple(FUNCTIONS)
     for function in wanted:
         if function not in FUNCTIONS:
-            raise DataError(f"no function is named '{function}', there are {', '.join(FUNCTIONS)}")
+            hint = did_you_mean(function, FUNCTIONS)
+            raise DataError(f"no function is named '{function}', there are {', '.join(FUNCTIONS)}{hint}")
     if not wanted:
         raise DataError(f"name at least one function: {', '.join(FUNCTIONS)}")
     return tuple(dict.fromkeys(wanted))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterator
 
 from dynid.codegen.functions import Function
+from dynid.codegen.graph import reachable
 from dynid.codegen.program import Program
-from dynid.codegen.statements import MEANINGS, head_lines, statements
+from dynid.codegen.statements import MEANINGS, Texts, conditions, folded, head_lines, plain
 
 __all__ = ["emit_numpy"]
 
@@ -20,6 +19,8 @@ _CALLS = {
     "step": "np.where({} > 0.0, 1.0, 0.0)",
     "ramp": "np.maximum({}, 0.0)",
 }
+# What could end a string early, or hide code in it.
+_UNSAFE = r'"|\\'
 _SHARED = '''
 def _columns(array, name, size):
     """The columns of an array (..., size), each over all samples."""
@@ -41,9 +42,7 @@ def _rows(entries, shape, *inputs):
 
 def emit_numpy(program: Program) -> dict[str, str]:
     """Text of NAME.py."""
-    head = [_plain(line) for line in head_lines(program)]
-    wrapped = [x for line in head for x in textwrap.wrap(line, 110, subsequent_indent="    ") or [""]]
-    text = '"""' + "\n".join(wrapped) + '\n"""\n\nimport numpy as np\n\n'
+    text = '"""' + "\n".join(folded(head_lines(program), _UNSAFE)) + '\n"""\n\nimport numpy as np\n\n'
     text += f"JOINTS = {_names(program.robot.coordinates)}\nCHANNELS = {_names(program.robot.channels)}\n"
     text += f"PARAMETERS = {_names(program.parameter_names)}\n"
     if program.parameter_values is not None:
@@ -62,22 +61,18 @@ def _function(function: Function) -> Iterator[str]:
     yield f'    """{MEANINGS[function.name].capitalize()}: {function.result} (..., {result}) of {shapes}."""'
     for x in function.arguments:
         yield f'    {x.name} = _columns({x.name}, "{x.name}", {x.size})'
-    body = statements(function, _CALLS)
-    for name, text in body.assignments:
-        yield f"    {name} = {text}"
-    for text in body.positive:
-        yield f"    if not np.all({text} > 0.0):"
+    texts = Texts(function, _CALLS)
+    for node in reachable(function.outputs):
+        if assignment := texts.add(node):
+            yield f"    {assignment}"
+    for node in conditions(function):
+        yield f"    if not np.all({texts[node]} > 0.0):"
         yield '        raise ValueError("the mass matrix is not positive definite: no physical robot moves so")'
     yield "    entries = ("
-    yield from (f"        {text}," for text in body.entries)
+    yield from (f"        {texts[node]}," for node in function.entries)
     yield "    )"
     yield f"    return _rows(entries, {function.shape!r}, {', '.join(arguments)})"
 
 
 def _names(names: tuple[str, ...]) -> str:
-    return repr(tuple(_plain(x) for x in names))
-
-
-def _plain(text: str) -> str:
-    """Letters that can end no string and hide no code."""
-    return re.sub(r'[^\x20-\x7e]|"|\\', "?", text)
+    return repr(tuple(plain(x, _UNSAFE) for x in names))

@@ -1,15 +1,16 @@
-"""What texts of generated code share: the head that tells what it is, and assignments with single uses in place."""
+"""What texts of generated code share: the head that tells what it is, and expressions with single uses in place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+import textwrap
+from collections.abc import Collection, Iterable, Mapping
 
 from dynid.codegen.functions import Function
-from dynid.codegen.graph import Node, reachable, use_counts
+from dynid.codegen.graph import Node, use_counts
 from dynid.codegen.program import Program
 
-__all__ = ["MEANINGS", "Statements", "head_lines", "statements"]
+__all__ = ["MEANINGS", "Texts", "conditions", "folded", "head_lines", "plain", "title_lines"]
 
 MEANINGS = {
     "inverse_dynamics": "torque of every channel for a motion, drives included",
@@ -28,33 +29,40 @@ _SUM, _PRODUCT, _ATOM = 0, 1, 2
 _WIDTH = 96
 
 
-@dataclass(frozen=True)
-class Statements:
-    """Assignments (name, expression) in order, then the expressions of the entries and of what must be positive."""
+class Texts:
+    """Texts of a function's nodes, given in order, arguments first; what is read once is written in place.
 
-    assignments: tuple[tuple[str, str], ...]
-    entries: tuple[str, ...]
-    positive: tuple[str, ...]
+    `calls` says how each kind of call is written, as "np.sin({})". A call of `named` gets a name in any case.
+    """
+
+    def __init__(self, function: Function, calls: Mapping[str, str], named: Collection[str] = ()) -> None:
+        self._uses = use_counts(function.outputs)
+        self._calls, self._named = calls, named
+        self._texts: dict[int, tuple[str, int]] = {}
+        self._count = 0
+
+    def add(self, node: Node) -> str:
+        """The assignment "name = expression" that the node needs, or nothing where it is written in place."""
+        text, _ = self._texts[node.index] = _expression(node, self._texts, self._calls)
+        in_place = self._uses[node.index] <= 1 and len(text) <= _WIDTH and node.kind not in self._named
+        if in_place or node.kind in ("const", "input"):
+            return ""
+        name = f"x{self._count}"
+        self._count += 1
+        self.set(node, name)
+        return f"{name} = {text}"
+
+    def set(self, node: Node, name: str) -> None:
+        """Let a node go by a name that it was given elsewhere."""
+        self._texts[node.index] = name, _ATOM
+
+    def __getitem__(self, node: Node) -> str:
+        return self._texts[node.index][0]
 
 
-def statements(function: Function, calls: Mapping[str, str]) -> Statements:
-    """A function as lines of text; `calls` says how each kind of call is written, as "np.sin({})"."""
-    uses = use_counts(function.outputs)
-    texts: dict[int, tuple[str, int]] = {}
-    assignments: list[tuple[str, str]] = []
-    for node in reachable(function.outputs):
-        text, grip = _expression(node, texts, calls)
-        if node.kind not in ("const", "input") and (uses[node.index] > 1 or len(text) > _WIDTH):
-            name = f"x{len(assignments)}"
-            assignments.append((name, text))
-            text, grip = name, _ATOM
-        texts[node.index] = text, grip
-    told = [x for x in function.positive if x.kind != "const" or x.value <= 0]
-    return Statements(
-        tuple(assignments),
-        tuple(texts[x.index][0] for x in function.entries),
-        tuple(texts[x.index][0] for x in told),
-    )
+def conditions(function: Function) -> list[Node]:
+    """What must be positive and is not known to be."""
+    return [x for x in function.positive if x.kind != "const" or x.value <= 0]
 
 
 def _expression(node: Node, texts: dict[int, tuple[str, int]], calls: Mapping[str, str]) -> tuple[str, int]:
@@ -79,13 +87,18 @@ def _held(part: tuple[str, int], grip: int) -> str:
     return text if own >= grip else f"({text})"
 
 
+def title_lines(program: Program) -> list[str]:
+    """Whose dynamics, and from where."""
+    return [f"Dynamics of {program.robot.name}, written by dynid.", *program.notes]
+
+
 def head_lines(program: Program) -> list[str]:
-    """What a reader should know: whose dynamics, from where, what the arrays hold, every parameter with its unit."""
+    """What a reader should know: the title, what the arrays hold, every parameter with its unit."""
     robot = program.robot
     flying = robot.base == "floating"
     positions = "base position, quaternion x y z w, " if flying else ""
     rates = "base twist in base axes (linear, angular), " if flying else ""
-    out = [f"Dynamics of {robot.name}, written by dynid.", *program.notes, ""]
+    out = [*title_lines(program), ""]
     out.append(f"q: {positions}{', '.join(robot.coordinates)}.")
     out.append(f"v, a: {rates}the joints in the same order.")
     out += [f"Channels: {', '.join(robot.channels)}.", ""]
@@ -94,4 +107,17 @@ def head_lines(program: Program) -> list[str]:
     for i, (name, unit) in enumerate(zip(program.parameter_names, program.parameter_units, strict=True)):
         value = "" if program.parameter_values is None else f" = {float(program.parameter_values[i])!r}"
         out.append(f"  {i}: {name}{value}{f' {unit}' if unit else ''}")
+    return out
+
+
+def plain(text: str, unsafe: str) -> str:
+    """Printable ASCII; anything else, and what matches `unsafe`, becomes a question mark."""
+    return re.sub(rf"[^\x20-\x7e]|{unsafe}", "?", text)
+
+
+def folded(lines: Iterable[str], unsafe: str) -> list[str]:
+    """Plain lines of a comment, no wider than a page as far as their words allow."""
+    out = []
+    for line in lines:
+        out += textwrap.wrap(plain(line, unsafe), 110, subsequent_indent="    ", break_long_words=False) or [""]
     return out

@@ -1,19 +1,50 @@
-"""What all commands share: the application, JSON output, and files that are written."""
+"""What all commands share: the application, the order they are listed in, JSON output, and files that are written."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dynid.files import write_text
 
-__all__ = ["Json", "app", "write"]
+__all__ = ["INTERRUPTED", "ORDER", "Json", "app", "interrupted", "write"]
+
+# As one meets them on the way from a robot to its model.
+ORDER = (
+    *("robots", "inspect", "human", "excite", "simulate", "live"),
+    *("check", "calibrate", "identify", "validate", "friction", "payload", "gains", "compensate"),
+    *("report", "export", "studio", "demo", "reproduce", "benchmark", "doctor"),
+)
+# The exit code that shells give to what Ctrl-C has ended.
+INTERRUPTED = 130
+
+
+class Commands(TyperGroup):
+    """Commands in the order of the work, whatever the order of imports; Ctrl-C ends them in one line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        place = {name: k for k, name in enumerate(ORDER)}
+        return sorted(super().list_commands(ctx), key=lambda name: place.get(name, len(place)))
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            interrupted()
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def interrupted() -> None:
+    print("dynid: interrupted", file=sys.stderr)
+
 
 app = typer.Typer(
     name="dynid",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

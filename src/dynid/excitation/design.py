@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, did_you_mean
 from dynid.excitation.basis import Basis, BSpline, CubicSpline, Fourier, FourierQuintic, PointToPoint, at_rest
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.excitation import Excitation
@@ -63,7 +63,7 @@ def make_family(family: str | Basis, duration: float, size: int) -> Basis:
     if not isinstance(family, str):
         return family
     if family not in FAMILIES:
-        raise DataError(f"family '{family}' is unknown: use {', '.join(FAMILIES)}")
+        raise DataError(f"family '{family}' is unknown: use {', '.join(FAMILIES)}{did_you_mean(family, FAMILIES)}")
     return FAMILIES[family](duration, size)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import ModelError
+from dynid.errors import ModelError, did_you_mean
 from dynid.friction.pieces import PIECES, Features, Inner, Piece
 
 __all__ = ["FRICTION_WORDS", "FrictionModel", "friction_model"]
@@ -138,7 +138,10 @@ def friction_model(name: str, offset: bool = False) -> FrictionModel:
     wanted: list[str] = []
     for word in name.split("+"):
         if word.strip() not in FRICTION_WORDS:
-            raise ModelError(f"unknown friction model '{word.strip()}': use {', '.join(FRICTION_WORDS)}, joined by '+'")
+            raise ModelError(
+                f"unknown friction model '{word.strip()}': use {', '.join(FRICTION_WORDS)}, joined by '+'"
+                f"{did_you_mean(word.strip(), FRICTION_WORDS)}"
+            )
         wanted += [x for x in FRICTION_WORDS[word.strip()] if x not in wanted]
     if offset and "offset" not in wanted:
         wanted.append("offset")

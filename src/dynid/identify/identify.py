@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dynid.errors import DataError
+from dynid.errors import DataError, did_you_mean
 from dynid.identify.base import BaseParameters, base_parameters
 from dynid.identify.estimate import Estimate
 from dynid.identify.estimators import CLOSED_LOOP, ESTIMATORS, UNCONTROLLED, Solution
@@ -74,7 +74,8 @@ def estimate_from(observation: Observation, method: str, **options: Any) -> Esti
     if method in CLOSED_LOOP:
         raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
     if method not in ESTIMATORS:
-        raise DataError(f"method '{method}' is unknown: use {', '.join([*ESTIMATORS, *CLOSED_LOOP])}")
+        known = [*ESTIMATORS, *CLOSED_LOOP]
+        raise DataError(f"method '{method}' is unknown: use {', '.join(known)}{did_you_mean(method, known)}")
     started = time.perf_counter()
     solution = _run(ESTIMATORS[method], observation, method, options)
     return estimate_of(observation, solution, method, started)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dynid.errors import DataError
+from dynid.errors import DataError, did_you_mean
 from dynid.reproduce import (
     codegen,
     compensated_control,
@@ -82,5 +82,5 @@ def _motions() -> Iterator[Figure]:
 def find_study(name: str) -> Study:
     known = studies()
     if name not in known:
-        raise DataError(f"no reproduction is named '{name}', there are {', '.join(known)}")
+        raise DataError(f"no reproduction is named '{name}', there are {', '.join(known)}{did_you_mean(name, known)}")
     return known[name]

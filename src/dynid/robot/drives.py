@@ -15,7 +15,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import ModelError
+from dynid.errors import ModelError, did_you_mean
 from dynid.robot.parts import checked, frozen
 
 __all__ = ["FRICTION_TERMS", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
@@ -183,6 +183,7 @@ def parse_friction(friction: str) -> tuple[str, ...]:
         if word.strip() not in FRICTION_TERMS:
             raise ModelError(
                 f"unknown friction term '{word.strip()}': use {', '.join(FRICTION_TERMS)} joined by '+', or none"
+                f"{did_you_mean(word.strip(), FRICTION_TERMS)}"
             )
         symbols.extend(FRICTION_TERMS[word.strip()])
     if len(set(symbols)) != len(symbols):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from dynid.errors import ModelError
+from dynid.errors import ModelError, did_you_mean
 from dynid.robot.drives import FileDrives, carried_value
 from dynid.robot.model import BASE_KINDS, BaseKind, Robot
 
@@ -56,6 +55,8 @@ def load_robot(
     if base is not None and base not in BASE_KINDS:
         raise ModelError(f"base '{base}' is unknown: use {', '.join(BASE_KINDS)}")
     robot, known = _read(source)
+    if not robot.source and isinstance(source, str | Path):
+        robot = replace(robot, source=Path(source).name)
     if friction is not None or rotor_inertia is not None:
         robot = robot.with_drives(friction, rotor_inertia)
         if known is not None:
@@ -118,9 +119,8 @@ def _read(source: Any) -> tuple[Robot, FileDrives | None]:
     if text not in names:
         if _there(path.exists):
             raise ModelError(f"'{text}' is no robot file: use .urdf, .xml (MJCF), .sdf or .toml")
-        close = difflib.get_close_matches(text.lower(), names, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"the built-in ones are {', '.join(names)}"
-        raise ModelError(f"no file and no built-in robot '{text}'; {hint}")
+        hint = did_you_mean(text, names, closeness=0.4) or f"; the built-in ones are {', '.join(names)}"
+        raise ModelError(f"no file and no built-in robot '{text}'{hint}")
     from dynid.robot.dh import read_toml
 
     with resources.as_file(resources.files("dynid.robot.builtin") / f"{text}.toml") as file:

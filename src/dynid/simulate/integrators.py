@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
     from dynid.dynamics.kernels.integrate import Method
@@ -47,6 +47,7 @@ def integration_method(name: str, substeps: int = 1, tolerance: float = 1e-8) ->
     elif name in ("semi-implicit", "implicit"):
         a, b = np.zeros((1, 1)), np.ones(1)
     else:
-        raise DataError(f"integrator '{name}' is unknown: use {', '.join(INTEGRATORS)}")
+        hint = did_you_mean(name, INTEGRATORS)
+        raise DataError(f"integrator '{name}' is unknown: use {', '.join(INTEGRATORS)}{hint}")
     euler = name != "rk4"
     return Method(a, b, np.zeros_like(b), int(euler), int(name == "implicit"), int(substeps), 0.0, 0.0)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, did_you_mean
 from dynid.feasibility.constraints import Signs
 from dynid.feasibility.possible import possible_robots
 from dynid.identify.estimators import CLOSED_LOOP, ESTIMATORS
@@ -72,7 +72,9 @@ class Estimator:
         object.__setattr__(self, "name", self.name or self.method)
         function = (CLOSED_LOOP | ESTIMATORS).get(self.method)
         if function is None:
-            raise DataError(f"method '{self.method}' is unknown: use {', '.join([*ESTIMATORS, *CLOSED_LOOP])}")
+            known = [*ESTIMATORS, *CLOSED_LOOP]
+            hint = did_you_mean(self.method, known)
+            raise DataError(f"method '{self.method}' is unknown: use {', '.join(known)}{hint}")
         taken = inspect.signature(function).parameters
         for option in self.options:
             if option not in taken:

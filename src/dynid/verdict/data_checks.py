@@ -27,8 +27,8 @@ Array = NDArray[np.float64]
 
 # Unit columns: up to a hundred is a designed motion; beyond a thousand a thousandth of noise decides the estimate.
 _CONDITION, _LARGE_CONDITION = 100.0, 1000.0
-# Independent rows a parameter.
-_ROWS, _FEW_ROWS = 10.0, 3.0
+# Rows a parameter: with fewer than twenty, more than a twentieth of what is fitted is noise.
+_ROWS, _FEW_ROWS = 20.0, 3.0
 # Deviations by which a friction or rotor inertia must lie below zero before its sign is called wrong.
 _SIGMAS = 4.0
 # A delay (in samples) that makes torque errors of this share of the torque.
@@ -65,7 +65,8 @@ def check_signs(evidence: Evidence) -> Check:
     values = dict(zip(estimate.base.names, zip(estimate.beta, evidence.deviation, strict=True), strict=True))
     lowest, worst = np.inf, ""
     for term in estimate.robot.drives:
-        if term.kind not in (*_FRICTION, TermKind.INERTIA) or term.name not in values:
+        # A coupling between joints has no sign of its own.
+        if term.kind not in (*_FRICTION, TermKind.INERTIA) or term.name not in values or term.cross_only:
             continue
         value, sigma = values[term.name]
         column = estimate.base.names.index(term.name)

@@ -19,7 +19,7 @@ from dynid.feasibility.constraints import Constraints, Inertia, Signs
 from dynid.feasibility.metrics import Metric
 from dynid.feasibility.possible import possible_robots
 from dynid.identify.estimators.feasible import Objective, feasible, possible_solution
-from dynid.identify.estimators.solution import Round, Solution, solve_factor
+from dynid.identify.estimators.solution import Round, Solution, solve_factor, tell_round
 from dynid.identify.estimators.wls import joint_noise, wls
 from dynid.identify.experiment import Experiment
 from dynid.identify.observation import Observation
@@ -159,6 +159,7 @@ def _rounds(
         beta, residual = solution.beta, left
         seconds = simulated - started, time.perf_counter() - simulated
         trail.append(Round(beta, step, left, possible.slack(pi), *seconds))
+        tell_round(trail, rounds)
         if settled or rounds == 1:
             return with_trail(solution, "converged" if settled else "one round", trail), rows
     assert solution is not None and rows is not None

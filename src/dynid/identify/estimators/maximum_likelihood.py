@@ -19,7 +19,7 @@ from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.possible import possible_robots
 from dynid.identify.estimators.closed_loop import Start, starting_parameters, with_trail
-from dynid.identify.estimators.solution import Round, Solution, solve_factor
+from dynid.identify.estimators.solution import Round, Solution, solve_factor, tell_round
 from dynid.identify.estimators.wls import joint_noise, wls
 from dynid.identify.experiment import Experiment
 from dynid.identify.observation import Observation, channel_rows, fold, speed_limits
@@ -87,6 +87,7 @@ def ml(
         left = weighed.squares / observed.total_rows
         seconds = time.perf_counter() - started
         trail.append(Round(beta, step, left, possible.slack(base.standard(beta, first)), 0.0, seconds))
+        tell_round(trail, rounds)
         if step <= tolerance and abs(left - before) <= tolerance * left:
             status = "converged"
             break

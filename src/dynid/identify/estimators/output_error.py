@@ -21,7 +21,7 @@ from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.possible import possible_robots
 from dynid.identify.estimators.closed_loop import Start, aborted, starting_parameters, with_trail
-from dynid.identify.estimators.solution import Round, Solution, solve_factor
+from dynid.identify.estimators.solution import Round, Solution, solve_factor, tell_round
 from dynid.identify.estimators.wls import joint_noise
 from dynid.identify.experiment import Experiment
 from dynid.identify.observation import Observation, fold
@@ -193,6 +193,7 @@ def _fit(
         seconds = simulated - started + time.perf_counter() - solved, solved - simulated
         left = float(np.mean((point.errors / deviation) ** 2))
         trail.append(Round(point.beta, step, left, possible.slack(comparison.standard(point.beta)), *seconds))
+        tell_round(trail, rounds)
         if step <= tolerance or better is None:
             status = "converged" if step <= tolerance else f"stalled in round {len(trail)}: no step lowers the errors"
             break

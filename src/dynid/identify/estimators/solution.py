@@ -41,6 +41,14 @@ class Round:
         return self.smallest > -_ROUNDING
 
 
+def tell_round(trail: Sequence[Round], most: int) -> None:
+    """Log how the last round went, for whoever waits."""
+    spent = sum(r.simulation_seconds + r.solver_seconds for r in trail)
+    left = spent / len(trail) * (most - len(trail))
+    words = "round %d of at most %d: largest step %.2g, at most %.0f s left"
+    _told.info(words, len(trail), most, trail[-1].step, left)
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Base parameters (b,), their covariance (b, b), noise a channel (channel,), and how it went.
