@@ -24,5 +24,7 @@ class DataError(DynidError):
 
 def did_you_mean(word: str, choices: Iterable[str], closeness: float = 0.6) -> str:
     """The end of a message on an unknown word: "; did you mean wls?", or nothing where no choice is close to it."""
-    near = difflib.get_close_matches(word.lower(), list(choices), n=3, cutoff=closeness)
+    names, word = list(choices), str(word).lower()
+    near = difflib.get_close_matches(word, names, n=3, cutoff=closeness)
+    near = near or [name for name in names if word and name.startswith(word)][:3]
     return f"; did you mean {' or '.join(near)}?" if near else ""

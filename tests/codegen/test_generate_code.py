@@ -11,6 +11,7 @@ from generated import difference, expected, needs_compiler, states
 
 import dynid
 from dynid.codegen.graph import evaluate
+from dynid.export.urdf import write_urdf
 from random_robots import random_robot, with_custom_terms
 
 
@@ -37,6 +38,17 @@ def test_head_names_parameters_units_and_date() -> None:
     ):
         assert text in head
     assert str(code.operations["inverse_dynamics"]) in head
+
+
+def test_head_names_the_file_of_the_robot(tmp_path: Path) -> None:
+    """The name alone, as the same file in another folder is the same source; what a file says of itself comes first."""
+    write_urdf(dynid.load_robot("twolink"), tmp_path / "arm.urdf")
+    robot = dynid.load_robot(tmp_path / "arm.urdf")
+    for language, file in (("c", "two.h"), ("c", "two.c"), ("python", "two.py")):
+        text = dynid.generate_code(robot, language=language, name="two").files[file]
+        assert "Source: arm.urdf" in text and str(tmp_path) not in text
+    said = dynid.load_robot("tx40").source
+    assert said and said != "tx40"
 
 
 def test_only_math_h_is_needed() -> None:
@@ -84,7 +96,7 @@ def test_impossible_parameters_are_refused_with_the_reason() -> None:
     allowed = dynid.generate_code(robot, values=values, allow_impossible=True)
     assert "Beware: no physical robot has these parameters" in allowed.files["tx40.h"]
     base = dynid.base_parameters(robot)
-    with pytest.raises(dynid.DataError, match="no physical robot"):
+    with pytest.raises(dynid.DataError, match=r"no physical robot .*cannot be met: link6"):
         dynid.generate_code(robot, parameters="base", values=base.values(values))
 
 

@@ -56,8 +56,10 @@ def test_the_steps_from_robot_to_recording(tmp_path: Path) -> None:
         designed = await session.design(4, 2, 0.8, 0)
         assert designed.ok, designed.err
         assert designed.data["condition_number"] > 1
-        ran = await session.experiment(5.0, 1e-5, 0.2, 0)
+        ran = await session.experiment(5.0, 1e-5, 0.2)
         assert ran.ok, ran.err
+        with pytest.raises(DataError, match="another name"):
+            await session.experiment(5.0, 1e-5, 0.2, "motion.csv")
         checked = await session.check(["simulated.csv"])
         assert checked.out.strip().startswith(("{", "["))
 

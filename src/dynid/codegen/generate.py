@@ -231,6 +231,8 @@ def _impossible(robot: Robot, base: BaseParameters | None, numbers: Array) -> st
     if verdict.answer != "infeasible":
         return ""
     why = "; ".join(verdict.reasons[:2]) or f"margin {verdict.margin:.3g}"
+    if base is not None and verdict.reasons:  # conditions that exclude each other, none of them broken by itself
+        why = f"cannot be met: {why}"
     return f"no physical robot has these parameters ({why})"
 
 

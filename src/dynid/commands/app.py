@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from dynid.files import write_text
+from dynid.errors import DynidError
+from dynid.files import check_output, write_text
 
-__all__ = ["INTERRUPTED", "ORDER", "Json", "app", "interrupted", "write"]
+__all__ = ["INTERRUPTED", "ORDER", "Json", "app", "check_outputs", "interrupted", "option_named", "write"]
 
 # As one meets them on the way from a robot to its model.
 ORDER = (
@@ -54,6 +57,22 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 
 
+def check_outputs(*paths: Path | None) -> None:
+    """Refuse files that cannot be written before the work is done; None is one that is not asked for."""
+    for path in paths:
+        if path is not None:
+            check_output(path)
+
+
 def write(path: Path, text: str) -> None:
     write_text(path, text)
     print(f"wrote {path}", file=sys.stderr)
+
+
+@contextmanager
+def option_named() -> Iterator[None]:
+    """Errors name the option of the command in place of the argument of the function."""
+    try:
+        yield
+    except DynidError as error:
+        raise type(error)(str(error).replace("allow_impossible=True", "--allow-impossible")) from None

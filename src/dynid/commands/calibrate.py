@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from dynid.commands import options
-from dynid.commands.app import Json, app
+from dynid.commands.app import Json, app, check_outputs
+from dynid.commands.progress import working
 from dynid.errors import DataError
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -64,15 +65,17 @@ def calibrate(
     lost = [w for w in once if w not in words]
     if lost:
         raise DataError(f"--common names '{lost[0]}', which --estimate does not")
+    check_outputs(output, save)
     recording = read(data)
     print(f"dynid: {recording.samples} samples of {len(recording.runs)} runs", file=sys.stderr)
-    found = calibrate_sensors(
-        machine,
-        recording,
-        {w: "common" if w in once else "all" for w in words},
-        reference=None if reference is None else [x.strip() for x in reference.split(",")],
-        signals=options.read_signals(cutoff, decimate, min_speed or "10%", trim),
-    )
+    with working("calibrating"):
+        found = calibrate_sensors(
+            machine,
+            recording,
+            {w: "common" if w in once else "all" for w in words},
+            reference=None if reference is None else [x.strip() for x in reference.split(",")],
+            signals=options.read_signals(cutoff, decimate, min_speed or "10%", trim),
+        )
     print(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
     if output is not None:
         mended = found.corrected(recording)

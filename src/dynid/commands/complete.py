@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 
-__all__ = ["FAMILIES", "FRICTION", "METHODS", "STUDIES", "families", "friction", "joined", "methods", "robots", "studies"]
+__all__ = [
+    "FAMILIES",
+    "FRICTION",
+    "METHODS",
+    "STUDIES",
+    "families",
+    "friction",
+    "joined",
+    "methods",
+    "robots",
+    "studies",
+]
 
 # Loading the registries takes a second, too long for a shell that waits for words; tests hold the two together.
 METHODS = (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.commands import options
-from dynid.commands.app import Json, app, write
-from dynid.errors import DataError, DynidError
+from dynid.commands.app import Json, app, option_named, write
+from dynid.commands.progress import working
+from dynid.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
     from dynid.identify.estimate import Estimate
@@ -45,7 +44,8 @@ _FUNCTIONS = ("inverse_dynamics", "gravity_torque", "coriolis_torque", "mass_mat
 def export(
     robot: options.RobotArgument,
     estimate: Annotated[
-        Path | None, typer.Argument(help="Saved estimate of `dynid identify`. [the robot's own values]")
+        Path | None,
+        typer.Argument(metavar="ESTIMATE", help="Saved estimate of `dynid identify`. [the robot's own values]"),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write; for code a file or a folder.")
@@ -105,7 +105,7 @@ def export(
     )
     source = _source(machine, estimate)
     operations: dict[str, str] = {}
-    with _option_named():
+    with option_named():
         if form in _CODE:
             today = date.today().isoformat() if dated is None else dated
             paths, operations = _code(source, form, output, functions, parameters, name, today, allow_impossible)
@@ -130,7 +130,7 @@ def export(
 def _form(to: str | None, output: Path) -> str:
     if to is not None:
         if to not in FORMATS:
-            raise DataError(f"--to '{to}' is unknown: use {', '.join(FORMATS)}")
+            raise DataError(f"--to '{to}' is unknown: use {', '.join(FORMATS)}{did_you_mean(to, FORMATS)}")
         return to
     if output.suffix.lower() not in _ENDINGS:
         raise DataError(
@@ -145,15 +145,6 @@ def _source(machine: Robot, estimate: Path | None) -> Robot | Estimate:
     from dynid.identify.estimate import Estimate
 
     return Estimate.load(estimate, machine)
-
-
-@contextmanager
-def _option_named() -> Iterator[None]:
-    """Errors name the option of the command in place of the argument of the function."""
-    try:
-        yield
-    except DynidError as error:
-        raise type(error)(str(error).replace("allow_impossible=True", "--allow-impossible")) from None
 
 
 def _code(
@@ -176,16 +167,16 @@ def _code(
         wanted = (*_FUNCTIONS, "drive_torque")  # base parameters add rotors to bodies
     named = output.suffix.lower() in _ENDINGS
     folder = output.parent if named else output
-    print("writing the dynamics as code ...", file=sys.stderr)
-    code = generate_code(
-        source,
-        wanted,
-        language=form,
-        parameters=parameters or "standard",
-        name=name if name is not None or not named else output.stem,
-        date=today,
-        allow_impossible=allow_impossible,
-    )
+    with working("writing the dynamics as code"):
+        code = generate_code(
+            source,
+            wanted,
+            language=form,
+            parameters=parameters or "standard",
+            name=name if name is not None or not named else output.stem,
+            date=today,
+            allow_impossible=allow_impossible,
+        )
     return list(code.write(folder)), {f: str(count) for f, count in code.operations.items()}
 
 
@@ -202,9 +193,9 @@ def _latex(source: Robot | Estimate, output: Path, parameters: str | None) -> li
     if kind.endswith("base"):
         base = base_parameters(machine) if isinstance(source, Robot) else source.base
         values = base.values() if isinstance(source, Robot) else source.beta
-    print("working out the equations, up to a minute for four joints ...", file=sys.stderr)
-    found = equations(machine, base)
-    text = found.latex()
+    with working("working out the equations, up to a minute for four joints"):
+        found = equations(machine, base)
+        text = found.latex()
     if not kind.startswith("symbolic"):
         named = zip(found.parameters.items(), values, strict=True)
         text += "% values:\n" + "".join(f"% {symbol} = {x:.12g}  ({n})\n" for (n, symbol), x in named)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,8 @@ import numpy as np
 import typer
 
 from dynid.commands import options
-from dynid.commands.app import Json, app, write
+from dynid.commands.app import Json, app, check_outputs, write
+from dynid.commands.progress import working
 from dynid.errors import DataError
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -30,7 +30,7 @@ def friction(
         typer.Option(
             help="Models separated by commas, each of words joined by +: coulomb, viscous, asymmetric, stribeck, "
             "stribeck-shaped, load, load-directional, temperature, temperature-exponential, tanh, sigmoid, power, "
-            "quadratic. [coulomb+viscous,asymmetric,stribeck,power,load,stribeck+load]"
+            "quadratic. [coulomb+viscous, asymmetric, stribeck, power, load, stribeck+load]"
         ),
     ] = None,
     criterion: Annotated[str, typer.Option(help="How the model is chosen: f-test, aic or bic.")] = "f-test",
@@ -53,6 +53,7 @@ def friction(
     from dynid.friction.fit import fit_friction
     from dynid.report.friction import friction_figure
 
+    check_outputs(figure)
     recording = read(data)
     joints = [joint] if joint is not None else list(machine.coordinates)
     if figure is not None and len(joints) > 1:
@@ -66,9 +67,10 @@ def friction(
         "signals": options.read_signals(cutoff, decimate, min_speed, trim),
     }
     fits = []
-    for name in joints:
-        print(f"dynid: friction of {name} ...", file=sys.stderr)
-        fits.append(fit_friction(machine, recording, name, **given))
+    with working("fitting friction") as work:
+        for k, name in enumerate(joints):
+            work.say(f"friction of {name} ...", k / len(joints), every=1.0)
+            fits.append(fit_friction(machine, recording, name, **given))
     if as_json:
         print(json.dumps([f.to_dict() for f in fits], indent=2))
     else:

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from dynid.commands import options
-from dynid.commands.app import Json, app, write
+from dynid.commands.app import Json, app, check_outputs, write
+from dynid.commands.progress import working
 
 
 @app.command()
@@ -58,6 +59,7 @@ def inspect(
     from dynid.report.inspection import inspection_data, print_inspection
     from dynid.robot.load import load_robot
 
+    check_outputs(figure)
     machine = load_robot(
         robot,
         friction=friction,
@@ -66,13 +68,14 @@ def inspect(
         gravity=gravity,
     )
     names = channels.split(",") if channels and "," in channels else channels
-    groups = base_parameters(machine, channels=names, method=method)  # type: ignore[arg-type]
+    with working("finding the base parameters"):
+        groups = base_parameters(machine, channels=names, method=method)  # type: ignore[arg-type]
     found = None
     if audit:
         from dynid.checks.audit import audit as examine
 
-        print("trying the model at 10000 poses and letting it fall ...", file=sys.stderr)
-        found = examine(machine)
+        with working("trying the model at 10000 poses and letting it fall"):
+            found = examine(machine)
     if as_json:
         print(json.dumps(inspection_data(machine, groups, found), indent=2))
     else:
@@ -100,6 +103,7 @@ def human(
     from dynid.human.summary import human_data, human_text
     from dynid.human.table import anthropometric_table
 
+    check_outputs(output)
     numbers = anthropometric_table(table, sex)
     model = human_model(sex, height, weight, table=numbers)
     if output is not None:

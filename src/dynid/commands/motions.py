@@ -6,16 +6,24 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.commands import options
-from dynid.commands.app import Json, app, write
+from dynid.commands import complete, options
+from dynid.commands.app import Json, app, check_outputs, write
+from dynid.commands.progress import working
 from dynid.errors import DataError
-from dynid.files import check_output
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dynid.excitation.limits import MotionLimits
+
+    Array = NDArray[np.float64]
 
 
 @app.command()
@@ -28,7 +36,8 @@ def excite(
     family: Annotated[
         str,
         typer.Option(
-            help="fourier, fourier-free, fourier-quintic, b-spline, cubic, quintic, trapezoid, double-s or postures."
+            autocompletion=complete.families,
+            help="fourier, fourier-free, fourier-quintic, b-spline, cubic, quintic, trapezoid, double-s or postures.",
         ),
     ] = "fourier",
     size: Annotated[int, typer.Option(help="Harmonics, segments or waypoints of the family.")] = 5,
@@ -66,49 +75,32 @@ def excite(
     velocity = 1.5
     acceleration = 10
     """
-    import numpy as np
-
-    from dynid.excitation.design import design_excitation, make_family
-    from dynid.excitation.files import check_rate, check_suffix, read_limits, write_excitation
-    from dynid.excitation.limits import motion_limits
-    from dynid.excitation.plan import torque_noise
-    from dynid.excitation.room import check_duration, check_torque_model, has_torque_model
+    from dynid.excitation.design import design_excitation
+    from dynid.excitation.files import check_suffix, write_excitation
     from dynid.robot.load import load_robot
 
     machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
     # All that can be wrong is asked before the search, which takes its time.
     check_suffix(output)
-    for path in filter(None, (output, figure)):
-        check_output(path)
-    given = None if limits is None else read_limits(limits)
-    check_torque_model(machine, given)
-    held = motion_limits(machine, given, share)
-    if not has_torque_model(machine) and np.any(np.isfinite(held.torque)):
-        print("dynid: the robot has no masses, so the torque limits of its file cannot be kept", file=sys.stderr)
-    # A motion that is too short would otherwise be blamed on the rate.
-    check_duration(machine, held, duration)
-    check_rate(make_family(family, duration, size), rate)
-    deviation = options.read_numbers(noise, "--noise")
-    measured = None if deviation is None else torque_noise(deviation, machine.n)
-    more: dict[str, Any] = {} if chosen is None else {"chosen": chosen.split(",")}
-    if avoid is not None:
-        from dynid.excitation.avoid import read_avoid
-
-        more["clearances"] = [read_avoid(avoid, machine, robot if robot.endswith(".urdf") else None)]
-    motion = design_excitation(
-        machine,
-        duration,
-        family=family,
-        size=size,
-        criterion=criterion,
-        limits=held,
-        start=options.read_numbers(start, "--start"),
-        noise=measured,
-        budget=budget,
-        seed=seed,
-        progress=lambda line: print(line, file=sys.stderr),
-        **more,
-    )
+    check_outputs(output, figure)
+    held = _held(machine, limits, share)
+    _check_request(machine, held, family, duration, size, rate)
+    measured = _deviation(noise, machine)
+    with working(f"designing a motion, {budget:g} s") as work:
+        motion = design_excitation(
+            machine,
+            duration,
+            family=family,
+            size=size,
+            criterion=criterion,
+            limits=held,
+            start=options.read_numbers(start, "--start"),
+            noise=measured,
+            budget=budget,
+            seed=seed,
+            progress=work.say,
+            **_wishes(machine, robot, chosen, avoid),
+        )
     plan = None if measured is None else motion.plan(measured, rate)
     write_excitation(motion, output, rate)
     print(f"wrote {output}", file=sys.stderr)
@@ -117,14 +109,56 @@ def excite(
 
         write(figure, excitation_figure(motion))
     if as_json:
-        page = motion.to_dict()
-        if plan is not None:
-            page["plan"] = plan.to_dict()
-        print(json.dumps(page, indent=2))
+        print(json.dumps(motion.to_dict() | ({} if plan is None else {"plan": plan.to_dict()}), indent=2))
         return
     print(motion.summary())
     if plan is not None:
         print(plan.summary())
+
+
+def _held(machine: Robot, limits: str | None, share: float) -> MotionLimits:
+    """The limits that the motion keeps: those given over the robot's own."""
+    import numpy as np
+
+    from dynid.excitation.files import read_limits
+    from dynid.excitation.limits import motion_limits
+    from dynid.excitation.room import check_torque_model, has_torque_model
+
+    given = None if limits is None else read_limits(limits)
+    check_torque_model(machine, given)
+    held = motion_limits(machine, given, share)
+    if not has_torque_model(machine) and np.any(np.isfinite(held.torque)):
+        print("dynid: the robot has no masses, so the torque limits of its file cannot be kept", file=sys.stderr)
+    return held
+
+
+def _check_request(machine: Robot, held: MotionLimits, family: str, duration: float, size: int, rate: float) -> None:
+    """Refuse what no search can give: a family, a duration or a rate that cannot be."""
+    from dynid.excitation.design import make_family
+    from dynid.excitation.files import check_rate
+    from dynid.excitation.room import check_duration
+
+    # A motion that is too short would otherwise be blamed on the rate.
+    check_duration(machine, held, duration)
+    check_rate(make_family(family, duration, size), rate)
+
+
+def _deviation(noise: str | None, machine: Robot) -> Array | None:
+    """Torque deviation a joint (n,), where one is given."""
+    from dynid.excitation.plan import torque_noise
+
+    deviation = options.read_numbers(noise, "--noise")
+    return None if deviation is None else torque_noise(deviation, machine.n)
+
+
+def _wishes(machine: Robot, robot: str, chosen: str | None, avoid: Path | None) -> dict[str, Any]:
+    """What the motion is asked for beyond its limits: parameters to show, obstacles to keep clear of."""
+    wishes: dict[str, Any] = {} if chosen is None else {"chosen": chosen.split(",")}
+    if avoid is not None:
+        from dynid.excitation.avoid import read_avoid
+
+        wishes["clearances"] = [read_avoid(avoid, machine, robot if robot.endswith(".urdf") else None)]
+    return wishes
 
 
 @app.command()
@@ -178,7 +212,7 @@ def simulate(
 
     machine = load_robot(robot, friction=friction, rotor_inertia=rotor_inertia, gravity=gravity)
     check_suffix(out, (".csv", ".parquet"))
-    check_output(out)
+    check_outputs(out)
     law = load_controller(controller, machine)
     sensors = Sensors(
         noise=options.read_one_or_each(noise, "--noise"),
@@ -188,19 +222,21 @@ def simulate(
         delay=delay,
     )
     slope = "exact" if coulomb == "exact" else options.read_one_or_each(coulomb, "--coulomb")
-    done = run(
-        machine,
-        law,
-        options.read_reference(reference, machine),
-        duration=duration,
-        sensors=sensors,
-        loop=Loop(integrator, coulomb=slope),  # type: ignore[arg-type]
-        rate=rate,
-        torque_limits="robot" if saturate else None,
-        stop_at_limits=stop_at_limits,
-        seed=seed,
-        progress=lambda share: print(f"simulated {share:.0%}", file=sys.stderr),
-    )
+    followed = options.read_reference(reference, machine)
+    with working("simulating") as work:
+        done = run(
+            machine,
+            law,
+            followed,
+            duration=duration,
+            sensors=sensors,
+            loop=Loop(integrator, coulomb=slope),  # type: ignore[arg-type]
+            rate=rate,
+            torque_limits="robot" if saturate else None,
+            stop_at_limits=stop_at_limits,
+            seed=seed,
+            progress=lambda share: work.at(share, "simulated"),
+        )
     if len(done.t) > 1:
         recording = done.recording()
         (recording.to_csv if out.suffix == ".csv" else recording.to_parquet)(out)
@@ -247,17 +283,8 @@ def live(
     one = deviation[0] if deviation is not None and len(deviation) == 1 else deviation
     score = LiveExcitation(robot, channels, target=target, noise=one)
     settings = options.read_signals(cutoff, "none", None, None)
-    lines = replay(score, recording, settings, every)
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("", total=1.0)
-            for now in lines:
-                bar.update(task, completed=now.progress, description=now.line().strip())
-    else:
-        for now in lines:
-            print(now.line(), file=sys.stderr)
+    whole = sum(len(run) * run.step for run in recording.runs)
+    with working("replaying") as work:
+        for now in replay(score, recording, settings, every):
+            work.say(now.line(), min(now.time / whole, 1.0))
     print(json.dumps(score.score().to_dict(), indent=2) if as_json else score.score().summary())

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dynid.commands import complete
+from dynid.commands.progress import working
 from dynid.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,13 +20,21 @@ if TYPE_CHECKING:
     from dynid.robot.model import Robot
     from dynid.signals.settings import Signals
 
-RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help="URDF, MJCF or TOML file, or a built-in name.")]
+RobotArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ROBOT", autocompletion=complete.robots, help="URDF, MJCF, SDF or TOML file, or a built-in name."
+    ),
+]
 DataArgument = Annotated[
     list[str],
-    typer.Argument(metavar="DATA...", help="Log files, one run each; q=POS.csv,torque=CUR.csv for one file a signal."),
+    typer.Argument(metavar="DATA", help="Log files, one run each; q=POS.csv,torque=CUR.csv for one file a signal."),
 ]
 Friction = Annotated[
-    str | None, typer.Option(help="Joint friction, e.g. viscous+coulomb+offset, or none. [file's own]")
+    str | None,
+    typer.Option(
+        autocompletion=complete.friction, help="Joint friction, e.g. viscous+coulomb+offset, or none. [file's own]"
+    ),
 ]
 RotorInertia = Annotated[
     bool | None, typer.Option("--rotor-inertia/--no-rotor-inertia", help="Model rotor inertias. [file's own]")
@@ -138,7 +148,8 @@ def read_recording(
         options["time"] = None
     if rows is not None:
         options["rows"] = _range(rows)
-    return load_recording([_source(d) for d in data], robot, **options)
+    with working("reading"):
+        return load_recording([_source(d) for d in data], robot, **options)
 
 
 def read_feasible(constraints: str | None, prior_weight: str | None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 
 from dynid.commands import options
 from dynid.commands.app import Json, app
+from dynid.commands.progress import working
 from dynid.errors import DataError
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -28,7 +28,7 @@ Free = Annotated[
 def payload(
     machine: Robot,
     read: Callable[[Sequence[str]], Recording],
-    loaded: Annotated[list[str], typer.Argument(metavar="LOADED...", help="Log files with the payload, one run each.")],
+    loaded: Annotated[list[str], typer.Argument(metavar="LOADED", help="Log files with the payload, one run each.")],
     link: LinkOption,
     without: Annotated[
         list[str] | None, typer.Option("--without", help="Log without the payload; may be repeated.")
@@ -57,21 +57,22 @@ def payload(
 
     if (without is None) == (model is None):
         raise DataError("give runs without the payload, --without, or a saved estimate, --model, and not both")
-    print("weighing the payload ...", file=sys.stderr)
     chosen = (cutoff, decimate, min_speed, trim)
     given = any(x is not None for x in chosen)
-    found = identify_payload(
-        machine,
-        read(loaded),
-        read(without) if without else None,
-        link=link,
-        model=None if model is None else Estimate.load(model, machine),
-        form=form,  # type: ignore[arg-type]
-        feasible=not plain,
-        centre=options.read_numbers(centre, "--centre"),
-        free=tuple(free or ()),
-        signals=options.read_signals(*chosen) if given or model is None else None,
-    )
+    carrying, empty = read(loaded), read(without) if without else None
+    with working("weighing the payload"):
+        found = identify_payload(
+            machine,
+            carrying,
+            empty,
+            link=link,
+            model=None if model is None else Estimate.load(model, machine),
+            form=form,  # type: ignore[arg-type]
+            feasible=not plain,
+            centre=options.read_numbers(centre, "--centre"),
+            free=tuple(free or ()),
+            signals=options.read_signals(*chosen) if given or model is None else None,
+        )
     print(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
 
 
@@ -102,17 +103,18 @@ def gains(
     """
     from dynid.identify.drive_gains import identify_drive_gains
 
-    print("identifying drive gains ...", file=sys.stderr)
-    found = identify_drive_gains(
-        machine,
-        read([unloaded]),
-        read([loaded]),
-        payload=payload_mass,
-        link=link,
-        method=method,  # type: ignore[arg-type]
-        shared=[group.split(",") for group in shared or ()],
-        positive=not negative,
-        free=tuple(free or ()),
-        signals=options.read_signals(cutoff, decimate, min_speed, trim),
-    )
+    empty, carrying = read([unloaded]), read([loaded])
+    with working("identifying drive gains"):
+        found = identify_drive_gains(
+            machine,
+            empty,
+            carrying,
+            payload=payload_mass,
+            link=link,
+            method=method,  # type: ignore[arg-type]
+            shared=[group.split(",") for group in shared or ()],
+            positive=not negative,
+            free=tuple(free or ()),
+            signals=options.read_signals(cutoff, decimate, min_speed, trim),
+        )
     print(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.commands import options
-from dynid.commands.app import Json, app
+from dynid.commands.app import Json, app, check_outputs
+from dynid.commands.progress import working
 from dynid.errors import DataError
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -30,7 +31,7 @@ __all__ = ["headline", "judged"]
 def report(
     machine: Robot,
     read: Callable[[Sequence[str]], Recording],
-    estimate: Annotated[Path, typer.Argument(help="Saved estimate of `dynid identify`.")],
+    estimate: Annotated[Path, typer.Argument(metavar="ESTIMATE", help="Saved estimate of `dynid identify`.")],
     data: Annotated[
         list[str] | None, typer.Option("--data", help="Log that the estimate was found from; may be repeated.")
     ] = None,
@@ -53,17 +54,19 @@ def report(
     from dynid.identify.estimate import Estimate
     from dynid.report.report import write_comparison, write_report
 
+    check_outputs(output)
     known = Estimate.load(estimate, machine)
     fitted = read(data) if data else None
     unseen = read(validation) if validation else None
-    print("dynid: judging and drawing ...", file=sys.stderr)
-    if compare is not None:
-        names = _names(estimate, compare)
-        both = write_comparison(known, Estimate.load(compare, machine), output, unseen, recording=fitted, names=names)
-        verdicts = dict(zip(names, both, strict=True))
-    else:
-        verdicts = {estimate.stem: write_report(known, output, unseen, recording=fitted, command=_command())}
-        _save(verdicts[estimate.stem], output)
+    rival = None if compare is None else Estimate.load(compare, machine)
+    with working("judging and drawing"):
+        if compare is not None and rival is not None:
+            names = _names(estimate, compare)
+            both = write_comparison(known, rival, output, unseen, recording=fitted, names=names)
+            verdicts = dict(zip(names, both, strict=True))
+        else:
+            verdicts = {estimate.stem: write_report(known, output, unseen, recording=fitted, command=_command())}
+            _save(verdicts[estimate.stem], output)
     print(f"wrote {output}", file=sys.stderr)
     if as_json:
         pages = {name: j.to_dict() for name, j in verdicts.items()}

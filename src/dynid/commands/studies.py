@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.commands import options
-from dynid.commands.app import Json, app, write
+from dynid.commands import complete, options
+from dynid.commands.app import Json, app, check_outputs, write
+from dynid.commands.progress import working
 from dynid.errors import DynidError
 from dynid.files import writing
+
+if TYPE_CHECKING:
+    from dynid.reproduce.study import Figure
 
 
 @app.command()
 def demo(
     figure: options.Figure = None,
     report: Annotated[Path, typer.Option(help="Where the HTML report goes.")] = Path("tx40-report.html"),
+    as_json: Json = False,
 ) -> None:
     """Identify a TX40 from a recording made on the spot, show truth against estimate, and write a report.
 
@@ -28,16 +34,28 @@ def demo(
     from dynid.demo import run_demo
     from dynid.identify.summary import truth_text
 
-    print("making two recordings of a TX40 (encoders, 2 % torque noise) and identifying it ...", file=sys.stderr)
-    result = run_demo()
-    print(truth_text(result.estimate, result.truth))
-    print(result.validation.summary())
+    check_outputs(figure, report)
+    with working("making two recordings of a TX40 (encoders, 2 % torque noise) and identifying it", rounds=True):
+        result = run_demo()
+    if not as_json:
+        print(truth_text(result.estimate, result.truth))
+        print(result.validation.summary())
     if figure is not None:
         from dynid.report.torques import torque_figure
 
         write(figure, torque_figure(result.validation, "TX40, predicted from another motion"))
-    print("judging it and writing the report ...", file=sys.stderr)
-    judgement = result.report(report)
+    with working("judging it and writing the report"):
+        judgement = result.report(report)
+    if as_json:
+        page = {
+            "estimate": result.estimate.to_dict(),
+            "truth": dict(zip(result.estimate.base.names, result.truth.tolist(), strict=True)),
+            "validation": result.validation.to_dict(),
+            "verdict": judgement.to_dict(),
+            "report": str(report),
+        }
+        print(json.dumps(page, indent=2))
+        return
     worst = 100 * float(result.validation.relative.max())
     print(f"report:            {report}")
     print(f"verdict:           {judgement.verdict}")
@@ -48,7 +66,10 @@ def demo(
 
 @app.command()
 def reproduce(
-    name: Annotated[str | None, typer.Argument(help="Which study; all of them if left out.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", autocompletion=complete.studies, help="Which study; all of them if left out."),
+    ] = None,
     as_json: Json = False,
     failed_only: Annotated[bool, typer.Option("--failed-only", help="Print only figures out of tolerance.")] = False,
     full: Annotated[bool, typer.Option("--full", help="As many runs as the source has (pc-didim).")] = False,
@@ -64,13 +85,14 @@ def reproduce(
     chosen = [find_study(name)] if name else list(studies().values())
     out: list[dict[str, Any]] = []
     failures = 0
-    for study in chosen:
+    for place, study in enumerate(chosen, start=1):
         if name is None and study.needs_data and not has_data():
             print(f"dynid: {study.name} skipped, the real recordings are not there (DYNID_DATA)", file=sys.stderr)
             continue
         if full and study.full is None and name is not None:
             raise DynidError(f"reproduction '{name}' has no longer form; leave --full out")
-        figures = list(study.full() if full and study.full is not None else study.run())
+        which = study.name if len(chosen) == 1 else f"{study.name}, study {place}/{len(chosen)}"
+        figures = _figures(study.full if full and study.full is not None else study.run, which)
         failures += sum(not f.ok for f in figures)
         if as_json:
             out += [{"study": study.name, **_plain(vars(f)), "ok": f.ok} for f in figures]
@@ -80,6 +102,16 @@ def reproduce(
         print(json.dumps(out, indent=2))
     if failures:
         raise typer.Exit(1)
+
+
+def _figures(run: Callable[[], Iterator[Figure]], which: str) -> list[Figure]:
+    """All figures of a study, counted as they come."""
+    out: list[Figure] = []
+    with working(f"reproducing {which}") as work:
+        for figure in run():
+            out.append(figure)
+            work.say(f"reproducing {which}: {len(out)} figures", every=10.0)
+    return out
 
 
 def _plain(figure: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +132,11 @@ def benchmark(
         str | None, typer.Option(help="Encoder counts a revolution. [32000,1000; the first with --quick]")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option(help="Methods separated by commas. [wls, feasible, all that simulate but slow ones]")
+        str | None,
+        typer.Option(
+            autocompletion=complete.joined(complete.METHODS, ","),
+            help="Methods separated by commas. [wls, feasible, all that simulate but slow ones]",
+        ),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the work. [one a core]")] = None,
     folder: Annotated[
@@ -118,15 +154,17 @@ def benchmark(
     from dynid.benchmark.benchmark import BENCHMARK_ROBOTS, COUNTS, run_benchmark
 
     counts = [int(x) for x in options.read_numbers(noise, "--noise") or COUNTS[: 1 if quick else None]]
-    result = run_benchmark(
-        robots.split(",") if robots else BENCHMARK_ROBOTS[: 2 if quick else None],
-        runs or (1 if quick else 2),
-        counts,
-        methods.split(",") if methods else None,
-        workers,
-        folder,
-        progress=lambda line: print(line, file=sys.stderr),
-    )
+    check_outputs(out, figure)
+    with working("simulating and identifying") as work:
+        result = run_benchmark(
+            robots.split(",") if robots else BENCHMARK_ROBOTS[: 2 if quick else None],
+            runs or (1 if quick else 2),
+            counts,
+            methods.split(",") if methods else None,
+            workers,
+            folder,
+            progress=work.say,
+        )
     if as_json:
         print(json.dumps(result.to_dict(), indent=2))
     else:

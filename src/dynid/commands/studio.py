@@ -8,15 +8,21 @@ from typing import Annotated
 
 import typer
 
+from dynid.commands import complete
 from dynid.commands.app import app
 
 
 @app.command()
 def studio(
-    robot: Annotated[str | None, typer.Argument(help="URDF, MJCF, SDF or TOML file, or a built-in name.")] = None,
-    out: Annotated[Path, typer.Argument(help="Workspace: the one folder that the page reads and writes.")] = Path(
-        "dynid-studio"
-    ),
+    robot: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ROBOT", autocompletion=complete.robots, help="URDF, MJCF, SDF or TOML file, or a built-in name."
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Workspace: the one folder that the page reads and writes.")
+    ] = Path("dynid-studio"),
     host: Annotated[str, typer.Option(help="Address to listen on; others than this machine's are at your risk.")] = (
         "127.0.0.1"
     ),

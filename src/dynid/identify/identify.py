@@ -23,7 +23,14 @@ from dynid.simulate.controllers import Controller
 from dynid.simulate.sensors import Sensors
 from dynid.simulate.simulate import Loop
 
-__all__ = ["SequentialIdentification", "estimate_closed_loop", "estimate_from", "estimate_of", "identify"]
+__all__ = [
+    "SequentialIdentification",
+    "check_method",
+    "estimate_closed_loop",
+    "estimate_from",
+    "estimate_of",
+    "identify",
+]
 
 
 def identify(
@@ -47,6 +54,7 @@ def identify(
     computed; ml, ekf and ukf do without.
     """
     started = time.perf_counter()
+    check_method(method)
     if method in CLOSED_LOOP:
         if isinstance(recording, Observation):
             raise DataError(f"method '{method}' simulates the closed loop and needs the recording itself")
@@ -69,13 +77,18 @@ def identify(
     return replace(estimate_from(observation, method, **options), seconds=time.perf_counter() - started)
 
 
+def check_method(method: str) -> None:
+    """Refuse a name that no estimator has."""
+    known = [*ESTIMATORS, *CLOSED_LOOP]
+    if method not in known:
+        raise DataError(f"method '{method}' is unknown: use {', '.join(known)}{did_you_mean(method, known)}")
+
+
 def estimate_from(observation: Observation, method: str, **options: Any) -> Estimate:
     """Run one estimator on an observation."""
+    check_method(method)
     if method in CLOSED_LOOP:
         raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
-    if method not in ESTIMATORS:
-        known = [*ESTIMATORS, *CLOSED_LOOP]
-        raise DataError(f"method '{method}' is unknown: use {', '.join(known)}{did_you_mean(method, known)}")
     started = time.perf_counter()
     solution = _run(ESTIMATORS[method], observation, method, options)
     return estimate_of(observation, solution, method, started)

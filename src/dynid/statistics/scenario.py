@@ -73,8 +73,9 @@ class Estimator:
         function = (CLOSED_LOOP | ESTIMATORS).get(self.method)
         if function is None:
             known = [*ESTIMATORS, *CLOSED_LOOP]
-            hint = did_you_mean(self.method, known)
-            raise DataError(f"method '{self.method}' is unknown: use {', '.join(known)}{hint}")
+            raise DataError(
+                f"method '{self.method}' is unknown: use {', '.join(known)}{did_you_mean(self.method, known)}"
+            )
         taken = inspect.signature(function).parameters
         for option in self.options:
             if option not in taken:
@@ -213,7 +214,8 @@ def _feed(total: Any, part: Any) -> None:
     """Add any part of a study to a hash, by content."""
     if is_dataclass(part) and not isinstance(part, type):
         total.update(type(part).__qualname__.encode())
-        part = {f.name: getattr(part, f.name) for f in fields(part)}
+        # Where a robot was read from does not change it.
+        part = {f.name: getattr(part, f.name) for f in fields(part) if f.name != "source"}
     if isinstance(part, Mapping):
         for key in part:
             total.update(f"{key}=".encode())

@@ -8,7 +8,7 @@ from nicegui import events, ui
 
 from dynid.errors import DynidError
 from dynid.studio.bench import Bench
-from dynid.studio.session import EXPORTS, FRICTIONS, METHODS, MOTION
+from dynid.studio.session import EXPORTS, FRICTIONS, METHODS, MOTION, RUN
 from dynid.studio.workspace import UPLOAD_LIMIT
 
 __all__ = ["Bench", "estimate_panel", "export_panel", "motion_panel", "recording_panel", "robot_panel"]
@@ -108,11 +108,11 @@ def recording_panel(bench: Bench) -> None:
     session = bench.session
 
     async def simulated() -> None:
-        numbers = float(bandwidth.value), float(noise.value), float(torque_noise.value), 0
-        done = await bench.run(lambda told: session.experiment(*numbers, told), button)
+        numbers, name = (float(bandwidth.value), float(noise.value), float(torque_noise.value)), str(file.value)
+        done = await bench.run(lambda told: session.experiment(*numbers, name, told), button)
         if done is not None and done.ok:
-            chosen.set_options(session.recordings(), value=["simulated.csv"])
-            ui.notify("simulated.csv is recorded", type="positive")
+            chosen.set_options(session.recordings(), value=[name])
+            ui.notify(f"{name} is recorded", type="positive")
 
     async def check() -> None:
         done = await bench.run(lambda told: session.check(list(chosen.value or []), told), checker)
@@ -132,6 +132,7 @@ def recording_panel(bench: Bench) -> None:
         bandwidth = ui.number("bandwidth, Hz", value=5, min=0.1).classes("w-28")
         noise = ui.number("encoder noise, rad", value=1e-5, min=0, format="%.1e").classes("w-36")
         torque_noise = ui.number("torque noise, N m", value=0.2, min=0).classes("w-36")
+        file = ui.input("into", value=RUN).classes("w-36")
         button = ui.button("Run simulated experiment", on_click=simulated).mark("experiment")
     with ui.row().classes("items-end gap-3 w-full"):
         chosen = ui.select(session.recordings(), multiple=True, label="recordings").classes("w-72")

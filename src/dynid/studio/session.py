@@ -101,14 +101,16 @@ class Session:
         return await self.jobs.run("excite", self.name, *self.options, *numbers, *drawn, progress=progress)
 
     async def experiment(
-        self, bandwidth: float, noise: float, torque_noise: float, seed: int, progress: Listener | None = None
+        self, bandwidth: float, noise: float, torque_noise: float, name: str = RUN, progress: Listener | None = None
     ) -> Done:
-        """The designed motion run by a simulated robot under a cascade controller, into simulated.csv."""
+        """The designed motion run by a simulated robot under a cascade controller, into a CSV file of this name."""
         self.workspace.existing(MOTION)
+        if self.workspace.path(name).suffix != ".csv" or name == MOTION:
+            raise DataError(f"'{name}' cannot hold the recording: give another name that ends with .csv")
         text = f'kind = "cascade"\nrate = 1000\nbandwidth = {bandwidth:g}\n'
         self.workspace.write(LOOP, text.encode())
-        sensors = [f"--noise={noise:g}", f"--torque-noise={torque_noise:g}", "--speed-cutoff=100", f"--seed={seed}"]
-        files = ["--controller", LOOP, "--reference", MOTION, "-o", RUN, "--json"]
+        sensors = [f"--noise={noise:g}", f"--torque-noise={torque_noise:g}", "--speed-cutoff=100"]
+        files = ["--controller", LOOP, "--reference", MOTION, "-o", name, "--json"]
         return await self.jobs.run("simulate", self.name, *self.options, *files, *sensors, progress=progress)
 
     async def check(self, recordings: list[str], progress: Listener | None = None) -> Done:

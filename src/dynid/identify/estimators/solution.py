@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,12 +13,15 @@ from numpy.typing import NDArray
 from dynid.errors import DynidError
 from dynid.identify.base import BaseParameters
 
-__all__ = ["Round", "Solution", "solve_factor"]
+__all__ = ["Round", "Solution", "solve_factor", "tell_round"]
 
 Array = NDArray[np.float64]
 
 _RANK = 1e-12
 _ROUNDING = 1e-9
+
+# Heard by the command line while it waits.
+_told = logging.getLogger("dynid.progress")
 
 
 @dataclass(frozen=True, eq=False)
