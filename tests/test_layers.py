@@ -12,11 +12,22 @@ import dynid
 ROOT = Path(dynid.__file__).parent
 # From the ground up; a part may import those before it. Imports inside functions are for conveniences such as
 # `Estimate.report`, and are not counted.
-ORDER = (
-    "errors public files markup robot dynamics recording signals feasibility simulate identify checks excitation human "
-    "capture statistics friction residual export codegen verdict reproduce benchmark report doctor demo studio commands "
-    "cli __main__"
-).split()
+ORDER = [
+    *("errors", "public", "files", "markup", "robot", "dynamics", "recording", "signals", "feasibility", "simulate"),
+    *(
+        "identify",
+        "checks",
+        "excitation",
+        "human",
+        "capture",
+        "statistics",
+        "friction",
+        "residual",
+        "export",
+        "codegen",
+    ),
+    *("verdict", "reproduce", "benchmark", "report", "doctor", "demo", "studio", "commands", "cli", "__main__"),
+]
 
 
 def imported(path: Path) -> set[str]:

@@ -1,45 +1,16 @@
-"""A browser, and pages that are watched: what they log, what they ask for, what fails."""
+"""A browser that needs neither a graphics card nor a display."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# WebGL by software: neither a graphics card nor a display is needed.
+# WebGL by software.
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-
-
-@dataclass
-class Watch:
-    """What a page did that it should not have done."""
-
-    home: str
-    errors: list[str] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
-
-    def listen(self, page: Page) -> None:
-        page.on("console", self._said)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("request", self._asked)
-
-    def _said(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
-            self.errors.append(message.text)
-
-    def _asked(self, request: Request) -> None:
-        if not request.url.startswith((self.home, self.home.replace("http", "ws"), "data:", "blob:", "about:")):
-            self.outside.append(request.url)
-
-    def clean(self) -> None:
-        assert self.errors == []
-        assert self.outside == []
 
 
 @pytest.fixture(scope="session")
@@ -50,14 +21,3 @@ def browser() -> Iterator[Browser]:
         found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield found
         found.close()
-
-
-def keep(page: Page, name: str) -> None:
-    """A screenshot of the whole page, to be looked at."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
-
-
-def overflow(page: Page) -> float:
-    """Pixels by which the page is wider than its window."""
-    return float(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))

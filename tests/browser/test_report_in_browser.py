@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Watch, keep, overflow
 from playwright.sync_api import Browser, expect
+from watched_pages import Watch, keep, overflow
 
 import dynid
 from dynid.demo import synthetic_recording

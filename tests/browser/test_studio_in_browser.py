@@ -16,8 +16,7 @@ from pathlib import Path
 import pinocchio as pin
 import pytest
 from playwright.sync_api import Browser, Page, expect
-
-from conftest import Watch, keep, overflow
+from watched_pages import Watch, keep, overflow
 
 pytestmark = pytest.mark.browser
 LONG = 300_000

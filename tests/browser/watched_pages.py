@@ -1,0 +1,47 @@
+"""Pages that are watched: what they log, what they ask for, how wide they are, and what they look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import ConsoleMessage, Page, Request
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+
+
+@dataclass
+class Watch:
+    """What a page did that it should not have done."""
+
+    home: str
+    errors: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+
+    def listen(self, page: Page) -> None:
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", self._asked)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self.home, self.home.replace("http", "ws"), "data:", "blob:", "about:")):
+            self.outside.append(request.url)
+
+    def clean(self) -> None:
+        assert self.errors == []
+        assert self.outside == []
+
+
+def keep(page: Page, name: str) -> None:
+    """A screenshot of the whole page, to be looked at."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+def overflow(page: Page) -> float:
+    """Pixels by which the page is wider than its window."""
+    return float(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
