@@ -30,7 +30,7 @@ from dynid.verdict.error_checks import (
 )
 from dynid.verdict.evidence import Evidence
 from dynid.verdict.judgement import Check, Judgement
-from dynid.verdict.model_checks import check_centres, check_motion, check_possible, check_solver
+from dynid.verdict.model_checks import check_motion, check_possible, check_solver
 
 __all__ = ["CHECKS", "evidence_of", "judge", "judge_evidence"]
 
@@ -42,7 +42,6 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     check_load,
     check_prior,
     check_possible,
-    check_centres,
     check_motion,
     check_signs,
     check_excitation,

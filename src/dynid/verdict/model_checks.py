@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dynid.checks.audit import mass_matrices
 from dynid.errors import DynidError
 from dynid.feasibility.possible import possible_robots
@@ -11,12 +9,10 @@ from dynid.verdict.evidence import Evidence
 from dynid.verdict.grade import graded, unchecked
 from dynid.verdict.judgement import Check
 
-__all__ = ["check_centres", "check_motion", "check_possible", "check_solver"]
+__all__ = ["check_motion", "check_possible", "check_solver"]
 
 _POSES = 500
 _ROUNDING = 1e-6
-# Of the robot's length, the sum of the ways between its joints: a last link that is as long again is no rarity.
-_FAR, _ABSURD = 2.0, 5.0
 
 
 def check_solver(evidence: Evidence) -> Check:
@@ -56,23 +52,6 @@ def check_possible(evidence: Evidence) -> Check:
         "impossible parts",
         "use method 'feasible'; if its errors are clearly larger, gains or signs of the torques are wrong",
     )
-
-
-def check_centres(evidence: Evidence) -> Check:
-    """Whether the centres of mass lie where a robot of this size can have them."""
-    estimate, name = evidence.estimate, "centres within reach"
-    if estimate.standard is None:
-        return unchecked(name, "the method finds no bodies, only base parameters")
-    robot = estimate.identified_robot
-    length = sum(float(np.linalg.norm((j.placement @ j.mount)[:3, 3])) for j in robot.joints)
-    bodies = [robot.links[i] for i in robot.parameter_links if robot.links[i].inertia[0] > 0]
-    if length == 0 or not bodies:
-        return unchecked(name, "the robot has no length to compare with")
-    away = {x.name: float(np.linalg.norm(x.inertia[1:4])) / float(x.inertia[0]) / length for x in bodies}
-    link = max(away, key=away.__getitem__)
-    words = f"the farthest centre of mass, of '{link}', is {away[link]:.2f} of the robot's length from its frame"
-    advice = "the motion does not show that mass: bound it (constraints.CenterOfMass, Mass), or excite it better"
-    return graded(name, away[link], _FAR, _ABSURD, "of the robot's length", words, advice)
 
 
 def check_motion(evidence: Evidence) -> Check:
