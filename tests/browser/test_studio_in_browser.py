@@ -143,7 +143,7 @@ def test_a_malformed_upload_is_told_in_a_sentence(browser: Browser, studio: Stud
     expect(page.get_by_text("broken.urdf is in the workspace")).to_be_visible()
     choose(page, "robot", "broken.urdf")
     page.get_by_role("button", name="Load").click()
-    expect(page.get_by_role("alert").filter(has_text="broken.urdf")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="broken.urdf is not well-formed")).to_be_visible()
     watch.clean()
     page.close()
 
