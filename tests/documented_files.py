@@ -56,6 +56,8 @@ def write_arm_files(folder: Path) -> None:
     prior = dynid.load_robot(folder / "arm.urdf", friction=LAW)
     first = dynid.load_recording([folder / "run1.csv", folder / "run2.csv"], prior)
     dynid.identify(prior, first).save(folder / "estimate.json")
+    dynid.identify(prior, first, "feasible").save(folder / "other.json")
+    (folder / "limits.toml").write_text('["joint*"]\nvelocity = 1.5\nacceleration = 10\n')
 
 
 def _write_loaded(robot: dynid.Robot, folder: Path) -> None:

@@ -9,16 +9,20 @@ import shutil
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from documented_files import write_arm_files, write_person_files
-from dynid.cli import main
+from dynid.cli import app, main
+from dynid.commands.app import ORDER
 from dynid.reproduce.registry import studies
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = (p for p in sorted((ROOT / "docs").glob("**/*.md")) if not p.parent.name.endswith("-pages"))
 PAGES = [ROOT / "README.md", *WRITTEN]
+HELP: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
 # Studies take minutes and have tests of their own; a page of the studio stays open.
 LONG = ("reproduce", "benchmark", "studio", "demo")
 
@@ -31,6 +35,11 @@ def commands(page: Path) -> list[str]:
 
 
 DOCUMENTED = {str(page.relative_to(ROOT)): found for page in PAGES if (found := commands(page))}
+DOCUMENTED["--help"] = [
+    " ".join(example.split())
+    for name in ORDER
+    for example in re.findall(r"Example: (dynid .*?)\n\n", f"{HELP[name].help}\n\n", re.DOTALL)
+]
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,7 @@ def identify(
 
     Example: dynid identify arm.urdf run1.csv run2.csv --method feasible --validate run3.csv -o identified.urdf
 
-    Example: dynid identify arm.urdf run1.csv --method pc-didim --controller loop.toml --tests
+    Example: dynid identify arm.urdf run.csv --method pc-didim --controller loop.toml --speed-cutoff 100 --tests
 
     Example: dynid identify human.urdf motion.csv --wrench plate.csv --prior anthropometric --height 1.8 --weight 94
     """

@@ -194,7 +194,7 @@ def simulate(
 ) -> None:
     """Run a robot under its controller along a reference and write what a logger would; fails if it stops early.
 
-    Example: dynid simulate tx40 --controller loop.toml --reference motion.toml --noise 1e-4 --out run.csv
+    Example: dynid simulate tx40 --controller loop.toml --reference motion.csv --noise 1e-5 --out tx40.csv
 
     where loop.toml holds the controller:
 

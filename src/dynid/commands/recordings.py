@@ -59,7 +59,7 @@ def validate(
 ) -> None:
     """Predict the torques of recordings with saved estimates and show the errors.
 
-    Example: dynid validate arm.urdf run3.csv -e estimate.json
+    Example: dynid validate arm.urdf run3.csv -e estimate.json --friction viscous+coulomb+offset
     """
     from dynid.identify.estimate import Estimate
 
@@ -111,7 +111,8 @@ def compensate(
 
     Without --validate the last of several logs is held out to judge by, and then learned from too.
 
-    Example: dynid compensate arm.urdf estimate.json run1.csv run2.csv --validate run3.csv -o predictor.npz
+    Example: dynid compensate arm.urdf estimate.json run1.csv --validate run3.csv -o p.npz
+    --friction viscous+coulomb+offset
     """
     from dynid.identify.estimate import Estimate
     from dynid.residual.fit import fit_residual

@@ -47,9 +47,10 @@ def report(
 ) -> None:
     """Say whether a saved estimate can be trusted, and write an HTML report of it with the verdict beside it.
 
-    Example: dynid report arm.urdf estimate.json --data run1.csv --validate run3.csv -o report.html
+    Example: dynid report arm.urdf estimate.json --data run1.csv --validate run3.csv --friction viscous+coulomb+offset
 
-    Example: dynid report arm.urdf first.json --compare second.json --validate run3.csv
+    Example: dynid report arm.urdf estimate.json --compare other.json --validate run3.csv
+    --friction viscous+coulomb+offset
     """
     from dynid.identify.estimate import Estimate
     from dynid.report.report import write_comparison, write_report

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.drives import NOT_NEGATIVE, DriveTerm, TermKind
 from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations
 from dynid.robot.model import Robot
 from dynid.robot.spatial import clean
@@ -28,17 +28,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-# Drive terms that take energy or store it, never give it; offsets and springs may have either sign.
-_POSITIVE = (
-    TermKind.INERTIA,
-    TermKind.VISCOUS,
-    TermKind.VISCOUS_POSITIVE,
-    TermKind.VISCOUS_NEGATIVE,
-    TermKind.COULOMB,
-    TermKind.COULOMB_POSITIVE,
-    TermKind.COULOMB_NEGATIVE,
-)
 
 _ROUNDING = 1e-9  # N m, N m s/rad and kg m2: what a fit of exact data leaves of a term that is not there
 
@@ -93,7 +82,7 @@ def impossible_drives(robot: Robot) -> list[str]:
     """Friction coefficients and rotor inertias below zero, in words."""
     out = []
     for term in robot.drives:
-        if term.kind in _POSITIVE and not term.cross_only and term.value < -_ROUNDING:
+        if term.kind in NOT_NEGATIVE and not term.cross_only and term.value < -_ROUNDING:
             side = "motor" if term.motor else "joint"
             out.append(f"{side} '{term.shaft}' is physically impossible: {term.name} = {term.value:.4g} is negative")
     return out

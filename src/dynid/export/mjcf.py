@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynid.export.contents import impossible_drives, numbers_text, refuse_impossible
 from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes
+from dynid.export.xmltext import document
 from dynid.files import writing
 from dynid.robot.inertia import inertia_violations
 from dynid.robot.model import Robot
@@ -38,9 +39,7 @@ def write_mjcf(
     # From the tree, each body that MuJoCo refuses is warned of where it is written.
     warnings = (impossible_drives(robot) if template is None else found) + drive_warnings(robot)
     if template is None:
-        root = _from_tree(robot, warnings)
-        ET.indent(root, "  ")
-        content = b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="utf-8") + b"\n"
+        content = document(_from_tree(robot, warnings))
     else:
         from dynid.export.mjcf_template import patched_mjcf
 

@@ -22,7 +22,7 @@ from dynid.export.contents import (
     rpy_angles,
 )
 from dynid.export.template import Named, Template, match_template
-from dynid.export.xmltext import Element, XmlText
+from dynid.export.xmltext import Element, XmlText, document
 from dynid.files import writing
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -58,9 +58,7 @@ def write_sdf(
     if template is not None:
         content = _from_template(robot, Path(template), warnings)
     else:
-        root = _from_tree(robot, warnings)
-        ET.indent(root, "  ")
-        content = b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="utf-8") + b"\n"
+        content = document(_from_tree(robot, warnings))
     with writing(path) as part:
         part.write_bytes(content)
     return warnings

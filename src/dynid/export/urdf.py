@@ -20,7 +20,7 @@ from dynid.export.contents import (
     rpy_angles,
 )
 from dynid.export.template import Template, match_template, named_elements
-from dynid.export.xmltext import Element, XmlText, open_tag
+from dynid.export.xmltext import Element, XmlText, document, open_tag
 from dynid.files import writing
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import move_inertia
@@ -48,12 +48,7 @@ def write_urdf(
     warnings += lost_drives(robot, "URDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if not np.array_equal(robot.gravity, [0, 0, -9.81]):
         warnings.append(f"URDF has no place for gravity: load the file with gravity=({_commas(robot.gravity)})")
-    if template is not None:
-        content = _from_template(robot, Path(template))
-    else:
-        root = _from_tree(robot, warnings)
-        ET.indent(root, "  ")
-        content = b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="utf-8") + b"\n"
+    content = document(_from_tree(robot, warnings)) if template is None else _from_template(robot, Path(template))
     with writing(path) as part:
         part.write_bytes(content)
     return warnings

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import html
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from dynid.errors import ModelError
 
-__all__ = ["Element", "XmlText", "decode_xml", "open_tag"]
+__all__ = ["Element", "XmlText", "decode_xml", "document", "open_tag"]
 
 _MARKUP = re.compile(
     r"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>"
@@ -48,6 +49,12 @@ def decode_xml(data: bytes) -> tuple[str, bytes, str]:
 def open_tag(tag: str, attributes: Mapping[str, str], closed: bool = True) -> str:
     """The text of a tag with its attributes."""
     return f"<{tag}{''.join(f' {k}={quoteattr(v)}' for k, v in attributes.items())}{'/' if closed else ''}>"
+
+
+def document(root: ET.Element) -> bytes:
+    """A new file of a tree, indented."""
+    ET.indent(root, "  ")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="utf-8") + b"\n"
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from dynid.errors import DataError
 from dynid.feasibility.columns import columns_of, first_column, link_named, links_named, matching, wide
 from dynid.feasibility.cone import Block, svec
 from dynid.feasibility.mirror import Mirrored, Symmetry
-from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.drives import NOT_NEGATIVE, DriveTerm, TermKind
 from dynid.robot.inertia import inertia_to_pseudo, inertia_to_spatial
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
@@ -46,15 +46,6 @@ __all__ = [
 Array = NDArray[np.float64]
 Notion = Literal["full", "semi"]
 
-_SIGNED = {
-    TermKind.INERTIA,
-    TermKind.VISCOUS,
-    TermKind.VISCOUS_POSITIVE,
-    TermKind.VISCOUS_NEGATIVE,
-    TermKind.COULOMB,
-    TermKind.COULOMB_POSITIVE,
-    TermKind.COULOMB_NEGATIVE,
-}
 # Size of a body of which nothing is known.
 _MASS, _LENGTH = 1.0, 0.1
 
@@ -138,7 +129,7 @@ class Signs:
         row = columns_of(robot, np.ones((1, 1)), [0])
         out = []
         for term in robot.drives:
-            if term.kind in _SIGNED and not term.cross_only:
+            if term.kind in NOT_NEGATIVE and not term.cross_only:
                 matrix = copy(row)
                 matrix.indices = np.array([index[term.name]], dtype=row.indices.dtype)
                 label = f"{term.name} not negative"

@@ -7,6 +7,7 @@ whatever the number of samples, and keeps the accuracy that normal equations wou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -191,6 +192,44 @@ def speed_limits(base: BaseParameters, motion: Motion, settings: Signals) -> Arr
     return np.array([limits.get(c, 0.0) for c in base.channels])
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Samples `lo` to `hi` of a run, of which `start` to `stop` make rows; the rest lets the decimation settle."""
+
+    start: int
+    stop: int
+    lo: int
+    hi: int
+    factors: tuple[int, ...]
+
+    @property
+    def whole(self) -> slice:
+        return slice(self.lo, self.hi)
+
+    @property
+    def step(self) -> int:
+        """Samples a row stands for."""
+        return math.prod(self.factors)
+
+    def thinned(self, rows: Array) -> Array:
+        """Rows over `whole` as the decimated ones of `start` to `stop`."""
+        if self.step == 1:
+            return rows
+        count = -(-(self.stop - self.start) // self.step)
+        return decimate(rows, self.factors)[(self.start - self.lo) // self.step :][:count]
+
+
+def stretches(motion: Motion) -> Iterator[Stretch]:
+    """A cleaned run in pieces of which each can be held at full rate."""
+    factors = tuple(motion.decimate or ())
+    step, samples = math.prod(factors), len(motion.t)
+    span = _CHUNK if step == 1 else _DECIMATED_BLOCK * step
+    margin = 0 if step == 1 else _DECIMATION_MARGIN * step
+    for start in range(motion.lead, samples - motion.lead, span):
+        stop = min(start + span, samples - motion.lead)
+        yield Stretch(start, stop, max(0, start - margin), min(samples, stop + margin), factors)
+
+
 def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterator[tuple[Block, Array]]:
     """All rows of every channel of a cleaned run, decimated, each block with the speeds of the channel's joint.
 
@@ -200,26 +239,18 @@ def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterat
     joint = {name: j for j, name in enumerate(robot.coordinates)}
     row = [robot.channels.index(c) for c in base.channels]
     kept = np.array(base.kept)
-    step = int(np.prod(motion.decimate)) if motion.decimate else 1
-    samples = len(motion.t)
-    span = _CHUNK if step == 1 else _DECIMATED_BLOCK * step
-    margin = 0 if step == 1 else _DECIMATION_MARGIN * step
     touched = touched_columns(base)
-    for start in range(motion.lead, samples - motion.lead, span):
-        stop = min(start + span, samples - motion.lead)
-        lo, hi = max(0, start - margin), min(samples, stop + margin)
-        q, v, a = state(robot, motion, slice(lo, hi))
+    for part in stretches(motion):
+        q, v, a = state(robot, motion, part.whole)
         Y = regressor(robot, q, v, a)
-        y = measured(robot, motion, q, slice(lo, hi))
+        y = measured(robot, motion, q, part.whole)
         for k, channel in enumerate(base.channels):
             columns = touched[k]
-            speed = motion.v[lo:hi, joint[channel]] if channel in joint else np.zeros(hi - lo)
-            rows = np.column_stack([Y[:, row[k], kept[columns]], y[:, row[k]], speed])
-            if step > 1:
-                rows = decimate(rows, motion.decimate)[(start - lo) // step :][: -(-(stop - start) // step)]
+            speed = motion.v[part.whole, joint[channel]] if channel in joint else np.zeros(len(y))
+            rows = part.thinned(np.column_stack([Y[:, row[k], kept[columns]], y[:, row[k]], speed]))
             wide = np.zeros((len(rows), base.count))
             wide[:, columns] = rows[:, :-2]
-            index = first + start + step * np.arange(len(rows))
+            index = first + part.start + part.step * np.arange(len(rows))
             yield Block(k, wide, rows[:, -2], index), rows[:, -1]
 
 

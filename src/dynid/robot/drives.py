@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import ModelError, did_you_mean
 from dynid.robot.parts import checked, frozen
 
-__all__ = ["FRICTION_TERMS", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
+__all__ = ["FRICTION_TERMS", "NOT_NEGATIVE", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,9 @@ class TermKind(IntEnum):
     SPRING = 8  # position - rest
     CUSTOM = 9  # the user's own column
 
+
+# Terms that take energy or store it, never give it; offsets and springs may have either sign.
+NOT_NEGATIVE = frozenset(TermKind) - {TermKind.OFFSET, TermKind.SPRING, TermKind.CUSTOM}
 
 _SYMBOLS = {
     "Ia": (TermKind.INERTIA, "kg m2"),

@@ -13,10 +13,9 @@ from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.identify.base import BaseParameters
 from dynid.identify.calibration.unknowns import Unknown, Unknowns, corrected_run, tilted_gravity
 from dynid.identify.loads import measured, state
-from dynid.identify.observation import fold, speed_limits
+from dynid.identify.observation import fold, speed_limits, stretches
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
-from dynid.signals.filters import decimate
 from dynid.signals.settings import Motion, Signals, prepare
 
 __all__ = ["KNOWN", "LEADING", "ONE", "RATE", "Folded", "Problem", "inner_unknowns"]
@@ -25,7 +24,6 @@ Array = NDArray[np.float64]
 
 # Columns between W and those of the inner unknowns.
 KNOWN, ONE, RATE, LEADING = 0, 1, 2, 3
-_CHUNK, _DECIMATED_BLOCK, _DECIMATION_MARGIN = 1024, 4096, 60
 _STEP = 1e-5
 
 
@@ -123,21 +121,13 @@ def _blocks(
     joint = {name: j for j, name in enumerate(robot.coordinates)}
     row = [robot.channels.index(c) for c in base.channels]
     kept = list(base.kept)
-    step = int(np.prod(motion.decimate)) if motion.decimate else 1
-    samples = len(motion.t)
-    span = _CHUNK if step == 1 else _DECIMATED_BLOCK * step
-    margin = 0 if step == 1 else _DECIMATION_MARGIN * step
-    for start in range(motion.lead, samples - motion.lead, span):
-        stop = min(start + span, samples - motion.lead)
-        lo, hi = max(0, start - margin), min(samples, stop + margin)
-        q, v, a = state(robot, motion, slice(lo, hi))
+    for part in stretches(motion):
+        q, v, a = state(robot, motion, part.whole)
         Y = regressor(robot, q, v, a)
-        y = measured(robot, motion, q, slice(lo, hi))
+        y = measured(robot, motion, q, part.whole)
         for k, channel in enumerate(base.channels):
-            speed = motion.v[lo:hi, joint[channel]] if channel in joint else np.zeros(hi - lo)
-            rows = np.column_stack([Y[:, row[k], kept], extra[lo:hi, row[k]], y[:, row[k]], speed])
-            if step > 1:
-                rows = decimate(rows, motion.decimate)[(start - lo) // step :][: -(-(stop - start) // step)]
+            speed = motion.v[part.whole, joint[channel]] if channel in joint else np.zeros(len(y))
+            rows = part.thinned(np.column_stack([Y[:, row[k], kept], extra[part.whole, row[k]], y[:, row[k]], speed]))
             moving = np.abs(rows[:, -1]) >= limits[k]
             if moving.any():
                 yield k, rows[moving, :-1]
