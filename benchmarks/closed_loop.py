@@ -26,18 +26,18 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import dynid
+from dynid import controllers
 from dynid.excitation.fourier import random_fourier
 from dynid.export.mjcf import write_mjcf
-from dynid.identify.estimators.feasible import feasible
-from dynid.identify.experiment import Experiment
-from dynid.reproduce.pc_didim import scenarios, tx40_loop, tx40_sensors, tx40_truth
+from dynid.identification.estimators.feasible import feasible
+from dynid.identification.experiment import Experiment
+from dynid.montecarlo.scenario import Estimator, MonteCarloStudy
+from dynid.montecarlo.study import monte_carlo
 from dynid.signals.settings import Signals
-from dynid.simulate import controllers
-from dynid.simulate.reference import Reference
-from dynid.simulate.sensors import Sensors
-from dynid.simulate.simulate import Loop, Simulation, simulate
-from dynid.statistics.monte_carlo import monte_carlo
-from dynid.statistics.scenario import Estimator, MonteCarloStudy
+from dynid.simulation.engine import Loop, Simulation, simulate
+from dynid.simulation.reference import Reference
+from dynid.simulation.sensors import Sensors
+from studies.reproduce.pc_didim import scenarios, tx40_loop, tx40_sensors, tx40_truth
 
 Array = NDArray[np.float64]
 
@@ -235,9 +235,9 @@ def compare_processes(runs: int, whole: int = 300) -> None:
         began = time.perf_counter()
         found = monte_carlo(accurate_study(runs), workers=workers).fits
         taken[workers] = time.perf_counter() - began
-        settled, rounds = int((found["outcome"] == "settled").sum()), found["rounds"].mean()
+        converged, rounds = int((found["outcome"] == "converged").sum()), found["iterations"].mean()
     scaled = f", scaled to {whole}" if runs != whole else ""
-    print(f"Monte Carlo, S1, PC-DIDIM, {runs} runs ({settled} settled, {rounds:.1f} rounds each){scaled}:")
+    print(f"Monte Carlo, S1, PC-DIDIM, {runs} runs ({converged} converged, {rounds:.1f} rounds each){scaled}:")
     for workers, spent in taken.items():
         minutes = spent / runs * whole / 60
         goal = " (goal 10; the paper's figures add up to 100)" if workers == 2 else ""

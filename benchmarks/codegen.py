@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.codegen.compiled import find_compiler
-from dynid.identify.base import random_states
+from dynid.parameters.base import random_states
 
 Array = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def main() -> None:
     )
     # The published numbers of some built-in robots are no possible ones; speed does not depend on it.
     code, plain = (
-        dynid.generate_code(robot, ("inverse_dynamics",), name=name, sines=sines, allow_impossible=True)
+        dynid.generate_code(robot, ("inverse_dynamics",), name=name, sines=sines, allow_infeasible=True)
         for name, sines in (("arm", "inline"), ("plain", "library"))
     )
     print(f"generated C: {code.operations['inverse_dynamics']}")
@@ -108,8 +108,8 @@ Side = tuple[Callable[[], object], Callable[[], Array] | None]
 
 
 def compiled_sides(
-    code: dynid.GeneratedCode,
-    plain: dynid.GeneratedCode,
+    code: dynid.codegen.GeneratedCode,
+    plain: dynid.codegen.GeneratedCode,
     peer: ca.Function,
     folder: Path,
     compiler: str,

@@ -63,7 +63,7 @@ def side_by_side(title: str, robot: Robot, model: pin.Model, samples: int, threa
         "regressor": partial(dynid.regressor, robot, q, v, a),
         "inverse dynamics": partial(dynid.inverse_dynamics, robot, q, v, a),
         "forward dynamics": partial(dynid.forward_dynamics, robot, q, v, a),
-        "adjoint": partial(dynid.regressor_adjoint, robot, G, q, v, a),
+        "adjoint": partial(dynid.dynamics.regressor_adjoint, robot, G, q, v, a),
     }
     theirs: dict[str, Work] = {
         "loop over computeJointTorqueRegressor": partial(
@@ -122,7 +122,7 @@ def growth(robot: Robot) -> None:
             f"regressor {size}": partial(dynid.regressor, robot, q, v, a),
             f"inverse dynamics {size}": partial(dynid.inverse_dynamics, robot, q, v, a),
             f"forward dynamics {size}": partial(dynid.forward_dynamics, robot, q, v, a),
-            f"adjoint {size}": partial(dynid.regressor_adjoint, robot, G, q, v, a),
+            f"adjoint {size}": partial(dynid.dynamics.regressor_adjoint, robot, G, q, v, a),
         }
     time = best({name: on(1, work) for name, work in works.items()})
     names = ("regressor", "inverse dynamics", "forward dynamics", "adjoint")

@@ -19,24 +19,25 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import dynid
+import dynid.robot
 from dynid.excitation.fourier import random_fourier
 from dynid.feasibility.constraints import Inertia, link_scales
 from dynid.feasibility.fit import fit
-from dynid.feasibility.possible import possible_robots
-from dynid.feasibility.questions import nearest_feasible
-from dynid.feasibility.rivals.nonlinear import nonlinear_fit
-from dynid.feasibility.rivals.point_mass import point_mass_fit
-from dynid.feasibility.rivals.result import body_columns, signed_columns
-from dynid.identify.base import base_parameters
-from dynid.identify.observation import Observation, fold, observe
+from dynid.feasibility.queries import nearest_feasible
+from dynid.feasibility.sets import feasible_set
+from dynid.identification.observation import Observation, fold, observe
+from dynid.parameters.base import base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.inertia import inertia_from_com, inertia_to_pseudo
 from dynid.signals.settings import Signals
+from studies.baselines.nonlinear import nonlinear_fit
+from studies.baselines.point_mass import point_mass_fit
+from studies.baselines.result import body_columns, signed_columns
 
 Array = NDArray[np.float64]
 
 # Signals are exact, so nothing is filtered.
-PLAIN = Signals(cutoff=None, derivative="central", trim=0.0, min_speed=0.0, decimate=(), resample=None)
+PLAIN = Signals(cutoff=None, derivative="central", trim=0.0, min_velocity=0.0, decimate=(), resample=None)
 DURATION = 20.0
 CHUNK = 1024
 MARGIN = Inertia().margin
@@ -99,14 +100,14 @@ def factor_of(seen: Observation) -> tuple[Array, Array]:
 
 
 def through_dynid(robot: dynid.Robot, R: Array, z: Array) -> Array:
-    return fit(possible_robots(robot, "full"), R, z, np.asarray(robot.parameters), weight=PULL).parameters
+    return fit(feasible_set(robot, "full"), R, z, np.asarray(robot.parameters), weight=PULL).parameters
 
 
 def through_cvxpy(robot: dynid.Robot, R: Array, z: Array) -> Array:
     """The same program in cvxpy, in the same units, with Clarabel at the same tolerance."""
     import cvxpy as cp
 
-    scale, sizes, pseudo = possible_robots(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
+    scale, sizes, pseudo = feasible_set(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
     u = cp.Variable(len(scale))
     laws = [u[signed_columns(robot)] >= 0]
     for c in body_columns(robot):
@@ -123,7 +124,7 @@ def through_picos(robot: dynid.Robot, W: Array, y: Array) -> Array:
     """All rows of the regressor in PICOS, as a norm, with CVXOPT; without the pull to the prior it breaks down."""
     import picos
 
-    scale, sizes, pseudo = possible_robots(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
+    scale, sizes, pseudo = feasible_set(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
     problem, u = picos.Problem(), picos.RealVariable("u", len(scale))
     pull = np.sqrt(PULL)
     A = np.vstack([W * scale, pull * np.eye(len(scale))])
@@ -162,7 +163,7 @@ def layers() -> list[Chart]:
     R, z = factor_of(observation(robot, 20_000))
     through_dynid(robot, R, z)
     through_cvxpy(robot, R, z)
-    compiled = possible_robots(robot, "full")
+    compiled = feasible_set(robot, "full")
     prior = np.asarray(robot.parameters)
     works = [
         lambda: through_dynid(robot, R, z),
@@ -210,15 +211,15 @@ def agreement(ours: float, theirs: float) -> str:
 
 def chain(links: int, rng: np.random.Generator) -> dynid.Robot:
     """A chain of possible bodies: 0.5 to 5 kg, centres within 0.3 m, spread over 0.05 to 0.3 m."""
-    bodies = [dynid.Link("base", np.zeros(10))]
+    bodies = [dynid.robot.Link("base", np.zeros(10))]
     for k in range(links):
         turn = np.linalg.qr(rng.normal(size=(3, 3)))[0] * rng.uniform(0.05, 0.3, 3)
         second, mass = turn @ turn.T, rng.uniform(0.5, 5.0)
         tensor = mass * (np.trace(second) * np.eye(3) - second)
-        bodies.append(dynid.Link(f"link{k + 1}", inertia_from_com(mass, rng.uniform(-0.3, 0.3, 3), tensor)))
+        bodies.append(dynid.robot.Link(f"link{k + 1}", inertia_from_com(mass, rng.uniform(-0.3, 0.3, 3), tensor)))
     place = np.eye(4)
     place[:3, 3] = 0.3
-    joints = (dynid.Joint(f"joint{k + 1}", "revolute", k, place, np.eye(3)[k % 3]) for k in range(links))
+    joints = (dynid.robot.Joint(f"joint{k + 1}", "revolute", k, place, np.eye(3)[k % 3]) for k in range(links))
     return dynid.Robot("chain", tuple(bodies), tuple(joints))
 
 
@@ -247,7 +248,7 @@ def by_links() -> list[Chart]:
         }
         for notion in ("semi", "full"):
             work[f"dynid, {notion}"] = lambda r=robot, R=R, z=z, n=notion: (
-                fit(possible_robots(r, n), R, z, np.asarray(r.parameters), weight=PULL).parameters
+                fit(feasible_set(r, n), R, z, np.asarray(r.parameters), weight=PULL).parameters
             )
         for name, (cap, kind) in RIVALS.items():
             if guess[name] < PATIENCE_S:
@@ -261,7 +262,7 @@ def by_links() -> list[Chart]:
                 continue
             seconds, found = median_time(work[name], 1 if name in RIVALS else 3)
             increase = 100 * (float(np.linalg.norm(R @ found - z)) - least) / size
-            broken = len(possible_robots(robot, "semi").violations(found, 1e-3))
+            broken = len(feasible_set(robot, "semi").violations(found, 1e-3))
             times[name].add(links, seconds)
             errors[name].add(links, increase)
             line.append(f"{seconds:.4f} ({increase:.3f}{', ' + str(broken) + ' broken' if broken else ''})")

@@ -22,27 +22,27 @@ import dynid
 from dynid.excitation.fourier import random_fourier
 from dynid.feasibility.constraints import Inertia, Mass, link_scales
 from dynid.feasibility.fit import fit
-from dynid.feasibility.possible import possible_robots
-from dynid.feasibility.rivals.result import body_columns
-from dynid.identify.observation import fold
+from dynid.feasibility.sets import feasible_set
+from dynid.identification.observation import fold
 from dynid.recording.recording import Recording, Run
 from dynid.recording.wrench import WrenchSensor
-from dynid.reproduce.study import data_folder
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.signals.settings import Signals
+from studies.baselines.result import body_columns
+from studies.reproduce.study import data_folder
 
 Array = NDArray[np.float64]
 
 SECONDS, RATE, MASS = 60.0, 100.0, 94.4
 # Weight of the prior, on both sides.
 PULL = 1.0
-SIGNALS = Signals(cutoff=5.0, decimate=(), min_speed=0.0)
+SIGNALS = Signals(cutoff=5.0, decimate=(), min_velocity=0.0)
 MARGIN = Inertia().margin
 
 
 def person() -> dynid.Robot:
     skeleton = dynid.load_robot(data_folder() / "human-forceplate-figaroh" / "human.urdf", base="floating")
-    return dynid.with_anthropometric_prior(skeleton, "male", MASS, virtual_share=1e-3)
+    return dynid.human.with_anthropometric_prior(skeleton, "male", MASS, virtual_share=1e-3)
 
 
 def minute(robot: dynid.Robot, truth: Array) -> Recording:
@@ -65,7 +65,7 @@ def through_cvxpy(robot: dynid.Robot, R: Array, z: Array) -> tuple[Array, float]
     """The same program in cvxpy, in our units, with Clarabel at our tolerance; and the seconds of the solver alone."""
     import cvxpy as cp
 
-    scale, sizes, pseudo = possible_robots(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
+    scale, sizes, pseudo = feasible_set(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
     u = cp.Variable(len(scale))
     masses = np.array([s if p.symbol == "m" else 0.0 for s, p in zip(scale, robot.layout, strict=True)])
     laws = [masses @ u == MASS]
@@ -87,7 +87,7 @@ def as_written_first(robot: dynid.Robot, R: Array, z: Array, solver: str | None 
     """
     import cvxpy as cp
 
-    scale, sizes = possible_robots(robot, "full").scale, link_scales(robot)
+    scale, sizes = feasible_set(robot, "full").scale, link_scales(robot)
     pi = cp.Variable(len(scale))
     first = body_columns(robot)
     laws = [cp.sum([pi[c] for c in first]) == MASS]
@@ -125,9 +125,13 @@ def measured(whole: bool) -> dict[str, float]:
     truth = (bodies * rng.uniform(0.9, 1.1, (len(bodies), 1))).ravel()
     recording = minute(robot, truth)
     laws = ["full", Mass(MASS, MASS)]
-    dynid.observe(robot, Recording(robot.coordinates, (recording.runs[0].rows(0, 600),)), SIGNALS, channels="wrench")
+    dynid.identification.observe(
+        robot, Recording(robot.coordinates, (recording.runs[0].rows(0, 600),)), SIGNALS, channels="wrench"
+    )
     out: dict[str, float] = {"coordinates": robot.nq, "bodies": len(bodies), "samples": len(recording.runs[0])}
-    out["regressor"], seen = seconds(lambda: dynid.observe(robot, recording, SIGNALS, channels="wrench"), 1)
+    out["regressor"], seen = seconds(
+        lambda: dynid.identification.observe(robot, recording, SIGNALS, channels="wrench"), 1
+    )
     for metric in ("euclidean", "entropic"):
         options = {"constraints": laws, "metric": metric, "weight": PULL}
         taken, estimate = seconds(lambda o=options: dynid.identify(robot, seen, "feasible", **o), 1)
@@ -145,9 +149,9 @@ def measured(whole: bool) -> dict[str, float]:
     with threadpool_limits(1, "blas"):
         out["rows"] = len(rows)
         out["reduction"], (R, z) = seconds(reduced)
-        ours_s, ours = seconds(lambda: fit(possible_robots(robot, laws), R, z, robot.parameters, weight=PULL))
+        ours_s, ours = seconds(lambda: fit(feasible_set(robot, laws), R, z, robot.parameters, weight=PULL))
         out |= {"program, dynid": ours_s, "iterations": ours.solution.iterations}
-        size = possible_robots(robot, "full").scale
+        size = feasible_set(robot, "full").scale
         peers: dict[str, Callable[[dynid.Robot, Array, Array], tuple[Array, float]]] = {
             "cvxpy, our units": through_cvxpy,
             "cvxpy, bmat, Clarabel": partial(as_written_first, solver="CLARABEL"),
@@ -161,9 +165,7 @@ def measured(whole: bool) -> dict[str, float]:
                 f"{name}: over dynid": theirs_s / ours_s,
                 f"{name}: objective above dynid's": objective(robot, R, z, theirs)
                 - objective(robot, R, z, ours.parameters),
-                f"{name}: outside its constraints, typical sizes": max(
-                    0.0, -possible_robots(robot, laws).slack(theirs)
-                ),
+                f"{name}: outside its constraints, typical sizes": max(0.0, -feasible_set(robot, laws).slack(theirs)),
                 f"{name}: largest difference, typical sizes": float(np.abs((ours.parameters - theirs) / size).max()),
             }
         if whole:
@@ -180,7 +182,7 @@ def measured(whole: bool) -> dict[str, float]:
 
 def objective(robot: dynid.Robot, R: Array, z: Array, pi: Array) -> float:
     """What both minimise."""
-    away = (pi - robot.parameters) / possible_robots(robot, "full").scale
+    away = (pi - robot.parameters) / feasible_set(robot, "full").scale
     return 0.5 * float(np.sum((R @ pi - z) ** 2) + PULL * np.sum(away**2))
 
 

@@ -17,13 +17,13 @@ import numpy as np
 
 import dynid
 from dynid.excitation.fourier import random_fourier
-from dynid.identify.identify import SequentialIdentification, estimate_from
-from dynid.identify.observation import observe
+from dynid.identification.observation import observe
+from dynid.identification.pipeline import SequentialIdentification, estimate_from
 from dynid.recording.recording import Recording, Run
 from dynid.signals.settings import Signals
 
 # Signals are exact, so nothing is filtered on either side.
-PLAIN = Signals(cutoff=None, derivative="central", trim=0.0, min_speed=0.0, decimate=(), resample=None)
+PLAIN = Signals(cutoff=None, derivative="central", trim=0.0, min_velocity=0.0, decimate=(), resample=None)
 
 
 def arm() -> dynid.Robot:

@@ -8,7 +8,7 @@ late by 13.3 ms, those of joint 2 shown 1.2 times too large, both with noise. Ea
 - mujoco.sysid simulates the closed loop and matches positions and torques (output error). It knows the servos, the
   commands, the initial state and the simulator that made the data, and both links' inertias but mass and centre of
   mass of the second: 9 unknowns, started from values that are 20 to 50 % off.
-- dynid.calibrate_sensors knows the geometry alone and fits all base parameters by least squares on torques; it never
+- dynid.calibration.calibrate_sensors knows the geometry alone and fits all base parameters by least squares on torques; it never
   simulates, and needs no start.
 """
 
@@ -88,7 +88,9 @@ def ours(times: np.ndarray, told: np.ndarray) -> tuple[float, float, float]:
         robot = dynid.load_robot(file, friction="viscous", rotor_inertia=True)
     recording = dynid.Recording(robot.coordinates, (dynid.Run(times, told[:, :2], torque=told[:, 2:]),))
     started = time.perf_counter()
-    found = dynid.calibrate_sensors(robot, recording, {"delay": "common", "torque_gain": "all"}, reference="joint1")
+    found = dynid.calibration.calibrate_sensors(
+        robot, recording, {"delay": "common", "torque_gain": "all"}, reference="joint1"
+    )
     return time.perf_counter() - started, float(found.delay[0]), float(found.torque_gain[1])
 
 

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid import constraints, controllers
+import dynid.simulation
+from dynid import controllers
 from dynid.excitation.fourier import random_fourier
+from dynid.feasibility import constraints
 from dynid.report.charts import Chart
 from dynid.residual.rows import TorqueRows
 
@@ -52,7 +54,7 @@ def bias() -> str:
     methods = {"wls": "two", "iv": "three", "pc-didim": "one"}
     errors = {m: np.zeros((len(noises), 3)) for m in methods}
     for k, noise in enumerate(noises):
-        sensors = dynid.Sensors(noise=noise, speed_cutoff=100.0)
+        sensors = dynid.simulation.Sensors(noise=noise, velocity_cutoff=100.0)
         for seed in range(3):
             run = dynid.simulate(robot, law, path, sensors=sensors, seed=seed).recording()
             for method in methods:
@@ -76,7 +78,7 @@ def feasible() -> str:
     rng = np.random.default_rng(9)  # one draw of many that fall outside
     torque = dynid.inverse_dynamics(robot, q, v, a) + 0.8 * rng.normal(size=q.shape)
     run = dynid.Recording(robot.coordinates, (dynid.Run(t, q, v=v, torque=torque),))
-    signals = dynid.Signals(cutoff=None, decimate=(), min_speed=0.0)
+    signals = dynid.Signals(cutoff=None, decimate=(), min_velocity=0.0)
     plain = dynid.identify(robot, run, "wls", signals=signals)
     laws = ["full", constraints.Mass(1.0, 1.0)]
     held = dynid.identify(robot, run, "feasible", signals=signals, constraints=laws)
@@ -91,7 +93,7 @@ def feasible() -> str:
     chart.band(mx, mx**2, np.full_like(mx, top), "three").line(mx, mx**2, "three").line(*ellipse, "two")
     chart.dots(plain.beta[pick[:1]], plain.beta[pick[1:]], "two").dots(*held.beta[pick][:, None], "one")
     chart.dots(*truth[:, None], "ink")
-    assert not dynid.is_feasible(plain.base, plain.beta, laws)
+    assert not dynid.feasibility.is_feasible(plain.base, plain.beta, laws)
     words = {"least squares, 95 %": "two", "best possible": "one", "truth": "ink", "possible, m = 1 kg": "three"}
     return standalone(chart, words)
 

@@ -85,7 +85,7 @@ def command_page() -> str:
     """Every command with the help it prints."""
     import typer
 
-    from dynid.cli import app
+    from dynid.cli.main import app
 
     group = typer.main.get_command(app)
     blocks = []

@@ -1,6 +1,9 @@
 """Kernels are tested as they are written, not as they were cached."""
 
+import os
 from pathlib import Path
+
+import pytest
 
 import dynid
 
@@ -18,3 +21,13 @@ def drop_stale_kernels() -> None:
 
 
 drop_stale_kernels()  # when the tests are collected, before any of them runs
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Folder of the real recordings: DYNID_DATA, or shared/data beside the repository; skips without them."""
+    given = os.environ.get("DYNID_DATA")
+    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("no real recordings: set DYNID_DATA to their folder")
+    return folder

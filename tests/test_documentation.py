@@ -20,7 +20,7 @@ MODULES = [
     "dynid.robot.load",
     "dynid.dynamics.functions",
     "dynid.dynamics.gradient",
-    "dynid.identify.base",
+    "dynid.parameters.base",
     "dynid.codegen.generate",
 ]
 

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 import dynid
-from dynid.demo import synthetic_recording
+from dynid.cli.demo import synthetic_recording
 from dynid.markup import html_table
 
 

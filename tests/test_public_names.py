@@ -30,7 +30,7 @@ def test_importing_dynid_loads_no_solver() -> None:
 
 def test_a_function_stays_one_though_a_folder_has_its_name() -> None:
     """In any order of imports."""
-    for first in ("import dynid.identify.base", "from dynid.identify import base", "import dynid.simulate.loop"):
+    for first in ("import dynid.parameters.base", "from dynid.identify import base", "import dynid.simulation.loop"):
         assert fresh(f"import dynid; {first}; print(callable(dynid.identify), callable(dynid.simulate))") == "True True"
     module = importlib.import_module("dynid.identify")
     assert module.__name__ == "dynid.identify" and callable(dynid.identify)
@@ -38,7 +38,7 @@ def test_a_function_stays_one_though_a_folder_has_its_name() -> None:
 
 def test_names_can_be_imported_and_sent_elsewhere() -> None:
     assert fresh("from dynid import identify, controllers, Robot; print(Robot.__name__, controllers.__name__)") == (
-        "Robot dynid.simulate.controllers"
+        "Robot dynid.controllers"
     )
     assert pickle.loads(pickle.dumps(dynid.load_robot)) is dynid.load_robot
     assert fresh("import dynid; print(hasattr(dynid, 'no_such_name'))") == "False"

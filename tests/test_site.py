@@ -145,14 +145,14 @@ def test_figures_of_the_explanations_have_their_script() -> None:
 
 def test_defaults_are_those_of_the_code() -> None:
     """What the page calls a default, in bold or in the first column of a table, is one."""
-    from dynid.identify.estimators import CLOSED_LOOP, ESTIMATORS
-    from dynid.statistics.instruments import instrument_test
+    from dynid.assessment.tests.instruments import instrument_test
+    from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
 
     asked: dict[str, list[Callable[..., object]]] = {
         "Signals": [dynid.Signals],
         "Estimators": [
             *(dynid.identify, ESTIMATORS["wls"], ESTIMATORS["feasible"]),
-            *(dynid.constraints.Inertia, dynid.is_feasible),
+            *(dynid.feasibility.constraints.Inertia, dynid.feasibility.is_feasible),
         ],
         "Closed loop": [CLOSED_LOOP["pc-didim"]],
         "Excitation": [dynid.design_excitation],

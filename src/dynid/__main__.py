@@ -1,6 +1,6 @@
 """python -m dynid"""
 
-from dynid.cli import main
+from dynid.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
-from watched_pages import Watch, keep, overflow
 
 import dynid
-from dynid.demo import synthetic_recording
+from dynid.cli.demo import synthetic_recording
+from tests.support.watched_pages import Watch, keep, overflow
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +19,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     robot = dynid.load_robot("tx40")
     first, second = (synthetic_recording(robot, seed, duration=8.0) for seed in (0, 1))
-    dynid.identify(robot, first, "feasible").report(path, second, recording=first)
+    dynid.report.write(dynid.identify(robot, first, "feasible"), path, second, recording=first)
     return path
 
 

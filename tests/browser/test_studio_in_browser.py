@@ -16,7 +16,8 @@ from pathlib import Path
 import pinocchio as pin
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from watched_pages import Watch, keep, overflow
+
+from tests.support.watched_pages import Watch, keep, overflow
 
 pytestmark = pytest.mark.browser
 LONG = 300_000

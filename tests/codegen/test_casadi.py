@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import dynid
-from compare import difference
 from dynid import Robot
 from dynid.codegen.casadi_function import casadi_functions
 from dynid.codegen.functions import FUNCTIONS
 from dynid.codegen.generate import generate_code
-from random_robots import random_motion, random_robot
+from tests.support.compare import difference
+from tests.support.random_robots import random_motion, random_robot
 
 ca = pytest.importorskip("casadi")
 
@@ -90,7 +90,7 @@ def test_saved_files_load_and_pivots_tell_of_impossible_masses(tmp_path: Path) -
     bad = robot.with_parameters(-robot.parameters)
     with pytest.raises(dynid.DataError, match="no physical robot"):
         casadi_functions(bad)
-    turned = casadi_functions(bad, allow_impossible=True)["forward_dynamics"]
+    turned = casadi_functions(bad, allow_infeasible=True)["forward_dynamics"]
     assert np.any(np.asarray(turned(q, q, q)[1]) < 0)
 
 

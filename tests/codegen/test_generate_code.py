@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from generated import difference, expected, needs_compiler, states
 
 import dynid
 from dynid.codegen.graph import evaluate
 from dynid.export.urdf import write_urdf
-from random_robots import random_robot, with_custom_terms
+from tests.support.generated import difference, expected, needs_compiler, states
+from tests.support.random_robots import random_robot, with_custom_terms
 
 
 def test_same_call_same_files(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_impossible_parameters_are_refused_with_the_reason() -> None:
     values[robot.parameter_names.index("Izz_link6")] = -1.0
     with pytest.raises(dynid.DataError, match=r"no physical robot .*link6"):
         dynid.generate_code(robot, values=values)
-    allowed = dynid.generate_code(robot, values=values, allow_impossible=True)
+    allowed = dynid.generate_code(robot, values=values, allow_infeasible=True)
     assert "Beware: no physical robot has these parameters" in allowed.files["tx40.h"]
     base = dynid.base_parameters(robot)
     with pytest.raises(dynid.DataError, match=r"no physical robot .*cannot be met: link6"):
@@ -103,7 +103,7 @@ def test_impossible_parameters_are_refused_with_the_reason() -> None:
 def test_a_users_python_function_is_refused_by_name() -> None:
     robot = with_custom_terms(random_robot(1, 3))
     with pytest.raises(dynid.ModelError, match=r"wave_j1.*Python function"):
-        dynid.generate_code(robot, allow_impossible=True)
+        dynid.generate_code(robot, allow_infeasible=True)
     assert dynid.generate_code(robot.without("wave_*", "coupled_*")).files
 
 
@@ -124,7 +124,7 @@ def test_without_a_compiler_the_code_is_still_written(monkeypatch: pytest.Monkey
         code.compile()
 
 
-def estimate_of(base: dynid.BaseParameters) -> dynid.Estimate:
+def estimate_of(base: dynid.parameters.BaseParameters) -> dynid.Estimate:
     """An estimate with the robot's own base values and made-up figures of the fit."""
     channels = len(base.channels)
     return dynid.Estimate(

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from generated import difference, expected, needs_compiler, states
 
 import dynid
 from dynid import Robot
 from dynid.codegen.c_sines import SINE_COSINE
 from dynid.codegen.compiled import STRICT, find_compiler
 from dynid.codegen.functions import FUNCTIONS
-from humanoids import humanoid
+from tests.support.generated import difference, expected, needs_compiler, states
+from tests.support.humanoids import humanoid
 
 pytestmark = needs_compiler
 
@@ -33,7 +33,7 @@ def check(
     """Compile with -std=c99 -Wall -Wextra -Werror and compare every function."""
     at = states(robot, SAMPLES)
     # Some published sets of the built-in robots are not possible ones; the code must hold for them as well.
-    code = dynid.generate_code(robot, functions, parameters=parameters, allow_impossible=True)  # type: ignore[arg-type]
+    code = dynid.generate_code(robot, functions, parameters=parameters, allow_infeasible=True)  # type: ignore[arg-type]
     library = code.compile(flags)
     for function in code.program.functions:
         ours = library.call(function.name, *(at[x.name] for x in function.arguments))
@@ -156,6 +156,6 @@ def test_inline_sines_are_exact_to_rounding(tmp_path: Path) -> None:
 
 def test_forward_dynamics_reports_a_mass_matrix_that_cannot_be() -> None:
     robot = dynid.load_robot("twolink")
-    code = dynid.generate_code(robot, ("forward_dynamics",), values=-robot.parameters, allow_impossible=True)
+    code = dynid.generate_code(robot, ("forward_dynamics",), values=-robot.parameters, allow_infeasible=True)
     with pytest.raises(dynid.DynidError, match="not positive definite at sample 0"):
         code.compile().call("forward_dynamics", [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]])

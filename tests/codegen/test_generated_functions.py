@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from generated import difference, expected, states
 
 import dynid
 from dynid import Robot
 from dynid.codegen.functions import FUNCTIONS, build_function
 from dynid.codegen.graph import evaluate
 from dynid.codegen.operations import count_operations
-from random_robots import random_robot
+from tests.support.generated import difference, expected, states
+from tests.support.random_robots import random_robot
 
 # Hundreds of rounding errors on well-conditioned numbers stay below 1e-13; a solved mass matrix adds its condition.
 TOLERANCE = {"forward_dynamics": 1e-10}

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import dynid
-from compare import difference
 from dynid import Robot
 from dynid.codegen.functions import FUNCTIONS
 from dynid.codegen.generate import generate_code
-from random_robots import random_motion, random_robot
+from tests.support.compare import difference
+from tests.support.random_robots import random_motion, random_robot
 
 ROBOTS = {
     "tx40": lambda: dynid.load_robot("tx40"),
@@ -110,7 +110,7 @@ def test_wrong_shapes_and_impossible_masses_are_told() -> None:
     with pytest.raises(ValueError, match=r"q must have shape \(\.\.\., 2\)"):
         module.gravity_torque([0.0, 0.0, 0.0])
     bad = robot.with_parameters(-robot.parameters)
-    module = module_of(bad, allow_impossible=True)
+    module = module_of(bad, allow_infeasible=True)
     with pytest.raises(ValueError, match="not positive definite"):
         module.forward_dynamics([[0.1, 0.2]], [[0.0, 0.0]], [[1.0, 1.0]])
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic import arm
 
 import dynid
-from compare import difference
 from dynid import Robot
 from dynid.codegen.symbolic import Equations, equations
-from random_robots import random_motion, random_robot
+from tests.support.compare import difference
+from tests.support.random_robots import random_motion, random_robot
+from tests.support.synthetic import arm
 
 sp = pytest.importorskip("sympy")
 
@@ -108,8 +108,8 @@ def test_numbers_are_those_of_the_kernels(robot: Robot, simplify: bool) -> None:
     q, v, a = (x[0] for x in random_motion(robot, 1, 1))
     pi = robot.parameters
     assert difference(found.numbers("M", q, values=pi), dynid.mass_matrix(robot, q)) < 1e-12
-    assert difference(found.numbers("C", q, v, values=pi), dynid.coriolis_matrix(robot, q, v)) < 1e-12
-    assert difference(found.numbers("g", q, values=pi)[:, 0], dynid.gravity_torque(robot, q)) < 1e-12
+    assert difference(found.numbers("C", q, v, values=pi), dynid.dynamics.coriolis_matrix(robot, q, v)) < 1e-12
+    assert difference(found.numbers("g", q, values=pi)[:, 0], dynid.dynamics.gravity_torque(robot, q)) < 1e-12
     tau = found.numbers("tau", q, v, a, values=pi)[:, 0]
     assert difference(tau, dynid.inverse_dynamics(robot, q, v, a)) < 1e-12
 

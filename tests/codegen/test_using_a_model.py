@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dynid
-from compare import difference
 from dynid import Robot
+from tests.support.compare import difference
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "using-a-model.md").read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def test_ros2_control_example(robot: Robot, place: Path) -> None:
     done(gxx, *strict, EXAMPLE / "try_it.cpp", "arm.o", "-o", "try_it", cwd=place)
     holding, worst = done(place / "try_it", cwd=place).splitlines()
     torque = np.array(holding.split()[1:], dtype=float)
-    assert difference(torque, dynid.gravity_torque(robot, Q)) < 1e-12
+    assert difference(torque, dynid.dynamics.gravity_torque(robot, Q)) < 1e-12
     assert 0 < float(worst.split()[1]) < 2e-3
 
 

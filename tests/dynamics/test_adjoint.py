@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dynid
-from compare import difference
 from dynid import DataError, Robot
-from random_robots import displaced, random_motion, random_robot, robots, with_custom_terms
+from tests.support.compare import difference
+from tests.support.random_robots import displaced, random_motion, random_robot, robots, with_custom_terms
 
 Array = NDArray[np.float64]
 
@@ -28,12 +28,12 @@ def largest_error(robot: Robot, seed: int, factor: float = 1.0) -> float:
     """Largest relative error over q, v and a of the gradient of sum(G * Y), `factor` times the computed one."""
     q, v, a = random_motion(robot, seed, samples=2)
     G = np.random.default_rng(seed).normal(size=(len(q), len(robot.channels), len(robot.layout)))
-    gradients = dynid.regressor_adjoint(robot, G, q, v, a)
+    gradients = dynid.dynamics.regressor_adjoint(robot, G, q, v, a)
 
     def value(x: Array) -> float:
         return float(np.sum(G * dynid.regressor(robot, displaced(robot, q, x[0]), v + x[1], a + x[2])))
 
-    return dynid.check_gradient(value, factor * np.stack(gradients), np.zeros((3, *v.shape)), step=STEP)
+    return dynid.dynamics.check_gradient(value, factor * np.stack(gradients), np.zeros((3, *v.shape)), step=STEP)
 
 
 @examples
@@ -72,7 +72,7 @@ def test_each_drive_term_has_its_own_gradient(which: str) -> None:
     v[:, 1] = [0.7, -0.4]  # both sides of the one-sided terms
     G = np.zeros((2, robot.n, len(robot.layout)))
     G[:, :, robot.parameter_names.index(f"{which}_{robot.coordinates[1]}")] = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-    gradients = dict(zip("qva", dynid.regressor_adjoint(robot, G, q, v, a), strict=True))
+    gradients = dict(zip("qva", dynid.dynamics.regressor_adjoint(robot, G, q, v, a), strict=True))
     slope = {"fvp": [2.0, 0.0], "fvn": [0.0, 5.0]}.get(which, [2.0, 5.0])
     of = {"Ia": "a", "k": "q"}.get(which, "v")
     for name, gradient in gradients.items():
@@ -95,8 +95,8 @@ def test_adjoint_with_smooth_coulomb_friction() -> None:
     def value(x: Array) -> float:
         return float(np.sum(G * dynid.regressor(robot, q, x, a)))
 
-    gq, gv, ga = dynid.regressor_adjoint(robot, G, q, v, a)
-    assert dynid.check_gradient(value, gv, v, step=STEP) < EXACT
+    gq, gv, ga = dynid.dynamics.regressor_adjoint(robot, G, q, v, a)
+    assert dynid.dynamics.check_gradient(value, gv, v, step=STEP) < EXACT
     assert np.abs(gv).max() > 0.1 and not gq.any() and not ga.any()
 
 
@@ -114,7 +114,10 @@ def test_gradient_of_a_nonlinear_function_of_the_regressor() -> None:
     W = Y[:, :, columns].reshape(-1, 4)
     G = np.zeros_like(Y)
     G[:, :, columns] = 2 * (W @ np.linalg.inv(W.T @ W)).reshape(*Y.shape[:2], 4)
-    assert dynid.check_gradient(criterion, dynid.regressor_adjoint(robot, G, q, v, a)[0], q, step=STEP) < EXACT
+    assert (
+        dynid.dynamics.check_gradient(criterion, dynid.dynamics.regressor_adjoint(robot, G, q, v, a)[0], q, step=STEP)
+        < EXACT
+    )
 
 
 def test_one_sample_needs_no_batch_axis() -> None:
@@ -122,8 +125,8 @@ def test_one_sample_needs_no_batch_axis() -> None:
     robot = random_robot(12, 3, drives=True)
     (q,), (v,), (a,) = random_motion(robot, 13, samples=1)
     G = np.random.default_rng(1).normal(size=(len(robot.channels), len(robot.layout)))
-    single = dynid.regressor_adjoint(robot, G, q, v, a)
-    batch = dynid.regressor_adjoint(robot, G[None], q[None], v[None], a[None])
+    single = dynid.dynamics.regressor_adjoint(robot, G, q, v, a)
+    batch = dynid.dynamics.regressor_adjoint(robot, G[None], q[None], v[None], a[None])
     for one, many in zip(single, batch, strict=True):
         assert one.shape == (robot.nv,)
         assert np.array_equal(one, many[0])
@@ -135,10 +138,10 @@ def test_weights_of_another_shape_or_not_finite_are_refused() -> None:
     q, v, a = random_motion(robot, 13)
     G = np.ones((len(q), robot.n, len(robot.layout)))
     with pytest.raises(DataError, match="shape"):
-        dynid.regressor_adjoint(robot, G[:, :, :-1], q, v, a)
+        dynid.dynamics.regressor_adjoint(robot, G[:, :, :-1], q, v, a)
     G[1, 0, 0] = np.nan
     with pytest.raises(DataError, match="not finite"):
-        dynid.regressor_adjoint(robot, G, q, v, a)
+        dynid.dynamics.regressor_adjoint(robot, G, q, v, a)
 
 
 def test_check_gradient_catches_a_wrong_gradient() -> None:
@@ -148,14 +151,14 @@ def test_check_gradient_catches_a_wrong_gradient() -> None:
     assert largest_error(robot, 15, factor=1.001) > 5e-4
     x = np.array([1.0, 2.0, 3.0])
     wrong = np.array([2.0, 4.0, 6.01])
-    found = dynid.check_gradient(lambda y: float(np.sum(y**2)), wrong, x)
+    found = dynid.dynamics.check_gradient(lambda y: float(np.sum(y**2)), wrong, x)
     assert difference(found, 0.01 / 6.01) < 1e-6  # the differences of a parabola are exact up to rounding
 
 
 def test_check_gradient_leaves_the_point_alone() -> None:
     """The caller's point is not moved, and a gradient of another shape is refused."""
     x = np.array([[1.0, 2.0]])
-    dynid.check_gradient(lambda y: float(y.sum()), np.ones((1, 2)), x)
+    dynid.dynamics.check_gradient(lambda y: float(y.sum()), np.ones((1, 2)), x)
     assert np.array_equal(x, [[1.0, 2.0]])
     with pytest.raises(DataError, match="shape"):
-        dynid.check_gradient(lambda y: float(y.sum()), np.ones(2), x)
+        dynid.dynamics.check_gradient(lambda y: float(y.sum()), np.ones(2), x)

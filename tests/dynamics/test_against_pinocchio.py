@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dynid
-from compare import difference
 from dynid import Robot
 from dynid.robot.inertia import inertia_transform
-from random_robots import displaced, mimic_map, random_motion, random_robot, robots
+from tests.support.compare import difference
+from tests.support.random_robots import displaced, mimic_map, random_motion, random_robot, robots
 
 Array = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def test_gravity_torque_matches_pinocchio(robot: Robot, seed: int) -> None:
     """The holding torque equals computeGeneralizedGravity's, for gravity in any direction."""
     q, _, _ = random_motion(robot, seed)
     theirs = each(pin.computeGeneralizedGravity, robot.to_pinocchio(), q)
-    assert difference(dynid.gravity_torque(robot, q), theirs) < SAME
+    assert difference(dynid.dynamics.gravity_torque(robot, q), theirs) < SAME
 
 
 @examples
@@ -98,9 +98,11 @@ def test_gravity_torque_matches_pinocchio(robot: Robot, seed: int) -> None:
 def test_bias_torque_matches_pinocchio(robot: Robot, seed: int) -> None:
     """The bias torque equals nonLinearEffects', and is gravity plus Coriolis torque."""
     q, v, _ = random_motion(robot, seed)
-    bias = dynid.bias_torque(robot, q, v)
+    bias = dynid.dynamics.bias_torque(robot, q, v)
     assert difference(bias, each(pin.nonLinearEffects, robot.to_pinocchio(), q, v)) < SAME
-    assert difference(dynid.gravity_torque(robot, q) + dynid.coriolis_torque(robot, q, v), bias) < SAME
+    assert (
+        difference(dynid.dynamics.gravity_torque(robot, q) + dynid.dynamics.coriolis_torque(robot, q, v), bias) < SAME
+    )
 
 
 @examples
@@ -108,8 +110,8 @@ def test_bias_torque_matches_pinocchio(robot: Robot, seed: int) -> None:
 def test_coriolis_matrix_times_speed_is_the_coriolis_torque(robot: Robot, seed: int) -> None:
     """C v equals the Coriolis torque, ours and Pinocchio's without gravity."""
     q, v, _ = random_motion(robot, seed)
-    product = np.einsum("kij,kj->ki", dynid.coriolis_matrix(robot, q, v), v)
-    assert difference(product, dynid.coriolis_torque(robot, q, v)) < SAME
+    product = np.einsum("kij,kj->ki", dynid.dynamics.coriolis_matrix(robot, q, v), v)
+    assert difference(product, dynid.dynamics.coriolis_torque(robot, q, v)) < SAME
     model = robot.to_pinocchio()
     model.gravity.linear = np.zeros(3)
     assert difference(product, each(pin.nonLinearEffects, model, q, v)) < SAME
@@ -122,7 +124,7 @@ def test_mass_rate_minus_twice_coriolis_is_skew(robot: Robot, seed: int) -> None
     q, v, _ = random_motion(robot, seed)
     step = 1e-5  # truncation h^2 = 1e-10 and rounding 1e-16 / h = 1e-11, times derivatives of some hundred
     ahead, behind = (dynid.mass_matrix(robot, displaced(robot, q, s * step * v)) for s in (1.0, -1.0))
-    C = dynid.coriolis_matrix(robot, q, v)
+    C = dynid.dynamics.coriolis_matrix(robot, q, v)
     assert difference(C + C.swapaxes(1, 2), (ahead - behind) / (2 * step)) < 1e-6
 
 
@@ -140,7 +142,7 @@ def test_coriolis_matrix_is_the_one_of_christoffel_symbols() -> None:
     )
     christoffel = (slope + slope.transpose(0, 2, 1) - slope.transpose(2, 1, 0)) / 2
     # Central differences as above: truncation 1e-10 times derivatives of some hundred.
-    assert difference(dynid.coriolis_matrix(robot, q, v)[0], christoffel @ v[0]) < 1e-7
+    assert difference(dynid.dynamics.coriolis_matrix(robot, q, v)[0], christoffel @ v[0]) < 1e-7
 
 
 @examples
@@ -152,8 +154,8 @@ def test_energies_match_pinocchio(robot: Robot, seed: int) -> None:
     rotors = 0.5 * v**2 @ model.armature
     model.armature = np.zeros(model.nv)  # counted for some kinds of joints only (seen in 4.1): added by hand
     kinetic = each(pin.computeKineticEnergy, model, q, v) + rotors
-    assert difference(dynid.kinetic_energy(robot, q, v), kinetic) < SAME
-    assert difference(dynid.potential_energy(robot, q), each(pin.computePotentialEnergy, model, q)) < SAME
+    assert difference(dynid.dynamics.kinetic_energy(robot, q, v), kinetic) < SAME
+    assert difference(dynid.dynamics.potential_energy(robot, q), each(pin.computePotentialEnergy, model, q)) < SAME
 
 
 @examples
@@ -177,7 +179,7 @@ def test_an_instrumented_base_moves_like_a_fixed_one(robot: Robot, seed: int) ->
     q, v, tau = random_motion(robot, seed)
     fixed = robot.with_base("fixed")
     assert np.array_equal(dynid.mass_matrix(robot, q), dynid.mass_matrix(fixed, q))
-    assert np.array_equal(dynid.coriolis_matrix(robot, q, v), dynid.coriolis_matrix(fixed, q, v))
+    assert np.array_equal(dynid.dynamics.coriolis_matrix(robot, q, v), dynid.dynamics.coriolis_matrix(fixed, q, v))
     assert np.array_equal(dynid.forward_dynamics(robot, q, v, tau), dynid.forward_dynamics(fixed, q, v, tau))
 
 
@@ -199,5 +201,8 @@ def test_mimic_joints_match_the_projected_free_model(robot: Robot, seed: int) ->
     assert difference(dynid.mass_matrix(robot, q), M) < SAME
     Y = project.T @ regressor_in_link_frames(robot, model, all_q, all_v, all_a)
     assert difference(dynid.regressor(robot, q, v, a), Y) < SAME
-    assert difference(dynid.kinetic_energy(robot, q, v), each(pin.computeKineticEnergy, model, all_q, all_v)) < SAME
-    assert difference(dynid.potential_energy(robot, q), each(pin.computePotentialEnergy, model, all_q)) < SAME
+    assert (
+        difference(dynid.dynamics.kinetic_energy(robot, q, v), each(pin.computeKineticEnergy, model, all_q, all_v))
+        < SAME
+    )
+    assert difference(dynid.dynamics.potential_energy(robot, q), each(pin.computePotentialEnergy, model, all_q)) < SAME

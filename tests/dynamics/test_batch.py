@@ -15,7 +15,7 @@ import dynid
 from dynid import DataError, Robot
 from dynid.dynamics import batch
 from dynid.dynamics.kernels import inverse
-from random_robots import random_motion, random_robot, with_custom_terms
+from tests.support.random_robots import random_motion, random_robot, with_custom_terms
 
 Array = NDArray[np.float64]
 
@@ -25,15 +25,15 @@ FUNCTIONS: dict[str, Callable[[Robot, Array, Array, Array], Array | tuple[Array,
     "inverse dynamics": dynid.inverse_dynamics,
     "forward dynamics": dynid.forward_dynamics,
     "mass matrix": lambda robot, q, v, a: dynid.mass_matrix(robot, q),
-    "coriolis matrix": lambda robot, q, v, a: dynid.coriolis_matrix(robot, q, v),
-    "coriolis torque": lambda robot, q, v, a: dynid.coriolis_torque(robot, q, v),
-    "gravity torque": lambda robot, q, v, a: dynid.gravity_torque(robot, q),
-    "bias torque": lambda robot, q, v, a: dynid.bias_torque(robot, q, v),
-    "kinetic energy": lambda robot, q, v, a: dynid.kinetic_energy_regressor(robot, q, v),
-    "potential energy": lambda robot, q, v, a: dynid.potential_energy_regressor(robot, q),
-    "frame placement": lambda robot, q, v, a: dynid.frame_placement(robot, q, robot.links[-1].name),
-    "frame jacobian": lambda robot, q, v, a: dynid.frame_jacobian(robot, q, robot.links[-1].name),
-    "adjoint": lambda robot, q, v, a: dynid.regressor_adjoint(robot, weights(robot, v), q, v, a),
+    "coriolis matrix": lambda robot, q, v, a: dynid.dynamics.coriolis_matrix(robot, q, v),
+    "coriolis torque": lambda robot, q, v, a: dynid.dynamics.coriolis_torque(robot, q, v),
+    "gravity torque": lambda robot, q, v, a: dynid.dynamics.gravity_torque(robot, q),
+    "bias torque": lambda robot, q, v, a: dynid.dynamics.bias_torque(robot, q, v),
+    "kinetic energy": lambda robot, q, v, a: dynid.dynamics.kinetic_energy_regressor(robot, q, v),
+    "potential energy": lambda robot, q, v, a: dynid.dynamics.potential_energy_regressor(robot, q),
+    "frame placement": lambda robot, q, v, a: dynid.dynamics.frame_placement(robot, q, robot.links[-1].name),
+    "frame jacobian": lambda robot, q, v, a: dynid.dynamics.frame_jacobian(robot, q, robot.links[-1].name),
+    "adjoint": lambda robot, q, v, a: dynid.dynamics.regressor_adjoint(robot, weights(robot, v), q, v, a),
 }
 every_function = pytest.mark.parametrize("name", FUNCTIONS)
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dynid
-from compare import difference
 from dynid import Robot
-from random_robots import displaced, random_motion, random_robot, robots
+from tests.support.compare import difference
+from tests.support.random_robots import displaced, random_motion, random_robot, robots
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def frictionless(robot: Robot) -> Robot:
 
 
 def energy(robot: Robot, q: Array, v: Array) -> Array:
-    return dynid.kinetic_energy(robot, q, v) + dynid.potential_energy(robot, q)
+    return dynid.dynamics.kinetic_energy(robot, q, v) + dynid.dynamics.potential_energy(robot, q)
 
 
 @examples
@@ -33,8 +33,8 @@ def energy(robot: Robot, q: Array, v: Array) -> Array:
 def test_kinetic_energy_is_half_the_mass_matrix_form(robot: Robot, seed: int) -> None:
     """The kinetic energy regressor times pi equals v'Mv/2, coupled and cross-only rotors included."""
     q, v, _ = random_motion(robot, seed)
-    T = dynid.kinetic_energy_regressor(robot, q, v) @ robot.parameters
-    assert np.array_equal(T, dynid.kinetic_energy(robot, q, v))
+    T = dynid.dynamics.kinetic_energy_regressor(robot, q, v) @ robot.parameters
+    assert np.array_equal(T, dynid.dynamics.kinetic_energy(robot, q, v))
     half = 0.5 * np.einsum("ki,kij,kj->k", v, dynid.mass_matrix(robot, q), v)
     assert difference(T, half) < 1e-12  # sums of some hundred rounded terms
 
@@ -50,7 +50,9 @@ def test_slope_of_potential_energy_is_the_static_torque(robot: Robot, seed: int)
     step = 1e-5  # truncation 1e-10 and rounding 1e-16 / step, times energies of some hundred joules
     for i, direction in enumerate(np.eye(robot.nv)):
         ahead, behind = (
-            dynid.potential_energy_regressor(robot, displaced(robot, q, np.tile(s * step * direction, (len(q), 1))))
+            dynid.dynamics.potential_energy_regressor(
+                robot, displaced(robot, q, np.tile(s * step * direction, (len(q), 1)))
+            )
             for s in (1, -1)
         )
         assert difference((ahead - behind) / (2 * step), Y[:, i]) < 1e-7
@@ -125,7 +127,7 @@ def test_free_motion_keeps_its_energy(base: str) -> None:
     def drift(steps: int) -> float:
         states = simulate(robot, q, 0.3 * v, 0.5, steps)
         values = np.array([energy(robot, *state) for state in states])
-        assert np.ptp(dynid.kinetic_energy(robot, *states[-1])) > 1.0  # the robot does move
+        assert np.ptp(dynid.dynamics.kinetic_energy(robot, *states[-1])) > 1.0  # the robot does move
         return difference(values, np.broadcast_to(values[0], values.shape))
 
     coarse, fine = drift(200), drift(400)

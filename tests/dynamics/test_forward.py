@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dynid
-from compare import difference
-from dynid import DynidError, Joint, Link, Robot
+from dynid import DynidError, Robot
+from dynid.robot import Joint, Link
 from dynid.robot.spatial import placement
-from random_robots import random_motion, random_robot, robots, with_custom_terms
+from tests.support.compare import difference
+from tests.support.random_robots import random_motion, random_robot, robots, with_custom_terms
 
 examples = settings(max_examples=30, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
@@ -60,12 +61,12 @@ def test_parameters_given_replace_the_robots_own() -> None:
         (dynid.inverse_dynamics, (q, v, tau)),
         (dynid.forward_dynamics, (q, v, tau)),
         (dynid.mass_matrix, (q,)),
-        (dynid.coriolis_matrix, (q, v)),
-        (dynid.coriolis_torque, (q, v)),
-        (dynid.gravity_torque, (q,)),
-        (dynid.bias_torque, (q, v)),
-        (dynid.kinetic_energy, (q, v)),
-        (dynid.potential_energy, (q,)),
+        (dynid.dynamics.coriolis_matrix, (q, v)),
+        (dynid.dynamics.coriolis_torque, (q, v)),
+        (dynid.dynamics.gravity_torque, (q,)),
+        (dynid.dynamics.bias_torque, (q, v)),
+        (dynid.dynamics.kinetic_energy, (q, v)),
+        (dynid.dynamics.potential_energy, (q,)),
     ):
         given_vector = function(robot, *state, parameters=other)
         assert np.array_equal(given_vector, function(changed, *state)), function.__name__

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dynid
-from compare import difference
 from dynid import DataError, ModelError, Robot
-from random_robots import displaced, mimic_map, random_motion, random_robot, robots
+from tests.support.compare import difference
+from tests.support.random_robots import displaced, mimic_map, random_motion, random_robot, robots
 
 SAME = 1e-10  # two algorithms in double precision, chains of up to twelve joints
 
@@ -33,8 +33,8 @@ def test_placements_and_jacobians_match_pinocchio(robot: Robot, seed: int) -> No
     data = model.createData()
     for name in names(robot):
         frame = model.getFrameId(name)
-        where = dynid.frame_placement(robot, q, name)
-        jacobians = {reference: dynid.frame_jacobian(robot, q, name, reference) for reference in REFERENCES}
+        where = dynid.dynamics.frame_placement(robot, q, name)
+        jacobians = {reference: dynid.dynamics.frame_jacobian(robot, q, name, reference) for reference in REFERENCES}
         for k in range(len(q)):
             pin.framesForwardKinematics(model, data, q[k])
             assert difference(where[k], data.oMf[frame].homogeneous) < SAME
@@ -50,11 +50,13 @@ def test_jacobian_is_the_slope_of_the_placement(robot: Robot, seed: int) -> None
     q, v, _ = random_motion(robot, seed, samples=2)
     step = 1e-5  # truncation 1e-10, rounding 1e-11, times third derivatives of order ten
     for name in (robot.links[-1].name, robot.frames[-1].name):
-        ahead, behind = (dynid.frame_placement(robot, displaced(robot, q, s * step * v), name) for s in (1, -1))
+        ahead, behind = (
+            dynid.dynamics.frame_placement(robot, displaced(robot, q, s * step * v), name) for s in (1, -1)
+        )
         twist = [
             pin.log6(pin.SE3(b).actInv(pin.SE3(a))).vector / (2 * step) for a, b in zip(ahead, behind, strict=True)
         ]
-        J = dynid.frame_jacobian(robot, q, name, "local")
+        J = dynid.dynamics.frame_jacobian(robot, q, name, "local")
         assert difference(np.einsum("kij,kj->ki", J, v), twist) < 1e-7
 
 
@@ -66,7 +68,7 @@ def test_followers_stand_where_their_leaders_put_them() -> None:
     model = robot.to_pinocchio(independent=True)
     data = model.createData()
     for name in names(robot):
-        ours = dynid.frame_placement(robot, q, name)
+        ours = dynid.dynamics.frame_placement(robot, q, name)
         for k in range(len(q)):
             pin.framesForwardKinematics(model, data, G @ q[k] + offset)
             assert difference(ours[k], data.oMf[model.getFrameId(name)].homogeneous) < SAME
@@ -77,15 +79,17 @@ def test_one_sample_of_frames_needs_no_batch_axis() -> None:
     robot = random_robot(6, 4, base="floating")
     q, _, _ = random_motion(robot, 7)
     for reference in ("aligned", "local"):
-        single = dynid.frame_jacobian(robot, q[1], "tool4", reference)  # type: ignore[arg-type]
-        assert np.array_equal(single, dynid.frame_jacobian(robot, q, "tool4", reference)[1])  # type: ignore[arg-type]
-    assert np.array_equal(dynid.frame_placement(robot, q[1], "tool4"), dynid.frame_placement(robot, q, "tool4")[1])
+        single = dynid.dynamics.frame_jacobian(robot, q[1], "tool4", reference)  # type: ignore[arg-type]
+        assert np.array_equal(single, dynid.dynamics.frame_jacobian(robot, q, "tool4", reference)[1])  # type: ignore[arg-type]
+    assert np.array_equal(
+        dynid.dynamics.frame_placement(robot, q[1], "tool4"), dynid.dynamics.frame_placement(robot, q, "tool4")[1]
+    )
 
 
 def test_unknown_frames_and_references_are_refused() -> None:
     """The error names what was asked for, and the frames there are."""
     robot = random_robot(6, 2)
     with pytest.raises(ModelError, match=r"'gripper'.*l1.*tool2"):
-        dynid.frame_placement(robot, np.zeros(2), "gripper")
+        dynid.dynamics.frame_placement(robot, np.zeros(2), "gripper")
     with pytest.raises(DataError, match="'world'"):
-        dynid.frame_jacobian(robot, np.zeros(2), "l1", "world")  # type: ignore[arg-type]
+        dynid.dynamics.frame_jacobian(robot, np.zeros(2), "l1", "world")  # type: ignore[arg-type]

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from compare import difference
 from dynid import Robot
 from dynid.robot.inertia import inertia_transform
-from random_robots import random_inertia, random_motion, random_placement
+from tests.support.compare import difference
+from tests.support.random_robots import random_inertia, random_motion, random_placement
 
 Array = NDArray[np.float64]
 
@@ -111,5 +111,5 @@ def test_model_read_from_pinocchio_keeps_its_dynamics(build: Callable[[], pin.Mo
         # Accelerations carry the condition of M, up to 1e5 for a humanoid.
         tolerance = max(SAME, 1e-15 * np.linalg.cond(M))
         assert difference(dynid.forward_dynamics(robot, q[k], v[k], a[k]), pin.aba(*state)) < tolerance
-        assert difference(dynid.kinetic_energy(robot, q[k], v[k]), pin.computeKineticEnergy(*state[:4])) < SAME
-        assert difference(dynid.potential_energy(robot, q[k]), pin.computePotentialEnergy(*state[:3])) < SAME
+        assert difference(dynid.dynamics.kinetic_energy(robot, q[k], v[k]), pin.computeKineticEnergy(*state[:4])) < SAME
+        assert difference(dynid.dynamics.potential_energy(robot, q[k]), pin.computePotentialEnergy(*state[:3])) < SAME

@@ -8,9 +8,9 @@ import pytest
 from test_against_pinocchio import each, regressor_in_link_frames
 
 import dynid
-from compare import difference
-from humanoids import humanoid
-from random_robots import random_motion, random_robot
+from tests.support.compare import difference
+from tests.support.humanoids import humanoid
+from tests.support.random_robots import random_motion, random_robot
 
 # Two algorithms in double precision along chains of up to eleven joints.
 SAME = 1e-10
@@ -29,11 +29,11 @@ def test_humanoids_match_pinocchio(seed: int) -> None:
     theirs = regressor_in_link_frames(robot, model, q, v, a)
     assert difference(dynid.regressor(robot, q, v, a), theirs) < SAME
     momentum = each(lambda m, d, x, y: pin.computeCentroidalMomentum(m, d, x, y).vector.copy(), model, q, v)
-    assert difference(dynid.momentum(robot, q, v), momentum) < SAME
+    assert difference(dynid.dynamics.momentum(robot, q, v), momentum) < SAME
     centre = each(lambda m, d, x: pin.centerOfMass(m, d, x).copy(), model, q)
-    assert difference(dynid.centre_of_mass(robot, q), centre) < SAME
-    assert dynid.total_mass(robot) == pytest.approx(pin.computeTotalMass(model), rel=1e-12)
-    about_origin = dynid.momentum(robot, q, v, about="origin")
+    assert difference(dynid.dynamics.center_of_mass(robot, q), centre) < SAME
+    assert dynid.dynamics.total_mass(robot) == pytest.approx(pin.computeTotalMass(model), rel=1e-12)
+    about_origin = dynid.dynamics.momentum(robot, q, v, about="origin")
     shifted = momentum.copy()
     shifted[:, 3:] += np.cross(centre, momentum[:, :3])
     assert difference(about_origin, shifted) < SAME
@@ -46,28 +46,28 @@ def test_momentum_of_robots_that_are_bolted_down(base: str) -> None:
     q, v, _ = random_motion(robot, 1)
     model = robot.with_base("fixed").to_pinocchio()
     momentum = each(lambda m, d, x, y: pin.computeCentroidalMomentum(m, d, x, y).vector.copy(), model, q, v)
-    assert difference(dynid.momentum(robot, q, v)[:, :3], momentum[:, :3]) < SAME
+    assert difference(dynid.dynamics.momentum(robot, q, v)[:, :3], momentum[:, :3]) < SAME
     if base == "fixed":
-        assert difference(dynid.momentum(robot, q, v), momentum) < SAME
+        assert difference(dynid.dynamics.momentum(robot, q, v), momentum) < SAME
     else:
-        assert dynid.total_mass(robot) > dynid.total_mass(robot.with_base("fixed"))
+        assert dynid.dynamics.total_mass(robot) > dynid.dynamics.total_mass(robot.with_base("fixed"))
 
 
 def test_force_is_the_rate_of_momentum() -> None:
     """Newton and Euler for the whole body: base wrench plus weight, about the centre of mass, is dh/dt."""
-    from humanoids import dance
+    from tests.support.humanoids import dance
 
     robot = humanoid(1, limbs="LA")
     motion = dance(robot, samples=4000)
     rate = 1.0 / motion.t[1]
-    h = dynid.momentum(robot, motion.q, motion.v)
+    h = dynid.dynamics.momentum(robot, motion.q, motion.v)
     load = dynid.inverse_dynamics(robot, motion.q, motion.v, motion.a)[:, :6]
-    turn = dynid.frame_placement(robot, motion.q, "pelvis")
+    turn = dynid.dynamics.frame_placement(robot, motion.q, "pelvis")
     force, moment = (np.einsum("nij,nj->ni", turn[:, :3, :3], x) for x in (load[:, :3], load[:, 3:]))
-    moment = moment - np.cross(dynid.centre_of_mass(robot, motion.q) - turn[:, :3, 3], force)
+    moment = moment - np.cross(dynid.dynamics.center_of_mass(robot, motion.q) - turn[:, :3, 3], force)
     spectrum = np.fft.rfft(h, axis=0) * (2j * np.pi * np.fft.rfftfreq(len(h), 1 / rate))[:, None]
     slope = np.fft.irfft(spectrum, n=len(h), axis=0)
-    weight = dynid.total_mass(robot) * robot.gravity
+    weight = dynid.dynamics.total_mass(robot) * robot.gravity
     # The motion repeats, so its Fourier derivative is exact but for rounding times the highest frequency.
     np.testing.assert_allclose(slope, np.hstack([force + weight, moment]), atol=1e-8 * np.abs(force).max())
 
@@ -76,6 +76,6 @@ def test_bad_input_is_refused_in_words() -> None:
     robot = humanoid(0, limbs="L")
     q, v, _ = random_motion(robot, 0)
     with pytest.raises(dynid.DataError, match="about the centre or the origin"):
-        dynid.momentum(robot, q, v, about="foot")  # type: ignore[arg-type]
+        dynid.dynamics.momentum(robot, q, v, about="foot")  # type: ignore[arg-type]
     with pytest.raises(dynid.ModelError, match="no mass"):
-        dynid.centre_of_mass(robot, q, np.zeros(len(robot.layout)))
+        dynid.dynamics.center_of_mass(robot, q, np.zeros(len(robot.layout)))

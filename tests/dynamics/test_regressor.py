@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dynid
-from compare import difference
-from dynid import DataError, DriveTerm, Robot
+import dynid.robot
+from dynid import DataError, Robot
+from dynid.robot import DriveTerm
 from dynid.robot.drives import DRIVE_SYMBOLS
-from random_robots import random_motion, random_robot, reordered, robots, with_custom_terms
+from tests.support.compare import difference
+from tests.support.random_robots import random_motion, random_robot, reordered, robots, with_custom_terms
 
 Array = NDArray[np.float64]
 
@@ -128,7 +130,7 @@ def test_the_order_of_joints_does_not_matter(robot: Robot, seed: int) -> None:
     state = (q[:, position], v[:, row], a[:, row])
     assert difference(dynid.regressor(turned, *state), dynid.regressor(robot, q, v, a)[:, row][:, :, column]) < 1e-12
     assert difference(dynid.mass_matrix(turned, state[0]), dynid.mass_matrix(robot, q)[:, row][:, :, row]) < 1e-12
-    ours, theirs = dynid.coriolis_matrix(turned, *state[:2]), dynid.coriolis_matrix(robot, q, v)
+    ours, theirs = dynid.dynamics.coriolis_matrix(turned, *state[:2]), dynid.dynamics.coriolis_matrix(robot, q, v)
     assert difference(ours, theirs[:, row][:, :, row]) < 1e-12
 
 
@@ -154,9 +156,9 @@ def test_a_virtual_link_has_no_columns_and_no_weight() -> None:
     """A massless link between two joints of one body adds neither parameters nor torque."""
     robot = random_robot(2, 3, parents=[0, 1, 2])
     links = list(robot.links)
-    links[2] = dynid.Link("between", np.zeros(10), virtual=True)
+    links[2] = dynid.robot.Link("between", np.zeros(10), virtual=True)
     virtual = Robot(robot.name, tuple(links), robot.joints, gravity=robot.gravity)
-    links[2] = dynid.Link("between", np.zeros(10))
+    links[2] = dynid.robot.Link("between", np.zeros(10))
     empty = Robot(robot.name, tuple(links), robot.joints, gravity=robot.gravity)
     q, v, a = random_motion(robot, 2)
     assert len(virtual.layout) == 20

@@ -21,7 +21,7 @@ from dynid.excitation.basis import (
     at_rest,
 )
 from dynid.excitation.design import FAMILIES, make_family
-from dynid.excitation.sequence import Stretched
+from dynid.excitation.sequencing import Stretched
 
 Array = NDArray[np.float64]
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import dynid
-from humanoids import dance, humanoid
+from tests.support.humanoids import dance, humanoid
 
 SOLE = [[-0.05, -0.05], [0.2, -0.05], [0.2, 0.05], [-0.05, 0.05]]
 
 
-def person() -> dynid.Standing:
+def person() -> dynid.excitation.Standing:
     """A person on both feet, legs held, spine, shoulders and elbows free."""
-    human = dynid.human_model("female", 1.7, 62.0)
+    human = dynid.human.human_model("female", 1.7, 62.0)
     free = ("lumbar", "shoulder", "elbow")
     held = {c: 0.0 for c in human.coordinates if not c.removeprefix("left_").removeprefix("right_").startswith(free)}
-    return dynid.stand_on(human, ["left_sole", "right_sole"], SOLE, held=held, margin=0.01)
+    return dynid.excitation.stand_on(human, ["left_sole", "right_sole"], SOLE, held=held, margin=0.01)
 
 
 @pytest.mark.parametrize("criterion", ["d", "cond"])
@@ -24,7 +24,7 @@ def test_chosen_postures_beat_all_random_sets_and_keep_balance(criterion: str) -
     """Figures are those of the rows themselves; every centre of mass lies over the feet, every joint in its range."""
     standing = person()
     robot = standing.robot
-    found = dynid.select_postures(robot, 12, criterion=criterion, support=standing.support, candidates=400)
+    found = dynid.excitation.select_postures(robot, 12, criterion=criterion, support=standing.support, candidates=400)
     assert found.q.shape == (12, robot.n) and len(set(found.which)) == 12
     assert standing.support.values(found.q).min() >= 0
     for name, values in zip(robot.coordinates, found.q.T, strict=True):
@@ -36,7 +36,7 @@ def test_chosen_postures_beat_all_random_sets_and_keep_balance(criterion: str) -
     zero = np.zeros_like(found.q)
     rows = found.base.regressor(found.q, zero, zero).reshape(-1, found.base.count)
     covariance = np.linalg.inv(rows.T @ rows)
-    np.testing.assert_allclose(found.sigma, np.sqrt(np.diag(covariance)), rtol=1e-6)
+    np.testing.assert_allclose(found.std, np.sqrt(np.diag(covariance)), rtol=1e-6)
     assert "times as many random postures" in found.summary()
 
 
@@ -44,7 +44,7 @@ def test_no_exchange_of_one_posture_is_better() -> None:
     """The chosen set is a local optimum of the determinant, looked at by force."""
     robot = humanoid(3, base="fixed", limbs="A")
     pool = dance(robot, samples=60).q
-    found = dynid.select_postures(robot, 6, candidates=pool, channels="torque")
+    found = dynid.excitation.select_postures(robot, 6, candidates=pool, channels="torque")
     zero = np.zeros_like(pool)
     W = found.base.regressor(pool, zero, zero)
 
@@ -64,25 +64,27 @@ def test_what_cannot_be_chosen_is_said() -> None:
     """Too few postures, a floating base, no room, an unknown criterion."""
     standing = person()
     with pytest.raises(dynid.DataError, match="take at least"):
-        dynid.select_postures(standing.robot, 3)
+        dynid.excitation.select_postures(standing.robot, 3)
     with pytest.raises(dynid.DataError, match="stand it on a foot"):
-        dynid.select_postures(humanoid(0), 40)
+        dynid.excitation.select_postures(humanoid(0), 40)
     with pytest.raises(dynid.DataError, match="criterion 'e' is unknown"):
-        dynid.select_postures(standing.robot, 12, criterion="e")
-    on_one = dynid.stand_on(dynid.human_model("female", 1.7, 62.0), "left_sole", SOLE)
+        dynid.excitation.select_postures(standing.robot, 12, criterion="e")
+    on_one = dynid.excitation.stand_on(dynid.human.human_model("female", 1.7, 62.0), "left_sole", SOLE)
     with pytest.raises(dynid.DataError, match="breaks the balance limit"):
-        dynid.select_postures(on_one.robot, 30, support=on_one.support)
+        dynid.excitation.select_postures(on_one.robot, 30, support=on_one.support)
     with pytest.raises(dynid.DataError, match="no candidate posture keeps"):
-        dynid.select_postures(on_one.robot, 30, support=on_one.support, candidates=np.zeros((2, on_one.robot.n)))
+        dynid.excitation.select_postures(
+            on_one.robot, 30, support=on_one.support, candidates=np.zeros((2, on_one.robot.n))
+        )
     with pytest.raises(dynid.DataError, match="has no position range"):
-        dynid.select_postures(humanoid(0, base="instrumented"), 40)
+        dynid.excitation.select_postures(humanoid(0, base="instrumented"), 40)
 
 
 def test_chosen_postures_identify_better_than_random_ones() -> None:
     """Simulated plate, the same noise and number of postures: a smaller error of all combinations together."""
     standing = person()
     robot = standing.robot
-    found = dynid.select_postures(robot, 12, criterion="d", support=standing.support, candidates=400)
+    found = dynid.excitation.select_postures(robot, 12, criterion="d", support=standing.support, candidates=400)
     zero = np.zeros_like(found.q)
     chosen = found.base.regressor(found.q, zero, zero).reshape(-1, found.base.count)
     rng = np.random.default_rng(0)

@@ -14,15 +14,16 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid import DataError, Joint, Link, ModelError, Robot
+from dynid import DataError, ModelError, Robot
 from dynid.excitation.balance import SupportPolygon, verify_balance, zero_moment_point
 from dynid.excitation.collision import Collision, LinkShape, Obstacle
 from dynid.excitation.design import design_excitation
 from dynid.excitation.problem import Clearance
 from dynid.excitation.workspace import KeepIn
-from dynid.reproduce.corner import DISTANCE, LENGTHS, corner_case
+from dynid.robot import Joint, Link
 from dynid.robot.spatial import placement, rpy_rotation
-from random_robots import random_robot
+from studies.reproduce.corner import DISTANCE, LENGTHS, corner_case
+from tests.support.random_robots import random_robot
 
 Array = NDArray[np.float64]
 
@@ -124,8 +125,8 @@ def test_distances_of_balls_are_those_of_their_centres() -> None:
     ball = Obstacle("ball", "sphere", 0.3, TURN)
     clearance = Collision(robot, None, 0.0, [(a, b), (b, "ball")], [ball], shapes=shapes)
     q = np.random.default_rng(0).uniform(-1, 1, (50, robot.n))
-    first = (dynid.frame_placement(robot, q, a) @ TURN)[:, :3, 3]
-    second = dynid.frame_placement(robot, q, b)[:, :3, 3]
+    first = (dynid.dynamics.frame_placement(robot, q, a) @ TURN)[:, :3, 3]
+    second = dynid.dynamics.frame_placement(robot, q, b)[:, :3, 3]
     expected = np.column_stack(
         [np.linalg.norm(second - first, axis=1) - 0.12, np.linalg.norm(second - TURN[:3, 3], axis=1) - 0.32]
     )
@@ -141,7 +142,7 @@ def test_hull_of_a_mesh_touches_where_its_corner_is(tmp_path: Path) -> None:
     clearance = Collision(robot, file, 0.0, [("link5", "wall")], [wall])
     q = np.random.default_rng(5).uniform(-2.5, 2.5, (20, 7))
     corners = 0.12 * np.array([[1, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]) * [0.5, 0.5, 1] + [0, 0, 0.12]
-    h = dynid.frame_placement(robot, q, "link5")
+    h = dynid.dynamics.frame_placement(robot, q, "link5")
     x = (corners @ np.swapaxes(h[:, :3, :3], 1, 2))[:, :, 0] + h[:, :1, 3]
     np.testing.assert_allclose(clearance.distances(q)[:, 0], 4.95 - x.max(axis=1), atol=1e-7)
 
@@ -200,7 +201,7 @@ def test_a_point_in_a_box_has_exact_values_and_gradients() -> None:
     name, point = robot.links[-1].name, np.array([0.1, -0.2, 0.3])
     box = KeepIn(robot, name, point, [-1.0, -np.inf, -2.0], [1.0, 0.5, np.inf])
     q = np.random.default_rng(0).uniform(-1, 1, (60, robot.n))
-    h = dynid.frame_placement(robot, q, name)
+    h = dynid.dynamics.frame_placement(robot, q, name)
     at = h[:, :3, 3] + h[:, :3, :3] @ point
     expected = np.column_stack(
         [at[:, 0] + 1, np.ones(60), (at[:, 2] + 2) / 0.5, 1 - at[:, 0], (0.5 - at[:, 1]) / 0.5, np.ones(60)]
@@ -214,7 +215,7 @@ def test_a_point_in_a_box_has_exact_values_and_gradients() -> None:
 def standing_robot() -> Robot:
     """A tree on a heavy foot, with friction and rotors that no foot feels."""
     robot = random_robot(11, 5, kinds="rrprr").with_gravity([0, 0, -9.81])
-    foot = dynid.inertia_from_com(5.0, [0.02, 0.01, 0.05], 0.05 * np.eye(3))
+    foot = dynid.inertia.inertia_from_com(5.0, [0.02, 0.01, 0.05], 0.05 * np.eye(3))
     return robot.with_payload(robot.links[0].name, foot)
 
 
@@ -232,7 +233,7 @@ def test_centre_of_mass_agrees_with_pinocchio_and_has_exact_gradients() -> None:
         moving = data.mass[0]
         # Pinocchio leaves out what is fixed to the universe.
         expected.append(((moving * com + mass0 * com0) / (moving + mass0))[:2])
-    np.testing.assert_allclose(support.centre_of_mass(q), expected, atol=1e-10)
+    np.testing.assert_allclose(support.center_of_mass(q), expected, atol=1e-10)
     x, y = np.array(expected).T
     inside = np.column_stack([0.5 - x, 0.5 + x, 0.4 - y, 0.4 + y])
     np.testing.assert_allclose(np.sort(support.values(q), axis=1), np.sort((inside - 0.05) / 0.35, axis=1), atol=1e-9)
@@ -246,7 +247,7 @@ def test_zero_moment_point_agrees_with_the_momentum_of_pinocchio() -> None:
     rng = np.random.default_rng(1)
     q, v, a = rng.uniform(-1, 1, (3, 30, robot.n))
     support = SupportPolygon(robot, [[-1, -1], [1, -1], [1, 1], [-1, 1]])
-    np.testing.assert_allclose(zero_moment_point(robot, q, 0 * v, 0 * a), support.centre_of_mass(q), atol=1e-10)
+    np.testing.assert_allclose(zero_moment_point(robot, q, 0 * v, 0 * a), support.center_of_mass(q), atol=1e-10)
     model = robot.to_pinocchio()
     data = model.createData()
     foot = model.inertias[0]
@@ -264,7 +265,7 @@ def test_zero_moment_point_agrees_with_the_momentum_of_pinocchio() -> None:
 def test_a_robot_thrown_up_has_no_zero_moment_point() -> None:
     """A single mass on a vertical slide that falls faster than gravity."""
     slide = Joint("lift", "prismatic", 0, np.eye(4), np.array([0.0, 0.0, 1.0]))
-    body = Link("body", dynid.inertia_from_com(2.0, [0.1, 0.2, 0.0], 0.01 * np.eye(3)))
+    body = Link("body", dynid.inertia.inertia_from_com(2.0, [0.1, 0.2, 0.0], 0.01 * np.eye(3)))
     robot = Robot("slide", (Link("base", np.zeros(10)), body), (slide,))
     point = zero_moment_point(robot, [[0.0], [0.0]], [[0.0], [0.0]], [[5.0], [-20.0]])
     np.testing.assert_allclose(point[0], [0.1, 0.2], atol=1e-12)
@@ -274,7 +275,7 @@ def test_a_robot_thrown_up_has_no_zero_moment_point() -> None:
 def test_a_motion_is_held_against_its_box_and_its_balance() -> None:
     robot = dynid.load_robot("wam7")
     limits = {"*": {"lower": -0.6, "upper": 0.6, "velocity": 0.8, "acceleration": 3.0}}
-    middle = dynid.frame_placement(robot, np.zeros(7), robot.links[-1].name)[:3, 3]
+    middle = dynid.dynamics.frame_placement(robot, np.zeros(7), robot.links[-1].name)[:3, 3]
     around = np.array([0.2, 0.2, np.inf])
     box = KeepIn(robot, robot.links[-1].name, lower=middle - around, upper=middle + around)
     support = SupportPolygon(robot, 0.4 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]), margin=0.02)

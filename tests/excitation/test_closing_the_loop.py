@@ -22,7 +22,9 @@ def designed() -> Excitation:
     return design_excitation(robot, 10.0, criterion="a", noise=NOISE, limits=LIMITS, budget=8.0)
 
 
-def estimates(base: dynid.BaseParameters, q: np.ndarray, v: np.ndarray, a: np.ndarray, draws: int) -> np.ndarray:
+def estimates(
+    base: dynid.parameters.BaseParameters, q: np.ndarray, v: np.ndarray, a: np.ndarray, draws: int
+) -> np.ndarray:
     """Base parameters (draws, b) by weighted least squares from torques with fresh noise."""
     W = base.regressor(q, v, a)
     torque = W @ base.values()

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid.demo import synthetic_recording
+from dynid.cli.demo import synthetic_recording
 from dynid.excitation.basis import (
     Basis,
     BSpline,
@@ -54,7 +54,9 @@ def motion_of(basis: Basis, robot: dynid.Robot = ROBOT, seed: int = 0) -> dynid.
     """Random coefficients of a family, with no designer in the way."""
     X = 0.2 * np.random.default_rng(seed).normal(size=(robot.n, basis.size))
     base = dynid.base_parameters(robot, channels="torque")
-    return dynid.Excitation(robot, basis, X, dynid.motion_limits(robot, LIMITS), make_criterion(base), samples=150)
+    return dynid.Excitation(
+        robot, basis, X, dynid.excitation.motion_limits(robot, LIMITS), make_criterion(base), samples=150
+    )
 
 
 @pytest.fixture(scope="module")
@@ -264,15 +266,15 @@ def test_plan_predicts_what_least_squares_finds(motion: dynid.Excitation) -> Non
     W = motion.base_regressor(50)[:-1] / noise[:, None]
     rows = W.reshape(-1, W.shape[-1])
     exact = np.sqrt(np.diag(np.linalg.inv(rows.T @ rows)))
-    np.testing.assert_allclose(plan.sigma, exact, rtol=1e-6)
+    np.testing.assert_allclose(plan.std, exact, rtol=1e-6)
     np.testing.assert_allclose(motion.predicted_sigma(noise, 4, 50), exact / 2, rtol=1e-6)
     rng = np.random.default_rng(0)
     found = np.linalg.lstsq(rows, rng.normal(size=(len(rows), 2000)), rcond=None)[0].std(axis=1)
     # A deviation from 2000 runs is known to 1.6 %; four of these.
-    np.testing.assert_allclose(found, plan.sigma, rtol=0.065)
+    np.testing.assert_allclose(found, plan.std, rtol=0.065)
     known = plan.prior != 0
-    np.testing.assert_allclose(plan.relative_sigma[known], exact[known] / np.abs(plan.prior[known]), rtol=1e-6)
-    assert np.all(np.isinf(plan.relative_sigma[~known]))
+    np.testing.assert_allclose(plan.relative_std[known], exact[known] / np.abs(plan.prior[known]), rtol=1e-6)
+    assert np.all(np.isinf(plan.relative_std[~known]))
 
 
 def test_periods_are_the_fewest_that_suffice(motion: dynid.Excitation) -> None:
@@ -299,7 +301,7 @@ def test_periods_are_the_fewest_that_suffice(motion: dynid.Excitation) -> None:
 
 def test_previous_recordings_count(motion: dynid.Excitation) -> None:
     """Information adds up: after n periods it is that of the recordings and n times that of the motion."""
-    observation = dynid.observe(ROBOT, synthetic_recording(ROBOT, seed=3))
+    observation = dynid.identification.observe(ROBOT, synthetic_recording(ROBOT, seed=3))
     noise = np.array([1.0, 0.5])
     plan = motion.plan(noise, 50, previous=observation)
     old = np.vstack([f[:, :-1] / s for f, s in zip(observation.factors, noise, strict=True)])
@@ -308,12 +310,12 @@ def test_previous_recordings_count(motion: dynid.Excitation) -> None:
     for count in (0, 1, 7):
         exact = np.sqrt(np.diag(np.linalg.inv(old.T @ old + count * new.T @ new)))
         # Normal equations are the reference, and lose digits.
-        np.testing.assert_allclose(plan.sigma_after(count), exact, rtol=1e-5)
+        np.testing.assert_allclose(plan.std_after(count), exact, rtol=1e-5)
     assert np.all(plan.periods <= motion.plan(noise, 50).periods)
     twice = motion.plan(noise, 50, previous=[observation, observation])
-    assert np.all(twice.sigma_after(0) < plan.sigma_after(0))
+    assert np.all(twice.std_after(0) < plan.std_after(0))
     other = dynid.load_robot("twolink", friction="viscous")
-    foreign = dynid.observe(other, synthetic_recording(other, seed=3))
+    foreign = dynid.identification.observe(other, synthetic_recording(other, seed=3))
     with pytest.raises(dynid.DataError, match="other base parameters"):
         motion.plan(noise, previous=foreign)
 
@@ -325,12 +327,12 @@ def test_what_a_motion_does_not_show_stays_unknown(motion: dynid.Excitation) -> 
     plan = replace(motion, coefficients=X).plan(0.1)
     unseen = [n for n, hidden in zip(plan.base.names, plan.unseen, strict=True) if hidden]
     assert "fv_joint1" in unseen and "fv_joint2" not in unseen
-    assert set(unseen) <= set(plan.unknown) and np.all(np.isinf(plan.sigma[plan.unseen]))
+    assert set(unseen) <= set(plan.unknown) and np.all(np.isinf(plan.std[plan.unseen]))
     assert plan.reason("fv_joint1") == "the motion does not show fv_joint1"
     assert "never" in plan.summary()
-    old = dynid.observe(ROBOT, synthetic_recording(ROBOT, seed=3))
+    old = dynid.identification.observe(ROBOT, synthetic_recording(ROBOT, seed=3))
     before = replace(motion, coefficients=X).plan(0.1, previous=old)
-    assert not before.unseen.any() and np.isfinite(before.sigma_after(0)).all()
+    assert not before.unseen.any() and np.isfinite(before.std_after(0)).all()
 
 
 @pytest.mark.parametrize(
@@ -343,7 +345,7 @@ def test_bad_plans_are_refused(motion: dynid.Excitation, settings: dict[str, flo
     with pytest.raises(dynid.DataError, match="no base parameter"):
         motion.plan(1.0).reason("charm")
     with pytest.raises(dynid.DataError, match="periods"):
-        motion.plan(1.0).sigma_after(-1)
+        motion.plan(1.0).std_after(-1)
 
 
 # -- room ----------------------------------------------------------------------------------------
@@ -352,7 +354,7 @@ def test_bad_plans_are_refused(motion: dynid.Excitation, settings: dict[str, flo
 def test_too_short_motions_are_refused() -> None:
     """A second is enough, a hundredth is not, whether speed, acceleration or jerk is in the way."""
     for limit in ({"velocity": 1.0}, {"acceleration": 5.0}, {"jerk": 50.0}):
-        limits = dynid.motion_limits(ROBOT, {"joint2": limit})
+        limits = dynid.excitation.motion_limits(ROBOT, {"joint2": limit})
         check_duration(ROBOT, limits, 1.0)
         with pytest.raises(dynid.DataError, match=r"too short.*'joint2' takes"):
             check_duration(ROBOT, limits, 0.01)

@@ -7,7 +7,7 @@ import pytest
 
 from dynid import Robot
 from dynid.excitation.design import design_excitation
-from random_robots import random_robot
+from tests.support.random_robots import random_robot
 
 
 def humanoid() -> Robot:

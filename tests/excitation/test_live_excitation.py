@@ -17,10 +17,10 @@ from dynid import Recording, Run, Signals
 from dynid.excitation.live import LiveExcitation
 from dynid.excitation.replay import replay
 from dynid.export.urdf import write_urdf
-from dynid.identify.loads import state
-from dynid.identify.observation import fold, observe_motions
+from dynid.identification.loads import state
+from dynid.identification.observation import fold, observe_motions
 from dynid.signals.settings import prepare
-from humanoids import EXACT, dance, humanoid, standing
+from tests.support.humanoids import EXACT, dance, humanoid, standing
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def test_factor_is_that_of_the_batch_observation() -> None:
     """A 30-joint humanoid: one sample at a time, a few, and all, against the folded recording."""
     robot = humanoid(0)
     moved = dance(robot, samples=300)
-    seen = dynid.observe(robot, standing(robot, moved, {}), EXACT, channels="wrench")
+    seen = dynid.identification.observe(robot, standing(robot, moved, {}), EXACT, channels="wrench")
     live = LiveExcitation(robot, "wrench", base=None)
     run = prepare(standing(robot, moved, {}).runs[0], EXACT)
     q, v, a = state(robot, run)
@@ -89,7 +89,7 @@ def test_more_samples_never_know_less_and_the_score_is_bayes() -> None:
 
 def test_following_the_advice_shows_the_segment_about_as_well_as_the_best_joint() -> None:
     """After moving all but one arm, that arm is asked for; its joint is near the best, far above the median."""
-    human = dynid.human_model("male", 1.8, 80.0)
+    human = dynid.human.human_model("male", 1.8, 80.0)
     moved = dance(human, samples=300)
     joints = moved.q.copy(), moved.v.copy(), moved.a.copy()
     arm = [i for i, c in enumerate(human.coordinates) if c.startswith(("left_shoulder", "left_elbow", "left_wrist"))]
@@ -162,7 +162,7 @@ def test_a_gap_is_not_differentiated_over_and_bad_samples_are_refused() -> None:
 
 def test_command_replays_a_log(tmp_path: Path) -> None:
     """A person's motion with its base: lines on the way, the last state as JSON."""
-    human = dynid.human_model("female", 1.7, 60.0)
+    human = dynid.human.human_model("female", 1.7, 60.0)
     moved = dance(human, samples=400, period=4.0)
     write_urdf(human, tmp_path / "human.urdf")
     run = Run(moved.t, moved.q[:, 7:], base=moved.q[:, :7])

@@ -19,11 +19,13 @@ def standing() -> dynid.Robot:
     axes = ([0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0])
     heights = (0.08, 0.0, 0.7, 0.4)
     masses = (0.5, 6.0, 12.0, 3.0)
-    joints, links = [], [Link("foot", dynid.inertia_from_com(1.0, [0, 0, 0.03], 0.002 * np.eye(3)))]
+    joints, links = [], [Link("foot", dynid.inertia.inertia_from_com(1.0, [0, 0, 0.03], 0.002 * np.eye(3)))]
     for k, (axis, height, mass) in enumerate(zip(axes, heights, masses, strict=True)):
         at = placement(translation=[0.0, 0.0, height])
         joints.append(Joint(f"joint{k + 1}", "revolute", k, at, np.array(axis)))
-        links.append(Link(f"link{k + 1}", dynid.inertia_from_com(mass, [0.01, 0, 0.2], 0.02 * mass * np.eye(3))))
+        links.append(
+            Link(f"link{k + 1}", dynid.inertia.inertia_from_com(mass, [0.01, 0, 0.2], 0.02 * mass * np.eye(3)))
+        )
     return dynid.Robot("standing", tuple(links), tuple(joints)).with_drives("viscous+coulomb")
 
 

@@ -17,7 +17,7 @@ from dynid.excitation.design import FAMILIES
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits, motion_limits
 from dynid.excitation.planners import point_to_point
-from dynid.excitation.sequence import Joined, Motion, Stretched, retimed, sequence, shortest_duration, with_ramps
+from dynid.excitation.sequencing import Joined, Motion, Stretched, retimed, sequence, shortest_duration, with_ramps
 
 Array = NDArray[np.float64]
 

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import dynid
+import dynid.recording
 from dynid.excitation.balance import verify_balance
-from humanoids import humanoid
+from tests.support.humanoids import humanoid
 
 SOLE = [[-0.06, -0.05], [0.2, -0.05], [0.2, 0.05], [-0.06, 0.05]]
 LIMITS = {"*": {"velocity": 3.0, "acceleration": 20.0}}
 
 
 def person() -> dynid.Robot:
-    return dynid.human_model("male", 1.8, 80.0)
+    return dynid.human.human_model("male", 1.8, 80.0)
 
 
 def held(robot: dynid.Robot, *free: str) -> dict[str, float]:
@@ -26,7 +27,7 @@ def held(robot: dynid.Robot, *free: str) -> dict[str, float]:
 def test_a_person_on_both_feet_stays_upright(tmp_path: Path) -> None:
     """Designed for the wrench under the feet; the same search without the feet in mind would fall over."""
     human = person()
-    standing = dynid.stand_on(
+    standing = dynid.excitation.stand_on(
         human, ["left_sole", "right_sole"], SOLE, held=held(human, "lumbar", "shoulder"), margin=0.02
     )
     robot = standing.robot
@@ -45,21 +46,21 @@ def test_a_person_on_both_feet_stays_upright(tmp_path: Path) -> None:
 def test_the_wrench_of_a_standing_body_is_that_of_the_floating_one() -> None:
     """Mass, centre and pressure centre at rest do not depend on where the tree begins."""
     human = person()
-    standing = dynid.stand_on(human, "left_sole", SOLE)
+    standing = dynid.excitation.stand_on(human, "left_sole", SOLE)
     values = {"left_ankle_inversion": -0.1, "right_hip_flexion": 0.4, "left_shoulder_abduction": 0.3}
     q = standing.posture(values)
     joints = np.array([[values.get(c, 0.0) for c in human.coordinates]])
-    pose = dynid.base_from_foot(human, joints, "left_sole").pose
-    centre = dynid.centre_of_mass(human, np.hstack([pose, joints]))[0]
+    pose = dynid.recording.base_from_foot(human, joints, "left_sole").pose
+    centre = dynid.dynamics.center_of_mass(human, np.hstack([pose, joints]))[0]
     wrench = dynid.inverse_dynamics(standing.robot, q, 0 * q, 0 * q)[:6]
     np.testing.assert_allclose(wrench[2], 9.81 * 80.0, rtol=1e-9)
     np.testing.assert_allclose([-wrench[4] / wrench[2], wrench[3] / wrench[2]], centre[:2], atol=1e-9)
-    np.testing.assert_allclose(standing.support.centre_of_mass(q)[0], centre[:2], atol=1e-9)
+    np.testing.assert_allclose(standing.support.center_of_mass(q)[0], centre[:2], atol=1e-9)
 
 
 def test_a_whole_person_on_one_foot() -> None:
     """All 35 joints: balance does not let every parameter show, so the design is about what it adds to their sizes."""
-    standing = dynid.stand_on(person(), "left_sole", SOLE, margin=0.005)
+    standing = dynid.excitation.stand_on(person(), "left_sole", SOLE, margin=0.005)
     start = standing.posture({"left_ankle_inversion": -0.085})
     given = {"limits": LIMITS, "size": 2, "start": start, "noise": [3, 3, 3, 1, 1, 1], "samples": 100}
     made = dynid.design_excitation(
@@ -76,13 +77,13 @@ def test_what_cannot_stand_is_said() -> None:
     human = person()
     both = ["left_sole", "right_sole"]
     with pytest.raises(dynid.DataError, match=r"left_knee_flexion.* between them cannot move one by one"):
-        dynid.stand_on(human, both, SOLE)
+        dynid.excitation.stand_on(human, both, SOLE)
     lifted = held(human, "lumbar", "shoulder") | {"right_hip_flexion": 0.5, "right_knee_flexion": 0.9}
     with pytest.raises(dynid.DataError, match="do not stand on one floor"):
-        dynid.stand_on(human, both, SOLE, held=lifted)
+        dynid.excitation.stand_on(human, both, SOLE, held=lifted)
     with pytest.raises(dynid.DataError, match="stand this one on a foot"):
         dynid.design_excitation(humanoid(0), limits={"*": {"lower": -1.0, "upper": 1.0, "velocity": 1.0}})
     with pytest.raises(dynid.DataError, match="corners of shape"):
-        dynid.stand_on(human, "left_sole", [0.1, 0.2])
+        dynid.excitation.stand_on(human, "left_sole", [0.1, 0.2])
     with pytest.raises(dynid.DataError, match="is no joint that moves"):
-        dynid.stand_on(human, "left_sole", SOLE).posture({"tail": 1.0})
+        dynid.excitation.stand_on(human, "left_sole", SOLE).posture({"tail": 1.0})

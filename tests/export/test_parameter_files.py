@@ -11,13 +11,14 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
-from synthetic import EXACT, arm, record
 
 import dynid
-from compare import difference
-from dynid import Estimate, Link, Robot
+from dynid import Estimate, Robot
 from dynid.export.pinocchio import pinocchio_model
-from random_robots import random_motion, random_robot, with_custom_terms
+from dynid.robot import Link
+from tests.support.compare import difference
+from tests.support.random_robots import random_motion, random_robot, with_custom_terms
+from tests.support.synthetic import EXACT, arm, record
 
 SAME = 1e-9  # torques relative to the largest of them
 
@@ -43,8 +44,8 @@ def stripped(robot: Robot) -> Robot:
 def test_every_robot_comes_back(tmp_path: Path, name: str, ending: str) -> None:
     """All parameters and drive terms, rest of springs and slope of friction included."""
     robot, path = ROBOTS[name], tmp_path / f"robot.{ending}"
-    dynid.write_parameters(robot, path, allow_impossible=True)
-    back = dynid.load_parameters(path, stripped(robot))
+    dynid.export.write_parameters(robot, path, allow_infeasible=True)
+    back = dynid.export.load_parameters(path, stripped(robot))
     assert back.parameter_names == robot.parameter_names
     np.testing.assert_allclose(back.parameters, robot.parameters, rtol=1e-13, atol=1e-14)
     motion = random_motion(robot, 0, 10)
@@ -58,8 +59,8 @@ def estimate() -> Estimate:
 
 def test_an_estimate_has_deviations_and_expressions(tmp_path: Path, estimate: Estimate) -> None:
     """JSON and TOML hold the same; base parameters are there with what they stand for."""
-    estimate.to_json(tmp_path / "arm.json")
-    estimate.to_toml(tmp_path / "arm.toml")
+    dynid.export.write(estimate, tmp_path / "arm.json")
+    dynid.export.write(estimate, tmp_path / "arm.toml")
     one = json.loads((tmp_path / "arm.json").read_text())
     two = tomllib.loads((tmp_path / "arm.toml").read_text())
     assert one == two
@@ -67,14 +68,14 @@ def test_an_estimate_has_deviations_and_expressions(tmp_path: Path, estimate: Es
     assert [p["unit"] for p in one["parameters"]] == [p.unit for p in estimate.robot.layout]
     assert [p["expression"] for p in one["base_parameters"]] == list(estimate.base.expressions)
     assert [p["value"] for p in one["base_parameters"]] == estimate.beta.tolist()
-    assert [p["std"] for p in one["base_parameters"]] == estimate.sigma.tolist()
+    assert [p["std"] for p in one["base_parameters"]] == estimate.std.tolist()
     assert estimate.standard_covariance is not None
     np.testing.assert_allclose(
         [p["std"] ** 2 for p in one["parameters"]], np.diag(estimate.standard_covariance), rtol=1e-12, atol=1e-15
     )
     q, v, a = random_motion(arm(), 0, 10)
     for name in ("arm.json", "arm.toml"):
-        back = dynid.load_parameters(tmp_path / name, arm())
+        back = dynid.export.load_parameters(tmp_path / name, arm())
         theirs = dynid.inverse_dynamics(estimate.identified_robot, q, v, a)
         assert difference(dynid.inverse_dynamics(back, q, v, a), theirs) < SAME
 
@@ -94,8 +95,8 @@ def test_every_format_of_an_estimate_predicts_its_torques(tmp_path: Path, estima
         assert any("Ia of joint1, joint2, joint3" in w for w in warnings) == (rotors is None)
         back = dynid.load_robot(tmp_path / name, friction=friction, rotor_inertia=rotors)
         assert difference(dynid.inverse_dynamics(back, *motion), dynid.inverse_dynamics(robot, *motion)) < SAME
-    assert estimate.to_yaml(tmp_path / "arm.yaml") == []
-    back = dynid.load_parameters(tmp_path / "arm.yaml", arm())
+    assert dynid.export.write(estimate, tmp_path / "arm.yaml") == []
+    back = dynid.export.load_parameters(tmp_path / "arm.yaml", arm())
     assert difference(dynid.inverse_dynamics(back, *motion), dynid.inverse_dynamics(identified, *motion)) < SAME
 
 
@@ -105,11 +106,11 @@ def test_the_yaml_is_what_a_ros_node_takes(tmp_path: Path) -> None:
     robot = replace(robot, links=(robot.links[0], Link("no", 1e-7 * robot.links[1].inertia), robot.links[2]))
     robot = replace(robot, drives=tuple(replace(t, value=1e-5) for t in robot.drives))
     path = tmp_path / "robot.yaml"
-    dynid.write_parameters(robot, path)
+    dynid.export.write_parameters(robot, path)
     given = yaml.safe_load(path.read_text())["/**"]["ros__parameters"]
     assert given["joint_names"] == ["j1", "j2"]
     assert set(given["links"]) == {"no", "l2"}
-    mass, com, tensor = dynid.inertia_to_com(robot.links[2].inertia)
+    mass, com, tensor = dynid.inertia.inertia_to_com(robot.links[2].inertia)
     assert given["links"]["l2"]["mass"] == pytest.approx(float(mass), rel=1e-15)
     np.testing.assert_allclose(given["links"]["l2"]["com"], com)
     np.testing.assert_allclose(given["links"]["l2"]["inertia"], tensor[np.triu_indices(3)])
@@ -128,28 +129,28 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     robot = random_robot(2, 3, drives=True)
     bare = replace(robot, drives=(), transmission=None)
     path = tmp_path / "robot.json"
-    warnings = dynid.write_parameters(with_custom_terms(robot), path)
+    warnings = dynid.export.write_parameters(with_custom_terms(robot), path)
     assert any("wave_j1" in w and "functions" in w for w in warnings)
     assert any("coupling of motor1, motor2, motor3" in w for w in warnings)
     with pytest.raises(dynid.DataError, match=r"the robot has no .*wave_j1"):
-        dynid.load_parameters(path, robot)
-    dynid.write_parameters(robot, path)
+        dynid.export.load_parameters(path, robot)
+    dynid.export.write_parameters(robot, path)
     with pytest.raises(dynid.DataError, match="the robot has no Ia_motor1"):
-        dynid.load_parameters(path, bare)
-    dynid.write_parameters(bare, path)
+        dynid.export.load_parameters(path, bare)
+    dynid.export.write_parameters(bare, path)
     with pytest.raises(dynid.DataError, match="it has no Ia_j1, fv_j1"):
-        dynid.load_parameters(path, robot)
+        dynid.export.load_parameters(path, robot)
     other = replace(bare, links=(*bare.links[:3], replace(bare.links[3], name="else")))
     with pytest.raises(dynid.DataError, match=r"it has no m_else.*the robot has no m_l3"):
-        dynid.load_parameters(path, other)
+        dynid.export.load_parameters(path, other)
     with pytest.raises(dynid.DataError, match=r"use \.json, \.toml, \.yaml"):
-        dynid.write_parameters(bare, tmp_path / "robot.txt")
+        dynid.export.write_parameters(bare, tmp_path / "robot.txt")
     with pytest.raises(dynid.DataError, match="not as 'xml'"):
-        dynid.write_parameters(bare, path, form="xml")
+        dynid.export.write_parameters(bare, path, form="xml")
     with pytest.raises(dynid.DynidError, match="cannot write"):
-        dynid.write_parameters(bare, tmp_path / "no" / "robot.json")
+        dynid.export.write_parameters(bare, tmp_path / "no" / "robot.json")
     with pytest.raises(dynid.DataError, match="there is no file"):
-        dynid.load_parameters(tmp_path / "none.json", bare)
+        dynid.export.load_parameters(tmp_path / "none.json", bare)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_broken_files_are_plain_errors(tmp_path: Path, name: str, text: str, wor
     """One sentence that names the file or the place in it."""
     (tmp_path / name).write_text(text)
     with pytest.raises(dynid.DataError, match=words):
-        dynid.load_parameters(tmp_path / name, random_robot(2, 3))
+        dynid.export.load_parameters(tmp_path / name, random_robot(2, 3))
 
 
 @pytest.mark.parametrize("ending", ["json", "yaml"])
@@ -185,10 +186,10 @@ def test_impossible_parameters_are_written_only_if_asked(tmp_path: Path, ending:
     robot = random_robot(0, 2)
     broken = robot.with_parameters(-robot.parameters)
     with pytest.raises(dynid.ModelError, match="link 'l1' is physically impossible"):
-        dynid.write_parameters(broken, tmp_path / f"robot.{ending}")
-    warnings = dynid.write_parameters(broken, tmp_path / f"robot.{ending}", allow_impossible=True)
+        dynid.export.write_parameters(broken, tmp_path / f"robot.{ending}")
+    warnings = dynid.export.write_parameters(broken, tmp_path / f"robot.{ending}", allow_infeasible=True)
     assert [w.split("'")[1] for w in warnings] == ["l1", "l2"]
-    back = dynid.load_parameters(tmp_path / f"robot.{ending}", robot)
+    back = dynid.export.load_parameters(tmp_path / f"robot.{ending}", robot)
     np.testing.assert_allclose(back.parameters, broken.parameters, rtol=1e-13, atol=1e-14)
 
 

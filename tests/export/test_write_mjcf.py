@@ -10,17 +10,18 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from synthetic import EXACT, arm, record
 from typer.testing import CliRunner
 
 import dynid
-import model_files
-from dynid import Joint, Limits, Link, Robot
-from dynid.cli import app
+from dynid import Robot
+from dynid.cli.main import app
 from dynid.export.mjcf import write_mjcf
+from dynid.robot import Joint, Limits, Link
 from dynid.robot.parts import Frame
-from model_files import assert_same_torques
-from random_robots import mimic_map, random_motion, random_robot, reordered, with_custom_terms
+from tests.support import model_files
+from tests.support.model_files import assert_same_torques
+from tests.support.random_robots import mimic_map, random_motion, random_robot, reordered, with_custom_terms
+from tests.support.synthetic import EXACT, arm, record
 
 TREES = {
     "arm": random_robot(1, 6),
@@ -61,7 +62,7 @@ def test_our_reader_gets_the_same_robot_back(tmp_path: Path, name: str) -> None:
     """Names, parameters, torques, frames, limits, gravity and the base."""
     robot = carried(robot_of(name))
     path = tmp_path / "robot.xml"
-    write_mjcf(robot, path, allow_impossible=True)
+    write_mjcf(robot, path, allow_infeasible=True)
     back = read_back(path, robot)
     assert (back.name, back.base) == (robot.name, robot.base)
     np.testing.assert_array_equal(back.gravity, robot.gravity)
@@ -75,8 +76,8 @@ def test_our_reader_gets_the_same_robot_back(tmp_path: Path, name: str) -> None:
     assert_same_torques(back, robot)
     q = random_motion(robot, 1, 1)[0][0]
     for frame in robot.frames:
-        ours = dynid.frame_placement(back, q[in_order_of(back, robot, robot.nq)], frame.name)
-        np.testing.assert_allclose(ours, dynid.frame_placement(robot, q, frame.name), atol=1e-13)
+        ours = dynid.dynamics.frame_placement(back, q[in_order_of(back, robot, robot.nq)], frame.name)
+        np.testing.assert_allclose(ours, dynid.dynamics.frame_placement(robot, q, frame.name), atol=1e-13)
     for joint, limits in robot.limits.items():
         assert back.limits[joint] == replace(limits, velocity=np.inf)
 
@@ -86,7 +87,7 @@ def test_base_parameters_are_the_same_after_a_round_trip(tmp_path: Path, name: s
     """Rounding in the file must not make columns look independent that are not."""
     robot = carried(dynid.load_robot(name)).with_drives("viscous+coulomb", True)
     path = tmp_path / "robot.xml"
-    write_mjcf(robot, path, allow_impossible=True)
+    write_mjcf(robot, path, allow_infeasible=True)
     assert dynid.base_parameters(read_back(path, robot)).count == dynid.base_parameters(robot).count
 
 
@@ -118,7 +119,7 @@ def test_mujoco_computes_the_same_torques(tmp_path: Path, mujoco: ModuleType, na
     """Rigid bodies, rotor inertia, viscous friction and springs; Coulomb friction is a constraint in MuJoCo."""
     robot = carried(robot_of(name), ("Ia", "fv", "k"))
     path = tmp_path / "robot.xml"
-    write_mjcf(robot, path, allow_impossible=True)
+    write_mjcf(robot, path, allow_infeasible=True)
     assert_mujocos_torques(mujoco, path, robot)
 
 
@@ -141,7 +142,7 @@ def test_mujoco_knows_ranges_frames_couplings_and_friction(tmp_path: Path, mujoc
     data.qpos[[model.joint(j.name).qposadr[0] for j in robot.joints]] = G @ q + offset
     mujoco.mj_forward(model, data)
     for frame in robot.frames:
-        theirs = dynid.frame_placement(robot, q, frame.name)
+        theirs = dynid.dynamics.frame_placement(robot, q, frame.name)
         np.testing.assert_allclose(data.site(frame.name).xpos, theirs[:3, 3], atol=1e-12)
         np.testing.assert_allclose(data.site(frame.name).xmat, theirs[:3, :3].ravel(), atol=1e-12)
     equal = data.efc_type[: data.nefc] == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
@@ -152,7 +153,7 @@ def test_flat_and_pointlike_bodies_load(tmp_path: Path, mujoco: ModuleType) -> N
     """A turned plate, a turned rod, a point mass and nothing at all, where MuJoCo counts every last bit."""
     turn = random_robot(0, 1).joints[0].placement[:3, :3]
     bodies = [np.diag(d) for d in ([0.1, 0.3, 0.4], [0.2, 0.2, 0.0], [0.0, 0.0, 0.0])]
-    inertias = [dynid.inertia_from_com(20.0, [3.0, -2.0, 1.0], turn @ b @ turn.T) for b in bodies]
+    inertias = [dynid.inertia.inertia_from_com(20.0, [3.0, -2.0, 1.0], turn @ b @ turn.T) for b in bodies]
     robot = random_robot(11, 5, parents=[0, 1, 2, 3, 4])
     links = [replace(x, inertia=pi) for x, pi in zip(robot.links[1:5], [*inertias, np.zeros(10)], strict=True)]
     robot = replace(robot, links=(robot.links[0], *links, robot.links[5]))
@@ -169,11 +170,11 @@ def test_impossible_links_are_written_only_if_asked(tmp_path: Path, mujoco: Modu
     """MuJoCo refuses them, and nothing in the file bends them into shape."""
     path = tmp_path / "robot.xml"
     robot = dynid.load_robot(name)
-    with pytest.raises(dynid.ModelError, match=r"link 'link.' is physically impossible: .* allow_impossible=True"):
+    with pytest.raises(dynid.ModelError, match=r"link 'link.' is physically impossible: .* allow_infeasible=True"):
         write_mjcf(robot, path)
     assert not path.exists()
-    broken = [x.name for x in robot.links if np.any(x.inertia) and dynid.inertia_violations(x.inertia)]
-    warnings = [w for w in write_mjcf(robot, path, allow_impossible=True) if "MuJoCo will not load" in w]
+    broken = [x.name for x in robot.links if np.any(x.inertia) and dynid.inertia.inertia_violations(x.inertia)]
+    warnings = [w for w in write_mjcf(robot, path, allow_infeasible=True) if "MuJoCo will not load" in w]
     assert [w.split("'")[1] for w in warnings] == broken
     assert "balanceinertia" not in path.read_text()
     with pytest.raises(ValueError, match="inertia"):
@@ -237,7 +238,7 @@ def test_what_mjcf_cannot_hold_is_listed(tmp_path: Path) -> None:
         assert word in text
     assert write_mjcf(random_robot(8, 3, rotors=True), tmp_path / "robot.xml") == []
     backwards = replace(arm(), drives=tuple(replace(t, value=-1.0) for t in arm().drives))
-    warnings = write_mjcf(backwards, tmp_path / "robot.xml", allow_impossible=True)
+    warnings = write_mjcf(backwards, tmp_path / "robot.xml", allow_infeasible=True)
     assert any("fc_joint1 is negative" in w for w in warnings)
     with pytest.raises(dynid.ModelError, match="joint 'joint1' is physically impossible: Ia_joint1 = -1 is negative"):
         write_mjcf(backwards, tmp_path / "robot.xml")
@@ -267,7 +268,7 @@ def test_unusable_paths_and_bodies_are_plain_errors(tmp_path: Path) -> None:
         write_mjcf(robot, tmp_path / "no" / "robot.xml")
     moment = replace(robot, links=(*robot.links[:2], Link("l2", np.eye(10)[1])))
     with pytest.raises(dynid.ModelError, match="'l2' has a first moment but no mass"):
-        write_mjcf(moment, tmp_path / "robot.xml", allow_impossible=True)
+        write_mjcf(moment, tmp_path / "robot.xml", allow_infeasible=True)
 
 
 # -- templates ----------------------------------------------------------------------------------------
@@ -317,7 +318,7 @@ def changed(robot: Robot) -> Robot:
     """The robot with all its parameters different, its bodies still possible."""
     scale = np.array([1.3 if p.inertial else 1.7 for p in robot.layout])
     robot = robot.with_parameters(robot.parameters * scale + [0 if p.inertial else 0.01 for p in robot.layout])
-    payload = dynid.inertia_from_com(0.4, [0.1, 0.2, 0.3], np.diag([0.01, 0.02, 0.02]))
+    payload = dynid.inertia.inertia_from_com(0.4, [0.1, 0.2, 0.3], np.diag([0.01, 0.02, 0.02]))
     return robot.with_payload("upper", payload).with_payload("fore", payload)
 
 
@@ -385,7 +386,7 @@ def test_the_text_of_a_template_stays(tmp_path: Path, newline: str) -> None:
     broken = robot.with_parameters(-robot.parameters)
     with pytest.raises(dynid.ModelError, match="link 'upper' is physically impossible"):
         write_mjcf(broken, out, source)
-    text = "; ".join(write_mjcf(broken, tmp_path / "broken.xml", source, allow_impossible=True))
+    text = "; ".join(write_mjcf(broken, tmp_path / "broken.xml", source, allow_infeasible=True))
     assert "link 'fore' is physically impossible" in text and "fv_pan = -0.5 is negative" in text
     pattern = r"\s*<inertial[^>]*/>| (damping|armature|frictionloss)=(\"[^\"]*\"|'[^']*')"
     old, new = (re.sub(pattern, "", f.read_bytes().decode()) for f in (source, out))
@@ -465,7 +466,7 @@ def test_an_estimate_is_written_with_its_own_values(tmp_path: Path) -> None:
     """Identified from noise-free data, the file predicts the torques of the robot; offsets are warned of."""
     estimate = dynid.identify(arm(), record(arm()), "ols", signals=EXACT)
     path = tmp_path / "identified.xml"
-    warnings = estimate.to_mjcf(path)
+    warnings = dynid.export.write(estimate, path)
     assert any("off of joint1, joint2, joint3" in w for w in warnings)
     identified = carried(estimate.identified_robot)
     assert_same_torques(read_back(path, identified), identified)

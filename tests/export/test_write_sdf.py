@@ -12,11 +12,12 @@ import pinocchio as pin
 import pytest
 
 import dynid
-from dynid import Link, Robot
+from dynid import Robot
 from dynid.export.sdf import write_sdf
+from dynid.robot import Link
 from dynid.robot.parts import Frame
-from model_files import assert_pinocchios_torques, assert_same_torques, changed
-from random_robots import random_motion, random_robot, reordered, with_custom_terms
+from tests.support.model_files import assert_pinocchios_torques, assert_same_torques, changed
+from tests.support.random_robots import random_motion, random_robot, reordered, with_custom_terms
 
 TREES = {
     "arm": random_robot(1, 6),
@@ -44,7 +45,7 @@ def read_back(path: Path, robot: Robot) -> Robot:
 def test_our_reader_gets_the_same_robot_back(tmp_path: Path, name: str) -> None:
     """Names, order, parameters, torques, frames, limits and the base."""
     robot, path = robot_of(name), tmp_path / "robot.sdf"
-    write_sdf(robot, path, allow_impossible=True)
+    write_sdf(robot, path, allow_infeasible=True)
     back = read_back(path, robot)
     assert (back.name, back.base, back.coordinates) == (robot.name, robot.base, robot.coordinates)
     assert back.parameter_names == robot.parameter_names
@@ -53,8 +54,8 @@ def test_our_reader_gets_the_same_robot_back(tmp_path: Path, name: str) -> None:
     assert back.limits == robot.limits
     q = random_motion(robot, 1, 1)[0][0]
     for frame in robot.frames:
-        ours = dynid.frame_placement(back, q, frame.name)
-        np.testing.assert_allclose(ours, dynid.frame_placement(robot, q, frame.name), atol=1e-12)
+        ours = dynid.dynamics.frame_placement(back, q, frame.name)
+        np.testing.assert_allclose(ours, dynid.dynamics.frame_placement(robot, q, frame.name), atol=1e-12)
 
 
 def pose(element: ET.Element | None) -> pin.SE3:
@@ -159,7 +160,7 @@ def test_impossible_robots_are_written_only_if_asked(tmp_path: Path) -> None:
     broken = replace(robot, links=(*robot.links[:2], Link("l2", -robot.links[2].inertia)))
     with pytest.raises(dynid.ModelError, match="link 'l2' is physically impossible"):
         write_sdf(broken, tmp_path / "robot.sdf")
-    assert "l2" in write_sdf(broken, tmp_path / "robot.sdf", allow_impossible=True)[0]
+    assert "l2" in write_sdf(broken, tmp_path / "robot.sdf", allow_infeasible=True)[0]
     assert_same_torques(dynid.load_robot(tmp_path / "robot.sdf", gravity=robot.gravity), broken)
 
 

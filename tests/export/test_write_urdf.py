@@ -12,11 +12,13 @@ import pinocchio as pin
 import pytest
 
 import dynid
-from dynid import Link, Robot
+import dynid.robot
+from dynid import Robot
 from dynid.export.urdf import write_urdf
+from dynid.robot import Link
 from dynid.robot.parts import Frame
-from model_files import assert_pinocchios_torques, assert_same_torques, changed
-from random_robots import random_inertia, random_robot, with_custom_terms
+from tests.support.model_files import assert_pinocchios_torques, assert_same_torques, changed
+from tests.support.random_robots import random_inertia, random_robot, with_custom_terms
 
 ROBOTS = {
     **{name: dynid.load_robot(name) for name in dynid.builtin_robots()},
@@ -30,7 +32,7 @@ def test_pinocchio_computes_the_same_torques(tmp_path: Path, name: str) -> None:
     """Masses, inertias and kinematics of the file are those of the robot."""
     robot = ROBOTS[name].without("*") if ROBOTS[name].drives else ROBOTS[name]
     path = tmp_path / "robot.urdf"
-    write_urdf(robot, path, allow_impossible=True)
+    write_urdf(robot, path, allow_infeasible=True)
     floating = robot.base == "floating"
     model = pin.buildModelFromUrdf(str(path), *([pin.JointModelFreeFlyer()] if floating else []))
     assert_pinocchios_torques(model, robot)
@@ -85,7 +87,7 @@ def test_what_urdf_cannot_hold_is_listed(tmp_path: Path) -> None:
 def test_impossible_robots_are_written_only_if_asked(tmp_path: Path) -> None:
     """The error names the link and the law; links without mass and inertia are possible."""
     robot, path = random_robot(0, 3), tmp_path / "robot.urdf"
-    flat = dynid.inertia_from_com(1.0, np.zeros(3), np.diag([1.0, 1.0, 3.0]))
+    flat = dynid.inertia.inertia_from_com(1.0, np.zeros(3), np.diag([1.0, 1.0, 3.0]))
     for inertia, words in (
         (flat, "link 'l2' is physically impossible: triangle inequality broken"),
         (-robot.links[2].inertia, "link 'l2' is physically impossible: mass .* is not positive"),
@@ -93,16 +95,16 @@ def test_impossible_robots_are_written_only_if_asked(tmp_path: Path) -> None:
         (np.eye(10)[1], "first moment without mass"),
     ):
         broken = replace(robot, links=(*robot.links[:2], Link("l2", inertia), robot.links[3]))
-        with pytest.raises(dynid.ModelError, match=f"{words}.*allow_impossible=True"):
+        with pytest.raises(dynid.ModelError, match=f"{words}.*allow_infeasible=True"):
             write_urdf(broken, path)
         assert not path.exists()
         if inertia[0] != 0:
-            assert "physically impossible" in write_urdf(broken, path, allow_impossible=True)[0]
+            assert "physically impossible" in write_urdf(broken, path, allow_infeasible=True)[0]
             back = dynid.load_robot(path, gravity=robot.gravity)
             assert_same_torques(back, broken)
             path.unlink()
     with pytest.raises(dynid.ModelError, match="'l2' has a first moment but no mass, which URDF cannot hold"):
-        write_urdf(broken, path, allow_impossible=True)
+        write_urdf(broken, path, allow_infeasible=True)
     braking = robot.with_terms(robot.joint_term("j2", "fv", -0.1))
     with pytest.raises(dynid.ModelError, match=r"joint 'j2' is physically impossible: fv_j2 = -0\.1 is neg"):
         write_urdf(braking, path)
@@ -233,10 +235,10 @@ def test_links_on_fixed_joints_give_their_inertia_away_once(tmp_path: Path) -> N
     source, out = tmp_path / "arm.urdf", tmp_path / "out.urdf"
     source.write_bytes(template_bytes("plain"))
     robot = dynid.load_robot(source)
-    heavy = robot.with_payload("upper", dynid.inertia_from_com(1.0, [0, 0, 0.1], np.eye(3)))
+    heavy = robot.with_payload("upper", dynid.inertia.inertia_from_com(1.0, [0, 0, 0.1], np.eye(3)))
     write_urdf(heavy, out, source)
     assert "0.001" in out.read_text(encoding="utf-8")
-    write_urdf(robot.with_payload("fore", dynid.inertia_from_com(1.0, [0, 0, 0.1], np.eye(3))), out, source)
+    write_urdf(robot.with_payload("fore", dynid.inertia.inertia_from_com(1.0, [0, 0, 0.1], np.eye(3))), out, source)
     assert "0.001" not in out.read_text(encoding="utf-8")
     assert dynid.load_robot(out).links[2].inertia[0] == pytest.approx(1.5)
 
@@ -309,7 +311,7 @@ def test_a_robot_that_stands_on_its_hand_fits_its_file(tmp_path: Path) -> None:
     write_urdf(robot, source)
     other = changed(robot)
     other = replace(other, links=(Link("l0", random_inertia(np.random.default_rng(5))), *other.links[1:]))
-    write_urdf(dynid.rooted_at(other, "hand"), out, source)
+    write_urdf(dynid.robot.rooted_at(other, "hand"), out, source)
     back = dynid.load_robot(out)
     for name in ("l0", "l1", "l2", "l3", "l4", "l5"):
         ours, theirs = (r.links[r.link_index(name)].inertia for r in (other, back))

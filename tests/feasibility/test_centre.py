@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.errors import DataError, DynidError
-from dynid.feasibility.centre import analytic_centre
+from dynid.feasibility.center import analytic_center
 from dynid.feasibility.cone import smat
 from dynid.feasibility.constraints import Constraint, Ellipsoids, Fixed, Mass
-from dynid.feasibility.possible import PossibleRobots, possible_robots
-from random_robots import random_robot
+from dynid.feasibility.sets import FeasibleSet, feasible_set
+from tests.support.random_robots import random_robot
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def _driven(seed: int, joints: int) -> dynid.Robot:
     return robot.with_parameters(np.where([p.inertial for p in robot.layout], robot.parameters, 0.3))
 
 
-def _logarithms(possible: PossibleRobots, x: Array) -> float:
+def _logarithms(possible: FeasibleSet, x: Array) -> float:
     """What the centre maximises."""
     out = 0.0
     for block in possible.blocks:
@@ -49,8 +49,8 @@ def test_it_agrees_with_a_modelling_layer(robot: dynid.Robot) -> None:
     cp = pytest.importorskip("cvxpy")
     base = dynid.base_parameters(robot)
     constraints = _bounded(robot)
-    possible = possible_robots(robot, constraints)
-    found = analytic_centre(base, None, constraints)
+    possible = feasible_set(robot, constraints)
+    found = analytic_center(base, None, constraints)
     np.testing.assert_allclose(base.values(found), base.values(), atol=1e-10)
 
     scaled = cp.Variable(possible.size)
@@ -80,8 +80,8 @@ def test_no_way_leads_farther_inside() -> None:
     robot = random_robot(3, 4)
     base = dynid.base_parameters(robot)
     constraints = _bounded(robot)
-    possible = possible_robots(robot, constraints)
-    found = analytic_centre(base, None, constraints)
+    possible = feasible_set(robot, constraints)
+    found = analytic_center(base, None, constraints)
     best = _logarithms(possible, found)
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -95,9 +95,9 @@ def test_it_does_not_depend_on_where_the_robot_started() -> None:
     """Only the base values count: another robot with the same ones and the same constraints has the same centre."""
     robot = random_robot(2, 2)
     base, constraints = dynid.base_parameters(robot), _bounded(robot)
-    centre = analytic_centre(base, None, constraints)
+    centre = analytic_center(base, None, constraints)
     moved = robot.with_parameters(centre)
-    again = analytic_centre(dynid.base_parameters(moved), base.values(), ["full", *constraints[1:]])
+    again = analytic_center(dynid.base_parameters(moved), base.values(), ["full", *constraints[1:]])
     # Margins and the mass bound are those of the first robot but for "full", whose margin of 1e-6 follows the links.
     np.testing.assert_allclose(again, centre, rtol=1e-4, atol=1e-4)
 
@@ -114,16 +114,16 @@ def test_equalities_and_parts_are_kept() -> None:
         Ellipsoids("l2", [_ball(2.0), shifted]),
         Fixed({"m_l1": 1.5 * robot.parameters[0]}),
     ]
-    found = analytic_centre(base, None, constraints)
+    found = analytic_center(base, None, constraints)
     assert found[0] == pytest.approx(1.5 * robot.parameters[0], rel=1e-9)
     np.testing.assert_allclose(base.values(found), base.values(), atol=1e-9)
-    assert not possible_robots(robot, "full").violations(found, 0.0)
+    assert not feasible_set(robot, "full").violations(found, 0.0)
 
 
 def test_masses_that_nobody_sees_are_named() -> None:
     base = dynid.base_parameters(dynid.load_robot("tx40"))
     with pytest.raises(DynidError, match=r"bound m_link1, m_link2, .*add a mass bound \(Mass\)") as error:
-        analytic_centre(base, None)
+        analytic_center(base, None)
     assert "m_link5" not in str(error.value)
 
 
@@ -131,16 +131,16 @@ def test_bodies_that_nobody_measures_are_named() -> None:
     """With its mass bounded, the first link may still be as long as it likes along its axis."""
     base = dynid.base_parameters(dynid.load_robot("tx40"))
     with pytest.raises(DynidError, match=r"bound Ixx_link1, Iyy_link1; add a bound on the links' size") as error:
-        analytic_centre(base, None, ["full", Mass(upper=100.0)])
+        analytic_center(base, None, ["full", Mass(upper=100.0)])
     assert "mass bound" not in str(error.value)
 
 
 def test_a_real_robot_has_a_centre() -> None:
     robot = dynid.load_robot("tx40")
     base = dynid.base_parameters(robot)
-    found = analytic_centre(base, None, _bounded(robot))
+    found = analytic_center(base, None, _bounded(robot))
     np.testing.assert_allclose(base.values(found), base.values(), atol=1e-10)
-    assert not possible_robots(robot, "full").violations(found, 0.0)
+    assert not feasible_set(robot, "full").violations(found, 0.0)
 
 
 def test_values_on_the_boundary_leave_no_room() -> None:
@@ -148,7 +148,7 @@ def test_values_on_the_boundary_leave_no_room() -> None:
     robot = random_robot(4, 2).with_drives("viscous")
     base = dynid.base_parameters(robot)
     with pytest.raises(DynidError, match=r"leave no room .*fv_j1 not negative.*boundary has no centre"):
-        analytic_centre(base, None, _bounded(robot))
+        analytic_center(base, None, _bounded(robot))
 
 
 def test_impossible_values_are_said_to_be() -> None:
@@ -157,10 +157,10 @@ def test_impossible_values_are_said_to_be() -> None:
     beta = base.values().copy()
     beta[base.kept.index(robot.parameter_names.index("fv_j2"))] = -0.1
     with pytest.raises(DynidError, match=r"no possible robot has these base parameters.*fv_j2"):
-        analytic_centre(base, beta, _bounded(robot))
+        analytic_center(base, beta, _bounded(robot))
 
 
 def test_a_wrong_number_of_values_is_refused() -> None:
     base = dynid.base_parameters(random_robot(1, 1))
     with pytest.raises(DataError, match="must have shape"):
-        analytic_centre(base, np.zeros(base.count + 1))
+        analytic_center(base, np.zeros(base.count + 1))

@@ -8,11 +8,11 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy import sparse
-from textbook import best, triangle
 
 from dynid import DataError, DynidError
 from dynid.feasibility import cone
 from dynid.feasibility.cone import Block, ConeProgram, ConeSolution, smat, svec, svec_indices
+from tests.support.textbook import best, triangle
 
 BOTH = pytest.mark.parametrize("solver", ["clarabel", "scs"])
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machines import random_bodies
-from synthetic import arm
 
 import dynid
 from dynid import DynidError
@@ -25,20 +23,22 @@ from dynid.feasibility.constraints import (
     Signs,
 )
 from dynid.feasibility.fit import fit
-from dynid.feasibility.possible import PossibleRobots, possible_robots
-from dynid.feasibility.questions import is_feasible, nearest_feasible, standard_parameters
-from dynid.identify.base import base_parameters
-from random_robots import random_robot
+from dynid.feasibility.queries import is_feasible, nearest_feasible, standard_parameters
+from dynid.feasibility.sets import FeasibleSet, feasible_set
+from dynid.parameters.base import base_parameters
+from tests.support.feasible_robots import random_bodies
+from tests.support.random_robots import random_robot
+from tests.support.synthetic import arm
 
 ARM = arm()
 L1, L2, L3 = (ARM.links[i].name for i in ARM.parameter_links)
 EYE = np.eye(len(ARM.layout))
 
 
-def solvable(possible: PossibleRobots, drop: str | None, keep: list[str]) -> bool:
+def solvable(possible: FeasibleSet, drop: str | None, keep: list[str]) -> bool:
     """Whether the named constraints but one can be satisfied, as the solver of a program says."""
     blocks = [b for b in possible.blocks if b.label in keep and b.label != drop]
-    program = PossibleRobots(possible.robot, tuple(blocks), possible.extra).program()
+    program = FeasibleSet(possible.robot, tuple(blocks), possible.extra).program()
     size = possible.size
     program.minimise_squares(np.diag(1 / possible.scale[:size]), possible.robot.parameters / possible.scale[:size])
     return program.solve().status == "solved"
@@ -105,7 +105,7 @@ CASES: dict[str, tuple[list[Any], set[str]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_conflicts_are_small_and_irreducible(name: str) -> None:
     rules, expected = CASES[name]
-    possible = possible_robots(ARM, rules)
+    possible = feasible_set(ARM, rules)
     found = conflict(possible)
     assert set(found) == expected
     assert len(found) == len(expected)
@@ -121,8 +121,8 @@ def test_every_question_tells_of_the_conflict(name: str) -> None:
     base = base_parameters(ARM)
     beta = base.values()
     asked: list[Any] = [
-        lambda: explain_conflict(possible_robots(ARM, rules)),
-        lambda: fit(possible_robots(ARM, rules), EYE, np.array(ARM.parameters), ARM.parameters),
+        lambda: explain_conflict(feasible_set(ARM, rules)),
+        lambda: fit(feasible_set(ARM, rules), EYE, np.array(ARM.parameters), ARM.parameters),
         lambda: nearest_feasible(base, beta, rules),
         lambda: standard_parameters(base, beta, rules),
     ]
@@ -159,7 +159,7 @@ CONSISTENT: list[list[Any]] = [
 
 @pytest.mark.parametrize("rules", CONSISTENT)
 def test_consistent_constraints_give_no_conflict(rules: list[Any]) -> None:
-    possible = possible_robots(ARM, rules)
+    possible = feasible_set(ARM, rules)
     assert conflict(possible) == []
     explain_conflict(possible)
 
@@ -174,11 +174,11 @@ def test_bounds_around_a_possible_robot_never_conflict(seed: int) -> None:
     beta = base.values(pi)
     near = {n: (float(x) - 1e-3, float(x) + 1e-3) for n, x in zip(robot.parameter_names, pi, strict=True)}
     rules: list[Any] = [Inertia(margin=0.0), Signs(), Bounds(near), BaseBounds(base.matrix, beta - 1e-3, beta + 1e-3)]
-    assert conflict(possible_robots(robot, rules)) == []
+    assert conflict(feasible_set(robot, rules)) == []
     # The same bounds a little off: that base parameter against the standard ones it is made of.
     reach = 1e-3 * np.abs(base.matrix[0]).sum() + 0.01
     rules[-1] = BaseBounds(base.matrix[:1], beta[:1] + reach, np.inf, base.names[:1])
-    possible = possible_robots(robot, rules)
+    possible = feasible_set(robot, rules)
     found = conflict(possible)
     assert found[-1].startswith(base.names[0])
     # Bodies may stand in for bounds on their entries.
@@ -196,9 +196,9 @@ def test_conflicts_in_wild_units() -> None:
     ]
     robot = dynid.Robot.from_dh(rows, "modified", "tiny")
     one, two = (robot.links[i].name for i in robot.parameter_links)
-    assert conflict(possible_robots(robot, ["full", Mass(1e-3, 4e-3)])) == []
+    assert conflict(feasible_set(robot, ["full", Mass(1e-3, 4e-3)])) == []
     rules = ["full", Fixed({f"m_{one}": 3e-3}), Mass(upper=2.9e-3)]
     expected = {f"m_{one} = 0.003", "total mass <= 0.0029", f"{two}: pseudo-inertia positive definite"}
-    assert set(conflict(possible_robots(robot, rules))) == expected
+    assert set(conflict(feasible_set(robot, rules))) == expected
     rules = ["full", Fixed({f"Ixx_{one}": 1e-9, f"Iyy_{one}": 1e-9, f"Izz_{one}": 3e-9})]
-    assert len(conflict(possible_robots(robot, rules))) == 4
+    assert len(conflict(feasible_set(robot, rules))) == 4

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import textbook
-from synthetic import arm
 
 import dynid
 from dynid import DataError
@@ -27,10 +25,12 @@ from dynid.feasibility.constraints import (
     link_scales,
 )
 from dynid.feasibility.fit import fit
-from dynid.feasibility.possible import possible_robots
-from dynid.feasibility.questions import is_feasible
-from dynid.identify.base import base_parameters
-from random_robots import random_inertia, random_placement, random_robot
+from dynid.feasibility.queries import is_feasible
+from dynid.feasibility.sets import feasible_set
+from dynid.parameters.base import base_parameters
+from tests.support import textbook
+from tests.support.random_robots import random_inertia, random_placement, random_robot
+from tests.support.synthetic import arm
 
 ARM = arm()
 LINKS = [ARM.links[i].name for i in ARM.parameter_links]
@@ -54,7 +54,7 @@ def with_body(link: str, body: Any) -> Any:
 
 def slack(constraint: Any, pi: Any) -> float:
     """Smallest slack of all blocks; equalities give minus what they are off."""
-    return min(b.slack(pi) for b in possible_robots(ARM, constraint).blocks)
+    return min(b.slack(pi) for b in feasible_set(ARM, constraint).blocks)
 
 
 def labels(constraint: Any, robot: dynid.Robot = ARM) -> list[str]:
@@ -64,11 +64,11 @@ def labels(constraint: Any, robot: dynid.Robot = ARM) -> list[str]:
 def box(mass: float, sides: Any, com: Any = (0, 0, 0)) -> Any:
     """A box of even density."""
     square = np.square(sides) / 12
-    return dynid.inertia_from_com(mass, np.array(com, dtype=float), mass * np.diag(square.sum() - square))
+    return dynid.inertia.inertia_from_com(mass, np.array(com, dtype=float), mass * np.diag(square.sum() - square))
 
 
 # Principal inertias 1, 1, 3 about the centre of mass: positive definite, but no mass distribution has them.
-LOPSIDED = dynid.inertia_from_com(2.0, np.array([0.1, 0.2, -0.1]), np.diag([0.01, 0.01, 0.03]))
+LOPSIDED = dynid.inertia.inertia_from_com(2.0, np.array([0.1, 0.2, -0.1]), np.diag([0.01, 0.01, 0.03]))
 
 
 @pytest.mark.parametrize("notion", ["full", "semi"])
@@ -86,7 +86,7 @@ def test_inertia_is_the_smallest_eigenvalue_of_the_textbook(notion: str, seed: i
     found = slack(Inertia(notion, LINKS[1], margin=0.0), pi)  # type: ignore[arg-type]
     assert found == pytest.approx(eigenvalue, abs=1e-12)
     # What the eigenvalue means: mass and inertia about the centre of mass, and the triangle inequality.
-    m, _, tensor = dynid.inertia_to_com(pi[first : first + 10])
+    m, _, tensor = dynid.inertia.inertia_to_com(pi[first : first + 10])
     principal = np.linalg.eigvalsh(tensor)
     possible = m > 0 and principal[0] > 0
     if notion == "full":
@@ -100,8 +100,8 @@ def test_only_full_refuses_a_broken_triangle_inequality() -> None:
         pi = with_body(link, LOPSIDED)
         assert slack("semi", pi) > 0
         assert slack("full", pi) < 0
-        assert possible_robots(ARM, "semi").violations(pi) == []
-        (found,) = possible_robots(ARM, "full").violations(pi)
+        assert feasible_set(ARM, "semi").violations(pi) == []
+        (found,) = feasible_set(ARM, "full").violations(pi)
         assert found.startswith(f"{link}: pseudo-inertia positive definite: broken by ")
         assert "triangle inequality broken: principal inertias 0.01 + 0.01 < 0.03 kg m2" in found
 
@@ -120,7 +120,7 @@ def test_margin_is_relative_or_absolute() -> None:
         for factor, sign in ((0.99, 1), (1.01, -1)):
             assert np.sign(slack(Inertia(notion, LINKS[0], factor * relative), pi)) == sign  # type: ignore[arg-type]
     # Off the boundary by default: a point mass is on it, and refused.
-    point = with_body(LINKS[0], dynid.inertia_from_com(1.0, np.array([0.1, 0, 0]), np.zeros((3, 3))))
+    point = with_body(LINKS[0], dynid.inertia.inertia_from_com(1.0, np.array([0.1, 0, 0]), np.zeros((3, 3))))
     assert slack(Inertia("full", LINKS[0]), point) == pytest.approx(-1e-6, abs=1e-12)
     assert slack(Inertia("full", LINKS[0], margin=0.0), point) == pytest.approx(0, abs=1e-12)
 
@@ -241,12 +241,12 @@ def points_within(rng: np.random.Generator, centre: Any, axes: Any, turn: Any, c
 
 def body_of(points: Any, masses: Any) -> Any:
     zero = np.zeros((3, 3))
-    return sum(dynid.inertia_from_com(float(m), x, zero) for x, m in zip(points, masses, strict=True))
+    return sum(dynid.inertia.inertia_from_com(float(m), x, zero) for x, m in zip(points, masses, strict=True))
 
 
 def off_by(link: str, body: Any, constraint: Any) -> float:
     """How far the body is from those allowed, as least squares on its ten numbers."""
-    possible = possible_robots(ARM, [Inertia(margin=0.0), constraint])
+    possible = feasible_set(ARM, [Inertia(margin=0.0), constraint])
     first = NAMES.index(f"m_{link}")
     rows = np.zeros((10, len(NAMES)))
     rows[:, first : first + 10] = np.diag(1 / possible.scale[first : first + 10])
@@ -299,7 +299,7 @@ def test_unions_on_several_links_do_not_mix() -> None:
     pair = [ellipsoid((0, 0, 0), (0.1,) * 3), ellipsoid((0.4, 0, 0), (0.1,) * 3)]
     triple = [*pair, ellipsoid((0, 0.4, 0), (0.1,) * 3)]
     rules: list[Constraint] = [Ellipsoids(LINKS[0], pair), Ellipsoids(LINKS[2], triple)]
-    possible = possible_robots(ARM, [Inertia(margin=0.0), *rules])
+    possible = feasible_set(ARM, [Inertia(margin=0.0), *rules])
     assert possible.extra == 50
     bodies = {
         LINKS[0]: body_of(np.array([0.4, 0, 0]) + rng.uniform(-0.05, 0.05, (5, 3)), np.ones(5)),
@@ -412,13 +412,13 @@ def test_sets_are_named_mixed_and_nested() -> None:
 
 
 def test_violations_name_what_is_broken() -> None:
-    possible = possible_robots(ARM, ["full", Mass(upper=5.0)])
+    possible = feasible_set(ARM, ["full", Mass(upper=5.0)])
     found = possible.violations(values(fc_joint2=-0.5, **{f"m_{LINKS[2]}": -1.0}))
     assert [text.split(":")[0] for text in found] == [LINKS[2], "fc_joint2 not negative"]
     assert "mass -1 kg is not positive" in found[0]
     assert "broken by 0.5" in found[1]
-    assert possible_robots(ARM, Mass(upper=5.0)).violations(values()) == ["total mass <= 5: broken by 1"]
-    assert possible_robots(ARM, Mass(upper=5.0)).violations(values(), tolerance=1.5) == []
+    assert feasible_set(ARM, Mass(upper=5.0)).violations(values()) == ["total mass <= 5: broken by 1"]
+    assert feasible_set(ARM, Mass(upper=5.0)).violations(values(), tolerance=1.5) == []
     with pytest.raises(DataError, match="parameters of robot 'arm3' must have shape"):
         possible.violations([1.0, 2.0])
 
@@ -436,10 +436,10 @@ def test_scales_of_links_without_inertia() -> None:
 
 
 def test_slack_of_the_whole_set_is_the_worst_of_all() -> None:
-    possible = possible_robots(ARM, ["full", Mass(5.9), Fixed({"fv_joint1": 7.0})])
+    possible = feasible_set(ARM, ["full", Mass(5.9), Fixed({"fv_joint1": 7.0})])
     pi = values()
     assert possible.slack(pi) == pytest.approx(min(textbook.slack(ARM, pi, "full", 1e-6), 0.1))
-    assert possible_robots(ARM, Fixed({"fv_joint1": 7.0})).slack(pi) == np.inf
+    assert feasible_set(ARM, Fixed({"fv_joint1": 7.0})).slack(pi) == np.inf
 
 
 @pytest.mark.parametrize(
@@ -485,16 +485,16 @@ def test_slack_of_the_whole_set_is_the_worst_of_all() -> None:
 )
 def test_wrong_constraints_are_refused_in_words(constraint: Any, words: str) -> None:
     with pytest.raises(DataError, match=words.replace("*", r"\*") if "*" in words else words):
-        possible_robots(ARM, constraint)
+        feasible_set(ARM, constraint)
 
 
 def test_wrong_sets_are_refused_in_words() -> None:
     with pytest.raises(DataError, match="constraint set 'fool' is unknown: use full, semi, or constraints"):
-        possible_robots(ARM, "fool")
+        feasible_set(ARM, "fool")
     with pytest.raises(DataError, match="7 is no constraint"):
-        possible_robots(ARM, 7)  # type: ignore[arg-type]
+        feasible_set(ARM, 7)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="is no constraint"):
-        possible_robots(ARM, ["full", 7])  # type: ignore[list-item]
+        feasible_set(ARM, ["full", 7])  # type: ignore[list-item]
     with pytest.raises(DataError, match="inertia of 'l1' must have shape"):
         Fixed.body("l1", [1, 2, 3])
 

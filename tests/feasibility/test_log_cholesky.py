@@ -14,9 +14,9 @@ from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.fit import fit
 from dynid.feasibility.log_cholesky import fit_log_cholesky, log_cholesky_jacobian, refine_parameters
 from dynid.feasibility.metrics import METRICS, Metric, distance, local_rows, signed_columns
-from dynid.feasibility.possible import possible_robots
+from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_from_log_cholesky, inertia_to_log_cholesky, inertia_violations
-from random_robots import random_inertia, random_motion, random_robot
+from tests.support.random_robots import random_inertia, random_motion, random_robot
 
 Array = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def test_jacobian_matches_differences(seed: int) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_local_rows_are_gradient_and_hessian_of_the_distance(metric: Metric) -> None:
     robot = _driven(4, 2)
-    prior, scale = _heavier(robot, 1), possible_robots(robot).scale
+    prior, scale = _heavier(robot, 1), feasible_set(robot).scale
     pi = robot.parameters
     rows, rest = local_rows(robot, pi, prior, metric, scale)
     for way in scale * np.random.default_rng(0).normal(size=(10, len(pi))):
@@ -85,7 +85,7 @@ def test_it_agrees_with_the_cone_program_inside(metric: Metric, seed: int) -> No
     R, z = _data(robot, seed)
     prior = _heavier(robot, seed)
     weight = 1.0
-    possible = possible_robots(robot)
+    possible = feasible_set(robot)
     expected = fit(possible, R, z, prior, metric, weight)
     assert not expected.active, "the case must have its optimum inside"
     found = fit_log_cholesky(robot, R, z, prior, weight, metric=metric)
@@ -94,7 +94,7 @@ def test_it_agrees_with_the_cone_program_inside(metric: Metric, seed: int) -> No
     objective = expected.cost + weight * distance(robot, expected.parameters, prior, metric, possible.scale)
     assert found.objective == pytest.approx(objective, rel=1e-8)
     np.testing.assert_allclose(K @ found.parameters, K @ expected.parameters, atol=1e-6 * np.abs(K @ prior).max())
-    assert not possible_robots(robot, _STRICT).violations(found.parameters, 0.0)
+    assert not feasible_set(robot, _STRICT).violations(found.parameters, 0.0)
 
 
 def test_the_start_does_not_matter() -> None:
@@ -158,7 +158,7 @@ def test_an_optimum_on_the_boundary_is_not_called_converged(metric: Metric) -> N
     assert found.boundary == ("l1: pseudo-inertia positive definite",)
     assert found.gap > 0
     assert not inertia_violations(found.parameters)
-    best = fit(possible_robots(robot, _STRICT), np.eye(10), target, prior, metric, 1e-6).solution.objective
+    best = fit(feasible_set(robot, _STRICT), np.eye(10), target, prior, metric, 1e-6).solution.objective
     # What keeps it off the boundary ends at 1e-12 of the start's objective; the solver of cones stops at 1e-9.
     assert found.objective == pytest.approx(best, rel=1e-6)
 
@@ -187,7 +187,7 @@ def test_coupled_rotors_stay_positive_definite() -> None:
     robot = random_robot(2, 2, drives=True)
     cross = [n for n, t in zip(robot.parameter_names, robot.layout, strict=True) if not t.inertial]
     assert set(signed_columns(robot)) < {robot.parameter_names.index(n) for n in cross}
-    possible = possible_robots(robot, _STRICT)
+    possible = feasible_set(robot, _STRICT)
     target = robot.parameters.copy()
     for term in robot.drives:
         if term.cross_only:

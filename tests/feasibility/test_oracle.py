@@ -12,19 +12,19 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-import textbook
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from machines import machine, random_bodies
-from textbook import Array, best, bodies, laws, triangle
 
 import dynid
 from dynid.feasibility.constraints import Constraint, Inertia, Signs
 from dynid.feasibility.fit import fit
-from dynid.feasibility.possible import possible_robots
-from dynid.feasibility.questions import Verdict, is_feasible
-from dynid.identify.base import BaseParameters
-from random_robots import random_motion
+from dynid.feasibility.queries import Verdict, is_feasible
+from dynid.feasibility.sets import feasible_set
+from dynid.parameters.base import BaseParameters
+from tests.support import textbook
+from tests.support.feasible_robots import machine, random_bodies
+from tests.support.random_robots import random_motion
+from tests.support.textbook import Array, best, bodies, laws, triangle
 
 SEEDS = st.integers(0, 2**20)
 NOTIONS = st.sampled_from(["full", "semi"])
@@ -54,7 +54,7 @@ def compare_fit(
     truth = random_bodies(robot, rng, 0.05)
     z = R @ truth + 10.0 ** rng.uniform(-3, 1) * rng.normal(size=rows)
     weight, margin, prior = float(rng.choice([1e-6, 1e-3, 1.0])), float(rng.choice([1e-6, 1e-4])), robot.parameters
-    possible = possible_robots(robot, [Inertia(notion, margin=margin), Signs()])  # type: ignore[arg-type]
+    possible = feasible_set(robot, [Inertia(notion, margin=margin), Signs()])  # type: ignore[arg-type]
     found = fit(possible, R, z, prior, weight=weight)
     scale = possible.scale
     assert found.cost == pytest.approx(0.5 * np.sum((R @ found.parameters - z) ** 2), abs=1e-12)
@@ -158,7 +158,7 @@ class Question:
         pi = self.base.join(beta)
         value = constant + slope @ pi
         assert value < 0
-        scale = possible_robots(self.robot, self.constraints).scale
+        scale = feasible_set(self.robot, self.constraints).scale
         free = np.linalg.svd(self.base.matrix * scale)[2][self.base.count :]
         left = np.abs(free.T @ (free @ (slope * scale))).sum()
         size = max(1.0, np.abs(np.linalg.pinv(self.base.matrix * scale) @ beta).max())
@@ -263,6 +263,6 @@ def test_verdicts_change_once_along_a_line(made: tuple[int, int], seed: int, not
 
 def plane(question: Question, multipliers: tuple[Array, ...], beta: Array) -> float:
     """The sum of products of a certificate at base values; not negative for possible ones."""
-    blocks = possible_robots(question.robot, question.constraints).blocks
+    blocks = feasible_set(question.robot, question.constraints).blocks
     pi = question.base.join(beta)
     return sum(float(z @ b.value(pi)) for b, z in zip(blocks, multipliers, strict=True))

@@ -7,19 +7,20 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-import textbook
-from machines import machine, random_bodies
-from synthetic import arm
-from textbook import best, bodies, laws
 
 import dynid
-from dynid import DataError, Joint, Link, Robot
+from dynid import DataError, Robot
 from dynid.feasibility.constraints import Ellipsoids, Fixed, Inertia, Linear, Mass, Signs
 from dynid.feasibility.metrics import add_distance, distance
-from dynid.feasibility.possible import possible_robots
-from dynid.feasibility.questions import is_feasible, nearest_feasible, standard_parameters
-from dynid.identify.base import BaseParameters, base_parameters
-from random_robots import random_robot
+from dynid.feasibility.queries import is_feasible, nearest_feasible, standard_parameters
+from dynid.feasibility.sets import feasible_set
+from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.robot import Joint, Link
+from tests.support import textbook
+from tests.support.feasible_robots import machine, random_bodies
+from tests.support.random_robots import random_robot
+from tests.support.synthetic import arm
+from tests.support.textbook import best, bodies, laws
 
 ARM = arm()
 BASE = base_parameters(ARM)
@@ -98,7 +99,7 @@ def test_correction_of_yoshida_and_khalil() -> None:
 
 def nearest_by_cvxpy(base: BaseParameters, given: Any, notion: str, margin: float, root: Any = None) -> float:
     """Squared distance to the possible base values by another solver."""
-    scale = possible_robots(base.robot, notion).scale
+    scale = feasible_set(base.robot, notion).scale
     u = cp.Variable(len(scale))
     root = np.eye(len(given)) if root is None else root
     cost = cp.sum_squares(root @ (base.matrix @ cp.multiply(scale, u) - given))
@@ -126,7 +127,7 @@ def test_nearest_is_nearest(seed: int, notion: str) -> None:
     # The nearest point may be one that only ever heavier bodies reach: solvers end on their way there.
     assert found.distance == pytest.approx(theirs, abs=1e-4)
     assert found.distance == pytest.approx(np.linalg.norm(found.beta - given), abs=1e-12)
-    size = max(1.0, np.abs(found.parameters / possible_robots(base.robot, notion).scale).max())
+    size = max(1.0, np.abs(found.parameters / feasible_set(base.robot, notion).scale).max())
     assert textbook.slack(base.robot, found.parameters, notion, 1e-4) > -1e-8 * size
     np.testing.assert_allclose(base.matrix @ found.parameters, found.beta, atol=1e-9 * size)
     again = nearest_feasible(base, found.beta, rules)
@@ -167,13 +168,11 @@ def test_nearest_takes_the_prior_among_equals() -> None:
     prior = random_bodies(ARM, np.random.default_rng(5), 0.1)
     found = nearest_feasible(base, base.values(prior), prior=prior)
     # Base values count first: of the rest a hundredth of the typical size is resolved.
-    off = (found.parameters - prior) / possible_robots(ARM).scale
+    off = (found.parameters - prior) / feasible_set(ARM).scale
     assert np.abs(off).max() < 0.02
-    assert (
-        np.abs((nearest_feasible(base, base.values(prior)).parameters - prior) / possible_robots(ARM).scale).max() > 1
-    )
+    assert np.abs((nearest_feasible(base, base.values(prior)).parameters - prior) / feasible_set(ARM).scale).max() > 1
     own = nearest_feasible(base, base.values())
-    assert np.abs((own.parameters - ARM.parameters) / possible_robots(ARM).scale).max() < 0.02
+    assert np.abs((own.parameters - ARM.parameters) / feasible_set(ARM).scale).max() < 0.02
 
 
 def test_nearest_standard_vector() -> None:
@@ -308,7 +307,7 @@ def test_margin_is_the_largest_common_slack(notion: str) -> None:
     base = machine(11, 2)[1]
     beta = base.values(random_bodies(base.robot, np.random.default_rng(0), 0.1))
     for given in (beta, 1.2 * beta, beta - 0.15):
-        scale = possible_robots(base.robot, notion).scale
+        scale = feasible_set(base.robot, notion).scale
         u, t = cp.Variable(len(scale)), cp.Variable()
         pi = cp.multiply(scale, u)
         rules: list[Any] = [base.matrix @ pi == given, t <= 1]
@@ -355,7 +354,7 @@ def test_standard_parameters_are_closest(seed: int, metric: Any, notion: str) ->
     size = np.linalg.norm(beta)
     assert np.linalg.norm(base.values(pi) - beta) <= 1.01e-6 * size
     assert textbook.slack(robot, pi, notion, 1e-6) > -1e-7
-    scale = possible_robots(robot, notion).scale
+    scale = feasible_set(robot, notion).scale
     ours = textbook_distance(robot, pi, prior, metric, scale)
     assert distance(robot, pi, prior, metric, scale) == pytest.approx(ours, rel=1e-9, abs=1e-12)
     u = cp.Variable(len(scale))
@@ -465,7 +464,7 @@ def test_zero_base_values_are_on_the_boundary() -> None:
 
 def test_distances_enter_a_program_as_they_are() -> None:
     """The program's objective is the distance, up to the constant of the divergence."""
-    possible = possible_robots(ARM, "full")
+    possible = feasible_set(ARM, "full")
     prior = random_bodies(ARM, np.random.default_rng(3), 0.08)
     for metric in ("euclidean", "pullback", "entropic"):
         program = possible.program()

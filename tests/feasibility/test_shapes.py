@@ -13,9 +13,9 @@ import dynid
 from dynid.errors import DataError, ModelError
 from dynid.feasibility.constraints import Ellipsoids, Fixed, link_scales
 from dynid.feasibility.fit import fit
-from dynid.feasibility.possible import possible_robots
+from dynid.feasibility.sets import feasible_set
 from dynid.feasibility.shapes import bounding_ellipsoids, enclosing_ellipsoid, moved_ellipsoid
-from dynid.identify.base import random_states
+from dynid.parameters.base import random_states
 from dynid.robot.inertia import inertia_from_com, inertia_to_pseudo
 from dynid.robot.spatial import placement, rpy_rotation
 
@@ -207,8 +207,8 @@ def test_a_fit_keeps_the_mass_inside_the_shapes_of_the_file(tmp_path: Path) -> N
     # Weighed: otherwise more mass inside would do for some outside.
     known = ["full", Fixed({"m_lower": 3.0})]
     inside = [Ellipsoids(name, found) for name, found in shapes.items()]
-    held = fit(possible_robots(robot, [*known, *inside]), W, y, prior)
-    assert fit(possible_robots(robot, known), W, y, prior).cost < 1e-6
+    held = fit(feasible_set(robot, [*known, *inside]), W, y, prior)
+    assert fit(feasible_set(robot, known), W, y, prior).cost < 1e-6
     assert held.cost > 0.1
     # The body is the sum of the parts that the solver keeps beside it, in units of the link, each inside its ellipsoid.
     mass, length = link_scales(robot)["lower"]

@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import observation_of
 
 import dynid
-from dynid import DataError, DynidError, constraints
+from dynid import DataError, DynidError
+from dynid.feasibility import constraints
 from dynid.feasibility.cone import ConeProgram
 from dynid.feasibility.metrics import METRICS, Metric, distance, local_rows
-from dynid.identify.identify import estimate_from
+from dynid.identification.pipeline import estimate_from
 from dynid.robot.posture import link_placements
-from random_robots import random_rotation
+from tests.support.random_robots import random_rotation
+from tests.support.synthetic import observation_of
 
-HUMAN = dynid.human_model("male", 1.8, 94.0)
+HUMAN = dynid.human.human_model("male", 1.8, 94.0)
 NAMES = list(HUMAN.parameter_names)
 # Of the prior, where bodies are to stay inside their cones.
 WEIGHT = 1e4
@@ -42,7 +43,9 @@ def turned(robot: dynid.Robot, seed: int) -> dynid.Robot:
         replace(j, placement=turns[j.parent].T @ j.placement, mount=j.mount @ turns[i + 1])
         for i, j in enumerate(robot.joints)
     ]
-    links = [replace(x, inertia=dynid.move_inertia(x.inertia, h.T)) for x, h in zip(robot.links, turns, strict=True)]
+    links = [
+        replace(x, inertia=dynid.inertia.move_inertia(x.inertia, h.T)) for x, h in zip(robot.links, turns, strict=True)
+    ]
     return replace(robot, links=tuple(links), joints=tuple(joints))
 
 
@@ -101,14 +104,14 @@ def test_same_solution_as_with_half_the_unknowns(metric: Metric) -> None:
     W = wrench_rows(HUMAN)
     y = W @ (HUMAN.parameters * rng.uniform(0.95, 1.05, 160)) + 0.01 * rng.normal(size=len(W))
     rule = constraints.Symmetry.by_name(HUMAN)
-    found = dynid.fit_regressor(HUMAN, W, y, constraints=["full", rule], metric=metric, weight=WEIGHT)
+    found = dynid.feasibility.fit_regressor(HUMAN, W, y, constraints=["full", rule], metric=metric, weight=WEIGHT)
     scale = found.possible.scale
     expected = newton(H, W, y, metric, WEIGHT, scale)
-    assert dynid.possible_robots(HUMAN).slack(expected) > 1e-4
+    assert dynid.feasibility.feasible_set(HUMAN).slack(expected) > 1e-4
     # A minimum is flat: the solver's 1e-9 of an objective with exponential cones leaves more of the parameters open.
     assert np.abs((found.parameters - expected) / scale).max() < (2e-5 if metric == "entropic" else 1e-9)
     # Without the symmetry the answer is another one.
-    free = dynid.fit_regressor(HUMAN, W, y, constraints="full", metric=metric, weight=WEIGHT)
+    free = dynid.feasibility.fit_regressor(HUMAN, W, y, constraints="full", metric=metric, weight=WEIGHT)
     assert np.abs((free.parameters - expected) / scale).max() > 1e-3
 
 
@@ -123,9 +126,9 @@ def test_same_solution_as_with_half_the_unknowns_on_the_boundary() -> None:
     W = wrench_rows(HUMAN)
     y = W @ (HUMAN.parameters * rng.uniform(0.95, 1.05, 160)) + 0.01 * rng.normal(size=len(W))
     rule = constraints.Symmetry.by_name(HUMAN)
-    found = dynid.fit_regressor(HUMAN, W, y, constraints=["full", rule], weight=100.0)
+    found = dynid.feasibility.fit_regressor(HUMAN, W, y, constraints=["full", rule], weight=100.0)
     assert any("pseudo-inertia" in label for label in found.active)
-    plain = dynid.possible_robots(HUMAN)
+    plain = dynid.feasibility.feasible_set(HUMAN)
     scale = plain.scale
     program = ConeProgram(H.shape[1], np.abs(np.linalg.pinv(H)) @ scale)
     for block in plain.blocks:
@@ -142,7 +145,7 @@ def test_same_solution_as_with_half_the_unknowns_on_the_boundary() -> None:
 def test_frames_may_lie_in_any_direction(seed: int) -> None:
     """The reflections follow from the skeleton: the model stays symmetric, and a body that is not breaks the rule."""
     robot = turned(HUMAN, seed)
-    possible = dynid.possible_robots(robot, constraints.Symmetry.by_name(robot))
+    possible = dynid.feasibility.feasible_set(robot, constraints.Symmetry.by_name(robot))
     assert possible.violations(robot.parameters, 1e-11) == []
     broken = np.array(robot.parameters)
     broken[robot.parameter_names.index("my_left_shank")] += 0.01
@@ -152,7 +155,7 @@ def test_frames_may_lie_in_any_direction(seed: int) -> None:
     shifted = np.eye(4)
     place = link_placements(robot)[robot.link_index("head")][:3, :3]
     shifted[:3, 3] = place.T @ [0, 0.01, 0]
-    broken[first : first + 10] = dynid.move_inertia(broken[first : first + 10], shifted)
+    broken[first : first + 10] = dynid.inertia.move_inertia(broken[first : first + 10], shifted)
     assert [v.split(": broken")[0] for v in possible.violations(broken)] == ["head: its own mirror image"]
 
 
@@ -167,7 +170,7 @@ def test_solution_does_not_depend_on_the_frames() -> None:
     fits = []
     for robot in (HUMAN, other):
         rule = constraints.Symmetry.by_name(robot)
-        found = dynid.fit_regressor(
+        found = dynid.feasibility.fit_regressor(
             robot, wrench_rows(robot), y, constraints=["full", rule], metric="pullback", weight=10.0
         )
         fits.append(robot.with_parameters(found.parameters))
@@ -221,7 +224,7 @@ def test_contradictions_are_named() -> None:
     ]
     W = wrench_rows(HUMAN)
     with pytest.raises(DynidError, match="no robot can satisfy these constraints together") as error:
-        dynid.fit_regressor(HUMAN, W, W @ HUMAN.parameters, constraints=laws)
+        dynid.feasibility.fit_regressor(HUMAN, W, W @ HUMAN.parameters, constraints=laws)
     for part in ("m_left_thigh = 10", "mass of right_thigh >= 11", "right_thigh: mirror image of left_thigh"):
         assert part in str(error.value)
     assert "head" not in str(error.value)
@@ -231,7 +234,7 @@ def test_goes_with_a_known_weight() -> None:
     W = wrench_rows(HUMAN)
     y = W @ (1.1 * HUMAN.parameters)
     laws = ["full", constraints.Symmetry.by_name(HUMAN), constraints.Mass(94.0, 94.0)]
-    found = dynid.fit_regressor(HUMAN, W, y, constraints=laws, metric="entropic", weight=1.0).parameters
+    found = dynid.feasibility.fit_regressor(HUMAN, W, y, constraints=laws, metric="entropic", weight=1.0).parameters
     masses = {n: x for n, x in zip(NAMES, found, strict=True) if n.startswith("m_")}
     assert sum(masses.values()) == pytest.approx(94.0, abs=1e-6)
     for name, mass in masses.items():
@@ -241,7 +244,7 @@ def test_goes_with_a_known_weight() -> None:
 def test_identification_gains_by_it() -> None:
     """A person from the wrench alone: errors and standard deviations of the base parameters become a fifth smaller."""
     base = dynid.base_parameters(HUMAN, channels="wrench")
-    truth = base.values(dynid.human_model("male", 1.7, 94.0).parameters)
+    truth = base.values(dynid.human.human_model("male", 1.7, 94.0).parameters)
     rng = np.random.default_rng(0)
     q = np.column_stack([np.zeros((300, 6)), np.ones(300), rng.uniform(-0.8, 0.8, (300, HUMAN.n))])
     v, a = rng.normal(size=(2, 300, HUMAN.nv))
@@ -251,9 +254,9 @@ def test_identification_gains_by_it() -> None:
     for laws in (["full"], ["full", constraints.Symmetry.by_name(HUMAN)]):
         found = estimate_from(seen, "feasible", constraints=laws, metric="entropic", weight=1.0)
         error.append(np.linalg.norm(found.beta - truth))
-        sigma.append(np.linalg.norm(found.sigma))
+        sigma.append(np.linalg.norm(found.std))
         # Biased a little by the prior: nearly all within three standard deviations.
-        assert np.mean(np.abs(found.beta - truth) <= 3 * found.sigma) > 0.95
+        assert np.mean(np.abs(found.beta - truth) <= 3 * found.std) > 0.95
     assert error[1] < 0.85 * error[0] and sigma[1] < 0.85 * sigma[0]
 
 
@@ -277,7 +280,7 @@ def test_identification_gains_by_it() -> None:
 )
 def test_wrong_rules_are_explained(rule: constraints.Symmetry, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        dynid.possible_robots(HUMAN, rule)
+        dynid.feasibility.feasible_set(HUMAN, rule)
 
 
 def test_names_without_a_partner() -> None:
@@ -305,7 +308,7 @@ def test_names_without_a_partner() -> None:
 def test_regressor_given_wrongly(options: dict[str, object], message: str) -> None:
     given = {"W": wrench_rows(HUMAN), "y": np.zeros(360), **options}
     with pytest.raises(DataError, match=message):
-        dynid.fit_regressor(HUMAN, **given)  # type: ignore[arg-type]
+        dynid.feasibility.fit_regressor(HUMAN, **given)  # type: ignore[arg-type]
 
 
 def test_deviations_weigh_rows() -> None:
@@ -313,6 +316,6 @@ def test_deviations_weigh_rows() -> None:
     W = wrench_rows(HUMAN)
     rng = np.random.default_rng(4)
     y, deviation = W @ HUMAN.parameters + rng.normal(size=360), rng.uniform(0.5, 2, 360)
-    a = dynid.fit_regressor(HUMAN, W, y, deviation=deviation, weight=10.0)
-    b = dynid.fit_regressor(HUMAN, W / deviation[:, None], y / deviation, weight=10.0)
+    a = dynid.feasibility.fit_regressor(HUMAN, W, y, deviation=deviation, weight=10.0)
+    b = dynid.feasibility.fit_regressor(HUMAN, W / deviation[:, None], y / deviation, weight=10.0)
     np.testing.assert_allclose(a.parameters, b.parameters, atol=1e-7)

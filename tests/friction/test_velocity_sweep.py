@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from friction_truth import STRIBECK, arm
 
 import dynid
 from dynid.errors import DataError
@@ -15,6 +14,7 @@ from dynid.friction.pieces import Features
 from dynid.friction.rows import without_friction
 from dynid.recording.recording import Recording, Run
 from dynid.signals.settings import Signals
+from tests.support.friction_truth import STRIBECK, arm
 
 ROBOT = arm()
 SPEEDS = np.geomspace(0.05, 2.0, 10)
@@ -23,7 +23,7 @@ SIGNALS = Signals(cutoff=None, decimate=(), trim=0.0)
 
 def sweep_recording(noise: float = 0.1, speeds: np.ndarray = SPEEDS, seed: int = 0) -> Recording:
     """The second joint, which lifts the arm, at ten speeds; Stribeck friction and an offset."""
-    sweep = dynid.velocity_sweep(ROBOT, 1, speeds, between=(-0.4, 0.4))
+    sweep = dynid.friction.velocity_sweep(ROBOT, 1, speeds, between=(-0.4, 0.4))
     t, q, v, a = sweep.sample(200.0)
     torque = dynid.inverse_dynamics(without_friction(ROBOT, 1), q, v, a)
     torque[:, 1] += 0.3 + friction_model("stribeck").torque(Features(v[:, 1]), STRIBECK)
@@ -32,7 +32,7 @@ def sweep_recording(noise: float = 0.1, speeds: np.ndarray = SPEEDS, seed: int =
 
 
 def test_the_motion_holds_every_speed_both_ways_and_is_smooth() -> None:
-    sweep = dynid.velocity_sweep(ROBOT, "joint2", [0.2, 1.0], between=(-0.5, 0.5), acceleration=4.0)
+    sweep = dynid.friction.velocity_sweep(ROBOT, "joint2", [0.2, 1.0], between=(-0.5, 0.5), acceleration=4.0)
     t, q, v, a = sweep.sample(1000.0)
     assert sweep.duration == pytest.approx(t[-1], abs=0.01)
     for s in (0.2, -0.2, 1.0, -1.0):
@@ -48,7 +48,7 @@ def test_the_motion_holds_every_speed_both_ways_and_is_smooth() -> None:
 
 def test_the_map_shows_friction_without_gravity_and_offset() -> None:
     """Gravity of several N m cancels between the ways; the map is right within its own deviations."""
-    found = dynid.friction_map(sweep_recording(), 1, SIGNALS)
+    found = dynid.friction.friction_map(sweep_recording(), 1, SIGNALS)
     truth = friction_model("stribeck").torque(Features(found.speed), STRIBECK)
     np.testing.assert_allclose(found.speed, SPEEDS, rtol=0.02)
     z = (found.friction - truth) / found.std
@@ -59,15 +59,15 @@ def test_the_map_shows_friction_without_gravity_and_offset() -> None:
 
 
 def test_models_fitted_to_the_map_recover_the_truth() -> None:
-    found = dynid.friction_map(sweep_recording(noise=0.05), 1, SIGNALS)
-    fit = dynid.fit_friction(ROBOT, found, models=("coulomb+viscous", "stribeck"))
+    found = dynid.friction.friction_map(sweep_recording(noise=0.05), 1, SIGNALS)
+    fit = dynid.friction.fit_friction(ROBOT, found, models=("coulomb+viscous", "stribeck"))
     assert fit.best.name == "stribeck" and fit.joint == "joint2"
     for name, value in STRIBECK.items():
         assert abs(fit.parameters[name] - value) < 4 * fit.std[name] + 0.02 * abs(value)
 
 
 def test_sweeps_are_written_and_read_again(tmp_path: Path) -> None:
-    sweep = dynid.velocity_sweep(ROBOT, 1, [0.5, 1.0], between=(-0.4, 0.4))
+    sweep = dynid.friction.velocity_sweep(ROBOT, 1, [0.5, 1.0], between=(-0.4, 0.4))
     sweep.to_csv(tmp_path / "sweep.csv", 100.0)
     run = dynid.load_recording(tmp_path / "sweep.csv", ROBOT).runs[0]
     np.testing.assert_allclose(run.q, sweep.sample(100.0)[1], atol=1e-12)
@@ -75,22 +75,22 @@ def test_sweeps_are_written_and_read_again(tmp_path: Path) -> None:
 
 def test_bad_sweeps_and_maps_are_refused_in_words() -> None:
     with pytest.raises(DataError, match="at least two speeds"):
-        dynid.velocity_sweep(ROBOT, 1, [1.0])
+        dynid.friction.velocity_sweep(ROBOT, 1, [1.0])
     with pytest.raises(DataError, match="at least two speeds"):
-        dynid.velocity_sweep(ROBOT, 1, [1.0, np.nan])
+        dynid.friction.velocity_sweep(ROBOT, 1, [1.0, np.nan])
     with pytest.raises(DataError, match="lower one first"):
-        dynid.velocity_sweep(ROBOT, 1, [1.0, 2.0], between=(1.0, -1.0))
+        dynid.friction.velocity_sweep(ROBOT, 1, [1.0, 2.0], between=(1.0, -1.0))
     tight = ROBOT.with_limits({"joint2": {"position": (-0.5, 0.5), "velocity": 3.0}})
     with pytest.raises(DataError, match="beyond its limits"):
-        dynid.velocity_sweep(tight, 1, [1.0, 2.0], between=(-0.45, 0.45))
+        dynid.friction.velocity_sweep(tight, 1, [1.0, 2.0], between=(-0.45, 0.45))
     with pytest.raises(DataError, match="beyond the limit of joint"):
-        dynid.velocity_sweep(tight, 1, [1.0, 4.0])
+        dynid.friction.velocity_sweep(tight, 1, [1.0, 4.0])
     recording = sweep_recording(speeds=np.array([0.3, 1.0]))
-    found = dynid.friction_map(recording, 1, SIGNALS)
+    found = dynid.friction.friction_map(recording, 1, SIGNALS)
     with pytest.raises(DataError, match="2 speeds are too few"):
-        dynid.fit_friction(ROBOT, found, models=["stribeck"])
+        dynid.friction.fit_friction(ROBOT, found, models=["stribeck"])
     with pytest.raises(DataError, match="does not show in pairs"):
-        dynid.fit_friction(ROBOT, found, models=["asymmetric"])
+        dynid.friction.fit_friction(ROBOT, found, models=["asymmetric"])
     up = recording.between(0.0, 1.5)
     with pytest.raises(DataError, match="never moves both ways"):
-        dynid.friction_map(up, 1, SIGNALS)
+        dynid.friction.friction_map(up, 1, SIGNALS)

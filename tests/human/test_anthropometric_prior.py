@@ -15,9 +15,9 @@ from dynid.human.segments import cut, place_segment
 from dynid.human.table import TRUNK
 from dynid.robot.parts import Link
 from dynid.robot.posture import link_placements
-from random_robots import random_rotation
+from tests.support.random_robots import random_rotation
 
-HUMAN = dynid.human_model("male", 1.8, 94.0)
+HUMAN = dynid.human.human_model("male", 1.8, 94.0)
 
 
 def bare(robot: Robot) -> Robot:
@@ -36,20 +36,22 @@ def turned(robot: Robot, seed: int) -> Robot:
         replace(j, placement=turns[j.parent].T @ j.placement, mount=j.mount @ turns[i + 1])
         for i, j in enumerate(robot.joints)
     ]
-    links = [replace(x, inertia=dynid.move_inertia(x.inertia, h.T)) for x, h in zip(robot.links, turns, strict=True)]
+    links = [
+        replace(x, inertia=dynid.inertia.move_inertia(x.inertia, h.T)) for x, h in zip(robot.links, turns, strict=True)
+    ]
     return replace(robot, links=tuple(links), joints=tuple(joints))
 
 
 def total(robot: Robot) -> np.ndarray:
     """Ten numbers of the whole body at q = 0, base frame."""
     places = link_placements(robot)
-    return np.sum([dynid.move_inertia(x.inertia, h) for x, h in zip(robot.links, places, strict=True)], axis=0)
+    return np.sum([dynid.inertia.move_inertia(x.inertia, h) for x, h in zip(robot.links, places, strict=True)], axis=0)
 
 
 @pytest.mark.parametrize("height", [1.8, None])
 def test_skeleton_of_the_model_gets_the_model_back(height: float | None) -> None:
     """Lengths measured on the skeleton are those it was built with, and so is the height they tell."""
-    again = dynid.with_anthropometric_prior(bare(HUMAN), "male", 94.0, height=height)
+    again = dynid.human.with_anthropometric_prior(bare(HUMAN), "male", 94.0, height=height)
     assert again.parameter_names == HUMAN.parameter_names
     np.testing.assert_allclose(again.parameters, HUMAN.parameters, atol=1e-12)
 
@@ -57,20 +59,20 @@ def test_skeleton_of_the_model_gets_the_model_back(height: float | None) -> None
 def test_frames_of_links_do_not_matter() -> None:
     """A skeleton whose link frames lie in all directions gets the same bodies."""
     other = turned(HUMAN, 0)
-    again = dynid.with_anthropometric_prior(bare(other), "male", 94.0)
+    again = dynid.human.with_anthropometric_prior(bare(other), "male", 94.0)
     np.testing.assert_allclose(again.parameters, other.parameters, atol=1e-12)
 
 
 def test_links_are_found_by_name_or_by_a_list() -> None:
     names = {"left_thigh": "LeftUpperLeg", "right_shank": "r_tibia", "lower_trunk": "Pelvis", "upper_trunk": "thorax"}
-    again = dynid.with_anthropometric_prior(bare(renamed(HUMAN, names)), "male", 94.0)
+    again = dynid.human.with_anthropometric_prior(bare(renamed(HUMAN, names)), "male", 94.0)
     np.testing.assert_allclose(again.parameters, HUMAN.parameters, atol=1e-12)
     strange = {name: f"part{k}" for k, name in enumerate(SEGMENTS)}
     skeleton = bare(renamed(HUMAN, strange))
     with pytest.raises(DataError, match="misses segments: lower_trunk, middle_trunk"):
-        dynid.with_anthropometric_prior(skeleton, "male", 94.0)
+        dynid.human.with_anthropometric_prior(skeleton, "male", 94.0)
     given = {link: segment for segment, link in strange.items()}
-    again = dynid.with_anthropometric_prior(skeleton, "male", 94.0, segments=given)
+    again = dynid.human.with_anthropometric_prior(skeleton, "male", 94.0, segments=given)
     np.testing.assert_allclose(again.parameters, HUMAN.parameters, atol=1e-12)
 
 
@@ -79,7 +81,9 @@ def test_one_link_may_be_several_segments() -> None:
     names = [n for n in HUMAN.coordinates if n.startswith(("lumbar", "thoracic"))]
     stiff = HUMAN.locked(dict.fromkeys(names, 0.0))
     given = {x.name: x.name for x in stiff.links if x.name in SEGMENTS}
-    again = dynid.with_anthropometric_prior(bare(stiff), "male", 94.0, segments={**given, "lower_trunk": list(TRUNK)})
+    again = dynid.human.with_anthropometric_prior(
+        bare(stiff), "male", 94.0, segments={**given, "lower_trunk": list(TRUNK)}
+    )
     np.testing.assert_allclose(again.parameters, stiff.parameters, atol=1e-12)
 
 
@@ -95,10 +99,10 @@ def test_a_skeleton_in_another_posture() -> None:
             joints[i] = replace(j, placement=j.placement @ motion)
     raised = replace(HUMAN, joints=tuple(joints))
     pose = {name: -value for name, value in lift.items()}
-    again = dynid.with_anthropometric_prior(bare(raised), "male", 94.0, pose=pose)
+    again = dynid.human.with_anthropometric_prior(bare(raised), "male", 94.0, pose=pose)
     np.testing.assert_allclose(again.parameters, HUMAN.parameters, atol=1e-12)
     # Arms out in the frontal plane keep their sagittal axis, so the pose may as well be left out.
-    again = dynid.with_anthropometric_prior(bare(raised), "male", 94.0)
+    again = dynid.human.with_anthropometric_prior(bare(raised), "male", 94.0)
     np.testing.assert_allclose(again.parameters, HUMAN.parameters, atol=1e-12)
 
 
@@ -122,19 +126,19 @@ def shifted_trunk(lumbar: float, thoracic: float) -> Robot:
 def test_trunk_is_cut_where_the_skeleton_bends(lumbar: float, thoracic: float) -> None:
     """The whole body stays what it was, every link is possible, and mass goes to the side it lies on."""
     skeleton = shifted_trunk(lumbar, thoracic)
-    prior = dynid.with_anthropometric_prior(bare(skeleton), "male", 94.0, height=1.8)
+    prior = dynid.human.with_anthropometric_prior(bare(skeleton), "male", 94.0, height=1.8)
     np.testing.assert_allclose(total(prior), total(HUMAN), atol=1e-11)
     mass = {x.name: x.inertia[0] for x in prior.links}
     plain = {x.name: x.inertia[0] for x in HUMAN.links}
     for i in prior.parameter_links:
-        assert dynid.inertia_violations(prior.links[i].inertia) == []
+        assert dynid.inertia.inertia_violations(prior.links[i].inertia) == []
     assert np.sign(mass["lower_trunk"] - plain["lower_trunk"]) == np.sign(lumbar)
     assert np.sign(mass["upper_trunk"] - plain["upper_trunk"]) == -np.sign(thoracic)
 
 
 def test_parts_of_a_cut_segment() -> None:
     """Against the integral of the density over thin slices."""
-    table = dynid.anthropometric_table("de-leva")
+    table = dynid.human.anthropometric_table("de-leva")
     body = standing_body(table, 1.8)
     for name in TRUNK:
         segment = place_segment(table.segments[name], body, None, 10.0)
@@ -151,13 +155,13 @@ def test_parts_of_a_cut_segment() -> None:
 
 def test_links_without_a_segment() -> None:
     """Virtual, or small balls that leave the whole mass as it is: then all links are possible bodies."""
-    plain = dynid.with_anthropometric_prior(bare(HUMAN), "male", 94.0)
+    plain = dynid.human.with_anthropometric_prior(bare(HUMAN), "male", 94.0)
     assert [x.virtual for x in plain.links] == [x.virtual for x in HUMAN.links]
-    shared = dynid.with_anthropometric_prior(bare(HUMAN), "male", 94.0, virtual_share=1e-3)
+    shared = dynid.human.with_anthropometric_prior(bare(HUMAN), "male", 94.0, virtual_share=1e-3)
     assert not any(x.virtual for x in shared.links) and len(shared.parameter_links) == 36
     assert total(shared)[0] == pytest.approx(94.0, rel=1e-12)
     for link in shared.links:
-        assert dynid.inertia_violations(link.inertia) == []
+        assert dynid.inertia.inertia_violations(link.inertia) == []
     # A virtual link has a thousandth of what it leads to.
     ball = shared.links[shared.link_index("left_thigh_virtual_1")].inertia[0]
     assert ball == pytest.approx(1e-3 * plain.links[plain.link_index("left_thigh")].inertia[0])
@@ -165,7 +169,7 @@ def test_links_without_a_segment() -> None:
 
 def test_massless_links_of_a_file_become_virtual() -> None:
     robot = bare(HUMAN)
-    marked = dynid.with_virtual_links(replace(robot, links=(robot.links[0], *HUMAN.links[1:])))
+    marked = dynid.human.with_virtual_links(replace(robot, links=(robot.links[0], *HUMAN.links[1:])))
     assert not marked.links[0].virtual and [x.virtual for x in marked.links[1:]] == [x.virtual for x in HUMAN.links[1:]]
 
 
@@ -187,7 +191,7 @@ def test_massless_links_of_a_file_become_virtual() -> None:
 )
 def test_odd_input(options: dict[str, object], message: str) -> None:
     with pytest.raises(dynid.DynidError, match=message):
-        dynid.with_anthropometric_prior(bare(HUMAN), **{"sex": "male", "weight": 94.0, **options})  # type: ignore[arg-type]
+        dynid.human.with_anthropometric_prior(bare(HUMAN), **{"sex": "male", "weight": 94.0, **options})  # type: ignore[arg-type]
 
 
 def test_a_link_with_mass_and_no_segment_must_be_named() -> None:
@@ -200,7 +204,7 @@ def test_a_link_with_mass_and_no_segment_must_be_named() -> None:
 def test_a_skeleton_without_width() -> None:
     flat = [replace(j, placement=_narrow(j.placement)) for j in HUMAN.joints]
     with pytest.raises(DataError, match="hips in one place"):
-        dynid.with_anthropometric_prior(bare(replace(HUMAN, joints=tuple(flat))), "male", 94.0)
+        dynid.human.with_anthropometric_prior(bare(replace(HUMAN, joints=tuple(flat))), "male", 94.0)
 
 
 def _narrow(h: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ def test_masses_add_up(sex: str) -> None:
     rows = DATA[sex]["segments"]
     total = sum(rows[n]["mass"] for n in CENTRAL) + 2 * sum(rows[n]["mass"] for n in PAIRED)
     assert total == pytest.approx({"male": 100.0, "female": 99.99}[sex], abs=1e-9)
-    assert dynid.anthropometric_table("de-leva", sex).total == pytest.approx(total / 100)
+    assert dynid.human.anthropometric_table("de-leva", sex).total == pytest.approx(total / 100)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_parts_of_the_trunk_make_the_trunk(sex: str, trunk: float, centre: float
 
 @pytest.mark.parametrize("sex", ["male", "female"])
 def test_every_segment_is_a_possible_body(sex: str) -> None:
-    table = dynid.anthropometric_table("de-leva", sex)
+    table = dynid.human.anthropometric_table("de-leva", sex)
     for segment in table.segments.values():
         a, b, c = sorted(r**2 for r in segment.radii)
         assert a > 0 and a + b > c
@@ -75,7 +75,7 @@ def test_bad_tables_are_explained(tmp_path: Path, old: str, new: str, message: s
     file = tmp_path / "mine.toml"
     file.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        dynid.human_model(table=file)
+        dynid.human.human_model(table=file)
 
 
 def test_own_table_is_read(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_own_table_is_read(tmp_path: Path) -> None:
     file.write_text(
         TEXT.replace("mass = 6.94", "mass = 7.94").replace("mass = 15.96", "mass = 14.96"), encoding="utf-8"
     )
-    head = dynid.human_model("male", 1.8, 100, table=file).links
+    head = dynid.human.human_model("male", 1.8, 100, table=file).links
     assert next(link for link in head if link.name == "head").inertia[0] == pytest.approx(7.94)
 
 
@@ -97,14 +97,14 @@ def test_own_table_is_read(tmp_path: Path) -> None:
 )
 def test_unknown_names(source: str, sex: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        dynid.anthropometric_table(source, sex)
+        dynid.human.anthropometric_table(source, sex)
 
 
 def test_a_file_that_is_no_table(tmp_path: Path) -> None:
     file = tmp_path / "broken.toml"
     file.write_text("[male", encoding="utf-8")
     with pytest.raises(DataError, match="is no TOML"):
-        dynid.anthropometric_table(file)
+        dynid.human.anthropometric_table(file)
     file.write_text("name = 'empty'", encoding="utf-8")
     with pytest.raises(DataError, match="has no numbers for sex 'male'"):
-        dynid.anthropometric_table(file)
+        dynid.human.anthropometric_table(file)

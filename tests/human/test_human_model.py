@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import dynid
-from compare import difference
 from dynid import DataError
 from dynid.export.urdf import write_urdf
 from dynid.robot.posture import link_placements
+from tests.support.compare import difference
 
 PEOPLE = [("male", 1.8, 94.0), ("female", 1.62, 51.5), ("male", 1.1, 20.0)]
 FLIP = np.diag([1.0, -1.0, 1.0])
@@ -35,17 +35,19 @@ def motion(robot: dynid.Robot, samples: int, seed: int = 0) -> tuple[np.ndarray,
 
 @pytest.mark.parametrize(("sex", "height", "weight"), PEOPLE)
 def test_weight_is_exact_and_all_links_are_possible(sex: str, height: float, weight: float) -> None:
-    robot = dynid.human_model(sex, height, weight)
+    robot = dynid.human.human_model(sex, height, weight)
     assert sum(link.inertia[0] for link in robot.links) == pytest.approx(weight, rel=1e-14)
     assert len(robot.parameter_links) == 16 and robot.n == 35 and robot.base == "floating"
     for i in robot.parameter_links:
-        assert dynid.inertia_violations(robot.links[i].inertia) == []
-    assert dynid.is_feasible(robot).answer == "feasible"
+        assert dynid.inertia.inertia_violations(robot.links[i].inertia) == []
+    assert dynid.feasibility.is_feasible(robot).answer == "feasible"
 
 
 def test_numbers_are_those_of_the_table() -> None:
     """Thigh of the mean subject: 14.16 % of 73 kg, centre at 40.95 % of 422.2 mm, radii 32.9, 32.9 and 14.9 %."""
-    mass, centre, tensor = dynid.inertia_to_com(body(dynid.human_model("male", 1.741, 73.0), "left_thigh"))
+    mass, centre, tensor = dynid.inertia.inertia_to_com(
+        body(dynid.human.human_model("male", 1.741, 73.0), "left_thigh")
+    )
     assert mass == pytest.approx(0.1416 * 73)
     np.testing.assert_allclose(centre, [0, 0, -0.4095 * 0.4222], atol=1e-12)
     expected = mass * 0.4222**2 * np.diag([0.329**2, 0.329**2, 0.149**2])
@@ -54,22 +56,22 @@ def test_numbers_are_those_of_the_table() -> None:
 
 def test_axes_of_trunk_and_foot() -> None:
     """The trunk turns hardest about the front-to-back axis; the long axis of a foot points forward, its sagittal up."""
-    robot = dynid.human_model("male", 1.741, 73.0)
-    mass, _, tensor = dynid.inertia_to_com(body(robot, "upper_trunk"))
+    robot = dynid.human.human_model("male", 1.741, 73.0)
+    mass, _, tensor = dynid.inertia.inertia_to_com(body(robot, "upper_trunk"))
     np.testing.assert_allclose(np.sqrt(np.diag(tensor) / mass) / 0.2421, [0.505, 0.320, 0.465], rtol=1e-9)
-    mass, centre, tensor = dynid.inertia_to_com(body(robot, "right_foot"))
+    mass, centre, tensor = dynid.inertia.inertia_to_com(body(robot, "right_foot"))
     np.testing.assert_allclose(np.sqrt(np.diag(tensor) / mass) / 0.2581, [0.124, 0.245, 0.257], rtol=1e-9)
     assert centre[0] > 0.05 and centre[2] < 0
 
 
 @pytest.mark.parametrize(("sex", "height", "weight"), PEOPLE)
 def test_left_is_the_mirror_image_of_right(sex: str, height: float, weight: float) -> None:
-    robot = dynid.human_model(sex, height, weight)
+    robot = dynid.human.human_model(sex, height, weight)
     for link in robot.links:
         if link.virtual:
             continue
         other = body(robot, link.name.replace("left", "right"))
-        ours, theirs = dynid.inertia_to_com(link.inertia), dynid.inertia_to_com(other)
+        ours, theirs = dynid.inertia.inertia_to_com(link.inertia), dynid.inertia.inertia_to_com(other)
         assert ours[0] == pytest.approx(theirs[0])
         np.testing.assert_allclose(FLIP @ ours[1], theirs[1], atol=1e-12)
         np.testing.assert_allclose(FLIP @ ours[2] @ FLIP, theirs[2], atol=1e-12)
@@ -77,7 +79,7 @@ def test_left_is_the_mirror_image_of_right(sex: str, height: float, weight: floa
 
 def test_equal_values_make_a_symmetric_posture_with_symmetric_torques() -> None:
     """Left and right joints that move alike take the same torque, and no wrench leaves the plane of symmetry."""
-    robot = dynid.human_model("female", 1.7, 60.0)
+    robot = dynid.human.human_model("female", 1.7, 60.0)
     rng = np.random.default_rng(1)
     state = np.zeros((3, 20, robot.n))
     for k, name in enumerate(robot.coordinates):
@@ -99,14 +101,14 @@ def test_equal_values_make_a_symmetric_posture_with_symmetric_torques() -> None:
 def test_shape_of_a_standing_person() -> None:
     """Height within 3 %, centre of mass at 55 to 59 % of it, fingertips below the hip and feet on one level."""
     for sex, height, weight in PEOPLE:
-        robot = dynid.human_model(sex, height, weight)
+        robot = dynid.human.human_model(sex, height, weight)
         places = link_placements(robot)
         at = {f.name: (places[f.link] @ f.placement)[:3, 3] for f in robot.frames}
         ground = at["left_sole"][2]
         assert at["right_sole"][2] == ground and at["left_toe"][0] > at["left_sole"][0] > at["left_heel"][0]
         tall = at["vertex"][2] - ground
         assert tall == pytest.approx(height, rel=0.03)
-        moments = [dynid.move_inertia(x.inertia, h)[1:4] for x, h in zip(robot.links, places, strict=True)]
+        moments = [dynid.inertia.move_inertia(x.inertia, h)[1:4] for x, h in zip(robot.links, places, strict=True)]
         centre = np.sum(moments, axis=0) / weight
         assert 0.55 < (centre[2] - ground) / tall < 0.59
         assert abs(centre[1]) < 1e-12 and abs(centre[0]) < 0.02
@@ -129,21 +131,21 @@ def test_shape_of_a_standing_person() -> None:
     ],
 )
 def test_joints_move_where_their_names_say(joint: str, frame: str, direction: tuple[int, int, int]) -> None:
-    robot = dynid.human_model()
+    robot = dynid.human.human_model()
     q = np.zeros(robot.nq)
     q[6] = 1.0
-    start = dynid.frame_placement(robot, q, frame)[:3, 3]
+    start = dynid.dynamics.frame_placement(robot, q, frame)[:3, 3]
     q[7 + robot.coordinates.index(joint)] = 0.05
-    moved = dynid.frame_placement(robot, q, frame)[:3, 3] - start
+    moved = dynid.dynamics.frame_placement(robot, q, frame)[:3, 3] - start
     assert moved @ direction > 0.8 * np.linalg.norm(moved) > 0
 
 
 @pytest.mark.parametrize(("sex", "height", "weight"), PEOPLE[:2])
 def test_urdf_round_trip(tmp_path: Path, sex: str, height: float, weight: float) -> None:
     """Same links, masses, limits and frames; same torques for the same motion of joints by name."""
-    robot = dynid.human_model(sex, height, weight)
+    robot = dynid.human.human_model(sex, height, weight)
     assert write_urdf(robot, tmp_path / "human.urdf") == []
-    read = dynid.with_virtual_links(dynid.load_robot(tmp_path / "human.urdf", base="floating"))
+    read = dynid.human.with_virtual_links(dynid.load_robot(tmp_path / "human.urdf", base="floating"))
     assert {x.name for x in read.links if x.virtual} == {x.name for x in robot.links if x.virtual}
     assert set(read.parameter_names) == set(robot.parameter_names)
     ours = dict(zip(robot.parameter_names, robot.parameters, strict=True))
@@ -162,7 +164,7 @@ def test_urdf_round_trip(tmp_path: Path, sex: str, height: float, weight: float)
 
 
 def test_single_lengths_can_be_given() -> None:
-    robot = dynid.human_model("male", 1.8, 80, lengths={"thigh": 0.5, "hip_half_width": 0.09})
+    robot = dynid.human.human_model("male", 1.8, 80, lengths={"thigh": 0.5, "hip_half_width": 0.09})
     assert robot.joints[robot.coordinates.index("left_hip_flexion")].placement[1, 3] == 0.09
     assert robot.joints[robot.coordinates.index("right_knee_flexion")].placement[2, 3] == -0.5
     assert sum(link.inertia[0] for link in robot.links) == pytest.approx(80)
@@ -184,7 +186,7 @@ def test_single_lengths_can_be_given() -> None:
 )
 def test_odd_input_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        dynid.human_model(**{"sex": "male", "height": 1.8, "weight": 80, **options})  # type: ignore[arg-type]
+        dynid.human.human_model(**{"sex": "male", "height": 1.8, "weight": 80, **options})  # type: ignore[arg-type]
 
 
 def test_command(tmp_path: Path) -> None:

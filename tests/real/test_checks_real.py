@@ -49,18 +49,18 @@ def test_med7_torques_are_reversed(data: Path, file: str, loaded: set[str]) -> N
     path = data / "kuka-lbr-med7" / f"{file}.csv.xz"
     columns = {"q": "q_{k}", "torque": "tau_{k}"}
     wrong = dynid.load_recording(path, robot, columns=columns, time=None, rate=100)
-    assert loaded <= set(joints(dynid.check(wrong, robot), "opposite sign", "error"))
+    assert loaded <= set(joints(dynid.check(robot, wrong), "opposite sign", "error"))
     right = dynid.load_recording(path, robot, columns=columns, time=None, rate=100, sign={"torque": -1})
-    assert not joints(dynid.check(right, robot), "sign", "error")
+    assert not joints(dynid.check(robot, right), "sign", "error")
 
 
 def test_med7_columns_taken_by_position_are_found(data: Path) -> None:
     """The files hold joints 2, 3, 4, 1, 5, 6, 7; taken as 1 to 7 they are sorted out, taken by name they are right."""
     robot = med7(data)
-    findings = dynid.check(med7_states(data, robot, (1, 2, 3, 0, 4, 5, 6)), robot)
+    findings = dynid.check(robot, med7_states(data, robot, (1, 2, 3, 0, 4, 5, 6)))
     assert joints(findings, "in truth of joint", "error") == ["A1", "A2", "A3", "A4"]
     assert "A2, A3, A4, A1, A5, A6, A7" in findings[0].what_to_do
-    findings = dynid.check(med7_states(data, robot, (0, 1, 2, 3, 4, 5, 6)), robot)
+    findings = dynid.check(robot, med7_states(data, robot, (0, 1, 2, 3, 4, 5, 6)))
     assert not joints(findings, "in truth of joint", "error")
     assert {"A2", "A3", "A4", "A5"} <= set(joints(findings, "opposite sign", "error"))
     # 100 Hz of source in 400 Hz of log.
@@ -76,7 +76,7 @@ def test_ur10e_clock_is_uneven_and_currents_are_no_torques(data: Path) -> None:
     for gain, wrong in ((UR10E_GAINS, []), ([1.0] * 6, ["shoulder_lift_joint", "elbow_joint", "wrist_1_joint"])):
         columns = {"q": "1:7", "v": "7:13", "current": "13:19"}
         findings = dynid.check(
-            dynid.load_recording(file, robot, columns=columns, time=0, rows=(634, 3510), gain=gain), robot
+            robot, dynid.load_recording(file, robot, columns=columns, time=0, rows=(634, 3510), gain=gain)
         )
         uneven = next(f for f in findings if "not evenly spaced" in f.what)
         assert uneven.severity == "warning" and abs(float(uneven.how_much.split()[0]) - 20) < 1
@@ -92,7 +92,7 @@ def test_tiago_velocity_lags_and_efforts_are_no_torques(data: Path) -> None:
     robot = whole.locked({name: 0.0 for name in whole.coordinates if name not in arm})
     files = {"q": "position", "v": "velocity", "torque": "effort"}
     recording = dynid.load_recording({s: place / f"tiago_{x}.csv.gz" for s, x in files.items()}, robot)
-    findings = dynid.check(recording, robot)
+    findings = dynid.check(robot, recording)
     lags = [f for f in findings if "velocity lags behind" in f.what]
     assert [f.joint for f in lags] == arm
     assert all(0.13 < float(f.how_much.split()[0]) < 0.2 for f in lags)
@@ -105,9 +105,9 @@ def test_tiago_velocity_lags_and_efforts_are_no_torques(data: Path) -> None:
 def test_kinova_torques_are_told_from_measured_ones(data: Path) -> None:
     """`Torque` is computed; the sensor and the current are not."""
     robot = dynid.load_robot(data / "kinova-gen3-dynamapp" / "gen3.urdf", friction=FRICTION)
-    assert joints(dynid.check(kinova(data, robot, "Torque"), robot), "computed by a model", "warning") == [""]
+    assert joints(dynid.check(robot, kinova(data, robot, "Torque")), "computed by a model", "warning") == [""]
     for measured in ("TorqueSm", "TorqueCur"):
-        assert not joints(dynid.check(kinova(data, robot, measured), robot), "computed by a model", "warning")
+        assert not joints(dynid.check(robot, kinova(data, robot, measured)), "computed by a model", "warning")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -117,5 +117,5 @@ def test_lwr4_recordings_are_sound(data: Path, number: int) -> None:
     robot = dynid.load_robot(place / "kuka_lwr4.urdf", friction=FRICTION)
     columns = {"q": "positions", "v": "velocities", "torque": "torques"}
     recording = dynid.load_recording(place / f"measurements_{number}.npz", robot, columns=columns, time="times")
-    assert not [f for f in dynid.check(recording, robot) if f.severity == "error"]
-    assert not [f for f in dynid.check(recording, robot) if f.joint and f.severity == "warning"]
+    assert not [f for f in dynid.check(robot, recording) if f.severity == "error"]
+    assert not [f for f in dynid.check(robot, recording) if f.joint and f.severity == "warning"]

@@ -11,7 +11,9 @@ import pytest
 import scipy
 
 import dynid
-from dynid import Joint, Link, Robot, constraints
+from dynid import Robot
+from dynid.feasibility import constraints
+from dynid.robot import Joint, Link
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 
 pytestmark = pytest.mark.real
@@ -41,7 +43,7 @@ class Published:
         self.frames = scipy.io.loadmat(folder / "Body_frames_human.mat")["T_sb"]
 
     def fit(self, laws: list[constraints.Constraint], **options: object) -> np.ndarray:
-        found = dynid.fit_regressor(
+        found = dynid.feasibility.fit_regressor(
             self.robot,
             self.W,
             self.y,
@@ -97,7 +99,7 @@ def test_symmetric_person(published: Published) -> None:
     found = {"euclidean": pi}
     for metric in ("pullback", "entropic"):
         found[metric] = published.fit(laws, bound=bound, metric=metric)
-    possible = dynid.possible_robots(published.robot, laws)
+    possible = dynid.feasibility.feasible_set(published.robot, laws)
     for metric, mass in (("euclidean", 63.677), ("pullback", 62.424), ("entropic", 62.495)):
         pi = found[metric]
         assert possible.violations(pi, 1e-7) == []
@@ -151,8 +153,8 @@ def test_table_predicts_the_ground_better_than_the_file(walker: tuple[Robot, np.
     def error(model: Robot) -> np.ndarray:
         return np.sqrt(np.mean((ground_wrench(model, q) - measured)[inner] ** 2, axis=0)) / size
 
-    file = error(dynid.with_virtual_links(robot))
-    table = error(dynid.with_anthropometric_prior(robot, "male", 94.4))
+    file = error(dynid.human.with_virtual_links(robot))
+    table = error(dynid.human.with_anthropometric_prior(robot, "male", 94.4))
     assert np.all(table < 0.92 * file) and np.mean(table / file) < 0.87
     # Relative errors of Fx (which is small), Fy, Fz, Mx, My, Mz.
     np.testing.assert_allclose(table, [1.391, 0.353, 0.251, 0.252, 0.297, 0.511], atol=0.01)
@@ -168,7 +170,7 @@ def test_inertias_of_the_file_are_about_its_joints(walker: tuple[Robot, np.ndarr
         "middle_thorax": (0.555, (42, 33, 36)),
     }
     for name, (centre, radii) in shares.items():
-        mass, c, tensor = dynid.inertia_to_com(robot.links[robot.link_index(name)].inertia)
+        mass, c, tensor = dynid.inertia.inertia_to_com(robot.links[robot.link_index(name)].inertia)
         length = -c[1] / centre
         about = tensor - mass * (c @ c * np.eye(3) - np.outer(c, c))
         np.testing.assert_allclose(100 * np.sqrt(np.diag(about) / mass) / length, radii, atol=0.06)
@@ -177,14 +179,14 @@ def test_inertias_of_the_file_are_about_its_joints(walker: tuple[Robot, np.ndarr
 def test_all_links_of_a_real_skeleton_are_possible(walker: tuple[Robot, np.ndarray, np.ndarray]) -> None:
     """Thirty-seven bodies, and the three metrics find a fit with weight and symmetry known."""
     robot, q, _ = walker
-    prior = dynid.with_anthropometric_prior(robot, "male", 94.4, virtual_share=1e-3)
+    prior = dynid.human.with_anthropometric_prior(robot, "male", 94.4, virtual_share=1e-3)
     assert len(prior.parameter_links) == 37
     laws = ["full", constraints.Mass(94.4, 94.4), constraints.Symmetry.by_name(prior, "z", middle=False)]
     still = np.zeros((len(q[::40]), robot.nv))
     W = dynid.regressor(prior, q[::40], still, still)[:, :6].reshape(-1, len(prior.layout))
     y = W @ (prior.parameters * np.random.default_rng(0).uniform(0.9, 1.1, len(prior.layout)))
     for metric in ("euclidean", "pullback", "entropic"):
-        found = dynid.fit_regressor(prior, W, y, constraints=laws, metric=metric, weight=1.0)  # type: ignore[arg-type]
-        assert dynid.possible_robots(prior, laws).violations(found.parameters, 1e-6) == []
+        found = dynid.feasibility.fit_regressor(prior, W, y, constraints=laws, metric=metric, weight=1.0)  # type: ignore[arg-type]
+        assert dynid.feasibility.feasible_set(prior, laws).violations(found.parameters, 1e-6) == []
         masses = [x for x, p in zip(found.parameters, prior.layout, strict=True) if p.symbol == "m"]
         assert len(masses) == 37 and sum(masses) == pytest.approx(94.4, abs=1e-6)

@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid import Run, Transmission
+from dynid import Run
+from dynid.robot import Transmission
 
 pytestmark = pytest.mark.real
 
@@ -57,7 +58,7 @@ def test_ur10e(data: Path) -> None:
     assert 1 / np.mean(np.diff(run.t)) == pytest.approx(94, rel=0.02)
     assert mismatch(run).max() < 0.02
     assert run.torque is not None
-    assert likeness(run.torque, dynid.gravity_torque(robot, run.q))[1:3].min() > 0.9
+    assert likeness(run.torque, dynid.dynamics.gravity_torque(robot, run.q))[1:3].min() > 0.9
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_kuka_med7_has_the_other_sign(data: Path) -> None:
     rec = dynid.load_recording(folder / "measurements_with_ext_tau_1_dgr.csv.xz", robot, rate=100, sign={"torque": -1})
     (run,) = rec.runs
     assert run.q.shape == (10007, 7) and run.torque is not None
-    error = dynid.gravity_torque(robot, run.q) - run.torque
+    error = dynid.dynamics.gravity_torque(robot, run.q) - run.torque
     assert np.linalg.norm(error[:, 1]) / np.linalg.norm(run.torque[:, 1]) < 0.2
 
 
@@ -131,7 +132,7 @@ def test_kuka_med7_joint_states_go_by_number(data: Path) -> None:
     assert run.q.shape == (12048, 7) and 1 / run.step == pytest.approx(400, rel=0.01) and run.t[0] == 0
     assert mismatch(run).max() < 0.05
     assert run.torque is not None
-    error = dynid.gravity_torque(robot, run.q) - run.torque
+    error = dynid.dynamics.gravity_torque(robot, run.q) - run.torque
     assert np.linalg.norm(error[:, 1]) / np.linalg.norm(run.torque[:, 1]) < 0.3
 
 
@@ -148,7 +149,7 @@ def test_kinova(data: Path) -> None:
     (run,) = dynid.load_recording(file, robot, columns=columns, time=None, rate=1000).runs
     assert run.q.shape == (4741, 7) and mismatch(run).max() < 0.1
     assert run.torque is not None
-    assert likeness(run.torque, dynid.gravity_torque(robot, run.q))[[1, 3]].min() > 0.95
+    assert likeness(run.torque, dynid.dynamics.gravity_torque(robot, run.q))[[1, 3]].min() > 0.95
     single = [folder / f"joint_{k}_trapez.csv.gz" for k in range(1, 8)]
     assert len(dynid.load_recording(single, robot, columns=columns, time=None, rate=1000).runs) == 7
 
@@ -236,7 +237,7 @@ def test_wam(data: Path) -> None:
     np.testing.assert_allclose([*run.q.min(axis=0), *run.q.max(axis=0)], [-1.29, -0.44, 0.94, 0.58], atol=0.01)
     # Mostly gravity: the arm of joint 2 is heavier to lift the further it leans.
     assert run.torque is not None
-    assert abs(likeness(run.torque, dynid.gravity_torque(robot, run.q))[0]) > 0.8
+    assert abs(likeness(run.torque, dynid.dynamics.gravity_torque(robot, run.q))[0]) > 0.8
 
 
 def test_double_pendulum(data: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import dynid
 from dynid import Robot
-from model_files import assert_mujocos_torques, assert_pinocchios_torques, assert_same_torques, changed
+from tests.support.model_files import assert_mujocos_torques, assert_pinocchios_torques, assert_same_torques, changed
 
 FRICTION = "viscous+coulomb"
 DATA = (
@@ -85,10 +85,10 @@ def kept(text: str) -> str:
 def test_urdf_in_place(file: Path, tmp_path: Path) -> None:
     """Pinocchio reads the changed file; unchanged parameters leave it byte by byte, changed ones all but themselves."""
     robot, out = load(file), tmp_path / "out.urdf"
-    dynid.write_urdf(robot, out, file, allow_impossible=True)
+    dynid.export.write_urdf(robot, out, file, allow_infeasible=True)
     assert out.read_bytes() == file.read_bytes()
     other = changed(robot)
-    assert dynid.write_urdf(other, out, file) == []
+    assert dynid.export.write_urdf(other, out, file) == []
     old, new = (f.read_bytes().decode() for f in (file, out))
     assert kept(old) == kept(new)
     assert_same_torques(read(out), other)
@@ -99,7 +99,7 @@ def test_urdf_in_place(file: Path, tmp_path: Path) -> None:
 def test_urdf_in_place_of_a_robot_that_flies(file: Path, tmp_path: Path) -> None:
     """The base link has its share then."""
     other, out = changed(load(file).with_base("floating")), tmp_path / "out.urdf"
-    assert dynid.write_urdf(other, out, file) == []
+    assert dynid.export.write_urdf(other, out, file) == []
     assert_same_torques(read(out).with_base("floating"), other)
     assert_pinocchios_torques(pin.buildModelFromUrdf(str(out), pin.JointModelFreeFlyer()), rigid(other))
 
@@ -109,7 +109,7 @@ def test_urdf_from_the_tree(file: Path, tmp_path: Path) -> None:
     """A file of our own, for Pinocchio and for MuJoCo, which feels damping as well."""
     mujoco = pytest.importorskip("mujoco")
     other, out = changed(load(file)), tmp_path / "out.urdf"
-    dynid.write_urdf(other, out)
+    dynid.export.write_urdf(other, out)
     assert_same_torques(read(out), other)
     assert_pinocchios_torques(pin.buildModelFromUrdf(str(out)), rigid(other))
     assert_mujocos_torques(mujoco, mujoco.MjModel.from_xml_path(str(out)), other.without("fc_*"))
@@ -121,12 +121,12 @@ def test_mjcf(file: Path, tmp_path: Path) -> None:
     mujoco = pytest.importorskip("mujoco")
     robot = changed(load(file).with_drives(rotor_inertia=True))
     first, second = tmp_path / "first.xml", tmp_path / "second.xml"
-    dynid.write_mjcf(robot, first)
+    dynid.export.write_mjcf(robot, first)
     back = dynid.load_robot(first, friction=FRICTION, rotor_inertia=True)
     assert_same_torques(back, robot)
     assert_mujocos_torques(mujoco, mujoco.MjModel.from_xml_path(str(first)), robot.without("fc_*"))
     other = changed(back, seed=1)
-    dynid.write_mjcf(other, second, first)
+    dynid.export.write_mjcf(other, second, first)
     assert_same_torques(dynid.load_robot(second, friction=FRICTION, rotor_inertia=True), other)
     assert_mujocos_torques(mujoco, mujoco.MjModel.from_xml_path(str(second)), other.without("fc_*"))
 
@@ -136,13 +136,13 @@ def test_sdf(file: Path, tmp_path: Path) -> None:
     """From the tree, and once more into that file."""
     robot = changed(load(file))
     first, second = tmp_path / "first.sdf", tmp_path / "second.sdf"
-    dynid.write_sdf(robot, first)
+    dynid.export.write_sdf(robot, first)
     back = read(first)
     assert_same_torques(back, robot)
-    dynid.write_sdf(back, second, first)
+    dynid.export.write_sdf(back, second, first)
     assert second.read_bytes() == first.read_bytes()
     other = changed(back, seed=1)
-    dynid.write_sdf(other, second, first)
+    dynid.export.write_sdf(other, second, first)
     assert_same_torques(read(second), other)
 
 
@@ -152,8 +152,8 @@ def test_parameter_files(file: Path, tmp_path: Path) -> None:
     bare = rigid(load(file))
     robot = changed(bare.with_drives("viscous+coulomb-asymmetric+offset", True))
     for ending in ("json", "toml", "yaml"):
-        assert dynid.write_parameters(robot, tmp_path / f"robot.{ending}") == []
-        back = dynid.load_parameters(tmp_path / f"robot.{ending}", bare)
+        assert dynid.export.write_parameters(robot, tmp_path / f"robot.{ending}") == []
+        back = dynid.export.load_parameters(tmp_path / f"robot.{ending}", bare)
         np.testing.assert_allclose(back.parameters, robot.parameters, rtol=1e-13, atol=1e-14)
         assert_same_torques(back, robot)
 
@@ -178,7 +178,7 @@ def test_mujoco_reads_the_file_changed_in_place(file: Path, tmp_path: Path) -> N
     """Without its meshes, which lie elsewhere; a file that MuJoCo refuses for what stands still in it stays refused."""
     mujoco = pytest.importorskip("mujoco")
     other, out = changed(load(file)), tmp_path / "out.urdf"
-    dynid.write_urdf(other, out, file)
+    dynid.export.write_urdf(other, out, file)
 
     def compiled(path: Path) -> object:
         shapes = r"<(visual|collision)\b.*?</\1\s*>"

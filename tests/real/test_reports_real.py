@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dynid
-from dynid.reproduce.robot_cases import CASES
+from studies.reproduce.robot_cases import CASES
 
 pytestmark = pytest.mark.real
 
@@ -35,24 +35,24 @@ def test_report_of_every_robot(name: str, data: Path, tmp_path: Path) -> None:
     case = CASES[name]()
     estimate = dynid.identify(case.robot, case.train, "feasible")
     path = tmp_path / f"{name}.html"
-    judgement = estimate.report(path, case.test, recording=case.train)
+    assessment = dynid.report.write(estimate, path, case.test, recording=case.train)
     assert path.stat().st_size < 3_000_000
     text = path.read_text(encoding="utf-8")
-    assert f"{judgement.verdict[0].upper()}{judgement.verdict[1:]}" in text
-    assert judgement.check("physically possible").result == "passed", judgement.summary()
+    assert f"{assessment.verdict[0].upper()}{assessment.verdict[1:]}" in text
+    assert assessment.check("physically possible").result == "passed", assessment.summary()
     if name in DOUBTFUL:
-        assert judgement.verdict != "trusted", judgement.summary()
+        assert assessment.verdict != "trusted", assessment.summary()
     elif name in CLEAN:
-        assert judgement.verdict == "trusted", judgement.summary()
+        assert assessment.verdict == "trusted", assessment.summary()
     elif case.test is None:
-        assert judgement.verdict == "use with care", judgement.summary()
+        assert assessment.verdict == "use with care", assessment.summary()
     else:
-        assert judgement.verdict in ("trusted", "use with care"), judgement.summary()
+        assert assessment.verdict in ("trusted", "use with care"), assessment.summary()
 
 
 @pytest.mark.parametrize("name", ["tiago", "kinova_sensor", "kinova_current"])
 def test_poor_recordings_are_refused(name: str, data: Path) -> None:
     """TIAGo's wrist and Kinova's first joint are off by the size of their torques: do not use."""
     case = CASES[name]()
-    judgement = dynid.judge(dynid.identify(case.robot, case.train, "feasible"), case.test, recording=case.train)
-    assert judgement.verdict == "do not use" and len(judgement.reasons) >= 3
+    assessment = dynid.assess(dynid.identify(case.robot, case.train, "feasible"), case.test, recording=case.train)
+    assert assessment.verdict == "do not use" and len(assessment.reasons) >= 3

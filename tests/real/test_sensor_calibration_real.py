@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dynid
-from dynid.reproduce.robot_cases import lwr4, ur10e
+from studies.reproduce.robot_cases import lwr4, ur10e
 
 pytestmark = pytest.mark.real
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.real
 def test_the_lwr4_leans(data: Path) -> None:
     """A tilt of about 1.4 degrees, many deviations from none, that predicts an unseen recording better."""
     case = lwr4()
-    found = dynid.calibrate_sensors(case.robot, case.train, "tilt", signals=dynid.Signals())
-    assert found.settled and abs(found.tilt[0]) > 20 * found.std["tilt"][0]
+    found = dynid.calibration.calibrate_sensors(case.robot, case.train, "tilt", signals=dynid.Signals())
+    assert found.converged and abs(found.tilt[0]) > 20 * found.std["tilt"][0]
     assert case.test is not None
     before = dynid.identify(case.robot, case.train).validate(case.test).relative
     after = found.estimate.validate(found.corrected(case.test)).relative
@@ -27,7 +27,9 @@ def test_the_lwr4_leans(data: Path) -> None:
 def test_the_ur10e_has_no_delay_once_reversals_are_left_out(data: Path) -> None:
     """With rows near reversals, friction passes for a delay of many deviations."""
     case = ur10e()
-    with_reversals = dynid.calibrate_sensors(case.robot, case.train, {"delay": "common"}, signals=dynid.Signals())
-    without = dynid.calibrate_sensors(case.robot, case.train, {"delay": "common"})
+    with_reversals = dynid.calibration.calibrate_sensors(
+        case.robot, case.train, {"delay": "common"}, signals=dynid.Signals()
+    )
+    without = dynid.calibration.calibrate_sensors(case.robot, case.train, {"delay": "common"})
     assert with_reversals.delay[0] > 10 * with_reversals.std["delay"][0]
     assert abs(without.delay[0]) < 3 * without.std["delay"][0]

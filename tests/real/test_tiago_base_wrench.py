@@ -10,7 +10,8 @@ import scipy
 from numpy.typing import NDArray
 
 import dynid
-from dynid import Recording, Robot, Run, Signals, WrenchSensor
+from dynid import Recording, Robot, Run, Signals
+from dynid.recording import WrenchSensor
 from dynid.signals.settings import prepare
 
 pytestmark = pytest.mark.real
@@ -19,8 +20,8 @@ Array = NDArray[np.float64]
 
 TIAGO = ("torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8)))
 # Recorded positions hold nothing that matters above this.
-SMOOTH = Signals(cutoff=2.0, decimate=(), trim=1.0, min_speed=0.0)
-CLEAN = Signals(cutoff=None, decimate=(), trim=1.0, min_speed=0.0)
+SMOOTH = Signals(cutoff=2.0, decimate=(), trim=1.0, min_velocity=0.0)
+CLEAN = Signals(cutoff=None, decimate=(), trim=1.0, min_velocity=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def lift(data: Path) -> tuple[Robot, Array, Array]:
 
 def loads(robot: Robot, t: Array, q: Array) -> Array:
     """Wrench on the base and joint torques (N, 14) along a motion, by the derivatives that cleaning takes."""
-    motion = prepare(Run(t, q), Signals(cutoff=None, decimate=(), trim=0.0, min_speed=0.0))
+    motion = prepare(Run(t, q), Signals(cutoff=None, decimate=(), trim=0.0, min_velocity=0.0))
     return dynid.inverse_dynamics(robot, motion.q, motion.v, motion.a)
 
 
@@ -63,7 +64,7 @@ def test_wrench_and_torques_agree_without_noise(lift: tuple[Robot, Array, Array]
     for estimate in found.values():
         truth = estimate.base.matrix @ robot.parameters
         assert np.abs(estimate.beta - truth).max() < 1e-6 * np.abs(truth).max()
-    sets = dynid.sensor_sets(robot)
+    sets = dynid.identification.sensor_sets(robot)
     assert len(found["wrench"].beta) == sets.counts["wrench"] > sets.counts["torque"] == len(found["torque"].beta)
     # Rows that both span, in standard parameters.
     a, b = (found[c].base.matrix for c in ("wrench", "torque"))
@@ -78,14 +79,14 @@ def test_a_plate_under_the_robot(lift: tuple[Robot, Array, Array]) -> None:
     robot, t, q = lift
     recording = on_a_plate(robot, t, q, 1.0)
     estimate = dynid.identify(robot, recording, signals=CLEAN, channels="wrench")
-    off = (estimate.beta - estimate.base.matrix @ robot.parameters) / estimate.sigma
+    off = (estimate.beta - estimate.base.matrix @ robot.parameters) / estimate.std
     assert np.sum(np.abs(off) > 3) <= scipy.stats.binom.ppf(0.999, len(off), 0.0027)
     assert 0.7 < np.sqrt(np.mean(off**2)) < 1.3
     # The robot's own file is the prior; from a prior that is a fifth off, all links come out possible.
     away = robot.with_parameters(1.2 * robot.parameters)
     found = dynid.identify(away, recording, "feasible", signals=CLEAN, channels="wrench").standard
     assert found is not None
-    assert dynid.possible_robots(away, "full").violations(found, 1e-6) == []
+    assert dynid.feasibility.feasible_set(away, "full").violations(found, 1e-6) == []
     half = len(t) // 2
     true = loads(robot, t[half:], q[half:])[:, :6]
     ours = loads(robot.with_parameters(found), t[half:], q[half:])[:, :6]

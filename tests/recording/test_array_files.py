@@ -12,9 +12,9 @@ import numpy as np
 import polars
 import pytest
 import scipy.io
-from log_files import motion, refused, robot, same, table, write
 
 import dynid
+from tests.support.log_files import motion, refused, robot, same, table, write
 
 RUN = motion()
 ROBOT = robot("a1", "a2", "a3")

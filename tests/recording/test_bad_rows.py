@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log_files import motion, names, refused, robot, same, table, text, write
 
 import dynid
+from tests.support.log_files import motion, names, refused, robot, same, table, text, write
 
 ROBOT = robot("a1", "a2", "a3")
 RUN = motion(samples=100)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from log_files import Array, motion, refused, robot, same
 
 import dynid
+from tests.support.log_files import Array, motion, refused, robot, same
 
 rosbags = pytest.importorskip("rosbags.typesys")
 rosbag1 = pytest.importorskip("rosbags.rosbag1")

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log_files import refused
 from scipy.spatial.transform import Rotation
 
 import dynid
-from dynid import DataError, Recording, Run, WrenchSensor
+import dynid.recording
+from dynid import DataError, Recording, Run
+from dynid.recording import WrenchSensor
 from dynid.robot.spatial import placement
-from humanoids import dance, humanoid
+from tests.support.humanoids import dance, humanoid
+from tests.support.log_files import refused
 
 
 def poses(samples: int = 200) -> np.ndarray:
@@ -107,20 +109,20 @@ def test_columns_by_list_pattern_and_own_file(tmp_path: Path) -> None:
 def test_matrices_become_poses() -> None:
     pose = poses()
     turns = Rotation.from_quat(pose[:, 3:]).as_matrix()
-    found = dynid.base_from_matrices(turns, pose[:, :3])
+    found = dynid.recording.base_from_matrices(turns, pose[:, :3])
     np.testing.assert_allclose(found.pose, pose * np.sign(found.pose[0, 6] * pose[0, 6]) ** np.r_[0, 0, 0, 1, 1, 1, 1])
     h = np.tile(np.eye(4), (200, 1, 1))
     h[:, :3, :3], h[:, :3, 3] = np.round(turns, 3), pose[:, :3]
-    rounded = dynid.base_from_matrices(h)
+    rounded = dynid.recording.base_from_matrices(h)
     off = Rotation.from_quat(rounded.pose[:, 3:]).inv() * Rotation.from_quat(pose[:, 3:])
     assert off.magnitude().max() < 2e-3 and rounded.twist is None
     h[5, :3, 0] *= -1
     with refused("the matrix of the base at row 5 is no rotation"):
-        dynid.base_from_matrices(h)
+        dynid.recording.base_from_matrices(h)
     with refused("placements .* hold the positions already"):
-        dynid.base_from_matrices(h, pose[:, :3])
+        dynid.recording.base_from_matrices(h, pose[:, :3])
     with refused(r"matrices of a base are \(N, 3, 3\) or \(N, 4, 4\)"):
-        dynid.base_from_matrices(pose)
+        dynid.recording.base_from_matrices(pose)
 
 
 def test_an_inertial_unit_gives_all_that_the_wrench_needs() -> None:
@@ -134,7 +136,7 @@ def test_an_inertial_unit_gives_all_that_the_wrench_needs() -> None:
     classical = motion.a[:, :3] + np.cross(w, motion.v[:, :3]) - turn.inv().apply(np.array(robot.gravity))
     at = classical + np.cross(dw, mount[:3, 3]) + np.cross(w, np.cross(w, mount[:3, 3]))
     gyroscope, accelerometer = w @ mount[:3, :3], at @ mount[:3, :3]
-    found = dynid.base_from_imu(
+    found = dynid.recording.base_from_imu(
         motion.t, gyroscope, accelerometer, start=3 * motion.q[0, 3:7], gravity=robot.gravity, placement=mount
     )
     assert found.twist is not None and found.acceleration is not None
@@ -149,33 +151,35 @@ def test_an_inertial_unit_gives_all_that_the_wrench_needs() -> None:
     assert np.abs(error[5:-5]).max() < 1e-4 * np.abs(truth).max()
     run = found.on(Run(motion.t, motion.q[:, 7:]))
     assert run.base_v is not None and run.base_a is not None
-    assert dynid.base_from_imu(motion.t, gyroscope).acceleration is None
+    assert dynid.recording.base_from_imu(motion.t, gyroscope).acceleration is None
     with refused("the gyroscope must have shape"):
-        dynid.base_from_imu(motion.t, gyroscope[:-1])
+        dynid.recording.base_from_imu(motion.t, gyroscope[:-1])
     with refused("start: the quaternion of the base is zero"):
-        dynid.base_from_imu(motion.t, gyroscope, start=(0, 0, 0, 0))
+        dynid.recording.base_from_imu(motion.t, gyroscope, start=(0, 0, 0, 0))
     with refused("go forward"):
-        dynid.base_from_imu(motion.t[::-1], gyroscope)
+        dynid.recording.base_from_imu(motion.t[::-1], gyroscope)
 
 
 def test_a_standing_foot_gives_the_base() -> None:
     """One foot all the time, and feet that take turns: the chain back to the base."""
     robot = humanoid(3)
     motion = dance(robot)
-    foot = dynid.frame_placement(robot.with_base("fixed"), motion.q[:, 7:], "footL")
+    foot = dynid.dynamics.frame_placement(robot.with_base("fixed"), motion.q[:, 7:], "footL")
     where = placement(Rotation.from_rotvec([0, 0, 0.4]).as_matrix(), [1.0, 2.0, 0.0])
-    found = dynid.base_from_foot(robot, motion.q[:, 7:], "footL", where)
+    found = dynid.recording.base_from_foot(robot, motion.q[:, 7:], "footL", where)
     q = np.hstack([found.pose, motion.q[:, 7:]])
-    np.testing.assert_allclose(dynid.frame_placement(robot, q, "footL"), np.broadcast_to(where, foot.shape), atol=1e-12)
+    np.testing.assert_allclose(
+        dynid.dynamics.frame_placement(robot, q, "footL"), np.broadcast_to(where, foot.shape), atol=1e-12
+    )
     stance = ["footL"] * 250 + ["footR"] * 350
-    walked = dynid.base_from_foot(robot, motion.q[:, 7:], stance, where)
+    walked = dynid.recording.base_from_foot(robot, motion.q[:, 7:], stance, where)
     q = np.hstack([walked.pose, motion.q[:, 7:]])
-    right = dynid.frame_placement(robot, q, "footR")
+    right = dynid.dynamics.frame_placement(robot, q, "footR")
     np.testing.assert_allclose(right[249:], np.broadcast_to(right[249], right[249:].shape), atol=1e-12)
     np.testing.assert_allclose(walked.pose[:250], found.pose[:250])
     with refused("foot names 3 samples, q has 600"):
-        dynid.base_from_foot(robot, motion.q[:, 7:], ["footL"] * 3)
+        dynid.recording.base_from_foot(robot, motion.q[:, 7:], ["footL"] * 3)
     with pytest.raises(dynid.ModelError, match="no link or frame named 'toe'"):
-        dynid.base_from_foot(robot, motion.q[:, 7:], "toe")
+        dynid.recording.base_from_foot(robot, motion.q[:, 7:], "toe")
     with pytest.raises(DataError, match=r"needs \(N, 30\)"):
-        dynid.base_from_foot(robot, motion.q, "footL")
+        dynid.recording.base_from_foot(robot, motion.q, "footL")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from log_files import motion, names, refused, robot, table, text, write
 
 import dynid
+from tests.support.log_files import motion, names, refused, robot, table, text, write
 
 ROBOT = robot("a1", "a2", "a3")
 UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from log_files import motion, names, refused, robot, same, table, text, write
 
 import dynid
+from tests.support.log_files import motion, names, refused, robot, same, table, text, write
 
 RUN = motion()
 ROBOT = robot("shoulder", "elbow", "wrist_1")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from log_files import Array, motion, names, refused, robot, table, text, write
 
 import dynid
-from dynid import Transmission
+from dynid.robot import Transmission
+from tests.support.log_files import Array, motion, names, refused, robot, table, text, write
 
 RUN = motion()
 ROBOT = robot("a1", "a2", "a3")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_files import motion, names, robot, table, text
 from test_array_files import ARRAYS, FORMATS
 
 import dynid
+from tests.support.log_files import motion, names, robot, table, text
 
 ROBOT = robot("a1", "a2", "a3")
 TEXT = text(table(motion()), names("q", "v", "tau")).encode()

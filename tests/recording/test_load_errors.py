@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from log_files import motion, names, refused, robot, table, text, write
 
 import dynid
+from tests.support.log_files import motion, names, refused, robot, table, text, write
 
 ROBOT = robot("a1", "a2", "a3")
 BODY = text(table(motion(samples=400)), names("q", "v", "tau"))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_files import refused, robot
 
 import dynid
 from dynid import Recording, Run
 from dynid.recording.recording import SIGNALS, WIDTH
+from tests.support.log_files import refused, robot
 
 
 def random_recording(

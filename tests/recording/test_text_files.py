@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log_files import motion, names, refused, robot, same, table, text, write
 
 import dynid
+from tests.support.log_files import motion, names, refused, robot, same, table, text, write
 
 RUN = motion()
 HEADER = names("q", "v", "tau")

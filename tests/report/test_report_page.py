@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.demo import Demo, run_demo
+from dynid.cli.demo import Demo, run_demo
 from dynid.report.charts import Chart, interval, ticks
 from dynid.report.section_bodies import ellipsoid
 from dynid.report.thinning import thinned
@@ -96,7 +96,7 @@ def test_sections_stand_in_the_order_of_a_reader(page: str) -> None:
 def test_names_with_markup_stay_text(demo: Demo, tmp_path: Path) -> None:
     """A joint's name is shown, never run."""
     path = tmp_path / "report.html"
-    demo.estimate.report(path, command="<script>alert(1)</script></section>")
+    dynid.report.write(demo.estimate, path, command="<script>alert(1)</script></section>")
     text = path.read_text(encoding="utf-8")
     assert "<script>alert(1)" not in text and "&lt;script&gt;alert(1)" in text
     assert not Page(text).wrong
@@ -105,9 +105,9 @@ def test_names_with_markup_stay_text(demo: Demo, tmp_path: Path) -> None:
 def test_report_without_recordings_says_what_it_lacks(demo: Demo, tmp_path: Path) -> None:
     """The estimate alone is reported too, and is not trusted."""
     path = tmp_path / "report.html"
-    judgement = demo.estimate.report(path)
-    assert judgement.verdict == "use with care" and "no unseen motion" in judgement.reasons[0]
-    assert judgement.check("delay").result == "not checked"
+    assessment = dynid.report.write(demo.estimate, path)
+    assert assessment.verdict == "use with care" and "no unseen motion" in assessment.reasons[0]
+    assert assessment.check("delay").result == "not checked"
     assert "was not given to the report" in path.read_text(encoding="utf-8")
 
 
@@ -124,7 +124,7 @@ def test_a_long_recording_of_seven_joints_stays_small(tmp_path: Path) -> None:
     estimate = dynid.identify(robot, recording, signals=raw)
     assert sum(estimate.rows) > 600_000
     path = tmp_path / "long.html"
-    estimate.report(path, estimate.validate(recording))
+    dynid.report.write(estimate, path, estimate.validate(recording))
     assert path.stat().st_size < 3_000_000
     assert not Page(path.read_text(encoding="utf-8")).wrong
 
@@ -153,16 +153,16 @@ def test_charts_draw_what_they_are_given() -> None:
 def test_ellipsoid_has_the_inertia_it_stands_for() -> None:
     """A box-like body comes back from its ellipsoid's axes; impossible bodies have none."""
     tensor = np.diag([0.02, 0.03, 0.04])
-    shape = ellipsoid(dynid.inertia_from_com(2.0, [0.1, 0.2, 0.3], tensor))
+    shape = ellipsoid(dynid.inertia.inertia_from_com(2.0, [0.1, 0.2, 0.3], tensor))
     assert shape is not None
     second = 2.0 * shape[1] @ shape[1].T / 5
     assert np.allclose(np.trace(second) * np.eye(3) - second, tensor) and np.allclose(shape[0], [0.1, 0.2, 0.3])
-    assert ellipsoid(dynid.inertia_from_com(2.0, [0, 0, 0], np.diag([0.01, 0.01, 0.05]))) is None
+    assert ellipsoid(dynid.inertia.inertia_from_com(2.0, [0, 0, 0], np.diag([0.01, 0.01, 0.05]))) is None
 
 
 def test_command_reports_and_compares(tmp_path: Path) -> None:
     """`identify` leaves report and verdict beside its estimate; `report` makes them again and sets two side by side."""
-    from dynid.demo import synthetic_recording
+    from dynid.cli.demo import synthetic_recording
 
     robot = dynid.load_robot("twolink", friction="viscous+coulomb")
     for seed in (0, 1):

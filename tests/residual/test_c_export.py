@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_residuals import made_residual, motion
 from numpy.typing import NDArray
 
 import dynid
-from compare import difference
 from dynid.errors import DataError, DynidError
 from dynid.residual.blend import Blend
 from dynid.residual.predictor import Predictor
-from random_robots import random_motion, random_robot
+from tests.support.compare import difference
+from tests.support.made_residuals import made_residual, motion
+from tests.support.random_robots import random_motion, random_robot
 
 Array = NDArray[np.float64]
 Torque = Callable[..., tuple[int, Array, Array]]

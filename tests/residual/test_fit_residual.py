@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import hidden_effects as made
 import numpy as np
 import pytest
 
 import dynid
-from compare import difference
 from dynid.residual import training
 from dynid.residual.features import Features
 from dynid.residual.fit import fit_residual
@@ -18,6 +16,8 @@ from dynid.residual.posterior import Posterior
 from dynid.residual.problem import Problem, Unfit
 from dynid.residual.rows import TorqueRows
 from dynid.residual.training import Training
+from tests.support import hidden_effects as made
+from tests.support.compare import difference
 
 
 def test_held_out_errors_shrink_to_the_noise() -> None:
@@ -60,7 +60,7 @@ def test_moved_inducing_points_lift_the_bound() -> None:
     )  # fmt: skip
     rows = TorqueRows.of(made.estimate(), recording).joints[0]
 
-    def bound(residual: dynid.Residual) -> float:
+    def bound(residual: dynid.residual.Residual) -> float:
         joint = residual.joints[0]
         assert joint is not None
         p = joint.posterior
@@ -87,7 +87,7 @@ def test_far_away_it_is_the_rigid_model() -> None:
 
 def test_it_fades_beyond_the_positions_that_were_seen() -> None:
     """Half of the reach beyond the range leaves half, all of it nothing, whatever the kernel takes for irrelevant."""
-    found = replace(made.residual(), blend=dynid.Blend(1, 1, 0.2))
+    found = replace(made.residual(), blend=dynid.residual.Blend(1, 1, 0.2))
     features = found.features
     assert not features.periodic.any()
     span = (features.high[0] - features.low[0]) * features.scale[0]
@@ -101,7 +101,7 @@ def test_it_fades_beyond_the_positions_that_were_seen() -> None:
     assert second is not None and second.posterior.kernel.name == "own"
     assert np.all(share[:, 1] == second.trust)  # it sees its own position only
     with pytest.raises(dynid.DataError, match="reach"):
-        dynid.Blend(reach=0.0)
+        dynid.residual.Blend(reach=0.0)
 
 
 def test_no_learned_torque_beyond_the_bound() -> None:
@@ -202,7 +202,7 @@ def test_rigid_parameters_with_a_prior_equal_the_rigid_body_kernel() -> None:
     C[n0:, n0:] += blocks[1]
     solved = np.linalg.solve(C, np.concatenate(targets))
     rigid = dynid.inverse_dynamics(estimate.identified_robot, q, v, a)
-    found = replace(loose, blend=dynid.Blend.everywhere()).predict(q, v, a)
+    found = replace(loose, blend=dynid.residual.Blend.everywhere()).predict(q, v, a)
     for j in range(2):
         cross = W_new[:, j] @ prior @ W.T
         cross[:, slice(0, n0) if j == 0 else slice(n0, None)] += crosses[j]
@@ -248,18 +248,18 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
         fit_residual(made.estimate(), made.recording(0), kernel="own", training=how, rigid="prior"),
     ):
         found.save(tmp_path / "residual.npz")
-        again = dynid.Residual.load(tmp_path / "residual.npz", made.robot())
+        again = dynid.residual.Residual.load(tmp_path / "residual.npz", made.robot())
         ours, theirs = again.predict(q, v, a), found.predict(q, v, a)
         for name in ("torque", "rigid", "learned", "deviation", "share"):
             assert np.array_equal(getattr(ours, name), getattr(theirs, name))
         assert again.notes == found.notes and again.scores == dict(found.scores)
         assert np.array_equal(again.evaluate(made.recording(8)).ratio, found.evaluate(made.recording(8)).ratio)
     with pytest.raises(dynid.DataError, match="another robot"):
-        dynid.Residual.load(tmp_path / "residual.npz", dynid.load_robot("puma560"))
+        dynid.residual.Residual.load(tmp_path / "residual.npz", dynid.load_robot("puma560"))
     (tmp_path / "bad.npz").write_bytes((tmp_path / "residual.npz").read_bytes()[:200])
     for name in ("bad.npz", "none.npz"):
         with pytest.raises(dynid.DataError, match=name):
-            dynid.Residual.load(tmp_path / name, made.robot())
+            dynid.residual.Residual.load(tmp_path / name, made.robot())
     with pytest.raises(dynid.DynidError, match="cannot write"):
         made.residual().save(tmp_path / "no" / "where.npz")
 
@@ -357,7 +357,7 @@ def test_wrong_models_and_blends_are_named() -> None:
     with pytest.raises(dynid.DataError, match="an estimate or a robot"):
         fit_residual("arm.urdf", made.recording(0))  # type: ignore[arg-type]
     with pytest.raises(dynid.DataError, match="whole <= gone"):
-        dynid.Blend(0.9, 0.5)
+        dynid.residual.Blend(0.9, 0.5)
     puma = dynid.load_robot("puma560")
     with pytest.raises(dynid.DataError, match="2 joints"):
         fit_residual(puma, made.recording(0))

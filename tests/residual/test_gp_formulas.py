@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from gp_cases import (
+from scipy.stats import multivariate_normal
+
+from dynid.residual import exact, sparse
+from dynid.residual.kernel import parse_kernel
+from dynid.residual.posterior import Block, Posterior, basis_columns
+from dynid.residual.problem import Problem, Unfit
+from tests.support.gp_cases import (
     DEGREES,
     KERNELS,
     NOISES,
@@ -20,12 +26,6 @@ from gp_cases import (
     sparse_posterior,
     spread_points,
 )
-from scipy.stats import multivariate_normal
-
-from dynid.residual import exact, sparse
-from dynid.residual.kernel import parse_kernel
-from dynid.residual.posterior import Block, Posterior, basis_columns
-from dynid.residual.problem import Problem, Unfit
 
 every_kind = pytest.mark.parametrize("kernel", KERNELS)
 both_noises = pytest.mark.parametrize("noise", NOISES)

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gp_cases import (
+
+from dynid.residual import exact, sparse
+from dynid.residual.problem import Problem
+from tests.support.gp_cases import (
     DEGREES,
     KERNELS,
     NOISES,
@@ -19,9 +22,6 @@ from gp_cases import (
     sparse_posterior,
     spread_points,
 )
-
-from dynid.residual import exact, sparse
-from dynid.residual.problem import Problem
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", ImportWarning)  # GPy misses matplotlib; nothing is plotted here

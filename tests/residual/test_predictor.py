@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_residuals import made_residual, motion
 
 import dynid
-from compare import difference
 from dynid.dynamics.kernels.compiler import kernel
 from dynid.errors import DataError, DynidError
 from dynid.residual.blend import Blend
@@ -20,7 +18,9 @@ from dynid.residual.exponential import decay
 from dynid.residual.predictor import Predictor
 from dynid.residual.residual import Prediction
 from dynid.residual.tables import INTEGERS, NUMBERS, leading
-from random_robots import random_motion, random_robot, with_custom_terms
+from tests.support.compare import difference
+from tests.support.made_residuals import made_residual, motion
+from tests.support.random_robots import random_motion, random_robot, with_custom_terms
 
 # Relative to the largest torque; what is measured is below 1e-13.
 SAME = 1e-9

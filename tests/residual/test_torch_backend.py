@@ -9,10 +9,17 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import hidden_effects
 import numpy as np
 import pytest
-from gp_cases import (
+from scipy.optimize import minimize
+
+from dynid.residual import exact, sparse
+from dynid.residual.fit import fit_residual
+from dynid.residual.posterior import basis_columns
+from dynid.residual.problem import Problem
+from dynid.residual.training import Training
+from tests.support import hidden_effects
+from tests.support.gp_cases import (
     DEGREES,
     KERNELS,
     NOISES,
@@ -24,13 +31,6 @@ from gp_cases import (
     sparse_posterior,
     spread_points,
 )
-from scipy.optimize import minimize
-
-from dynid.residual import exact, sparse
-from dynid.residual.fit import fit_residual
-from dynid.residual.posterior import basis_columns
-from dynid.residual.problem import Problem
-from dynid.residual.training import Training
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # GPyTorch's own, of torch

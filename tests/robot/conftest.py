@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from robot_files import Load
 
 import dynid
 from dynid import Robot
+from tests.support.robot_files import Load
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from robot_files import Load, joint, link, one_joint, refused, urdf
 
 import dynid
+from tests.support.robot_files import Load, joint, link, one_joint, refused, urdf
 
 LIMIT = '<limit lower="-1" upper="1" velocity="1" effort="1"/>'
 LINKS = link("a", 1) + link("b", 1)
@@ -159,7 +159,7 @@ def test_bad_mjcf_is_refused_in_one_line(load: Load, case: str) -> None:
 def test_a_negative_mass_in_an_mjcf_loads_and_is_reported(load: Load) -> None:
     """As in a URDF: the file is read as written and the check says what is wrong."""
     robot = load(on("<joint/>", BODY.replace('mass="1"', 'mass="-1"')), ".xml")
-    assert dynid.inertia_violations(robot.links[1].inertia)[0] == "mass -1 kg is not positive"
+    assert dynid.inertia.inertia_violations(robot.links[1].inertia)[0] == "mass -1 kg is not positive"
 
 
 @pytest.mark.parametrize("suffix", [".urdf", ".xml", ".toml"])

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from robot_files import Load, refused
 
 import dynid
-from dynid import DriveTerm, Joint, Limits, Link, Robot, Transmission
+from dynid import Robot
+from dynid.robot import DriveTerm, Joint, Limits, Link, Transmission
+from tests.support.robot_files import Load, refused
 
 HEAD = 'name = "r"\nconvention = "standard"\n'
 ORIGIN = HEAD.replace("standard", "origin")
@@ -144,10 +145,10 @@ def test_bad_arrays_are_refused_by_every_function(bad: Any) -> None:
     refused(lambda: dynid.inverse_dynamics(TX40, ZERO, ZERO, bad), "a")
     refused(lambda: dynid.forward_dynamics(TX40, ZERO, ZERO, bad), "tau")
     refused(lambda: dynid.mass_matrix(TX40, bad), "q")
-    refused(lambda: dynid.gravity_torque(TX40, bad), "q")
-    refused(lambda: dynid.coriolis_matrix(TX40, ZERO, bad), "v")
-    refused(lambda: dynid.potential_energy(TX40, bad), "q")
-    refused(lambda: dynid.frame_placement(TX40, bad, "link6"), "q")
+    refused(lambda: dynid.dynamics.gravity_torque(TX40, bad), "q")
+    refused(lambda: dynid.dynamics.coriolis_matrix(TX40, ZERO, bad), "v")
+    refused(lambda: dynid.dynamics.potential_energy(TX40, bad), "q")
+    refused(lambda: dynid.dynamics.frame_placement(TX40, bad, "link6"), "q")
     refused(lambda: TX40.with_parameters(bad), "parameters", "tx40")
 
 
@@ -171,8 +172,8 @@ def test_quaternions_must_have_unit_length() -> None:
 
 def test_unknown_frames_and_links_are_named_with_the_known_ones() -> None:
     """A misspelt frame gets the list of those there are."""
-    refused(lambda: dynid.frame_placement(TX40, ZERO, "hand"), "'hand'", "link6")
-    refused(lambda: dynid.frame_jacobian(TX40, ZERO, "link6", "world"), "'world'", "local")  # type: ignore[arg-type]
+    refused(lambda: dynid.dynamics.frame_placement(TX40, ZERO, "hand"), "'hand'", "link6")
+    refused(lambda: dynid.dynamics.frame_jacobian(TX40, ZERO, "link6", "world"), "'world'", "local")  # type: ignore[arg-type]
     refused(lambda: TX40.with_payload("hand", np.ones(10)), "'hand'", "link6")
 
 
@@ -232,25 +233,25 @@ def test_bad_parts_and_terms_are_refused(case: str) -> None:
 def test_bad_bodies_are_refused_by_every_conversion(bad: Any) -> None:
     """No conversion of inertial numbers lets words, NaN or wrong shapes through."""
     for convert in (
-        dynid.inertia_to_com,
-        dynid.inertia_to_pseudo,
-        dynid.inertia_to_spatial,
-        dynid.inertia_to_log_cholesky,
-        dynid.inertia_violations,
-        dynid.inertia_from_pseudo,
-        dynid.inertia_from_spatial,
-        dynid.inertia_from_log_cholesky,
+        dynid.inertia.inertia_to_com,
+        dynid.inertia.inertia_to_pseudo,
+        dynid.inertia.inertia_to_spatial,
+        dynid.inertia.inertia_to_log_cholesky,
+        dynid.inertia.inertia_violations,
+        dynid.inertia.inertia_from_pseudo,
+        dynid.inertia.inertia_from_spatial,
+        dynid.inertia.inertia_from_log_cholesky,
     ):
         refused(lambda convert=convert: convert(bad))  # type: ignore[misc]
-    refused(lambda: dynid.move_inertia(bad, np.eye(4)))
-    refused(lambda: dynid.reorder_inertia(bad, "khalil", "pinocchio"))
+    refused(lambda: dynid.inertia.move_inertia(bad, np.eye(4)))
+    refused(lambda: dynid.inertia.reorder_inertia(bad, "khalil", "pinocchio"))
     refused(lambda: TX40.with_payload("link6", bad))
 
 
 def test_impossible_conversions_say_why() -> None:
     """No centre of mass without mass, no log-Cholesky form of an impossible body, no order nobody uses."""
-    refused(lambda: dynid.inertia_to_com(np.zeros(10)), "zero mass")
-    refused(lambda: dynid.inertia_to_log_cholesky([1, 0, 0, 0, 1, 0, 1, 0, 0, 3]), "positive definite")
-    refused(lambda: dynid.reorder_inertia(np.ones(10), "craig", "pinocchio"), "'craig'", "khalil")
-    refused(lambda: dynid.move_inertia(np.ones(10), 2 * np.eye(4)), "rotation")
-    refused(lambda: dynid.inertia_from_com([1, 2], np.zeros(3), np.eye(3)), "(2,)", "(3,)")
+    refused(lambda: dynid.inertia.inertia_to_com(np.zeros(10)), "zero mass")
+    refused(lambda: dynid.inertia.inertia_to_log_cholesky([1, 0, 0, 0, 1, 0, 1, 0, 0, 3]), "positive definite")
+    refused(lambda: dynid.inertia.reorder_inertia(np.ones(10), "craig", "pinocchio"), "'craig'", "khalil")
+    refused(lambda: dynid.inertia.move_inertia(np.ones(10), 2 * np.eye(4)), "rotation")
+    refused(lambda: dynid.inertia.inertia_from_com([1, 2], np.zeros(3), np.eye(3)), "(2,)", "(3,)")

@@ -64,13 +64,13 @@ def test_box_arm_meets_its_published_table() -> None:
 def test_impossible_bodies_are_where_the_sources_say() -> None:
     """The iiwa estimates break the laws on links 5 and 6 (no positive tensor); TX40 and WAM are possible throughout."""
     for name in ("tx40", "wam7", "box2", "twolink"):
-        assert [dynid.inertia_violations(link.inertia) for link in dynid.load_robot(name).links[1:]].count([]) == len(
-            dynid.load_robot(name).joints
-        )
+        assert [dynid.inertia.inertia_violations(link.inertia) for link in dynid.load_robot(name).links[1:]].count(
+            []
+        ) == len(dynid.load_robot(name).joints)
     negative = [
         link.name
         for link in dynid.load_robot("iiwa14").links
-        if any("negative principal value" in words for words in dynid.inertia_violations(link.inertia))
+        if any("negative principal value" in words for words in dynid.inertia.inertia_violations(link.inertia))
     ]
     assert negative == ["link5", "link6"]
 

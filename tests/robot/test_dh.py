@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pinocchio as pin
 import pytest
-from robot_files import Array, Load, motion
 
 import dynid
 from dynid import Robot
+from tests.support.robot_files import Array, Load, motion
 
 EXACT = 1e-12  # products of a few rotations and lengths of a metre
 
@@ -52,7 +52,7 @@ def test_frames_are_products_of_the_tables_matrices(convention: str, matrix: obj
         for k, ((alpha, a, d, theta), x) in enumerate(zip(ROWS, q, strict=True)):
             shift = (0.0, x) if kinds[k] == "r" else (x, 0.0)
             place = place @ matrix(alpha, a, d + shift[0], theta + shift[1])  # type: ignore[operator]
-            np.testing.assert_allclose(dynid.frame_placement(robot, q, f"link{k + 1}"), place, atol=EXACT)
+            np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, f"link{k + 1}"), place, atol=EXACT)
 
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])
@@ -75,8 +75,8 @@ def test_rows_of_four_numbers_are_alpha_a_d_theta() -> None:
     """A bare row has the order of the tables: alpha, a, d, theta."""
     q = np.array([0.1, 0.2, 0.3, 0.4])
     named = [dict(zip(("alpha", "a", "d", "theta"), row, strict=True)) for row in ROWS]
-    bare = dynid.frame_placement(Robot.from_dh(ROWS), q, "link4")
-    np.testing.assert_array_equal(bare, dynid.frame_placement(Robot.from_dh(named), q, "link4"))
+    bare = dynid.dynamics.frame_placement(Robot.from_dh(ROWS), q, "link4")
+    np.testing.assert_array_equal(bare, dynid.dynamics.frame_placement(Robot.from_dh(named), q, "link4"))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_rows_of_four_numbers_are_alpha_a_d_theta() -> None:
 )
 def test_angles_may_be_multiples_of_pi(text: str, value: float) -> None:
     """pi is written as pi, and right angles leave no dust in the rotation."""
-    rotation = dynid.frame_placement(Robot.from_dh([{"alpha": text}]), [0.0], "link1")
+    rotation = dynid.dynamics.frame_placement(Robot.from_dh([{"alpha": text}]), [0.0], "link1")
     np.testing.assert_allclose(rotation, about_x(value, 0), atol=1e-15)
     if text == "-pi/2":
         assert set(rotation[:3, :3].ravel()) == {-1.0, 0.0, 1.0}
@@ -105,8 +105,10 @@ def test_a_fixed_row_is_a_frame_and_its_mass_is_merged() -> None:
     assert [(m.link, m.joint, m.into, m.mass) for m in robot.merged] == [("tool", "flange", "link1", 0.5)]
     q = np.array([0.3, -0.4])
     to_tool = standard(0, 0.4, 0, 0.3) @ standard(0.3, 0, 0.2, 0)
-    np.testing.assert_allclose(dynid.frame_placement(robot, q, "tool"), to_tool, atol=EXACT)
-    np.testing.assert_allclose(dynid.frame_placement(robot, q, "hand"), to_tool @ standard(0, 0.1, 0, -0.4), atol=EXACT)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, "tool"), to_tool, atol=EXACT)
+    np.testing.assert_allclose(
+        dynid.dynamics.frame_placement(robot, q, "hand"), to_tool @ standard(0, 0.1, 0, -0.4), atol=EXACT
+    )
     alone = Robot.from_dh([rows[0]])
     bodies = pin.Inertia.FromDynamicParameters(alone.links[1].inertia) + pin.SE3(standard(0.3, 0, 0.2, 0)).act(
         pin.Inertia(0.5, np.array([0, 0, 0.1]), 0.01 * np.eye(3))
@@ -141,9 +143,9 @@ axis = [0, 0, 2]
     assert robot.coordinates == ("left", "right", "finger")
     assert [j.parent for j in robot.joints] == [0, 0, 1]
     q = np.array([0.0, 0.3, 0.25])
-    np.testing.assert_allclose(dynid.frame_placement(robot, q, "link1")[:3, 3], [0, 1, 1], atol=EXACT)
-    np.testing.assert_allclose(dynid.frame_placement(robot, q, "link2")[:3, 3], [0, -1, 1], atol=EXACT)
-    np.testing.assert_allclose(dynid.frame_placement(robot, q, "link3")[:3, 3], [0, 1, 1.75], atol=EXACT)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, "link1")[:3, 3], [0, 1, 1], atol=EXACT)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, "link2")[:3, 3], [0, -1, 1], atol=EXACT)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, "link3")[:3, 3], [0, 1, 1.75], atol=EXACT)
 
 
 def test_tx40_table_gives_the_published_urdf_origins() -> None:
@@ -167,7 +169,7 @@ def test_tx40_table_gives_the_published_urdf_origins() -> None:
         for k, ((xyz, rpy), angle) in enumerate(zip(origins, q + shift, strict=True)):
             step = pin.SE3(pin.rpy.rpyToMatrix(*map(float, rpy)), np.array(xyz, dtype=float)).homogeneous
             place = place @ step @ about_z(angle, 0.0)
-            np.testing.assert_allclose(dynid.frame_placement(robot, q, f"link{k + 1}"), place, atol=EXACT)
+            np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, f"link{k + 1}"), place, atol=EXACT)
 
 
 # -- the two-joint example of Sousa (2014), section 7.1 ---------------------------------------------
@@ -186,11 +188,11 @@ def test_example_robot_has_the_published_pose_and_jacobian() -> None:
     for q in motion(robot)[0]:
         (s1, s2), (c1, c2) = np.sin(q), np.cos(q)
         turn = [[-s1 * s2, -c1, s1 * c2], [s2 * c1, -s1, -c1 * c2], [c2, 0, s2]]
-        place = dynid.frame_placement(robot, q, "link2")
+        place = dynid.dynamics.frame_placement(robot, q, "link2")
         np.testing.assert_allclose(place[:3, :3], turn, atol=EXACT)
         np.testing.assert_allclose(place[:3, 3], 0, atol=EXACT)
         jacobian = [[0, 0], [0, 0], [0, 0], [0, -c1], [0, -s1], [1, 0]]
-        np.testing.assert_allclose(dynid.frame_jacobian(robot, q, "link2"), jacobian, atol=EXACT)
+        np.testing.assert_allclose(dynid.dynamics.frame_jacobian(robot, q, "link2"), jacobian, atol=EXACT)
 
 
 def published_torques(p: Array, q: Array, dq: Array, ddq: Array) -> Array:
@@ -214,7 +216,7 @@ def test_example_robot_has_the_published_torques() -> None:
     p = rng.uniform(-1, 1, 24)
     ours = np.concatenate(
         [
-            np.append(dynid.reorder_inertia(p[k : k + 10], "sympybotics", "pinocchio"), p[k + 10 : k + 12])
+            np.append(dynid.inertia.reorder_inertia(p[k : k + 10], "sympybotics", "pinocchio"), p[k + 10 : k + 12])
             for k in (0, 12)
         ]
     )

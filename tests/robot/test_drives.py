@@ -7,11 +7,12 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from robot_files import Array, motion
 
 import dynid
-from dynid import Robot, Transmission
+from dynid import Robot
+from dynid.robot import Transmission
 from dynid.robot.drives import DRIVE_SYMBOLS, FRICTION_TERMS
+from tests.support.robot_files import Array, motion
 
 EXACT = 1e-12  # sums of some forty terms of order one in double precision
 

@@ -7,9 +7,9 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robot_files import Array, motion
 
 import dynid
+from tests.support.robot_files import Array, motion
 
 # Bodies differ by orders of magnitude; errors are measured against the largest number of the body itself.
 ROUNDING = 1e-12
@@ -24,7 +24,7 @@ def bodies(draw: st.DrawFn) -> Array:
     spread = [10.0 ** draw(st.floats(-1.5, 0)) for _ in range(3)]
     axes = pin.exp3(np.pi * np.array([draw(number) for _ in range(3)]))
     second = axes @ np.diag(np.square(spread)) @ axes.T
-    return dynid.inertia_from_com(mass, com, mass * (np.trace(second) * np.eye(3) - second))
+    return dynid.inertia.inertia_from_com(mass, com, mass * (np.trace(second) * np.eye(3) - second))
 
 
 @st.composite
@@ -44,8 +44,8 @@ def assert_same_body(ours: Array, theirs: Array) -> None:
 @settings(deadline=None)
 def test_centre_of_mass_form_comes_back(pi: Array) -> None:
     """Mass, centre of mass and tensor about it, there and back, as Pinocchio holds them."""
-    mass, com, tensor = dynid.inertia_to_com(pi)
-    assert_same_body(dynid.inertia_from_com(mass, com, tensor), pi)
+    mass, com, tensor = dynid.inertia.inertia_to_com(pi)
+    assert_same_body(dynid.inertia.inertia_from_com(mass, com, tensor), pi)
     theirs = pin.Inertia(float(mass), com, tensor)
     assert_same_body(theirs.toDynamicParameters(), pi)
 
@@ -54,31 +54,31 @@ def test_centre_of_mass_form_comes_back(pi: Array) -> None:
 @settings(deadline=None)
 def test_pseudo_inertia_comes_back(pi: Array) -> None:
     """The 4x4 pseudo-inertia is Pinocchio's, positive definite, and gives the same body back."""
-    pseudo = dynid.inertia_to_pseudo(pi)
+    pseudo = dynid.inertia.inertia_to_pseudo(pi)
     theirs = pin.Inertia.FromDynamicParameters(pi).toPseudoInertia().toMatrix()
     np.testing.assert_allclose(pseudo, theirs, rtol=0, atol=ROUNDING * np.abs(pseudo).max())
     assert np.linalg.eigvalsh(pseudo)[0] > 0
-    assert_same_body(dynid.inertia_from_pseudo(pseudo), pi)
+    assert_same_body(dynid.inertia.inertia_from_pseudo(pseudo), pi)
 
 
 @given(bodies())
 @settings(deadline=None)
 def test_spatial_inertia_comes_back(pi: Array) -> None:
     """The 6x6 matrix is Pinocchio's, and gives the same body back."""
-    spatial = dynid.inertia_to_spatial(pi)
+    spatial = dynid.inertia.inertia_to_spatial(pi)
     theirs = pin.Inertia.FromDynamicParameters(pi).matrix()
     np.testing.assert_allclose(spatial, theirs, rtol=0, atol=ROUNDING * np.abs(spatial).max())
-    assert_same_body(dynid.inertia_from_spatial(spatial), pi)
+    assert_same_body(dynid.inertia.inertia_from_spatial(spatial), pi)
 
 
 @given(bodies())
 @settings(deadline=None)
 def test_log_cholesky_form_comes_back(pi: Array) -> None:
     """The ten free numbers rebuild the body, in our code and in Pinocchio's."""
-    theta = dynid.inertia_to_log_cholesky(pi)
+    theta = dynid.inertia.inertia_to_log_cholesky(pi)
     # The factor of a thin body (second moments 1 : 1000) loses three digits.
     loose = 1e3 * ROUNDING * np.abs(pi).max()
-    np.testing.assert_allclose(dynid.inertia_from_log_cholesky(theta), pi, rtol=0, atol=loose)
+    np.testing.assert_allclose(dynid.inertia.inertia_from_log_cholesky(theta), pi, rtol=0, atol=loose)
     theirs = pin.Inertia.FromLogCholeskyParameters(pin.LogCholeskyParameters(theta))
     np.testing.assert_allclose(theirs.toDynamicParameters(), pi, rtol=0, atol=loose)
 
@@ -87,17 +87,17 @@ def test_log_cholesky_form_comes_back(pi: Array) -> None:
 @settings(deadline=None)
 def test_any_log_cholesky_numbers_are_a_possible_body(theta: list[float]) -> None:
     """That form exists so that an optimiser cannot leave the possible bodies."""
-    assert dynid.inertia_violations(dynid.inertia_from_log_cholesky(theta)) == []
+    assert dynid.inertia.inertia_violations(dynid.inertia.inertia_from_log_cholesky(theta)) == []
 
 
 @given(bodies(), placements())
 @settings(deadline=None)
 def test_moving_a_body_is_pinocchios_action(pi: Array, h: Array) -> None:
     """The parallel-axis rule with rotation: as Pinocchio moves inertias, and back by the inverse placement."""
-    moved = dynid.move_inertia(pi, h)
+    moved = dynid.inertia.move_inertia(pi, h)
     theirs = pin.SE3(h).act(pin.Inertia.FromDynamicParameters(pi)).toDynamicParameters()
     assert_same_body(moved, theirs)
-    back = dynid.move_inertia(moved, np.linalg.inv(h))
+    back = dynid.inertia.move_inertia(moved, np.linalg.inv(h))
     np.testing.assert_allclose(back, pi, rtol=0, atol=ROUNDING * max(np.abs(moved).max(), np.abs(pi).max()))
 
 
@@ -105,19 +105,23 @@ def test_parallel_axis_rule_of_a_point_mass() -> None:
     """Two kilograms three metres away along x: inertia m d^2 about y and z, nothing about x."""
     h = np.eye(4)
     h[0, 3] = 3.0
-    np.testing.assert_array_equal(dynid.move_inertia([2.0, *[0.0] * 9], h), [2, 6, 0, 0, 0, 0, 18, 0, 0, 18])
+    np.testing.assert_array_equal(dynid.inertia.move_inertia([2.0, *[0.0] * 9], h), [2, 6, 0, 0, 0, 0, 18, 0, 0, 18])
 
 
 def test_stacks_of_bodies_convert_at_once() -> None:
     """A stack (2, 3, 10) gives what each body gives alone."""
     rng = np.random.default_rng(0)
-    stack = dynid.inertia_from_log_cholesky(rng.uniform(-1, 1, (2, 3, 10)))
-    for convert in (dynid.inertia_to_pseudo, dynid.inertia_to_spatial, dynid.inertia_to_log_cholesky):
+    stack = dynid.inertia.inertia_from_log_cholesky(rng.uniform(-1, 1, (2, 3, 10)))
+    for convert in (
+        dynid.inertia.inertia_to_pseudo,
+        dynid.inertia.inertia_to_spatial,
+        dynid.inertia.inertia_to_log_cholesky,
+    ):
         together = convert(stack)
         np.testing.assert_allclose(together[1, 2], convert(stack[1, 2]), atol=1e-15)
-    com = dynid.inertia_to_com(stack)
+    com = dynid.inertia.inertia_to_com(stack)
     assert [x.shape for x in com] == [(2, 3), (2, 3, 3), (2, 3, 3, 3)]
-    np.testing.assert_allclose(dynid.inertia_from_com(*com), stack, atol=1e-12)
+    np.testing.assert_allclose(dynid.inertia.inertia_from_com(*com), stack, atol=1e-12)
 
 
 ORDERS = {
@@ -133,9 +137,9 @@ def test_orders_of_the_field_convert_into_each_other(source: str, target: str) -
     """Each number lands where the other order writes it, and comes back."""
     code = {symbol: float(k) for k, symbol in enumerate(ORDERS["pinocchio"].split())}
     given, expected = ([code[s] for s in ORDERS[name].split()] for name in (source, target))
-    converted = dynid.reorder_inertia(given, source, target)
+    converted = dynid.inertia.reorder_inertia(given, source, target)
     np.testing.assert_array_equal(converted, expected)
-    np.testing.assert_array_equal(dynid.reorder_inertia(converted, target, source), given)
+    np.testing.assert_array_equal(dynid.inertia.reorder_inertia(converted, target, source), given)
 
 
 # -- what is physically possible -------------------------------------------------------------------
@@ -145,35 +149,35 @@ def test_orders_of_the_field_convert_into_each_other(source: str, target: str) -
 @settings(deadline=None)
 def test_possible_bodies_break_no_law(pi: Array) -> None:
     """Nothing is reported for a body with positive mass spread over space."""
-    assert dynid.inertia_violations(pi) == []
+    assert dynid.inertia.inertia_violations(pi) == []
 
 
 def diagonal(mass: float, *principal: float) -> Array:
     """A body with these principal inertias about its centre of mass, which is off the origin."""
-    return dynid.inertia_from_com(mass, [0.3, -0.2, 0.1], np.diag(principal))
+    return dynid.inertia.inertia_from_com(mass, [0.3, -0.2, 0.1], np.diag(principal))
 
 
 def test_triangle_inequality_is_seen_behind_a_positive_definite_tensor() -> None:
     """Positive principal inertias are not enough: 1 + 1 < 3 belongs to no mass distribution."""
     pi = diagonal(2.0, 1.0, 3.0, 1.0)
-    assert np.linalg.eigvalsh(dynid.inertia_to_spatial(pi))[0] > 0
-    assert np.linalg.eigvalsh(dynid.inertia_to_pseudo(pi))[0] < 0
-    assert dynid.inertia_violations(pi) == ["triangle inequality broken: principal inertias 1 + 1 < 3 kg m2"]
+    assert np.linalg.eigvalsh(dynid.inertia.inertia_to_spatial(pi))[0] > 0
+    assert np.linalg.eigvalsh(dynid.inertia.inertia_to_pseudo(pi))[0] < 0
+    assert dynid.inertia.inertia_violations(pi) == ["triangle inequality broken: principal inertias 1 + 1 < 3 kg m2"]
 
 
 def test_flat_and_thin_bodies_on_the_boundary_are_possible() -> None:
     """A plate (1 + 2 = 3), a rod (0 + 1 = 1) and a point mass are limits of real bodies, rounding or not."""
-    assert dynid.inertia_violations(diagonal(1.0, 1.0, 2.0, 3.0)) == []
-    assert dynid.inertia_violations(diagonal(1.0, 0.0, 1.0, 1.0)) == []
-    assert dynid.inertia_violations(diagonal(1.0, 0.0, 0.0, 0.0)) == []
+    assert dynid.inertia.inertia_violations(diagonal(1.0, 1.0, 2.0, 3.0)) == []
+    assert dynid.inertia.inertia_violations(diagonal(1.0, 0.0, 1.0, 1.0)) == []
+    assert dynid.inertia.inertia_violations(diagonal(1.0, 0.0, 0.0, 0.0)) == []
 
 
 def test_words_name_the_law_and_the_number() -> None:
     """Mass, tensor and first moment each have their own sentence."""
-    assert dynid.inertia_violations(diagonal(-1.5, 1, 1, 1))[0] == "mass -1.5 kg is not positive"
-    negative = dynid.inertia_violations(diagonal(1.0, -0.25, 1, 1))
+    assert dynid.inertia.inertia_violations(diagonal(-1.5, 1, 1, 1))[0] == "mass -1.5 kg is not positive"
+    negative = dynid.inertia.inertia_violations(diagonal(1.0, -0.25, 1, 1))
     assert negative == ["inertia about the centre of mass has the negative principal value -0.25 kg m2"]
-    massless = dynid.inertia_violations([0, 1, 0, 0, 1, 0, 1, 0, 0, 1])
+    massless = dynid.inertia.inertia_violations([0, 1, 0, 0, 1, 0, 1, 0, 0, 1])
     assert massless == ["mass 0 kg is not positive", "first moment without mass"]
 
 
@@ -183,7 +187,7 @@ def test_words_name_the_law_and_the_number() -> None:
 def test_payload_changes_the_dynamics_as_pinocchio_says() -> None:
     """Bolting a body to the hand equals appendBodyToJoint on the same joint of Pinocchio's model."""
     robot = dynid.load_robot("wam7").without("*")
-    load = dynid.inertia_from_com(3.0, [0.02, -0.05, 0.1], np.diag([0.02, 0.03, 0.04]))
+    load = dynid.inertia.inertia_from_com(3.0, [0.02, -0.05, 0.1], np.diag([0.02, 0.03, 0.04]))
     h = np.eye(4)
     h[:3, :3], h[:3, 3] = pin.rpy.rpyToMatrix(0.3, -0.5, 1.0), [0.1, 0.2, 0.3]
     loaded = robot.with_payload("link7", load, h)
@@ -201,6 +205,6 @@ def test_payload_sits_in_the_link_frame_unless_placed() -> None:
     """Without a placement the ten numbers are added as they are, and the robot before is untouched."""
     robot = dynid.load_robot("box2")
     before = robot.links[2].inertia.copy()
-    pi = dynid.inertia_from_com(2.0, [0.1, 0.0, 0.0], 0.01 * np.eye(3))
+    pi = dynid.inertia.inertia_from_com(2.0, [0.1, 0.0, 0.0], 0.01 * np.eye(3))
     np.testing.assert_allclose(robot.with_payload("link2", pi).links[2].inertia, before + pi, atol=1e-15)
     np.testing.assert_array_equal(robot.links[2].inertia, before)

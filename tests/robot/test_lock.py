@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dynid
-from compare import difference
 from dynid import Robot
 from dynid.robot.parts import Mimic
-from random_robots import random_motion, random_robot, with_custom_terms
+from tests.support.compare import difference
+from tests.support.random_robots import random_motion, random_robot, with_custom_terms
 
 
 def held_joints(robot: Robot, seed: int) -> dict[str, float]:
@@ -98,7 +98,7 @@ def test_names_frames_and_masses_are_kept() -> None:
     q = np.array([[0.3, 0.7, -0.5]])
     whole = np.array([[0.3, 0.4, -0.2, 0.7, -0.5]])
     for frame in ("l2", "l3", "l5", "tool0", "tool5"):
-        places = dynid.frame_placement(free, q, frame), dynid.frame_placement(robot, whole, frame)
+        places = dynid.dynamics.frame_placement(free, q, frame), dynid.dynamics.frame_placement(robot, whole, frame)
         assert difference(*places) < 1e-14
 
 
@@ -127,7 +127,7 @@ def test_followers_of_a_held_joint_are_held() -> None:
     assert [j.name for j in free.joints] == ["j1", "j4"]
     q, whole = np.array([[-0.7, 0.9]]), np.array([[-0.7, 0.3, 0.9]])
     for link in ("l2", "l3", "l4"):
-        places = dynid.frame_placement(free, q, link), dynid.frame_placement(robot, whole, link)
+        places = dynid.dynamics.frame_placement(free, q, link), dynid.dynamics.frame_placement(robot, whole, link)
         assert difference(*places) < 1e-14
 
 

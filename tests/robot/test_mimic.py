@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from robot_files import Array, Load, joint, link, motion, urdf
 
 import dynid
 from dynid import Robot
+from tests.support.robot_files import Array, Load, joint, link, motion, urdf
 
 SAME = 1e-12  # two codes in double precision, torques of a few N m
 
@@ -118,10 +118,10 @@ def test_followers_stand_where_their_leader_puts_them(load: Load) -> None:
     q = np.array([0.4, -0.7])
     frame = model.getFrameId("pin", pin.FrameType.BODY)
     pin.framesForwardKinematics(model, data, G @ q + offset)
-    np.testing.assert_allclose(dynid.frame_placement(robot, q, "pin"), data.oMf[frame].homogeneous, atol=1e-14)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, "pin"), data.oMf[frame].homogeneous, atol=1e-14)
     pin.computeJointJacobians(model, data, G @ q + offset)
     J = pin.getFrameJacobian(model, data, frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED) @ G
-    np.testing.assert_allclose(dynid.frame_jacobian(robot, q, "pin"), J, atol=1e-14)
+    np.testing.assert_allclose(dynid.dynamics.frame_jacobian(robot, q, "pin"), J, atol=1e-14)
 
 
 def test_friction_of_followers_in_the_file_is_felt_by_the_leader(load: Load) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from robot_files import Load, motion
 
 import dynid
+import dynid.robot
 from dynid import Robot
+from tests.support.robot_files import Load, motion
 
 SAME = 1e-12  # two codes in double precision, torques of a few tens of N m
 
@@ -76,7 +77,7 @@ def test_torques_and_frames_are_pinocchios(load: Load, tmp_path: Path, text: str
         pin.framesForwardKinematics(model, data, q)
         for frame in frames:
             theirs = data.oMf[model.getFrameId(frame.name, frame.type)].homogeneous
-            np.testing.assert_allclose(dynid.frame_placement(robot, q, frame.name), theirs, atol=1e-14)
+            np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, frame.name), theirs, atol=1e-14)
 
 
 def test_free_base_is_pinocchios_free_flyer(load: Load, tmp_path: Path) -> None:
@@ -98,9 +99,9 @@ def test_joints_of_one_body_keep_names_limits_and_armature(load: Load) -> None:
     """Each joint of a body is a joint of its own; the links between them have no parameters."""
     robot = load(COMPOSITE, ".xml", friction="viscous+coulomb", rotor_inertia=True)
     assert robot.coordinates == ("yaw", "rail", "roll", "elbow")
-    assert robot.limits["yaw"] == dynid.Limits(-1, 1)
-    assert robot.limits["rail"] == dynid.Limits(-0.2, 0.4)
-    assert robot.limits["roll"] == dynid.Limits(effort=8)  # the weaker direction
+    assert robot.limits["yaw"] == dynid.robot.Limits(-1, 1)
+    assert robot.limits["rail"] == dynid.robot.Limits(-0.2, 0.4)
+    assert robot.limits["roll"] == dynid.robot.Limits(effort=8)  # the weaker direction
     value = dict(zip(robot.parameter_names, robot.parameters, strict=True))
     assert [value[f"Ia_{n}"] for n in robot.coordinates] == [0.1, 0.2, 0.3, 0.0]
     assert (value["fv_yaw"], value["fc_rail"]) == (0.5, 0.7)
@@ -122,7 +123,7 @@ def test_degrees_are_the_default_and_do_not_touch_slides(load: Load) -> None:
     text = arm('range="-30 60" ref="90"').replace('type="slide"', 'type="slide" range="-0.5 0.5" ref="0.2"')
     robot = load(mjcf(text.replace('euler="0.3 0.2 0.1"', ""), before=""), ".xml")
     assert robot.limits["hinge"].lower == pytest.approx(-np.pi / 6)
-    assert robot.limits["slide"] == dynid.Limits(-0.5, 0.5)
+    assert robot.limits["slide"] == dynid.robot.Limits(-0.5, 0.5)
     plain = load(mjcf(arm().replace('euler="0.3 0.2 0.1"', "")), ".xml")
     q, v, a = motion(robot)
     shifted = dynid.inverse_dynamics(plain, q - [np.pi / 2, 0.2], v, a)
@@ -131,11 +132,11 @@ def test_degrees_are_the_default_and_do_not_touch_slides(load: Load) -> None:
 
 def test_range_counts_only_where_it_limits(load: Load) -> None:
     """limited="false" and autolimits="false" leave a range without effect, as in MuJoCo."""
-    assert load(mjcf(arm('range="-1 1"')), ".xml").limits["hinge"] == dynid.Limits(-1, 1)
-    assert load(mjcf(arm('range="-1 1" limited="false"')), ".xml").limits["hinge"] == dynid.Limits()
+    assert load(mjcf(arm('range="-1 1"')), ".xml").limits["hinge"] == dynid.robot.Limits(-1, 1)
+    assert load(mjcf(arm('range="-1 1" limited="false"')), ".xml").limits["hinge"] == dynid.robot.Limits()
     manual = '<compiler angle="radian" autolimits="false"/>'
-    assert load(mjcf(arm('range="-1 1"'), manual), ".xml").limits["hinge"] == dynid.Limits()
-    assert load(mjcf(arm('range="-1 1" limited="true"'), manual), ".xml").limits["hinge"] == dynid.Limits(-1, 1)
+    assert load(mjcf(arm('range="-1 1"'), manual), ".xml").limits["hinge"] == dynid.robot.Limits()
+    assert load(mjcf(arm('range="-1 1" limited="true"'), manual), ".xml").limits["hinge"] == dynid.robot.Limits(-1, 1)
 
 
 def test_gravity_comes_from_the_file(load: Load) -> None:
@@ -152,7 +153,7 @@ def test_pose_of_a_pedestal_tilts_the_robot(load: Load) -> None:
     robot = load(mjcf(f'<body name="pedestal" pos="1 2 3" euler="0.5 0 0">{BODY}{arm()}</body>'), ".xml")
     turned = np.array([[1, 0, 0], [0, np.cos(0.5), np.sin(0.5)], [0, -np.sin(0.5), np.cos(0.5)]]) @ [0, 0, -9.81]
     assert_same_dynamics(robot, load(mjcf(arm()), ".xml", gravity=turned))
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0.0, 0.0], "pedestal")[:3, 3], [1, 2, 3])
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0.0, 0.0], "pedestal")[:3, 3], [1, 2, 3])
     assert robot.links[0].name == "world"
     assert robot.links[0].inertia[0] == 2
     assert robot.merged[0].link == "pedestal"
@@ -214,18 +215,18 @@ def test_every_way_to_write_an_orientation(load: Load, written: str) -> None:
     """Four spellings of the turn that takes x to y, y to z and z to x."""
     robot = load(mjcf(f'<body name="a" {written}><joint name="j"/>{BODY}</body>'), ".xml")
     turn = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]])
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0.0], "a")[:3, :3], turn, atol=1e-15)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0.0], "a")[:3, :3], turn, atol=1e-15)
 
 
 def test_zaxis_and_outer_euler_angles(load: Load) -> None:
     """zaxis turns z the short way; capital letters of eulerseq turn about the axes of the parent."""
     robot = load(mjcf(f'<body name="a" zaxis="3 0 0"><joint name="j"/>{BODY}</body>'), ".xml")
-    turn = dynid.frame_placement(robot, [0.0], "a")[:3, :3]
+    turn = dynid.dynamics.frame_placement(robot, [0.0], "a")[:3, :3]
     np.testing.assert_allclose(turn, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-15)
     outer = '<compiler angle="radian" eulerseq="XYZ"/>'
     robot = load(mjcf(f'<body name="a" euler="0.1 0.2 0.3"><joint name="j"/>{BODY}</body>', outer), ".xml")
     fixed_axes = pin.rpy.rpyToMatrix(0.1, 0.2, 0.3)  # Rz Ry Rx
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0.0], "a")[:3, :3], fixed_axes, atol=1e-15)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0.0], "a")[:3, :3], fixed_axes, atol=1e-15)
 
 
 def test_shapes_give_the_inertia_where_none_is_written(load: Load) -> None:

@@ -63,7 +63,7 @@ def test_inverse_dynamics_and_body_frames_are_mujocos(tmp_path: Path, world: str
         if robot.base == "floating":  # MuJoCo: quaternion w x y z, linear velocity of the base in the world
             q[3:7] /= np.linalg.norm(q[3:7])
             data.qpos[3:7] = q[[6, 3, 4, 5]]
-            turn = dynid.frame_placement(robot, q, "drone")[:3, :3]
+            turn = dynid.dynamics.frame_placement(robot, q, "drone")[:3, :3]
             data.qvel[:3] = turn @ v[:3]
             data.qacc[:3] = turn @ (a[:3] + np.cross(v[3:6], v[:3]))
         mujoco.mj_inverse(model, data)
@@ -72,7 +72,7 @@ def test_inverse_dynamics_and_body_frames_are_mujocos(tmp_path: Path, world: str
         # Two codes in double precision, torques up to 500 N m; a free base has armature in neither.
         np.testing.assert_allclose(dynid.inverse_dynamics(robot, q, v, a), theirs, atol=1e-10)
         for name in ("pedestal", "turret", "hand", "tip"):
-            ours = dynid.frame_placement(robot, q, name)
+            ours = dynid.dynamics.frame_placement(robot, q, name)
             np.testing.assert_allclose(ours[:3, 3], data.body(name).xpos, atol=1e-13)
             np.testing.assert_allclose(ours[:3, :3].ravel(), data.body(name).xmat, atol=1e-13)
     for name, limits in robot.limits.items():

@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pinocchio as pin
 import pytest
-from robot_files import Array, joint, link, motion, urdf
 
 import dynid
-from dynid import Joint, Link, Robot
+import dynid.robot
+from dynid import Robot
+from dynid.robot import Joint, Link
 from dynid.robot.parts import Frame
-from random_robots import random_robot
+from tests.support.random_robots import random_robot
+from tests.support.robot_files import Array, joint, link, motion, urdf
 
 SAME = 1e-11  # two codes in double precision, torques up to 100 N m
 
@@ -40,7 +42,7 @@ def test_a_robot_survives_the_way_through_pinocchio(base: str) -> None:
     q = motion(robot)[0][0]
     at = np.concatenate([[0.1, 0.2, 0.3, 0, 0, 0.6, 0.8], q]) if base == "floating" else q
     for body in robot.links:
-        ours, theirs = (dynid.frame_placement(r, at, body.name) for r in (robot, back))
+        ours, theirs = (dynid.dynamics.frame_placement(r, at, body.name) for r in (robot, back))
         np.testing.assert_allclose(theirs, ours, atol=1e-14)
 
 
@@ -54,9 +56,9 @@ def test_named_frames_come_along_both_ways() -> None:
     back = Robot.from_pinocchio(model)
     q = motion(robot)[0][0]
     pin.framesForwardKinematics(model, data, q)
-    ours = dynid.frame_placement(robot, q, "tool")
+    ours = dynid.dynamics.frame_placement(robot, q, "tool")
     np.testing.assert_allclose(data.oMf[model.getFrameId("tool")].homogeneous, ours, atol=1e-14)
-    np.testing.assert_allclose(dynid.frame_placement(back, q, "tool"), ours, atol=1e-14)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(back, q, "tool"), ours, atol=1e-14)
 
 
 def test_link_frame_is_the_frame_of_the_named_body() -> None:
@@ -73,7 +75,7 @@ def test_link_frame_is_the_frame_of_the_named_body() -> None:
     for q, v, a in zip(*motion(robot), strict=True):
         pin.framesForwardKinematics(model, data, q)
         theirs = data.oMf[model.getFrameId("elbow_body")].homogeneous
-        np.testing.assert_allclose(dynid.frame_placement(robot, q, "elbow_body"), theirs, atol=1e-14)
+        np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, "elbow_body"), theirs, atol=1e-14)
         np.testing.assert_allclose(dynid.inverse_dynamics(robot, q, v, a), pin.rnea(model, data, q, v, a), atol=SAME)
 
 
@@ -99,7 +101,7 @@ def test_composite_joints_are_taken_apart() -> None:
     robot = dynid.load_robot(model, friction="viscous", rotor_inertia=True)
     assert robot.coordinates == ("first", "wrist.1", "wrist.2", "wrist.3", "last")
     assert [body.virtual for body in robot.links] == [False, False, True, True, False, False]
-    assert robot.limits["wrist.2"] == dynid.Limits(-3, 13, 23, 33)
+    assert robot.limits["wrist.2"] == dynid.robot.Limits(-3, 13, 23, 33)
     value = dict(zip(robot.parameter_names, robot.parameters, strict=True))
     np.testing.assert_allclose([value[f"Ia_{n}"] for n in robot.coordinates], model.armature)
     np.testing.assert_allclose([value[f"fv_{n}"] for n in robot.coordinates], model.damping)
@@ -154,7 +156,7 @@ def test_base_body_off_the_root_is_a_frame_not_the_base_link() -> None:
     model.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), "j")
     robot = Robot.from_pinocchio(model)
     assert robot.links[0].name == "base_link"
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0.3], "table"), place.homogeneous, atol=1e-15)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0.3], "table"), place.homogeneous, atol=1e-15)
 
 
 def test_a_body_wins_over_a_fixed_joint_of_the_same_name() -> None:
@@ -166,8 +168,8 @@ def test_a_body_wins_over_a_fixed_joint_of_the_same_name() -> None:
         joint("c", "fixed", "b", "d", '<origin xyz="0 2 0"/>'),
     )
     robot = Robot.from_pinocchio(pin.buildModelFromXML(text))
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0.0], "c")[:3, 3], [1, 0, 0], atol=1e-15)
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0.0], "d")[:3, 3], [0, 2, 0], atol=1e-15)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0.0], "c")[:3, 3], [1, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0.0], "d")[:3, 3], [0, 2, 0], atol=1e-15)
 
 
 def test_drives_that_pinocchio_knows_go_out_with_the_model() -> None:
@@ -180,7 +182,7 @@ def test_drives_that_pinocchio_knows_go_out_with_the_model() -> None:
         robot.joint_term(1, "fc", 0.6),
         robot.joint_term(1, "off", 0.7),
     )
-    coupling = dynid.Transmission(("m1", "m2"), np.array([[-2.0, 1.0], [0.0, 1.0]]), np.array([10.0, 10.0]))
+    coupling = dynid.robot.Transmission(("m1", "m2"), np.array([[-2.0, 1.0], [0.0, 1.0]]), np.array([10.0, 10.0]))
     robot = robot.with_transmission(coupling)
     robot = robot.with_terms(robot.motor_term("m1", "Ia", 0.01), robot.motor_term("m2", "fv", 9.0))
     model = robot.to_pinocchio()
@@ -214,7 +216,7 @@ def test_unbounded_joints_are_plain_angles_without_limits() -> None:
     model.appendBodyToJoint(i, BODY, turned((0.5, 0, 0), (0, 0.1, 0)))
     model.gravity.linear = np.array([3.0, 2.0, -9.0])
     robot = Robot.from_pinocchio(model)
-    assert (robot.nq, robot.limits["spin"]) == (1, dynid.Limits())
+    assert (robot.nq, robot.limits["spin"]) == (1, dynid.robot.Limits())
     angle, v, a = 2.5, np.array([0.4]), np.array([-0.3])
     at: Array = np.array([math.cos(angle), math.sin(angle)])
     theirs = pin.rnea(model, model.createData(), at, v, a)

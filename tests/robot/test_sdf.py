@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dynid
-from compare import difference
-from random_robots import random_motion
+import dynid.robot
+from tests.support.compare import difference
+from tests.support.random_robots import random_motion
 
 INERTIAL = """<inertial><pose>0.1 0 0.2 0.3 0.1 -0.2</pose><mass>{}</mass>
   <inertia><ixx>0.1</ixx><ixy>0.01</ixy><iyy>0.12</iyy><izz>0.09</izz></inertia></inertial>"""
@@ -56,9 +57,9 @@ def test_every_way_to_give_a_pose(tmp_path: Path) -> None:
     robot = dynid.load_robot(write(tmp_path, SDF), friction="viscous+coulomb")
     assert [x.name for x in robot.links] == ["base", "upper", "fore", "slider"]
     assert (robot.base, robot.coordinates) == ("fixed", ("shoulder", "elbow"))
-    assert robot.limits["shoulder"] == dynid.Limits(-1, 2, np.inf, 30)
-    assert robot.limits["elbow"] == dynid.Limits()
-    assert robot.joints[2].limits == dynid.Limits(upper=0.4)
+    assert robot.limits["shoulder"] == dynid.robot.Limits(-1, 2, np.inf, 30)
+    assert robot.limits["elbow"] == dynid.robot.Limits()
+    assert robot.joints[2].limits == dynid.robot.Limits(upper=0.4)
     mimic = robot.joints[2].mimic
     assert mimic is not None and (mimic.leader, mimic.ratio) == ("shoulder", 2.0)
     assert mimic.offset == pytest.approx(0.1)
@@ -81,9 +82,9 @@ def test_every_way_to_give_a_pose(tmp_path: Path) -> None:
     start["slider"] = slider.copy()
     start["slider"][:3, 3] += [0, 0, mimic.offset]
     for name, place in start.items():
-        np.testing.assert_allclose(dynid.frame_placement(robot, still, name), place, atol=1e-12)
+        np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, still, name), place, atol=1e-12)
     tip = start["slider"] @ pose(0, 0, 0.25, 0, 0, 0)
-    np.testing.assert_allclose(dynid.frame_placement(robot, still, "tip"), tip, atol=1e-12)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, still, "tip"), tip, atol=1e-12)
     axis = elbow[:3, :3].T @ upper[:3, :3] @ np.array([1, 1, 0]) / np.sqrt(2)
     np.testing.assert_allclose(robot.joints[1].axis, axis, atol=1e-12)
     np.testing.assert_allclose(robot.joints[1].placement, inverse_placement(upper) @ elbow, atol=1e-12)
@@ -132,7 +133,7 @@ def test_nested_models_and_old_axes(tmp_path: Path) -> None:
     assert (robot.base, robot.coordinates) == ("floating", ("wrist", "hand::bend"))
     assert [x.name for x in robot.links] == ["base", "hand::palm", "hand::finger"]
     fixed = robot.with_base("fixed")
-    palm = dynid.frame_placement(fixed, np.zeros(2), "hand::palm")
+    palm = dynid.dynamics.frame_placement(fixed, np.zeros(2), "hand::palm")
     np.testing.assert_allclose(palm[:3, 3], [0, 0.5, 1], atol=1e-12)
     np.testing.assert_allclose(robot.joints[1].axis, [0, 1, 0], atol=1e-12)
 
@@ -149,7 +150,7 @@ def test_gravity_is_that_of_the_bases_axes(tmp_path: Path) -> None:
     robot = dynid.load_robot(write(tmp_path, turning))
     assert [x.name for x in robot.links] == ["world", "base", "upper"]
     np.testing.assert_array_equal(robot.gravity, [0, 0, -9.8])
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0, 0], "base")[:3, 3], [1, 2, 3], atol=1e-12)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0, 0], "base")[:3, 3], [1, 2, 3], atol=1e-12)
 
 
 def test_a_link_without_inertia_weighs_a_kilogram(tmp_path: Path) -> None:

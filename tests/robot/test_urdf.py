@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pinocchio as pin
 import pytest
-from robot_files import Load, joint, link, motion, one_joint, pinocchio_q, urdf
 
 import dynid
+import dynid.robot
+from tests.support.robot_files import Load, joint, link, motion, one_joint, pinocchio_q, urdf
 
 SAME = 1e-11  # two codes in double precision, torques up to a few hundred N m
 
@@ -111,13 +112,13 @@ def test_limits_are_read_and_a_continuous_joint_has_no_range(load: Load) -> None
     lift, shoulder = robot.limits["lift"], robot.limits["left_shoulder"]
     assert (lift.lower, lift.upper, lift.velocity, lift.effort) == (-0.1, 0.6, 0.5, 900)
     assert (shoulder.lower, shoulder.upper, shoulder.velocity) == (-math.inf, math.inf, 3)
-    assert load(one_joint(), ".urdf").limits["j"] == dynid.Limits()
+    assert load(one_joint(), ".urdf").limits["j"] == dynid.robot.Limits()
 
 
 def test_limits_without_speed_and_effort_are_open(load: Load) -> None:
     """Many files leave out velocity and effort; that means unknown, not zero."""
     text = one_joint("revolute", '<limit lower="-1" upper="2"/>')
-    assert load(text, ".urdf").limits["j"] == dynid.Limits(-1, 2)
+    assert load(text, ".urdf").limits["j"] == dynid.robot.Limits(-1, 2)
 
 
 def test_axes_and_kinds_come_from_the_file(load: Load) -> None:
@@ -139,7 +140,7 @@ def test_every_link_of_the_file_is_a_frame_in_its_place(load: Load) -> None:
         pin.framesForwardKinematics(model, data, pinocchio_q(model, q))
         for name in MASSES:
             theirs = data.oMf[model.getFrameId(name, pin.FrameType.BODY)].homogeneous
-            np.testing.assert_allclose(dynid.frame_placement(robot, q, name), theirs, atol=1e-14)  # metres
+            np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, q, name), theirs, atol=1e-14)  # metres
 
 
 def test_dynamics_of_a_branched_tree_is_pinocchios(load: Load) -> None:
@@ -185,16 +186,16 @@ def test_gravity_override_hangs_the_robot_upside_down(load: Load) -> None:
     robot, hung = load(URDF, ".urdf"), load(URDF, ".urdf", gravity=(0, 0, 9.81))
     q = motion(robot)[0]
     np.testing.assert_array_equal(robot.gravity, [0, 0, -9.81])
-    held = dynid.gravity_torque(robot, q)
+    held = dynid.dynamics.gravity_torque(robot, q)
     assert np.abs(held).max() > 10
-    np.testing.assert_allclose(dynid.gravity_torque(hung, q), -held, atol=SAME)
+    np.testing.assert_allclose(dynid.dynamics.gravity_torque(hung, q), -held, atol=SAME)
 
 
 def test_limits_override_replaces_what_it_names_and_nothing_else(load: Load) -> None:
     """A cell narrows one range; the rest of that joint's limits and all other joints stay."""
     robot = load(URDF, ".urdf", limits={"right_wrist": {"position": (-0.2, 0.3)}, "left_shoulder": {"effort": 5}})
-    assert robot.limits["right_wrist"] == dynid.Limits(-0.2, 0.3, 4, 9)
-    assert robot.limits["left_shoulder"] == dynid.Limits(-math.inf, math.inf, 3, 5)
+    assert robot.limits["right_wrist"] == dynid.robot.Limits(-0.2, 0.3, 4, 9)
+    assert robot.limits["left_shoulder"] == dynid.robot.Limits(-math.inf, math.inf, 3, 5)
     assert robot.limits["lift"] == load(URDF, ".urdf").limits["lift"]
 
 
@@ -240,15 +241,15 @@ def test_fixed_joint_with_the_name_of_another_link_keeps_both_apart(load: Load) 
         joint("c", "fixed", "b", "d", '<origin xyz="0 2 0"/>'),
     )
     robot = load(text, ".urdf")
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0.0], "c")[:3, 3], [1, 0, 0], atol=1e-15)
-    np.testing.assert_allclose(dynid.frame_placement(robot, [0.0], "d")[:3, 3], [0, 2, 0], atol=1e-15)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0.0], "c")[:3, 3], [1, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0.0], "d")[:3, 3], [0, 2, 0], atol=1e-15)
 
 
 def test_negative_mass_loads_and_is_reported(load: Load) -> None:
     """Identified files hold impossible bodies; they load as written, and the check says what is wrong."""
     robot = load(one_joint(mass=-1.0), ".urdf")
     assert robot.links[1].inertia[0] == -1
-    assert dynid.inertia_violations(robot.links[1].inertia)[0] == "mass -1 kg is not positive"
+    assert dynid.inertia.inertia_violations(robot.links[1].inertia)[0] == "mass -1 kg is not positive"
     v, a = np.array([0.5]), np.array([2.0])
     Y = dynid.regressor(robot, [0.3], v, a)
     np.testing.assert_allclose(Y @ robot.parameters, dynid.inverse_dynamics(robot, [0.3], v, a), atol=1e-14)

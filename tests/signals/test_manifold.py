@@ -14,7 +14,7 @@ from dynid import Run, Signals
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.manifold import angular_velocity, average_poses, base_state, resample_poses
 from dynid.signals.settings import prepare
-from humanoids import from_euler
+from tests.support.humanoids import from_euler
 
 Array = NDArray[np.float64]
 RATE, PERIOD = 200.0, 10.0

@@ -58,26 +58,24 @@ def test_each_setting_changes_what_it_names(change: dict[str, Any], where: str) 
 
 def test_min_speed_and_decimate_reach_the_observation() -> None:
     """They act on rows, joint by joint."""
-    from synthetic import EXACT, arm, record
-
-    from dynid.identify.observation import observe
+    from dynid.identification.observation import observe
+    from tests.support.synthetic import EXACT, arm, record
 
     robot = arm()
     recording = record(robot, (0,), samples=4000)
     rows = observe(robot, recording, EXACT).rows
     assert rows == (4000, 4000, 4000)
-    slow = observe(robot, recording, replace(EXACT, min_speed=(0.0, 0.5, 0.0))).rows
+    slow = observe(robot, recording, replace(EXACT, min_velocity=(0.0, 0.5, 0.0))).rows
     assert slow[0] == slow[2] == 4000 and slow[1] < 4000
-    share = observe(robot, recording, replace(EXACT, min_speed="20%")).rows
+    share = observe(robot, recording, replace(EXACT, min_velocity="20%")).rows
     assert all(r < 4000 for r in share)
     assert observe(robot, recording, replace(EXACT, decimate=(2, 5))).rows == (400, 400, 400)
 
 
 def _rows(trim: float, torque: Callable[[np.ndarray], np.ndarray], decimate: tuple[int, ...] = (10,)) -> np.ndarray:
     """Torque rows (channel, row) of one run of the three-joint arm, 200 samples a second, decimated."""
-    from synthetic import EXACT, arm, motion
-
-    from dynid.identify.observation import observe
+    from dynid.identification.observation import observe
+    from tests.support.synthetic import EXACT, arm, motion
 
     robot = arm()
     t, q, _, _ = motion(robot, 0, 2000)
@@ -154,7 +152,7 @@ def test_delay_aligns_torque_with_motion() -> None:
     [
         ({"derivative": "magic"}, "magic"),
         ({"trim": -1.0}, "trim"),
-        ({"min_speed": "fast"}, "fast"),
+        ({"min_velocity": "fast"}, "fast"),
     ],
 )
 def test_wrong_settings_are_refused_at_once(settings: dict[str, Any], culprit: str) -> None:

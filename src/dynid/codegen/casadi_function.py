@@ -18,7 +18,7 @@ from dynid.errors import DataError
 if TYPE_CHECKING:
     import casadi as ca
 
-    from dynid.identify.estimate import Estimate
+    from dynid.identification.estimate import Estimate
     from dynid.robot.model import Robot
 
 __all__ = ["casadi_functions", "emit_casadi"]
@@ -31,7 +31,7 @@ def casadi_functions(
     parameters: str = "standard",
     values: ArrayLike | None = None,
     name: str | None = None,
-    allow_impossible: bool = False,
+    allow_infeasible: bool = False,
 ) -> dict[str, ca.Function]:
     """CasADi functions (SX) of a robot or an estimate, by name; options as for `generate_code`.
 
@@ -47,7 +47,7 @@ def casadi_functions(
         parameters=parameters,
         values=values,
         name=name,
-        allow_impossible=allow_impossible,
+        allow_infeasible=allow_infeasible,
     )
     return {f.name: _function(code.program, f) for f in code.program.functions}
 

@@ -18,10 +18,10 @@ from dynid.codegen.numpy_file import emit_numpy
 from dynid.codegen.operations import Operations, count_operations
 from dynid.codegen.program import Program
 from dynid.errors import DataError, did_you_mean
-from dynid.feasibility.questions import is_feasible
+from dynid.feasibility.queries import is_feasible
 from dynid.files import make_folder, write_text
-from dynid.identify.base import BaseParameters, base_parameters
-from dynid.identify.estimate import Estimate
+from dynid.identification.estimate import Estimate
+from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 
@@ -82,14 +82,14 @@ def generate_code(
     date: str = "",
     notes: Sequence[str] = (),
     sines: str = "inline",
-    allow_impossible: bool = False,
+    allow_infeasible: bool = False,
 ) -> GeneratedCode:
     """Straight-line code of a robot's dynamics, or of an identified one.
 
     `parameters`: "standard" folds the standard parameters into the code; "base" needs only the base parameters and
     gives the same torques; "symbolic" and "symbolic-base" take them as an argument array `parms`. `values` replaces
     the robot's own numbers: standard ones (p,), or for "base" the base ones (b,). Numbers that no physical robot can
-    have are refused unless `allow_impossible`. `date` and `notes` go into the head of the files as they are, so that
+    have are refused unless `allow_infeasible`. `date` and `notes` go into the head of the files as they are, so that
     the same call gives the same files. `sines`: C computes sine and cosine together by series of its own ("inline"),
     good to 2e-16 and faster, or calls those of math.h ("library").
 
@@ -118,10 +118,10 @@ def generate_code(
         wanted = tuple(f for f in wanted if _mixed(base, f) is None)
     numbers = _numbers(machine, estimate, base, values)
     flaw = "" if parameters.startswith("symbolic") else _impossible(machine, base, numbers)
-    if flaw and not allow_impossible:
+    if flaw and not allow_infeasible:
         raise DataError(
-            f"{flaw}: take possible ones, from a feasible method or dynid.nearest_feasible, or say "
-            "allow_impossible=True"
+            f"{flaw}: take possible ones, from a feasible method or dynid.feasibility.nearest_feasible, or say "
+            "allow_infeasible=True"
         )
     names, units = machine.parameter_names, tuple(p.unit for p in machine.layout)
     if base is not None:

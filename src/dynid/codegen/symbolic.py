@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.codegen.equation_text import latex_text, plain_text
 from dynid.codegen.readable import collected, readable
 from dynid.errors import DataError, ModelError
-from dynid.identify.base import BaseParameters
+from dynid.parameters.base import BaseParameters
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.robot.model import Robot

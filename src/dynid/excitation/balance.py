@@ -90,7 +90,7 @@ class SupportPolygon:
         if not self._mass > 0:
             raise DataError(f"robot '{robot.name}' has a mass of {self._mass:g} kg, so no centre of mass to balance")
 
-    def centre_of_mass(self, q: ArrayLike) -> Array:
+    def center_of_mass(self, q: ArrayLike) -> Array:
         """x and y (N, 2) of the centre of mass in the base frame."""
         q = np.atleast_2d(np.asarray(q, dtype=float))
         # Under a gravity of -1 along an axis the potential energy is mass times coordinate.
@@ -101,7 +101,7 @@ class SupportPolygon:
         return np.asarray(points, dtype=float) @ self.normals.T + self._offsets
 
     def values(self, q: Array) -> Array:
-        return np.asarray((self.inside(self.centre_of_mass(q)) - self.margin) / self._scale)
+        return np.asarray((self.inside(self.center_of_mass(q)) - self.margin) / self._scale)
 
     def gradients(self, q: Array, which: NDArray[np.intp]) -> Array:
         """Derivative (N, n) of value `which` (N,) at each posture."""

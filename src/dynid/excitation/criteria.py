@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
-from dynid.identify.base import BaseParameters
+from dynid.parameters.base import BaseParameters
 
 __all__ = ["CRITERIA", "Criterion", "make_criterion"]
 

@@ -19,7 +19,7 @@ from dynid.excitation.limits import MotionLimits, motion_limits
 from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import check_duration, check_torque_model
 from dynid.excitation.search import refine, shrunk
-from dynid.identify.base import base_parameters
+from dynid.parameters.base import base_parameters
 from dynid.robot.model import Robot
 
 __all__ = ["FAMILIES", "design_excitation", "make_family"]
@@ -103,7 +103,7 @@ def design_excitation(
     check_torque_model(robot, None if isinstance(limits, MotionLimits) else limits)
     if robot.base == "floating":
         raise DataError(
-            "motions are designed for robots whose base stands still; stand this one on a foot (dynid.stand_on), or "
+            "motions are designed for robots whose base stands still; stand this one on a foot (dynid.excitation.stand_on), or "
             "fix its base"
         )
     base = base_parameters(robot, channels=channels or ("torque" if robot.base == "fixed" else "wrench"))

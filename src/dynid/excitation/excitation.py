@@ -21,7 +21,7 @@ from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
     from dynid.excitation.plan import Plan
-    from dynid.identify.observation import Observation
+    from dynid.identification.observation import Observation
 
 __all__ = ["Excitation"]
 
@@ -121,7 +121,7 @@ class Excitation:
 
     def predicted_sigma(self, noise: ArrayLike, periods: int = 1, rate: float = 100.0) -> Array:
         """Standard deviation (b,) of each base parameter after `periods` runs at a rate, with white torque noise."""
-        return self.plan(noise, rate).sigma_after(periods)
+        return self.plan(noise, rate).std_after(periods)
 
     def plan(
         self,

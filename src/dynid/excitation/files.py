@@ -25,7 +25,7 @@ from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import LIMIT_NAMES, MotionLimits
 from dynid.excitation.problem import AnyClearance
 from dynid.files import write_text
-from dynid.identify.base import BaseParameters, base_parameters
+from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot
 
 __all__ = [

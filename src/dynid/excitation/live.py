@@ -21,7 +21,7 @@ from dynid.dynamics.functions import regressor
 from dynid.errors import DataError
 from dynid.excitation.running_derivatives import RunningDerivatives
 from dynid.excitation.sizes import typical_sizes
-from dynid.identify.base import BaseParameters, base_parameters
+from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import WRENCH_CHANNELS, Robot
 
 __all__ = ["Advice", "LiveExcitation", "LiveScore", "SegmentScore"]

@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.excitation.excitation import Excitation
-from dynid.identify.base import BaseParameters
-from dynid.identify.observation import Observation, fold
+from dynid.identification.observation import Observation, fold
+from dynid.parameters.base import BaseParameters
 
 __all__ = ["Plan", "plan"]
 
@@ -50,21 +50,21 @@ class Plan:
     gains: Array
     unseen: NDArray[np.bool_]
 
-    def sigma_after(self, periods: float = 1) -> Array:
+    def std_after(self, periods: float = 1) -> Array:
         """Standard deviation (b,) after so many periods; 0 is what the previous recordings tell."""
         return _sigma(self.directions, self.gains, self.unseen, periods)
 
     def relative_after(self, periods: float = 1) -> Array:
         """The same as a share of the a-priori values; infinite for a value of zero."""
-        return _relative(self.sigma_after(periods), self.prior)
+        return _relative(self.std_after(periods), self.prior)
 
     @property
-    def sigma(self) -> Array:
+    def std(self) -> Array:
         """Standard deviation (b,) after one period."""
-        return self.sigma_after(1)
+        return self.std_after(1)
 
     @property
-    def relative_sigma(self) -> Array:
+    def relative_std(self) -> Array:
         """Standard deviation after one period as a share of the a-priori values (b,)."""
         return self.relative_after(1)
 
@@ -82,9 +82,9 @@ class Plan:
         if self.unseen[i]:
             return f"the motion does not show {name}"
         if self.prior[i] == 0:
-            return f"{name} is zero a priori: no percentage, its deviation is {self.sigma[i]:.2g} after one period"
+            return f"{name} is zero a priori: no percentage, its deviation is {self.std[i]:.2g} after one period"
         if np.isinf(self.periods[i]):
-            share = 100 * self.relative_sigma[i]
+            share = 100 * self.relative_std[i]
             return f"{name} stays unknown: {share:.2g} % after one period, {goal} not within {MOST_PERIODS}"
         if self.periods[i] == 0:
             return f"{name} is known to {goal} already"
@@ -104,7 +104,7 @@ class Plan:
         def finite(x: float) -> float | None:
             return float(x) if np.isfinite(x) else None
 
-        columns = (self.base.names, self.prior, self.sigma, self.relative_sigma, self.periods, self.effect)
+        columns = (self.base.names, self.prior, self.std, self.relative_std, self.periods, self.effect)
         return {
             "noise": self.noise.tolist(),
             "rate": float(self.rate),
@@ -113,8 +113,8 @@ class Plan:
                 {
                     "name": name,
                     "prior": float(prior),
-                    "sigma": finite(sigma),
-                    "relative_sigma": finite(relative),
+                    "std": finite(sigma),
+                    "relative_std": finite(relative),
                     "periods": None if np.isinf(periods) else int(periods),
                     "effect": finite(effect),
                 }

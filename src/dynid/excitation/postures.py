@@ -16,7 +16,7 @@ from dynid.errors import DataError
 from dynid.excitation.balance import SupportPolygon
 from dynid.excitation.limits import MotionLimits, motion_limits
 from dynid.excitation.problem import Clearance
-from dynid.identify.base import BaseParameters, base_parameters
+from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot
 
 __all__ = ["Postures", "select_postures"]
@@ -50,7 +50,7 @@ class Postures:
     random_log_determinants: Array
     which: tuple[int, ...]
     candidates: int
-    sigma: Array
+    std: Array
 
     @property
     def robot(self) -> Robot:
@@ -139,7 +139,7 @@ def select_postures(
         random_log_determinants=random[:, 1],
         which=tuple(ordered),
         candidates=len(q),
-        sigma=np.sqrt(np.diag(covariance)) * sizes,
+        std=np.sqrt(np.diag(covariance)) * sizes,
     )
 
 
@@ -154,7 +154,7 @@ def _drawn(
     """Random postures in range, brought back towards the start posture until they are allowed."""
     if robot.base == "floating":
         raise DataError(
-            "postures are drawn for a robot whose base stands still: stand it on a foot (dynid.stand_on), or give "
+            "postures are drawn for a robot whose base stands still: stand it on a foot (dynid.excitation.stand_on), or give "
             "candidates with the pose of the base"
         )
     if count < 1:

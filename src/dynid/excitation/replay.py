@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.errors import DataError
 from dynid.excitation.live import LiveExcitation, LiveScore
-from dynid.identify.loads import check_run, state
+from dynid.identification.loads import check_run, state
 from dynid.recording.recording import Recording
 from dynid.signals.settings import Signals, prepare
 

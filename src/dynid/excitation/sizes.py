@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.identify.base import BaseParameters
+from dynid.parameters.base import BaseParameters
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 
 __all__ = ["typical_sizes"]

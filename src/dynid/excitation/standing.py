@@ -12,7 +12,7 @@ from dynid.dynamics.frames import frame_placement, link_of_frame
 from dynid.errors import DataError
 from dynid.excitation.balance import MovingSupport
 from dynid.excitation.sizes import typical_sizes
-from dynid.identify.base import base_parameters
+from dynid.parameters.base import base_parameters
 from dynid.robot.model import Robot
 from dynid.robot.root import rooted_at
 

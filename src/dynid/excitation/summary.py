@@ -52,7 +52,7 @@ def excitation_text(motion: Excitation) -> str:
 def _worst(motion: Excitation) -> str:
     """Parameters with the largest deviation as a share of their a-priori value, for the noise of the criterion."""
     found = motion.plan(motion.criterion.noise)
-    relative = found.relative_sigma
+    relative = found.relative_std
     usable = [i for i in np.argsort(-relative) if found.prior[i] != 0]
     if not usable:
         return "known worst: cannot be said, all a-priori values are zero"
@@ -72,7 +72,7 @@ def plan_text(plan: Plan) -> str:
         f"{plan.base.robot.name}: one period of {plan.duration:g} s at {plan.rate:g} Hz, torque noise {_noise(plan)}",
         ("combination", "a priori", "sigma", "sigma %", "error of torque / noise", f"periods to {goal}"),
     )
-    columns = (plan.base.expressions, plan.prior, plan.sigma, plan.relative_sigma, plan.effect, plan.periods)
+    columns = (plan.base.expressions, plan.prior, plan.std, plan.relative_std, plan.effect, plan.periods)
     rows = list(zip(*columns, strict=True))
     for i in np.argsort(plan.periods, kind="stable"):
         expression, prior, sigma, relative, effect, periods = rows[i]

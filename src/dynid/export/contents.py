@@ -93,7 +93,7 @@ def refuse_impossible(robot: Robot, allow: bool) -> list[str]:
     found = impossible_links(robot) + impossible_drives(robot)
     if found and not allow:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise ModelError(f"not written: {found[0]}{more}; allow_impossible=True writes it all the same")
+        raise ModelError(f"not written: {found[0]}{more}; allow_infeasible=True writes it all the same")
     return found
 
 

@@ -26,16 +26,16 @@ _WORLD = "world"  # MuJoCo's own body, a name that no other may have
 
 
 def write_mjcf(
-    robot: Robot, path: str | Path, template: str | Path | None = None, allow_impossible: bool = False
+    robot: Robot, path: str | Path, template: str | Path | None = None, allow_infeasible: bool = False
 ) -> list[str]:
     """Write a robot into `path`; returns what a reader of the file should be warned of.
 
     Without `template` the file is made from the tree alone, with the frames of our links as MuJoCo's body frames.
     With it, the text of that MJCF is taken and only the inertial elements and drive attributes that differ change: a
     moving body takes the inertia of all that is fixed to it, and what is fixed loses its own. Bodies and drives that
-    break the laws of physics are refused unless `allow_impossible`; MuJoCo then will not load the file.
+    break the laws of physics are refused unless `allow_infeasible`; MuJoCo then will not load the file.
     """
-    found = refuse_impossible(robot, allow_impossible)
+    found = refuse_impossible(robot, allow_infeasible)
     # From the tree, each body that MuJoCo refuses is warned of where it is written.
     warnings = (impossible_drives(robot) if template is None else found) + drive_warnings(robot)
     if template is None:

@@ -18,7 +18,7 @@ from dynid.robot.drives import DRIVE_SYMBOLS, DriveTerm
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
-    from dynid.identify.estimate import Estimate
+    from dynid.identification.estimate import Estimate
 
 __all__ = ["load_parameters", "write_parameters"]
 
@@ -29,20 +29,20 @@ _FORMS = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def write_parameters(
-    source: Robot | Estimate, path: str | Path, allow_impossible: bool = False, form: str | None = None
+    source: Robot | Estimate, path: str | Path, allow_infeasible: bool = False, form: str | None = None
 ) -> list[str]:
     """Write the parameters of a robot or an estimate; the ending says how (.json, .toml, .yaml), or `form`.
 
     JSON and TOML hold every standard parameter with its unit, and of an estimate the standard deviations and the base
     parameters with their expressions. YAML is a parameter file of ROS 2 nodes: mass, centre of mass and inertia about
     it of every link, friction and the like of every joint. Returns what is not in the file, in words. Bodies and
-    drives that break the laws of physics are refused unless `allow_impossible`.
+    drives that break the laws of physics are refused unless `allow_infeasible`.
     """
     form = _form(path) if form is None else form
     if form not in _FORMS.values():
         raise DataError(f"parameters are written as {', '.join(sorted(set(_FORMS.values())))}, not as '{form}'")
     robot = source if isinstance(source, Robot) else source.identified_robot
-    warnings = refuse_impossible(robot, allow_impossible)
+    warnings = refuse_impossible(robot, allow_infeasible)
     warnings += _not_in_the_file(robot)
     if form == "yaml":
         text = to_ros(robot)
@@ -122,7 +122,7 @@ def _content(source: Robot | Estimate) -> dict[str, Any]:
         out |= {"method": source.method, "status": source.status}
     out["parameters"] = parameters
     if not isinstance(source, Robot):
-        rows = zip(source.base.names, source.base.expressions, source.beta, source.sigma, strict=True)
+        rows = zip(source.base.names, source.base.expressions, source.beta, source.std, strict=True)
         out["base_parameters"] = [
             {"name": n, "expression": e, "value": float(b), "std": float(s)} for n, e, b, s in rows
         ]

@@ -15,14 +15,14 @@ __all__ = ["pinocchio_model"]
 
 
 def pinocchio_model(
-    robot: Robot, independent: bool = False, allow_impossible: bool = False
+    robot: Robot, independent: bool = False, allow_infeasible: bool = False
 ) -> tuple[pin.Model, list[str]]:
     """The model of `robot.to_pinocchio(independent)`, and what a user of it should be warned of.
 
     Rotor inertia is its armature, viscous friction its damping, Coulomb friction, of either side, its dry-friction
     limits; Pinocchio's algorithms use the armature alone. Bodies and drives that break the laws of physics are refused
-    unless `allow_impossible`.
+    unless `allow_infeasible`.
     """
-    warnings = refuse_impossible(robot, allow_impossible)
+    warnings = refuse_impossible(robot, allow_infeasible)
     warnings += lost_drives(robot, "a Pinocchio model", has_place_in_model)
     return model_of_robot(robot, independent), warnings

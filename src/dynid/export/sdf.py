@@ -44,16 +44,16 @@ _LEAST = 1e-13  # kg and kg m2: a link without an inertial element would weigh a
 
 
 def write_sdf(
-    robot: Robot, path: str | Path, template: str | Path | None = None, allow_impossible: bool = False
+    robot: Robot, path: str | Path, template: str | Path | None = None, allow_infeasible: bool = False
 ) -> list[str]:
     """Write a robot into `path`; returns what a reader of the file should be warned of.
 
     Without `template` the file is made from the tree alone, with our link frames; a base that does not fly is fixed to
     the world. With it, the text of that SDF is taken and only the inertial and dynamics elements that differ change: a
     moving link takes the inertia of its whole body, and links on fixed joints lose theirs. Bodies and drives that break
-    the laws of physics are refused unless `allow_impossible`.
+    the laws of physics are refused unless `allow_infeasible`.
     """
-    warnings = refuse_impossible(robot, allow_impossible)
+    warnings = refuse_impossible(robot, allow_infeasible)
     warnings += lost_drives(robot, "SDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if template is not None:
         content = _from_template(robot, Path(template), warnings)

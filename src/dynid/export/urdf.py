@@ -35,16 +35,16 @@ _TENSOR = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1
 
 
 def write_urdf(
-    robot: Robot, path: str | Path, template: str | Path | None = None, allow_impossible: bool = False
+    robot: Robot, path: str | Path, template: str | Path | None = None, allow_infeasible: bool = False
 ) -> list[str]:
     """Write a robot into `path`; returns what a reader of the file should be warned of.
 
     With `template`, the text of that URDF is taken and only the inertial and dynamics elements that differ change: a
     moving link takes the inertia of its whole body, links on fixed joints lose theirs, which is part of it. Without it
     the file is made from the tree alone. URDF has no place for rotor inertia, offsets, couplings and springs. Bodies
-    and drives that break the laws of physics are refused unless `allow_impossible`.
+    and drives that break the laws of physics are refused unless `allow_infeasible`.
     """
-    warnings = refuse_impossible(robot, allow_impossible)
+    warnings = refuse_impossible(robot, allow_infeasible)
     warnings += lost_drives(robot, "URDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if not np.array_equal(robot.gravity, [0, 0, -9.81]):
         warnings.append(f"URDF has no place for gravity: load the file with gravity=({_commas(robot.gravity)})")

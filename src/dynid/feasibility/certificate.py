@@ -16,10 +16,10 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.feasibility.cone import Block, smat, svec, svec_indices
-from dynid.feasibility.possible import PossibleRobots
+from dynid.feasibility.sets import FeasibleSet
 
 if TYPE_CHECKING:
-    from dynid.identify.base import BaseParameters
+    from dynid.parameters.base import BaseParameters
 
 __all__ = ["Certificate", "block_unit", "cone_scale"]
 
@@ -57,7 +57,7 @@ class Certificate:
 
     @staticmethod
     def of(
-        possible: PossibleRobots, base: BaseParameters, beta: Array, rounding: float, duals: Sequence[Array]
+        possible: FeasibleSet, base: BaseParameters, beta: Array, rounding: float, duals: Sequence[Array]
     ) -> Certificate:
         """Put a solver's multipliers exactly into their dual cones and add everything up."""
         blocks = possible.blocks
@@ -86,7 +86,7 @@ def block_unit(block: Block) -> Array:
     return svec(np.eye(len(smat(block.constant)))) if block.cone == "psd" else np.ones(block.rows)
 
 
-def _repaired(possible: PossibleRobots, base: BaseParameters, duals: Sequence[Array]) -> list[Array]:
+def _repaired(possible: FeasibleSet, base: BaseParameters, duals: Sequence[Array]) -> list[Array]:
     """Multipliers inside their cones whose sum depends on beta alone, up to rounding: projections in turn."""
     dependent = len(base.dependent)
     free = base.join(np.zeros((dependent, base.count)), np.eye(dependent)).T

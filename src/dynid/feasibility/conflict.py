@@ -11,7 +11,7 @@ from scipy import sparse
 from dynid.errors import DynidError
 from dynid.feasibility.certificate import block_unit
 from dynid.feasibility.cone import Block, ConeProgram
-from dynid.feasibility.possible import PossibleRobots
+from dynid.feasibility.sets import FeasibleSet
 
 __all__ = ["conflict", "explain_conflict"]
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 _BROKEN = 1e-7
 
 
-def conflict(possible: PossibleRobots) -> list[str]:
+def conflict(possible: FeasibleSet) -> list[str]:
     """Labels of a set of constraints that cannot hold together, and can once any one of them is dropped.
 
     Every constraint is given a slack of its own and the sum of slacks is made small. Constraints without a multiplier
@@ -38,14 +38,14 @@ def conflict(possible: PossibleRobots) -> list[str]:
     return [b.label for b in kept]
 
 
-def explain_conflict(possible: PossibleRobots) -> None:
+def explain_conflict(possible: FeasibleSet) -> None:
     """Raise an error that names the constraints which cannot hold together."""
     found = conflict(possible)
     if found:
         raise DynidError(f"no robot can satisfy these constraints together: {'; '.join(found)}")
 
 
-def _least_violation(possible: PossibleRobots, blocks: list[Block]) -> tuple[float, list[float]]:
+def _least_violation(possible: FeasibleSet, blocks: list[Block]) -> tuple[float, list[float]]:
     """Smallest sum of slacks with which the blocks can be satisfied, and the size of each block's multiplier."""
     program = ConeProgram(possible.size + possible.extra, possible.scale)
     cost, units = [], []
@@ -74,7 +74,7 @@ def _least_violation(possible: PossibleRobots, blocks: list[Block]) -> tuple[flo
     return float(weights @ found.x), sizes
 
 
-def _unit(possible: PossibleRobots, block: Block) -> Array:
+def _unit(possible: FeasibleSet, block: Block) -> Array:
     """What slack is measured in: a body in its own size, a row in what it comes to for parameters of typical size."""
     if block.cone == "psd":
         return block_unit(block)

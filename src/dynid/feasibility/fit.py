@@ -13,7 +13,7 @@ from dynid.feasibility.certificate import cone_scale
 from dynid.feasibility.cone import Block, ConeSolution
 from dynid.feasibility.conflict import explain_conflict
 from dynid.feasibility.metrics import Metric, add_distance
-from dynid.feasibility.possible import PossibleRobots
+from dynid.feasibility.sets import FeasibleSet
 
 __all__ = ["Fit", "closest", "fit"]
 
@@ -36,7 +36,7 @@ class Fit:
     cost: float
     weight: float
     solution: ConeSolution
-    possible: PossibleRobots
+    possible: FeasibleSet
 
     @property
     def visible(self) -> bool:
@@ -57,7 +57,7 @@ class Fit:
 
 
 def fit(
-    possible: PossibleRobots,
+    possible: FeasibleSet,
     R: Array,
     z: Array,
     prior: Array,
@@ -90,7 +90,7 @@ def fit(
 
 
 def closest(
-    possible: PossibleRobots,
+    possible: FeasibleSet,
     R: Array,
     z: Array,
     bound: float,
@@ -108,7 +108,7 @@ def closest(
     return _solved(possible, program.solve(solver), R, z, 1.0, "the point closest to the prior")
 
 
-def _solved(possible: PossibleRobots, found: ConeSolution, R: Array, z: Array, weight: float, what: str) -> Fit:
+def _solved(possible: FeasibleSet, found: ConeSolution, R: Array, z: Array, weight: float, what: str) -> Fit:
     if found.status == "infeasible":
         explain_conflict(possible)
     found.require(what)

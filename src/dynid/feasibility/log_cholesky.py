@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.metrics import Metric, distance, local_rows, signed_columns
-from dynid.feasibility.possible import PossibleRobots, possible_robots
+from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.robot.inertia import inertia_from_log_cholesky, inertia_from_pseudo, inertia_to_log_cholesky
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
@@ -146,7 +146,7 @@ def refine_parameters(
     parameters keep their signs. It has converged when the objective's quadratic model has less than `tolerance` of it
     left to gain.
     """
-    possible = possible_robots(robot, [Inertia(margin=0.0), Signs()])
+    possible = feasible_set(robot, [Inertia(margin=0.0), Signs()])
     about = checked(
         robot.parameters if prior is None else prior, (possible.size,), f"prior of robot '{robot.name}'", DataError
     )
@@ -228,7 +228,7 @@ class _Point:
 class _Problem:
     """1/2 |r|^2 + weight * distance from the prior and, to keep off the boundary, barrier * divergence from `about`."""
 
-    possible: PossibleRobots
+    possible: FeasibleSet
     coordinates: _Coordinates
     residual: Residual
     prior: Array
@@ -347,7 +347,7 @@ def _no_progress(past: list[float], gap: float) -> bool:
     return len(past) > _STALL_STEPS and past[-1 - _STALL_STEPS] - past[-1] < _STALL_SHARE * gap
 
 
-def _inside(possible: PossibleRobots, start: ArrayLike) -> Array:
+def _inside(possible: FeasibleSet, start: ArrayLike) -> Array:
     """The start, with drive parameters of zero a little above it, or an error that says what is not inside."""
     pi = np.array(checked(start, (possible.size,), f"start of robot '{possible.robot.name}'", DataError))
     zero = [i for i in signed_columns(possible.robot) if pi[i] == 0]

@@ -16,7 +16,7 @@ from scipy import sparse
 from dynid.errors import DataError
 from dynid.feasibility.cone import Block, ConeProgram, svec
 from dynid.feasibility.constraints import Signs
-from dynid.feasibility.possible import PossibleRobots
+from dynid.feasibility.sets import FeasibleSet
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.model import Robot
 
@@ -72,14 +72,14 @@ def local_rows(robot: Robot, parameters: Array, prior: Array, metric: Metric, sc
     return np.vstack(parts), np.concatenate(rest)
 
 
-def hessian_rows(possible: PossibleRobots, parameters: Array, prior: Array, metric: Metric) -> Array:
+def hessian_rows(possible: FeasibleSet, parameters: Array, prior: Array, metric: Metric) -> Array:
     """Rows (k, p) whose Gram matrix is the second derivative of the distance at a standard vector."""
     return local_rows(possible.robot, parameters, prior, metric, possible.scale[: possible.size])[0]
 
 
 def add_distance(
     program: ConeProgram,
-    possible: PossibleRobots,
+    possible: FeasibleSet,
     prior: Array,
     metric: Metric,
     weight: float = 1.0,

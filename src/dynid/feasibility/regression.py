@@ -12,7 +12,7 @@ from dynid.errors import DataError
 from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.fit import Fit, closest, fit
 from dynid.feasibility.metrics import Metric
-from dynid.feasibility.possible import possible_robots
+from dynid.feasibility.sets import feasible_set
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
@@ -62,7 +62,7 @@ def fit_regressor(
     if unit not in ("typical", "SI"):
         raise DataError(f"unit '{unit}' is unknown: use typical or SI")
     start = robot.parameters if prior is None else checked(prior, (p,), "prior", DataError)
-    possible = possible_robots(robot, constraints)
+    possible = feasible_set(robot, constraints)
     stacked = np.column_stack([rows, values]) / noise[:, None]
     factor = scipy.linalg.qr(stacked, mode="r", check_finite=False)[0][: p + 1]
     R = np.pad(factor[:, :-1], ((0, 0), (0, possible.extra)))

@@ -15,7 +15,7 @@ from dynid.friction.result import ModelFit
 from dynid.friction.rows import joint_index, without_friction
 from dynid.robot.drives import DriveTerm
 from dynid.robot.model import Robot
-from dynid.simulate.unmodelled import Unmodelled
+from dynid.simulation.unmodeled import UnmodeledEffects
 
 __all__ = ["for_simulation", "with_friction"]
 
@@ -39,7 +39,7 @@ class FrictionColumn:
         return out
 
 
-def for_simulation(robot: Robot, joint: str, fit: ModelFit) -> tuple[Robot, Unmodelled]:
+def for_simulation(robot: Robot, joint: str, fit: ModelFit) -> tuple[Robot, UnmodeledEffects]:
     """A robot with the plain part of a model, and the rest as what `simulate` knows beyond rigid models.
 
     The compiled simulation has Coulomb friction, sharp or smooth, viscous friction, offsets, and Stribeck friction
@@ -54,7 +54,7 @@ def for_simulation(robot: Robot, joint: str, fit: ModelFit) -> tuple[Robot, Unmo
     if "stribeck" in fit.model.names:
         stiction[place], speed[place] = fit.parameters["fs"], fit.parameters["vs"]
         plain = plain.without(f"fs_{robot.coordinates[place]}")
-    return plain, Unmodelled(stiction=stiction, stribeck_speed=speed)
+    return plain, UnmodeledEffects(stiction=stiction, stribeck_speed=speed)
 
 
 def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | None, load: str) -> Robot:

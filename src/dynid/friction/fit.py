@@ -18,11 +18,11 @@ from dynid.friction.result import FrictionFit, ModelFit
 from dynid.friction.rows import FrictionRows, LoadKind, friction_rows, joint_index
 from dynid.friction.selection import NestedTest, effective_rows, nested_test
 from dynid.friction.separable import Separable, SeparableFit
-from dynid.identify.estimate import Estimate
+from dynid.hypothesis import corrected
+from dynid.identification.estimate import Estimate
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
-from dynid.statistics.result import corrected
 
 __all__ = ["CRITERIA", "DEFAULT_MODELS", "fit_every_friction", "fit_friction"]
 

@@ -12,7 +12,7 @@ from dynid.errors import DataError
 from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features
 from dynid.robot.model import Robot
-from dynid.simulate.unmodelled import Unmodelled
+from dynid.simulation.unmodeled import UnmodeledEffects
 
 __all__ = ["FrictionFit", "ModelFit"]
 
@@ -122,7 +122,7 @@ class FrictionFit:
         fit = self.best if model is None else self[model]
         return with_friction(robot, self.joint, fit, temperature, self.load)
 
-    def for_simulation(self, robot: Robot, model: str | None = None) -> tuple[Robot, Unmodelled]:
+    def for_simulation(self, robot: Robot, model: str | None = None) -> tuple[Robot, UnmodeledEffects]:
         """The robot and the effects that `simulate` needs to move with the chosen (or a named) model."""
         from dynid.friction.apply import for_simulation
 

@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.functions import gravity_torque, inverse_dynamics
 from dynid.errors import DataError
 from dynid.friction.pieces import Features
-from dynid.identify.base import BaseParameters, base_parameters
-from dynid.identify.estimate import Estimate
-from dynid.identify.loads import check_run
-from dynid.identify.observation import fold, motion_blocks, observe_motions
+from dynid.identification.estimate import Estimate
+from dynid.identification.loads import check_run
+from dynid.identification.observation import fold, motion_blocks, observe_motions
+from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.filters import decimate
+from dynid.signals.noise_color import independent_share
 from dynid.signals.settings import Motion, Signals, prepare
-from dynid.statistics.colour import independent_share
 
 __all__ = ["FrictionRows", "LoadKind", "friction_rows", "friction_symbols", "joint_index", "without_friction"]
 
@@ -35,7 +35,7 @@ LoadKind = Literal["rigid", "gravity"]
 _STANDARD = ("fv", "fvp", "fvn", "fc", "fcp", "fcn", "off")
 _OWN = ("fs", "fl", "fld", "flb", "fq", "fp", "fvt", "phi1")
 _SETTLED = 1e-4
-_ROUNDS = 10
+_MAX_ITERATIONS = 10
 _HARDLY = 1e-4
 
 
@@ -213,7 +213,7 @@ def _joint_rows(robot: Robot, motions: list[Motion], joint: int, settings: Signa
         independent += len(kept) * _share(motion)
         first += len(motion.t)
     if not y:
-        raise DataError(f"joint '{name}' never moves faster than min_speed in this recording")
+        raise DataError(f"joint '{name}' never moves faster than min_velocity in this recording")
     own_W, own_y, own_speed = np.vstack(W), np.concatenate(y), np.concatenate(speed)
     others = [f for k, f in enumerate(observation.factors) if k != place]
     counts = [n for k, n in enumerate(observation.rows) if k != place]
@@ -279,7 +279,7 @@ def _with_load(
         return replace(rows, features=rows.features._replace(load=carried(None)))
     speed = rows.features.v
     load = np.zeros_like(speed)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ITERATIONS):
         columns = [np.sign(speed), speed, np.ones_like(speed)]
         if load.any():
             grown = np.sign(speed) * np.abs(load)

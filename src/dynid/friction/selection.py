@@ -13,7 +13,7 @@ from dynid.errors import DataError
 from dynid.friction.models import FrictionModel
 from dynid.friction.rows import FrictionRows
 from dynid.friction.separable import Separable
-from dynid.statistics.spacing import positions
+from dynid.signals.spacing import positions
 
 __all__ = ["NestedTest", "effective_rows", "nested_test"]
 

@@ -1,1 +1,5 @@
 """Human bodies: anthropometric tables, a model from sex, height and weight, and priors for a given skeleton."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
-"""What people look at: terminal pages and figures."""
+"""Reports as self-contained HTML files, terminal pages and figures."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dynid.assessment.verdict.assessment import Assessment
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
-from dynid.identify.estimate import Estimate
+from dynid.identification.estimate import Estimate
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, section
-from dynid.verdict.evidence import Evidence
-from dynid.verdict.judgement import Judgement
 
 __all__ = ["comparison_sections", "method_section"]
 
@@ -40,7 +40,7 @@ def method_section(evidence: Evidence, others: Sequence[Estimate]) -> Section:
 
 
 def comparison_sections(
-    both: Sequence[Evidence], judgements: Sequence[Judgement], names: tuple[str, str]
+    both: Sequence[Evidence], judgements: Sequence[Assessment], names: tuple[str, str]
 ) -> list[Section]:
     """Figures, errors, checks and parameters of two estimates."""
     first, second = (e.estimate for e in both)
@@ -88,7 +88,7 @@ def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
     )
 
 
-def _checked(judgements: Sequence[Judgement], names: tuple[str, str]) -> Section:
+def _checked(judgements: Sequence[Assessment], names: tuple[str, str]) -> Section:
     rows = [
         [a.name, a.result, b.result, a.words, b.words] for a, b in zip(*(j.checks for j in judgements), strict=True)
     ]
@@ -97,15 +97,15 @@ def _checked(judgements: Sequence[Judgement], names: tuple[str, str]) -> Section
 
 
 def _parameters(first: Estimate, second: Estimate, names: tuple[str, str]) -> Section:
-    spread = np.hypot(first.sigma, second.sigma)
+    spread = np.hypot(first.std, second.std)
     away = (second.beta - first.beta) / np.where(spread > 0, spread, np.inf)
     order = np.argsort(-np.abs(away))
     rows = [
         [
             first.base.names[i],
             number(first.base.values()[i]),
-            f"{number(first.beta[i])} \u00b1 {number(first.sigma[i])}",
-            f"{number(second.beta[i])} \u00b1 {number(second.sigma[i])}",
+            f"{number(first.beta[i])} \u00b1 {number(first.std[i])}",
+            f"{number(second.beta[i])} \u00b1 {number(second.std[i])}",
             f"{away[i]:+.1f}",
         ]
         for i in order

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.frames import frame_placement
-from dynid.identify.base import BaseParameters
+from dynid.parameters.base import BaseParameters
 from dynid.report.inspection import parameter_groups, parameter_symbols
 from dynid.robot.inertia import inertia_violations
 from dynid.robot.model import Robot

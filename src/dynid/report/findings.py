@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from dynid.checks.finding import SEVERITIES, Finding
+from dynid.assessment.finding import SEVERITIES, Finding
 from dynid.report.page import page
 
 __all__ = ["findings_data", "print_findings"]

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from dynid.checks.audit import Audit, link_violations
-from dynid.identify.base import BaseParameters
+from dynid.assessment.model.physical import Audit, link_violations
+from dynid.parameters.base import BaseParameters
 from dynid.report.page import page
 from dynid.robot.drives import DRIVE_SYMBOLS
 from dynid.robot.inertia import INERTIAL_SYMBOLS

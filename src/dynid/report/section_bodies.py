@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.frames import frame_placement
 from dynid.report.charts import number
 from dynid.report.content import Scene, Section, Table, section
 from dynid.robot.inertia import inertia_to_com, inertia_to_pseudo, inertia_violations
 from dynid.robot.model import Robot
-from dynid.verdict.evidence import Evidence
 
 __all__ = ["body_section", "ellipsoid"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, section
 from dynid.report.section_errors import speed_unit, unit_of
 from dynid.report.section_residuals import fitted_rows
 from dynid.robot.drives import TermKind
-from dynid.verdict.evidence import Evidence
 
 __all__ = ["friction_section"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.identify.validation import Validation
+from dynid.assessment.verdict.assessment import Assessment
+from dynid.assessment.verdict.evidence import Evidence
+from dynid.identification.validation import Validation
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, section
 from dynid.report.thinning import thinned
-from dynid.verdict.evidence import Evidence
-from dynid.verdict.judgement import Judgement
 
 __all__ = ["key_figures", "speed_unit", "torque_section", "unit_of"]
 
@@ -34,7 +34,7 @@ def speed_unit(unit: str) -> str:
     return "speed in rad/s" if unit == "N m" else "speed in m/s"
 
 
-def key_figures(evidence: Evidence, judgement: Judgement) -> list[tuple[str, str, str]]:
+def key_figures(evidence: Evidence, assessment: Assessment) -> list[tuple[str, str, str]]:
     """Name, value and a few words of what matters most."""
     estimate, validation = evidence.estimate, evidence.validation
     shown, where = (
@@ -48,7 +48,7 @@ def key_figures(evidence: Evidence, judgement: Judgement) -> list[tuple[str, str
     )
     if evidence.condition is not None:
         figures.append(("condition number", number(evidence.condition), "of the regressor with unit columns"))
-    possible = judgement.check("physically possible")
+    possible = assessment.check("physically possible")
     answer = {"passed": "yes", "failed": "no", "warned": "no"}.get(possible.result, "unknown")
     figures.append(("possible bodies", answer, "can such a robot exist"))
     figures.append(("base parameters", f"{estimate.base.count}", f"of {len(estimate.robot.layout)} standard ones"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, section
-from dynid.verdict.evidence import Evidence
 
 __all__ = ["motion_section"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.report.charts import interval, number
 from dynid.report.content import Section, Table, Text, section
-from dynid.verdict.evidence import Evidence
 
 __all__ = ["hidden_section", "parameter_section"]
 
@@ -22,7 +22,7 @@ def parameter_section(evidence: Evidence) -> Section:
     bounds = estimate.confidence_intervals()
     rows: list[list[str | Markup]] = []
     columns = zip(
-        base.names, base.expressions, base.values(), estimate.beta, estimate.relative_sigma, bounds, strict=True
+        base.names, base.expressions, base.values(), estimate.beta, estimate.relative_std, bounds, strict=True
     )
     for name, expression, prior, value, relative, (low, high) in columns:
         before = float(prior) if known else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.report.charts import number
 from dynid.report.content import Section, Table, Text, section
-from dynid.verdict.evidence import Evidence
 
 __all__ = ["data_section", "settings_section"]
 

@@ -8,12 +8,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dynid.assessment.tests.residuals import correlogram
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Joints, Section, Table, Text, section
 from dynid.report.section_errors import speed_unit, unit_of
-from dynid.statistics.residuals import correlogram
-from dynid.verdict.evidence import Evidence
 
 __all__ = ["Rows", "fitted_rows", "residual_section", "test_section"]
 
@@ -127,7 +127,7 @@ def test_section(evidence: Evidence) -> Section:
                     e.joint,
                     e.words,
                     f"{100 * e.share:.0f}",
-                    f"{number(e.coefficient)} \u00b1 {number(e.sigma)}",
+                    f"{number(e.coefficient)} \u00b1 {number(e.std)}",
                     f"{e.p_value:.1g}",
                 ]
                 for e in missing.effects

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.identify.validation import Validation
+from dynid.identification.validation import Validation
 
 __all__ = ["torque_figure"]
 

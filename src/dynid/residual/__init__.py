@@ -1,1 +1,5 @@
 """What rigid bodies cannot say: Gaussian-process residuals on top of an estimate, and their control-rate predictor."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -15,7 +15,7 @@ __all__ = ["Features", "fit_features"]
 
 Array = NDArray[np.float64]
 
-# Share of a joint's usual speed at which its smooth direction of motion, tanh(v / speed), has three quarters settled.
+# Share of a joint's usual speed at which its smooth direction of motion, tanh(v / speed), has three quarters converged.
 _DIRECTION_SHARE = 0.05
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
-from dynid.identify.estimate import Estimate
+from dynid.identification.estimate import Estimate
 from dynid.recording.recording import Recording
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features, fit_features

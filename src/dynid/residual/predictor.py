@@ -132,6 +132,6 @@ class Predictor:
 
     def to_c(self, folder: str | Path, name: str = "predictor") -> tuple[Path, Path]:
         """Write name.c and name.h, plain C99, into a folder."""
-        from dynid.export.c_predictor import write_c
+        from dynid.residual.c_code import write_c
 
         return write_c(self.fields, self.coordinates, Path(folder), name)

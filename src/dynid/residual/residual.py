@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
-from dynid.identify.base import base_parameters
+from dynid.parameters.base import base_parameters
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features
 from dynid.residual.posterior import Posterior

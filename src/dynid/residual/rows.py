@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
-from dynid.identify.base import BaseParameters, base_parameters
-from dynid.identify.estimate import Estimate
-from dynid.identify.observation import motion_blocks
+from dynid.identification.estimate import Estimate
+from dynid.identification.observation import motion_blocks
+from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals, prepare
@@ -127,7 +127,7 @@ class TorqueRows:
                 pieces[block.channel].append(rows)
         missing = [c for c, p in zip(base.channels, pieces, strict=True) if not p]
         if missing:
-            raise DataError(f"joint '{missing[0]}' never moves faster than min_speed in this recording")
+            raise DataError(f"joint '{missing[0]}' never moves faster than min_velocity in this recording")
         return TorqueRows(tuple(JointRows.joined(p) for p in pieces), tuple(r.name for r in recording.runs))
 
     @staticmethod

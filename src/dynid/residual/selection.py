@@ -17,7 +17,7 @@ __all__ = ["Score", "choose", "judge"]
 
 Array = NDArray[np.float64]
 
-# Rows that hyper-parameters, what is learned and its judgement come from: enough to rank kernels.
+# Rows that hyper-parameters, what is learned and its assessment come from: enough to rank kernels.
 _TUNE, _LEARN, _JUDGE = 110, 250, 200
 _ITERATIONS = 25
 # A fold with fewer rows says nothing.

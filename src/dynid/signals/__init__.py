@@ -1,1 +1,5 @@
 """Clean signals: filters, derivatives, decimation, and the one settings object that chooses them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -47,7 +47,7 @@ class Signals:
     those by which wrenches do.
     decimate: factors of the parallel decimation of torques and regressor columns, stage by stage; "auto" keeps the
     band up to the cut-off, so that rows are nearly independent and steps of friction line up with those of the torque.
-    min_speed: rows of a joint are dropped while it moves slower than this (rad/s or m/s; one number, one a joint), or
+    min_velocity: rows of a joint are dropped while it moves slower than this (rad/s or m/s; one number, one a joint), or
     than this share of its highest speed if given as "1%".
     """
 
@@ -62,7 +62,7 @@ class Signals:
     trim: float = 0.2
     delay: float = 0.0
     decimate: tuple[int, ...] | Literal["auto"] = "auto"
-    min_speed: float | tuple[float, ...] | str = "1%"
+    min_velocity: float | tuple[float, ...] | str = "1%"
     wrench_delay: float = 0.0
 
     def __post_init__(self) -> None:
@@ -72,9 +72,9 @@ class Signals:
             raise DataError("trim and median must not be negative, and the filter order at least 1")
         if self.decimate != "auto":
             object.__setattr__(self, "decimate", tuple(int(x) for x in self.decimate))
-        if not isinstance(self.min_speed, str | float | int):
-            object.__setattr__(self, "min_speed", tuple(float(x) for x in self.min_speed))
-        width = len(self.min_speed) if isinstance(self.min_speed, tuple) else 1
+        if not isinstance(self.min_velocity, str | float | int):
+            object.__setattr__(self, "min_velocity", tuple(float(x) for x in self.min_velocity))
+        width = len(self.min_velocity) if isinstance(self.min_velocity, tuple) else 1
         self.speed_limits(np.ones((1, width)))  # a wrong word is refused here, not in the middle of the work
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,14 +88,14 @@ class Signals:
 
     def speed_limits(self, v: Array) -> Array:
         """Slowest speed (joint,) that counts, for these velocities (N, joint)."""
-        if isinstance(self.min_speed, str):
+        if isinstance(self.min_velocity, str):
             try:
-                share = float(self.min_speed.removesuffix("%")) / 100.0
+                share = float(self.min_velocity.removesuffix("%")) / 100.0
             except ValueError:
-                raise DataError(f"min_speed '{self.min_speed}' is neither a number nor a percentage") from None
+                raise DataError(f"min_velocity '{self.min_velocity}' is neither a number nor a percentage") from None
             limits = share * np.abs(v).max(axis=0)
         else:
-            limits = np.broadcast_to(np.asarray(self.min_speed, dtype=float), (v.shape[1],))
+            limits = np.broadcast_to(np.asarray(self.min_velocity, dtype=float), (v.shape[1],))
         return np.maximum(limits, _STANDSTILL)
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid import controllers
 from dynid.errors import DataError
-from dynid.identify.estimate import Estimate
+from dynid.identification.estimate import Estimate
 from dynid.recording.load import load_recording
 from dynid.robot.load import builtin_robots, load_robot
 from dynid.robot.model import Robot
-from dynid.simulate import controllers
-from dynid.simulate.simulate import simulate
+from dynid.simulation.engine import simulate
 from dynid.studio.jobs import Done, Jobs, Listener
 from dynid.studio.workspace import RECORDING_FILES, ROBOT_FILES, Workspace
 
@@ -109,7 +109,7 @@ class Session:
             raise DataError(f"'{name}' cannot hold the recording: give another name that ends with .csv")
         text = f'kind = "cascade"\nrate = 1000\nbandwidth = {bandwidth:g}\n'
         self.workspace.write(LOOP, text.encode())
-        sensors = [f"--noise={noise:g}", f"--torque-noise={torque_noise:g}", "--speed-cutoff=100"]
+        sensors = [f"--noise={noise:g}", f"--torque-noise={torque_noise:g}", "--velocity-cutoff=100"]
         files = ["--controller", LOOP, "--reference", MOTION, "-o", name, "--json"]
         return await self.jobs.run("simulate", self.name, *self.options, *files, *sensors, progress=progress)
 

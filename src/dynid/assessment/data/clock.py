@@ -1,0 +1,149 @@
+"""The clock of a run: jitter, lost samples, repeated stamps, time that stands still or runs backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.assessment.data.context import Context, longest_true
+from dynid.assessment.finding import Finding
+from dynid.recording.recording import Run
+from dynid.robot.model import Robot
+
+__all__ = ["check_clock", "check_repeated_rows"]
+
+Array = NDArray[np.float64]
+
+# Cleaning counts clocks within this share of a step as even; beyond it, it resamples.
+_EVEN = 0.01
+# Speeds from differences are wrong by about the share by which a step is; a tenth shows in every estimate.
+_UNEVEN = 0.1
+# Stamps repeated this often in a row are no double entry any more: the clock stood still.
+_STANDING = 3
+# Fewer lost samples than this share are bridged by interpolation without harm, unless they are lost at once.
+_LOST_SHARE = 0.001
+_LOST_AT_ONCE = 5
+# A tenth of rows that repeat their predecessor while the arm moves means a log faster than its source.
+_REPEATED_SHARE = 0.1
+
+
+def check_clock(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
+    """What is wrong with the time stamps."""
+    steps = np.diff(run.t)
+    forward = steps[steps > 0]
+    if not forward.size:
+        yield context.found(
+            "error",
+            run,
+            None,
+            "The time does not advance in the whole run.",
+            f"{len(run)} samples at one instant or backwards",
+            "Choose the right time column, or give the sampling rate instead.",
+        )
+        return
+    step = float(np.median(forward))
+    yield from _backwards(run, context, steps, step)
+    yield from _standing(run, context, steps)
+    yield from _lost(run, context, steps, step)
+    near = forward[forward < 1.5 * step]
+    uneven = float(np.percentile(np.abs(near - step), 95)) / step if near.size else 0.0
+    if uneven > _EVEN:
+        yield context.found(
+            "warning" if uneven > _UNEVEN else "info",
+            run,
+            None,
+            "The samples are not evenly spaced in time.",
+            f"{100 * uneven:.3g} percent of a step of {1e3 * step:.4g} milliseconds (95th percentile)",
+            "Use the recorded time stamps, which are then resampled; do not assume a fixed rate.",
+        )
+
+
+def _backwards(run: Run, context: Context, steps: Array, step: float) -> Iterator[Finding]:
+    back = np.flatnonzero(steps < 0)
+    if back.size:
+        yield context.found(
+            "error",
+            run,
+            None,
+            f"The time runs backwards, first at row {back[0] + 1}.",
+            f"{back.size} times, by {1e3 * -steps[back].min():.4g} milliseconds at most",
+            "Split the run there if two logs were joined, or sort and drop the rows that came late.",
+        )
+
+
+def _standing(run: Run, context: Context, steps: Array) -> Iterator[Finding]:
+    still = steps == 0
+    if not still.any():
+        return
+    row = int(np.argmax(still)) + 1
+    longest = longest_true(still)
+    if longest >= _STANDING:
+        yield context.found(
+            "error",
+            run,
+            None,
+            f"The time stands still while rows go on, first at row {row}.",
+            f"{int(still.sum())} rows without progress, {longest} in a row",
+            "Drop those rows, or use a clock of finer resolution.",
+        )
+    else:
+        yield context.found(
+            "error",
+            run,
+            None,
+            f"Time stamps occur twice, first at row {row}.",
+            f"{int(still.sum())} repeated stamps",
+            "Drop one row of each pair.",
+        )
+
+
+def _lost(run: Run, context: Context, steps: Array, step: float) -> Iterator[Finding]:
+    # A stamp that came late makes one step long and the next short: count over three steps, so that it is not "lost".
+    long = np.flatnonzero(steps > 1.5 * step)
+    lost = np.zeros(long.size)
+    for i, k in enumerate(long):
+        window = steps[max(0, k - 1) : k + 2]
+        window = window[(window > 0) & ((window == steps[k]) | (window <= 1.5 * step))]
+        lost[i] = max(0.0, np.round(window.sum() / step) - len(window))
+    if not lost.any():
+        return
+    worst = int(np.argmax(lost))
+    total, gaps = lost.sum(), int(np.count_nonzero(lost))
+    serious = total > _LOST_SHARE * len(run) or lost.max() >= _LOST_AT_ONCE
+    yield context.found(
+        "warning" if serious else "info",
+        run,
+        None,
+        f"Samples are missing, most of them at row {long[worst] + 1}.",
+        f"{total:.6g} samples lost in {gaps} gaps, the longest of {steps[long[worst]]:.4g} seconds",
+        "Short gaps are bridged by interpolation; split the run at long ones.",
+    )
+
+
+def check_repeated_rows(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
+    """Rows that repeat the positions before them although the arm moves."""
+    cleaned = context.cleaned(run)
+    if cleaned is None or not cleaned.moving.any():
+        return
+    same = np.all(run.q[1:] == run.q[:-1], axis=1)
+    for other in (run.v, run.torque):
+        if other is not None:
+            same &= np.all(other[1:] == other[:-1], axis=1)
+    # Rows of an arm at rest repeat rightly: count only between rows that differ.
+    changes = np.flatnonzero(~same)
+    if changes.size < 2:
+        return
+    lengths = np.diff(changes)
+    usual = float(np.median(lengths))
+    repeated = int((lengths[lengths <= 3 * usual + 1] - 1).sum())
+    if usual >= 2 or repeated > _REPEATED_SHARE * len(same):
+        yield context.found(
+            "warning",
+            run,
+            None,
+            "Rows repeat the row before them while the arm moves: the log is faster than its source.",
+            f"{100 * repeated / len(same):.3g} percent of the rows repeat",
+            "Keep only rows that are new, with their own time stamps.",
+        )

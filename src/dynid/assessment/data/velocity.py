@@ -1,0 +1,131 @@
+"""Measured velocities against differentiated positions: unit, sign, delay, noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dynid.assessment.data.context import Cleaned, Context
+from dynid.assessment.data.fit import Delay, find_delay, gain_of
+from dynid.assessment.data.order import velocity_order
+from dynid.assessment.finding import Finding
+from dynid.recording.recording import Run
+from dynid.robot.model import Robot
+
+__all__ = ["check_velocity"]
+
+# Velocity filters of controllers delay by up to a few tenths of a second; beyond half a second it is another motion.
+_LONGEST_DELAY = 0.5
+# The position explains at least this share of a velocity that belongs to it, noise and all.
+_BELONGS = 0.5
+# Encoders and their scale are exact to far better than this; a factor further from 1 is a unit or a gear.
+_FACTOR = 0.1
+# Named factors are recognised within this share.
+_RECOGNISED = 0.03
+# A speed error of five percent through delay, or of thirty through noise, is worth doing something about.
+_DELAY_ERROR = 0.05
+_NOISE_ERROR = 0.3
+# Differences taken in the controller lag by half a sample or one: that is no delay.
+_STEPS = 1.5
+_ANGULAR_FACTORS = {
+    180 / np.pi: ("in degrees per second", "deg/s"),
+    np.pi / 180: ("in radians where positions are in degrees", "rad/s, and positions in deg"),
+    60 / (2 * np.pi): ("in revolutions per minute", "rpm"),
+    1 / (2 * np.pi): ("in revolutions per second", "rev/s"),
+    2 * np.pi: ("in radians where positions are in revolutions", "rad/s, and positions in rev"),
+}
+_LINEAR_FACTORS = {1e3: ("in millimetres per second", "mm/s"), 1e-3: ("in metres, positions in millimetres", "m/s")}
+
+
+def check_velocity(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
+    """Unit, sign, delay and noise of every joint's velocity."""
+    cleaned = context.cleaned(run)
+    if cleaned is None or cleaned.measured_v is None:
+        return
+    elsewhere = velocity_order(run, context)
+    for j, _ in context.joints():
+        if cleaned.moving[j] and np.ptp(cleaned.measured_v[:, j]) > 0 and elsewhere[j] == j:
+            yield from _check_joint(run, context, cleaned, j)
+
+
+def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterator[Finding]:
+    assert cleaned.measured_v is not None and cleaned.v_noise is not None
+    true, measured = cleaned.v[:, j], cleaned.measured_v[:, j]
+    delay = find_delay(true[:, None], measured, cleaned.step, _LONGEST_DELAY, centred=False)
+    if 1.0 - delay.rest < _BELONGS:
+        yield context.found(
+            "warning",
+            run,
+            j,
+            "The velocity does not follow the change of the position.",
+            f"{100 * (1 - delay.rest):.3g} percent of it are explained by the position",
+            "Check that both columns belong to this joint; differentiate the position instead of using this velocity.",
+        )
+        return
+    clock = np.arange(len(true)) * cleaned.step
+    shifted = np.interp(clock - delay.seconds, clock, true)
+    gain = gain_of(shifted, np.zeros((len(true), 0)), measured)
+    yield from _check_factor(run, context, j, gain.value)
+    yield from _check_delay(run, context, cleaned, j, delay)
+    noise = float(np.hypot(cleaned.v_noise[j], gain.rest))
+    size = abs(gain.value) * float(np.sqrt(np.mean(true**2)))
+    if noise > _NOISE_ERROR * size:
+        yield context.found(
+            "warning",
+            run,
+            j,
+            "The velocity is noisy.",
+            f"{100 * noise / size:.3g} percent of the speed are noise ({noise:.3g} {context.unit(j)} per second)",
+            "Differentiate filtered positions instead of using this velocity.",
+        )
+
+
+def _check_factor(run: Run, context: Context, j: int, gain: float) -> Iterator[Finding]:
+    if gain < 0:
+        yield context.found(
+            "error",
+            run,
+            j,
+            "The velocity has the opposite sign of the position's change.",
+            f"{gain:.4g} times the derivative of the position",
+            "Turn the sign of this joint's velocity, or of its position and torque if those are wrong.",
+        )
+    size = abs(gain)
+    if abs(size - 1) <= _FACTOR:
+        return
+    known = _ANGULAR_FACTORS if context.angular[j] else _LINEAR_FACTORS
+    for factor, (words, unit) in known.items():
+        if abs(size / factor - 1) < _RECOGNISED:
+            yield context.found(
+                "error",
+                run,
+                j,
+                f"The velocity is {words}.",
+                f"{size:.4g} times the derivative of the position",
+                f"Give its unit when loading: {unit}.",
+            )
+            return
+    yield context.found(
+        "error",
+        run,
+        j,
+        "The velocity is a multiple of the position's change: a gear ratio, a unit, or a wrong sampling rate.",
+        f"{size:.4g} times the derivative of the position",
+        "Give the scale of this joint's velocity when loading, or correct the sampling rate.",
+    )
+
+
+def _check_delay(run: Run, context: Context, cleaned: Cleaned, j: int, delay: Delay) -> Iterator[Finding]:
+    error = float(np.sqrt(max(0.0, delay.rest_at_zero - delay.rest)))
+    if abs(delay.seconds) < _STEPS * cleaned.raw_step or error < _DELAY_ERROR:
+        return
+    late = "lags behind" if delay.seconds > 0 else "runs ahead of"
+    yield context.found(
+        "warning",
+        run,
+        j,
+        f"The velocity {late} the position, which makes it wrong by {100 * error:.2g} percent.",
+        f"{abs(delay.seconds):.3g} seconds",
+        "Differentiate filtered positions instead of using this velocity.",
+    )

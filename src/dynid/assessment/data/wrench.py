@@ -1,0 +1,201 @@
+"""Wrenches on the whole robot against its weight: wrong axes, wrong sign, wrong point, sensors that were not zeroed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.assessment.data.context import Context
+from dynid.assessment.finding import Finding
+from dynid.dynamics.centroidal import center_of_mass, total_mass
+from dynid.dynamics.frames import base_placement
+from dynid.errors import DataError
+from dynid.identification.loads import check_run, measured, state
+from dynid.recording.recording import Run
+from dynid.recording.wrench import Axes
+from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.signals.settings import Motion, Signals, prepare
+
+__all__ = ["check_wrench"]
+
+Array = NDArray[np.float64]
+
+# Slower than this (rad/s and m/s) the body stands still and its weight is all there is.
+_STILL = 0.05
+# Seconds of standing still that tell more than the mean over all of the motion.
+_LONG_ENOUGH = 0.5
+# Seconds of motion over which what speeds up and slows down again has averaged out.
+_WHOLE = 2.0
+# Degrees between the mean force and the vertical: sensors are level to one or two, wrong axes are off by far more.
+_LEANING, _WRONG = 4.0, 20.0
+# Shares of the weight: what a scale may be off by, and below which a sensor carries nothing.
+_OFF, _UNLOADED, _OFFSET = 0.05, 0.1, 0.005
+# Seconds in which nothing stands on a sensor.
+_LIFTED = 0.2
+# Metres between the line of the force and the centre of mass of a body that stands still.
+_BESIDE = 0.1
+
+# Fixed, not found from the data: a fault must not move the filter that is to show it.
+_SETTINGS = Signals(cutoff=None, min_velocity=0.0, decimate=(), trim=0.0)
+_CUTOFF = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Stand:
+    """Mean force (3,) in the world and lever arm (3,) to the a-priori centre of mass over the rows that count."""
+
+    force: Array
+    lever: Array
+    how: str
+
+
+def check_wrench(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
+    """Whether the wrenches on a floating or instrumented base carry the robot's weight."""
+    if robot.base == "fixed" or (run.wrench is None and not run.wrenches):
+        return
+    gravity = float(np.linalg.norm(robot.gravity))
+    motion = context.once("wrench motion", run, lambda r: _motion(r, robot))
+    if isinstance(motion, str):
+        fix = "Give the motion of the base and say where each wrench is measured."
+        yield context.found("error", run, None, "The wrenches cannot be used.", motion, fix)
+        return
+    if not gravity:
+        return
+    stand = _stand(robot, motion)
+    if stand is not None:
+        yield from _direction(run, robot, context, motion, stand)
+    mass = total_mass(robot)
+    if mass > 0:
+        yield from _unloaded(run, context, motion, mass * gravity)
+
+
+def _motion(run: Run, robot: Robot) -> Motion | str:
+    """The run cleaned gently, or why it cannot be."""
+    try:
+        check_run(robot, run, WRENCH_CHANNELS)
+        rate = 1.0 / run.step
+        return prepare(run, replace(_SETTINGS, cutoff=min(_CUTOFF, 0.2 * rate), torque_cutoff="same"))
+    except DataError as error:
+        return str(error)
+
+
+def _stand(robot: Robot, motion: Motion) -> _Stand | None:
+    """Mean load while the robot stands still, or over all of a long motion; None where neither tells."""
+    q, v, _ = state(robot, motion)
+    still = np.abs(v).max(axis=1, initial=0.0) < _STILL
+    if np.count_nonzero(still) / motion.rate >= _LONG_ENOUGH:
+        rows, how = still, f"standing still for {np.count_nonzero(still) / motion.rate:.2g} s"
+    elif len(q) / motion.rate >= _WHOLE:
+        rows, how = np.ones(len(q), bool), f"over {len(q) / motion.rate:.3g} s of motion"
+    else:
+        return None
+    load = measured(robot, motion, q)[:, :6]
+    world = base_placement(robot, q)
+    turn, origin = world[:, :3, :3], world[:, :3, 3]
+    force, moment = (np.einsum("nij,nj->ni", turn, x) for x in (load[:, :3], load[:, 3:]))
+    mean = force[rows].mean(axis=0)
+    lever = np.zeros(3)
+    if total_mass(robot) > 0:
+        about_centre = moment - np.cross(center_of_mass(robot, q) - origin, force)
+        lever = np.cross(mean, about_centre[rows].mean(axis=0)) / max(float(mean @ mean), 1e-12)
+    return _Stand(mean, lever, how)
+
+
+def _direction(run: Run, robot: Robot, context: Context, motion: Motion, stand: _Stand) -> Iterator[Finding]:
+    size = float(np.linalg.norm(stand.force))
+    mass, gravity = total_mass(robot), float(np.linalg.norm(robot.gravity))
+    angle = _angle(stand.force, -robot.gravity)
+    if angle > 180.0 - _WRONG:
+        yield context.found(
+            "error",
+            run,
+            None,
+            "The force on the robot pulls it down: it is the one that the robot exerts on the sensor.",
+            f"{angle:.0f} degrees from the vertical, {stand.how}",
+            'Turn its sign when loading: sign={"wrench": -1}, or of the named sensor.',
+        )
+        return
+    if angle > _LEANING:
+        better = _better_axes(robot, motion)
+        hint = "Check the axes and placement of its sensor."
+        if better:
+            hint = f"In {better} it points up: say so in sensors=."
+        yield context.found(
+            "error" if angle > _WRONG else "warning",
+            run,
+            None,
+            "The force that carries the robot does not point against gravity: its axes are wrong, or it is not zeroed.",
+            f"{angle:.0f} degrees from the vertical, {stand.how}",
+            hint,
+        )
+        return
+    off = size / (mass * gravity) - 1.0 if mass > 0 else 0.0
+    if abs(off) > _OFF:
+        yield context.found(
+            "warning",
+            run,
+            None,
+            "The force that carries the robot is not the weight of its a-priori model.",
+            f"{100 * off:+.0f} percent, {size / gravity:.4g} kilograms instead of {mass:.4g}, {stand.how}",
+            "Zero the sensor, see whether a contact is missing, or correct the total mass of the model.",
+        )
+    beside = float(np.linalg.norm(stand.lever))
+    if beside > _BESIDE:
+        yield context.found(
+            "warning",
+            run,
+            None,
+            "The force that carries the robot passes beside its centre of mass: moments are about another point.",
+            f"{beside:.2g} metres, {stand.how}",
+            "Check the placement of the wrench sensor, and where the world's origin is.",
+        )
+
+
+def _better_axes(robot: Robot, motion: Motion) -> str:
+    """Axes of a single sensor in which the force would carry the robot, in words."""
+    if len(motion.sensors) != 1:
+        return ""
+    name, sensor = next(iter(motion.sensors.items()))
+    for axes in get_args(Axes):
+        if axes != sensor.axes:
+            other = replace(motion, sensors={name: replace(sensor, axes=axes)})
+            stand = _stand(robot, other)
+            if stand is not None and _angle(stand.force, -robot.gravity) < _LEANING:
+                return f"the axes of the {axes}"
+    return ""
+
+
+def _unloaded(run: Run, context: Context, motion: Motion, weight: float) -> Iterator[Finding]:
+    """Sensors that show a force while nothing stands on them."""
+    named = dict(motion.wrenches) | ({} if motion.wrench is None else {"base": motion.wrench})
+    for name, values in named.items():
+        force = values[:, :3]
+        light = np.linalg.norm(force, axis=1) < _UNLOADED * weight
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], light.astype(int), [0]])))
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            # The filter smears a step into both sides of it.
+            margin = int(motion.rate / (motion.cutoff or motion.rate))
+            quiet = force[start + margin : stop - margin]
+            if len(quiet) < _LIFTED * motion.rate or quiet.std(axis=0).max() > _OFFSET * weight:
+                continue
+            offset = float(np.linalg.norm(quiet.mean(axis=0)))
+            if offset > _OFFSET * weight:
+                yield context.found(
+                    "warning",
+                    run,
+                    None,
+                    f"Wrench sensor '{name}' shows a force while nothing stands on it: it was not zeroed.",
+                    f"{offset:.3g} newtons for {len(quiet) / motion.rate:.2g} seconds",
+                    "Zero it before recording, or take the offset off: offset= when loading.",
+                )
+                break
+
+
+def _angle(a: Array, b: Array) -> float:
+    """Degrees between two vectors; 180 where one vanishes."""
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.degrees(np.arccos(np.clip(a @ b / size, -1.0, 1.0)))) if size > 0 else 180.0

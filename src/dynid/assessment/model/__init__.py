@@ -1,0 +1,1 @@
+"""Checks of the model itself: mass matrix, free fall, physical consistency."""

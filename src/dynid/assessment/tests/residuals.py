@@ -1,0 +1,298 @@
+"""Tests of residuals: do they remember their past, are they normal, is their spread the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, chi2_tail
+from dynid.identification.estimators.wls import joint_noise
+from dynid.identification.observation import Observation
+from dynid.signals.noise_color import correlation_covariance, decimated_noise, independent_share
+from dynid.signals.spacing import checked_index, positions, usual_step
+
+__all__ = [
+    "Correlogram",
+    "ResidualTests",
+    "Residuals",
+    "correlogram",
+    "homoscedasticity",
+    "independent_rows",
+    "normality",
+    "residual_tests",
+    "residuals_of",
+    "whiteness",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Tail = tuple[float, str, float]
+
+_MOST_LAGS = 20
+_VARIANCE = 0.1
+
+_WHITE = Hypothesis(
+    "whiteness of the residual (Ljung-Box)",
+    "the residual does not remember its past",
+    "no memory is seen",
+    "the residual remembers its past",
+    "standard deviations that take rows as independent can be believed",
+    "decimate more if rows are closer than the motion needs; if memory stays, a term is missing (missing_effects), and "
+    "standard deviations are too small: take them from batches or blocks of rows",
+)
+_NORMAL = Hypothesis(
+    "normality of the residual (Jarque-Bera)",
+    "the residual is normally distributed",
+    "no departure from the normal distribution is seen",
+    "the residual is not normal",
+    "confidence intervals can be taken as they are",
+    "look for outliers (method irls) and for friction near standstill (min_velocity); with many rows the estimate stays "
+    "normal, and mild departures do no harm",
+)
+_EVEN = Hypothesis(
+    "constant spread of the residual (Breusch-Pagan, studentised)",
+    "the spread of the residual does not depend on the torque",
+    "no change of spread is seen",
+    "the spread changes with the torque",
+    "one noise a joint is enough",
+    "noise grows with load or a term is missing where torques are large: use robust covariances, or weigh rows by load",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Correlogram:
+    """Autocorrelation and partial autocorrelation of a residual at lags 1, 2, ..., each (lag,).
+
+    `expected` and `expected_partial` are those of white noise: zero, or what decimation makes of it. `limits` tells how
+    far from them white noise stays at the chosen level, 1.96 / sqrt(pairs) at 5 %, where `pairs` counts the pairs of
+    rows of each lag.
+    """
+
+    autocorrelation: Array
+    partial: Array
+    expected: Array
+    expected_partial: Array
+    pairs: Index
+    limits: Array
+    rows: int
+
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """Lags at which the autocorrelation is outside its limits; one in twenty is by chance at 5 %."""
+        return tuple(int(k) + 1 for k in np.flatnonzero(np.abs(self.autocorrelation - self.expected) > self.limits))
+
+    @property
+    def partial_outside(self) -> tuple[int, ...]:
+        """Lags at which the partial autocorrelation is outside its limits."""
+        return tuple(int(k) + 1 for k in np.flatnonzero(np.abs(self.partial - self.expected_partial) > self.limits))
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("autocorrelation", "partial", "expected", "expected_partial", "pairs", "limits")
+        return {"rows": self.rows, **{name: getattr(self, name).tolist() for name in names}}
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Residual rows over their joint's noise, predicted torques, and sample numbers, channel by channel."""
+
+    channels: tuple[str, ...]
+    values: tuple[Array, ...]
+    predicted: tuple[Array, ...]
+    index: tuple[Index, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualTests:
+    """All residual tests of an estimate, and the correlogram of every channel."""
+
+    whiteness: HypothesisTest
+    normality: HypothesisTest
+    homoscedasticity: HypothesisTest
+    correlograms: dict[str, Correlogram]
+
+    def summary(self) -> str:
+        return "\n\n".join(t.summary() for t in (self.whiteness, self.normality, self.homoscedasticity))
+
+    def to_dict(self) -> dict[str, Any]:
+        tests = {t: getattr(self, t).to_dict() for t in ("whiteness", "normality", "homoscedasticity")}
+        return {**tests, "correlograms": {k: c.to_dict() for k, c in self.correlograms.items()}}
+
+
+def correlogram(
+    residual: ArrayLike,
+    index: ArrayLike | None = None,
+    lags: int | None = None,
+    level: float = 0.05,
+    decimated: bool | None = None,
+) -> Correlogram:
+    """Autocorrelations of a residual (m,) whose rows have the sample numbers `index` (m,).
+
+    Only rows that really are k steps apart are paired, so dropped rows and ends of runs leave no trace. By default up
+    to 20 lags, or a fifth of the rows. `decimated` rows are compared with decimated white noise; by default they are
+    decimated if their numbers rise by more than one.
+    """
+    e = _checked(residual)
+    number = checked_index(index, len(e))
+    count = min(_MOST_LAGS, len(e) // 5) if lags is None else lags
+    if not 1 <= count < len(e):
+        raise DataError(f"{count} lags cannot be had from {len(e)} rows")
+    from statsmodels.tsa.stattools import levinson_durbin
+
+    place = positions(number, count)
+    dense, there = np.zeros((2, int(place[-1]) + 1))
+    dense[place], there[place] = e - e.mean(), 1.0
+    pairs = np.array([np.count_nonzero(there[k:] * there[:-k]) for k in range(1, count + 1)])
+    if not pairs.all():
+        raise DataError(f"no two rows are {int(np.argmin(pairs)) + 1} steps apart; ask for fewer lags")
+    power = dense @ dense / len(e)
+    correlation = np.array([dense[k:] @ dense[:-k] for k in range(1, count + 1)]) / pairs / power
+    coloured = usual_step(number) > 1 if decimated is None else decimated
+    expected = decimated_noise()[1 : count + 1] if coloured else np.zeros(count)
+    if len(expected) < count:
+        raise DataError(f"decimated rows can be compared up to lag {len(expected)}, not {count}")
+
+    def partial(rho: Array) -> Array:
+        return np.asarray(levinson_durbin(np.concatenate([[1.0], rho]), nlags=count, isacov=True)[2][1:])
+
+    limits = scipy.stats.norm.isf(level / 2) / np.sqrt(pairs)
+    return Correlogram(correlation, partial(correlation), expected, partial(expected), pairs, limits, len(e))
+
+
+def whiteness(
+    residual: ArrayLike,
+    index: ArrayLike | None = None,
+    lags: int | None = None,
+    level: float = 0.05,
+    decimated: bool | None = None,
+) -> HypothesisTest:
+    """Ljung-Box test of a residual (m,): its first autocorrelations are together those of white noise.
+
+    Decimation keeps four fifths of the band, so white noise comes out with autocorrelations of 0.18, -0.16, 0.12, ...;
+    decimated rows are compared with these. Arguments as for `correlogram`.
+    """
+    return _WHITE.judge(*_ljung_box(correlogram(residual, index, lags, level, decimated)), level)
+
+
+def normality(residual: ArrayLike, level: float = 0.05) -> HypothesisTest:
+    """Jarque-Bera test of a residual (m,): its skewness and kurtosis are those of the normal distribution."""
+    return _NORMAL.judge(*_jarque_bera(_checked(residual)), level)
+
+
+def homoscedasticity(residual: ArrayLike, explanatory: ArrayLike, level: float = 0.05) -> HypothesisTest:
+    """Breusch-Pagan test of a residual (m,): its square does not follow the `explanatory` columns (m, k).
+
+    The studentised form of Koenker, which does not ask for normal residuals. The constant is added here.
+    """
+    return _EVEN.judge(*_breusch_pagan(_checked(residual), explanatory), level)
+
+
+def residuals_of(observation: Observation, beta: ArrayLike, noise: ArrayLike | None = None) -> Residuals:
+    """Residual rows of base parameters (b,) over their channel's noise (channel,), by default the residual's own."""
+    base = observation.base
+    values = np.asarray(beta, dtype=float)
+    if values.shape != (base.count,):
+        raise DataError(f"expected {base.count} base parameters, got shape {values.shape}")
+    deviation = joint_noise(observation, values) if noise is None else np.asarray(noise, dtype=float)
+    if deviation.shape != (len(base.channels),) or not np.all(deviation > 0):
+        raise DataError(f"noise must be {len(base.channels)} positive numbers, one a channel")
+    found: list[list[tuple[Array, Array, Index]]] = [[] for _ in base.channels]
+    for block in observation.blocks():
+        predicted = block.W @ values
+        found[block.channel].append(((block.y - predicted) / deviation[block.channel], predicted, block.index))
+    empty = [c for c, blocks in zip(base.channels, found, strict=True) if not blocks]
+    if empty:
+        raise DataError(f"channel '{empty[0]}' has no rows to test; was the observation kept, and does the joint move?")
+    columns = [[np.concatenate(part) for part in zip(*blocks, strict=True)] for blocks in found]
+    e, predicted_rows, index = zip(*columns, strict=True)
+    return Residuals(base.channels, e, predicted_rows, index)
+
+
+def independent_rows(observation: Observation) -> float:
+    """Number of rows that white noise leaves independent: all, or 85 % where rows were decimated."""
+    blocks = [block.index for block in observation.blocks()]
+    if not blocks:
+        raise DataError("the observation does not keep its samples: give the number of independent rows")
+    decimated = usual_step(np.concatenate(blocks)) > 1
+    return observation.total_rows * (independent_share() if decimated else 1.0)
+
+
+def residual_tests(
+    observation: Observation,
+    beta: ArrayLike,
+    noise: ArrayLike | None = None,
+    *,
+    lags: int | None = None,
+    level: float = 0.05,
+    correction: Correction = "holm",
+) -> ResidualTests:
+    """Whiteness, normality and constant spread of the residuals of base parameters (b,), channel by channel.
+
+    The spread is compared with the predicted torque and its square. p-values are corrected for the number of channels.
+    Runs whose sample numbers happen to follow one another without a break count as one.
+    """
+    rows = residuals_of(observation, beta, noise)
+    pages = {c: correlogram(e, i, lags, level) for c, e, i in zip(rows.channels, rows.values, rows.index, strict=True)}
+
+    def each(words: Hypothesis, tail: Callable[[int], Tail]) -> HypothesisTest:
+        return words.judge_each(rows.channels, [tail(k) for k in range(len(rows.channels))], level, correction)
+
+    def spread(k: int) -> Tail:
+        torque = rows.predicted[k] / np.abs(rows.predicted[k]).max()
+        return _breusch_pagan(rows.values[k], np.column_stack([torque, torque**2]))
+
+    return ResidualTests(
+        each(_WHITE, lambda k: _ljung_box(pages[rows.channels[k]])),
+        each(_NORMAL, lambda k: _jarque_bera(rows.values[k])),
+        each(_EVEN, spread),
+        pages,
+    )
+
+
+def _checked(residual: ArrayLike) -> Array:
+    e = np.asarray(residual, dtype=float)
+    if e.ndim != 1 or len(e) < 10:
+        raise DataError(f"a residual must be one column of at least ten rows, got shape {e.shape}")
+    if not np.all(np.isfinite(e)):
+        raise DataError(f"the residual is not a finite number at row {int(np.argmin(np.isfinite(e)))}")
+    if np.ptp(e) == 0:
+        raise DataError("the residual is constant: there is nothing to test")
+    return e
+
+
+def _ljung_box(page: Correlogram) -> Tail:
+    # Among N rows of white noise a lag of n pairs has the variance N / (n (N + 2)).
+    excess = (page.autocorrelation - page.expected) * np.sqrt(page.pairs * (page.rows + 2) / page.rows)
+    if not page.expected.any():
+        return chi2_tail(float(excess @ excess), len(excess))
+    variance, directions = np.linalg.eigh(correlation_covariance(decimated_noise(), len(excess)))
+    # Noise that lacks part of the band leaves a few directions without variance, far below all others.
+    used = variance > _VARIANCE
+    part = directions[:, used].T @ excess
+    return chi2_tail(float(np.sum(part**2 / variance[used])), int(used.sum()))
+
+
+def _jarque_bera(e: Array) -> Tail:
+    from statsmodels.stats.stattools import jarque_bera
+
+    statistic, p, _, _ = jarque_bera(e)
+    return float(statistic), "chi2(2)", float(p)
+
+
+def _breusch_pagan(e: Array, explanatory: ArrayLike) -> Tail:
+    from statsmodels.stats.diagnostic import het_breuschpagan
+
+    columns = np.asarray(explanatory, dtype=float)
+    columns = columns[:, None] if columns.ndim == 1 else columns
+    if columns.ndim != 2 or len(columns) != len(e) or not np.all(np.isfinite(columns)):
+        raise DataError(f"explanatory columns must be finite and have {len(e)} rows, got shape {columns.shape}")
+    design = np.column_stack([np.ones(len(e)), columns / np.maximum(np.abs(columns).max(axis=0), 1e-300)])
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        raise DataError("the explanatory columns depend on one another or are constant")
+    statistic, p, _, _ = het_breuschpagan(e, design)
+    return float(statistic), f"chi2({columns.shape[1]})", float(p)

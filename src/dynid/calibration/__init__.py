@@ -1,0 +1,5 @@
+"""What is identified beside the bodies: payloads, drive gains, sensor delays, gains and offsets."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

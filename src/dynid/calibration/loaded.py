@@ -1,0 +1,172 @@
+"""Runs of an arm with and without a load on one of its links, as rows of one linear problem.
+
+A body fixed to a link adds its ten numbers to those of the link. The base parameters of the loaded arm are then
+beta + K_L p, with the columns K_L of the base matrix that belong to the link: the rows of both runs are rows of the
+same observation, and the load adds ten columns to those of the loaded run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identification.observation import Observation, fold
+from dynid.parameters.base import BaseParameters
+
+__all__ = ["LoadedRows", "drive_columns", "independent_rows", "load_columns", "loaded_rows", "without_span"]
+
+Array = NDArray[np.float64]
+
+# Directions weaker than this share of the strongest unit column are rounding.
+_WEAKEST = 1e-10
+
+
+def load_columns(base: BaseParameters, link: str) -> Array:
+    """K_L (b, 10): what the ten numbers of a body fixed to a link add to the base parameters."""
+    robot = base.robot
+    if robot.link_index(link) not in robot.parameter_links:
+        raise DataError(f"a load on link '{link}' moves with no measured joint; name a link that has parameters")
+    first = robot.parameter_names.index(f"m_{link}")
+    columns = base.matrix[:, first : first + 10]
+    if not np.any(columns):
+        raise DataError(f"nothing that is fixed to link '{link}' shows in {', '.join(base.channels)}")
+    return columns
+
+
+def drive_columns(base: BaseParameters, patterns: Sequence[str]) -> Array:
+    """Columns (b, f) of the base matrix that belong to drive parameters named by patterns."""
+    robot = base.robot
+    found: list[int] = []
+    for pattern in patterns:
+        mine = [i for i, p in enumerate(robot.layout) if not p.inertial and fnmatchcase(p.name, pattern)]
+        if not mine:
+            drives = [p.name for p in robot.layout if not p.inertial]
+            listed = ", ".join(drives) if drives else "none"
+            raise DataError(f"no drive parameter is named '{pattern}', there are {listed}")
+        found += [i for i in mine if i not in found]
+    return base.matrix[:, found]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedRows:
+    """Rows of every channel [W, W K_f, W K_L, y]: the arm, what else may have changed, the load, and what is measured.
+
+    `unloaded` (k, b + 1) and `loaded` (m, b + 1) are the factors of each channel; the columns of the first that belong
+    to the load are zero. `changed` (b, f) and `load` (b, 10) are the columns of the base matrix they come from.
+    """
+
+    base: BaseParameters
+    unloaded: tuple[Array, ...]
+    loaded: tuple[Array, ...]
+    changed: Array
+    load: Array
+
+    @property
+    def arm(self) -> int:
+        """Number of columns in front of those of the load."""
+        return self.base.count + self.changed.shape[1]
+
+    @cached_property
+    def channels(self) -> tuple[Array, ...]:
+        """Rows of each channel over all columns, folded."""
+        out = []
+        for before, after in zip(self.unloaded, self.loaded, strict=True):
+            W = after[:, :-1]
+            width = self.changed.shape[1] + self.load.shape[1]
+            rows = [
+                np.hstack([before[:, :-1], np.zeros((len(before), width)), before[:, -1:]]),
+                np.hstack([W, W @ self.changed, W @ self.load, after[:, -1:]]),
+            ]
+            out.append(fold(np.asfortranarray(np.vstack(rows))))
+        return tuple(out)
+
+    def stacked(self, weights: Array) -> Array:
+        """All channels' rows, each times its weight."""
+        return np.vstack([w * rows for w, rows in zip(weights, self.channels, strict=True)])
+
+    def with_loaded(self, factors: tuple[Array, ...]) -> LoadedRows:
+        """The same arm with a part of the loaded rows."""
+        return replace(self, loaded=factors)
+
+
+def loaded_rows(
+    unloaded: Observation | None, loaded: Observation, link: str, free: Sequence[str] = (), beta: Array | None = None
+) -> LoadedRows:
+    """Rows of a loaded observation beside those of an unloaded one, or less the torques of a known arm `beta` (b,)."""
+    base = loaded.base
+    changed, load = drive_columns(base, free), load_columns(base, link)
+    if beta is None:
+        assert unloaded is not None
+        return LoadedRows(base, unloaded.factors, loaded.factors, changed, load)
+    empty = tuple(np.zeros((0, base.count + 1)) for _ in loaded.factors)
+    return LoadedRows(base, empty, tuple(less(f, beta) for f in loaded.factors), changed, load)
+
+
+def less(factor: Array, beta: Array) -> Array:
+    """A factor of [W y] with the torques of known base parameters taken off y."""
+    out = factor.copy()
+    out[:, -1] -= factor[:, :-1] @ beta
+    return out
+
+
+def parts_of(observation: Observation, count: int) -> list[tuple[Array, ...]]:
+    """Factors a channel of `count` equal stretches of the samples."""
+    width = observation.base.count + 1
+    end = max((int(block.index[-1]) for block in observation.blocks()), default=-1) + 1
+    if end < count:
+        return []
+    factors = [[np.zeros((0, width)) for _ in observation.factors] for _ in range(count)]
+    for block in observation.blocks():
+        part = block.index * count // end
+        rows = np.column_stack([block.W, block.y])
+        for k in np.unique(part):
+            stack = np.vstack([factors[k][block.channel], rows[part == k]])
+            factors[k][block.channel] = fold(np.asfortranarray(stack))
+    return [tuple(one) for one in factors]
+
+
+def without_span(rows: Array, columns: int) -> Array:
+    """The last columns of `rows`, less what the first `columns` of them explain, folded."""
+    lead, rest = rows[:, :columns], rows[:, columns:]
+    norms = np.linalg.norm(lead, axis=0)
+    used = lead[:, norms > 0] / norms[norms > 0]
+    if used.shape[1]:
+        u, s, _ = np.linalg.svd(used, full_matrices=False)
+        u = u[:, s > _WEAKEST * s[0]]
+        for _ in range(2):
+            rest = rest - u @ (u.T @ rest)
+    return fold(np.asfortranarray(rest))
+
+
+def independent_rows(residual: Array) -> float:
+    """How many independent rows a residual (N,) is worth: N over the sum of its autocorrelations while positive."""
+    count = len(residual)
+    power = float(residual @ residual)
+    if power == 0.0 or count < 8:
+        return float(count)
+    size = 1 << (2 * count - 1).bit_length()
+    spectrum = np.abs(np.fft.rfft(residual, size)) ** 2
+    rho = np.fft.irfft(spectrum, size)[: count // 4] / power
+    pairs = rho[: 2 * (len(rho) // 2)].reshape(-1, 2).sum(axis=1)
+    stop = int(np.argmax(pairs <= 0)) if np.any(pairs <= 0) else len(pairs)
+    return count / max(2.0 * float(pairs[:stop].sum()) - 1.0, 1.0)
+
+
+def channel_residuals(observation: Observation, betas: Sequence[Array]) -> list[Array]:
+    """What base parameters, one vector a channel, leave of every channel's rows, in the order of time."""
+    out: list[list[Array]] = [[] for _ in observation.factors]
+    for block in observation.blocks():
+        out[block.channel].append(block.y - block.W @ betas[block.channel])
+    return [np.concatenate(rows) if rows else np.zeros(0) for rows in out]
+
+
+def short_of_rows(channels: Sequence[str], rows: Sequence[int], worth: Sequence[float]) -> list[str]:
+    """A note where the rows of a channel hang together so much that they are worth less than half."""
+    poor = [f"{c} ({n} are worth {w:.0f})" for c, n, w in zip(channels, rows, worth, strict=True) if n and w < 0.5 * n]
+    return [f"residuals remember their past, deviations allow for it: rows of {', '.join(poor)}"] if poor else []

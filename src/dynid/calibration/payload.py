@@ -1,0 +1,322 @@
+"""What a tool or payload weighs and where: from runs with and without it, or with a known model of the arm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.calibration.body_fit import FORMS, BodyFit, Form, body_sizes, fit_body
+from dynid.calibration.loaded import (
+    LoadedRows,
+    channel_residuals,
+    independent_rows,
+    less,
+    loaded_rows,
+    parts_of,
+    short_of_rows,
+    without_span,
+)
+from dynid.errors import DataError
+from dynid.identification.estimate import Estimate
+from dynid.identification.loads import default_channels
+from dynid.identification.observation import Observation, observe
+from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.recording.recording import Recording
+from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_to_com
+from dynid.robot.model import Robot
+from dynid.robot.parts import checked
+from dynid.signals.settings import Signals
+
+__all__ = ["Payload", "identify_payload"]
+
+Array = NDArray[np.float64]
+
+# A number is shown if its deviation is below this share of what a body of this mass at this distance has.
+_SHOWN = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """A body fixed to a link: ten inertial numbers in the link's frame (10,), covariance (10, 10), and the evidence.
+
+    `parts` (k, 10) are the estimates from single stretches of the loaded runs. `shown` tells which of the ten the
+    motion shows by itself. `noise` (channel,) is that of one independent row, `worth` how many of the rows of the
+    loaded runs are independent. `unexplained` (channel,) is the residual of the loaded runs as a share of the torque.
+    """
+
+    link: str
+    form: Form
+    feasible: bool
+    inertial: Array
+    covariance: Array
+    shown: tuple[bool, ...]
+    parts: Array
+    channels: tuple[str, ...]
+    rows: tuple[int, ...]
+    worth: tuple[float, ...]
+    noise: Array
+    unexplained: Array
+    notes: tuple[str, ...] = ()
+
+    @property
+    def mass(self) -> float:
+        return float(self.inertial[0])
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each of the ten numbers (10,)."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
+
+    @property
+    def mass_std(self) -> float:
+        return float(self.std[0])
+
+    @property
+    def centre(self) -> Array:
+        """Centre of mass (3,) in the link's frame, m."""
+        return np.asarray(inertia_to_com(self.inertial)[1])
+
+    @property
+    def centre_std(self) -> Array:
+        """Standard deviation (3,) of the centre of mass, m."""
+        slope = np.hstack([-self.centre[:, None], np.eye(3)]) / self.mass
+        covariance = self.covariance[:4, :4]
+        finite = np.where(np.isfinite(covariance), covariance, 0.0)
+        out = np.sqrt(np.maximum(np.diag(slope @ finite @ slope.T), 0.0))
+        lost = ~np.isfinite(np.diag(covariance))
+        out[lost[1:] | lost[0]] = np.inf
+        return np.asarray(out)
+
+    @property
+    def inertia(self) -> Array:
+        """Tensor (3, 3) about the centre of mass, kg m2."""
+        return np.asarray(inertia_to_com(self.inertial)[2])
+
+    @property
+    def repeatability(self) -> Array:
+        """Standard deviation (10,) of the estimates from single stretches; not a number where there are too few."""
+        return np.std(self.parts, axis=0, ddof=1) if len(self.parts) > 1 else np.full(10, np.nan)
+
+    def summary(self) -> str:
+        """A table worth reading."""
+        kind = f"{self.form}, {'possible' if self.feasible else 'free'}"
+        c, d = self.centre, self.centre_std
+        spread = self.repeatability
+        lines = [
+            f"payload on {self.link} ({kind})",
+            f"  mass    {self.mass:.5g} kg, deviation {self.mass_std:.2g}, of {len(self.parts)} parts {spread[0]:.2g}",
+            f"  centre  {', '.join(f'{x:.4f}' for x in c)} m, deviation {', '.join(f'{x:.2g}' for x in d)}",
+            "  number        value  deviation   over parts  shown by the motion",
+        ]
+        for row in zip(INERTIAL_SYMBOLS, self.inertial, self.std, spread, self.shown, strict=True):
+            lines.append(f"  {row[0]:<5} {row[1]:>13.5g} {row[2]:>10.2g} {row[3]:>12.2g}  {'yes' if row[4] else 'no'}")
+        shares = ", ".join(f"{c} {100 * x:.1f} %" for c, x in zip(self.channels, self.unexplained, strict=True))
+        return "\n".join([*lines, f"  unexplained  {shares}", *(f"  note: {n}" for n in self.notes)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data; null where nothing is known."""
+        names = INERTIAL_SYMBOLS
+
+        def plain(x: float) -> float | None:
+            return float(x) if np.isfinite(x) else None
+
+        return {
+            "link": self.link,
+            "form": self.form,
+            "feasible": self.feasible,
+            "mass": self.mass,
+            "mass_std": plain(self.mass_std),
+            "centre": self.centre.tolist(),
+            "centre_std": [plain(x) for x in self.centre_std],
+            "inertia": self.inertia.tolist(),
+            "inertial": dict(zip(names, self.inertial.tolist(), strict=True)),
+            "std": dict(zip(names, map(plain, self.std), strict=True)),
+            "repeatability": dict(zip(names, map(plain, self.repeatability), strict=True)),
+            "shown": dict(zip(names, self.shown, strict=True)),
+            "rows": dict(zip(self.channels, self.rows, strict=True)),
+            "independent_rows": dict(zip(self.channels, self.worth, strict=True)),
+            "unexplained": dict(zip(self.channels, self.unexplained.tolist(), strict=True)),
+            "covariance": [[plain(x) for x in row] for row in self.covariance],
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        return f"Payload('{self.link}', {self.mass:.4g} kg)"
+
+
+def identify_payload(
+    robot: Robot,
+    loaded: Recording,
+    unloaded: Recording | None = None,
+    *,
+    link: str,
+    model: Estimate | Robot | None = None,
+    form: Form = "full",
+    feasible: bool = True,
+    centre: ArrayLike | None = None,
+    free: Sequence[str] = (),
+    signals: Signals | None = None,
+    parts: int = 5,
+) -> Payload:
+    """Identify the body that was fixed to a link in the loaded runs.
+
+    The arm is known from runs without it, `unloaded`, or from a `model`: an estimate, whose covariance is carried on,
+    or a robot, taken as exact. `form`: "full" finds ten numbers, "mass-centre" a point mass, "mass" the mass alone at a
+    given `centre` (3,) in the link's frame. `feasible` keeps to bodies that can exist. `free` names drive parameters
+    (wildcards) that may differ between the runs, such as "off_*". Repeatability comes from as many equal `parts` of the
+    loaded runs, each asked alone.
+    """
+    if parts < 2:
+        raise DataError(f"repeatability needs at least two parts, got {parts}")
+    if form not in FORMS:
+        raise DataError(f"form '{form}' is unknown: use {', '.join(FORMS)}")
+    if (unloaded is None) == (model is None):
+        raise DataError("give runs without the payload, or a model of the arm, and not both")
+    if (centre is not None) != (form == "mass"):
+        raise DataError("form 'mass' needs the centre of the payload, and only that form takes one")
+    place = None if centre is None else checked(centre, (3,), "centre of the payload", DataError)
+    base, arm, spread = _arm(robot, model, loaded)
+    settings = signals or (model.signals if isinstance(model, Estimate) else Signals())
+    seen = observe(robot, loaded, settings, base)
+    before = None if unloaded is None else observe(robot, unloaded, settings, base)
+    with threadpool_limits(1, "blas"):
+        return _Search(link, form, feasible, place, tuple(free), before, seen, arm, spread).payload(parts)
+
+
+def _arm(
+    robot: Robot, model: Estimate | Robot | None, loaded: Recording
+) -> tuple[BaseParameters, Array | None, Array | None]:
+    """Structure, known base parameters (b,) and their covariance (b, b)."""
+    if isinstance(model, Estimate):
+        if model.robot.parameter_names != robot.parameter_names:
+            raise DataError(f"the model is of another robot or other drive terms than '{robot.name}'")
+        return model.base, model.beta, model.covariance
+    base = base_parameters(robot, channels=default_channels(robot, loaded))
+    if model is None:
+        return base, None, None
+    if model.parameter_names != robot.parameter_names:
+        raise DataError(f"the model is of another robot or other drive terms than '{robot.name}'")
+    return base, base.values(model.parameters), None
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """One question: which body, of which form, on which link."""
+
+    link: str
+    form: Form
+    feasible: bool
+    centre: Array | None
+    free: tuple[str, ...]
+    unloaded: Observation | None
+    loaded: Observation
+    arm: Array | None
+    spread: Array | None
+
+    def payload(self, count: int) -> Payload:
+        rows = loaded_rows(self.unloaded, self.loaded, self.link, self.free, self.arm)
+        noise, worth, unexplained = self._noise(rows)
+        weights = 1.0 / noise
+        found = self._fit(rows, weights, self.form, self.feasible)
+        own = self._fit(rows, weights, "full", feasible=False)
+        covariance = found.covariance + self._carried(rows, weights, found)
+        sizes = _SHOWN * body_sizes(found.inertial)
+        notes = short_of_rows(self.loaded.base.channels, self.loaded.rows, worth)
+        if found.held:
+            notes.append(f"held back by constraints: {', '.join(found.held)}")
+        if self.form != "full" and self._worse(rows, weights, found, own):
+            notes.append("a point mass explains these runs significantly worse than ten numbers: use form 'full'")
+        if isinstance(self.arm, np.ndarray) and self.spread is None:
+            notes.append("the model of the arm is taken as exact; deviations know only the noise of the loaded runs")
+        return Payload(
+            link=self.link,
+            form=self.form,
+            feasible=self.feasible,
+            inertial=found.inertial,
+            covariance=covariance,
+            shown=tuple(bool(x) for x in np.sqrt(np.diag(own.covariance)) < sizes),
+            parts=self._parts(rows, weights, count),
+            channels=self.loaded.base.channels,
+            rows=self.loaded.rows,
+            worth=tuple(worth),
+            noise=noise,
+            unexplained=unexplained,
+            notes=tuple(notes),
+        )
+
+    def _reduced(self, rows: LoadedRows, weights: Array) -> tuple[Array, Array]:
+        """Rows over the ten numbers alone, with all that is unknown of the arm taken out."""
+        lead = rows.arm if self.arm is None else rows.arm - rows.base.count
+        stacked = rows.stacked(weights)
+        if self.arm is not None:
+            stacked = stacked[:, rows.base.count :]
+        left = without_span(stacked, lead)[:10]
+        return left[:, :10], left[:, 10]
+
+    def _fit(self, rows: LoadedRows, weights: Array, form: Form, feasible: bool) -> BodyFit:
+        return fit_body(*self._reduced(rows, weights), form, feasible, self.centre)
+
+    def _worse(self, rows: LoadedRows, weights: Array, found: BodyFit, own: BodyFit) -> bool:
+        """Whether a form leaves more than chance would beside ten free numbers."""
+        R, z = self._reduced(rows, weights)
+        lost = float(np.sum((R @ found.inertial - z) ** 2) - np.sum((R @ own.inertial - z) ** 2))
+        return bool(lost > scipy.stats.chi2.ppf(0.999, 6 if self.form == "mass-centre" else 9))
+
+    def _noise(self, rows: LoadedRows) -> tuple[Array, list[float], Array]:
+        """Deviation of an independent row of every channel, how many there are, and the share that is unexplained."""
+        channels, arm = rows.channels, rows.base.count
+        size = np.array([max(float(np.linalg.norm(c[:, -1])), 1e-300) for c in channels])
+        count = np.array(self.loaded.rows, dtype=float)
+        if self.unloaded is not None:
+            count = count + np.array(self.unloaded.rows)
+        noise = size / np.sqrt(np.maximum(count, 1.0))
+        floor = 1e-13 * noise
+        for _ in range(2):
+            x = self._free_solution(rows, 1.0 / noise)
+            touched = np.array([np.count_nonzero(np.linalg.norm(c[:, :-1], axis=0)) for c in channels])
+            lost = np.array([np.linalg.norm(c[:, -1] - c[:, :-1] @ x) for c in channels])
+            noise = np.maximum(lost / np.sqrt(np.maximum(count - touched, 1.0)), floor)
+        changed, load = x[arm : rows.arm], x[rows.arm :]
+        beta = x[:arm] + rows.changed @ changed + rows.load @ load
+        whole = beta if self.arm is None else beta + self.arm
+        left = channel_residuals(self.loaded, [whole] * len(channels))
+        worth = [independent_rows(r) for r in left]
+        torque = self.loaded.torque_norms()
+        unexplained = self.loaded.residual_norms(whole) / np.where(torque > 0, torque, np.inf)
+        share = np.array([n / max(w, 1.0) for n, w in zip(self.loaded.rows, worth, strict=True)])
+        return noise * np.sqrt(np.maximum(share, 1.0)), worth, unexplained
+
+    def _free_solution(self, rows: LoadedRows, weights: Array) -> Array:
+        """Least squares over all columns; those of a known arm stay zero."""
+        known = 0 if self.arm is None else rows.base.count
+        stacked = rows.stacked(weights)[:, known:]
+        norms = np.linalg.norm(stacked[:, :-1], axis=0)
+        scale = np.where(norms > 0, norms, 1.0)
+        x = np.linalg.lstsq(stacked[:, :-1] / scale, stacked[:, -1], rcond=1e-10)[0] / scale
+        return np.concatenate([np.zeros(known), x])
+
+    def _carried(self, rows: LoadedRows, weights: Array, found: BodyFit) -> Array:
+        """Covariance (10, 10) that the uncertainty of the arm's model adds."""
+        if self.spread is None:
+            return np.zeros((10, 10))
+        arm = rows.base.count
+        stacked = rows.stacked(weights)
+        ordered = np.hstack([stacked[:, arm:-1], stacked[:, :arm]])
+        left = without_span(ordered, rows.changed.shape[1])[:10]
+        own = np.where(np.isfinite(found.covariance), found.covariance, 0.0)
+        gain = own @ left[:, :10].T @ left[:, 10:]
+        return np.asarray(gain @ self.spread @ gain.T)
+
+    def _parts(self, rows: LoadedRows, weights: Array, count: int) -> Array:
+        """Estimates (k, 10) from single stretches of the loaded runs."""
+        found = []
+        for part in parts_of(self.loaded, count):
+            given = part if self.arm is None else tuple(less(f, self.arm) for f in part)
+            found.append(self._fit(rows.with_loaded(given), weights, self.form, self.feasible).inertial)
+        return np.array(found).reshape(-1, 10)

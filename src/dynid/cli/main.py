@@ -1,0 +1,45 @@
+"""The command line: thin, each command a call of the public functions."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from dynid.cli import (  # noqa: F401
+    calibrate,
+    doctor,
+    export,
+    friction,
+    identify,
+    motions,
+    payload,
+    recordings,
+    report,
+    robots,
+    studies,
+    studio,
+)
+from dynid.cli.app import INTERRUPTED, app, interrupted
+from dynid.errors import DynidError
+
+__all__ = ["app", "main"]
+
+
+class _Warnings(logging.Handler):
+    """Warnings on whatever standard error is now: a progress bar puts itself in its place."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f"dynid: {record.getMessage()}", file=sys.stderr)
+
+
+def main() -> None:
+    """Run the command line; bad input ends with one line on standard error and exit code 1, Ctrl-C with 130."""
+    logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
+    try:
+        app(standalone_mode=True)
+    except DynidError as error:
+        print(f"dynid: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        interrupted()
+        sys.exit(INTERRUPTED)

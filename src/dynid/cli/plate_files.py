@@ -1,0 +1,134 @@
+"""Force plates in a file of their own: a table of six columns, brought to the clock of the motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.mocap.resample import resample
+from dynid.recording import arrays, tables
+from dynid.recording.columns import guess_time
+from dynid.recording.files import kind_of, stem_of
+from dynid.recording.recording import PARTS, Run
+from dynid.recording.table import Table, shown
+from dynid.recording.wrench import WrenchSensor
+
+__all__ = ["plate_zero", "read_plate", "with_plate"]
+
+Array = NDArray[np.float64]
+
+_READERS = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat", ".log"), tables.read_text),
+    **dict.fromkeys((".parquet", ".pq"), tables.read_parquet),
+    ".npz": arrays.read_npz,
+    ".mat": arrays.read_mat,
+}
+# A plate may stop this long (s) before the cameras do: less than any filter settles in.
+_SHORT = 0.1
+# A zero that is this share of the force over the whole file is no zero: somebody stands there.
+_STANDS = 0.5
+
+
+def read_plate(path: str | Path) -> tuple[Array | None, Array]:
+    """Clock (N,) in s, None where the file has none, and force and moment (N, 6) of a plate's table.
+
+    Columns are known by their endings or beginnings fx, fy, fz, mx, my, mz, in any letters.
+    """
+    path = Path(path)
+    kind = kind_of(path)
+    if kind not in _READERS:
+        raise DataError(f"{path.name}: a plate's file is a table, {', '.join(_READERS)}, not '{kind}'")
+    table = _READERS[kind](path)
+    column = guess_time(table)
+    wrench = table.values(_six(table))
+    t = None if column is None else table.values([column])[:, 0]
+    for values, what in ((wrench, "wrench"), (t, "time")):
+        if values is not None and not np.all(np.isfinite(values)):
+            row = int(np.argmax(~np.isfinite(np.atleast_2d(values.T)).all(axis=0)))
+            raise DataError(f"{path.name}: the {what} is no number at {table.place(row)}")
+    if t is not None and (len(t) < 2 or np.any(np.diff(t) <= 0)):
+        raise DataError(f"{path.name}: the time of the plate does not increase")
+    return t, wrench
+
+
+def _six(table: Table) -> list[str]:
+    plain = {name: "".join(c for c in name.lower() if c.isalpha()) for name in table.names}
+    for fits in (str.__eq__, str.endswith, str.startswith):
+        found = [[name for name, word in plain.items() if fits(word, part)] for part in PARTS["wrench"]]
+        if all(len(names) == 1 for names in found):
+            return [names[0] for names in found]
+    raise DataError(
+        f"{table.file}: the six columns fx, fy, fz, mx, my, mz of a plate are not there once each, "
+        f"it has {shown(table.names)}"
+    )
+
+
+def with_plate(run: Run, path: str | Path, sensor: WrenchSensor, name: str = "plate", zero: Array | float = 0.0) -> Run:
+    """The run with the wrench of a plate's file less its `zero` (6,), at the run's rate; both begin together."""
+    t, wrench = read_plate(path)
+    wrench = wrench - zero
+    file = Path(path).name
+    if t is None:
+        if len(wrench) != len(run):
+            raise DataError(
+                f"{file} has no column for the time and {len(wrench)} rows, run '{run.name}' has {len(run)}: "
+                "rows can only be taken together where there are as many"
+            )
+    else:
+        wrench = _on_clock(t, wrench, run, file)
+    label = name if name not in run.wrenches else f"{name}:{stem_of(Path(path))}"
+    return replace(run, wrenches={**run.wrenches, label: wrench}, sensors={**run.sensors, label: sensor})
+
+
+def plate_zero(given: str, path: str | Path) -> Array:
+    """What a plate shows (6,) with nothing on it: its mean over START:END s of its file, or over another file.
+
+    Seconds count from the first row of the plate's file.
+    """
+    t, wrench = read_plate(path)
+    between = _interval(given)
+    if between is None:
+        free, where = read_plate(given)[1], f"in {Path(given).name}"
+    else:
+        start, end = between
+        if t is None:
+            raise DataError(f"{Path(path).name} has no column for the time: '{given}' s cannot be found in it")
+        rows = (t - t[0] >= start) & (t - t[0] < end)
+        where = f"from {start:g} to {end:g} s of {Path(path).name}"
+        if np.count_nonzero(rows) < 2:
+            raise DataError(f"there are no samples {where}, which lasts {t[-1] - t[0]:.4g} s")
+        free = wrench[rows]
+    zero = free.mean(axis=0)
+    size, all_of_it = (float(np.linalg.norm(x[:3])) for x in (zero, wrench.mean(axis=0)))
+    if size > _STANDS * all_of_it:
+        raise DataError(f"the plate carries {size:.0f} N {where}, {all_of_it:.0f} N in all of it: it is not unloaded")
+    return np.asarray(zero)
+
+
+def _interval(given: str) -> tuple[float, float] | None:
+    """START:END as numbers; None for what is no pair of numbers, such as the name of a file."""
+    try:
+        start, end = (float(x) for x in given.split(":"))
+    except ValueError:
+        return None
+    if not (0 <= start < end < np.inf):
+        raise DataError(f"'{given}' is no stretch of time: START:END in s, from the plate's first row")
+    return start, end
+
+
+def _on_clock(t: Array, wrench: Array, run: Run, file: str) -> Array:
+    """The wrench at the times of the run; both clocks count from their first sample."""
+    t, clock = t - t[0], run.t - run.t[0]
+    if len(t) == len(clock) and np.abs(t - clock).max() < 0.01 * run.step:
+        return wrench
+    if t[-1] < clock[-1] - _SHORT:
+        raise DataError(f"{file} lasts {t[-1]:.3g} s, run '{run.name}' {clock[-1]:.3g} s: the plate must see all of it")
+    step = float(t[-1] / (len(t) - 1))
+    even = step * np.arange(len(t))
+    if np.abs(even - t).max() > 0.01 * step:
+        wrench = np.column_stack([np.interp(even, t, column) for column in wrench.T])
+    return resample(wrench, 1.0 / step, np.minimum(clock, even[-1]), 1.0 / run.step)

@@ -1,0 +1,193 @@
+"""Demonstration, reproductions and the benchmark."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.cli import complete, options
+from dynid.cli.app import Json, app, check_outputs, write
+from dynid.cli.progress import working
+from dynid.errors import DynidError
+from dynid.files import writing
+
+if TYPE_CHECKING:
+    from studies.reproduce.study import Figure
+
+
+def need_checkout() -> None:
+    """Make the folder `studies` of the source checkout importable; it is not part of the wheel."""
+    root = Path(__file__).parents[3]
+    if not (root / "studies" / "__init__.py").is_file():
+        raise DynidError(
+            "the studies are not part of the installed package: clone the repository and run "
+            "'pip install -e .' there, then this command finds them"
+        )
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+
+
+@app.command()
+def demo(
+    figure: options.Figure = None,
+    report: Annotated[Path, typer.Option(help="Where the HTML report goes.")] = Path("tx40-report.html"),
+    as_json: Json = False,
+) -> None:
+    """Identify a TX40 from a recording made on the spot, show truth against estimate, and write a report.
+
+    Example: dynid demo
+    """
+    from dynid.cli.demo import run_demo
+    from dynid.identification.summary import truth_text
+
+    check_outputs(figure, report)
+    with working("making two recordings of a TX40 (encoders, 2 % torque noise) and identifying it", rounds=True):
+        result = run_demo()
+    if not as_json:
+        print(truth_text(result.estimate, result.truth))
+        print(result.validation.summary())
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        write(figure, torque_figure(result.validation, "TX40, predicted from another motion"))
+    with working("judging it and writing the report"):
+        assessment = result.report(report)
+    if as_json:
+        page = {
+            "estimate": result.estimate.to_dict(),
+            "truth": dict(zip(result.estimate.base.names, result.truth.tolist(), strict=True)),
+            "validation": result.validation.to_dict(),
+            "verdict": assessment.to_dict(),
+            "report": str(report),
+        }
+        print(json.dumps(page, indent=2))
+        return
+    worst = 100 * float(result.validation.relative.max())
+    print(f"report:            {report}")
+    print(f"verdict:           {assessment.verdict}")
+    print(f"validation error:  {worst:.1f} % of the torque in the worst joint, on motion it has not seen")
+    print(f"condition number:  {assessment.check('excitation').figure:.3g}")
+    print(f"possible bodies:   {assessment.check('physically possible').words}")
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", autocompletion=complete.studies, help="Which study; all of them if left out."),
+    ] = None,
+    as_json: Json = False,
+    failed_only: Annotated[bool, typer.Option("--failed-only", help="Print only figures out of tolerance.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="As many runs as the source has (pc-didim).")] = False,
+) -> None:
+    """Recompute published figures and print each beside ours; fails if one is out of its tolerance.
+
+    Example: dynid reproduce structure
+    """
+    need_checkout()
+    from studies.reproduce.page import print_study
+    from studies.reproduce.registry import find_study, studies
+    from studies.reproduce.study import has_data
+
+    chosen = [find_study(name)] if name else list(studies().values())
+    out: list[dict[str, Any]] = []
+    failures = 0
+    for place, study in enumerate(chosen, start=1):
+        if name is None and study.needs_data and not has_data():
+            print(f"dynid: {study.name} skipped, the real recordings are not there (DYNID_DATA)", file=sys.stderr)
+            continue
+        if full and study.full is None and name is not None:
+            raise DynidError(f"reproduction '{name}' has no longer form; leave --full out")
+        which = study.name if len(chosen) == 1 else f"{study.name}, study {place}/{len(chosen)}"
+        figures = _figures(study.full if full and study.full is not None else study.run, which)
+        failures += sum(not f.ok for f in figures)
+        if as_json:
+            out += [{"study": study.name, **_plain(vars(f)), "ok": f.ok} for f in figures]
+        else:
+            print_study(study, figures, failed_only)
+    if as_json:
+        print(json.dumps(out, indent=2))
+    if failures:
+        raise typer.Exit(1)
+
+
+def _figures(run: Callable[[], Iterator[Figure]], which: str) -> list[Figure]:
+    """All figures of a study, counted as they come."""
+    out: list[Figure] = []
+    with working(f"reproducing {which}") as work:
+        for figure in run():
+            out.append(figure)
+            work.say(f"reproducing {which}: {len(out)} figures", every=10.0)
+    return out
+
+
+def _plain(figure: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: a figure without a tolerance has none."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figure.items()}
+
+
+@app.command()
+def benchmark(
+    robots: Annotated[
+        str | None,
+        typer.Option(help="Robots separated by commas. [tx40,rv2sq,puma560,wam7,iiwa14; the first two with --quick]"),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Recordings of each robot and noise. [2, with --quick 1]")
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Encoder counts a revolution. [32000,1000; the first with --quick]")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=complete.joined(complete.METHODS, ","),
+            help="Methods separated by commas. [wls, feasible, all that simulate but slow ones]",
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the work. [one a core]")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep finished recordings here; a second call does only what is missing.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table, robot by robot, into this CSV file.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the torque errors into this SVG file.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: fewer robots, encoders and recordings.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run every estimator on simulated robots whose parameters are known: accuracy, robustness and time.
+
+    Example: dynid benchmark --runs 5 --figure benchmark.svg --out benchmark.csv
+    """
+    need_checkout()
+    from studies.benchmark.benchmark import BENCHMARK_ROBOTS, COUNTS, run_benchmark
+
+    counts = [int(x) for x in options.read_numbers(noise, "--noise") or COUNTS[: 1 if quick else None]]
+    check_outputs(out, figure)
+    with working("simulating and identifying") as work:
+        result = run_benchmark(
+            robots.split(",") if robots else BENCHMARK_ROBOTS[: 2 if quick else None],
+            runs or (1 if quick else 2),
+            counts,
+            methods.split(",") if methods else None,
+            workers,
+            folder,
+            progress=work.say,
+        )
+    if as_json:
+        print(json.dumps(result.to_dict(), indent=2))
+    else:
+        print(result.summary())
+    if out is not None:
+        with writing(out) as part:
+            result.table.write_csv(part)
+        print(f"wrote {out}", file=sys.stderr)
+    if figure is not None:
+        from studies.benchmark.figure import benchmark_figure
+
+        write(figure, benchmark_figure(result))

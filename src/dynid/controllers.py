@@ -1,0 +1,46 @@
+"""Controllers: made from gains, read from files, or any function of the user's."""
+
+from dynid.simulation.controller_files import load_controller, save_controller
+from dynid.simulation.laws import (
+    CallableController,
+    Controller,
+    LinearController,
+    TorqueModel,
+    bandwidth_gains,
+    cascade,
+    function,
+    overlay,
+    pd,
+    pid,
+    state_space,
+    transfer_function,
+)
+from dynid.simulation.model_laws import compensation, computed_torque, impedance, model_position, regimes
+from dynid.simulation.task_space import task_impedance, task_space
+from dynid.simulation.torque_models import RigidModel, rigid
+
+__all__ = [
+    "CallableController",
+    "Controller",
+    "LinearController",
+    "RigidModel",
+    "TorqueModel",
+    "bandwidth_gains",
+    "cascade",
+    "compensation",
+    "computed_torque",
+    "function",
+    "impedance",
+    "load_controller",
+    "model_position",
+    "overlay",
+    "pd",
+    "pid",
+    "regimes",
+    "rigid",
+    "save_controller",
+    "state_space",
+    "task_impedance",
+    "task_space",
+    "transfer_function",
+]

@@ -1,0 +1,23 @@
+from . import clearances as clearances
+from .design import design_excitation as design_excitation
+from .excitation import Excitation as Excitation
+from .limits import MotionLimits as MotionLimits
+from .limits import motion_limits as motion_limits
+from .live import LiveExcitation as LiveExcitation
+from .live import LiveScore as LiveScore
+from .postures import Postures as Postures
+from .postures import select_postures as select_postures
+from .sequencing import (
+    retimed as retimed,
+)
+from .sequencing import (
+    sequence as sequence,
+)
+from .sequencing import (
+    shortest_duration as shortest_duration,
+)
+from .sequencing import (
+    with_ramps as with_ramps,
+)
+from .standing import Standing as Standing
+from .standing import stand_on as stand_on

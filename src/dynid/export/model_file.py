@@ -1,0 +1,72 @@
+"""A robot or an estimate written as a model file, in the format that the ending of the path names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynid.errors import DataError, did_you_mean
+from dynid.export.endings import ENDINGS, TEMPLATES
+from dynid.export.mjcf import write_mjcf
+from dynid.export.parameters import write_parameters
+from dynid.export.sdf import write_sdf
+from dynid.export.urdf import write_urdf
+from dynid.identification.estimate import Estimate
+from dynid.robot.model import Robot
+
+__all__ = ["write"]
+
+_WRITERS = {"urdf": write_urdf, "mjcf": write_mjcf, "sdf": write_sdf}
+
+
+def write(
+    source: Robot | Estimate,
+    path: str | Path,
+    *,
+    form: str | None = None,
+    template: str | Path | None = None,
+    allow_infeasible: bool = False,
+) -> list[str]:
+    """Write a robot, or the robot that an estimate identified, as a model file.
+
+    Parameters
+    ----------
+    source : Robot or Estimate
+        What to write; of an estimate, its `identified_robot`, and in JSON and TOML its standard deviations too.
+    path : str or Path
+        File to write. Its ending names the format: .urdf, .xml or .mjcf, .sdf, .yaml (ROS 2 parameters), .json, .toml.
+    form : str, optional
+        Format where the ending does not name it: urdf, mjcf, sdf, yaml, json or toml.
+    template : str or Path, optional
+        URDF, MJCF or SDF file of the same robot; its text is kept and only inertias and drives change.
+    allow_infeasible : bool, default False
+        Write parameters that are not physically consistent. They are refused otherwise.
+
+    Returns
+    -------
+    list of str
+        Warnings, such as drive terms that the format cannot hold.
+
+    Raises
+    ------
+    DataError
+        If the format is unknown, a template is given for a format without one, or the parameters are refused.
+
+    Examples
+    --------
+    >>> import tempfile, dynid
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dynid.export.write(dynid.load_robot("twolink"), f"{folder}/arm.urdf")
+    []
+    """
+    form = form or ENDINGS.get(Path(path).suffix.lower())
+    known = list(dict.fromkeys(ENDINGS.values()))
+    if form is None:
+        raise DataError(f"the ending of '{path}' names no format: use one of {', '.join(ENDINGS)}")
+    if form not in known:
+        raise DataError(f"format '{form}' is unknown: use {', '.join(known)}{did_you_mean(form, known)}")
+    if template is not None and form not in TEMPLATES:
+        raise DataError(f"a template is for {', '.join(TEMPLATES)}, not for {form}")
+    if form not in _WRITERS:
+        return write_parameters(source, path, allow_infeasible, form)
+    robot = source if isinstance(source, Robot) else source.identified_robot
+    return _WRITERS[form](robot, path, template, allow_infeasible)

@@ -1,0 +1,97 @@
+"""Essential parameters: base parameters that the data do not ask for are taken out one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identification.estimate import Estimate
+from dynid.identification.observation import Observation
+
+__all__ = ["Essential", "essential_parameters"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Essential:
+    """The estimate with the other base parameters at zero, which ones stay, and the order in which the rest left.
+
+    `change` is how far the predicted torques moved, relative to their size.
+    """
+
+    estimate: Estimate
+    kept: tuple[int, ...]
+    removed: tuple[int, ...]
+    change: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.estimate.base.names[i] for i in self.kept)
+
+
+def essential_parameters(
+    observation: Observation, estimate: Estimate, ratio: float = 30.0, test: str = "ratio", level: float = 0.05
+) -> Essential:
+    """Remove base parameters until the rest stands out.
+
+    test="ratio" (Pham and Gautier): the one with the largest relative deviation leaves while that is more than `ratio`
+    times the smallest one. test="f": it leaves while an F-test at `level` does not see its effect. Weights stay those
+    of the estimate.
+    """
+    if test not in ("ratio", "f"):
+        raise DataError(f"test '{test}' is unknown: use ratio or f")
+    factor = observation.stacked(1.0 / estimate.noise)
+    kept = list(range(observation.base.count))
+    removed: list[int] = []
+    beta, spread, residual = _fit(factor, kept)
+    while len(kept) > 1:
+        relative = spread / np.maximum(np.abs(beta), 1e-300)
+        worst = int(np.argmax(relative))
+        trial = kept[:worst] + kept[worst + 1 :]
+        smaller = _fit(factor, trial)
+        if test == "ratio":
+            leave = relative[worst] > ratio * relative.min()
+        else:
+            freedom = observation.total_rows - len(kept)
+            rise = (smaller[2] ** 2 - residual**2) / max(residual**2 / freedom, 1e-300)
+            leave = rise < scipy.stats.f.ppf(1.0 - level, 1, freedom)
+        if not leave:
+            break
+        removed.append(kept[worst])
+        kept = trial
+        beta, spread, residual = smaller
+    full = np.zeros(observation.base.count)
+    full[kept] = beta
+    covariance = np.zeros((full.size, full.size))
+    inverse = _inverse(factor, kept)
+    covariance[np.ix_(kept, kept)] = inverse @ inverse.T
+    torque, norms = observation.residual_norms(full), observation.torque_norms()
+    plain = observation.stacked()[:, :-1]
+    change = float(np.linalg.norm(plain @ (full - estimate.beta)) / np.linalg.norm(plain @ estimate.beta))
+    reduced = replace(
+        estimate,
+        beta=full,
+        covariance=covariance,
+        rms=torque / np.sqrt(np.maximum(observation.rows, 1)),
+        relative_error=torque / np.where(norms > 0, norms, np.inf),
+        condition_number=float(np.linalg.cond(plain[:, kept])),
+        notes=(*estimate.notes, f"{len(kept)} essential parameters"),
+    )
+    return Essential(reduced, tuple(kept), tuple(removed), change)
+
+
+def _inverse(factor: Array, kept: list[int]) -> Array:
+    r = scipy.linalg.qr(factor[:, kept], mode="r")[0][: len(kept)]
+    return np.asarray(scipy.linalg.solve_triangular(r, np.eye(len(kept))))
+
+
+def _fit(factor: Array, kept: list[int]) -> tuple[Array, Array, float]:
+    """Values, standard deviations and residual norm of a fit with only some columns."""
+    beta = np.asarray(np.linalg.lstsq(factor[:, kept], factor[:, -1], rcond=None)[0], dtype=float)
+    spread = np.asarray(np.linalg.norm(_inverse(factor, kept), axis=1))
+    return beta, spread, float(np.linalg.norm(factor[:, -1] - factor[:, kept] @ beta))

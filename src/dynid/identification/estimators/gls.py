@@ -1,0 +1,78 @@
+"""Generalised least squares: joints whose noises go together are whitened by their full covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identification.estimators.ols import ols
+from dynid.identification.estimators.solution import Solution, solve_factor
+from dynid.identification.estimators.wls import noise_floor
+from dynid.identification.observation import Block, Observation, fold
+
+__all__ = ["gls"]
+
+Array = NDArray[np.float64]
+
+
+def gls(observation: Observation, iterations: int = 2) -> Solution:
+    """Least squares whitened by the covariance between joints, estimated from the residuals of the fit before.
+
+    Only samples at which every channel has a row can be whitened together; the others are left out.
+    """
+    if iterations < 1:
+        raise DataError(f"gls needs at least one iteration, got {iterations}")
+    beta = ols(observation).beta
+    for _ in range(iterations):
+        covariance, used = _joint_covariance(observation, beta)
+        whiten = scipy.linalg.solve_triangular(np.linalg.cholesky(covariance), np.eye(len(covariance)), lower=True)
+        factor = np.zeros((0, observation.base.count + 1))
+        for W, y in _complete_samples(observation):
+            rows = np.concatenate([np.einsum("ij,mjb->mib", whiten, W), (y @ whiten.T)[:, :, None]], axis=2)
+            factor = fold(np.vstack([factor, rows.reshape(-1, rows.shape[2])]))
+        beta, inverse, condition = solve_factor(factor, observation.base)
+    note = f"{used} of {max(observation.rows)} samples have a row in every channel"
+    noise = np.sqrt(np.diag(covariance))
+    return Solution(beta, inverse @ inverse.T, noise, condition, iterations=iterations, notes=(note,))
+
+
+def _joint_covariance(observation: Observation, beta: Array) -> tuple[Array, int]:
+    n = len(observation.rows)
+    total, used = np.zeros((n, n)), 0
+    for W, y in _complete_samples(observation):
+        residual = y - W @ beta
+        total += residual.T @ residual
+        used += len(y)
+    if used <= n:
+        raise DataError("gls finds too few samples at which all channels have a row; lower min_velocity")
+    return total / used + np.diag(noise_floor(observation) ** 2), used
+
+
+def _complete_samples(observation: Observation) -> Iterator[tuple[Array, Array]]:
+    """W (m, channel, b) and y (m, channel) of the samples that every channel has, stretch by stretch."""
+    n = len(observation.rows)
+    pending: list[Block] = []
+    for block in observation.blocks():
+        if pending and block.channel <= pending[-1].channel:
+            yield from _meet(pending, n)
+            pending = []
+        pending.append(block)
+    yield from _meet(pending, n)
+
+
+def _meet(blocks: list[Block], n: int) -> Iterator[tuple[Array, Array]]:
+    if len(blocks) < n:
+        return
+    common = blocks[0].index
+    for block in blocks[1:]:
+        common = np.intersect1d(common, block.index, assume_unique=True)
+    if common.size:
+        picks = [np.searchsorted(block.index, common) for block in blocks]
+        yield (
+            np.stack([b.W[p] for b, p in zip(blocks, picks, strict=True)], axis=1),
+            np.stack([b.y[p] for b, p in zip(blocks, picks, strict=True)], axis=1),
+        )

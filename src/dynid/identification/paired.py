@@ -1,0 +1,86 @@
+"""Rows of a measured regressor beside those of instruments: what instrumental variables and their tests see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identification.observation import Block, Observation, fold
+from dynid.parameters.base import BaseParameters
+from dynid.signals.settings import Signals
+
+__all__ = ["Paired", "PairedBlock"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PairedBlock:
+    """Rows of one channel: instruments Z (m, bz), measured regressor X (m, b), torque y (m,), sample numbers."""
+
+    channel: int
+    Z: Array
+    X: Array
+    y: Array
+    index: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """Factors of [Z X y] a channel, how many rows went in, and a way to read the rows again."""
+
+    base: BaseParameters
+    factors: tuple[Array, ...]
+    rows: tuple[int, ...]
+    blocks: Callable[[], Iterator[PairedBlock]] = field(repr=False)
+    signals: Signals = field(default_factory=Signals)
+    cutoffs: tuple[float | None, ...] = ()
+
+    @property
+    def total_rows(self) -> int:
+        return sum(self.rows)
+
+    def stacked(self, weights: Sequence[float] | Array | None = None) -> Array:
+        """One factor of [Z X y] of all channels, each channel's rows times its weight."""
+        w = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=float)
+        return fold(np.vstack([x * f for x, f in zip(w, self.factors, strict=True)]))
+
+    def projected(self, weights: Sequence[float] | Array) -> Array:
+        """Rows [X y] as the instruments see them: Q'[X y] with Q their orthonormal basis, channels weighted."""
+        factor = self.stacked(weights)
+        instruments = factor.shape[1] - self.base.count - 1
+        return factor[:instruments, instruments:]
+
+    @cached_property
+    def measured(self) -> Observation:
+        """The measured side alone."""
+        first = self.factors[0].shape[1] - self.base.count - 1
+
+        def blocks() -> Iterator[Block]:
+            for block in self.blocks():
+                yield Block(block.channel, block.X, block.y, block.index)
+
+        factors = tuple(fold(np.asfortranarray(f[:, first:])) for f in self.factors)
+        return Observation(self.base, factors, self.rows, blocks, self.signals, self.cutoffs)
+
+
+def pair(
+    base: BaseParameters, blocks: list[PairedBlock], signals: Signals, cutoffs: tuple[float | None, ...]
+) -> Paired:
+    """Fold blocks of all channels."""
+    factors, rows = [], []
+    for k in range(len(base.channels)):
+        mine = [block for block in blocks if block.channel == k]
+        stack = np.vstack([np.column_stack([x.Z, x.X, x.y]) for x in mine])
+        factors.append(fold(np.asfortranarray(stack)))
+        rows.append(sum(len(x.y) for x in mine))
+    if sum(rows) <= base.count:
+        raise DataError(
+            f"{sum(rows)} rows are left for {base.count} base parameters; record longer, or lower min_velocity or trim"
+        )
+    return Paired(base, tuple(factors), tuple(rows), lambda: iter(blocks), signals, cutoffs)

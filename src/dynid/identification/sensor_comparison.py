@@ -1,0 +1,207 @@
+"""What each set of sensors can show of a robot, and what one more sensor would add."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identification.loads import check_run
+from dynid.identification.observation import Observation, fold, observe_motions
+from dynid.parameters.base import BaseParameters, Method, base_parameters, choose_channels
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals, prepare
+
+__all__ = ["Gain", "SensorSet", "SensorSets", "one_more_sensor", "sensor_sets"]
+
+Array = NDArray[np.float64]
+Choice = str | Sequence[str]
+
+# A combination is new where this much of it lies outside of what was known, on rows of unit length.
+_NEW = 1e-7
+# Unit columns: singular values further below the largest than this leave a percent of noise to decide.
+_EXCITED = 1e-3
+_ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class SensorSet:
+    """A set of channels with the base parameters that it can show.
+
+    From a recording: `excited` of them lie within a factor of 1000 of the best-excited combination, and
+    `condition_number` is that of the regressor with unit columns; both are None without one.
+    """
+
+    name: str
+    base: BaseParameters
+    excited: int | None = None
+    condition_number: float | None = None
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        return self.base.channels
+
+    @property
+    def count(self) -> int:
+        """Identifiable combinations of standard parameters."""
+        return self.base.count
+
+
+@dataclass(frozen=True, eq=False)
+class Gain:
+    """What adding a sensor shows: how many more combinations, which, and the set with the sensor."""
+
+    sensor: str
+    combinations: tuple[str, ...]
+    together: SensorSet
+
+    @property
+    def count(self) -> int:
+        return len(self.combinations)
+
+
+@dataclass(frozen=True, eq=False)
+class SensorSets:
+    """Sets of sensors of one robot, by name."""
+
+    robot: Robot
+    sets: tuple[SensorSet, ...]
+
+    def __getitem__(self, name: str) -> SensorSet:
+        for one in self.sets:
+            if one.name == name:
+                return one
+        raise DataError(f"no set of sensors '{name}', the sets are {', '.join(x.name for x in self.sets)}")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of identifiable combinations, set by set."""
+        return {x.name: x.count for x in self.sets}
+
+    def gain(self, first: str, second: str) -> tuple[str, ...]:
+        """Combinations that the second set shows and the first does not."""
+        return new_combinations(self[first].base, self[second].base)
+
+    def summary(self) -> str:
+        """A table of the sets."""
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=f"{self.robot.name}: {len(self.robot.layout)} standard parameters")
+        for name in ("sensors", "channels", "identifiable", "excited", "condition number"):
+            table.add_column(name, justify="left" if name == "sensors" else "right")
+        for x in self.sets:
+            data = ("-", "-") if x.excited is None else (str(x.excited), f"{x.condition_number:.4g}")
+            table.add_row(x.name, str(len(x.channels)), str(x.count), *data)
+        console = Console(file=io.StringIO(), width=120, highlight=False)
+        console.print(table)
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def sensor_sets(
+    robot: Robot,
+    sets: Mapping[str, Choice] | None = None,
+    recording: Recording | None = None,
+    signals: Signals | None = None,
+    method: Method = "left-to-right",
+) -> SensorSets:
+    """Identifiable combinations by set of sensors: structurally, and in a recording where one is given.
+
+    `sets` names choices of channels as `base_parameters` takes them; by default joint torques, base wrench, its forces,
+    its moments, and all, as far as the base has them. `method` is that of `base_parameters`. Of the recording only the
+    motion counts: it need not hold what the sensors would measure.
+
+    >>> import dynid
+    >>> dynid.identification.sensor_sets(dynid.load_robot("box2", base="instrumented")).counts["wrench"]
+    13
+    """
+    chosen = dict(_usual(robot) if sets is None else sets)
+    if not chosen:
+        raise DataError("no set of sensors is given")
+    found = [SensorSet(name, base_parameters(robot, channels=x, method=method)) for name, x in chosen.items()]
+    if recording is not None:
+        union = [c for c in robot.channels if any(c in x.channels for x in found)]
+        seen = _motion_alone(robot, recording, signals or Signals(), union)
+        found = [_excited(x, seen) for x in found]
+    return SensorSets(robot, tuple(found))
+
+
+def one_more_sensor(
+    robot: Robot,
+    channels: Choice,
+    sensors: Mapping[str, Choice] | None = None,
+    recording: Recording | None = None,
+    signals: Signals | None = None,
+) -> tuple[Gain, ...]:
+    """What each further sensor would show that `channels` do not, the most first.
+
+    `sensors` names choices of channels to add; by default the whole base wrench and the torque of each joint alone.
+    """
+    have = [robot.channels[i] for i in choose_channels(robot, channels)]
+    if sensors is None:
+        more: dict[str, Choice] = {} if robot.base == "fixed" else {"wrench": "wrench"}
+        more |= {c: (c,) for c in robot.coordinates}
+    else:
+        more = dict(sensors)
+    added = {name: [robot.channels[i] for i in choose_channels(robot, choice)] for name, choice in more.items()}
+    added = {name: own for name, own in added.items() if not set(own) <= set(have)}
+    names = {"": have} | {name: [c for c in robot.channels if c in {*have, *own}] for name, own in added.items()}
+    found = sensor_sets(robot, names, recording, signals)
+    gains = [Gain(name, found.gain("", name), found[name]) for name in added]
+    return tuple(sorted(gains, key=lambda g: -g.count))
+
+
+def new_combinations(known: BaseParameters, more: BaseParameters) -> tuple[str, ...]:
+    """Base parameters of the second structure that the first, and those before them in the list, do not give."""
+    basis = np.linalg.qr(_unit(known.matrix).T)[0]
+    out = []
+    for row, expression in zip(_unit(more.matrix), more.expressions, strict=True):
+        rest = row
+        for _ in range(2):
+            rest = rest - basis @ (basis.T @ rest)
+        size = np.linalg.norm(rest)
+        if size > _NEW:
+            basis = np.column_stack([basis, rest / size])
+            out.append(expression)
+    return tuple(out)
+
+
+def _unit(rows: Array) -> Array:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _usual(robot: Robot) -> dict[str, Choice]:
+    if robot.base == "fixed":
+        return {"torque": "torque"}
+    wrench: dict[str, Choice] = {"wrench": "wrench", "force": ("base.f?",), "moment": ("base.m?",)}
+    return wrench if not robot.n else {"torque": "torque"} | wrench | {"all": "all"}
+
+
+def _motion_alone(robot: Robot, recording: Recording, settings: Signals, channels: Sequence[str]) -> Observation:
+    """The regressor of a recorded motion, folded, for channels that need not be measured."""
+    motions = []
+    for run in recording.runs:
+        check_run(robot, run, ())
+        motion = prepare(run, settings)
+        nothing = np.zeros_like(motion.q), np.zeros((len(motion.t), 6))
+        motions.append(replace(motion, torque=nothing[0], wrench=nothing[1], wrenches={}, sensors={}))
+    return observe_motions(base_parameters(robot, channels=channels), motions, settings)
+
+
+def _excited(one: SensorSet, seen: Observation) -> SensorSet:
+    """The set with how a recording excites it: its channels' factors, on its own columns of unit length."""
+    # Scanned from left to right, columns kept for some channels are kept for more channels too.
+    columns = [seen.base.kept.index(j) for j in one.base.kept]
+    rows = [f[:, columns] for f, c in zip(seen.factors, seen.base.channels, strict=True) if c in one.channels]
+    factor = fold(np.vstack(rows))
+    norms = np.linalg.norm(factor, axis=0)
+    singular = np.linalg.svd(factor[:, norms > 0] / norms[norms > 0], compute_uv=False)
+    excited = int(np.count_nonzero(singular > _EXCITED * singular.max(initial=0.0)))
+    smallest = singular.min() if len(singular) == one.count else 0.0
+    condition = float(singular.max() / smallest) if smallest > _ROUNDING * singular.max() else np.inf
+    return replace(one, excited=excited, condition_number=condition)

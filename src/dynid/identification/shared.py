@@ -1,0 +1,265 @@
+"""Several models with common parameters, identified together: payloads, tools, mountings, robots of one type."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+from rich.console import Console
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
+from dynid.errors import DataError, DynidError
+from dynid.feasibility.constraints import Constraints
+from dynid.feasibility.covariance import constrained_covariance
+from dynid.feasibility.fit import fit
+from dynid.feasibility.metrics import hessian_rows
+from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.solution import Solution
+from dynid.identification.estimators.wls import joint_noise
+from dynid.identification.observation import Observation, fold, observe
+from dynid.identification.pipeline import estimate_of
+from dynid.identification.union import Patterns, UnionBase, possible_union, shared_parameters, union_base
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+from dynid.robot.parts import checked
+from dynid.signals.settings import Signals
+
+__all__ = ["SharedEstimate", "identify_shared"]
+
+Array = NDArray[np.float64]
+
+METHODS = ("ols", "wls", "feasible")
+_RANK = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class SharedEstimate:
+    """Base parameters (b,) of several models together with their covariance (b, b), and each model's estimate.
+
+    `base` is the structure over the joint vector of standard parameters, in which own ones carry their model's label
+    after an @. `maps` turn the joint values into those of each model. `standard` (P,) and `standard_covariance` are
+    there with the feasible method.
+    """
+
+    base: UnionBase
+    labels: tuple[str, ...]
+    method: str
+    beta: Array
+    covariance: Array
+    maps: tuple[Array, ...]
+    estimates: tuple[Estimate, ...]
+    condition_number: float
+    status: str
+    seconds: float
+    notes: tuple[str, ...] = ()
+    standard: Array | None = None
+    standard_covariance: Array | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.base.names
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each joint base parameter (b,)."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
+
+    def __getitem__(self, label: str) -> Estimate:
+        """The estimate of one model."""
+        return self.estimates[self._index(label)]
+
+    def cross_covariance(self, first: str, second: str) -> Array:
+        """Covariance between the base parameters of two models."""
+        a, b = self.maps[self._index(first)], self.maps[self._index(second)]
+        return np.asarray(a @ self.covariance @ b.T)
+
+    def difference(self, first: str, second: str) -> tuple[Array, Array]:
+        """Base parameters of the first model less those of the second (b,), and their deviations: a payload, a tool."""
+        i, j = self._index(first), self._index(second)
+        one, other = self.estimates[i].base, self.estimates[j].base
+        if one.kept != other.kept or one.channels != other.channels or one.matrix.shape != other.matrix.shape:
+            raise DataError(f"models '{first}' and '{second}' have different base parameters, which have no difference")
+        change = self.maps[i] - self.maps[j]
+        spread = np.einsum("ij,jk,ik->i", change, self.covariance, change)
+        return self.estimates[i].beta - self.estimates[j].beta, np.sqrt(np.maximum(spread, 0.0))
+
+    def _index(self, label: str) -> int:
+        if label not in self.labels:
+            raise DataError(f"no model is labelled '{label}', the labels are {', '.join(self.labels)}")
+        return self.labels.index(label)
+
+    def summary(self) -> str:
+        """Joint base parameters with their deviations, then each model's fit."""
+        table = Table(title=f"{self.base.count} base parameters of {len(self.labels)} models by {self.method}")
+        for name in ("parameter", "estimate", "sigma"):
+            table.add_column(name, justify="left" if name == "parameter" else "right")
+        for name, value, sigma in zip(self.names, self.beta, self.std, strict=True):
+            table.add_row(name, f"{value:.5g}", f"{sigma:.2g}")
+        errors = Table(title="torque error, % of torque")
+        for name in ("model", "channel", "rows", "relative %"):
+            errors.add_column(name, justify="left" if name in ("model", "channel") else "right")
+        for label, estimate in zip(self.labels, self.estimates, strict=True):
+            for row in zip(estimate.base.channels, estimate.rows, 100 * estimate.relative_error, strict=True):
+                errors.add_row(label, row[0], str(row[1]), f"{row[2]:.2f}")
+        console = Console(file=io.StringIO(), width=120, highlight=False)
+        alone = sum(e.base.count for e in self.estimates)
+        closing = f"{self.status}; {self.base.count} unknowns where the models apart have {alone}; {self.seconds:.2f} s"
+        for part in (table, errors, closing, *self.notes):
+            console.print(part)
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "method": self.method,
+            "status": self.status,
+            "models": dict(zip(self.labels, (e.to_dict() for e in self.estimates), strict=True)),
+            "shared": list(self.base.union.shared),
+            "base_parameters": [
+                {"name": n, "value": float(b), "std": float(s)}
+                for n, b, s in zip(self.names, self.beta, self.std, strict=True)
+            ],
+            "covariance": self.covariance.tolist(),
+            "condition_number": self.condition_number,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        return f"SharedEstimate({', '.join(self.labels)}: {self.base.count} base parameters, {self.method})"
+
+
+def identify_shared(
+    models: Sequence[tuple[Robot, Recording | Observation]],
+    *,
+    shared: Patterns = "all",
+    own: Patterns = (),
+    labels: Sequence[str] | None = None,
+    method: str = "wls",
+    signals: Signals | None = None,
+    channels: str | Sequence[str] | None = None,
+    constraints: Constraints = "full",
+    prior: ArrayLike | None = None,
+) -> SharedEstimate:
+    """Identify several models together, of which parameters of one name are the same number.
+
+    `shared` and `own` are names or labels with wildcards, or "all", "links" (inertias), "drives"; a parameter that both
+    match is each model's own: own="*_link6" for a robot with and without a payload there, own="off_*" for offsets that
+    change from run to run. Gravity, drives and tools may differ from model to model. `method` is ols, wls (a noise each
+    channel of each model) or feasible, where every model is a robot that can exist; `constraints` and `prior` (P,) of
+    the joint vector are for that one. `labels` name the models, by default 1, 2, ...
+    """
+    started = time.perf_counter()
+    if len(models) < 2:
+        raise DataError(f"parameters are shared between two models or more, got {len(models)}")
+    if method not in METHODS:
+        raise DataError(f"method '{method}' is unknown here: use {', '.join(METHODS)}")
+    marks = tuple(str(k + 1) for k in range(len(models))) if labels is None else tuple(labels)
+    if len(set(marks)) != len(models) or len(marks) != len(models):
+        raise DataError(f"{len(models)} models need as many different labels, got {', '.join(marks)}")
+    seen = [_observed(robot, data, signals, channels) for robot, data in models]
+    union = shared_parameters([robot for robot, _ in models], marks, shared, own)
+    base = union_base(union, [o.base for o in seen])
+    maps = tuple(union.spread(o.base.matrix, i)[:, list(base.kept)] for i, o in enumerate(seen))
+    with threadpool_limits(1, "blas"):
+        noise = [np.ones(len(o.rows)) for o in seen]
+        beta, inverse, condition = _solved(_stacked(seen, maps, noise), base)
+        if method == "ols":
+            squares = sum(float(np.sum(o.residual_norms(T @ beta) ** 2)) for o, T in zip(seen, maps, strict=True))
+            size = np.sqrt(squares / max(sum(o.total_rows for o in seen) - base.count, 1))
+            noise = [np.full(len(o.rows), size) for o in seen]
+            inverse = size * inverse
+        else:
+            noise = [joint_noise(o, T @ beta) for o, T in zip(seen, maps, strict=True)]
+            beta, inverse, condition = _solved(_stacked(seen, maps, noise), base)
+        covariance = inverse @ inverse.T
+        standard = spread = None
+        status, notes = "solved", []
+        if method == "feasible":
+            possible = possible_union(union, constraints)
+            start = union.prior if prior is None else checked(prior, (union.size,), "prior", DataError)
+            factor = _stacked(seen, maps, noise)
+            R = np.pad(factor[: base.count, :-1] @ base.matrix, ((0, 0), (0, possible.extra)))
+            found = fit(possible, R, factor[: base.count, -1], start)
+            standard = found.parameters
+            pinned = np.sqrt(found.weight) * hessian_rows(possible, standard, start, "euclidean")
+            spread = constrained_covariance(found, R, pinned)
+            beta, covariance = base.matrix @ standard, base.matrix @ spread @ base.matrix.T
+            status = found.solution.status
+            notes = [f"held back by {len(found.active)} constraints: {', '.join(found.active)}"] if found.active else []
+        estimates = []
+        for i, (o, T) in enumerate(zip(seen, maps, strict=True)):
+            mine = union.columns[i]
+            solution = Solution(
+                beta=T @ beta,
+                covariance=T @ covariance @ T.T,
+                noise=noise[i],
+                condition_number=condition,
+                status=status,
+                notes=(f"identified together with {', '.join(m for m in marks if m != marks[i])}", *notes),
+                parameters=None if standard is None else standard[mine],
+                parameter_covariance=None if spread is None else spread[np.ix_(mine, mine)],
+            )
+            estimates.append(estimate_of(o, solution, f"{method}, shared", started))
+    return SharedEstimate(
+        base=base,
+        labels=marks,
+        method=method,
+        beta=beta,
+        covariance=covariance,
+        maps=maps,
+        estimates=tuple(estimates),
+        condition_number=condition,
+        status=status,
+        seconds=time.perf_counter() - started,
+        notes=tuple(notes),
+        standard=standard,
+        standard_covariance=spread,
+    )
+
+
+def _observed(
+    robot: Robot, data: Recording | Observation, signals: Signals | None, channels: str | Sequence[str] | None
+) -> Observation:
+    if not isinstance(data, Observation):
+        return observe(robot, data, signals, channels=channels)
+    if signals is not None or channels is not None:
+        raise DataError("an observation has its signals and channels already; give them to observe")
+    if data.robot.parameter_names != robot.parameter_names:
+        raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
+    return data
+
+
+def _stacked(seen: Sequence[Observation], maps: Sequence[Array], noise: Sequence[Array]) -> Array:
+    """One factor of [W y] over the joint base parameters, channels over their noise."""
+    parts = []
+    for observation, T, deviations in zip(seen, maps, noise, strict=True):
+        factor = observation.stacked(1.0 / deviations)
+        parts.append(np.column_stack([factor[:, :-1] @ T, factor[:, -1]]))
+    return fold(np.asfortranarray(np.vstack(parts)))
+
+
+def _solved(factor: Array, base: UnionBase) -> tuple[Array, Array, float]:
+    """Joint base parameters, the inverse triangle, and the condition number."""
+    r, z = factor[:, :-1], factor[:, -1]
+    norms = np.linalg.norm(r, axis=0)
+    _, s, vt = np.linalg.svd(r / np.where(norms > 0, norms, 1.0), full_matrices=True)
+    s = np.concatenate([s, np.zeros(vt.shape[0] - len(s))])
+    weak = s <= _RANK * s[0]
+    if weak.any():
+        share = np.abs(vt[weak]).max(axis=0)
+        names = [base.names[i] for i in np.argsort(-share) if share[i] > 0.1]
+        raise DynidError(
+            f"these motions do not show all base parameters; they say nothing about {', '.join(names[:6])}"
+        )
+    q, t = scipy.linalg.qr(r, mode="economic")
+    beta = scipy.linalg.solve_triangular(t, q.T @ z)
+    inverse = scipy.linalg.solve_triangular(t, np.eye(len(t)))
+    return beta, inverse, float(np.linalg.cond(r))

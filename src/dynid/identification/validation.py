@@ -1,0 +1,129 @@
+"""How well an estimate predicts torques, on motion it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identification.estimate import Estimate
+from dynid.identification.loads import check_run
+from dynid.identification.observation import motion_blocks
+from dynid.identification.pipeline import identify
+from dynid.recording.recording import Recording, Run
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals, prepare
+
+__all__ = ["Validation", "cross_validate", "validate", "validation_of"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Errors of predicted torques, each (channel,).
+
+    rmse and largest in N m (or N); relative: |error| / |torque| of the whole signal; nrmse: rmse over the range of the
+    measured torque; r2: share of the variance explained. `measured` and `predicted` are the rows themselves.
+    """
+
+    channels: tuple[str, ...]
+    rows: tuple[int, ...]
+    rmse: Array
+    relative: Array
+    nrmse: Array
+    largest: Array
+    r2: Array
+    measured: tuple[Array, ...]
+    predicted: tuple[Array, ...]
+    time: tuple[Array, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Figures by channel, without the signals."""
+        names = ("rmse", "relative", "nrmse", "largest", "r2")
+        figures = {c: {n: float(getattr(self, n)[i]) for n in names} for i, c in enumerate(self.channels)}
+        return {c: {"rows": self.rows[i], **figures[c]} for i, c in enumerate(self.channels)}
+
+    def summary(self) -> str:
+        """A table of the errors."""
+        from dynid.identification.summary import validation_text
+
+        return validation_text(self)
+
+
+def validate(estimate: Estimate, recording: Recording, signals: Signals | None = None) -> Validation:
+    """Predict the torques of a recording with an estimate and compare."""
+    settings = signals or estimate.signals
+    base = estimate.base
+    measured: list[list[Array]] = [[] for _ in base.channels]
+    predicted: list[list[Array]] = [[] for _ in base.channels]
+    when: list[list[Array]] = [[] for _ in base.channels]
+    clock = 0.0
+    for run in recording.runs:
+        check_run(base.robot, run, base.channels)
+        motion = prepare(run, settings)
+        for block in motion_blocks(base, motion, settings):
+            measured[block.channel].append(block.y)
+            predicted[block.channel].append(block.W @ estimate.beta)
+            when[block.channel].append(clock + motion.t[block.index] - motion.t[0])
+        clock += float(motion.t[-1] - motion.t[0])
+    missing = [c for c, rows in zip(base.channels, measured, strict=True) if not rows]
+    if missing:
+        raise DataError(f"joint '{missing[0]}' never moves faster than min_velocity in this recording")
+    joined = ([np.concatenate(x) for x in rows] for rows in (measured, predicted, when))
+    return validation_of(base.channels, *joined)
+
+
+def validation_of(
+    channels: tuple[str, ...], measured: Sequence[Array], predicted: Sequence[Array], time: Sequence[Array]
+) -> Validation:
+    """Figures of merit from the rows of every channel: measured and predicted torques, and their times."""
+    errors = [m - p for m, p in zip(measured, predicted, strict=True)]
+    rmse = np.array([np.sqrt(np.mean(e**2)) for e in errors])
+    sizes = np.array([np.linalg.norm(m) for m in measured])
+    spans = np.array([np.ptp(m) for m in measured])
+    variances = np.array([np.var(m) for m in measured])
+    return Validation(
+        channels=channels,
+        rows=tuple(len(e) for e in errors),
+        rmse=rmse,
+        relative=np.array([np.linalg.norm(e) for e in errors]) / np.where(sizes > 0, sizes, np.inf),
+        nrmse=rmse / np.where(spans > 0, spans, np.inf),
+        largest=np.array([np.abs(e).max() for e in errors]),
+        r2=1.0 - np.array([np.mean(e**2) for e in errors]) / np.where(variances > 0, variances, np.nan),
+        measured=tuple(measured),
+        predicted=tuple(predicted),
+        time=tuple(time),
+    )
+
+
+def cross_validate(
+    robot: Robot,
+    recording: Recording,
+    method: str = "wls",
+    folds: int = 5,
+    signals: Signals | None = None,
+    channels: str | Sequence[str] | None = None,
+    **options: Any,
+) -> tuple[Validation, ...]:
+    """Each of `folds` stretches of time predicted from the others; neighbouring samples never sit on both sides."""
+    if folds < 2:
+        raise DataError(f"cross-validation needs at least two folds, got {folds}")
+    out = []
+    for fold in range(folds):
+        inside: list[Run] = []
+        outside: list[Run] = []
+        for run in recording.runs:
+            edges = np.linspace(0, len(run), folds + 1).astype(int)
+            lo, hi = int(edges[fold]), int(edges[fold + 1])
+            inside.append(run.rows(lo, hi))
+            outside += [run.rows(a, b) for a, b in ((0, lo), (hi, len(run))) if b - a > 1]
+        estimate = identify(
+            robot, Recording(recording.joints, tuple(outside)), method, signals=signals, channels=channels, **options
+        )
+        out.append(validate(estimate, Recording(recording.joints, tuple(inside))))
+    return tuple(out)

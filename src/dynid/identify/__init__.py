@@ -1,1 +1,0 @@
-"""From recordings to parameters: base parameters, observations, estimators."""

@@ -1,0 +1,29 @@
+"""Inertial parameters of one body: conversions between their forms and orders, and the laws they obey."""
+
+from dynid.robot.inertia import (
+    inertia_from_com,
+    inertia_from_log_cholesky,
+    inertia_from_pseudo,
+    inertia_from_spatial,
+    inertia_to_com,
+    inertia_to_log_cholesky,
+    inertia_to_pseudo,
+    inertia_to_spatial,
+    inertia_violations,
+    move_inertia,
+    reorder_inertia,
+)
+
+__all__ = [
+    "inertia_from_com",
+    "inertia_from_log_cholesky",
+    "inertia_from_pseudo",
+    "inertia_from_spatial",
+    "inertia_to_com",
+    "inertia_to_log_cholesky",
+    "inertia_to_pseudo",
+    "inertia_to_spatial",
+    "inertia_violations",
+    "move_inertia",
+    "reorder_inertia",
+]

@@ -1,0 +1,78 @@
+"""What is wrong with a capture, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dynid.assessment.finding import SEVERITIES, Finding
+from dynid.mocap.faults import Gap, find_gaps, find_spikes, find_swaps
+from dynid.mocap.plate_checks import plate_findings
+
+if TYPE_CHECKING:
+    from dynid.mocap.capture import Capture
+
+__all__ = ["find"]
+
+_SHOWN = 5
+_MOSTLY = 0.5
+
+
+def find(capture: Capture, mass: float | None) -> tuple[Finding, ...]:
+    """Findings on markers, plates and clocks, worst first."""
+    out = [*_swaps(capture), *_gaps(capture), *_spikes(capture), *plate_findings(capture, mass)]
+    return tuple(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
+
+
+def _gaps(capture: Capture) -> Iterator[Finding]:
+    frames = len(capture.positions)
+    by_marker: dict[str, list[Gap]] = {}
+    for gap in find_gaps(capture):
+        by_marker.setdefault(gap.marker, []).append(gap)
+    for marker, gaps in by_marker.items():
+        missing = sum(g.frames for g in gaps)
+        where = _listed([_frames(g.start, g.stop) for g in gaps])
+        if missing == frames:
+            what, to_do = "the marker is never seen", "leave it out"
+        else:
+            what = f"the marker is missing in {where}"
+            to_do = "inverse kinematics goes on with the other markers; keep at least three a segment in sight"
+        longest = max(g.frames for g in gaps)
+        share = f"{missing} of {frames} frames, the longest gap {longest} frames ({longest / capture.rate:.2f} s)"
+        yield Finding("warning" if missing > _MOSTLY * frames else "info", capture.name, marker, what, share, to_do)
+
+
+def _swaps(capture: Capture) -> Iterator[Finding]:
+    for swap in find_swaps(capture):
+        yield Finding(
+            "error",
+            capture.name,
+            swap.first,
+            f"the markers {swap.first} and {swap.second} bear each other's name in {_frames(swap.start, swap.stop)}",
+            f"{swap.stop - swap.start} frames",
+            "exchange them back: capture.unswapped()",
+        )
+
+
+def _spikes(capture: Capture) -> Iterator[Finding]:
+    by_marker: dict[str, list[tuple[str, float]]] = {}
+    for spike in find_spikes(capture):
+        by_marker.setdefault(spike.marker, []).append((_frames(spike.start, spike.stop), spike.size))
+    for marker, spikes in by_marker.items():
+        yield Finding(
+            "warning",
+            capture.name,
+            marker,
+            f"the marker leaps away and back in {_listed([where for where, _ in spikes])}",
+            f"{1000 * max(size for _, size in spikes):.0f} mm at most",
+            "leave these frames of the marker out (NaN)",
+        )
+
+
+def _frames(start: int, stop: int) -> str:
+    return f"frame {start}" if stop == start + 1 else f"frames {start} to {stop - 1}"
+
+
+def _listed(parts: list[str]) -> str:
+    more = len(parts) - _SHOWN
+    return ", ".join(parts[:_SHOWN]) + (f" and {more} more stretches" if more > 0 else "")

@@ -1,0 +1,124 @@
+"""One door for motion capture: C3D, TRC, MOT and STO files to metres, radians and newtons with z up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.mocap.c3d import C3D, read_c3d
+from dynid.mocap.capture import Capture, Channels, unique_names
+from dynid.mocap.opensim import read_storage, read_trc
+from dynid.mocap.platforms import LENGTHS, read_plates
+from dynid.recording.files import kind_of, stem_of
+from dynid.robot.spatial import axis_rotation, placement
+
+__all__ = ["load_capture"]
+
+Array = NDArray[np.float64]
+
+# What turns the axis that points up in the file to z.
+_UP = {
+    "x": axis_rotation((0, 1, 0), -np.pi / 2),
+    "y": axis_rotation((1, 0, 0), np.pi / 2),
+    "z": np.eye(3),
+}
+# Computed curves that some programs store among the markers.
+_COMPUTED = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS", "MODELED_MARKERS")
+
+
+def load_capture(
+    path: str | Path,
+    *,
+    up: Literal["x", "y", "z"] = "z",
+    unit: str | None = None,
+    plates: Literal["reaction", "action", "none"] = "reaction",
+    translations: Sequence[str] = (),
+) -> Capture:
+    """Capture from a .c3d, .trc, .mot or .sto file (also as .gz, .xz, .bz2).
+
+    up: the axis that points up in the file; the capture has z up (OpenSim's files have "y"). unit: of length, where
+    the file names none or a wrong one. plates: whether the plate channels of a C3D file tell the reaction on the body
+    (most programs) or the action of the body on the plate; "none" leaves them unread. translations: columns of a
+    motion file in degrees that are lengths, beside those that end in _tx, _ty, _tz. See docs/capture.md.
+    """
+    path = Path(path)
+    if up not in _UP:
+        raise DataError(f"up '{up}' is unknown: use x, y or z")
+    if plates not in ("reaction", "action", "none"):
+        raise DataError(f"plates '{plates}' is unknown: use reaction, action or none")
+    if unit is not None and unit not in LENGTHS:
+        raise DataError(f"unit '{unit}' is unknown: use {', '.join(LENGTHS)}")
+    kind = kind_of(path)
+    if kind == ".c3d":
+        capture = _of_c3d(read_c3d(path), stem_of(path), unit, plates)
+    elif kind == ".trc":
+        capture = read_trc(path, unit)
+    elif kind in (".mot", ".sto"):
+        capture = read_storage(path, translations)
+    else:
+        raise DataError(f"{path.name}: ending '{kind}' is unknown, known are .c3d, .trc, .mot and .sto")
+    return capture if up == "z" else _turned(capture, np.round(_UP[up]))
+
+
+def _of_c3d(c3d: C3D, name: str, unit: str | None, plates: str) -> Capture:
+    length = _length(c3d, unit)
+    labels = unique_names(c3d.texts("POINT", "LABELS"), c3d.points.shape[1], "marker")
+    computed = {x for group in _COMPUTED for x in c3d.texts("POINT", group)}
+    keep = [k for k, label in enumerate(labels) if label not in computed]
+    channels = c3d.analogs.shape[1]
+    units = c3d.texts("ANALOG", "UNITS")[:channels]
+    analogs = Channels(
+        unique_names(c3d.texts("ANALOG", "LABELS"), channels, "channel"),
+        tuple(units + [""] * (channels - len(units))),
+        c3d.rate * c3d.subsamples,
+        c3d.analogs,
+    )
+    sign = -1.0 if plates == "action" else 1.0
+    return Capture(
+        name,
+        c3d.rate,
+        tuple(labels[k] for k in keep),
+        length * c3d.points[:, keep],
+        analogs,
+        () if plates == "none" else read_plates(c3d, length, sign),
+        events=_events(c3d),
+    )
+
+
+def _length(c3d: C3D, unit: str | None) -> float:
+    if unit is None:
+        given = c3d.need("POINT", "UNITS", "tells the unit of length: give unit=")
+        unit = str(given[0]).strip().lower()
+    if unit not in LENGTHS:
+        raise DataError(f"{c3d.file} has the unit '{unit}' in POINT:UNITS: give unit= as one of {', '.join(LENGTHS)}")
+    return LENGTHS[unit]
+
+
+def _events(c3d: C3D) -> tuple[tuple[str, float], ...]:
+    """Names and times since the first frame; the file counts minutes and seconds since frame 1.
+
+    Older files have no group of events but up to eighteen of them in the header.
+    """
+    labels, times = c3d.texts("EVENT", "LABELS"), c3d.get("EVENT", "TIMES")
+    late = (c3d.first - 1) / c3d.rate
+    if not isinstance(times, np.ndarray) or times.ndim != 2 or len(times) != 2:
+        return tuple((name, t - late) for name, t in c3d.header_events)
+    contexts = c3d.texts("EVENT", "CONTEXTS")
+    contexts += [""] * (len(labels) - len(contexts))
+    seconds = 60.0 * times[0] + times[1] - late
+    return tuple((f"{a} {b}".strip(), float(s)) for a, b, s in zip(contexts, labels, seconds, strict=False))
+
+
+def _turned(capture: Capture, turn: Array) -> Capture:
+    whole = placement(turn)
+    plates = tuple(
+        replace(p, placement=whole @ p.placement, corners=None if p.corners is None else p.corners @ turn.T)
+        for p in capture.plates
+    )
+    return replace(capture, positions=capture.positions @ turn.T, plates=plates)

@@ -1,0 +1,353 @@
+"""Joint angles from markers: nonlinear least squares, frame by frame, each from the pose before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.mocap.capture import Capture
+from dynid.mocap.marker_model import Attachments, MarkerModel, checked_attachments
+from dynid.mocap.solve_pose import Pose, PoseSolver, rigid_fit
+from dynid.recording.recording import Recording, Run
+from dynid.recording.wrench import WrenchSensor
+from dynid.robot.model import Robot
+
+__all__ = ["InverseKinematics", "inverse_kinematics"]
+
+Array = NDArray[np.float64]
+
+# The first pose is tried from other starts while the markers are farther off than this (m, root mean square).
+_POOR = 0.03
+_STARTS = 12
+# A frame whose markers are this many times farther off than usual is solved again, from up to so many other poses;
+# where that does not help, the next frames are not tried that way for a while.
+_WORSE, _RETRIES, _PAUSE = 1.5, 8, 10
+_MOST_REJECTED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class InverseKinematics:
+    """Poses of a robot from markers.
+
+    q (N, nq): position, quaternion x y z w (unit, without leaps of its sign) of a floating base, then the joints.
+    residuals (N, M): distance of every marker from where the pose puts it, m, NaN where it was not seen or rejected.
+    status (N,): "ok", "undetermined" (a coordinate that no marker tells kept its value), "not converged", "unseen".
+    unit_deviation (N, nv): standard deviation of every coordinate (velocities' order) for marker noise of 1 m.
+    """
+
+    robot: Robot
+    name: str
+    t: Array
+    q: Array
+    markers: tuple[str, ...]
+    residuals: Array
+    status: NDArray[np.str_]
+    steps: NDArray[np.int64]
+    unit_deviation: Array
+    weights: Array
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of a marker's coordinate at weight 1, m, from the residuals of all frames."""
+        squares = np.nansum(self.weights * self.residuals**2)
+        # What the markers determine, limits left out, takes one number away each.
+        told = np.sum((self.unit_deviation > 0) & np.isfinite(self.unit_deviation))
+        left = 3 * np.isfinite(self.residuals).sum() - told
+        if left <= 0:
+            raise DataError("the markers are too few to tell their noise: give it in m")
+        return float(np.sqrt(squares / left))
+
+    def deviation(self, noise: float | None = None) -> Array:
+        """Standard deviation (N, nv) of every coordinate for marker noise in m (left out: as the residuals tell)."""
+        return np.asarray(self.unit_deviation * (self.noise if noise is None else noise))
+
+    def undetermined(self) -> tuple[str, ...]:
+        """Coordinates that some frame leaves undetermined."""
+        base = ("base.x", "base.y", "base.z", "base.rx", "base.ry", "base.rz")
+        names = (base if self._first else ()) + self.robot.coordinates
+        lost = np.isinf(self.unit_deviation).sum(axis=0) > 0
+        return tuple(name for name, gone in zip(names, lost.tolist(), strict=True) if gone)
+
+    @property
+    def _first(self) -> int:
+        return self.robot.nv - self.robot.n
+
+    def recording(
+        self, plates: Capture | None = None, *, delay: float = 0.0, feet: Mapping[str, str] | None = None
+    ) -> Recording:
+        """The motion as a recording; every force plate of a capture becomes a wrench sensor fixed to the world.
+
+        Plates are read at the camera frames, band-limited; `delay` as `Capture.clock_offset` tells it. feet: plate to
+        the link that stands on it, which only joint torques need. Frames that a plate does not cover are cut off.
+        """
+        q, base = self.q[:, self.robot.nq - self.robot.n :], self.q[:, :7] if self._first else None
+        run = Run(self.t, q, base=base, name=self.name)
+        if plates is None:
+            return Recording(self.robot.coordinates, (run,))
+        if not plates.plates:
+            raise DataError(f"capture '{plates.name}' has no force plate")
+        names = [plate.name for plate in plates.plates]
+        unknown = [name for name in feet or () if name not in names]
+        if unknown:
+            raise DataError(f"feet names '{unknown[0]}', the plates are {', '.join(names)}")
+        wrenches = {plate.name: plate.at(self.t + delay) for plate in plates.plates}
+        good = np.flatnonzero(np.isfinite(sum(wrenches.values())[:, 0]))  # type: ignore[index]
+        if len(good) < 2:
+            raise DataError(f"the plates of '{plates.name}' and the cameras share no time")
+        rows = slice(int(good[0]), int(good[-1]) + 1)
+        sensors = {name: WrenchSensor("world", "world", link=(feet or {}).get(name)) for name in names}
+        cut = run.rows(rows.start, rows.stop)
+        run = replace(cut, wrenches={name: x[rows] for name, x in wrenches.items()}, sensors=sensors)
+        return Recording(self.robot.coordinates, (run,))
+
+    def summary(self) -> str:
+        """Frames, status and residuals, marker by marker, worst first."""
+        rms = np.sqrt(np.nanmean(self.residuals**2))
+        counts = ", ".join(f"{np.sum(self.status == s)} {s}" for s in dict.fromkeys(self.status.tolist()))
+        lines = [f"{self.name}: {len(self.q)} frames ({counts}), markers off by {1000 * rms:.1f} mm (rms)"]
+        lost = self.undetermined()
+        if lost:
+            lines.append(f"not determined in every frame: {', '.join(lost)}")
+        squares = np.where(np.isfinite(self.residuals), self.residuals, 0.0) ** 2
+        seen = np.isfinite(self.residuals).sum(axis=0)
+        each = np.sqrt(squares.sum(axis=0) / np.maximum(seen, 1))
+        for m in np.argsort(-each):
+            worst = 1000 * np.sqrt(squares[:, m].max())
+            lines.append(
+                f"  {self.markers[m]:<20} {1000 * each[m]:7.1f} mm rms {worst:7.1f} mm at most, {seen[m]} frames"
+            )
+        return "\n".join(lines)
+
+
+def inverse_kinematics(
+    robot: Robot,
+    markers: Capture,
+    attachments: Attachments,
+    *,
+    start: ArrayLike | None = None,
+    weights: Mapping[str, float] | None = None,
+    limits: Literal["bounds", "soft", "none"] = "bounds",
+    reject: float | None = None,
+    tolerance: float = 1e-6,
+    max_iterations: int = 50,
+    seed: int = 0,
+) -> InverseKinematics:
+    """Poses (N, nq) of a robot whose markers come nearest to the captured ones.
+
+    attachments: marker to (link or frame, its position there in m); markers that are not named are not used, frames in
+    which some are missing are solved with the others. start: first pose (nq,), else found. weights: marker to weight
+    (1 where left out). limits: the joints' limits as bounds, as soft walls, or not at all. reject: a marker farther
+    off than this (m) is left out of its frame, the worst first. tolerance: of the last step, rad and m.
+    """
+    if limits not in ("bounds", "soft", "none"):
+        raise DataError(f"limits '{limits}' is unknown: use bounds, soft or none")
+    if reject is not None and not reject > 0:
+        raise DataError(f"reject must be a positive distance in m, got {reject:g}")
+    places = checked_attachments(attachments)
+    target = np.ascontiguousarray(markers.positions[:, [markers.marker_index(name) for name in places]])
+    if not np.isfinite(target).any():
+        raise DataError(f"capture '{markers.name}' shows none of the attached markers")
+    weight = _weights(places, weights)
+    model = MarkerModel(robot, places)
+    solver = _solver(model, limits, tolerance, max_iterations)
+    first = _first_frame(target)
+    if start is None:
+        pose = _find_start(solver, target[first], weight, seed)
+    else:
+        q = np.asarray(start, dtype=float)
+        if q.shape != (robot.nq,) or not np.all(np.isfinite(q)):
+            raise DataError(f"start has shape {q.shape}, expected ({robot.nq},) finite numbers")
+        pose = solver.solve(_unit(robot, q), target[first], weight)
+    track = _Track(solver, target, weight, reject, np.random.default_rng(seed))
+    track.follow(first, pose)
+    return _collected(robot, markers, model, track.poses, weight)
+
+
+def _solver(model: MarkerModel, limits: str, tolerance: float, max_iterations: int) -> PoseSolver:
+    robot = model.robot
+    lower, upper = np.full(robot.nv, -np.inf), np.full(robot.nv, np.inf)
+    if limits != "none":
+        bounds = [robot.limits[name] for name in robot.coordinates]
+        lower[robot.nv - robot.n :] = [b.lower for b in bounds]
+        upper[robot.nv - robot.n :] = [b.upper for b in bounds]
+    return PoseSolver(model, lower, upper, limits == "soft", tolerance, max_iterations)
+
+
+def _weights(places: Mapping[str, object], given: Mapping[str, float] | None) -> Array:
+    unknown = [name for name in given or () if name not in places]
+    if unknown:
+        raise DataError(f"weights names '{unknown[0]}', which is not attached")
+    out = np.array([float((given or {}).get(name, 1.0)) for name in places])
+    if not (np.all(np.isfinite(out)) and np.all(out >= 0) and out.any()):
+        raise DataError("weights must be finite, not negative, and not all zero")
+    return out
+
+
+def _first_frame(target: Array) -> int:
+    """The first of the frames that show most markers."""
+    seen = np.isfinite(target[..., 0]).sum(axis=1)
+    return int(np.argmax(seen))
+
+
+def _find_start(solver: PoseSolver, target: Array, weights: Array, seed: int) -> Pose:
+    """The best of several starts: joints at zero first, then anywhere within their limits."""
+    robot, rng = solver.model.robot, np.random.default_rng(seed)
+    q = np.zeros(robot.nq)
+    if robot.base == "floating":
+        q[6] = 1.0
+    best = solver.solve(_placed(solver, q, target), target, weights)
+    for k in range(_STARTS):
+        if best.rms < _POOR:
+            break
+        pose = solver.solve(_elsewhere(solver, q, target, min(1.0, (k + 1) / 4), rng), target, weights)
+        best = min(best, pose, key=lambda p: p.cost)
+    return best
+
+
+def _elsewhere(solver: PoseSolver, q: Array, target: Array, share: float, rng: np.random.Generator) -> Array:
+    """Another pose to start from: joints a `share` of the way to anywhere within limits (or a quarter turn)."""
+    robot = solver.model.robot
+    low = np.maximum(solver.lower[robot.nv - robot.n :], -np.pi / 2)
+    high = np.maximum(np.minimum(solver.upper[robot.nv - robot.n :], np.pi / 2), low)
+    out = q.copy()
+    joints = slice(robot.nq - robot.n, None)
+    out[joints] += share * (rng.uniform(low, high) - out[joints])
+    return _placed(solver, out, target)
+
+
+def _placed(solver: PoseSolver, q: Array, target: Array) -> Array:
+    """The pose with a floating base moved to where its markers fit best, joints as they are."""
+    robot, seen = solver.model.robot, np.isfinite(target[:, 0])
+    q = solver.within(q)
+    if robot.base != "floating" or seen.sum() < 3:
+        return q
+    import pinocchio as pin
+
+    turn, shift = rigid_fit(solver.model.positions(q)[seen], target[seen])
+    base = pin.SE3(turn, shift) * pin.XYZQUATToSE3(q[:7])
+    out = q.copy()
+    out[:7] = pin.SE3ToXYZQUAT(base)
+    if out[3:7] @ q[3:7] < 0:
+        out[3:7] *= -1
+    return out
+
+
+@dataclass(eq=False)
+class _Track:
+    """Poses of all frames, each from its neighbour; bad ones are tried again from elsewhere and from both sides."""
+
+    solver: PoseSolver
+    target: Array
+    weights: Array
+    reject: float | None
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        self.poses: list[Pose | None] = [None] * len(self.target)
+        self._usual: list[float] = []
+
+    def follow(self, first: int, pose: Pose) -> None:
+        """From the frame that shows most markers both ways, so that every frame starts beside a solved one."""
+        for frames in (range(first, len(self.target)), range(first - 1, -1, -1)):
+            last, wait = pose, 0
+            for k in frames:
+                solved = self._solve(k, last.q)
+                if solved is None:
+                    continue
+                wait = max(wait - 1, 0)
+                if self._poor(solved) and not wait:
+                    solved = self._again(k, solved)
+                    wait = _PAUSE if self._poor(solved) else 0
+                self.poses[k] = last = solved
+                self._usual.append(solved.rms)
+        count = len(self.target)
+        for frames in (range(count - 1, -1, -1), range(count)):
+            self._mend(frames)
+
+    def _poor(self, pose: Pose) -> bool:
+        if len(self._usual) < 10:
+            return pose.rms > _POOR
+        # The latest frames stand for all of them; a median of thousands would cost more than the frame.
+        return not pose.converged or pose.rms > _WORSE * float(np.median(self._usual[-100:])) + 1e-6
+
+    def _again(self, k: int, pose: Pose) -> Pose:
+        """The best from a fresh placement of the base and from other joint angles."""
+        best = pose
+        for share in np.linspace(0, 1, _RETRIES):
+            start = _elsewhere(self.solver, pose.q, self.target[k], float(share), self.rng)
+            other = self._solve(k, start)
+            if other is not None and other.cost < 0.9 * best.cost:
+                best = other
+            if not self._poor(best):
+                break
+        return best
+
+    def _mend(self, frames: range) -> None:
+        """Frames that are much worse than the one before are solved from its pose."""
+        last: Pose | None = None
+        for k in frames:
+            pose = self.poses[k]
+            if pose is None:
+                continue
+            if last is not None and (not pose.converged or pose.rms > _WORSE * last.rms + 1e-6):
+                other = self._solve(k, last.q)
+                if other is not None and other.cost < 0.9 * pose.cost:
+                    self.poses[k] = pose = other
+            last = pose
+
+    def _solve(self, k: int, q: Array) -> Pose | None:
+        target = self.target[k]
+        if not np.isfinite(target[:, 0]).any():
+            return None
+        pose = self.solver.solve(q, target, self.weights)
+        for _ in range(_MOST_REJECTED if self.reject is not None else 0):
+            far = np.nan_to_num(pose.distances)
+            if far.max() <= (self.reject or np.inf):
+                break
+            target = target.copy()
+            target[int(np.argmax(far))] = np.nan
+            if not np.isfinite(target[:, 0]).any():
+                return None
+            pose = self.solver.solve(pose.q, target, self.weights)
+        return pose
+
+
+def _collected(
+    robot: Robot, capture: Capture, model: MarkerModel, poses: list[Pose | None], weights: Array
+) -> InverseKinematics:
+    count, markers = len(poses), len(model.markers)
+    q, residuals = np.full((count, robot.nq), np.nan), np.full((count, markers), np.nan)
+    deviation, steps = np.full((count, robot.nv), np.inf), np.zeros(count, np.int64)
+    status = np.full(count, "unseen", dtype="<U16")
+    for k, pose in enumerate(poses):
+        if pose is None:
+            continue
+        q[k], residuals[k], deviation[k], steps[k] = pose.q, pose.distances, pose.unit_deviation, pose.steps
+        lost = np.isinf(pose.unit_deviation).any()
+        status[k] = "not converged" if not pose.converged else "undetermined" if lost else "ok"
+    known = np.flatnonzero(status != "unseen")
+    # Frames without any marker hold the pose of the nearest one that has some.
+    nearest = known[np.argmin(np.abs(np.arange(count)[:, None] - known), axis=1)] if len(known) < count else known
+    q = q[nearest]
+    if robot.base == "floating":
+        flips = np.sum(q[1:, 3:7] * q[:-1, 3:7], axis=1) < 0
+        q[1:, 3:7] *= np.where(np.cumsum(flips) % 2, -1.0, 1.0)[:, None]
+    return InverseKinematics(
+        robot, capture.name, capture.t, q, model.markers, residuals, status, steps, deviation, weights
+    )
+
+
+def _unit(robot: Robot, q: Array) -> Array:
+    if robot.base != "floating":
+        return q
+    size = float(np.linalg.norm(q[3:7]))
+    if size < 1e-6:
+        raise DataError("start has a quaternion of length zero")
+    out = q.copy()
+    out[3:7] /= size
+    return out

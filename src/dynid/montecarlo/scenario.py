@@ -1,0 +1,236 @@
+"""What a Monte Carlo study consists of: robots under control, sensors, filters, starts and estimators."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError, did_you_mean
+from dynid.feasibility.constraints import Signs
+from dynid.feasibility.sets import feasible_set
+from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
+from dynid.robot.inertia import inertia_to_pseudo
+from dynid.robot.load import load_robot
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals
+from dynid.simulation.engine import Loop
+from dynid.simulation.laws import Controller
+from dynid.simulation.reference import as_reference
+from dynid.simulation.sensors import Sensors
+
+__all__ = ["Estimator", "MonteCarloStudy", "Scenario", "Start", "perturbed_parameters"]
+
+Array = NDArray[np.float64]
+Start = Literal["truth", "feasible"] | float | ArrayLike
+
+_BATCH = 4096
+_MOST_DRAWS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """A robot whose parameters are the truth, under a controller along a reference.
+
+    `rate` (Hz) is that of the recordings, by default the controller's. `model` is the robot that is identified where it
+    differs from the true one, as when a friction term is left out; its true values are taken by name.
+    """
+
+    robot: Robot | str
+    controller: Controller
+    reference: Any
+    loop: Loop = field(default_factory=Loop)
+    rate: float | None = None
+    model: Robot | None = None
+
+    def __post_init__(self) -> None:
+        robot = load_robot(self.robot) if isinstance(self.robot, str) else self.robot
+        model = robot if self.model is None else self.model
+        unknown = sorted(set(model.parameter_names) - set(robot.parameter_names))
+        if unknown:
+            raise DataError(f"the model of '{robot.name}' has parameters without a truth: {', '.join(unknown[:3])}")
+        truth = dict(zip(robot.parameter_names, robot.parameters, strict=True))
+        object.__setattr__(self, "robot", robot)
+        object.__setattr__(self, "model", model.with_parameters([truth[name] for name in model.parameter_names]))
+        object.__setattr__(self, "reference", as_reference(self.reference, robot, self.controller.rate))
+
+
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """A method of `identify` with its options, under a name of its own where one method runs with several."""
+
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or self.method)
+        function = (CLOSED_LOOP | ESTIMATORS).get(self.method)
+        if function is None:
+            known = [*ESTIMATORS, *CLOSED_LOOP]
+            raise DataError(
+                f"method '{self.method}' is unknown: use {', '.join(known)}{did_you_mean(self.method, known)}"
+            )
+        taken = inspect.signature(function).parameters
+        for option in self.options:
+            if option not in taken:
+                raise DataError(f"method '{self.method}' does not take '{option}'")
+
+    @property
+    def simulates(self) -> bool:
+        """Whether it simulates the closed loop, and so depends on where it starts."""
+        return self.method in CLOSED_LOOP
+
+
+@dataclass(frozen=True, eq=False)
+class MonteCarloStudy:
+    """robots x noise x filters x starts x estimators, `runs` times; parts are named by their keys.
+
+    A start is "truth", "feasible" (the possible robot that fits the measured regressors best), a share by which the
+    truth is perturbed, anew in every run, or standard parameters (p,). Methods that do not simulate have no start.
+    `pairs` of noise and filter names restrict the grid. `measure(experiment, estimate)` gives more figures of each fit.
+    """
+
+    robots: Mapping[str, Scenario]
+    noise: Mapping[str, Sensors]
+    filters: Mapping[str, Signals] = field(default_factory=lambda: {"default": Signals()})
+    starts: Mapping[str, Start] = field(default_factory=lambda: {"truth": "truth"})
+    estimators: Sequence[str | Estimator] = ("wls", "feasible", "iv", "didim", "pc-iv", "pc-didim")
+    runs: int = 40
+    seed: int = 0
+    pairs: Sequence[tuple[str, str]] | None = None
+    measure: Callable[..., Mapping[str, float]] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("robots", "noise", "filters", "starts", "estimators"):
+            if not getattr(self, name):
+                raise DataError(f"a Monte Carlo study needs {name}")
+        if self.runs < 1 or self.seed < 0:
+            raise DataError(f"a study has at least one run and a seed from 0, got {self.runs} and {self.seed}")
+        chosen = tuple(Estimator(e) if isinstance(e, str) else e for e in self.estimators)
+        names = [e.name for e in chosen]
+        if len(set(names)) < len(names):
+            raise DataError(f"two estimators are named '{max(names, key=names.count)}'; give one another name")
+        object.__setattr__(self, "estimators", chosen)
+        for noise, signals in self.pairs or ():
+            if noise not in self.noise or signals not in self.filters:
+                raise DataError(f"the pair '{noise}', '{signals}' names no noise and filter of the study")
+        for name, start in self.starts.items():
+            _check_start(name, start)
+
+    def units(self) -> list[tuple[str, str, int]]:
+        """Robot, noise and run of every recording that is simulated; runs come last, so that all parts grow alike."""
+        noises = [n for n in self.noise if self.pairs is None or any(n == pair[0] for pair in self.pairs)]
+        return [(r, n, run) for run in range(self.runs) for r in self.robots for n in noises]
+
+    def filters_of(self, noise: str) -> dict[str, Signals]:
+        """The filters that this noise goes with."""
+        return {f: s for f, s in self.filters.items() if self.pairs is None or (noise, f) in self.pairs}
+
+    def seed_of(self, *names: object) -> int:
+        """A seed that depends on the study's and on these names alone."""
+        text = "\x1f".join(map(str, (self.seed, *names)))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+    def digest(self) -> str:
+        """A fingerprint of everything but the number of runs, which may grow; functions count by their names."""
+        from dynid import __version__
+
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "runs"}
+        total = hashlib.sha256(__version__.encode())
+        _feed(total, parts)
+        return total.hexdigest()
+
+
+def perturbed_parameters(robot: Robot, share: float, rng: np.random.Generator | int) -> Array:
+    """Standard parameters (p,) drawn around the robot's own with deviations of `share` times each value.
+
+    Draws are rejected link by link until each is a possible body, and for the drives until no friction or rotor inertia
+    is negative; what is zero stays zero.
+    """
+    if not 0 <= share < np.inf:
+        raise DataError(f"the share of a perturbation must be finite and not negative, got {share}")
+    rng = np.random.default_rng(rng)
+    truth = robot.parameters
+    out = np.array(truth)
+    inertial = np.array([p.inertial for p in robot.layout])
+    # Entry k of a body's ten numbers, as its share of the 4x4 pseudo-inertia.
+    pseudo = np.array([inertia_to_pseudo(row) for row in np.eye(10)])
+    for i in robot.parameter_links:
+        name = robot.links[i].name
+        at = robot.parameter_names.index(f"m_{name}") + np.arange(10)
+        out[at] = _first_possible(
+            truth[at], share, rng, lambda x: np.linalg.eigvalsh(np.tensordot(x, pseudo, 1))[:, 0] > 0, f"link '{name}'"
+        )
+    drives = np.flatnonzero(~inertial)
+    signs = feasible_set(robot, [Signs()])
+
+    def allowed(x: Array) -> NDArray[np.bool]:
+        whole = np.tile(truth, (len(x), 1))
+        whole[:, drives] = x
+        return np.array([signs.slack(row) >= 0 for row in whole])
+
+    out[drives] = _first_possible(truth[drives], share, rng, allowed, "the drives", batch=16)
+    return out
+
+
+def _first_possible(
+    value: Array,
+    share: float,
+    rng: np.random.Generator,
+    possible: Callable[[Array], NDArray[np.bool]],
+    what: str,
+    batch: int = _BATCH,
+) -> Array:
+    """The first draw around a value that is possible."""
+    if share == 0 or value.size == 0:
+        return value
+    for _ in range(0, _MOST_DRAWS, _BATCH):
+        draws = value + share * np.abs(value) * rng.standard_normal((batch, value.size))
+        good = possible(draws)
+        if good.any():
+            return draws[int(np.argmax(good))]
+    raise DataError(
+        f"no possible values of {what} are found {100 * share:g} % around its own; its own must be possible"
+    )
+
+
+def _check_start(name: str, start: Start) -> None:
+    if isinstance(start, str):
+        good = start in ("truth", "feasible")
+    else:
+        value = np.asarray(start, dtype=float)
+        good = bool(np.all(np.isfinite(value))) and (value.ndim == 1 or (value.ndim == 0 and float(value) >= 0))
+    if not good:
+        raise DataError(f"start '{name}' is 'truth', 'feasible', a share or standard parameters, not {start!r:.40}")
+
+
+def _feed(total: Any, part: Any) -> None:
+    """Add any part of a study to a hash, by content."""
+    if is_dataclass(part) and not isinstance(part, type):
+        total.update(type(part).__qualname__.encode())
+        # Where a robot was read from does not change it.
+        part = {f.name: getattr(part, f.name) for f in fields(part) if f.name != "source"}
+    if isinstance(part, Mapping):
+        for key in part:
+            total.update(f"{key}=".encode())
+            _feed(total, part[key])
+    elif isinstance(part, np.ndarray):
+        total.update(f"{part.dtype}{part.shape}".encode() + np.ascontiguousarray(part).tobytes())
+    elif isinstance(part, list | tuple):
+        total.update(f"[{len(part)}".encode())
+        for item in part:
+            _feed(total, item)
+    elif callable(part):
+        if not hasattr(part, "__qualname__"):
+            raise DataError(
+                f"{part!r:.60} is neither a function nor a dataclass, so studies with it cannot be told apart"
+            )
+        total.update(f"{part.__module__}.{part.__qualname__}".encode())
+    else:
+        total.update(repr(part).encode())

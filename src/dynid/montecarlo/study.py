@@ -1,0 +1,314 @@
+"""Monte Carlo: many simulated recordings, every estimator on each of them, and what their estimates scatter like."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.errors import DataError, DynidError
+from dynid.files import make_folder, write_text
+from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.feasible import feasible
+from dynid.identification.experiment import Experiment
+from dynid.identification.pipeline import estimate_closed_loop, estimate_from
+from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Start, perturbed_parameters
+from dynid.montecarlo.tables import MonteCarlo
+from dynid.robot.model import Robot
+from dynid.simulation.engine import simulate
+
+__all__ = ["monte_carlo"]
+
+Array = NDArray[np.float64]
+Unit = tuple[str, str, int]
+
+_FORMAT = "dynid monte carlo 1"
+_HEADER = "study.json"
+
+
+def monte_carlo(
+    study: MonteCarloStudy,
+    workers: int | None = None,
+    folder: str | Path | None = None,
+    client: Any = None,
+    progress: Callable[[str], None] | None = None,
+) -> MonteCarlo:
+    """Run a study: simulate every recording once and run all filters, starts and estimators on it.
+
+    `workers` processes share the work (all cores by default, 1 for none but this one), or the workers of a
+    `distributed.Client` do. Recordings and starts follow from the study's seed and names alone, so neither changes the
+    results. With a `folder` each finished recording is kept there in a file, and a later call with the same study, or
+    more runs of it, does only what is missing. `progress` is told a line on how far it is.
+    """
+    store = None if folder is None else _Store(Path(folder), study)
+    done = {} if store is None else store.read(study.units())
+    left = [unit for unit in study.units() if unit not in done]
+    started = time.perf_counter()
+    for count, result in enumerate(_results(study, left, workers, client, store), start=1):
+        done[_key(result)] = result
+        if store is not None:
+            store.write(result)
+        if progress is not None:
+            spent = time.perf_counter() - started
+            progress(
+                f"{len(done)} of {len(study.units())} recordings, {spent / count:.3g} s each, "
+                f"{spent / count * (len(left) - count) / 60:.1f} min left"
+            )
+    return MonteCarlo.from_units([done[unit] for unit in study.units()])
+
+
+def _results(
+    study: MonteCarloStudy, left: list[Unit], workers: int | None, client: Any, store: _Store | None
+) -> Iterator[dict[str, Any]]:
+    """What each unit gives, as soon as it does."""
+    count = workers if workers is not None else len(os.sched_getaffinity(0))
+    if count < 1:
+        raise DataError(f"a study needs at least one worker, got {count}")
+    if client is not None:
+        yield from _on_cluster(study, left, client, store)
+    elif min(count, len(left)) <= 1:
+        yield from (run_unit(study, *unit) for unit in left)
+    else:
+        yield from _on_processes(study, left, min(count, len(left)), store)
+
+
+def _on_processes(
+    study: MonteCarloStudy, left: list[Unit], count: int, store: _Store | None
+) -> Iterator[dict[str, Any]]:
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    # Arrays travel whole: mapped from files they would be read-only, another type to compiled kernels.
+    pool = Parallel(n_jobs=count, backend="loky", return_as="generator_unordered", max_nbytes=None)
+    try:
+        yield from pool(delayed(run_unit)(study, *unit) for unit in left)
+    except TerminatedWorkerError:
+        raise DynidError(f"a worker process died{_kept(store)}") from None
+
+
+def _on_cluster(
+    study: MonteCarloStudy, left: list[Unit], client: Any, store: _Store | None
+) -> Iterator[dict[str, Any]]:
+    try:
+        from distributed import as_completed
+        from distributed.protocol.pickle import dumps
+        from distributed.scheduler import KilledWorker
+    except ImportError:
+        raise DynidError("studies on a cluster need Dask: pip install 'dynid[cluster]'") from None
+    # A task rather than scattered data: the scheduler makes it again when the worker that holds it dies.
+    shared = client.submit(_itself, dumps(study), pure=False)
+    futures = [client.submit(_run_packed, shared, *unit, pure=False) for unit in left]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+            future.release()
+    except KilledWorker as error:
+        raise DynidError(f"several workers died on one recording ({error}){_kept(store)}") from None
+    finally:
+        client.cancel(futures)
+
+
+def _itself(packed: bytes) -> bytes:
+    return packed
+
+
+def _run_packed(packed: bytes, robot: str, noise: str, run: int) -> dict[str, Any]:
+    """`run_unit` of a study that comes as bytes, as arrays that Dask moves arrive read-only."""
+    return run_unit(pickle.loads(packed), robot, noise, run)
+
+
+def _kept(store: _Store | None) -> str:
+    return "" if store is None else f"; what was finished is in '{store.folder}', call again to go on"
+
+
+def run_unit(study: MonteCarloStudy, robot: str, noise: str, run: int) -> dict[str, Any]:
+    """One simulated recording with every fit to it, as plain data."""
+    scenario, sensors = study.robots[robot], study.noise[noise]
+    assert isinstance(scenario.robot, Robot) and scenario.model is not None
+    truth = scenario.model.parameters
+    with _one_thread():
+        simulation = simulate(
+            scenario.robot,
+            scenario.controller,
+            scenario.reference,
+            sensors=sensors,
+            loop=scenario.loop,
+            rate=scenario.rate,
+            seed=study.seed_of("recording", robot, noise, run),
+        )
+        given = simulation.recording(), scenario.controller
+        fits: list[dict[str, Any]] = []
+        for name, signals in study.filters_of(noise).items():
+            experiment = Experiment(scenario.model, *given, signals, scenario.loop, sensors)
+            for start, estimators in _groups(study):
+                seed = study.seed_of("start", robot, start, run)
+                stop = None if simulation.finished else simulation.outcome
+                fits += [{"filter": name, **fit} for fit in _fits(study, experiment, start, estimators, seed, stop)]
+    base = experiment.base
+    return {
+        "robot": robot,
+        "noise": noise,
+        "run": run,
+        "base": {"names": list(base.names), "truth": base.values(truth).tolist()},
+        "standard": {"names": list(scenario.model.parameter_names), "truth": truth.tolist()},
+        "fits": fits,
+    }
+
+
+def _groups(study: MonteCarloStudy) -> list[tuple[str | None, list[Estimator]]]:
+    """Starts with the estimators that they matter to; None for those that do not simulate."""
+    all_of = [e for e in study.estimators if isinstance(e, Estimator)]
+    simulating = [e for e in all_of if e.simulates]
+    groups: list[tuple[str | None, list[Estimator]]] = [(None, [e for e in all_of if not e.simulates])]
+    return [group for group in [*groups, *((start, simulating) for start in study.starts)] if group[1]]
+
+
+def _fits(
+    study: MonteCarloStudy,
+    experiment: Experiment,
+    start: str | None,
+    estimators: list[Estimator],
+    seed: int,
+    stop: str | None,
+) -> Iterator[dict[str, Any]]:
+    """All fits from one start; what fails is an outcome like any other."""
+    labels = [{"start": start, "method": e.name} for e in estimators]
+    if stop is not None:
+        yield from (label | {"outcome": "no data", "status": stop} for label in labels)
+        return
+    try:
+        experiment = _started(experiment, "truth" if start is None else study.starts[start], seed)
+        begun = time.perf_counter()
+        if start is None:
+            experiment.measured  # noqa: B018
+        preparation = time.perf_counter() - begun
+    except Exception as error:
+        yield from (label | _failed(error) for label in labels)
+        return
+    for label, estimator in zip(labels, estimators, strict=True):
+        run = estimate_closed_loop if estimator.simulates else estimate_from
+        data: Any = experiment if estimator.simulates else experiment.measured
+        try:
+            estimate = run(data, estimator.method, **estimator.options)
+            figures = {} if study.measure is None else dict(study.measure(experiment, estimate))
+        # A study of hours must not end with one fit, whatever went wrong in it.
+        except Exception as error:
+            yield label | _failed(error)
+        else:
+            yield label | _plain(estimate, preparation) | {"figures": figures}
+
+
+def _started(experiment: Experiment, start: Start, seed: int) -> Experiment:
+    """The experiment of a robot whose a-priori parameters are the start."""
+    if isinstance(start, str) and start == "truth":
+        return experiment
+    if isinstance(start, str):
+        found = feasible(experiment.measured).parameters
+        assert found is not None
+    elif np.ndim(start) == 0:
+        found = perturbed_parameters(experiment.robot, float(start), seed)  # type: ignore[arg-type]
+    else:
+        found = np.asarray(start, dtype=float)
+    return replace(experiment, robot=experiment.robot.with_parameters(found))
+
+
+def _plain(estimate: Estimate, preparation: float) -> dict[str, Any]:
+    """An estimate as plain data; its time counts the preparation of the signals, which all methods need."""
+    covariance = estimate.standard_covariance
+    history = estimate.history
+    return {
+        "outcome": _outcome(estimate),
+        "status": estimate.status,
+        "iterations": len(history) or None,
+        "smallest": min((r.smallest for r in history), default=None),
+        "seconds": preparation + estimate.seconds,
+        "simulation_seconds": sum(r.simulation_seconds for r in history) if history else None,
+        "solver_seconds": sum(r.solver_seconds for r in history) if history else None,
+        "base": [estimate.beta.tolist(), estimate.std.tolist()],
+        "standard": None
+        if estimate.standard is None or covariance is None
+        else [estimate.standard.tolist(), np.sqrt(np.diag(covariance)).tolist()],
+    }
+
+
+def _outcome(estimate: Estimate) -> str:
+    if estimate.converged:
+        return "converged"
+    return "aborted" if estimate.status.startswith("aborted") else "not converged"
+
+
+def _failed(error: Exception) -> dict[str, Any]:
+    words = str(error) if isinstance(error, DynidError) else f"{type(error).__name__}: {error}"
+    return {"outcome": "failed", "status": words}
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread for kernels and BLAS: workers share the cores, and results do not depend on how many there are."""
+    before = os.environ.get("DYNID_THREADS")
+    os.environ["DYNID_THREADS"] = "1"
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        if before is None:
+            os.environ.pop("DYNID_THREADS", None)
+        else:
+            os.environ["DYNID_THREADS"] = before
+
+
+def _key(result: dict[str, Any]) -> Unit:
+    return result["robot"], result["noise"], result["run"]
+
+
+class _Store:
+    """A folder with one file a finished unit and a header that says of which study."""
+
+    def __init__(self, folder: Path, study: MonteCarloStudy) -> None:
+        self.folder = folder
+        header = folder / _HEADER
+        mine = {"format": _FORMAT, "digest": study.digest()}
+        make_folder(folder)
+        if header.exists():
+            if _read(header) != mine:
+                raise DataError(f"folder '{folder}' holds another study; choose another folder for this one")
+        elif any(folder.iterdir()):
+            raise DataError(f"folder '{folder}' holds other files; choose an empty one for the study")
+        else:
+            self._put(header, mine)
+
+    def path(self, unit: Unit) -> Path:
+        robot, noise, run = unit
+        return self.folder / f"{quote(robot, '')}@{quote(noise, '')}@{run:05d}.json"
+
+    def read(self, units: list[Unit]) -> dict[Unit, dict[str, Any]]:
+        """Finished units by key."""
+        return {unit: _read(self.path(unit)) for unit in units if self.path(unit).exists()}
+
+    def write(self, result: dict[str, Any]) -> None:
+        self._put(self.path(_key(result)), result)
+
+    def _put(self, path: Path, data: dict[str, Any]) -> None:
+        """Write whole files only: one that is there is complete."""
+        write_text(path, json.dumps(data))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"'{path}' is damaged ({error}); delete it to have it made again") from None
+    if not isinstance(data, dict):
+        raise DataError(f"'{path}' is no part of a Monte Carlo study")
+    return data

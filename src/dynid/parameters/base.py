@@ -1,0 +1,333 @@
+"""Base parameters: the combinations of standard parameters that the torques can show.
+
+The structure is decided on exact random samples (never on noisy data), or without any sampling by
+the recursion of `observability`. Columns are scaled to unit norm first, so that units do not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.dynamics.functions import regressor
+from dynid.errors import DataError, DynidError
+from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
+from dynid.robot.model import WRENCH_CHANNELS, Robot
+
+if TYPE_CHECKING:
+    from dynid.parameters.observability import Sensed
+
+__all__ = ["BaseParameters", "base_parameters", "left_to_right"]
+
+Array = NDArray[np.float64]
+Method = Literal["left-to-right", "pivoted", "recursive"]
+METHODS = ("left-to-right", "pivoted", "recursive")
+
+# On unit columns, rounding leaves about 1e-13 of a dependent column; real geometry leaves far more of
+# an independent one. Anything between is reported through `gap`.
+_INDEPENDENT = 1e-8
+_ZERO_COLUMN = 1e-10
+_SMALLEST_GAP = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """beta = K pi, the identifiable combinations of the standard parameters.
+
+    `matrix` is K (b, p); `kept` are the columns that represent the combinations, `dependent` the rest.
+    `singular_values` are those of the scaled regressor and `gap` the ratio between the last one that
+    counts and the first that does not (inf where nothing is left over).
+    """
+
+    robot: Robot
+    channels: tuple[str, ...]
+    method: str
+    matrix: Array
+    kept: tuple[int, ...]
+    dependent: tuple[int, ...]
+    singular_values: Array
+    gap: float
+    without_effect: tuple[int, ...] = field(default=())
+
+    @property
+    def count(self) -> int:
+        return len(self.kept)
+
+    @property
+    def effective_count(self) -> int:
+        """Standard parameters with any effect on the chosen channels."""
+        return self.matrix.shape[1] - len(self.without_effect)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Name of the representative of each combination, with an R where others are regrouped into it."""
+        names = self.robot.parameter_names
+        return tuple(
+            names[j] + ("R" if np.count_nonzero(row) > 1 else "") for j, row in zip(self.kept, self.matrix, strict=True)
+        )
+
+    @cached_property
+    def expressions(self) -> tuple[str, ...]:
+        """Each combination in short labels: "Izz_1 + Ia_1 + 0.05185 m_3"."""
+        labels = self.robot.parameter_labels
+        out = []
+        for j, row in zip(self.kept, self.matrix, strict=True):
+            others = [i for i in self.dependent if row[i]]
+            out.append(_expression([(row[i], labels[i]) for i in (j, *others)]))
+        return tuple(out)
+
+    @cached_property
+    def classes(self) -> dict[str, str]:
+        """For every standard parameter: "identifiable" alone, only "combined", or "unidentifiable"."""
+        names = self.robot.parameter_names
+        out = dict.fromkeys(names, "combined")
+        for j, row in zip(self.kept, self.matrix, strict=True):
+            if np.count_nonzero(row) == 1:
+                out[names[j]] = "identifiable"
+        for j in self.without_effect:
+            out[names[j]] = "unidentifiable"
+        return out
+
+    def values(self, parameters: ArrayLike | None = None) -> Array:
+        """beta (b,) of a standard vector, by default the robot's own."""
+        pi = self.robot.parameters if parameters is None else np.asarray(parameters, dtype=float)
+        if pi.shape[-1:] != (self.matrix.shape[1],):
+            raise DataError(f"expected {self.matrix.shape[1]} standard parameters, got shape {pi.shape}")
+        return pi @ self.matrix.T
+
+    def split(self, parameters: ArrayLike | None = None) -> tuple[Array, Array]:
+        """pi -> (beta, dependent part): one half of the bijection."""
+        pi = self.robot.parameters if parameters is None else np.asarray(parameters, dtype=float)
+        return self.values(pi), pi[..., list(self.dependent)]
+
+    def join(self, beta: ArrayLike, dependent: ArrayLike | None = None) -> Array:
+        """(beta, dependent part) -> pi, the other half; the dependent part is zero where left out."""
+        beta = np.asarray(beta, dtype=float)
+        if beta.shape[-1:] != (self.count,):
+            raise DataError(f"expected {self.count} base parameters, got shape {beta.shape}")
+        rest = np.zeros((*beta.shape[:-1], len(self.dependent))) if dependent is None else np.asarray(dependent, float)
+        if rest.shape != (*beta.shape[:-1], len(self.dependent)):
+            raise DataError(f"expected {len(self.dependent)} dependent parameters, got shape {rest.shape}")
+        pi = np.empty((*beta.shape[:-1], self.matrix.shape[1]))
+        pi[..., list(self.dependent)] = rest
+        pi[..., list(self.kept)] = beta - rest @ self.matrix[:, list(self.dependent)].T
+        return pi
+
+    def standard(self, beta: ArrayLike, prior: ArrayLike | None = None) -> Array:
+        """The standard vector (p,) with these base values that moves least from `prior`, the robot's own by default.
+
+        Moves are measured in units of each kind's typical size. It need not be physically possible.
+        """
+        start = self.robot.parameters if prior is None else np.asarray(prior, dtype=float)
+        units = np.array([p.unit for p in self.robot.layout])
+        size = np.ones(len(start))
+        for unit in set(units):
+            typical = float(np.sqrt(np.mean(start[units == unit] ** 2)))
+            size[units == unit] = typical if typical > 0 else 1.0
+        step = np.linalg.lstsq(self.matrix * size, np.asarray(beta) - self.matrix @ start, rcond=None)[0]
+        return np.asarray(start + size * step)
+
+    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+        """Base regressor (N, channel, b) on the chosen channels: torque = Y_b beta."""
+        rows = [self.robot.channels.index(c) for c in self.channels]
+        return regressor(self.robot, q, v, a)[..., rows, :][..., list(self.kept)]
+
+    def __repr__(self) -> str:
+        return f"BaseParameters('{self.robot.name}', {self.matrix.shape[1]} -> {self.count}, {self.method})"
+
+
+def base_parameters(
+    robot: Robot,
+    *,
+    channels: str | Sequence[str] | None = None,
+    order: str | Sequence[str] = "textbook",
+    method: Method = "left-to-right",
+    seed: int = 0,
+    still: bool = False,
+) -> BaseParameters:
+    """Base parameters of a robot and the map between them and the standard ones.
+
+    `channels`: which torques are measured: None or "all", "torque", "wrench", or names with wildcards.
+    `order`: the order in which columns are scanned, "textbook" (per link inertia, first moments, mass,
+    then drives: the groupings of the books), "layout" (that of the standard vector), or parameter
+    names that come first. `method`: "left-to-right" keeps a column that is independent of those
+    before it, "pivoted" lets a pivoted QR choose, "recursive" is left-to-right on an exact description
+    without samples (trees of one-degree-of-freedom joints; all channels, torques or wrench of a floating base).
+    `still`: what shows in postures at rest alone, masses and first moments.
+
+    >>> import dynid
+    >>> dynid.base_parameters(dynid.load_robot("tx40")).count
+    61
+    """
+    if method not in METHODS:
+        raise DataError(f"method '{method}' is unknown: use {', '.join(METHODS)}")
+    rows = choose_channels(robot, channels)
+    scan = _scan_order(robot, order)
+    if method == "recursive":
+        if still:
+            raise DataError("the recursive method knows robots in motion only; leave still out")
+        from dynid.parameters.observability import observability_matrix
+
+        matrix = observability_matrix(robot, _sensed(robot, rows))
+    else:
+        with threadpool_limits(1, "blas"):  # small blocks: more threads only get in each other's way
+            matrix = _sampled_factor(robot, rows, seed, still)
+    norms = np.linalg.norm(matrix, axis=0)
+    largest = norms.max(initial=0.0)
+    if largest == 0.0:
+        raise DynidError(f"no parameter of '{robot.name}' has any effect on {', '.join(channels or ('torque',))}")
+    zero = norms <= _ZERO_COLUMN * largest
+    unit = np.where(zero, 0.0, matrix / np.where(zero, 1.0, norms))
+    singular = np.linalg.svd(unit, compute_uv=False)
+    active = [j for j in scan if not zero[j]]
+    kept = _pivoted(unit, singular) if method == "pivoted" else left_to_right(unit, active)
+    gap = _gap(singular, len(kept))
+    if gap < _SMALLEST_GAP:
+        raise DynidError(
+            f"the structural rank of '{robot.name}' is not clear: {len(kept)} columns were kept where the spectrum "
+            f"falls only by a factor {gap:.2g}"
+        )
+    dependent = [j for j in scan if j not in set(kept)]
+    scaled = np.linalg.lstsq(unit[:, kept], unit[:, dependent], rcond=None)[0]
+    scaled[np.abs(scaled) < 1e-9] = 0.0
+    weights = scaled * norms[dependent] / norms[kept][:, None]
+    combination = np.zeros((len(kept), unit.shape[1]))
+    combination[np.arange(len(kept)), kept] = 1.0
+    combination[:, dependent] = weights
+    combination.flags.writeable = False
+    return BaseParameters(
+        robot,
+        tuple(robot.channels[i] for i in rows),
+        method,
+        combination,
+        tuple(kept),
+        tuple(dependent),
+        singular,
+        gap,
+        tuple(int(j) for j in np.flatnonzero(zero)),
+    )
+
+
+def choose_channels(robot: Robot, channels: str | Sequence[str] | None) -> list[int]:
+    """Row numbers of the chosen channels."""
+    if channels is None or (channels == "all" and "all" not in robot.channels):
+        return list(range(len(robot.channels)))
+    if isinstance(channels, str):
+        groups = {"torque": robot.coordinates, "wrench": WRENCH_CHANNELS if robot.base != "fixed" else ()}
+        if channels == "wrench" and robot.base == "fixed":
+            raise DataError("a fixed base has no wrench channels: load the robot with base='instrumented'")
+        channels = groups.get(channels, (channels,))
+    rows = []
+    for pattern in channels:
+        found = [i for i, name in enumerate(robot.channels) if fnmatchcase(name, pattern)]
+        if not found:
+            raise DataError(f"no channel matches '{pattern}', the channels are {', '.join(robot.channels)}")
+        rows += [i for i in found if i not in rows]
+    return sorted(rows)
+
+
+def _sensed(robot: Robot, rows: Sequence[int]) -> Sensed:
+    """The choice of channels by the word of the recursive method."""
+    first = len(robot.channels) - robot.n
+    choices: dict[Sensed, range] = {
+        "all": range(len(robot.channels)),
+        "torque": range(first, len(robot.channels)),
+        "wrench": range(first),
+    }
+    for name, choice in choices.items():
+        if list(rows) == list(choice):
+            return name
+    raise DataError('the recursive method knows the channels "all", "torque" and "wrench", no part of them')
+
+
+def _scan_order(robot: Robot, order: str | Sequence[str]) -> list[int]:
+    names = robot.parameter_names
+    if order == "layout":
+        return list(range(len(names)))
+    textbook: list[int] = []
+    for j, parameter in enumerate(robot.layout):
+        if not parameter.inertial:
+            textbook.append(j)
+        elif parameter.symbol == INERTIAL_SYMBOLS[0]:
+            textbook += [j + INERTIAL_SYMBOLS.index(s) for s in TEXTBOOK_SYMBOLS]
+    if order == "textbook":
+        return textbook
+    if isinstance(order, str):
+        raise DataError(f"order '{order}' is unknown: use textbook, layout, or a list of parameter names")
+    first = []
+    for name in order:
+        known = {n: i for i, n in enumerate(names)} | {n: i for i, n in enumerate(robot.parameter_labels)}
+        if name not in known:
+            raise DataError(f"order names no parameter '{name}'")
+        first.append(known[name])
+    return first + [j for j in textbook if j not in set(first)]
+
+
+def random_states(robot: Robot, samples: int, seed: int) -> tuple[Array, Array, Array]:
+    """Exact random motion over the whole space: all angles, speeds of both signs, accelerations."""
+    rng = np.random.default_rng(seed)
+    revolute = np.array([j.kind == "revolute" for j in robot.joints if j.mimic is None], dtype=bool)
+    q = rng.uniform(-1.0, 1.0, (samples, robot.n)) * np.where(revolute, np.pi, 1.0)
+    v, a = rng.uniform(-3.0, 3.0, (2, samples, robot.nv))
+    if robot.base == "floating":
+        pose = rng.normal(size=(samples, 7))
+        pose[:, 3:] /= np.linalg.norm(pose[:, 3:], axis=1, keepdims=True)
+        q = np.hstack([pose, q])
+    return q, v, a
+
+
+def _sampled_factor(robot: Robot, rows: list[int], seed: int, still: bool) -> Array:
+    """Triangular factor of the regressor on random samples: same columns, few rows."""
+    p = len(robot.layout)
+    needed = max(4 * p // max(len(rows), 1), 40)
+    chunk = max(1, 4_000_000 // (len(robot.channels) * p))
+    factor = np.zeros((0, p))
+    for part, start in enumerate(range(0, needed, chunk)):
+        q, v, a = random_states(robot, min(chunk, needed - start), seed + part)
+        block = regressor(robot, q, *((0 * v, 0 * a) if still else (v, a)))[:, rows].reshape(-1, p)
+        factor = scipy.linalg.qr(np.vstack([factor, block]), mode="r")[0][:p]
+    return factor
+
+
+def left_to_right(unit: Array, scan: Sequence[int]) -> list[int]:
+    """Columns independent of those scanned before them, by Gram-Schmidt done twice."""
+    basis = np.zeros((unit.shape[0], 0))
+    kept = []
+    for j in scan:
+        rest = unit[:, j]
+        for _ in range(2):
+            rest = rest - basis @ (basis.T @ rest)
+        size = np.linalg.norm(rest)
+        if size > _INDEPENDENT:
+            basis = np.column_stack([basis, rest / size])
+            kept.append(j)
+    return kept
+
+
+def _pivoted(unit: Array, singular: Array) -> list[int]:
+    rank = int(np.count_nonzero(singular > _INDEPENDENT * singular[0]))
+    pivots = scipy.linalg.qr(unit, mode="r", pivoting=True)[1]
+    return [int(j) for j in pivots[:rank]]
+
+
+def _gap(singular: Array, rank: int) -> float:
+    below = singular[rank] if rank < len(singular) else 0.0
+    return float(singular[rank - 1] / below) if below > 0 else np.inf
+
+
+def _expression(terms: Sequence[tuple[float, str]]) -> str:
+    out = ""
+    for weight, label in terms:
+        size = f"{abs(weight):.6g}"
+        term = label if size == "1" else f"{size} {label}"
+        sign = "-" if weight < 0 else "+"
+        out += f" {sign} {term}" if out else (f"-{term}" if weight < 0 else term)
+    return out

@@ -1,0 +1,2 @@
+from .document import write as write
+from .document import write_comparison as write_comparison

@@ -1,0 +1,9 @@
+from .drives import DriveTerm as DriveTerm
+from .drives import Transmission as Transmission
+from .load import builtin_robots as builtin_robots
+from .load import load_robot as load_robot
+from .model import Robot as Robot
+from .parts import Joint as Joint
+from .parts import Limits as Limits
+from .parts import Link as Link
+from .root import rooted_at as rooted_at

@@ -1,1 +1,0 @@
-"""Closed-loop simulation: controllers, sensors and the loop they close."""

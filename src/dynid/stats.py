@@ -1,0 +1,29 @@
+"""Statistics: hypothesis tests of residuals, instruments and models, corrections for multiple tests."""
+
+from dynid.assessment.tests.diagnosis import Diagnosis, diagnose
+from dynid.assessment.tests.hausman import hausman_test
+from dynid.assessment.tests.instruments import exogeneity_test, hansen, instrument_test, sargan, stretch
+from dynid.assessment.tests.missing import MissingEffects, missing_effects
+from dynid.assessment.tests.nested import f_test, terms_needed
+from dynid.assessment.tests.residuals import Correlogram, ResidualTests, correlogram, residual_tests
+from dynid.hypothesis import HypothesisTest
+
+__all__ = [
+    "Correlogram",
+    "Diagnosis",
+    "HypothesisTest",
+    "MissingEffects",
+    "ResidualTests",
+    "correlogram",
+    "diagnose",
+    "exogeneity_test",
+    "f_test",
+    "hansen",
+    "hausman_test",
+    "instrument_test",
+    "missing_effects",
+    "residual_tests",
+    "sargan",
+    "stretch",
+    "terms_needed",
+]

@@ -1,0 +1,251 @@
+"""Feasibility as nonlinear inequalities, left to sequential quadratic programming.
+
+`nonlinear_fit` works on the standard parameters with Sylvester's minors (Mata 2005, Farhat 2008), `physical_fit` on
+mass, centre of mass and tensor about it with bounds and rules of thumb (Halper 2024). Neither is written as a convex
+problem: what comes out depends on the start and on the iterations allowed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+from threadpoolctl import threadpool_limits
+
+from dynid.errors import DataError
+from dynid.feasibility.sets import feasible_set
+from dynid.robot.inertia import inertia_from_com, inertia_to_com
+from dynid.robot.model import Robot
+from dynid.robot.parts import checked
+from studies.baselines.result import RivalFit, body_columns, signed_columns
+from studies.baselines.sanity import Axis, rule_list
+
+__all__ = ["nonlinear_fit", "physical_fit"]
+
+Array = NDArray[np.float64]
+Inequality = tuple[Callable[[Array], Array], Callable[[Array], Array]]
+
+# Row and column of Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
+_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+
+
+def nonlinear_fit(
+    robot: Robot,
+    R: Array,
+    z: Array,
+    start: ArrayLike | None = None,
+    iterations: int = 300,
+    margin: float = 1e-6,
+) -> RivalFit:
+    """Minimise 1/2 |R pi - z|^2 where masses and Sylvester's minors of m I are at least `margin`; R (k, p), z (k,).
+
+    I is the tensor about the centre of mass: the links are possible in the "semi" notion. Unknowns and margin are in
+    units of their typical size. A pull towards other base values is a matter of further rows in R.
+    """
+    started = time.perf_counter()
+    scale = feasible_set(robot).scale
+    bodies = body_columns(robot)
+    first = _start(robot, start)
+    A, size = R * scale, max(float(z @ z), 1e-300)
+    # m I = m L - S(l)'S(l) is quadratic in the ten numbers, and so is known by its values at a few points.
+    one = np.array([_mass_times_tensor(e) for e in np.eye(10)])
+    pairs = np.array([[_mass_times_tensor(a + b) for b in np.eye(10)] for a in np.eye(10)])
+    quadratic = 0.5 * (pairs - one[:, None] - one[None])
+
+    def cost(u: Array) -> tuple[float, Array]:
+        r = A @ u - z
+        return float(r @ r) / size, 2.0 * (A.T @ r) / size
+
+    def tensors(u: Array) -> tuple[Array, Array]:
+        x = np.array([u[c : c + 10] for c in bodies])
+        slopes = 2.0 * np.einsum("abij,lb->laij", quadratic, x)
+        return 0.5 * np.einsum("la,laij->lij", x, slopes), slopes
+
+    def minors(u: Array) -> Array:
+        return _minors(tensors(u)[0]).ravel() - margin
+
+    def slopes(u: Array) -> Array:
+        matrices, change = tensors(u)
+        return _spread(np.einsum("lkij,laij->lka", _cofactors(matrices), change), bodies, len(u))
+
+    lower = np.full(len(scale), -np.inf)
+    lower[bodies], lower[signed_columns(robot)] = margin, 0.0
+    found = _solve(cost, first / scale, lower, None, [(minors, slopes)], iterations)
+    return _result(R, z, scale * found.x, found, started)
+
+
+def physical_fit(
+    robot: Robot,
+    R: Array,
+    z: Array,
+    start: ArrayLike | None = None,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    slender: Mapping[str, Axis] | None = None,
+    rules: bool = True,
+    iterations: int = 300,
+    margin: float = 1e-6,
+) -> RivalFit:
+    """Minimise 1/2 |R pi(mu) - z|^2 over mass, centre of mass and tensor about it (mu, in the order of pi).
+
+    `bounds` are on mu (p,), `slender` names links with an axis they are slender along, and `rules` asks for all rules
+    of thumb. Minors of the tensor are at least `margin`, in units of its typical size. The cost is evaluated through
+    R'R, as published.
+    """
+    started = time.perf_counter()
+    bodies = body_columns(robot)
+    scale = feasible_set(robot).scale.copy()
+    names = [robot.layout[c].owner for c in bodies]
+    for c in bodies:
+        scale[c + 1 : c + 4] = scale[c + 1 : c + 4] / scale[c]
+    unknown = set(slender or ()) - set(names)
+    if unknown:
+        raise DataError(f"robot '{robot.name}' has no link '{min(unknown)}' that could be slender")
+    G, h, size = R.T @ R, R.T @ z, max(float(z @ z), 1e-300)
+
+    def cost(u: Array) -> tuple[float, Array]:
+        mu = scale * u
+        pi = _standard(mu, bodies)
+        slope = G @ pi - h
+        for c in bodies:
+            slope[c : c + 10] = _standard_slope(mu[c : c + 10]).T @ slope[c : c + 10]
+        return float(pi @ (G @ pi) - 2.0 * (h @ pi)) / size + 1.0, 2.0 * scale * slope / size
+
+    unit = scale[[c + 4 for c in bodies]]
+
+    def tensors(u: Array) -> Array:
+        return np.array([_tensor(u[c + 4 : c + 10]) for c in bodies])
+
+    def minors(u: Array) -> Array:
+        return _minors(tensors(u)).ravel() - margin
+
+    entries = np.array([_tensor(e) for e in np.eye(6)])
+
+    def slopes(u: Array) -> Array:
+        local = np.einsum("lkij,aij->lka", _cofactors(tensors(u)), entries)
+        return _spread(local, [c + 4 for c in bodies], len(u))
+
+    inequalities: list[Inequality] = [(minors, slopes)]
+    if rules:
+        rows, constant = [], []
+        for c, name, one in zip(bodies, names, unit, strict=True):
+            for rule in rule_list((slender or {}).get(name)):
+                wide = np.zeros((len(rule.rows), len(scale)))
+                wide[:, c + 4 : c + 10] = rule.rows
+                rows.append(wide)
+                constant.append(np.full(len(rule.rows), rule.bound / one))
+        linear, floor = np.vstack(rows), np.concatenate(constant)
+        inequalities.append((lambda u: linear @ u - floor, lambda u: linear))
+    low = np.full(len(scale), -np.inf)
+    low[bodies], low[signed_columns(robot)] = margin, 0.0
+    high = None
+    if bounds is not None:
+        sides = [np.asarray(b, dtype=float) for b in bounds]
+        if any(side.shape != scale.shape or np.isnan(side).any() for side in sides):
+            raise DataError(f"bounds need {len(scale)} lower and upper values each")
+        low, high = np.maximum(low, sides[0] / scale), sides[1] / scale
+        if np.any(low > high):
+            raise DataError(f"the bounds of '{robot.parameter_names[int(np.argmax(low > high))]}' leave no room")
+    first = _physical(_start(robot, start), bodies) / scale
+    found = _solve(cost, first, low, high, inequalities, iterations)
+    return _result(R, z, _standard(scale * found.x, bodies), found, started)
+
+
+def _solve(
+    cost: Callable[[Array], tuple[float, Array]],
+    first: Array,
+    lower: Array,
+    upper: Array | None,
+    inequalities: list[Inequality],
+    iterations: int,
+) -> Any:
+    high = np.full(len(lower), np.inf) if upper is None else upper
+    with threadpool_limits(1, "blas"):  # small matrices: more threads only get in each other's way
+        return optimize.minimize(
+            cost,
+            np.clip(first, lower, high),
+            jac=True,
+            method="SLSQP",
+            bounds=optimize.Bounds(lower, high),
+            constraints=[{"type": "ineq", "fun": f, "jac": g} for f, g in inequalities],
+            options={"maxiter": iterations, "ftol": 1e-12},
+        )
+
+
+def _result(R: Array, z: Array, pi: Array, found: Any, started: float) -> RivalFit:
+    cost = 0.5 * float(np.sum((R @ pi - z) ** 2))
+    seconds = time.perf_counter() - started
+    return RivalFit(pi, cost, bool(found.success), int(found.nit), seconds, str(found.message))
+
+
+def _start(robot: Robot, start: ArrayLike | None) -> Array:
+    return robot.parameters if start is None else checked(start, (len(robot.layout),), "start", DataError)
+
+
+def _tensor(entries: Array) -> Array:
+    out = np.empty((3, 3))
+    for value, (i, j) in zip(entries, _ENTRIES, strict=True):
+        out[i, j] = out[j, i] = value
+    return out
+
+
+def _mass_times_tensor(pi: Array) -> Array:
+    """m L - S(l)'S(l), the mass times the tensor about the centre of mass (3, 3)."""
+    moment = pi[1:4]
+    return pi[0] * _tensor(pi[4:10]) - (moment @ moment) * np.eye(3) + np.outer(moment, moment)
+
+
+def _minors(matrices: Array) -> Array:
+    """Leading minors (l, 3) of matrices (l, 3, 3)."""
+    return np.stack([np.linalg.det(matrices[:, :k, :k]) for k in (1, 2, 3)], axis=1)
+
+
+def _cofactors(matrices: Array) -> Array:
+    """Slope (l, 3, 3, 3) of each leading minor with respect to the entries of its matrix."""
+    out = np.zeros((len(matrices), 3, 3, 3))
+    out[:, 0, 0, 0] = 1.0
+    out[:, 1, 0, 0], out[:, 1, 1, 1] = matrices[:, 1, 1], matrices[:, 0, 0]
+    out[:, 1, 0, 1], out[:, 1, 1, 0] = -matrices[:, 1, 0], -matrices[:, 0, 1]
+    for i in range(3):
+        out[:, 2, i] = np.cross(matrices[:, (i + 1) % 3], matrices[:, (i + 2) % 3])
+    return out
+
+
+def _spread(local: Array, columns: list[int], width: int) -> Array:
+    """Slopes (l, k, a) of each link's own numbers as rows (l k, width)."""
+    links, count, own = local.shape
+    out = np.zeros((links, count, width))
+    for link, c in enumerate(columns):
+        out[link, :, c : c + own] = local[link]
+    return out.reshape(links * count, width)
+
+
+def _physical(pi: Array, bodies: list[int]) -> Array:
+    out = np.array(pi)
+    for c in bodies:
+        mass, com, tensor = inertia_to_com(pi[c : c + 10])
+        out[c : c + 10] = [mass, *com, *(tensor[i, j] for i, j in _ENTRIES)]
+    return out
+
+
+def _standard(mu: Array, bodies: list[int]) -> Array:
+    out = np.array(mu)
+    for c in bodies:
+        out[c : c + 10] = inertia_from_com(mu[c], mu[c + 1 : c + 4], _tensor(mu[c + 4 : c + 10]))
+    return out
+
+
+def _standard_slope(mu: Array) -> Array:
+    """Slope (10, 10) of a link's standard numbers with respect to its physical ones."""
+    mass, com = mu[0], mu[1:4]
+    out = np.eye(10)
+    spread = (com @ com) * np.eye(3) - np.outer(com, com)
+    out[1:4, 0], out[4:, 0] = com, [spread[i, j] for i, j in _ENTRIES]
+    for k in range(3):
+        unit = np.eye(3)[k]
+        change = mass * (2.0 * com[k] * np.eye(3) - np.outer(unit, com) - np.outer(com, unit))
+        out[1:4, 1 + k], out[4:, 1 + k] = mass * unit, [change[i, j] for i, j in _ENTRIES]
+    return out

@@ -1,0 +1,92 @@
+"""Links as fixed point masses that are not negative: least squares with signs (Ayusawa, Nakamura 2010).
+
+Every link is a grid of points in its box, so its ten numbers are a non-negative combination of known columns. The cone
+of such bodies is a polyhedron inside the cone of possible ones: the fit is always possible, its centre of mass always
+in the box, and its error never below that of the cone program.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, optimize
+
+from dynid.errors import DataError, DynidError
+from dynid.feasibility.sets import feasible_set
+from dynid.robot.inertia import inertia_from_com
+from dynid.robot.model import Robot
+from dynid.robot.parts import checked
+from studies.baselines.result import RivalFit, body_columns, signed_columns
+
+__all__ = ["box_points", "point_mass_columns", "point_mass_fit"]
+
+Array = NDArray[np.float64]
+Box = tuple[ArrayLike, ArrayLike]
+
+
+def box_points(lower: ArrayLike, upper: ArrayLike) -> Array:
+    """The 27 points (27, 3) of a box: centre, vertices, centres of edges and of faces."""
+    low, high = checked(lower, (3,), "lower corner", DataError), checked(upper, (3,), "upper corner", DataError)
+    if np.any(low >= high):
+        raise DataError("a box needs a lower corner below its upper one on every axis")
+    axes = [(a, 0.5 * (a + b), b) for a, b in zip(low, high, strict=True)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def point_mass_columns(points: ArrayLike) -> Array:
+    """Ten inertial numbers (10, n) of a unit mass at each point (n, 3)."""
+    points = np.asarray(points, dtype=float)
+    return inertia_from_com(np.ones(len(points)), points, np.zeros((len(points), 3, 3))).T
+
+
+def point_mass_fit(
+    robot: Robot,
+    R: Array,
+    z: Array,
+    boxes: Mapping[str, Box],
+    prior: ArrayLike | None = None,
+    weight: float = 0.0,
+) -> RivalFit:
+    """Minimise |R pi - z|^2 over links of 27 point masses each; R (k, p), z (k,), a box for every link.
+
+    Signed drive parameters are not negative, others free. With `weight`, parameters are pulled towards a prior (p,) as
+    the feasible fit pulls them: weight times the squared difference in units of their typical size.
+    """
+    started = time.perf_counter()
+    bodies, signed = body_columns(robot), signed_columns(robot)
+    names = [robot.layout[first].owner for first in bodies]
+    missing = [n for n in names if n not in boxes]
+    if missing:
+        raise DataError(f"link '{missing[0]}' has no box for its point masses")
+    rows, target = R, z
+    if weight > 0:
+        pi = robot.parameters if prior is None else checked(prior, (R.shape[1],), "prior", DataError)
+        pull = np.sqrt(weight) / feasible_set(robot).scale
+        rows, target = np.vstack([R, np.diag(pull)]), np.concatenate([z, pull * pi])
+    shapes = [point_mass_columns(box_points(*boxes[n])) for n in names]
+    columns = [rows[:, first : first + 10] @ shape for first, shape in zip(bodies, shapes, strict=True)]
+    positive = np.hstack([*columns, rows[:, signed]])
+    taken = {c for first in bodies for c in range(first, first + 10)} | set(signed)
+    free = [c for c in range(R.shape[1]) if c not in taken]
+    # Free unknowns always take up what they can: fit the part of the rest that they cannot reach.
+    basis = linalg.orth(rows[:, free]) if free else np.zeros((len(rows), 0))
+    reduced = positive - basis @ (basis.T @ positive)
+    size = np.linalg.norm(positive, axis=0)
+    size[size == 0] = 1.0
+    try:
+        found, _ = optimize.nnls(reduced / size, target - basis @ (basis.T @ target), maxiter=100 * len(size))
+    except RuntimeError as error:
+        raise DynidError(f"the point-mass fit was not solved: {error}") from None
+    amounts = found / size
+    out = np.zeros(R.shape[1])
+    out[free] = np.linalg.lstsq(rows[:, free], target - positive @ amounts, rcond=None)[0] if free else 0.0
+    for k, (first, shape) in enumerate(zip(bodies, shapes, strict=True)):
+        out[first : first + 10] = shape @ amounts[27 * k : 27 * k + 27]
+    out[signed] = amounts[27 * len(bodies) :]
+    cost = 0.5 * float(np.sum((R @ out - z) ** 2))
+    active = int(np.count_nonzero(amounts))
+    message = f"{active} of {len(amounts)} masses and signed parameters are not zero"
+    return RivalFit(out, cost, True, active, time.perf_counter() - started, message)

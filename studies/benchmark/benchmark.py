@@ -1,0 +1,175 @@
+"""Every estimator on robots whose parameters are known: accuracy, robustness and time in one table."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dynid.errors import DataError
+from dynid.identification.estimators.registry import CLOSED_LOOP
+from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Start
+from dynid.montecarlo.study import monte_carlo
+from dynid.montecarlo.tables import MonteCarlo
+from dynid.parameters.base import base_parameters
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals
+from dynid.simulation.sensors import Sensors
+from studies.benchmark.machines import DURATION, RATE, benchmark_robot, held_out, make_scenario
+
+__all__ = ["BENCHMARK_ROBOTS", "Benchmark", "default_methods", "run_benchmark"]
+
+BENCHMARK_ROBOTS = ("tx40", "rv2sq", "puma560", "wam7", "iiwa14")
+COUNTS = (32000, 1000)
+# These search by many simulations each and take minutes a robot; name them to have them.
+SLOW = ("clie", "cloe", "ekf", "ml", "ukf")
+_SPEED_CUTOFF = 100.0
+_FILTERS = {
+    "40 Hz": Signals(cutoff=40.0, decimate=(10, 5), trim=0.4),
+    "200 Hz": Signals(cutoff=200.0, decimate=(5,), trim=0.4),
+}
+_NARROW, _WIDE = _FILTERS
+_STARTS: dict[str, Start] = {"truth": "truth", "30 % off": 0.3}
+_SEED = 2021
+_ERRORS = ("torque_error", "sigmas", "covered")
+_CASE = ("robot", "noise", "filter", "start", "method")
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """Results of the benchmark: `table`, one row a robot, case and method, and all fits behind it in `results`.
+
+    torque_error: percent of the torques of a noise-free motion no estimate has seen, averaged over joints; sigmas: the
+    middle error of the base parameters in units of their predicted deviations, 0.67 where those are honest; covered:
+    share of the base parameters within two deviations of the truth. All three are medians of the fits that converged;
+    `converged` is the share of the runs that ended well, rounds and seconds are means.
+    """
+
+    table: pl.DataFrame
+    results: MonteCarlo
+    runs: int
+    machine: str
+
+    def overview(self) -> pl.DataFrame:
+        """The table with robots put together: medians over them, the worst robot, and shares of all runs."""
+        return self.table.group_by(*_CASE[1:], maintain_order=True).agg(
+            pl.col("converged").mean(),
+            pl.col("torque_error").median(),
+            pl.col("torque_error").max().alias("worst_robot"),
+            *(pl.col(c).median() for c in ("sigmas", "covered")),
+            *(pl.col(c).mean() for c in ("iterations", "seconds")),
+        )
+
+    def summary(self) -> str:
+        """The overview as Markdown, with the machine it was made on."""
+        robots = self.table["robot"].unique(maintain_order=True).to_list()
+        head = ("counts", "filter", "start", "method", "converged", "torque error %", "worst robot %", "error / sigma",
+                "within 2 sigma", "iterations", "seconds")  # fmt: skip
+        lines = [
+            f"{', '.join(robots)}: {self.runs} recordings of {DURATION:g} s at {RATE:g} Hz for every noise",
+            f"on {self.machine}",
+            "",
+            f"| {' | '.join(head)} |",
+            f"|{'---|' * len(head)}",
+        ]
+        for row in self.overview().iter_rows(named=True):
+            case = row["noise"], row["filter"], row["start"] or "-", row["method"], _percent(row["converged"])
+            errors = (_number(row[c]) for c in ("torque_error", "worst_robot", "sigmas"))
+            costs = (_number(row[c]) for c in ("iterations", "seconds"))
+            lines.append(f"| {' | '.join([*case, *errors, _percent(row['covered']), *costs])} |")
+        return "\n".join([*lines, ""])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table and what it was made on, as plain data."""
+        return {"machine": self.machine, "runs": self.runs, "table": self.table.to_dicts()}
+
+
+def default_methods() -> tuple[str, ...]:
+    """Least squares, plain and over possible robots, and every method that simulates the loop but the slow ones."""
+    return ("wls", "feasible", *(m for m in CLOSED_LOOP if m not in SLOW))
+
+
+def run_benchmark(
+    robots: Sequence[str] = BENCHMARK_ROBOTS,
+    runs: int = 2,
+    counts: Sequence[int] = COUNTS,
+    methods: Sequence[str] | None = None,
+    workers: int | None = None,
+    folder: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Benchmark:
+    """Run the benchmark with its fixed seeds; `counts` a revolution are those of the encoders.
+
+    Each noise meets the narrow filter, the finest encoder also one that is too wide for least squares.
+    """
+    if len(set(robots)) < len(robots) or not robots:
+        raise DataError("the benchmark needs robots, each of them once")
+    if not counts or min(counts) < 1:
+        raise DataError(f"encoder counts a revolution are positive, got {', '.join(map(str, counts))}")
+    estimators = [Estimator(method) for method in methods or default_methods()]
+    machines = {name: benchmark_robot(name) for name in robots}
+    noise = {str(c): Sensors(noise=2 * np.pi / c / np.sqrt(12), velocity_cutoff=_SPEED_CUTOFF) for c in counts}
+    study = MonteCarloStudy(
+        robots={name: make_scenario(machine) for name, machine in machines.items()},
+        noise=noise,
+        filters=_FILTERS,
+        starts=_STARTS,
+        estimators=estimators,
+        runs=runs,
+        seed=_SEED,
+        pairs=[*((c, _NARROW) for c in noise), (str(max(counts)), _WIDE)],
+    )
+    results = monte_carlo(study, workers, folder, progress=progress)
+    return Benchmark(_table(results, machines), results, runs, _machine_facts(workers))
+
+
+def _table(results: MonteCarlo, machines: dict[str, Robot]) -> pl.DataFrame:
+    errors = pl.concat([_errors(results.estimates.filter(robot=name), machine) for name, machine in machines.items()])
+    fits = results.fits.join(errors, on=[*_CASE, "run"], how="left", nulls_equal=True, maintain_order="left")
+    good = pl.col("outcome") == "converged"
+    return fits.group_by(_CASE, maintain_order=True).agg(
+        pl.len().alias("runs"),
+        good.mean().alias("converged"),
+        *(pl.col(c).filter(good).median() for c in _ERRORS),
+        *(pl.col(c).filter(good).mean() for c in ("iterations", "seconds")),
+    )
+
+
+def _errors(estimates: pl.DataFrame, robot: Robot) -> pl.DataFrame:
+    """Errors of every fit of one robot: of torques on the held-out motion, and of base values in their deviations."""
+    base = base_parameters(robot, channels="torque")
+    W = base.regressor(*held_out(robot))
+    torque = np.linalg.norm(W @ base.values(), axis=0)
+    rows = []
+    for key, fit in estimates.filter(kind="base").group_by(*_CASE, "run", maintain_order=True):
+        assert fit["parameter"].to_list() == list(base.names)
+        off = (fit["estimate"] - fit["truth"]).to_numpy()
+        share = 100 * float(np.mean(np.linalg.norm(W @ off, axis=0) / torque))
+        sigma = fit["std"].to_numpy()
+        # A value held by a constraint has no deviation: right or wrong beyond measure.
+        ratio = np.divide(np.abs(off), sigma, out=np.where(off == 0, 0.0, np.inf), where=sigma > 0)
+        rows.append((*key, share, float(np.median(ratio)), float(np.mean(ratio <= 2))))
+    types = {**dict.fromkeys(_CASE, pl.String), "run": pl.Int64, **dict.fromkeys(_ERRORS, pl.Float64)}
+    return pl.DataFrame(rows, schema=types, orient="row")
+
+
+def _machine_facts(workers: int | None) -> str:
+    from dynid import __version__
+
+    cores = len(os.sched_getaffinity(0))
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
+    return f"{system}, dynid {__version__}, {cores} cores, {workers or cores} workers"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"

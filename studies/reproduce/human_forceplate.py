@@ -1,0 +1,242 @@
+"""A real person on a force plate: the wrench of motion held out, by the table's body and by the identified one.
+
+One person, 36 joint angles from motion capture, one plate, 30 Hz, 90 s. The first two thirds are identified from; the
+last third is predicted. Errors are root mean squares over the deviation of the measured component, in the world's axes
+with moments about its origin, as the plate's file has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import scipy
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from dynid.dynamics.functions import inverse_dynamics
+from dynid.feasibility.constraints import Constraint, Mass
+from dynid.feasibility.mirror import Symmetry
+from dynid.feasibility.sets import feasible_set
+from dynid.human.prior import with_anthropometric_prior
+from dynid.identification.estimate import Estimate
+from dynid.identification.loads import state
+from dynid.identification.pipeline import identify
+from dynid.recording.recording import Recording, Run
+from dynid.recording.wrench import WrenchSensor
+from dynid.robot.load import load_robot
+from dynid.robot.model import Robot
+from dynid.signals.manifold import resample_poses
+from dynid.signals.settings import Signals, prepare
+from studies.reproduce.study import Figure, data_folder, number
+
+__all__ = ["Halves", "bridged", "errors", "figures", "full_figures", "identified", "person", "world_wrench"]
+
+Array = NDArray[np.float64]
+
+COMPONENTS = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")
+_SECTION = "A person on a force plate, last third held out"
+_RATE = 30.0
+_HELD_OUT = 1 / 3
+_GRAVITY = 9.81
+# Each of the links between the axes of a ball joint takes this share of its segment, so that all 37 are bodies.
+_SHARE = 1e-3
+# A person who ends as he began has pushed off as much to either side: these components have no mean of their own.
+_ZEROED = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+_SIGNALS = Signals(cutoff=2.0, order=2, torque_cutoff="same", decimate=(), trim=1.0, min_velocity=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """A skeleton with the table's body, what is identified from, what is predicted, and the plate's offset (6,)."""
+
+    robot: Robot
+    train: Run
+    test: Run
+    offset: Array
+    mass: float
+    repeated: int
+
+    @property
+    def zeroed(self) -> Recording:
+        """The first part with the plate's offset taken off."""
+        plate = self.train.wrenches["plate"] - self.offset
+        run = replace(self.train, wrenches={"plate": plate})
+        return Recording(self.robot.coordinates, (run,))
+
+
+def person(held_out: float = _HELD_OUT, bridge: bool = True) -> Halves:
+    """The recording cut in two; weight and offset of the plate come from the first part alone."""
+    folder = data_folder() / "human-forceplate-figaroh"
+    skeleton = load_robot(folder / "human.urdf", base="floating")
+    table = pl.read_csv(folder / "q_and_wrench_30Hz.csv.gz")
+    q = table.select([f"q_{k}" for k in range(43)]).to_numpy()
+    plate = table.select(COMPONENTS).to_numpy()
+    whole = Run(
+        np.arange(len(q)) / _RATE,
+        q[:, 7:],
+        base=q[:, :7],
+        wrenches={"plate": plate},
+        sensors={"plate": WrenchSensor("world")},
+    )
+    repeated = int(np.sum(~_fresh(q)))
+    if bridge:
+        whole = bridged(whole)
+    cut = round((1 - held_out) * len(q))
+    train, test = whole.rows(0, cut), whole.rows(cut, len(q)) if cut < len(q) else whole
+    mass = float(train.wrenches["plate"][:, 2].mean() / _GRAVITY)
+    robot = with_anthropometric_prior(skeleton, "male", mass, virtual_share=_SHARE)
+    predicted, measured = world_wrench(robot, robot.parameters, train)
+    return Halves(robot, train, test, _ZEROED * (measured - predicted).mean(axis=0), mass, repeated)
+
+
+def bridged(run: Run) -> Run:
+    """The same run with poses that only repeat the one before replaced by a curve through the others."""
+    assert run.base is not None
+    fresh = np.flatnonzero(_fresh(np.hstack([run.base, run.q])))
+    t = np.clip(run.t, run.t[fresh[0]], run.t[fresh[-1]])
+    q = scipy.interpolate.PchipInterpolator(run.t[fresh], run.q[fresh], axis=0)(t)
+    base = resample_poses(run.t[fresh], run.base[fresh], t)
+    return replace(run, q=q, base=base)
+
+
+def _fresh(poses: Array) -> NDArray[np.bool_]:
+    """Rows (N,) whose pose is not that of the row before."""
+    return np.concatenate([[True], np.any(np.diff(poses, axis=0) != 0, axis=1)])
+
+
+def world_wrench(robot: Robot, parameters: Array, run: Run, signals: Signals = _SIGNALS) -> tuple[Array, Array]:
+    """Predicted and measured wrench (N, 6) on the ground, in the world's axes about its origin."""
+    motion = prepare(run, signals)
+    q, v, a = state(robot, motion)
+    load = inverse_dynamics(robot, q, v, a, parameters)
+    turn = Rotation.from_quat(q[:, 3:7])
+    force = turn.apply(load[:, :3])
+    moment = turn.apply(load[:, 3:6]) + np.cross(q[:, :3], force)
+    return np.hstack([force, moment]), motion.wrenches["plate"]
+
+
+def errors(
+    robot: Robot, parameters: Array, run: Run, offset: Array | float = 0.0, signals: Signals = _SIGNALS
+) -> Array:
+    """Root mean square of the error of every component over the deviation of the measured one (6,)."""
+    predicted, measured = world_wrench(robot, parameters, run, signals)
+    return np.asarray(np.sqrt(np.mean((predicted + offset - measured) ** 2, axis=0)) / measured.std(axis=0))
+
+
+def identified(
+    part: Halves, metric: str = "euclidean", *, known: bool = True, mirror: bool = False, signals: Signals = _SIGNALS
+) -> Estimate:
+    """All bodies from the first part; the prior's weight is found by cross-validation inside it."""
+    laws: list[Constraint | str] = ["full"]
+    if known:
+        laws.append(Mass(part.mass, part.mass))
+    if mirror:
+        laws.append(Symmetry.by_name(part.robot, "z", middle=False))
+    return identify(
+        part.robot,
+        part.zeroed,
+        "feasible",
+        signals=signals,
+        channels="wrench",
+        constraints=laws,
+        metric=metric,
+        weight="cv",
+    )
+
+
+def figures() -> Iterator[Figure]:
+    part = person()
+    estimate = identified(part)
+    yield from _predictions(part, estimate)
+    yield from _horizontal(part, estimate)
+
+
+def full_figures() -> Iterator[Figure]:
+    """Also the entropic metric, symmetry, a higher cut-off, half of the time held out, and poses as they are."""
+    yield from figures()
+    part = person()
+    wide, steep = replace(_SIGNALS, cutoff=3.0), replace(_SIGNALS, order=4)
+    for name, case, options in (
+        ("entropic metric", part, {"metric": "entropic"}),
+        ("left and right alike", part, {"mirror": True}),
+        ("3 Hz", part, {"signals": wide}),
+        ("steeper low-pass, order 4", part, {"signals": steep}),
+        ("second half held out", person(0.5), {}),
+        ("repeated poses left in", person(bridge=False), {}),
+    ):
+        signals = options.get("signals", _SIGNALS)
+        found = standard(identified(case, **options))
+        before = errors(case.robot, case.robot.parameters, case.test, signals=signals)  # type: ignore[arg-type]
+        after = errors(case.robot, found, case.test, case.offset, signals)  # type: ignore[arg-type]
+        ratio = float(np.mean(after / before))
+        section = f"{_SECTION}: {name}"
+        yield _lower("mean of the errors", float(before.mean()), float(after.mean()), 0.0, section)
+        yield _lower("mean of the ratios", 1.0, ratio, 0.0, section)
+
+
+def _predictions(part: Halves, estimate: Estimate) -> Iterator[Figure]:
+    robot, found = part.robot, standard(estimate)
+    before = errors(robot, robot.parameters, part.test)
+    after = errors(robot, found, part.test, part.offset)
+    for name, a, b in zip(COMPONENTS, before, after, strict=True):
+        yield Figure(_SECTION, f"{name}: table, identified", f"{a:.3f}", f"{b:.3f}", b / a - 1, 0.0, "not worse")
+    yield _lower("mean of the errors", float(before.mean()), float(after.mean()), -0.25)
+    yield _lower("mean of the ratios", 1.0, float(np.mean(after / before)), -0.25)
+    zeroed = errors(robot, robot.parameters, part.test, part.offset)
+    yield _lower("of which the plate's zero", 1.0, float(np.mean(zeroed / before)), 0.0)
+    yield _lower("of which the body, mean of the ratios", 1.0, float(np.mean(after / zeroed)), 0.0)
+    yield _lower("of which the body, mean of the errors", float(zeroed.mean()), float(after.mean()), 0.0)
+    plate = float(part.test.wrenches["plate"][:, 2].mean() / _GRAVITY)
+    yield number(_SECTION, "mass: plate, last third; given from the rest, kg", plate, part.mass, 0.01 * plate, "1 %")
+    free = identified(part, known=False)
+    yield number(_SECTION, "mass: plate, last third; identified, kg", plate, _mass(free), 0.01 * plate, "1 %")
+    broken = feasible_set(robot, "full").violations(found, 1e-7)
+    count = len(robot.parameter_links)
+    yield Figure(_SECTION, "possible bodies", "37", f"{count - len(broken)}", len(broken) + abs(count - 37), 0, "all")
+
+
+def _horizontal(part: Halves, estimate: Estimate) -> Iterator[Figure]:
+    """What the component Fx is: an offset, and a force smaller than what the table's body errs by."""
+    section = "The horizontal force Fx, all of the recording"
+    run = person(held_out=0.0).train
+    table, measured = world_wrench(part.robot, part.robot.parameters, run)
+    ours, _ = world_wrench(part.robot, standard(estimate), run)
+    means = np.array([x[:, 0].mean() for x in np.array_split(measured, 9)])
+    name, reason = "offset, N; spread of ten-second means", "an offset that does not drift"
+    yield Figure(section, name, f"{means.mean():.2f}", f"{means.std():.2f}", float(means.std()), 1.0, reason)
+    for name, model in (("table", table), ("identified", ours)):
+        slope, _ = np.polyfit(model[:, 0], measured[:, 0], 1)
+        along = float(np.corrcoef(model[:, 0], measured[:, 0])[0, 1])
+        yield _shown(section, f"{name}: correlation, measured over model", f"{along:.2f}", f"{slope:.2f}")
+        # Axes that are turned would show the large vertical force in the horizontal one.
+        others = np.column_stack([model[:, :3] - model[:, :3].mean(axis=0), np.ones(len(model))])
+        leak = float(np.linalg.lstsq(others, measured[:, 0], rcond=None)[0][2])
+        yield _shown(section, f"{name}: share of Fz in Fx; as an angle", f"{leak:.4f}", f"{np.degrees(leak):.2f} deg")
+    size, left = measured.std(axis=0), (measured - ours).std(axis=0)
+    for k in range(3):
+        name = f"{COMPONENTS[k]}: deviation; error of the identified body, N"
+        yield _shown(section, name, f"{size[k]:.1f}", f"{left[k]:.1f}")
+
+
+def _shown(section: str, name: str, a: str, b: str) -> Figure:
+    """Two numbers to look at, which nothing is held to."""
+    return Figure(section, name, a, b, 0.0, 0.0, "shown")
+
+
+def _lower(name: str, before: float, after: float, goal: float, section: str = _SECTION) -> Figure:
+    reason = f"at least {-100 * goal:.0f} % lower" if goal else "not worse"
+    return Figure(section, name, f"{before:.3f}", f"{after:.3f}", after / before - 1, goal, reason)
+
+
+def standard(estimate: Estimate) -> Array:
+    """Standard parameters (p,) of a feasible estimate."""
+    assert estimate.standard is not None
+    return estimate.standard
+
+
+def _mass(estimate: Estimate) -> float:
+    layout = estimate.base.robot.layout
+    return float(sum(x for x, p in zip(standard(estimate), layout, strict=True) if p.symbol == "m"))

@@ -1,0 +1,174 @@
+"""Servo models fitted by output error: simulated against measured positions, from several starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from studies.reproduce.servo_friction_model import KINDS, Drive, Swing, mean_error, packed, simulate_swings
+
+__all__ = ["FEETECH", "XL330", "Bench", "ServoFit", "fit_kinds"]
+
+Array = NDArray[np.float64]
+
+# Steps a tick and every how many ticks count while searching; errors are reported with the finer simulation.
+_STEPS, _EVERY = 2, 4
+# Errors beyond this (rad) count by their size rather than its square, close to the mean absolute error.
+_SCALE = 0.02
+_RANDOM_STARTS = 2
+_SPREAD = 0.5
+_MOST_ROUNDS = 60
+
+# Which kinds a kind starts from, beside its own first guess.
+_FROM = {
+    "m1": (),
+    "m2": ("m1",),
+    "m3": ("m1",),
+    "m4": ("m2", "m3"),
+    "m5": ("m4",),
+    "m6": ("m5",),
+    "m1 warm": ("m1",),
+    "m3 warm": ("m3",),
+    "m6 warm": ("m6", "m3 warm"),
+}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A servo's firmware law, and first guess, size and bounds of each of its parameters."""
+
+    drive: Drive
+    start: Mapping[str, float]
+    bounds: Mapping[str, tuple[float, float]]
+    free: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ServoFit:
+    """Parameters of a kind by name, and the robust cost they were found with."""
+
+    kind: str
+    values: dict[str, float]
+    cost: float
+
+    def errors(self, swings: Sequence[Swing], drive: Drive) -> Array:
+        """Mean absolute position error of every run (rad)."""
+        return mean_error(swings, simulate_swings(swings, packed(self.values), drive))
+
+
+_LOADS = {
+    "load_friction_base": 0.1,
+    "load_friction_stribeck": 0.05,
+    "load_friction_motor": 0.1,
+    "load_friction_external": 0.1,
+    "load_friction_motor_stribeck": 0.05,
+    "load_friction_external_stribeck": 0.05,
+    "load_friction_motor_quad": 0.05,
+    "load_friction_external_quad": 0.05,
+}
+_SHARED_START = {"q_offset": 0.0, "dtheta_stribeck": 1.0, "alpha": 1.5, "gain": 1.0, "warming": 0.01, "thinning": 0.01}
+_SHARED_BOUNDS = {
+    "q_offset": (-0.1, 0.1),
+    "dtheta_stribeck": (0.05, 10.0),
+    "alpha": (0.3, 10.0),
+    "gain": (0.05, 10.0),
+    "warming": (-0.02, 0.15),
+    "thinning": (-0.1, 0.1),
+    **{name: (0.0, 2.0 if name.endswith("quad") else 1.0) for name in _LOADS},
+}
+# Sizes as data sheets of such servos give them: stall torque, no-load speed, and a few percent of friction.
+XL330 = Bench(
+    # P gain of 1 / 256 of full scale a count of 4096 a turn, 885 counts of duty being full scale.
+    Drive(4096 / (2 * np.pi) / (256 * 885), 1.0),
+    _SHARED_START
+    | _LOADS
+    | {
+        "kt": 0.4,
+        "R": 4.0,
+        "armature": 0.002,
+        "friction_base": 0.01,
+        "friction_viscous": 0.005,
+        "friction_stribeck": 0.005,
+    },
+    _SHARED_BOUNDS
+    | {
+        "kt": (0.05, 3.0),
+        "R": (0.3, 20.0),
+        "armature": (1e-5, 0.05),
+        **dict.fromkeys(("friction_base", "friction_viscous", "friction_stribeck"), (0.0, 0.2)),
+    },
+)
+# The gain of this firmware is not known: it is free, around that of its smaller sister.
+FEETECH = Bench(
+    Drive(0.166, 0.97),
+    _SHARED_START
+    | _LOADS
+    | {
+        "kt": 1.0,
+        "R": 2.0,
+        "armature": 0.01,
+        "friction_base": 0.1,
+        "friction_viscous": 0.05,
+        "friction_stribeck": 0.05,
+    },
+    _SHARED_BOUNDS
+    | {
+        "kt": (0.1, 5.0),
+        "R": (0.1, 40.0),
+        "armature": (1e-4, 0.2),
+        **dict.fromkeys(("friction_base", "friction_viscous", "friction_stribeck"), (0.0, 2.0)),
+    },
+    free=("gain",),
+)
+
+
+def fit_kinds(
+    swings: Sequence[Swing], bench: Bench, kinds: Sequence[str], seed: int = 0, random_starts: int = _RANDOM_STARTS
+) -> dict[str, ServoFit]:
+    """Every kind fitted to runs, each from a first guess, from the simpler kinds before it and from random places."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, ServoFit] = {}
+    for kind in kinds:
+        names = (*KINDS[kind], *bench.free)
+        starts = [_widened(found[k].values) for k in _FROM[kind] if k in found]
+        best = starts[-1] if starts else {}
+        for _ in range(random_starts):
+            factor = np.exp(_SPREAD * rng.normal(size=len(names)))
+            starts.append({n: best.get(n, bench.start[n]) * f for n, f in zip(names, factor, strict=True)})
+        fits = [_fit(swings, bench, kind, names, start) for start in ({}, *starts)]
+        found[kind] = min(fits, key=lambda f: f.cost)
+    return found
+
+
+def _fit(
+    swings: Sequence[Swing], bench: Bench, kind: str, names: tuple[str, ...], start: Mapping[str, float]
+) -> ServoFit:
+    size = np.array([bench.start[n] or _SCALE for n in names])
+    low, high = (np.array([bench.bounds[n][k] for n in names]) / size for k in (0, 1))
+    margin = 1e-6 * (high - low)
+    x0 = np.clip(np.array([start.get(n, bench.start[n]) for n in names]) / size, low + margin, high - margin)
+
+    def error(x: Array) -> Array:
+        values = packed(dict(zip(names, x * size, strict=True)))
+        positions = simulate_swings(swings, values, bench.drive, _STEPS)
+        return np.concatenate([(q - run.q)[::_EVERY] for q, run in zip(positions, swings, strict=True)])
+
+    # Sticking leaves kinks that steps of rounding size would see and longer ones pass over.
+    found = scipy.optimize.least_squares(
+        error, x0, bounds=(low, high), loss="soft_l1", f_scale=_SCALE, diff_step=1e-3, max_nfev=_MOST_ROUNDS
+    )
+    return ServoFit(kind, dict(zip(names, map(float, found.x * size), strict=True)), float(found.cost))
+
+
+def _widened(values: Mapping[str, float]) -> dict[str, float]:
+    """Values of a kind as a larger one names them: one load coefficient becomes one a direction."""
+    out = dict(values)
+    for tail, both in (("base", ""), ("stribeck", "_stribeck")):
+        if f"load_friction_{tail}" in values:
+            for side in ("motor", "external"):
+                out[f"load_friction_{side}{both}"] = values[f"load_friction_{tail}"]
+    return out

@@ -1,0 +1,86 @@
+"""The frame of every reproduction: figures, studies, published numbers and where real recordings lie."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import DataError
+
+__all__ = ["Figure", "Study", "data_folder", "has_data", "number", "numbers", "published"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published figure, ours, how far apart they are and how far they may be, with the reason."""
+
+    section: str
+    name: str
+    published: str
+    ours: str
+    difference: float
+    tolerance: float
+    reason: str
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.difference <= self.tolerance)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named set of figures from one source or on one subject.
+
+    `needs_data` where real recordings are read; `full` where there is a longer form with more runs.
+    """
+
+    name: str
+    title: str
+    run: Callable[[], Iterator[Figure]]
+    needs_data: bool = False
+    full: Callable[[], Iterator[Figure]] | None = None
+
+
+def _folder() -> Path:
+    given = os.environ.get("DYNID_DATA")
+    return Path(given) if given else Path(__file__).parents[3] / "shared" / "data"
+
+
+def has_data() -> bool:
+    """Whether the real recordings are there."""
+    return _folder().is_dir()
+
+
+def data_folder() -> Path:
+    """Where the real recordings lie: DYNID_DATA, or shared/data beside the repository."""
+    folder = _folder()
+    if not has_data():
+        raise DataError(f"the real recordings are not there: no folder '{folder}'; set DYNID_DATA to where they are")
+    return folder
+
+
+def published(name: str) -> dict[str, Any]:
+    """The published numbers of data/NAME.toml."""
+    text = (resources.files("studies.reproduce") / "data" / f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def number(section: str, name: str, expected: float, ours: float, tolerance: float, reason: str) -> Figure:
+    """A figure that is one number; tolerance is absolute."""
+    return Figure(section, name, f"{expected:.7g}", f"{ours:.7g}", abs(float(ours) - expected), tolerance, reason)
+
+
+def numbers(
+    section: str, name: str, expected: ArrayLike, ours: ArrayLike, tolerance: float, reason: str
+) -> Iterator[Figure]:
+    """One figure an entry of a vector."""
+    for i, (e, o) in enumerate(zip(np.ravel(expected), np.ravel(ours), strict=True), start=1):
+        yield number(section, f"{name} [{i}]", float(e), float(o), tolerance, reason)

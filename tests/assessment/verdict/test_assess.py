@@ -1,0 +1,95 @@
+"""Checks of a assessment one by one: what each looks at, and what it says without its evidence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.assessment.verdict.assess import CHECKS, evidence_of
+from dynid.cli.demo import synthetic_recording
+
+
+@pytest.fixture(scope="module")
+def robot() -> dynid.Robot:
+    return dynid.load_robot("twolink", friction="viscous+coulomb")
+
+
+@pytest.fixture(scope="module")
+def recordings(robot: dynid.Robot) -> tuple[dynid.Recording, dynid.Recording]:
+    return synthetic_recording(robot, 0), synthetic_recording(robot, 1)
+
+
+@pytest.fixture(scope="module")
+def estimate(robot: dynid.Robot, recordings: tuple[dynid.Recording, dynid.Recording]) -> dynid.Estimate:
+    return dynid.identify(robot, recordings[0], "feasible")
+
+
+def test_unseen_errors_are_those_of_validate(
+    estimate: dynid.Estimate, recordings: tuple[dynid.Recording, dynid.Recording]
+) -> None:
+    """A recording and its validation lead to the same errors; only the recording shows whether parameters agree."""
+    validation = estimate.validate(recordings[1])
+    mine = evidence_of(estimate, recordings[1]).validation
+    assert mine is not None
+    for name in ("rmse", "relative", "largest"):
+        assert np.allclose(getattr(mine, name), getattr(validation, name), rtol=1e-12)
+    assert all(np.allclose(a, b) for a, b in zip(mine.time, validation.time, strict=True))
+    assessment = dynid.assess(estimate, validation, recording=recordings[0])
+    assert assessment.check("error on unseen motion").result == "passed"
+    assert assessment.check("agreement of both recordings").result == "not checked"
+
+
+def test_a_judgement_is_plain_data(
+    estimate: dynid.Estimate, recordings: tuple[dynid.Recording, dynid.Recording], tmp_path: Path
+) -> None:
+    """Every check stands in the file with its figure and limit, and the words say the verdict again."""
+    assessment = dynid.assess(estimate, recordings[1], recording=recordings[0])
+    assessment.save(tmp_path / "verdict.json")
+    saved = json.loads((tmp_path / "verdict.json").read_text())
+    assert saved["verdict"] == assessment.verdict == "trusted" and len(saved["checks"]) == len(CHECKS)
+    assert {c["result"] for c in saved["checks"]} == {"passed", "not checked"}
+    assert assessment.summary().startswith("verdict: trusted") and assessment.trusted
+
+
+def test_a_method_that_did_not_end_is_not_used(estimate: dynid.Estimate) -> None:
+    """Whatever the errors are; one without values is judged by its end alone and cannot be reported."""
+    assert dynid.assess(replace(estimate, status="stalled in round 3")).verdict == "do not use"
+    empty = replace(estimate, status="aborted in round 1", beta=np.full_like(estimate.beta, np.nan))
+    assessment = dynid.assess(empty)
+    assert assessment.verdict == "do not use" and len(assessment.checks) == 1
+    with pytest.raises(dynid.DataError, match="no values to report"):
+        dynid.report.write(empty, "nowhere.html")
+
+
+def test_worse_than_the_prior_is_said(
+    estimate: dynid.Estimate, recordings: tuple[dynid.Recording, dynid.Recording]
+) -> None:
+    """The a-priori model of the simulation is the truth; values a third off lose against it, and against the motion."""
+    assessment = dynid.assess(replace(estimate, beta=1.3 * estimate.beta), recordings[1], recording=recordings[0])
+    assert assessment.check("better than the a-priori model").result == "failed"
+    assert assessment.check("agreement of both recordings").result == "failed"
+    assert assessment.verdict == "do not use" and "a-priori model predicts better" in " ".join(assessment.reasons)
+
+
+def test_friction_that_drives_is_a_wrong_sign(
+    robot: dynid.Robot, recordings: tuple[dynid.Recording, dynid.Recording]
+) -> None:
+    """Without findings of the data checks the sign of the friction itself tells."""
+    plain = dynid.identify(robot, recordings[0])
+    beta = plain.beta.copy()
+    beta[plain.base.names.index("fc_joint2")] *= -1
+    check = dynid.assess(replace(plain, beta=beta), recordings[1], recording=recordings[0], findings=()).check("signs")
+    assert check.result == "failed" and "fc_joint2" in check.words
+
+
+def test_load_is_weighed(robot: dynid.Robot, estimate: dynid.Estimate) -> None:
+    """A payload in the unseen run alone is named, with about its mass."""
+    body = dynid.inertia.inertia_from_com(0.4, [0.3, 0.0, 0.0], 1e-4 * np.eye(3))
+    carried = synthetic_recording(robot.with_payload(robot.links[-1].name, body), 1)
+    check = dynid.assess(estimate, carried).check("load on unseen motion")
+    assert check.result in ("warned", "failed") and robot.links[-1].name in check.words

@@ -1,0 +1,105 @@
+"""What a shell completes, and what is suggested for words that are misspelt."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dynid
+import dynid.montecarlo
+from dynid.cli import complete
+from dynid.codegen.generate import generate_code
+from dynid.errors import did_you_mean
+from dynid.excitation.design import FAMILIES, make_family
+from dynid.friction.models import friction_model
+from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
+from dynid.robot.drives import FRICTION_TERMS
+from dynid.simulation.integrators import integration_method
+from studies.reproduce.registry import find_study, studies
+
+
+def test_words_for_the_shell_are_those_of_the_registries() -> None:
+    """They are written down twice, as a shell does not wait for the registries to load."""
+    assert (*ESTIMATORS, *CLOSED_LOOP) == complete.METHODS
+    assert tuple(studies()) == complete.STUDIES
+    assert tuple(FAMILIES) == complete.FAMILIES
+    assert (*FRICTION_TERMS, "none") == complete.FRICTION
+
+
+def test_robots_are_completed_by_name_or_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Built-in names first, then files of robots; other files and folders that are not there give nothing."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arms").mkdir()
+    for name in ("wagon.urdf", "wagon.csv", "arms/left.xml", "arms/left.toml", "arms/notes.txt"):
+        (tmp_path / name).touch()
+    assert complete.robots("") == [*dynid.builtin_robots(), "wagon.urdf"]
+    assert complete.robots("wa") == ["wam7", "wagon.urdf"]
+    assert complete.robots("arms/l") == ["arms/left.toml", "arms/left.xml"]
+    assert complete.robots(f"{tmp_path}/arms/left.x") == [f"{tmp_path}/arms/left.xml"]
+    assert complete.robots("nowhere/x") == []
+
+
+def test_methods_studies_families_and_friction() -> None:
+    """By their beginnings; of words that are joined, the last one."""
+    assert complete.methods("pc") == ["pc-iv", "pc-didim"]
+    assert complete.studies("human") == ["human-regressor", "human-forceplate"]
+    assert complete.families("q") == ["quintic"] and complete.families("zig") == []
+    assert complete.friction("viscous+co") == ["viscous+coulomb", "viscous+coulomb-asymmetric"]
+    assert "viscous+viscous" not in complete.friction("viscous+")
+    assert complete.joined(complete.METHODS, ",")("wls,ri") == ["wls,ridge"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("dynid identify tx", ["tx40"]),
+        ("dynid inspect pu", ["puma560"]),
+        ("dynid identify tx40 run.csv --method pc-d", ["pc-didim"]),
+        ("dynid reproduce iiwa", ["iiwa-feasibility"]),
+        ("dynid excite tx40 --family b", ["b-spline"]),
+        ("dynid ex", ["excite", "export"]),
+    ],
+)
+def test_a_shell_gets_them_fast(line: str, words: list[str]) -> None:
+    """Asked as bash asks, without loading what takes its time."""
+    asked = {"_DYNID_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    heavy = "('numba', 'scipy', 'polars', 'pinocchio')"
+    code = (
+        "import sys, atexit\n"
+        f"atexit.register(lambda: print([m for m in {heavy} if m in sys.modules], file=sys.stderr))\n"
+        "sys.argv[0] = 'dynid'\nfrom dynid.cli import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | asked)
+    assert done.stdout.split() == words, done.stderr
+    assert done.stderr.strip() == "[]"
+
+
+def test_the_closest_words_are_suggested() -> None:
+    """At most three; none where none is close."""
+    assert did_you_mean("wsl", ["ols", "wls", "ridge"]) == "; did you mean wls?"
+    assert did_you_mean("Ridg", ["ols", "wls", "ridge"]) == "; did you mean ridge?"
+    assert did_you_mean("magic", ["ols", "wls", "ridge"]) == ""
+    assert did_you_mean("abcd", ["abce", "abcf", "abcg", "abch"]).count(" or ") == 2
+
+
+def test_unknown_words_come_with_suggestions() -> None:
+    """Methods, studies, friction, functions, families and integrators, beside the list of all."""
+    robot = dynid.load_robot("twolink")
+
+    def refused(words: str, action: object, *given: object, **more: object) -> None:
+        with pytest.raises(dynid.DynidError) as caught:
+            action(*given, **more)  # type: ignore[operator]
+        assert str(caught.value).endswith(f"; did you mean {words}?")
+
+    refused("tx40", dynid.load_robot, "tx4")
+    refused("viscous", dynid.load_robot, "tx40", friction="viscose")
+    refused("stribeck or stribeck-shaped", friction_model, "stribek")
+    refused("structure", find_study, "structures")
+    refused("feasible", dynid.montecarlo.Estimator, "feasable")
+    refused("mass_matrix", generate_code, robot, ["massmatrix"])
+    refused("b-spline", make_family, "bspline", 10.0, 5)
+    refused("implicit or semi-implicit", integration_method, "impicit")

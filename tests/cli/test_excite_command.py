@@ -1,0 +1,154 @@
+"""The command that designs a motion, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid as package
+
+QUICK = ("--duration", "6", "--budget", "0.5", "--rate", "50")
+URDF = """<robot name="bare"><link name="base"/><link name="a"/><link name="b"/>
+<joint name="j1" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
+<limit lower="-1" upper="1" velocity="2" effort="10"/></joint>
+<joint name="j2" type="revolute"><parent link="a"/><child link="b"/><origin xyz="1 0 0"/><axis xyz="0 1 0"/>
+<limit lower="-1" upper="1" velocity="2" effort="10"/></joint></robot>"""
+
+
+def excite(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dynid", "excite", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
+def test_help_has_an_example(tmp_path: Path) -> None:
+    """The line of an example, and a limits file as it must be written."""
+    done = excite(tmp_path, "--help")
+    assert done.returncode == 0 and "Example: dynid excite tx40" in done.stdout
+    assert '["joint*"]\n' in done.stdout
+
+
+def test_motion_figure_and_plan(tmp_path: Path) -> None:
+    """One command: a table a controller runs, within the limits of a file, a figure, and what will be known when."""
+    (tmp_path / "limits.toml").write_text('["joint*"]\nacceleration = 6\n[joint2]\nvelocity = 1.2\n')
+    options = ("--limits", "limits.toml", "--noise", "0.5,0.2", "--figure", "m.svg", "--share", "0.9")
+    done = excite(tmp_path, "twolink", "-o", "m.csv", *options, "--start", "0.2,-0.1", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "in the way" in done.stdout and "periods to 2 %" in done.stdout
+    assert "random motions" in done.stderr and "wrote m.csv" in done.stderr
+    run = package.load_recording(tmp_path / "m.csv", package.load_robot("twolink")).runs[0]
+    assert run.q is not None and run.v is not None and run.a is not None
+    np.testing.assert_allclose(run.q[0], [0.2, -0.1], atol=1e-9)
+    # Nine tenths of the robot's own limits, those of the file as they are.
+    assert np.abs(run.a).max() <= 6 and np.abs(run.v[:, 1]).max() <= 1.2
+    assert np.abs(run.v[:, 0]).max() <= 0.9 * 2 and np.abs(run.q).max() <= 0.9 * 1.5708
+    ET.parse(tmp_path / "m.svg")
+    assert sorted(os.listdir(tmp_path)) == ["limits.toml", "m.csv", "m.svg"]
+
+
+@pytest.mark.parametrize("name", ["m.toml", "m.yaml", "m.json"])
+def test_formats_by_suffix_and_json_page(name: str, tmp_path: Path) -> None:
+    """Every suffix its format; --json prints the figures of merit; options reach the designer."""
+    options = ("--limits", '{"joint*": {"acceleration": 6}}', "--family", "b-spline", "--size", "8", "--json")
+    done = excite(tmp_path, "twolink", "-o", name, *options, "--noise", "0.5", "--criterion", "a", *QUICK)
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)
+    assert page["criterion"] == "a" and page["duration"] == 6 and page["plan"]["noise"] == [0.5, 0.5]
+    assert page["plan"]["rate"] == 50 and 0.5 < page["use"]["joint1"]["acceleration"] <= 1
+    text = (tmp_path / name).read_text()
+    if name == "m.toml":
+        motion = package.Excitation.from_toml(tmp_path / name, package.load_robot("twolink"))
+        assert motion.condition_number == pytest.approx(page["condition_number"], rel=1e-6)
+    else:
+        assert "joint_names" in text and "time_from_start" in text
+
+
+def test_chosen_parameters(tmp_path: Path) -> None:
+    """A criterion of single parameters takes their names."""
+    done = excite(tmp_path, "twolink", "-o", "m.csv", "--criterion", "sigma", "--chosen", "fv_joint1", "--json", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["criterion"] == "sigma"
+
+
+def test_robot_without_masses(tmp_path: Path) -> None:
+    """Its geometry is enough for a motion; that its torque limits cannot be kept is said."""
+    (tmp_path / "bare.urdf").write_text(URDF)
+    done = excite(tmp_path, "bare.urdf", "-o", "m.csv", "--noise", "1", "--figure", "m.svg", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "torque limits of its file cannot be kept" in done.stderr and "torque" not in done.stdout.split("in the")[0]
+    assert "all a-priori values are zero" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        (("--start", "3,0"), "'joint1' is 3, outside its range"),
+        (("--start", "0"), "start posture needs 2"),
+        (("--start", "zero,0"), "'zero'"),
+        (("--limits", '{"joint1": {"lower": 0.5, "upper": 0.5}}'), "range of joint 'joint1' is empty"),
+        (("--limits", '{"joint1": {"lower": 0.5}}', "--start", "0,0"), "outside its range"),
+        (("--limits", '{"elbow": {"velocity": 1}}'), "'elbow'"),
+        (("--limits", '{"joint1": {"speed": 1}}'), "'speed'"),
+        (("--limits", '{"joint1": {"velocity": "fast"}}'), "'fast'"),
+        (("--limits", '{"joint1": 3}'), "needs a table"),
+        (("--limits", '{"joint1": '), "not valid"),
+        (("--limits", "nothing.toml"), "nothing.toml"),
+        (("--limits", "limits.ini"), "limits.ini"),
+        (("--duration", "0.01"), "too short"),
+        (("--limits", '{"*": {"acceleration": 0.001}}'), "too short"),
+        (("--duration", "-1"), "duration"),
+        (("--family", "waltz"), "'waltz'"),
+        (("--criterion", "z"), "'z'"),
+        (("--criterion", "sigma"), "names of base parameters"),
+        (("--criterion", "sigma", "--chosen", "charm"), "'charm'"),
+        (("--size", "1"), "more harmonics"),
+        (("--share", "0"), "share"),
+        (("--budget", "0"), "budget"),
+        (("--rate", "0"), "rate"),
+        (("--rate", "1"), "at least"),
+        (("--noise", "-1"), "positive"),
+        (("--noise", "1,2,3"), "one number or 2"),
+        (("-o", "m.xml"), "m.xml"),
+        (("-o", "nowhere/m.csv"), "nowhere/m.csv"),
+        (("-o", "folder.csv"), "folder.csv"),
+        (("--figure", "nowhere/m.svg"), "nowhere/m.svg"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(arguments: tuple[str, ...], culprit: str, tmp_path: Path) -> None:
+    """Exit code 1, a last line that names the culprit, no traceback, no file."""
+    (tmp_path / "folder.csv").mkdir()
+    done = run_inside(tmp_path, "excite", "twolink", "-o", "m.csv", *QUICK, *arguments)
+    assert done[0] == 1 and culprit in done[1]
+    assert os.listdir(tmp_path) == ["folder.csv"]
+
+
+def test_torque_limits_of_a_robot_without_masses(tmp_path: Path) -> None:
+    """A limit that was asked for and cannot be kept is refused."""
+    (tmp_path / "bare.urdf").write_text(URDF)
+    done = excite(tmp_path, "bare.urdf", "-o", "m.csv", "--limits", '{"j1": {"torque": 5}}', *QUICK)
+    assert done.returncode == 1 and "no torque model" in done.stderr and done.stderr.count("\n") == 1
+    assert os.listdir(tmp_path) == ["bare.urdf"]
+
+
+def run_inside(folder: Path, *arguments: str) -> tuple[int, str]:
+    """The command in this process, which is quicker: exit code and message."""
+    from typer.testing import CliRunner
+
+    from dynid.cli.main import app
+
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        done = CliRunner().invoke(app, list(arguments))
+    finally:
+        os.chdir(before)
+    if isinstance(done.exception, package.DynidError):
+        assert "\n" not in str(done.exception)
+        return 1, str(done.exception)
+    return done.exit_code, repr(done.exception)

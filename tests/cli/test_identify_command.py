@@ -1,0 +1,132 @@
+"""The main road on the command line: from log files to an estimate."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid as package
+from dynid.cli.demo import synthetic_recording
+from dynid.recording.recording import Recording
+
+
+def dynid(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "dynid", *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two logs of the two-link arm, as CSV."""
+    folder = tmp_path_factory.mktemp("logs")
+    robot = package.load_robot("twolink", friction="viscous+coulomb")
+    paths = (folder / "one.csv", folder / "two.csv")
+    for seed, path in enumerate(paths):
+        synthetic_recording(robot, seed).to_csv(path)
+    return paths
+
+
+COMMON = ("twolink", "--friction", "viscous+coulomb")
+
+
+def test_identify_validates_and_saves(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    """One command gives parameters, their deviations, the errors on unseen motion, and a file."""
+    out = tmp_path / "estimate.json"
+    done = dynid("identify", *COMMON, str(logs[0]), "--validate", str(logs[1]), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "sigma %" in done.stdout and "prediction of measured torques" in done.stdout
+    saved = json.loads(out.read_text())
+    robot = package.load_robot("twolink", friction="viscous+coulomb")
+    truth = dict(zip(package.base_parameters(robot).names, package.base_parameters(robot).values(), strict=True))
+    for entry in saved["base_parameters"]:
+        assert abs(entry["value"] - truth[entry["name"]]) < 5 * entry["std"]
+    drawn = tmp_path / "torques.svg"
+    again = dynid("validate", *COMMON, str(logs[1]), "-e", str(out), "--json", "--figure", str(drawn))
+    assert drawn.read_text().count("<path") == 3 * 2 and "joint2: RMSE" in drawn.read_text()
+    assert again.returncode == 0, again.stderr
+    figures = json.loads(again.stdout)[str(out)]
+    assert all(joint["relative"] < 0.1 for joint in figures.values())
+
+
+def test_identify_writes_urdf_and_json(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    """-o with .urdf writes the robot; --json prints everything for machines."""
+    out = tmp_path / "robot.urdf"
+    asked = ("identify", *COMMON, str(logs[0]), str(logs[1]), "--json", "-o", str(out), "--method", "ols")
+    refused = dynid(*asked)
+    assert refused.returncode == 1 and not out.exists()
+    assert "physically impossible" in refused.stderr and "--allow-infeasible" in refused.stderr
+    done = dynid(*asked, "--allow-infeasible")
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)
+    assert page["method"] == "ols" and len(page["rows"]) == 2
+    assert package.load_robot(out).n == 2
+    assert "dynid:" in done.stderr  # massless, flat links are possible only on paper: warned of
+
+
+def test_signal_options_reach_the_settings(logs: tuple[Path, Path]) -> None:
+    """What is asked for is what was done."""
+    options = ("--cutoff", "20", "--decimate", "5", "--min-velocity", "0.01", "--trim", "0.5")
+    page = json.loads(dynid("identify", *COMMON, str(logs[0]), "--json", *options).stdout)
+    signals = page["signals"]
+    assert signals["cutoff"] == 20 and signals["decimate"] == [5]
+    assert signals["min_velocity"] == 0.01 and signals["trim"] == 0.5
+
+
+def test_reading_options_reach_the_recording(logs: tuple[Path, Path]) -> None:
+    """Signs and factors scale what is found; joints can be named; a constant added changes the fit."""
+
+    def first(*options: str) -> float:
+        done = dynid("identify", *COMMON, str(logs[0]), "--json", *options)
+        assert done.returncode == 0, done.stderr
+        return float(json.loads(done.stdout)["base_parameters"][0]["value"])
+
+    plain = first()
+    assert first("--sign", "torque=-1") == pytest.approx(-plain)
+    assert first("--scale", "torque=2") == pytest.approx(2 * plain)
+    assert first("--scale", "torque=2,3") != pytest.approx(2 * plain)
+    assert first("--joints", "joint1,joint2") == pytest.approx(plain)
+    assert first("--offset", "torque=5") != pytest.approx(plain, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        (("identify", *COMMON, "nothing.csv"), "nothing.csv"),
+        (("identify", *COMMON, "LOG", "--method", "magic"), "magic"),
+        (("identify", *COMMON, "LOG", "--cutoff", "fast"), "fast"),
+        (("identify", *COMMON, "LOG", "--columns", "q"), "SIGNAL=VALUE"),
+        (("identify", *COMMON, "LOG", "--rows", "7"), "START:STOP"),
+        (("identify", "tx40", "LOG"), "joint"),
+        (("validate", *COMMON, "LOG", "-e", "nothing.json"), "nothing.json"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: tuple[str, ...], culprit: str, logs: tuple[Path, Path]) -> None:
+    """Exit code 1, one line that names the culprit, no traceback."""
+    done = dynid(*(str(logs[0]) if a == "LOG" else a for a in arguments))
+    assert done.returncode == 1
+    assert culprit in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_demo_recovers_the_truth() -> None:
+    """The demonstration's own verdict: about 95 % of the parameters within two deviations."""
+    from dynid.cli.demo import run_demo
+
+    result = run_demo()
+    off = (result.estimate.beta - result.truth) / result.estimate.std
+    # 61 parameters: fewer than 85 % inside two deviations would be a fault, not chance.
+    assert np.mean(np.abs(off) < 2) > 0.85 and np.sqrt(np.mean(off**2)) < 1.4
+    assert np.all(result.validation.relative < 0.02)
+
+
+def test_recordings_keep_runs_through_a_file(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    """Two runs written into one file come back as two runs."""
+    robot = package.load_robot("twolink", friction="viscous+coulomb")
+    both = package.load_recording([str(p) for p in logs], robot)
+    assert isinstance(both, Recording) and len(both.runs) == 2
+    both.to_csv(tmp_path / "both.csv")
+    back = package.load_recording(tmp_path / "both.csv", robot)
+    assert [len(r) for r in back.runs] == [len(r) for r in both.runs]

@@ -1,0 +1,249 @@
+"""Progress on standard error: lines where nobody watches, a bar on a terminal, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dynid
+from dynid.cli import progress
+from dynid.cli.main import app
+from dynid.cli.progress import working
+from dynid.excitation.fourier import random_fourier
+from dynid.identification.estimators.solution import Iteration, report_iteration
+from dynid.simulation.controller_files import load_controller
+from dynid.simulation.engine import simulate
+from dynid.simulation.reference import Reference
+
+LIMITS = '{"*": {"lower": -1, "upper": 1, "velocity": 2, "acceleration": 10}}'
+LONG = ("excite", "twolink", "-o", "motion.toml", "--limits", LIMITS, "--duration", "5", "--budget", "60")
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(progress, "time", made)
+    return made
+
+
+def test_quick_work_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Errors of quick commands stay one line: what is over at once is not announced."""
+    with working("thinking"):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_work_that_takes_long_is_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, once, on standard error."""
+    monkeypatch.setattr(progress, "_QUIET", 0.01)
+    with working("thinking"):
+        for thread in threading.enumerate():
+            if isinstance(thread, threading.Timer):
+                thread.join()
+    assert capsys.readouterr() == ("", "thinking ...\n")
+
+
+def test_shares_come_with_the_time_left(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    """At most one line a second, the last always; the rest is expected to go as fast."""
+    with working("simulating") as work:
+        for share in (0.1, 0.2, 0.25, 0.5, 1.0):
+            clock.now += 0.75
+            work.at(share, "simulated")
+    # 1.5 s for 20 %, 3 s for 50 %: 6 s and 3 s for the rest.
+    assert capsys.readouterr().err.splitlines() == [
+        "simulated 20%, 6 s left",
+        "simulated 50%, 3 s left",
+        "simulated 100%",
+    ]
+
+
+def test_lines_that_count_get_the_time_left(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    """Unless they tell it themselves; other lines stay as they are."""
+    with working("learning") as work:
+        clock.now += 10.0
+        for line in (
+            "joint1, 1 of 5 joints",
+            "start 3 of 20: best 1.2, 7 s left",
+            "a closer look",
+            "joint5, 5 of 5 joints",
+        ):
+            work.say(line)
+        clock.now += 990.0
+        work.say("half", 0.5)
+    expected = ["joint1, 1 of 5 joints, 40 s left", "start 3 of 20: best 1.2, 7 s left", "a closer look"]
+    assert capsys.readouterr().err.splitlines() == [*expected, "joint5, 5 of 5 joints", "half, 17 min left"]
+
+
+def test_rounds_of_estimators_are_heard(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    """Only while somebody waits for them, and no more often than once a second."""
+    history = [Iteration(np.zeros(1), 0.25, 0.1, 0.0, 2.0, 1.0)]
+    report_iteration(history, 20)
+    with working("identifying", rounds=True):
+        report_iteration(history, 20)
+        clock.now += 3.0
+        report_iteration(history, 20)
+    report_iteration(history, 20)
+    assert capsys.readouterr().err == "round 1 of at most 20: largest step 0.25, at most 57 s left\n"
+    logger = logging.getLogger("dynid.progress")
+    assert not logger.handlers and logger.propagate and logger.level == logging.NOTSET
+
+
+def test_a_closed_loop_tells_its_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dynid identify --method didim` says each round, and its JSON stays JSON."""
+    monkeypatch.setattr(progress, "_QUIET", 0.0)
+    (tmp_path / "loop.toml").write_text('kind = "cascade"\nrate = 1000\nbandwidth = 8\n')
+    robot, ones = dynid.load_robot("twolink"), np.ones(2)
+    path = random_fourier(-1.5 * ones, 1.5 * ones, 2 * ones, 5.0, np.arange(5000) / 1000, 0)
+    truth = robot.with_parameters(1.2 * robot.parameters)
+    made = simulate(truth, load_controller(tmp_path / "loop.toml", robot), Reference(1000.0, *path), seed=1)
+    made.recording().to_csv(tmp_path / "run.csv")
+    given = ["identify", "twolink", str(tmp_path / "run.csv"), "--method", "didim"]
+    loop = ["--controller", str(tmp_path / "loop.toml"), "--json"]
+    done = CliRunner().invoke(app, [*given, *loop])
+    assert done.exit_code == 0, done.output
+    told = [line for line in done.stderr.splitlines() if line.startswith("round ")]
+    assert len(told) == len(json.loads(done.stdout)["iterations"]) > 1
+    assert told[0].startswith("round 1 of at most ") and told[0].endswith(" s left")
+
+
+# -- on a terminal -------------------------------------------------------------------------------------
+
+
+def on_terminal(*arguments: str, folder: Path, interrupt_at: str | None = None) -> tuple[int, str, str]:
+    """Exit code, standard output and what a terminal got; Ctrl-C once it shows `interrupt_at`."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dynid", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not piece:
+            break
+        shown += piece
+        if interrupt_at is not None and interrupt_at.encode() in shown:
+            process.send_signal(signal.SIGINT)
+            interrupt_at = None
+    os.close(ours)
+    out, _ = process.communicate()
+    return process.returncode, out, shown.decode()
+
+
+def test_a_terminal_gets_a_bar(tmp_path: Path) -> None:
+    """Drawn again in place, gone at the end, nothing of it in the JSON."""
+    code, out, shown = on_terminal(*LONG[:-1], "2", "--json", folder=tmp_path)
+    assert code == 0, shown
+    assert json.loads(out)["robot"] == "twolink"
+    assert "designing a motion, 2 s" in shown and "random motions" in shown and "━" in shown and "\r\x1b[2K" in shown
+    # The last thing that stands there is what was written.
+    assert shown.replace("\r", "").endswith("\x1b[2Kwrote motion.toml\n")
+
+
+def test_a_terminal_shows_shares_and_time_left(tmp_path: Path) -> None:
+    """What a bar shows follows what it is told."""
+    code = (
+        "import time\nfrom dynid.cli.progress import working\n"
+        "with working('simulating') as work:\n"
+        "    time.sleep(0.2); work.at(0.01, 'simulated'); time.sleep(0.3); work.say('then [this]'); time.sleep(0.3)\n"
+    )
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.run([sys.executable, "-c", code], stderr=theirs, env=environment, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert "simulated 1%" in shown and "s left" in shown and "then [this]" in shown
+
+
+def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
+    """The bar goes, one line stays, no file is written."""
+    code, out, shown = on_terminal(*LONG, folder=tmp_path, interrupt_at="designing")
+    assert code == 130 and out == ""
+    assert shown.replace("\r", "").endswith("\x1b[2Kdynid: interrupted\n") and "Traceback" not in shown
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- without one ---------------------------------------------------------------------------------------
+
+
+def interrupted(*arguments: str, folder: Path, at: str, group: bool = False) -> tuple[int, list[str]]:
+    """Exit code and lines of a command that gets Ctrl-C after a line with `at`; `group` for its children too."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dynid", *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line.rstrip())
+        if at in line:
+            (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+            at = "\n\n"
+    process.communicate()
+    return process.returncode, lines
+
+
+def test_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
+    """Exit code 130 and what was there before is still there, whole."""
+    (tmp_path / "motion.toml").write_text("before")
+    code, lines = interrupted(*LONG, folder=tmp_path, at="random motions")
+    assert code == 130
+    assert lines[-1] == "dynid: interrupted" and not any("Traceback" in line for line in lines)
+    assert [p.name for p in tmp_path.iterdir()] == ["motion.toml"]
+    assert (tmp_path / "motion.toml").read_text() == "before"
+
+
+def test_ctrl_c_ends_worker_processes_too(tmp_path: Path) -> None:
+    """A terminal sends it to all of them; none speaks of it."""
+    given = ("--robots", "twolink", "--methods", "wls", "--runs", "200", "--noise", "32000", "--workers", "2")
+    code, lines = interrupted("benchmark", *given, "--out", "table.csv", folder=tmp_path, at="recordings", group=True)
+    assert code == 130
+    assert lines[-1] == "dynid: interrupted" and not any("Traceback" in line for line in lines)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_anywhere_in_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it strikes outside of the long work."""
+
+    def strike() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dynid.doctor.examine", strike)
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    assert done.exit_code == 130 and done.stdout == "" and done.stderr == "dynid: interrupted\n"

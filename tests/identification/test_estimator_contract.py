@@ -1,0 +1,257 @@
+"""Every estimator goes through the same battery: what a user may rely on whatever the method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.registry import ESTIMATORS
+from dynid.identification.observation import Observation, observe
+from dynid.identification.pipeline import estimate_from, identify
+from dynid.recording.recording import Recording, Run
+from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
+
+# A prior this weak leaves ridge a least-squares method.
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ols": ("ols", {}),
+    "wls": ("wls", {}),
+    "wls iterated": ("wls", {"iterations": 3, "freedom": "parameters"}),
+    "gls": ("gls", {}),
+    "irls huber": ("irls", {"loss": "huber"}),
+    "irls tukey": ("irls", {"loss": "tukey"}),
+    "tls": ("tls", {}),
+    "ridge": ("ridge", {"deviation": 1e6}),
+    "feasible": ("feasible", {}),
+    "feasible huber": ("feasible", {"objective": "huber"}),
+}
+every = pytest.mark.parametrize("name", METHODS)
+
+
+def run(name: str, observation: Observation, **more: Any) -> Estimate:
+    method, options = METHODS[name]
+    return estimate_from(observation, method, **options, **more)
+
+
+def test_the_battery_knows_every_estimator() -> None:
+    """A new estimator must be added here."""
+    assert {m for m, _ in METHODS.values()} == set(ESTIMATORS)
+
+
+@every
+def test_recovers_noise_free_truth(name: str) -> None:
+    """Without noise the answer is the truth, to rounding times the condition number."""
+    robot = arm()
+    estimate = run(name, observe(robot, record(robot, (0, 1)), EXACT))
+    # Condition number about 1e2, exact derivatives to 1e-12.
+    np.testing.assert_allclose(estimate.beta, base_of(robot).values(), atol=1e-7)
+    assert estimate.status == "solved"
+
+
+@every
+def test_order_of_runs_does_not_matter(name: str) -> None:
+    """Runs are folded one after another; the result does not know which came first."""
+    robot = arm()
+    forward = run(name, observe(robot, record(robot, (0, 1, 2), noise=0.1), EXACT))
+    backward = run(name, observe(robot, record(robot, (2, 0, 1), noise=0.1), EXACT))
+    np.testing.assert_allclose(forward.beta, backward.beta, rtol=1e-5, atol=1e-7)
+
+
+@every
+def test_order_of_samples_does_not_matter(name: str) -> None:
+    """Shuffled rows, same answer (stacking orders have fooled other tools)."""
+    robot = arm()
+    base = base_of(robot)
+    _, q, v, a = motion(robot, 3)
+    W = base.regressor(q, v, a)
+    y = W @ base.values() + 0.1 * np.random.default_rng(0).normal(size=W.shape[:2])
+    shuffle = np.random.default_rng(1).permutation(len(y))
+    one, two = run(name, observation_of(base, W, y)), run(name, observation_of(base, W[shuffle], y[shuffle]))
+    np.testing.assert_allclose(one.beta, two.beta, rtol=1e-5, atol=1e-7)
+
+
+@every
+def test_units_of_torque_only_scale_the_answer(name: str) -> None:
+    """Torques a thousand times larger give parameters a thousand times larger, and their deviations too."""
+    robot = arm()
+    base = base_of(robot)
+    _, q, v, a = motion(robot, 3)
+    W = base.regressor(q, v, a)
+    y = W @ base.values() + 0.1 * np.random.default_rng(0).normal(size=W.shape[:2])
+    one, two = run(name, observation_of(base, W, y)), run(name, observation_of(base, W, 1000 * y))
+    # A prior of fixed size is the only thing that knows the unit; it is a millionth here.
+    np.testing.assert_allclose(two.beta, 1000 * one.beta, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(two.std, 1000 * one.std, rtol=1e-3)
+
+
+@every
+def test_covariance_scales_with_the_noise(name: str) -> None:
+    """Ten times the noise, ten times the deviation."""
+    robot = arm()
+    base = base_of(robot)
+    _, q, v, a = motion(robot, 3)
+    W = base.regressor(q, v, a)
+    noise = np.random.default_rng(0).normal(size=W.shape[:2])
+    quiet = run(name, observation_of(base, W, W @ base.values() + 0.01 * noise))
+    loud = run(name, observation_of(base, W, W @ base.values() + 0.1 * noise))
+    # Weights follow the residuals, which are not exactly proportional.
+    np.testing.assert_allclose(loud.std, 10 * quiet.std, rtol=0.02)
+
+
+@every
+def test_sigma_agrees_with_monte_carlo(name: str) -> None:
+    """Two hundred noisy repetitions spread as the reported deviations say, within 10 %."""
+    robot = arm()
+    base = base_of(robot)
+    _, q, v, a = motion(robot, 3, samples=300)
+    W = base.regressor(q, v, a)
+    truth = base.values()
+    clean = W @ truth
+    rng = np.random.default_rng(5)
+    # One noise for all rows is what OLS assumes, the same relative noise on every column what TLS does.
+    level = np.full(3, 0.1) if name in ("ols", "tls") else np.array([0.3, 0.1, 0.03])
+    # Constraints that a draw may touch make the spread smaller and the mean biased: less noise keeps off them.
+    level = 0.1 * level if name.startswith("feasible") else level
+    size = np.sqrt(np.mean(W**2, axis=(0, 1))) if name == "tls" else np.zeros(base.count)
+    relative = level[0] / np.sqrt(np.mean(clean**2))
+    # How far the iteration is driven does not change the spread.
+    more = {"tolerance": 1e-3} if name.startswith("irls") else {}
+    values, sigmas = [], []
+    for _ in range(200):
+        rows = W + relative * size * rng.normal(size=W.shape)
+        observation = observation_of(base, rows, clean + level * rng.normal(size=clean.shape))
+        estimate = run(name, observation, **more)
+        values.append(estimate.beta)
+        sigmas.append(estimate.std)
+    spread = np.std(values, axis=0, ddof=1)
+    ratio = np.mean(sigmas, axis=0) / spread
+    # Over all parameters within 10 %; a single deviation of 200 draws is itself uncertain by 5 %, four times that here.
+    assert abs(np.sqrt(np.mean(ratio**2)) - 1) < 0.1
+    assert np.all(np.abs(ratio - 1) < 0.2)
+    # And the mean is the truth within its own uncertainty, 4 deviations of the mean.
+    assert np.all(np.abs(np.mean(values, axis=0) - truth) < 4 * spread / np.sqrt(200))
+
+
+@every
+def test_same_input_same_answer(name: str) -> None:
+    """Nothing is left to chance."""
+    robot = arm()
+    recording = record(robot, (0,), noise=0.1)
+    one, two = (run(name, observe(robot, recording, EXACT)) for _ in range(2))
+    assert np.array_equal(one.beta, two.beta) and np.array_equal(one.covariance, two.covariance)
+
+
+@every
+def test_motion_that_shows_too_little_is_refused(name: str) -> None:
+    """A joint that stands still leaves parameters unseen; the message names some of them."""
+    if name == "ridge" or name.startswith("feasible"):
+        pytest.skip("the prior answers for what the motion does not show")
+    robot = arm()
+    t, q, v, a = motion(robot, 0)
+    q[:, 2], v[:, 2], a[:, 2] = 0.3, 0.0, 0.0
+    recording = Recording(robot.coordinates, (Run(t, q, torque=dynid.inverse_dynamics(robot, q, v, a)),))
+    with pytest.raises(dynid.DynidError, match="does not show"):
+        run(name, observe(robot, recording, EXACT))
+
+
+@every
+def test_too_few_samples_are_refused(name: str) -> None:
+    """Fewer rows than parameters is an error, not a minimum-norm guess."""
+    robot = arm()
+    recording = record(robot, (0,)).between(0.0, 0.04)
+    method, options = METHODS[name]
+    with pytest.raises(dynid.DynidError, match="rows are left"):
+        identify(robot, recording, method, signals=EXACT, **options)
+
+
+def test_ill_conditioned_regressor_keeps_its_digits() -> None:
+    """A condition number of 1e7 leaves at least six correct digits; normal equations would leave about two."""
+    robot = arm()
+    base = base_of(robot)
+    _, q, v, a = motion(robot, 3)
+    W = base.regressor(q, v, a)
+    u, _, vt = np.linalg.svd(W.reshape(-1, base.count), full_matrices=False)
+    bad = (u * np.geomspace(1.0, 1e-7, base.count)) @ vt
+    W = 100 * bad.reshape(W.shape)
+    truth = np.ones(base.count)
+    y = W @ truth
+    estimate = estimate_from(observation_of(base, W, y), "ols")
+    assert estimate.condition_number == pytest.approx(1e7, rel=0.05)
+    assert np.abs(estimate.beta - truth).max() < 1e-6
+    flat, right = W.reshape(-1, base.count), y.ravel()
+    normal = np.linalg.solve(flat.T @ flat, flat.T @ right)
+    assert np.abs(normal - truth).max() > 1e-5  # the reason why factors are folded
+
+
+def test_outliers_hurt_least_squares_and_not_irls() -> None:
+    """A hundredth of the rows far off moves OLS by many deviations, robust losses hardly."""
+    robot = arm()
+    base = base_of(robot)
+    _, q, v, a = motion(robot, 3)
+    W = base.regressor(q, v, a)
+    rng = np.random.default_rng(0)
+    y = W @ base.values() + 0.05 * rng.normal(size=W.shape[:2])
+    hit = rng.random(y.shape) < 0.01
+    y[hit] += 20.0
+    truth = base.values()
+    error = {
+        name: np.linalg.norm(run(name, observation_of(base, W, y)).beta - truth)
+        for name in ("ols", "irls huber", "irls tukey")
+    }
+    assert error["irls huber"] < 0.3 * error["ols"] and error["irls tukey"] < 0.1 * error["ols"]
+
+
+def test_correlated_joint_noise_is_whitened_by_gls() -> None:
+    """Where joints share their noise, the full covariance halves the spread and reports it."""
+    robot = arm()
+    base = base_of(robot)
+    _, q, v, a = motion(robot, 3, samples=300)
+    W = base.regressor(q, v, a)
+    mix = np.linalg.cholesky(np.array([[1.0, 0.95, 0.9], [0.95, 1.0, 0.95], [0.9, 0.95, 1.0]]))
+    rng = np.random.default_rng(2)
+    values: dict[str, list[np.ndarray]] = {"wls": [], "gls": []}
+    for _ in range(60):
+        y = W @ base.values() + 0.1 * rng.normal(size=W.shape[:2]) @ mix.T
+        for name in values:
+            values[name].append(run(name, observation_of(base, W, y)).beta)
+    spread = {name: np.linalg.norm(np.std(v, axis=0)) for name, v in values.items()}
+    assert spread["gls"] < 0.7 * spread["wls"]
+
+
+def test_ridge_keeps_the_prior_where_the_motion_is_silent() -> None:
+    """Parameters of a joint that stands still stay at their prior, the others are identified."""
+    robot = arm()
+    truth = robot.with_parameters(robot.parameters * 1.3)
+    t, q, v, a = motion(robot, 0)
+    q[:, 2], v[:, 2], a[:, 2] = 0.3, 0.0, 0.0
+    torque = dynid.inverse_dynamics(truth, q, v, a) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    recording = Recording(robot.coordinates, (Run(t, q, torque=torque),))
+    estimate = identify(robot, recording, "ridge", signals=EXACT, deviation=10.0)
+    base = estimate.base
+    friction = base.names.index("fv_joint3")
+    assert estimate.beta[friction] == pytest.approx(base.values()[friction], rel=1e-3)
+    seen = base.names.index("fv_joint1")
+    assert estimate.beta[seen] == pytest.approx(1.3 * base.values()[seen], rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "culprit"),
+    [
+        ("magic", {}, "magic"),
+        ("ols", {"colour": 1}, "colour"),
+        ("irls", {"loss": "l7"}, "l7"),
+        ("wls", {"iterations": 0}, "iteration"),
+        ("wls", {"freedom": "all"}, "freedom"),
+        ("ridge", {"prior": [1.0]}, "prior"),
+        ("ridge", {"deviation": -1.0}, "positive"),
+    ],
+)
+def test_bad_options_name_the_culprit(method: str, options: dict[str, Any], culprit: str) -> None:
+    """One line that says what is wrong."""
+    robot = arm()
+    with pytest.raises(dynid.DynidError, match=culprit) as caught:
+        identify(robot, record(robot), method, signals=EXACT, **options)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,152 @@
+"""Observation: folded factors hold what the rows held, whatever their number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.identification import observation as module
+from dynid.identification.observation import observe
+from dynid.identification.pipeline import SequentialIdentification, identify
+from dynid.recording.recording import Recording, Run
+from dynid.robot.inertia import INERTIAL_SYMBOLS
+from dynid.signals.settings import Signals, prepare
+from tests.support.synthetic import EXACT, arm, base_of, record
+
+
+def test_factors_equal_those_of_the_full_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunked folding gives the normal matrix of the held W, with channels apart."""
+    monkeypatch.setattr(module, "_CHUNK", 97)
+    robot = arm()
+    recording = record(robot, (0, 1), noise=0.2)
+    observation = observe(robot, recording, EXACT)
+    motions = [prepare(run, EXACT) for run in recording.runs]
+    W = np.concatenate([base_of(robot).regressor(m.q, m.v, m.a) for m in motions])
+    y = np.concatenate([m.torque for m in motions])
+    for k, factor in enumerate(observation.factors):
+        full = np.column_stack([W[:, k], y[:, k]])
+        np.testing.assert_allclose(factor.T @ factor, full.T @ full, atol=1e-9 * np.abs(full.T @ full).max())
+
+
+def test_rows_made_again_are_the_rows_that_were_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimators that stream the rows again see the same data when they were too many to keep."""
+    robot = arm()
+    recording = record(robot, (0,), noise=0.2)
+    kept = identify(robot, recording, "irls", signals=EXACT)
+    monkeypatch.setattr(module, "_KEEP_BYTES", 0)
+    streamed = identify(robot, recording, "irls", signals=EXACT)
+    np.testing.assert_allclose(kept.beta, streamed.beta, rtol=1e-10)
+
+
+def test_blockwise_decimation_equals_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Filtering columns block by block with margins gives what filtering them whole gives."""
+    robot = arm()
+    recording = record(robot, (0,), noise=0.2, samples=20000)
+    settings = replace(EXACT, decimate=(5, 4))
+    whole = observe(robot, recording, settings)
+    monkeypatch.setattr(module, "_DECIMATED_BLOCK", 100)
+    parts = observe(robot, recording, settings)
+    assert parts.rows == whole.rows
+    for a, b in zip(whole.factors, parts.factors, strict=True):
+        # The filters' memory has decayed to this after the margin.
+        np.testing.assert_allclose(a.T @ a, b.T @ b, atol=1e-6 * np.abs(a.T @ a).max())
+
+
+def test_nothing_is_filtered_across_runs() -> None:
+    """Two runs with a jump between them equal two observations joined."""
+    robot = arm()
+    settings = Signals(cutoff=8.0, trim=0.2)
+    one, two = record(robot, (0,)), record(robot, (5,))
+    together = observe(robot, one + two, settings)
+    joined = observe(robot, one, settings).joined(observe(robot, two, settings))
+    assert together.rows == joined.rows
+    for a, b in zip(together.factors, joined.factors, strict=True):
+        np.testing.assert_allclose(a.T @ a, b.T @ b, atol=1e-9 * np.abs(a.T @ a).max())
+
+
+def test_measured_subset_of_joints() -> None:
+    """Only some torques measured: variances and rows are those of the channels, not of the model."""
+    robot = arm()
+    estimate = identify(robot, record(robot, (0, 1), noise=0.05), "wls", signals=EXACT, channels=["joint2", "joint3"])
+    assert estimate.base.channels == ("joint2", "joint3") and len(estimate.noise) == 2
+    np.testing.assert_allclose(estimate.noise, 0.05, rtol=0.1)
+    truth = estimate.base.values()
+    assert np.all(np.abs(estimate.beta - truth) < 5 * estimate.std)
+
+
+def test_sequential_identification_equals_all_at_once() -> None:
+    """Logs folded in one by one give the estimate of all of them; forgetting prefers the new."""
+    robot = arm()
+    recordings = [record(robot, (seed,), noise=0.1) for seed in range(3)]
+    sequential = SequentialIdentification(robot, EXACT)
+    with pytest.raises(dynid.DataError, match="no recording"):
+        sequential.estimate()
+    for recording in recordings:
+        sequential.update(recording)
+    at_once = identify(robot, recordings[0] + recordings[1] + recordings[2], "wls", signals=EXACT)
+    np.testing.assert_allclose(sequential.estimate("wls").beta, at_once.beta, rtol=1e-8)
+    with pytest.raises(dynid.DataError, match="irls"):
+        sequential.estimate("irls")
+    changed = robot.with_parameters(robot.parameters * 1.5)
+    forgetful = SequentialIdentification(robot, EXACT, forgetting=1e-6)
+    forgetful.update(record(robot, (0,)))
+    forgetful.update(record(changed, (1,)))
+    np.testing.assert_allclose(forgetful.estimate("ols").beta, 1.5 * base_of(robot).values(), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("run", "culprit"),
+    [
+        (Run(np.arange(100.0), np.zeros((100, 3))), "no torques"),
+        (Run(np.arange(100.0), np.zeros((100, 3)), current=np.ones((100, 3))), "drive gains"),
+    ],
+)
+def test_recordings_without_torque_are_refused(run: Run, culprit: str) -> None:
+    """Currents alone need gains; the message says so."""
+    with pytest.raises(dynid.DataError, match=culprit):
+        observe(arm(), Recording(("joint1", "joint2", "joint3"), (run,)), EXACT)
+
+
+def test_other_robots_recording_is_refused() -> None:
+    """Wrong number of joints, by both numbers."""
+    with pytest.raises(dynid.DataError, match=r"3 joints.*2"):
+        observe(dynid.load_robot("twolink"), record(arm()), EXACT)
+
+
+def test_runs_with_a_weighed_payload_join_those_without() -> None:
+    """A known payload is taken off; both recordings then tell of the same bare robot."""
+    robot = arm()
+    load = dynid.inertia.inertia_from_com(0.8, np.array([0.05, 0.0, 0.1]), 0.001 * np.eye(3))
+    loaded = robot.with_payload("link3", load)
+    known = np.zeros(len(robot.layout))
+    known[[robot.parameter_names.index(f"{s}_link3") for s in INERTIAL_SYMBOLS]] = load
+    bare = observe(robot, record(robot, (0,)), EXACT)
+    carried = observe(robot, record(loaded, (1,)), EXACT, known=known)
+    estimate = identify(robot, bare.joined(carried), "ols")
+    np.testing.assert_allclose(estimate.beta, base_of(robot).values(), atol=1e-7)
+    ignored = identify(robot, bare.joined(observe(robot, record(loaded, (1,)), EXACT)), "ols")
+    assert np.abs(ignored.beta - base_of(robot).values()).max() > 0.1
+
+
+def test_observations_of_other_robots_do_not_join() -> None:
+    """Other base parameters, other meaning."""
+    robot = arm()
+    other = robot.with_drives("viscous")
+    with pytest.raises(dynid.DataError, match="cannot be joined"):
+        observe(robot, record(robot), EXACT).joined(observe(other, record(other), EXACT))
+
+
+def test_an_estimate_from_an_observation_is_validated_with_its_settings() -> None:
+    """The settings travel with the rows; other ones, or another robot, are refused instead of ignored."""
+    robot = arm()
+    observation = observe(robot, record(robot, (0,), noise=0.05), EXACT)
+    estimate = identify(robot, observation)
+    assert estimate.signals == EXACT
+    np.testing.assert_allclose(estimate.validate(record(robot, (9,), noise=0.05)).rmse, 0.05, rtol=0.2)
+    with pytest.raises(dynid.DataError, match="observe"):
+        identify(robot, observation, signals=Signals())
+    with pytest.raises(dynid.DataError, match="another robot"):
+        identify(robot.with_drives("viscous"), observation)

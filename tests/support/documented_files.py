@@ -1,0 +1,84 @@
+"""The files that commands in the documentation speak of: an arm with its recordings, and a person on a plate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import dynid
+import dynid.simulation
+from dynid.cli.demo import synthetic_recording
+from dynid.export.urdf import write_urdf
+from dynid.recording.recording import Recording, Run
+from tests.support.person import on_the_ground, swaying, write_plate
+
+LAW = "viscous+coulomb+offset"
+LOOP = 'kind = "cascade"\nrate = 1000\nbandwidth = 5\n'
+# Mass, centre of mass and principal inertias of each link.
+BODIES = (
+    (6.0, (0.01, 0.02, -0.1), (0.08, 0.07, 0.03)),
+    (4.0, (0.2, 0.01, 0.02), (0.01, 0.07, 0.07)),
+    (2.0, (0.15, -0.01, 0.01), (0.004, 0.02, 0.02)),
+)
+
+
+def arm() -> dynid.Robot:
+    """Three joints, links of some thickness, and some friction."""
+    rows = [
+        {"alpha": 0.0, "a": 0.0, "d": 0.4, "theta": 0.0},
+        {"alpha": np.pi / 2, "a": 0.0, "d": 0.0, "theta": 0.0},
+        {"alpha": 0.0, "a": 0.4, "d": 0.0, "theta": 0.0},
+    ]
+    robot = dynid.Robot.from_dh(rows, convention="modified", name="arm").with_drives(LAW)
+    limits = {name: {"position": (-1.5, 1.5), "velocity": 3.0, "effort": 80.0} for name in robot.coordinates}
+    drives = {"fv": 0.8, "fc": 1.2, "off": 0.1}
+    bodies = np.concatenate([dynid.inertia.inertia_from_com(m, np.array(c), np.diag(i)) for m, c, i in BODIES])
+    inertial = iter(bodies)
+    values = [next(inertial) if p.inertial else drives[p.symbol] for p in robot.layout]
+    return robot.with_parameters(values).with_limits(limits)
+
+
+def write_arm_files(folder: Path) -> None:
+    """arm.urdf, its controller, three open-loop recordings, a closed-loop one, and an estimate."""
+    robot = arm()
+    write_urdf(robot, folder / "arm.urdf")
+    (folder / "loop.toml").write_text(LOOP)
+    for seed in range(3):
+        synthetic_recording(robot, seed, duration=10.0).to_csv(folder / f"run{seed + 1}.csv")
+    _write_loaded(robot, folder)
+    t = np.arange(6000) / 1000.0
+    path = 0.6 * np.column_stack([np.sin(2 * t + k) + 0.4 * np.sin((5 + 2 * k) * t) for k in range(3)])
+    gains = dynid.controllers.bandwidth_gains(robot, 5.0)
+    loop = dynid.controllers.cascade(1000.0, *gains)
+    sensors = dynid.simulation.Sensors(noise=1e-5, velocity_cutoff=100.0)
+    dynid.simulate(robot, loop, path, sensors=sensors, seed=1).recording().to_csv(folder / "run.csv")
+    prior = dynid.load_robot(folder / "arm.urdf", friction=LAW)
+    first = dynid.load_recording([folder / "run1.csv", folder / "run2.csv"], prior)
+    dynid.identify(prior, first).save(folder / "estimate.json")
+    dynid.identify(prior, first, "feasible").save(folder / "other.json")
+    (folder / "limits.toml").write_text('["joint*"]\nvelocity = 1.5\nacceleration = 10\n')
+
+
+def _write_loaded(robot: dynid.Robot, folder: Path) -> None:
+    """The arm with 1.5 kg in its hand, and what its motors drew without and with it."""
+    tool = dynid.inertia.inertia_from_com(1.5, np.array([0.1, 0.0, 0.05]), 0.003 * np.eye(3))
+    loaded = synthetic_recording(robot.with_payload("link3", tool), 3, duration=10.0)
+    loaded.to_csv(folder / "loaded.csv")
+    for name, recording in (("currents", synthetic_recording(robot, 4, duration=10.0)), ("currents_loaded", loaded)):
+        runs = (replace(run, current=run.torque / [12.0, 8.0, 5.0], torque=None) for run in recording.runs)
+        Recording(recording.joints, tuple(runs)).to_csv(folder / f"{name}.csv")
+
+
+def write_person_files(folder: Path) -> None:
+    """human.urdf, motions of it, what a force plate under it measured, and what it says with nobody on it."""
+    write_urdf(dynid.human.human_model("male", 1.8, 94.0), folder / "human.urdf")
+    person = dynid.load_robot(folder / "human.urdf", base="floating")
+    for name, plate, seed in (("motion", "plate", 1), ("a", "a_plate", 1), ("b", "b_plate", 2), ("c", "c_plate", 3)):
+        motion = swaying(person, 100.0, seed)
+        run = Run(motion.t, motion.q[:, 7:], base=motion.q[:, :7])
+        Recording(person.coordinates, (run,)).to_csv(folder / f"{name}.csv")
+        write_plate(folder / f"{plate}.csv", 100.0, on_the_ground(person, motion))
+    noise = np.random.default_rng(9).normal(0.0, 0.3, (300, 6))
+    write_plate(folder / "empty.csv", 100.0, noise + np.array([-4.0, 2.0, 1.0, 0.2, 0.1, 0.0]))
