@@ -23,7 +23,7 @@ demo: $(LIGHT)
 	$(BIN)/dynid demo --figure tx40-torques.svg
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0
 
 # Pages as people see them, in Debian's Chromium (installed if it is missing and can be).
 test-browser: $(STAMP)
@@ -52,4 +52,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/residual.py
 
 clean:
-	rm -rf $(VENV) build docs/reference-pages docs/notebook-pages tx40.svg tx40-torques.svg tx40-report.html
+	rm -rf $(VENV) build docs/reference/generated tx40.svg tx40-torques.svg tx40-report.html

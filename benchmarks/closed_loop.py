@@ -1,7 +1,7 @@
-"""Closed-loop simulation and PC-DIDIM: a TX40 at 5 kHz beside other ways to the same states, ratios from one run.
+"""Closed-loop simulation and PC-DIDIM: a TX40 at 5 kHz against other simulators, ratios from one run.
 
-All but the Monte Carlo runs take one thread and are timed by the processor's clock, so that other programs do not
-count. Those of the Monte Carlo runs are seconds of the wall: leave the machine alone meanwhile.
+All but the Monte Carlo runs use one thread and are timed in CPU seconds, so that other programs do not count. Monte
+Carlo runs are timed in wall-clock seconds and need an idle computer.
 
 python benchmarks/closed_loop.py                      # needs mujoco for all comparisons
 python benchmarks/closed_loop.py --seconds 2
@@ -34,20 +34,22 @@ from dynid.identification.experiment import Experiment
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy
 from dynid.montecarlo.study import monte_carlo
 from dynid.signals.settings import Signals
-from dynid.simulation.engine import Loop, Simulation, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
+from dynid.simulation.simulation import Simulation
 from studies.reproduce.pc_didim import scenarios, tx40_loop, tx40_sensors, tx40_truth
 
 Array = NDArray[np.float64]
 
 RATE = 5000.0
 BANDWIDTH = [10, 10, 10, 20, 20, 20]  # Hz
-EXACT = Sensors(speed="exact")
+EXACT = Sensors(velocity="exact")
 
 
 def shared_robot() -> dynid.Robot:
-    """The TX40 with what all of them can hold: inertias, rotors and viscous friction; no coupling, no Coulomb."""
+    """The TX40 with the terms that all simulators support: inertias, rotors and viscous friction."""
     robot = dynid.load_robot("tx40")
     kept = tuple(t for t in robot.drives if not t.motor and t.symbol in ("Ia", "fv"))
     return replace(robot, drives=kept, transmission=None)
@@ -55,12 +57,12 @@ def shared_robot() -> dynid.Robot:
 
 def reference(robot: dynid.Robot, seconds: float) -> Reference:
     limits = [robot.limits[c] for c in robot.coordinates]
-    lower, upper, speed = np.array([[x.lower, x.upper, x.velocity] for x in limits]).T
-    return Reference(RATE, *random_fourier(lower, upper, speed, 8.0, np.arange(round(seconds * RATE)) / RATE, 0))
+    lower, upper, velocity = np.array([[x.lower, x.upper, x.velocity] for x in limits]).T
+    return Reference(RATE, *random_fourier(lower, upper, velocity, 8.0, np.arange(round(seconds * RATE)) / RATE, 0))
 
 
 def fastest(call: Callable[[], object], times: int = 5) -> float:
-    """Processor seconds of the quickest of several calls, after one that is not counted."""
+    """CPU seconds of the fastest of several calls, after a warm-up call."""
     call()
     out = []
     for _ in range(times):
@@ -71,7 +73,7 @@ def fastest(call: Callable[[], object], times: int = 5) -> float:
 
 
 def looped_pinocchio(robot: dynid.Robot, path: Reference, kp: Array, kv: Array) -> tuple[Array, Array]:
-    """The same cascade and RK4 in a Python loop over pin.aba, written as tightly as Python allows."""
+    """The same cascade and RK4 in an optimised Python loop over pin.aba."""
     model = robot.to_pinocchio()
     data = model.createData()
     fv = np.array([t.value for t in robot.drives if t.symbol == "fv"])
@@ -100,13 +102,13 @@ def compare_pinocchio(robot: dynid.Robot, path: Reference, ours: Simulation, sec
     theirs = time.process_time() - began
     apart = max(np.abs(Q - ours.q).max(), np.abs(V - ours.v).max())
     print(
-        f"  Python loop over pin.aba {pin.__version__}, same RK4 and controller: {theirs:.2f} s, states apart by "
+        f"  Python loop over pin.aba {pin.__version__}, same RK4 and controller: {theirs:.2f} s, states differ by "
         f"{apart:.1e}, ratio {theirs / seconds:.1f} (goal 6)"
     )
 
 
 def compare_mujoco(robot: dynid.Robot, path: Reference, ours: Simulation, seconds: float) -> None:
-    """MuJoCo's rollout with RK4 at the same step, once fed with our torques and once with position and speed servos."""
+    """MuJoCo's rollout with RK4 at the same step, once with our torques and once with position and velocity servos."""
     try:
         import mujoco
         from mujoco import rollout
@@ -120,7 +122,7 @@ def compare_mujoco(robot: dynid.Robot, path: Reference, ours: Simulation, second
         forces.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
     servos = spec.copy()
     for name, p, d in zip(robot.coordinates, kp, kv, strict=True):
-        # kv (kp (u - q) - v), as the cascade; taken anew in every stage of a step, not held over it.
+        # kv (kp (u - q) - v), as the cascade, but evaluated in every stage of a step instead of held over it.
         servo = servos.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         servo.gainprm[0], servo.biastype = p * d, mujoco.mjtBias.mjBIAS_AFFINE
         servo.biasprm[:3] = 0, -p * d, -d
@@ -139,13 +141,13 @@ def compare_mujoco(robot: dynid.Robot, path: Reference, ours: Simulation, second
         Q = states[0, :-1, 1 : 1 + robot.n]  # each row is the state after its step
         apart = np.abs(Q - ours.q[1:]).max()
         print(
-            f"  MuJoCo {mujoco.__version__} rollout, RK4, {what}: {theirs:.2f} s, positions apart by {apart:.1e}, "
+            f"  MuJoCo {mujoco.__version__} rollout, RK4, {what}: {theirs:.2f} s, positions differ by {apart:.1e}, "
             f"ratio {theirs / seconds:.2f} (goal 1)"
         )
 
 
 def _mujoco_spec(robot: dynid.Robot):  # type: ignore[no-untyped-def]
-    """The robot as an MJCF of ours, stepped as ours is: no contacts, no limits."""
+    """The robot as MJCF with the same time step and integrator, without contacts and limits."""
     import mujoco
 
     with tempfile.TemporaryDirectory() as folder:
@@ -165,12 +167,12 @@ def compare_simulation(seconds: float) -> None:
     law = controllers.cascade(RATE, *controllers.bandwidth_gains(robot, BANDWIDTH))
 
     def run() -> Simulation:
-        return simulate(robot, law, path, sensors=EXACT, loop=Loop("rk4", substeps=1))
+        return simulate(robot, ClosedLoop(controller=law, sensors=EXACT, integrator="rk4", substeps=1), path)
 
     ours, time_of_ours = run(), fastest(run)
     print(
         f"closed loop, TX40, {len(path)} control periods of RK4, cascade: {time_of_ours:.3f} s, "
-        f"{time_of_ours / len(path) * 1e6:.2f} us a period"
+        f"{time_of_ours / len(path) * 1e6:.2f} us per period"
     )
     compare_pinocchio(robot, path, ours, time_of_ours)
     compare_mujoco(robot, path, ours, time_of_ours)
@@ -181,29 +183,31 @@ def compare_integrators(seconds: float) -> None:
     robot = dynid.load_robot("tx40")
     path = reference(robot, seconds)
     law = controllers.cascade(RATE, *controllers.bandwidth_gains(robot, BANDWIDTH))
-    truth = simulate(robot, law, path, loop=Loop("dopri5", tolerance=1e-12))
+    truth = simulate(robot, ClosedLoop(controller=law, integrator="dopri5", tolerance=1e-12), path)
     print("integrators, TX40 with coupling and friction, error of positions against dopri5 at 1e-12:")
     loops = {
-        "rk4, one step": Loop("rk4", substeps=1),
-        "rk4": Loop("rk4"),
-        "semi-implicit": Loop("semi-implicit"),
-        "dopri5": Loop("dopri5"),
-        "implicit": Loop("implicit"),
-        "implicit, 8 steps": Loop("implicit", substeps=8),
+        "rk4, one step": ClosedLoop(integrator="rk4", substeps=1),
+        "rk4": ClosedLoop(integrator="rk4"),
+        "semi-implicit": ClosedLoop(integrator="semi-implicit"),
+        "dopri5": ClosedLoop(integrator="dopri5"),
+        "implicit": ClosedLoop(integrator="implicit"),
+        "implicit, 8 steps": ClosedLoop(integrator="implicit", substeps=8),
     }
-    for name, loop in loops.items():
-        taken = fastest(lambda loop=loop: simulate(robot, law, path, loop=loop), 3)  # type: ignore[misc]
-        error = np.abs(simulate(robot, law, path, loop=loop).q - truth.q).max()
-        print(f"  {name}: {taken / len(path) * 1e6:.1f} us a period, error {error:.1e} rad")
+    for name, settings in loops.items():
+        loop = replace(settings, controller=law)
+        taken = fastest(lambda loop=loop: simulate(robot, loop, path), 3)  # type: ignore[misc]
+        error = np.abs(simulate(robot, loop, path).q - truth.q).max()
+        print(f"  {name}: {taken / len(path) * 1e6:.1f} us per period, error {error:.1e} rad")
 
 
 def compare_iteration(seconds: float) -> None:
-    """One round of PC-DIDIM part by part; the measured run is cleaned before the first round, once."""
-    robot, loop, sensors = tx40_truth(), Loop("auto"), tx40_sensors(32000)
+    """One iteration of PC-DIDIM, part by part; the measured run is filtered once, before the first iteration."""
+    robot = tx40_truth()
     law, motion = tx40_loop(RATE)
-    made = simulate(robot, law, motion, sensors=sensors, loop=loop, duration=seconds, seed=0)
+    loop = ClosedLoop(controller=law, sensors=tx40_sensors(32000))
+    made = simulate(robot, loop, motion, duration=seconds, seed=0)
     signals = Signals(cutoff=200.0, decimate=(10, 2), trim=0.6)
-    experiment = Experiment(robot, made.recording(), law, signals, loop, sensors)
+    experiment = Experiment(robot, made.recording(), loop, signals)
     simulations = experiment.simulate(robot.parameters)
     rows = experiment.observe(simulations)
     parts = {
@@ -213,7 +217,7 @@ def compare_iteration(seconds: float) -> None:
     }
     total = sum(parts.values())
     print(
-        f"one round of PC-DIDIM, TX40, {seconds:g} s at 5 kHz, {rows.total_rows} rows, one thread: {total:.3f} s "
+        f"one iteration of PC-DIDIM, TX40, {seconds:g} s at 5 kHz, {rows.total_rows} rows, one thread: {total:.3f} s "
         f"(goal 1; the paper took 6 to 16)"
     )
     for name, taken in parts.items():
@@ -235,17 +239,17 @@ def compare_processes(runs: int, whole: int = 300) -> None:
         began = time.perf_counter()
         found = monte_carlo(accurate_study(runs), workers=workers).fits
         taken[workers] = time.perf_counter() - began
-        converged, rounds = int((found["outcome"] == "converged").sum()), found["iterations"].mean()
+        converged, iterations = int((found["outcome"] == "converged").sum()), found["iterations"].mean()
     scaled = f", scaled to {whole}" if runs != whole else ""
-    print(f"Monte Carlo, S1, PC-DIDIM, {runs} runs ({converged} converged, {rounds:.1f} rounds each){scaled}:")
+    print(f"Monte Carlo, S1, PC-DIDIM, {runs} runs ({converged} converged, {iterations:.1f} iterations each){scaled}:")
     for workers, spent in taken.items():
         minutes = spent / runs * whole / 60
         goal = " (goal 10; the paper's figures add up to 100)" if workers == 2 else ""
-        print(f"  processes: {workers}, {spent:.1f} s, {spent / runs:.2f} s a run, {whole} in {minutes:.1f} min{goal}")
+        print(f"  processes: {workers}, {spent:.1f} s, {spent / runs:.2f} s each, {whole} in {minutes:.1f} min{goal}")
     print(f"  speed-up of two processes {taken[1] / taken[2]:.2f}, {len(os.sched_getaffinity(0))} cores here")
 
 
-# Each prints its own figures; more are added here.
+# Each prints its own figures.
 PARTS: tuple[Callable[[float], None], ...] = (compare_simulation, compare_integrators, compare_iteration)
 
 

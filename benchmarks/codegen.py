@@ -1,11 +1,11 @@
-"""Generated C against Pinocchio and CasADi: inverse dynamics of a 7-joint arm, nanoseconds a call, from one run.
+"""Generated C against Pinocchio and CasADi: inverse dynamics of a 7-joint arm, nanoseconds per call, from one run.
 
 All sides compute the same torques, which is checked before anything is timed. The generated C and the C that CasADi
 generates from Newton-Euler written with its own expressions (common subexpressions shared by its `cse`) are compiled
 by the same compiler with the same flags and called from one loop in C through a pointer. Pinocchio runs its own loop
 in C++ over all samples on one thread (`rneaInParallel`), with no Python in between; its plain call from Python is
-timed too, with the cost of the call itself, measured on a robot of one joint, taken off. Times are those of
-the processor, rounds are interleaved and the best counts.
+timed too, with the overhead of the call, measured on a robot of one joint, subtracted. Times are CPU times;
+repeats are interleaved and the best counts.
 
 python benchmarks/codegen.py
 python benchmarks/codegen.py --robot wam7 --flags=-O3
@@ -34,7 +34,7 @@ from dynid.parameters.base import random_states
 Array = NDArray[np.float64]
 
 SAMPLES = 20_000
-ROUNDS = 15
+REPEATS = 15
 
 LOOP = """
 #include <stddef.h>
@@ -73,7 +73,7 @@ def main() -> None:
         f"{robot.name}, {robot.n} joints, inverse dynamics; dynid {dynid.__version__}, pinocchio {pin.__version__}, "
         f"casadi {ca.__version__}, {version} {given.flags}, {platform.machine()}"
     )
-    # The published numbers of some built-in robots are no possible ones; speed does not depend on it.
+    # The published parameters of some built-in robots are infeasible; the time does not depend on it.
     code, plain = (
         dynid.generate_code(robot, ("inverse_dynamics",), name=name, sines=sines, allow_infeasible=True)
         for name, sines in (("arm", "inline"), ("plain", "library"))
@@ -90,18 +90,18 @@ def main() -> None:
             if result is not None:
                 difference = np.abs(result() - expected).max() / np.abs(expected).max()
                 assert difference < 1e-12, f"{name} differs by {difference:.1e}"
-        seconds = {name: [] for name in sides}
-        for _ in range(ROUNDS):
+        seconds: dict[str, list[float]] = {name: [] for name in sides}
+        for _ in range(REPEATS):
             for name, (work, _) in sides.items():
                 start = process_time()
                 work()
                 seconds[name].append(process_time() - start)
     ns = {name: 1e9 * min(times) / SAMPLES for name, times in seconds.items()}
-    overhead = ns.pop("one joint, pin.rnea from Python")
-    ns["pin.rnea from Python, call taken off"] = ns["pin.rnea from Python"] - overhead
+    call = ns.pop("one joint, pin.rnea from Python")
+    ns["pin.rnea from Python, overhead subtracted"] = ns["pin.rnea from Python"] - call
     ours = ns["dynid generated C"]
     for name, each in ns.items():
-        print(f"{name:42s} {each:8.0f} ns a call   {each / ours:6.2f} times ours")
+        print(f"{name:42s} {each:8.0f} ns per call   {each / ours:6.2f} times ours")
 
 
 Side = tuple[Callable[[], object], Callable[[], Array] | None]
@@ -159,7 +159,7 @@ def compiled_sides(
 
 
 def pinocchio_sides(robot: dynid.Robot, q: Array, v: Array, a: Array) -> dict[str, Side]:
-    """The loop in C++ on one thread, the call from Python, and that call where there is next to nothing to compute."""
+    """The loop in C++ on one thread, the call from Python, and that call for a robot of one joint."""
     model = robot.to_pinocchio()
     pool, data = pin.ModelPool(model, 1), model.createData()
     columns = [np.asfortranarray(x.T) for x in (q, v, a)]
@@ -172,19 +172,19 @@ def pinocchio_sides(robot: dynid.Robot, q: Array, v: Array, a: Array) -> dict[st
         for k in range(len(q)):
             pin.rnea(model, data, q[k], v[k], a[k])
 
-    def next_to_nothing() -> None:
+    def overhead() -> None:
         for k in range(len(q)):
             pin.rnea(small, small_data, zero, zero, zero) if q[k] is not v[k] and v[k] is not a[k] else None
 
     return {
         "pinocchio, loop in C++": (lambda: pin.rneaInParallel(1, pool, *columns, out), lambda: out.T),
         "pin.rnea from Python": (one_by_one, None),
-        "one joint, pin.rnea from Python": (next_to_nothing, None),
+        "one joint, pin.rnea from Python": (overhead, None),
     }
 
 
 def casadi_inverse_dynamics(robot: dynid.Robot) -> ca.Function:
-    """Newton-Euler in link frames in CasADi's scalar expressions, every number of the robot a constant."""
+    """Newton-Euler in link frames in CasADi's scalar expressions, with all parameters of the robot as constants."""
     q, v, a = (ca.SX.sym(name, robot.n) for name in "qva")
     w, dw, acceleration = [ca.SX(3, 1)], [ca.SX(3, 1)], [ca.SX(-ca.DM(robot.gravity))]
     frames = []
@@ -223,7 +223,7 @@ def casadi_inverse_dynamics(robot: dynid.Robot) -> ca.Function:
 
 
 def sparse(x: Array) -> ca.SX:
-    """Constants with rounding dropped and zeros left out."""
+    """Sparse constants without rounding errors of zeros and ones."""
     x = np.where(np.abs(x) < 1e-14, 0.0, x)
     x = np.where(np.abs(np.abs(x) - 1.0) < 1e-14, np.sign(x), x)
     return ca.SX(ca.sparsify(ca.DM(x)))

@@ -1,9 +1,9 @@
-"""Dynamics against Pinocchio, side by side: python benchmarks/dynamics.py
+"""Dynamics against Pinocchio: python benchmarks/dynamics.py
 
-Both sides compute the same numbers, which is checked before anything is timed. Measurements are interleaved and the
-best of several repeats counts, so that a busy machine disturbs both sides alike. Ratios above one mean that dynid is
-faster; only the adjoint is set against our own regressor, as a cost. dynid allocates its results in every call,
-Pinocchio writes into arrays made beforehand.
+Both sides compute the same values, which is checked before anything is timed. Measurements are interleaved and the
+best of several repeats counts, so that other load on the computer affects both sides alike. Ratios above one mean that
+dynid is faster; the adjoint is compared with our own regressor. dynid allocates its results in every call, Pinocchio
+writes into preallocated arrays.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Work = Callable[[], object]
 
 REPEATS = 10
 SAMPLES = 100_000
-HUMANOID_SAMPLES = 2_000  # one regressor of it is 44 x 390 numbers: 275 MB for all
+HUMANOID_SAMPLES = 2_000  # one regressor has 44 x 390 values: 275 MB for all
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
         f"dynid {dynid.__version__}, pinocchio {pin.__version__}, numba {numba.__version__}, numpy {np.__version__}, "
         f"python {platform.python_version()}, {platform.machine()}, {threads} cores"
     )
-    arm = dynid.load_robot("iiwa14").with_drives("none", False)
+    arm = dynid.load_robot("iiwa14").with_drives("none", rotor_inertia=False)
     side_by_side("7-joint arm", arm, pinocchio_arm(arm), SAMPLES, threads, goals=True)
     model = humanoid()
     side_by_side("44-degree-of-freedom humanoid", Robot.from_pinocchio(model), model, HUMANOID_SAMPLES, threads)
@@ -107,12 +107,12 @@ def side_by_side(title: str, robot: Robot, model: pin.Model, samples: int, threa
         goal = 4.0 if goals and n == threads else None
         cost = [f"{us:.2f}", "cost over our regressor", f"{base:.2f}", f"{us / base:.2f}"]
         rows.append(["adjoint", str(n), *cost, *verdict(us / base, goal, most=True)])
-    print(f"\n{title}, {samples:,} samples, us a sample")
+    print(f"\n{title}, {samples:,} samples, us per sample")
     table(["", "threads", "dynid", "peer", "peer us", "ratio", "goal", ""], rows)
 
 
 def growth(robot: Robot) -> None:
-    """Time a sample must not depend on how many there are."""
+    """Time per sample, which must not depend on the number of samples."""
     sizes = (1_000, 10_000, 100_000)
     works: dict[str, Work] = {}
     for size in sizes:
@@ -126,7 +126,7 @@ def growth(robot: Robot) -> None:
         }
     time = best({name: on(1, work) for name, work in works.items()})
     names = ("regressor", "inverse dynamics", "forward dynamics", "adjoint")
-    print("\n7-joint arm, one thread, us a sample by number of samples")
+    print("\n7-joint arm, one thread, us per sample by number of samples")
     table(["", *(f"{n:,}" for n in sizes)], [[x, *(f"{1e6 * time[f'{x} {n}'] / n:.2f}" for n in sizes)] for x in names])
 
 
@@ -134,24 +134,24 @@ def start_up() -> None:
     """From the start of a process to its first results, without and with the compiled kernels in the cache."""
     code = (
         "import dynid, numpy as np\n"
-        "robot = dynid.load_robot('iiwa14').with_drives('none', False)\n"
+        "robot = dynid.load_robot('iiwa14').with_drives('none', rotor_inertia=False)\n"
         "x = np.full((10, 7), 0.5)\n"
         "for f in (dynid.regressor, dynid.inverse_dynamics, dynid.forward_dynamics): f(robot, x, x, x)\n"
         "print('done', flush=True)\n"
     )
     taken = []
     with tempfile.TemporaryDirectory() as cache:
-        surroundings = os.environ | {"NUMBA_CACHE_DIR": cache, "PYTHONWARNINGS": "ignore"}
+        environment = os.environ | {"NUMBA_CACHE_DIR": cache, "PYTHONWARNINGS": "ignore"}
         for _ in range(3):
             start = perf_counter()
-            # Our own notice about the compilation goes to stderr: expected here, so not shown.
+            # The notice about the compilation on stderr is expected and not shown.
             with subprocess.Popen(
-                [sys.executable, "-c", code], env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             ) as child:
                 assert child.stdout is not None
-                said = child.stdout.readline()
+                line = child.stdout.readline()
                 taken.append(perf_counter() - start)
-            if said != b"done\n":
+            if line != b"done\n":
                 raise SystemExit("the child process failed")
     first, later = taken[0], min(taken[1:])
     print("\nfrom process start to the first regressor, inverse and forward dynamics, s")
@@ -168,7 +168,7 @@ def start_up() -> None:
 
 
 def pinocchio_arm(robot: Robot) -> pin.Model:
-    """The arm with the joint type that Pinocchio is fastest on: all its axes are z."""
+    """The arm with Pinocchio's fastest joint type: all its axes are z."""
     model = pin.Model()
     model.gravity.linear = robot.gravity
     for joint, link in zip(robot.joints, robot.links[1:], strict=True):
@@ -228,13 +228,13 @@ def loop(function: Callable[..., Array], model: pin.Model, data: pin.Data, state
 
 
 def run(work: Work, result: Array) -> Array:
-    """What is in `result` after the work."""
+    """Contents of `result` after the work."""
     work()
     return result
 
 
 def on(threads: int, work: Work) -> Work:
-    """The work on that many threads of ours."""
+    """The work on this many threads of dynid."""
 
     def limited() -> None:
         os.environ["DYNID_THREADS"] = str(threads)
@@ -244,7 +244,7 @@ def on(threads: int, work: Work) -> Work:
 
 
 def best(works: dict[str, Work]) -> dict[str, float]:
-    """Best time of each work in seconds, every repeat going round all of them."""
+    """Best time of each work in seconds; repeats are interleaved."""
     times: dict[str, float] = dict.fromkeys(works, np.inf)
     for _ in range(REPEATS):
         for name, work in works.items():
@@ -255,7 +255,7 @@ def best(works: dict[str, Work]) -> dict[str, float]:
 
 
 def check(what: str, ours: object, theirs: Array) -> None:
-    """Both sides must give the same numbers, or there is nothing to compare."""
+    """Stop unless both sides give the same values."""
     ours = np.asarray(ours)
     error = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
     if ours.shape != theirs.shape or not error < 1e-9:

@@ -1,7 +1,7 @@
-"""Excitation design beside other ways to the same motion: times to the same criterion from the same start, in one run.
+"""Excitation design against other optimisers: times to the same criterion from the same start, in one run.
 
 python benchmarks/excitation.py              # needs cyipopt-wheels, numdifftools and cma for all comparisons
-python benchmarks/excitation.py --cap 60     # seconds that a rival may take
+python benchmarks/excitation.py --cap 60     # seconds that a baseline may take
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from dynid.excitation.search import refine, shrunk
 Array = NDArray[np.float64]
 
 LIMITS = {"*": {"lower": -2.0, "upper": 2.0, "velocity": 1.5, "acceleration": 6.0}}
-# A motion counts as within its limits up to this share of them.
+# A motion may violate its limits by this share of them.
 WITHIN = 1e-3
-# How close to our final value a rival has to come: criteria are logarithms, so this is one percent.
+# Distance from our final value that a baseline has to reach: criteria are logarithms, so this is one percent.
 CLOSE = 0.01
 
 
 class Enough(Exception):
-    """The rival is there, or its time is over."""
+    """The baseline has reached the goal, or its time is over."""
 
 
 @dataclass
 class Watch:
-    """The best value within the limits that a rival has seen, and when it came close enough."""
+    """The best value within the limits that a baseline has found, and when it reached the goal."""
 
     problem: Problem
     goal: float
@@ -57,7 +57,7 @@ class Watch:
         if self.reached is not None or now > self.cap:
             raise Enough
 
-    def said(self, ours: float) -> str:
+    def summary(self, ours: float) -> str:
         if self.reached is not None:
             return f"{self.reached:.1f} s, ratio {self.reached / ours:.0f}"
         return f"not in {self.cap:.0f} s (best {self.best:.3f}), ratio above {self.cap / ours:.0f}"
@@ -97,7 +97,7 @@ def compiled(problem: Problem, shape: tuple[int, ...]) -> Callable[[Array], floa
 
 
 def looped(problem: Problem, shape: tuple[int, ...]) -> Callable[[Array], float]:
-    """The criterion through a Python loop over Pinocchio's regressor, as without dynid."""
+    """The criterion through a Python loop over Pinocchio's regressor."""
     base = problem.criterion.base
     layout = base.robot.layout
     model = base.robot.to_pinocchio()
@@ -120,7 +120,7 @@ def looped(problem: Problem, shape: tuple[int, ...]) -> Callable[[Array], float]
 
 
 def finite_differences(problem: Problem, X: Array, watch: Watch, value: Callable[[Array], float]) -> None:
-    """SLSQP as it comes: gradient by finite differences, all limits with their constant Jacobian."""
+    """SLSQP: gradient by finite differences, all limits with their constant Jacobian."""
     G, h = linear_limits(problem)
     scipy.optimize.minimize(
         value,
@@ -133,7 +133,7 @@ def finite_differences(problem: Problem, X: Array, watch: Watch, value: Callable
 
 
 def plain_finite_differences(problem: Problem, X: Array, watch: Watch, value: Callable[[Array], float]) -> None:
-    """SLSQP as one would write it: Fourier coefficients as they are (77), rest at both ends as equalities (14)."""
+    """SLSQP in its direct form: all Fourier coefficients (77), rest at both ends as equalities (14)."""
     narrow = problem.basis
     assert isinstance(narrow, Narrowed)
     family = narrow.family
@@ -148,7 +148,7 @@ def plain_finite_differences(problem: Problem, X: Array, watch: Watch, value: Ca
     G = np.vstack(rows)
 
     def narrowed(x: Array) -> Array:
-        return np.linalg.lstsq(narrow.directions, x.reshape(n, k).T, rcond=None)[0].T
+        return np.asarray(np.linalg.lstsq(narrow.directions, x.reshape(n, k).T, rcond=None)[0].T)
 
     scipy.optimize.minimize(
         lambda x: value((narrowed(x) / problem.unit).ravel()),
@@ -164,7 +164,7 @@ def plain_finite_differences(problem: Problem, X: Array, watch: Watch, value: Ca
 
 
 def ipopt_with_numdifftools(problem: Problem, X: Array, watch: Watch, value: Callable[[Array], float]) -> None:
-    """FIGAROH's way: numdifftools for the gradient, Ipopt without a Hessian."""
+    """The method of FIGAROH: numdifftools for the gradient, Ipopt without a Hessian."""
     import cyipopt
     import numdifftools
 
@@ -193,7 +193,7 @@ def ipopt_with_numdifftools(problem: Problem, X: Array, watch: Watch, value: Cal
 
 
 def evolution(problem: Problem, X: Array, watch: Watch, _: Callable[[Array], float]) -> None:
-    """CMA-ES on the motion drawn together until it is within its limits."""
+    """CMA-ES on motions shrunk into their limits."""
     import cma
 
     def value(y: Array) -> float:
@@ -217,11 +217,11 @@ def compare(criterion: str, cap: float) -> None:
     whole = time.perf_counter() - began
     goal = problem.value(found) + CLOSE
     # Ours has no callback: the least number of iterations that reaches the goal is timed.
-    count = next(k for k in range(1, 200) if problem.value(refine(problem, X, np.inf, iterations=k)) <= goal)
+    count = next(k for k in range(1, 200) if problem.value(refine(problem, X, np.inf, max_iterations=k)) <= goal)
     times = []
     for _ in range(9):
         began = time.perf_counter()
-        refine(problem, X, np.inf, iterations=count)
+        refine(problem, X, np.inf, max_iterations=count)
         times.append(time.perf_counter() - began)
     ours = float(np.median(times))
     stacked = problem.criterion.base.regressor(*problem.motion(found)[:3]).reshape(-1, problem.criterion.base.count)
@@ -231,17 +231,17 @@ def compare(criterion: str, cap: float) -> None:
     )
     fast, slow = compiled(problem, X.shape), looped(problem, X.shape)
     assert abs(fast((X / problem.unit).ravel()) - slow((X / problem.unit).ravel())) < 1e-9
-    rivals = {
+    baselines = {
         "SLSQP, finite differences of a Pinocchio loop, plain coefficients": (plain_finite_differences, slow, cap),
         "SLSQP, finite differences of a Pinocchio loop": (finite_differences, slow, cap),
         "SLSQP, finite differences of dynid's kernels": (finite_differences, fast, cap),
         "Ipopt, numdifftools on a Pinocchio loop": (ipopt_with_numdifftools, slow, cap),
         "CMA-ES, same time": (evolution, fast, whole),
     }
-    for name, (rival, value, seconds) in rivals.items():
+    for name, (baseline, value, seconds) in baselines.items():
         watch = Watch(problem, goal if "CMA" not in name else -np.inf, seconds)
         try:
-            rival(problem, X, watch, value)
+            baseline(problem, X, watch, value)
         except Enough:
             pass
         except ImportError as error:
@@ -251,12 +251,12 @@ def compare(criterion: str, cap: float) -> None:
             worse = watch.best - problem.value(found)
             print(f"  {name} ({seconds:.1f} s): {watch.best:.3f}, worse than ours by {worse:.3f}")
         else:
-            print(f"  {name}: {watch.said(ours)} (goal 50)")
+            print(f"  {name}: {watch.summary(ours)} (goal 50)")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cap", type=float, default=100.0, help="seconds that a rival may take for each criterion")
+    parser.add_argument("--cap", type=float, default=100.0, help="seconds that a baseline may take for each criterion")
     cap = parser.parse_args().cap
     with threadpool_limits(1, "blas"):
         for criterion in ("d", "cond"):

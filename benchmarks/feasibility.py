@@ -1,4 +1,4 @@
-"""Feasible identification beside modelling layers and rival methods: times, ratios and errors from one run.
+"""Feasible identification against modelling layers and baseline methods: times, ratios and errors from one run.
 
 python benchmarks/feasibility.py                 # all parts; needs cvxpy, and picos with cvxopt for their comparison
 python benchmarks/feasibility.py --part links    # one of: layers, links, samples
@@ -41,13 +41,13 @@ PLAIN = Signals(cutoff=None, derivative="central", trim=0.0, min_velocity=0.0, d
 DURATION = 20.0
 CHUNK = 1024
 MARGIN = Inertia().margin
-# Weight of the prior, which decides among vectors that fit equally well, on both sides.
+# Weight of the prior on both sides; it selects among vectors that fit equally well.
 PULL = 1e-6
 LINKS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40)
-# SLSQP's time grows with the cube of the unknowns: no run is started that would take longer than about this.
+# The time of SLSQP grows with the cube of the unknowns: runs that would take longer than this are not started.
 PATIENCE_S = 10.0
-# Iterations allowed, and whether the start is the truth itself: better than any guess from literature.
-RIVALS = {"SQP, 30 steps": (30, False), "SQP, 300 steps": (300, False), "SQP, 300, from truth": (300, True)}
+# Maximum number of iterations, and whether the start is the truth, which is better than any published guess.
+BASELINES = {"SQP, 30 steps": (30, False), "SQP, 300 steps": (300, False), "SQP, 300, from truth": (300, True)}
 HALF = 0.5  # half the box of a link's point masses, m
 
 
@@ -70,27 +70,27 @@ class Chart:
     across: str
     up: str
     lines: list[Series]
-    skip: int = 0  # colours, to keep those of another chart
-    ceiling: float = np.inf  # what is above is drawn at it
+    skip: int = 0  # number of colors to skip, to use those of another chart
+    ceiling: float = np.inf  # larger values are drawn here
 
 
 # -- against modelling layers ----------------------------------------------------------------------
 
 
 def arm() -> dynid.Robot:
-    """The iiwa with friction, offsets and rotor inertia; its printed inertias moved to the nearest possible ones."""
-    robot = dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", True)
+    """The iiwa with friction, offsets and rotor inertia; its printed inertias replaced by the nearest feasible ones."""
+    robot = dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", rotor_inertia=True)
     return robot.with_parameters(nearest_feasible(robot, robot.parameters, "full").parameters)
 
 
 def observation(robot: dynid.Robot, samples: int) -> Observation:
-    """The same 20 s of motion in so many samples, torques with noise of 1 N m, folded."""
+    """The same 20 s of motion with this number of samples, torques with noise of 1 N m, folded."""
     limits = list(robot.limits.values())
-    lower, upper, speed = (np.array([getattr(x, k) for x in limits]) for k in ("lower", "upper", "velocity"))
+    lower, upper, velocity = (np.array([getattr(x, k) for x in limits]) for k in ("lower", "upper", "velocity"))
     t = np.arange(samples) * DURATION / samples
-    q, v, a = random_fourier(lower, upper, speed, DURATION, t, seed=1)
+    q, v, a = random_fourier(lower, upper, velocity, DURATION, t, seed=1)
     torque = dynid.inverse_dynamics(robot, q, v, a) + np.random.default_rng(0).normal(size=(samples, robot.n))
-    return observe(robot, Recording(robot.coordinates, (Run(t, q, v=v, torque=torque),)), PLAIN)
+    return observe(robot, Recording(robot.coordinates, (Run(t, q, v=v, torque=torque),)), signals=PLAIN)
 
 
 def factor_of(seen: Observation) -> tuple[Array, Array]:
@@ -121,7 +121,7 @@ def through_cvxpy(robot: dynid.Robot, R: Array, z: Array) -> Array:
 
 
 def through_picos(robot: dynid.Robot, W: Array, y: Array) -> Array:
-    """All rows of the regressor in PICOS, as a norm, with CVXOPT; without the pull to the prior it breaks down."""
+    """All rows of the regressor in PICOS, as a norm, with CVXOPT; it fails without the prior."""
     import picos
 
     scale, sizes, pseudo = feasible_set(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
@@ -146,7 +146,7 @@ def median_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 
 
 def median_times(works: list[Callable[[], Any]], repeats: int) -> list[tuple[float, Any]]:
-    """Median CPU seconds and result of each, run in turn: other work on the machine does not count."""
+    """Median CPU seconds and result of each, run in turn; other load on the computer does not count."""
     times: list[list[float]] = [[] for _ in works]
     found: list[Any] = [None] * len(works)
     for _ in range(repeats):
@@ -206,11 +206,11 @@ def agreement(ours: float, theirs: float) -> str:
     return f"sums of squares differ by {abs(ours - theirs) / theirs:.0e} (goal 1e-06)"
 
 
-# -- against rivals, by number of links ------------------------------------------------------------
+# -- against baselines, by number of links ---------------------------------------------------------
 
 
 def chain(links: int, rng: np.random.Generator) -> dynid.Robot:
-    """A chain of possible bodies: 0.5 to 5 kg, centres within 0.3 m, spread over 0.05 to 0.3 m."""
+    """A chain of feasible bodies: 0.5 to 5 kg, centres within 0.3 m, radii of gyration of 0.05 to 0.3 m."""
     bodies = [dynid.robot.Link("base", np.zeros(10))]
     for k in range(links):
         turn = np.linalg.qr(rng.normal(size=(3, 3)))[0] * rng.uniform(0.05, 0.3, 3)
@@ -224,10 +224,10 @@ def chain(links: int, rng: np.random.Generator) -> dynid.Robot:
 
 
 def by_links() -> list[Chart]:
-    """Random regressors of 1000 rows and 10 columns a link: time and error over least squares (Sousa 2014, 6.3.2)."""
-    names = ["OLS", "dynid, semi", "dynid, full", "point masses", *RIVALS]
+    """Random regressors of 1000 rows and 10 columns per link: time and error over least squares (Sousa 2014, 6.3.2)."""
+    names = ["OLS", "dynid, semi", "dynid, full", "point masses", *BASELINES]
     times, errors = ({n: Series(n) for n in names} for _ in range(2))
-    guess = dict.fromkeys(RIVALS, 0.0)
+    guess = dict.fromkeys(BASELINES, 0.0)
     print("links: seconds (and error over OLS in % of the torques) of " + ", ".join(names))
     for links in LINKS:
         rng = np.random.default_rng(links)
@@ -238,7 +238,7 @@ def by_links() -> list[Chart]:
         y = y + 0.3 * np.std(y) * rng.normal(size=len(y))
         stacked = np.linalg.qr(np.column_stack([W, y]), mode="r")
         R, z = stacked[:, :-1], stacked[:, -1]
-        # Rivals start from, and dynid is scaled by, a body that is nothing special, not from the truth.
+        # Baselines start from, and dynid is scaled by, an arbitrary body, not the truth.
         plain = inertia_from_com(1.0, np.zeros(3), 0.02 * np.eye(3))
         robot = robot.with_parameters(np.tile(plain, links))
         boxes = {link.name: ([-HALF] * 3, [HALF] * 3) for link in robot.links[1:]}
@@ -250,23 +250,25 @@ def by_links() -> list[Chart]:
             work[f"dynid, {notion}"] = lambda r=robot, R=R, z=z, n=notion: (
                 fit(feasible_set(r, n), R, z, np.asarray(r.parameters), weight=PULL).parameters
             )
-        for name, (cap, kind) in RIVALS.items():
+        for name, (cap, kind) in BASELINES.items():
             if guess[name] < PATIENCE_S:
                 start = truth if kind else np.asarray(robot.parameters)
-                work[name] = lambda r=robot, R=R, z=z, x=start, c=cap: nonlinear_fit(r, R, z, x, c).parameters
+                work[name] = lambda r=robot, R=R, z=z, x=start, c=cap: (
+                    nonlinear_fit(r, R, z, start=x, max_iterations=c).parameters
+                )
         size, line = float(np.linalg.norm(y)), []
         least = float(np.linalg.norm(R @ work["OLS"]() - z))
         for name in names:
             if name not in work:
                 line.append("-")
                 continue
-            seconds, found = median_time(work[name], 1 if name in RIVALS else 3)
+            seconds, found = median_time(work[name], 1 if name in BASELINES else 3)
             increase = 100 * (float(np.linalg.norm(R @ found - z)) - least) / size
             broken = len(feasible_set(robot, "semi").violations(found, 1e-3))
             times[name].add(links, seconds)
             errors[name].add(links, increase)
-            line.append(f"{seconds:.4f} ({increase:.3f}{', ' + str(broken) + ' broken' if broken else ''})")
-            if name in RIVALS:
+            line.append(f"{seconds:.4f} ({increase:.3f}{', ' + str(broken) + ' violated' if broken else ''})")
+            if name in BASELINES:
                 following = LINKS[min(LINKS.index(links) + 1, len(LINKS) - 1)]
                 guess[name] = seconds * (following / links) ** 3
         print(f"{links:>5}: " + ", ".join(line), flush=True)
@@ -281,7 +283,7 @@ def by_links() -> list[Chart]:
 
 
 def by_samples() -> list[Chart]:
-    """Folding takes time in proportion to the samples, the feasible fit of the factor does not."""
+    """The time of folding grows with the number of samples, that of the feasible fit does not."""
     robot = arm()
     base_parameters(robot)
     observation(robot, 2000)  # compile
@@ -300,7 +302,7 @@ def by_samples() -> list[Chart]:
 # -- drawing ---------------------------------------------------------------------------------------
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _GAP = 340, 260, 70, 60, 210
-_COLOURS = ("#7b8794", "#1d6fb8", "#2a9d5c", "#f2b134", "#d1495b", "#8a4fbd", "#1d2b3a")
+_COLORS = ("#7b8794", "#1d6fb8", "#2a9d5c", "#f2b134", "#d1495b", "#8a4fbd", "#1d2b3a")
 
 
 def drawing(charts: list[Chart]) -> str:
@@ -346,27 +348,27 @@ def panel(chart: Chart, left: float) -> list[str]:
         place = f'x="{u:.1f}" y="{_TOP + _HEIGHT + 16}"'
         out.append(f'<text {place} text-anchor="middle" font-size="10" fill="#52606d">{words}</text>')
     for k, line in enumerate(chart.lines):
-        colour = _COLOURS[(k + chart.skip) % len(_COLOURS)]
+        color = _COLORS[(k + chart.skip) % len(_COLORS)]
         u, v = across(np.array(line.x)), up(np.array(line.y))
         path = "".join(f"{'L' if i else 'M'}{a:.1f} {b:.1f}" for i, (a, b) in enumerate(zip(u, v, strict=True)))
-        out.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        out += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{colour}"/>' for a, b in zip(u, v, strict=True)]
-        out.append(f'<text x="{left + _WIDTH + 10}" y="{_TOP + 14 + 18 * k}" fill="{colour}">{line.name}</text>')
+        out.append(f'<path d="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
+        out += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{color}"/>' for a, b in zip(u, v, strict=True)]
+        out.append(f'<text x="{left + _WIDTH + 10}" y="{_TOP + 14 + 18 * k}" fill="{color}">{line.name}</text>')
     return out
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=["layers", "links", "samples"])
-    default = Path(__file__).parents[1] / "docs" / "feasibility-rivals.svg"
-    parser.add_argument("--figure", type=Path, default=default, help="where the SVG of a full run goes")
+    default = Path(__file__).parents[1] / "docs" / "feasibility-baselines.svg"
+    parser.add_argument("--figure", type=Path, default=default, help="SVG file of the charts")
     arguments = parser.parse_args()
     print(f"dynid {dynid.__version__}, numpy {np.__version__}, scipy {metadata.version('scipy')}")
     charts: list[Chart] = []
     parts: dict[str, Callable[[], list[Chart]]] = {"layers": layers, "links": by_links, "samples": by_samples}
     for name, part in parts.items():
         if arguments.part in (None, name):
-            with threadpool_limits(1, "blas"):  # small matrices: more threads only get in each other's way
+            with threadpool_limits(1, "blas"):  # more threads slow down small matrices
                 charts += part()
     if charts:
         arguments.figure.write_text(drawing(charts), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""A person of 43 coordinates and 37 bodies, a minute on a force plate at 100 Hz: seconds from recording to body.
+"""Identification of a person of 43 coordinates and 37 bodies from a minute on a force plate at 100 Hz, in seconds.
 
 python benchmarks/human.py            # needs the skeleton of human-forceplate-figaroh and, for the comparison, cvxpy
-python benchmarks/human.py --all-rows # also cvxpy on all rows of the regressor, as it stands without a reduction
+python benchmarks/human.py --all-rows # also cvxpy on all rows of the regressor, without reduction
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def minute(robot: dynid.Robot, truth: Array) -> Recording:
     width = robot.n + 6
     x, dx, ddx = random_fourier(-0.6 * np.ones(width), 0.6 * np.ones(width), 3 * np.ones(width), 10.0, t, seed=1)
     turn = Rotation.from_rotvec(0.3 * x[:, 3:6])
-    # The base's own accelerations are those of the recorded poses; the plate only has to be of the right size.
+    # The accelerations of the base are not exact derivatives of its poses; only the magnitude of the wrench matters.
     q = np.hstack([x[:, :3], turn.as_quat(), x[:, 6:]])
     load = dynid.inverse_dynamics(robot, q, dx, ddx, truth)[:, :6]
     joints = q[:, 7:] + 1e-3 * rng.normal(size=x[:, 6:].shape)
@@ -62,7 +62,7 @@ def minute(robot: dynid.Robot, truth: Array) -> Recording:
 
 
 def through_cvxpy(robot: dynid.Robot, R: Array, z: Array) -> tuple[Array, float]:
-    """The same program in cvxpy, in our units, with Clarabel at our tolerance; and the seconds of the solver alone."""
+    """The same program in cvxpy, in our units, with Clarabel at our tolerance; also the seconds of the solver alone."""
     import cvxpy as cp
 
     scale, sizes, pseudo = feasible_set(robot, "full").scale, link_scales(robot), inertia_to_pseudo(np.eye(10))
@@ -80,10 +80,10 @@ def through_cvxpy(robot: dynid.Robot, R: Array, z: Array) -> tuple[Array, float]
     return np.asarray(scale * u.value), float(problem.solver_stats.solve_time)
 
 
-def as_written_first(robot: dynid.Robot, R: Array, z: Array, solver: str | None = None) -> tuple[Array, float]:
-    """The program as it is first written down in cvxpy: SI units, cp.bmat for every body, default tolerances.
+def in_direct_form(robot: dynid.Robot, R: Array, z: Array, solver: str | None = None) -> tuple[Array, float]:
+    """The program in the direct form of cvxpy: SI units, cp.bmat for every body, default tolerances.
 
-    Without a solver cvxpy chooses one: SCS, for matrices.
+    Without `solver` cvxpy selects one; for matrix constraints this is SCS.
     """
     import cvxpy as cp
 
@@ -109,7 +109,7 @@ def as_written_first(robot: dynid.Robot, R: Array, z: Array, solver: str | None 
 
 
 def seconds(what: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
-    """The shortest of some runs, and what it gave."""
+    """Shortest time of several calls, and the result."""
     best, out = np.inf, None
     for _ in range(times):
         started = time.perf_counter()
@@ -126,11 +126,11 @@ def measured(whole: bool) -> dict[str, float]:
     recording = minute(robot, truth)
     laws = ["full", Mass(MASS, MASS)]
     dynid.identification.observe(
-        robot, Recording(robot.coordinates, (recording.runs[0].rows(0, 600),)), SIGNALS, channels="wrench"
+        robot, Recording(robot.coordinates, (recording.runs[0].rows(0, 600),)), signals=SIGNALS, channels="wrench"
     )
     out: dict[str, float] = {"coordinates": robot.nq, "bodies": len(bodies), "samples": len(recording.runs[0])}
     out["regressor"], seen = seconds(
-        lambda: dynid.identification.observe(robot, recording, SIGNALS, channels="wrench"), 1
+        lambda: dynid.identification.observe(robot, recording, signals=SIGNALS, channels="wrench"), 1
     )
     for metric in ("euclidean", "entropic"):
         options = {"constraints": laws, "metric": metric, "weight": PULL}
@@ -154,8 +154,8 @@ def measured(whole: bool) -> dict[str, float]:
         size = feasible_set(robot, "full").scale
         peers: dict[str, Callable[[dynid.Robot, Array, Array], tuple[Array, float]]] = {
             "cvxpy, our units": through_cvxpy,
-            "cvxpy, bmat, Clarabel": partial(as_written_first, solver="CLARABEL"),
-            "cvxpy, bmat, its own solver": as_written_first,
+            "cvxpy, bmat, Clarabel": partial(in_direct_form, solver="CLARABEL"),
+            "cvxpy, bmat, its own solver": in_direct_form,
         }
         for name, peer in peers.items():
             theirs_s, (theirs, inside) = seconds(lambda peer=peer: peer(robot, R, z), 3)
@@ -181,7 +181,7 @@ def measured(whole: bool) -> dict[str, float]:
 
 
 def objective(robot: dynid.Robot, R: Array, z: Array, pi: Array) -> float:
-    """What both minimise."""
+    """Objective of the program."""
     away = (pi - robot.parameters) / feasible_set(robot, "full").scale
     return 0.5 * float(np.sum((R @ pi - z) ** 2) + PULL * np.sum(away**2))
 

@@ -1,4 +1,4 @@
-"""Whole identification of 100,000 samples beside FIGAROH, and streaming of ten million in bounded memory.
+"""Complete identification of 100,000 samples against FIGAROH, and streaming of ten million within 1 GiB of RAM.
 
 python benchmarks/identify.py            # needs figaroh==1.0.2 (the bench extra) for the comparison
 python benchmarks/identify.py --stream   # only the streaming part
@@ -28,15 +28,15 @@ PLAIN = Signals(cutoff=None, derivative="central", trim=0.0, min_velocity=0.0, d
 
 def arm() -> dynid.Robot:
     """Seven joints with viscous and Coulomb friction and rotor inertia."""
-    return dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", True)
+    return dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", rotor_inertia=True)
 
 
 def motion(robot: dynid.Robot, samples: int, rate: float = 1000.0) -> tuple[np.ndarray, ...]:
     limits = list(robot.limits.values())
     lower, upper = np.array([x.lower for x in limits]), np.array([x.upper for x in limits])
-    speed = np.array([x.velocity for x in limits])
+    velocity = np.array([x.velocity for x in limits])
     t = np.arange(samples) / rate
-    return t, *random_fourier(lower, upper, speed, 20.0, t, seed=1)
+    return t, *random_fourier(lower, upper, velocity, 20.0, t, seed=1)
 
 
 def recording(robot: dynid.Robot, samples: int) -> Recording:
@@ -49,7 +49,7 @@ def recording(robot: dynid.Robot, samples: int) -> Recording:
 def whole(robot: dynid.Robot, data: Recording) -> tuple[float, np.ndarray]:
     """Regressor, base parameters and least squares, timed from the recording on."""
     started = time.perf_counter()
-    observation = observe(robot, data, PLAIN)
+    observation = observe(robot, data, signals=PLAIN)
     estimate = estimate_from(observation, "ols")
     return time.perf_counter() - started, estimate.beta
 
@@ -78,21 +78,21 @@ def stream(samples: int) -> tuple[float, float]:
     robot = arm()
     log = 50_000
     arriving = recording(robot, log)
-    identification = SequentialIdentification(robot, PLAIN)
+    identification = SequentialIdentification(robot, signals=PLAIN)
     identification.update(arriving)  # compile
     started = time.perf_counter()
     for _ in range(samples // log):
         identification.update(arriving)
     identification.estimate("wls")
-    return time.perf_counter() - started, peak_memory()
+    return time.perf_counter() - started, peak_mib()
 
 
-def peak_memory() -> float:
-    """Peak resident memory of this process in MiB, from the kernel: getrusage would count the parent's before exec."""
+def peak_mib() -> float:
+    """Peak resident set size of this process in MiB; getrusage would include that of the parent before exec."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) / 1024
-    raise RuntimeError("this system does not tell a process its peak memory")
+    raise RuntimeError("this system does not report the peak resident set size")
 
 
 def main() -> None:
@@ -124,8 +124,8 @@ def main() -> None:
         )
         seconds, peak = map(float, out.stdout.split())
         per = 1e6 * seconds / samples
-        memory = f"peak {peak:.0f} MiB (goal < 1024)"
-        print(f"streaming {samples:>10,} samples: {seconds:6.1f} s, {per:.2f} us a sample, {memory}")
+        usage = f"peak {peak:.0f} MiB (goal < 1024)"
+        print(f"streaming {samples:>10,} samples: {seconds:6.1f} s, {per:.2f} us per sample, {usage}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Residuals at control rate and in training, beside GPyTorch and scikit-learn, in one run.
+"""Residuals at control rate and in training, against GPyTorch and scikit-learn, in one run.
 
 python benchmarks/residual.py                 # peers: pip install gpytorch scikit-learn
-python benchmarks/residual.py --figure FILE   # where the growth with the number of points is drawn, as SVG
+python benchmarks/residual.py --figure FILE   # SVG file of the times by number of points
 
-Seven joints of an iiwa14, squared exponential with 21 length scales, the same hyper-parameters everywhere; all sides
-give the same numbers, which is checked before anything is timed. Single samples run on one core. The best of
-interleaved repeats counts; a work gets no more of them after four seconds, so slow ones have few (GPyTorch's exact
-variance one), which favours the fast ones on a busy machine. GPyTorch factors exactly (max_cholesky_size raised) except
-where "its default" is said, which is approximate. Ours include the rigid torque and the features, theirs get the
-features and give no rigid torque. Ratios above one mean that dynid is faster.
+Seven joints of an iiwa14, squared exponential kernel with 21 length scales, the same hyper-parameters everywhere; all
+sides give the same values, which is checked before anything is timed. Single samples run on one core. Repeats are
+interleaved and the best counts; each function is repeated for at most four seconds, so slow ones have few repeats
+(GPyTorch's exact variance one), which favours the fast ones on a busy computer. GPyTorch uses exact factorisations
+(max_cholesky_size raised) except for "its default", which is approximate. Our times include the rigid torque and the
+features; theirs start from the features and give no rigid torque. Ratios above one mean that dynid is faster.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ POINTS, INDUCING, RANK = 2000, 100, 100
 GPYTORCH_EXACT = f"GPyTorch: {VARIANCES['exact']}"
 SIZES = (500, 1000, 2000, 4000)
 REPEATS, SINGLES, BATCH = 100, 20, 2000
-ENOUGH = 4.0  # seconds that one work is measured for
+ENOUGH = 4.0  # seconds of repeats per function
 
 
 def main() -> None:
@@ -72,12 +72,12 @@ def main() -> None:
 
 
 def arm(points: int) -> tuple[dynid.Robot, tuple[Array, ...], Features, list[Problem], list[Array]]:
-    """The arm, a motion, its features, and for each joint something to learn at some hyper-parameters."""
-    robot = dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", True)
+    """The arm, a motion, its features, and a learning problem with hyper-parameters per joint."""
+    robot = dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", rotor_inertia=True)
     limits = list(robot.limits.values())
     lower, upper = np.array([v.lower for v in limits]), np.array([v.upper for v in limits])
-    speed = np.array([v.velocity for v in limits])
-    q, v, a = random_fourier(lower, upper, speed, 20.0, np.linspace(0, 40, points), seed=1)
+    velocity = np.array([v.velocity for v in limits])
+    q, v, a = random_fourier(lower, upper, velocity, 20.0, np.linspace(0, 40, points), seed=1)
     features = fit_features(robot, q, v, a, periodic=False)
     x, rng = features(q, v, a), np.random.default_rng(0)
     problems, theta = [], []
@@ -92,7 +92,7 @@ def arm(points: int) -> tuple[dynid.Robot, tuple[Array, ...], Features, list[Pro
 def residual(
     robot: dynid.Robot, features: Features, problems: list[Problem], theta: list[Array], block: Any
 ) -> Residual:
-    """A residual with the blocks that `block` makes, not faded, so that peers give the same torque."""
+    """A residual with blocks made by `block`, without blending, so that peers give the same torque."""
     joints = []
     for problem, t in zip(problems, theta, strict=True):
         kernel, noise = problem.split(t)
@@ -109,7 +109,7 @@ def inducing(problem: Problem, theta: Array, count: int = INDUCING) -> Block:
 
 
 def apart(made: Residual) -> Residual:
-    """The same with each joint's points in an order of its own, so that none are shared."""
+    """The same with another order of the points for each joint, so that they are not shared."""
     joints = []
     for j, joint in enumerate(made.joints):
         assert joint is not None
@@ -119,7 +119,7 @@ def apart(made: Residual) -> Residual:
             points=block.points[order],
             weights=block.weights[order],
             reduction=block.reduction[np.ix_(order, order)],
-            pulled=block.pulled[:, order],
+            projection=block.projection[:, order],
         )
         joints.append(replace(joint, posterior=replace(joint.posterior, blocks=(turned,))))
     return replace(made, joints=tuple(joints))
@@ -137,7 +137,7 @@ def singles(
     rows = full.features(*query)
     ours = {
         f"{POINTS} points": full.predictor(variance=False),
-        f"{POINTS} points, other ones for each joint": apart(full).predictor(variance=False),
+        f"{POINTS} points, not shared by joints": apart(full).predictor(variance=False),
         f"{POINTS} points, variance of rank {RANK}": full.predictor(rank=RANK),
         f"{INDUCING} inducing points": small.predictor(variance=False),
         f"{INDUCING} inducing points, with variance": small.predictor(rank=INDUCING),
@@ -176,7 +176,7 @@ def batches(motion: tuple[Array, ...], full: Residual, small: Residual) -> None:
     }
     time = best(works, 3)
     print(f"\n{BATCH} samples at once, all cores")
-    table(["", "us a sample"], [[name, f"{1e6 * seconds / BATCH:.1f}"] for name, seconds in time.items()])
+    table(["", "us per sample"], [[name, f"{1e6 * seconds / BATCH:.1f}"] for name, seconds in time.items()])
 
 
 def training(problem: Problem, theta: Array, peers: dict[str, str | None]) -> None:
@@ -246,7 +246,7 @@ def version(name: str) -> str | None:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """BLAS and torch on that many threads."""
+    """Run BLAS and torch on this many threads."""
     if version("torch"):
         import torch
 
@@ -256,7 +256,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def best(works: dict[str, Work], repeats: int = REPEATS) -> dict[str, float]:
-    """Best time of each work in seconds, every repeat going round all that have not had their time yet."""
+    """Best time of each work in seconds; repeats are interleaved and limited in time."""
     times, spent = dict.fromkeys(works, np.inf), dict.fromkeys(works, 0.0)
     for _ in range(repeats):
         for name, work in works.items():
@@ -280,8 +280,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def drawn(panels: dict[str, dict[str, list[float]]]) -> str:
-    """Times over the number of points, both axes logarithmic, a panel a kind."""
-    colours = ("#1d6fb8", "#2e8b57", "#d1495b")
+    """Times over the number of points, both axes logarithmic, one panel per kind."""
+    colors = ("#1d6fb8", "#2e8b57", "#d1495b")
     left, top, side, gap = 80, 70, 330, 230
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + 2 * (side + gap) - 30}" height="{top + side + 60}" '
@@ -310,14 +310,14 @@ def drawn(panels: dict[str, dict[str, list[float]]]) -> str:
             out.append(
                 f'<text x="{across(n):.1f}" y="{top + side + 18}" text-anchor="middle" fill="#52606d">{n}</text>'
             )
-        for (name, values), colour in zip(lines.items(), colours, strict=False):
+        for (name, values), color in zip(lines.items(), colors, strict=False):
             path = " ".join(f"{across(n):.1f},{up(t):.1f}" for n, t in zip(SIZES, values, strict=True))
-            out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            out.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
             out += [
-                f'<circle cx="{across(n):.1f}" cy="{up(t):.1f}" r="4" fill="{colour}"/>'
+                f'<circle cx="{across(n):.1f}" cy="{up(t):.1f}" r="4" fill="{color}"/>'
                 for n, t in zip(SIZES, values, strict=True)
             ]
-            out.append(f'<text x="{x0 + side + 8}" y="{up(values[-1]) + 4:.1f}" fill="{colour}">{name}</text>')
+            out.append(f'<text x="{x0 + side + 8}" y="{up(values[-1]) + 4:.1f}" fill="{color}">{name}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 

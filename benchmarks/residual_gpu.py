@@ -1,6 +1,6 @@
-"""Hyper-parameters of a residual Gaussian process through GPyTorch: seconds a step on a processor or a graphics card.
+"""Hyper-parameters of a residual Gaussian process through GPyTorch: seconds per step on a CPU or a GPU.
 
-python benchmarks/residual_gpu.py --device cuda            # needs numpy, scipy, torch and gpytorch alone
+python benchmarks/residual_gpu.py --device cuda            # needs numpy, scipy, lazy_loader, torch and gpytorch
 python benchmarks/residual_gpu.py --samples 2000 --points 100 --large 0 --steps 5
 """
 
@@ -20,7 +20,7 @@ import gpytorch
 import numpy as np
 import torch
 
-# The package without its front page, which would load all of it: residual models need no more than numpy and scipy.
+# The package without its __init__, which needs more: residual models need only numpy, scipy and lazy_loader.
 front = types.ModuleType("dynid")
 front.__path__ = [str(Path(__file__).parents[1] / "src" / "dynid")]
 sys.modules.setdefault("dynid", front)
@@ -32,12 +32,12 @@ from dynid.residual.problem import Problem  # noqa: E402
 
 JOINTS = 7
 KERNEL = Kernel("ard", (Part(tuple(range(3 * JOINTS)), "se", True),))
-# Deviation of the noise on targets of about unit scatter.
+# Standard deviation of the noise on targets of about unit variance.
 SCATTER = 0.1
 
 
 def motion(samples: int, rng: np.random.Generator) -> np.ndarray:
-    """Positions, speeds and accelerations (N, 21) of seven joints on one random periodic motion of 20 s."""
+    """Positions, velocities and accelerations (N, 21) of seven joints on a random periodic motion of 20 s."""
     t = np.sort(rng.uniform(0, 20, samples))
     w = 2 * np.pi / 20 * np.arange(1, 6)[:, None]
     a, b = rng.normal(size=(2, 5, JOINTS)) / np.arange(1, 6)[:, None]
@@ -48,7 +48,7 @@ def motion(samples: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def targets(x: np.ndarray) -> np.ndarray:
-    """What a rigid model of one joint may miss: friction that falls with speed, its load, a torque ripple, a cable."""
+    """Unmodeled torque of a joint: friction that falls with velocity and grows with load, torque ripple, a cable."""
     q, v, a = np.split(x, 3, axis=1)
     load = np.cos(q[:, 1]) + 0.5 * np.cos(q[:, 1] + q[:, 3])
     friction = np.tanh(v[:, 1] / 0.1) * (0.6 + 0.3 * np.exp(-np.abs(v[:, 1])) + 0.2 * np.abs(load))
@@ -69,13 +69,13 @@ def problem(samples: int) -> Problem:
 
 
 def held_out(samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Motions of their own, scaled as the training set of `samples` is."""
+    """Other motions, scaled as the training set of `samples`."""
     x, y = data(5000, seed=1)
     return x / data(samples, seed=0)[0].std(axis=0), y
 
 
 def timed(call: Callable[[], Any]) -> float:
-    """Wall seconds of a call; its results come back to the processor, so a graphics card is done."""
+    """Wall-clock seconds of a call; its results are on the CPU, so a GPU has finished."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
@@ -88,7 +88,7 @@ def seconds(call: Callable[[], Any], repeats: int) -> float:
 
 
 def apart(ours: Any, theirs: Any) -> float:
-    """Largest difference, in shares of the largest number."""
+    """Largest difference, relative to the largest value."""
     return float(np.max(np.abs(np.subtract(ours, theirs))) / np.max(np.abs(theirs)))
 
 
@@ -102,7 +102,7 @@ def parts(task: Problem) -> list[torch_backend.Part]:
 
 
 def inducing(task: Problem, count: int) -> np.ndarray:
-    """Points chosen among the first 20,000 samples at the start's hyper-parameters."""
+    """Inducing points chosen among 20,000 samples at the initial hyper-parameters."""
     rows = np.random.default_rng(2).permutation(len(task.y))[:20000]
     return task.x[rows][sparse.choose_points(task.kernel, task.split(task.start())[0], task.x[rows], count)]
 
@@ -112,7 +112,7 @@ def agreement(samples: int, points: int, device: str) -> None:
     task = problem(samples)
     columns = tuple(range(3 * JOINTS))
     reversal = 1 - np.tanh(task.x[:, JOINTS + 1]) ** 2
-    linear = 30 * np.column_stack([np.ones(samples), task.x])  # as vague a prior as the residual models give it
+    linear = 30 * np.column_stack([np.ones(samples), task.x])  # as vague a prior as in the residual models
     worst: dict[str, list[float]] = {}
     for shape in ("se", "matern32", "matern52"):
         kernel = Kernel(shape, (Part(columns, shape, True), Part((1, 8), "se", False)))
@@ -135,7 +135,7 @@ def agreement(samples: int, points: int, device: str) -> None:
 
 
 def training(title: str, task: Problem, device: str, steps: int, points: np.ndarray | None, repeats: int) -> None:
-    """Seconds a step and for a whole search, and the error on motions not seen."""
+    """Seconds per step and for a whole search, and the error on unseen motions."""
     theta = task.start()
     held = tensors(task, device)
     if device == "cuda":
@@ -157,12 +157,12 @@ def training(title: str, task: Problem, device: str, steps: int, points: np.ndar
     noise = np.exp(2 * found.theta[-1])
     error = np.mean((y - mean) ** 2) / np.var(y)
     inside = np.mean(np.abs(y - mean) < 1.96 * np.sqrt(variance + noise))
-    print(f"{title}: {step:.3f} s a likelihood with gradient; {steps} L-BFGS steps {whole:.1f} s", end=" ")
+    print(f"{title}: {step:.3f} s per likelihood with gradient; {steps} L-BFGS steps {whole:.1f} s", end=" ")
     print(f"({found.evaluations} evaluations), log likelihood {found.history[0]:.0f} -> {found.value:.0f}")
     print(f"  noise {np.sqrt(noise):.3f} (true {SCATTER}); {len(x)} predictions in {predicted:.2f} s:", end=" ")
     print(f"nMSE {error:.4f} (the noise alone {SCATTER**2 / np.var(y):.4f}), {100 * inside:.1f} % within 95 %")
     if device == "cuda":
-        print(f"  memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+        print(f"  peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
 
 
 def main() -> None:

@@ -1,15 +1,15 @@
-"""Delay and gain of a torque sensor with the arm's parameters, beside MuJoCo's own identification toolbox.
+"""Delay and gain of a torque sensor with the arm's parameters, against MuJoCo's identification toolbox.
 
 python benchmarks/sensors.py            # needs mujoco[sysid]
 python benchmarks/sensors.py --draws 5
 
 Both get the same simulated recordings of a two-joint arm under position servos: positions and torques, the torques
-late by 13.3 ms, those of joint 2 shown 1.2 times too large, both with noise. Each is told and does other things:
-- mujoco.sysid simulates the closed loop and matches positions and torques (output error). It knows the servos, the
-  commands, the initial state and the simulator that made the data, and both links' inertias but mass and centre of
-  mass of the second: 9 unknowns, started from values that are 20 to 50 % off.
-- dynid.calibration.calibrate_sensors knows the geometry alone and fits all base parameters by least squares on torques; it never
-  simulates, and needs no start.
+delayed by 13.3 ms, those of joint 2 too large by a factor of 1.2, both with noise. Their prior knowledge differs:
+- mujoco.sysid simulates the closed loop and fits positions and torques (output error). It is given the servos, the
+  commands, the initial state, the simulator of the data, and the inertias of both links except mass and centre of mass
+  of the second: 9 unknowns, started with errors of 20 to 50 %.
+- dynid.calibration.calibrate_sensors uses the geometry only and fits all base parameters by least squares on torques;
+  it does not simulate and needs no initial values.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ XML = """
 
 
 def simulated(seed: int) -> tuple[mujoco.MjSpec, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Specification, initial state, command times and commands, sensor times and what imperfect sensors recorded."""
+    """Specification, initial state, command times and commands, sensor times and sensor values."""
     rng = np.random.default_rng(seed)
     spec = mujoco.MjSpec.from_string(XML)
     model = spec.compile()
@@ -77,16 +77,16 @@ def simulated(seed: int) -> tuple[mujoco.MjSpec, np.ndarray, np.ndarray, np.ndar
     times, sensor = state[0, :, 0], sensor[0]
     torque = np.column_stack([np.interp(times - DELAY, times, x) for x in sensor[:, 2:].T])
     torque = torque * [1.0, GAIN] + TORQUE_NOISE * rng.normal(size=torque.shape)
-    told = np.hstack([sensor[:, :2] + POSITION_NOISE * rng.normal(size=(len(times), 2)), torque])
-    return spec, start, t, command, times, told
+    logged = np.hstack([sensor[:, :2] + POSITION_NOISE * rng.normal(size=(len(times), 2)), torque])
+    return spec, start, t, command, times, logged
 
 
-def ours(times: np.ndarray, told: np.ndarray) -> tuple[float, float, float]:
+def ours(times: np.ndarray, logged: np.ndarray) -> tuple[float, float, float]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "arm.xml"
         file.write_text(XML)
         robot = dynid.load_robot(file, friction="viscous", rotor_inertia=True)
-    recording = dynid.Recording(robot.coordinates, (dynid.Run(times, told[:, :2], torque=told[:, 2:]),))
+    recording = dynid.Recording(robot.coordinates, (dynid.Run(times, logged[:, :2], torque=logged[:, 2:]),))
     started = time.perf_counter()
     found = dynid.calibration.calibrate_sensors(
         robot, recording, {"delay": "common", "torque_gain": "all"}, reference="joint1"
@@ -95,13 +95,13 @@ def ours(times: np.ndarray, told: np.ndarray) -> tuple[float, float, float]:
 
 
 def mujoco_sysid(
-    spec: mujoco.MjSpec, start: np.ndarray, t: np.ndarray, command: np.ndarray, times: np.ndarray, told: np.ndarray
+    spec: mujoco.MjSpec, start: np.ndarray, t: np.ndarray, command: np.ndarray, times: np.ndarray, logged: np.ndarray
 ) -> tuple[float, float, float]:
     model = spec.compile()
 
     def of_joint(field: str, name: str):  # type: ignore[no-untyped-def]
         def change(s: mujoco.MjSpec, p: sysid.Parameter) -> None:
-            # MjSpec holds a polynomial of damping from version 4 on.
+            # From version 4 on, MjSpec stores damping as a polynomial.
             old = getattr(s.joint(name), field)
             if np.ndim(old):
                 old[0] = p.value[0]
@@ -132,7 +132,7 @@ def mujoco_sysid(
     names = ["joint1_pos", "joint2_pos", "joint1_torque", "joint2_torque"]
     transform.enable_sensors(names)
     control = sysid.TimeSeries(t, command)
-    sensors = sysid.TimeSeries.from_names(times, told, model)
+    sensors = sysid.TimeSeries.from_names(times, logged, model)
     sequences = sysid.ModelSequences("arm2", spec, "run", start, control, sensors)
     residual = sysid.build_residual_fn(models_sequences=[sequences], modify_residual=transform.apply)
     started = time.perf_counter()
@@ -143,7 +143,7 @@ def mujoco_sysid(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=3, help="recordings, each with motion and noise of its own")
+    parser.add_argument("--draws", type=int, default=3, help="number of recordings, each with its own motion and noise")
     draws = parser.parse_args().draws
     results: dict[str, list[tuple[float, float, float]]] = {"dynid": [], "mujoco.sysid": []}
     recordings = [simulated(seed) for seed in range(draws)]

@@ -1,44 +1,58 @@
-"""How the documentation is built: Markdown pages, and a reference drawn from the package itself."""
+"""Sphinx settings: Markdown pages, notebooks with their outputs, and an API reference made from the docstrings."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from docstrings import plain_docstring  # noqa: E402
-from notebook_pages import write_notebook_pages  # noqa: E402
-from reference import write_reference  # noqa: E402
+from command_line import write_command_page  # noqa: E402
 
-from dynid import __version__  # noqa: E402
+import dynid  # noqa: E402
 
 project = "dynid"
-release = __version__
+release = dynid.__version__
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "mathml",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}  # autosummary writes the first kind
+exclude_patterns = ["_build", "templates"]
+templates_path = ["templates"]
+smartquotes = False  # quotation marks in docstrings belong to code
+default_role = "code"  # single backticks in docstrings are code
+
 html_title = f"dynid {release}"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "mathml"]
-html_math_renderer = "mathml"
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build", "notebooks/*.ipynb"]
-# Quotation marks in docstrings are code.
-smartquotes = False
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["mathml.css"]
+html_math_renderer = "mathml"  # sphinx.ext.mathjax loads its script from a network, imgmath needs a LaTeX installation
+
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 4
+
+# The notebooks are stored without outputs and run when the site is built; `make clean` forgets the outputs.
+nb_execution_mode = "force"
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+# Packages load their names lazily, so every public name counts as imported; `__all__` holds the public names only.
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autosummary_context = {"public_names": dynid.__all__}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "undoc-members": False}
+numpydoc_show_class_members = False
+numpydoc_validation_checks: set[str] = set()
+
 # Links to other sites are not followed: pages must build, and be checked, without a network.
 linkcheck_ignore = [r"https?://.*"]
 
-write_reference(HERE / "reference-pages")
-write_notebook_pages(HERE / "notebooks", HERE / "notebook-pages")
-
-
-def setup(app: Any) -> None:
-    """Docstrings of the package are plain text."""
-    app.connect("autodoc-process-docstring", plain_docstring)
+write_command_page(HERE / "reference" / "generated" / "command-line.md")

@@ -1,1 +1,1 @@
-"""Published figures beside ours, the benchmark of estimators, and baselines; found in a checkout, not in the wheel."""
+"""Reproductions of published figures, the benchmark of estimators, and baselines; in a checkout, not in the wheel."""

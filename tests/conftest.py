@@ -20,6 +20,8 @@ def drop_stale_kernels() -> None:
             index.unlink(missing_ok=True)
 
 
+# One width for all tables, whatever terminal the tests run in.
+os.environ["COLUMNS"] = "150"
 drop_stale_kernels()  # when the tests are collected, before any of them runs
 
 

@@ -1,35 +1,44 @@
-"""Examples in the documentation run as they are written."""
+"""Examples in the documentation run as they are written; public names exist and are documented."""
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
+import enum
 import importlib
+import inspect
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from numpydoc.docscrape import NumpyDocString
 
 import dynid
+from tests.support.public import public_names
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
 PAGES = [
     ROOT / "README.md",
-    *(p for p in sorted((ROOT / "docs").glob("**/*.md")) if not p.parent.name.endswith("-pages")),
+    *(p for p in sorted((ROOT / "docs").glob("**/*.md")) if p.parent.name != "generated"),
 ]
+TEXTS = [ROOT / "CONTRIBUTING.md", *PAGES, *sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))]
 MODULES = [
-    "dynid.robot.load",
-    "dynid.dynamics.functions",
-    "dynid.dynamics.gradient",
-    "dynid.parameters.base",
-    "dynid.codegen.generate",
+    ".".join(p.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for p in sorted(SOURCE.rglob("*.py"))
+    if ">>> " in p.read_text(encoding="utf-8")
 ]
+# Endings of file names such as `dynid.toml`, which are no names of Python.
+FILES = {"toml", "json", "csv", "html", "log"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_python_blocks_run_in_order(
     page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """All blocks of a page share one namespace; a printed comment is what is printed."""
+    """All blocks of a page share one namespace; a comment after a print is its output."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
@@ -43,7 +52,7 @@ def test_python_blocks_run_in_order(
 
 
 def test_robot_file_of_the_documentation_loads(tmp_path: Path) -> None:
-    """The complete TOML example is one, with the coupling block added to it as well."""
+    """The complete TOML example is valid, and so is the same file with the block of the coupling."""
     blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/robot-files.md").read_text(encoding="utf-8"), re.DOTALL)
     file = tmp_path / "elbow.toml"
     file.write_text(blocks[0])
@@ -56,13 +65,136 @@ def test_robot_file_of_the_documentation_loads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples_run(name: str) -> None:
-    """Doctests of the public functions."""
-    result = doctest.testmod(importlib.import_module(name))
+def test_docstring_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Examples in docstrings, of every module that has some."""
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.attempted > 0 and result.failed == 0
 
 
-def test_every_public_name_exists_and_is_documented() -> None:
-    """What __all__ promises is there and says what it gives."""
-    for name in dynid.__all__:
-        assert getattr(dynid, name).__doc__
+def undocumented(what: object) -> list[str]:
+    """Parameters of a function, or of a class's constructor, that its docstring does not list as `name : type`.
+
+    The fields of a dataclass may stand under Attributes instead; `*args` and `**options` need no type.
+    """
+    text = inspect.getdoc(what)
+    if not text:
+        return ["no docstring"]
+    # A class may leave what it inherits to the docstring of its base.
+    texts = [text]
+    if inspect.isclass(what):
+        if issubclass(what, enum.Enum):
+            return []
+        texts += [base.__doc__ for base in what.__mro__[1:] if base.__module__.startswith("dynid") and base.__doc__]
+    listed = []
+    for one in texts:
+        try:
+            sections = NumpyDocString(inspect.cleandoc(one))
+        except ValueError as error:
+            return [str(error).splitlines()[0]]
+        listed += [*sections["Parameters"], *sections["Other Parameters"]]
+        if inspect.isclass(what):
+            listed += sections["Attributes"]
+    names = [(name.strip(), entry.type) for entry in listed for name in entry.name.split(",")]
+    typed = {name.lstrip("*") for name, kind in names if kind or name.startswith("*")}
+    return [name for name in parameters(what) if name not in typed]
+
+
+def parameters(what: object) -> list[str]:
+    """Names of the parameters that a caller may give."""
+    if inspect.isclass(what):
+        if dataclasses.is_dataclass(what):
+            return [f.name for f in dataclasses.fields(what) if f.init and not f.name.startswith("_")]
+        if issubclass(what, BaseException) or getattr(what, "_is_protocol", False):
+            return []
+    try:
+        found = inspect.signature(what).parameters  # type: ignore[arg-type]
+    except ValueError:
+        return []
+    return [name for name in found if name not in ("self", "cls") and not name.startswith("_")]
+
+
+def test_every_public_name_documents_its_parameters() -> None:
+    """All names of the stubs: functions and classes have a Parameters section (numpydoc) with a type for each."""
+    wrong: dict[str, str] = {}
+    seen: set[int] = set()
+    for module, name, what in public_names():
+        if not (inspect.isfunction(what) or inspect.isclass(what)) or id(what) in seen:
+            continue
+        seen.add(id(what))
+        if missing := undocumented(what):
+            wrong[f"{module}.{name}"] = ", ".join(missing)
+    listed = "\n".join(f"  {name}: {missing}" for name, missing in sorted(wrong.items()))
+    assert not wrong, f"{len(wrong)} of {len(seen)} public names have undocumented parameters:\n{listed}"
+
+
+def test_undocumented_parameters_are_found() -> None:
+    """A parameter without an entry, and an entry without a type."""
+
+    def sample(q: float, v: float, *, rate: float) -> None:
+        """Sum.
+
+        Parameters
+        ----------
+        q : float
+            Position.
+        v
+            Velocity.
+        """
+
+    assert undocumented(sample) == ["v", "rate"]
+
+
+def test_every_public_method_has_a_docstring() -> None:
+    wrong = set()
+    for what in {what for _, _, what in public_names() if inspect.isclass(what)}:
+        for key, member in vars(what).items():
+            function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+            own = inspect.isfunction(function) and function.__module__.startswith("dynid")
+            if own and not key.startswith("_") and not function.__doc__:
+                wrong.add(f"{what.__module__}.{what.__qualname__}.{key}")
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def code_names(text: str) -> Iterator[str]:
+    """Dotted names of the package in the code of a Markdown text, in blocks and between backticks."""
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    for code in (*blocks, *spans):
+        found = re.findall(r"(?<![\w./-])dynid(?:\.[A-Za-z_]\w*)+", code)
+        yield from (name for name in found if name.rsplit(".", 1)[1] not in FILES)
+        for module, names in re.findall(r"^from (dynid[\w.]*) import ([\w, ]+)$", code, re.MULTILINE):
+            yield from (f"{module}.{name.split(' as ')[0].strip()}" for name in names.split(","))
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name leads to a module, a public object, an attribute or a field."""
+    what: object = dynid
+    parts = name.split(".")[1:]
+    for i, part in enumerate(parts):
+        if hasattr(what, part):
+            what = getattr(what, part)
+        elif part in getattr(what, "__dataclass_fields__", {}):
+            return i == len(parts) - 1
+        else:
+            try:
+                what = importlib.import_module(".".join(["dynid", *parts[: i + 1]]))
+            except ModuleNotFoundError:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda p: p.name)
+def test_names_in_the_documentation_exist(page: Path) -> None:
+    """Every `dynid.a.b` in code or between backticks."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        cells = [(c["cell_type"], "".join(c["source"])) for c in json.loads(text)["cells"]]
+        text = "\n".join(f"```python\n{source}\n```" if kind == "code" else source for kind, source in cells)
+    assert sorted({n for n in code_names(text) if not exists(n)}) == []
+
+
+def test_a_name_that_does_not_exist_is_found() -> None:
+    text = "`dynid.identify` `dynid.nothing` `dynid.toml`\n"
+    text += "```python\nfrom dynid.signals import Signals, Nothing\ndynid.Robot.links\n```\n"
+    assert [n for n in code_names(text) if not exists(n)] == ["dynid.signals.Nothing", "dynid.nothing"]

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from dynid.errors import DataError
-from dynid.hypothesis import Hypothesis, chi2_tail, corrected, f_ratio
+from dynid.hypothesis import Hypothesis, TestCode, chi2_tail, corrected, f_ratio
 
-WORDS = Hypothesis("a test", "nothing is there", "nothing is seen", "something is there", "go on", "look")
+WORDS = Hypothesis(
+    TestCode.NORMALITY, "a test", "nothing is there", "nothing is seen", "something is there", "go on", "look"
+)
 
 
 def test_corrections_match_their_textbook_formulas() -> None:
@@ -34,7 +36,8 @@ def test_one_question_reads_as_words_and_as_data() -> None:
     test = WORDS.judge(*chi2_tail(30.0, 3), 0.05)
     assert test.rejected and test.verdict == "something is there" and test.advice == "look"
     assert "nothing is there" in test.summary() and "chi2(3)" in test.summary()
-    assert json.loads(json.dumps(test.to_dict()))["rejected"] is True
+    data = json.loads(json.dumps(test.to_dict()))
+    assert data["rejected"] is True and data["code"] == "normality"
     assert not WORDS.judge(*chi2_tail(1.0, 3), 0.05).rejected
 
 
@@ -58,7 +61,7 @@ def test_no_noise_at_all_is_certain() -> None:
     [
         (lambda: corrected([0.1, 2.0]), "between 0 and 1"),
         (lambda: corrected([0.1], "sidak"), "correction 'sidak' is unknown"),  # type: ignore[arg-type]
-        (lambda: WORDS.judge(1.0, "", 0.5, 5.0), "level lies between"),
+        (lambda: WORDS.judge(1.0, "", 0.5, 5.0), "level must lie between"),
         (lambda: f_ratio(1.0, 2, 1.0, 0), "too few independent rows"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import inspect
 import re
@@ -16,13 +17,13 @@ from urllib.parse import unquote
 import pytest
 
 import dynid
+from tests.support.public import PUBLIC_MODULES, public_names
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [p for p in sorted(DOCS.glob("**/*.md")) if not p.parent.name.endswith("-pages")]
+GENERATED = DOCS / "reference" / "generated"  # written when the site is built
+PAGES = [p for p in sorted(DOCS.glob("**/*.md")) if p.parent != GENERATED]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
-# Made when the site is built.
-GENERATED = ("reference-pages", "notebook-pages")
 
 
 def _module(name: str) -> ModuleType:
@@ -56,7 +57,7 @@ def _broken(page: Path) -> list[str]:
             continue
         path, _, anchor = unquote(link).partition("#")
         target = (page.parent / path).resolve() if path else page
-        if target.parent.name in GENERATED and target.parent.parent == DOCS:
+        if target.parent == GENERATED:
             continue
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in _anchors(target)):
             bad.append(link)
@@ -72,7 +73,8 @@ def test_every_page_is_in_a_table_of_contents() -> None:
         ):
             names = [line.strip() for line in tree.splitlines() if line.strip() and not line.startswith(":")]
             targets = [(page.parent / re.sub(r"^.*<(.*)>$", r"\1", name)).resolve() for name in names]
-            missing = [t for t in targets if t.parent.name not in GENERATED and not t.with_suffix(".md").exists()]
+            written = [t for t in targets if t.parent != GENERATED]
+            missing = [t for t in written if not any(t.with_suffix(s).exists() for s in (".md", ".ipynb"))]
             assert not missing, f"{page.name} lists pages that are not there"
             listed |= {t.with_suffix(".md") for t in targets}
     assert [str(p.relative_to(DOCS)) for p in PAGES if p not in listed] == []
@@ -96,27 +98,27 @@ def test_a_broken_link_would_be_seen(tmp_path: Path) -> None:
     assert _broken(page) == ["no.md", "other.md#three", "#there"]
 
 
-def test_every_public_name_is_in_the_reference(tmp_path: Path) -> None:
-    """Each once, as a heading, on a page that the reference lists."""
-    reference = _module("reference")
-    reference.write_reference(tmp_path)
-    pages = {p.stem: p.read_text(encoding="utf-8") for p in tmp_path.glob("*.md")}
-    heads = [
-        head for name, text in pages.items() if name != "cli" for head in re.findall(r"^## (.*)$", text, re.MULTILINE)
-    ]
-    assert sorted(heads) == sorted(dynid.__all__)
-    assert all(re.search(rf"^{name}$", pages["index"], re.MULTILINE) for name in pages if name != "index")
-    assert "## dynid identify" in pages["cli"] and "Example" in pages["cli"]
+def test_every_public_module_is_in_the_reference() -> None:
+    """Each once, in the table from which autosummary makes the pages."""
+    listed = re.findall(
+        r"^   (dynid[\w.]*)$", (DOCS / "reference" / "index.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(PUBLIC_MODULES)
 
 
-def test_plain_docstrings_become_restructured_text() -> None:
-    """Backticks are code; stars, bars and trailing underscores stay what they are; examples are left alone."""
-    plain = _module("docstrings").as_restructured
-    assert plain("`q_` times 2*x and |r|, fv_ or a_b") == r"``q_`` times 2\*x and \|r\|, fv\_ or a_b"
-    assert plain("Words.\n\n>>> 2 * 3\n6") == "Words.\n\n>>> 2 * 3\n6"
-    assert plain("``done *``") == "``done *``"
-    assert plain("one: first\nand more\n`two`: second") == "- one: first\n  and more\n- ``two``: second"
-    assert plain("Once: a word.\nNo list.") == "Once: a word.\nNo list."
+def test_a_name_is_the_same_object_in_dynid_and_in_its_submodule() -> None:
+    """The reference describes such a name once, on the page of `dynid`."""
+    for module in PUBLIC_MODULES:
+        members = importlib.import_module(module)
+        for name in set(members.__all__) & set(dynid.__all__):
+            assert getattr(members, name) is getattr(dynid, name)
+
+
+def test_the_page_of_the_command_line_shows_every_command() -> None:
+    text = _module("command_line").command_page()
+    for name in ("robots", "identify", "report"):
+        assert f"## dynid {name}\n" in text
+    assert "Example" in text and "Usage" in text
 
 
 def test_formulas_are_drawn_without_a_network() -> None:
@@ -146,15 +148,15 @@ def test_figures_of_the_explanations_have_their_script() -> None:
 def test_defaults_are_those_of_the_code() -> None:
     """What the page calls a default, in bold or in the first column of a table, is one."""
     from dynid.assessment.tests.instruments import instrument_test
-    from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
+    from dynid.identification.estimators.registry import OPTIONS
 
     asked: dict[str, list[Callable[..., object]]] = {
         "Signals": [dynid.Signals],
-        "Estimators": [
-            *(dynid.identify, ESTIMATORS["wls"], ESTIMATORS["feasible"]),
+        "Methods": [
+            *(dynid.identify, OPTIONS["wls"], OPTIONS["feasible"]),
             *(dynid.feasibility.constraints.Inertia, dynid.feasibility.is_feasible),
         ],
-        "Closed loop": [CLOSED_LOOP["pc-didim"]],
+        "Closed loop": [OPTIONS["pc-didim"]],
         "Excitation": [dynid.design_excitation],
         "Tests": [instrument_test],
         "Residuals": [dynid.fit_residual],
@@ -174,7 +176,7 @@ def test_defaults_are_those_of_the_code() -> None:
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """Half a minute: pages, reference, formulas."""
+    """A few minutes: pages, reference, formulas, and the notebooks with their outputs."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-b", "html", str(DOCS), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -182,3 +184,15 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     for page in tmp_path.glob("**/*.html"):
         text = page.read_text(encoding="utf-8")
         assert not re.search(r'<(script|link|img)[^>]*(src|href)="(https?:)?//', text), f"{page.name} needs a network"
+    for book in (DOCS / "notebooks").glob("*.ipynb"):
+        text = (tmp_path / "notebooks" / f"{book.stem}.html").read_text(encoding="utf-8")
+        assert "cell_output" in text, f"{book.name} is shown without its outputs"
+    entries = set()
+    for page in (tmp_path / "reference" / "generated").glob("dynid*.html"):
+        entries |= set(re.findall(r' id="(dynid\.[\w.]+)"', page.read_text(encoding="utf-8")))
+    missing = [
+        f"{module}.{name}"
+        for module, name, what in public_names()
+        if (inspect.isfunction(what) or inspect.isclass(what)) and not {f"{module}.{name}", f"dynid.{name}"} & entries
+    ]
+    assert not missing

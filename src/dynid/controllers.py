@@ -1,4 +1,4 @@
-"""Controllers: made from gains, read from files, or any function of the user's."""
+"""Controllers for `dynid.ClosedLoop`: from gains, from files, or from user functions."""
 
 from dynid.simulation.controller_files import load_controller, save_controller
 from dynid.simulation.laws import (

@@ -1,4 +1,4 @@
-"""What dynid raises when the input, not the program, is at fault."""
+"""Exceptions for errors in the input."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,23 +7,26 @@ __all__ = ["DataError", "DynidError", "ModelError", "did_you_mean"]
 
 
 class DynidError(Exception):
-    """Base of all errors a user can cause; the message says what, where and what to do, on one line."""
+    """Base class of all errors that a user can cause.
+
+    The message is one line: what is wrong, where, and what to do about it.
+    """
 
     def __init__(self, message: str) -> None:
-        # Names in files may hold line breaks; they must not break the line of the message.
+        # Names in files may contain line breaks; the message stays on one line.
         super().__init__(" ".join(message.split()))
 
 
 class ModelError(DynidError):
-    """A robot description that cannot be used."""
+    """An invalid or unsupported robot description."""
 
 
 class DataError(DynidError):
-    """Arrays or files of the wrong shape or with unusable values."""
+    """Arrays, files or settings with a wrong shape or invalid values."""
 
 
 def did_you_mean(word: str, choices: Iterable[str], closeness: float = 0.6) -> str:
-    """The end of a message on an unknown word: "; did you mean wls?", or nothing where no choice is close to it."""
+    """Suggestion to append to an error message, such as "; did you mean wls?"; empty if no choice is similar."""
     names, word = list(choices), str(word).lower()
     near = difflib.get_close_matches(word, names, n=3, cutoff=closeness)
     near = near or [name for name in names if word and name.startswith(word)][:3]

@@ -1,4 +1,4 @@
-"""Files that are written: whole or not at all, and what cannot be written is named."""
+"""Atomic writing of files, with errors that name the path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_output", "make_folder", "write_text", "writing"]
 
 @contextmanager
 def _named(path: str | Path) -> Iterator[None]:
-    """A path that cannot be written is a plain error that names it."""
+    """Turn an OSError into a DynidError that names the path."""
     try:
         yield
     except OSError as error:
@@ -24,9 +24,10 @@ def _named(path: str | Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[Path]:
-    """Gives a path to write to, which takes the place of `path` at the end; an error or Ctrl-C leaves what was there.
+    """Context manager that yields a temporary path, which replaces `path` on success.
 
-    The given path has the same ending. Devices and pipes are written directly, links are followed.
+    After an error or Ctrl-C, the old file is unchanged. The temporary path has the same suffix. Devices and pipes are
+    written directly; symbolic links are followed.
     """
     with _named(path):
         target = Path(path).resolve()
@@ -41,13 +42,13 @@ def writing(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a file of text, whole or not at all."""
+    """Write a text file atomically, in UTF-8."""
     with writing(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def check_output(path: str | Path) -> None:
-    """Refuse a path that cannot be written, before the work is done."""
+    """Raise an error if a path cannot be written, before a long computation."""
     with _named(path):
         target = Path(path).resolve()
         if target.exists():
@@ -60,7 +61,7 @@ def check_output(path: str | Path) -> None:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """A file beside another, with the same ending, gone afterwards."""
+    """A temporary path in the folder of `target`, with the same suffix, deleted at the end."""
     part = target.with_name(f".{os.getpid()}-{target.name}")
     try:
         yield part
@@ -69,7 +70,7 @@ def _beside(target: Path) -> Iterator[Path]:
 
 
 def make_folder(path: str | Path) -> Path:
-    """The folder, made with those above it if it is not there."""
+    """Create a folder and its parents where they do not exist, and return its path."""
     with _named(path):
         Path(path).mkdir(parents=True, exist_ok=True)
     return Path(path)

@@ -1,9 +1,10 @@
-"""What every hypothesis test returns, and the correction for asking many questions at once."""
+"""Results of hypothesis tests, and the correction of p-values for multiple tests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, Literal
 
 import numpy as np
@@ -12,15 +13,48 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 
-__all__ = ["Detail", "Hypothesis", "HypothesisTest", "chi2_tail", "corrected", "f_ratio", "f_tail"]
+__all__ = ["Detail", "Hypothesis", "HypothesisTest", "TestCode", "chi2_tail", "corrected", "f_ratio", "f_tail"]
 
 Array = NDArray[np.float64]
 Correction = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
 
 
+class TestCode(StrEnum):
+    """Stable code of a hypothesis test; names and messages may be reworded, codes are not."""
+
+    __test__ = False  # not a class of test cases, whatever its name suggests to pytest
+
+    WHITENESS = "whiteness"
+    NORMALITY = "normality"
+    HOMOSCEDASTICITY = "homoscedasticity"
+    INSTRUMENT_VALIDITY = "instrument_validity"
+    EXOGENEITY = "exogeneity"
+    SARGAN = "sargan"
+    HANSEN = "hansen"
+    HAUSMAN = "hausman"
+    NESTED_MODELS = "nested_models"
+    DRIVE_TERMS = "drive_terms"
+
+
 @dataclass(frozen=True)
 class Detail:
-    """One of several questions of a test: `p_value` as it stands alone, `corrected` for the number of questions."""
+    """One of several null hypotheses that are tested together, such as one per joint.
+
+    Attributes
+    ----------
+    name : str
+        Name of the joint, parameter or column.
+    statistic : float
+        Test statistic.
+    distribution : str
+        Distribution of the statistic under the null hypothesis.
+    p_value : float
+        p-value of this hypothesis alone.
+    corrected : float
+        p-value corrected for the number of hypotheses.
+    rejected : bool
+        Whether the corrected p-value is below the significance level.
+    """
 
     name: str
     statistic: float
@@ -32,12 +66,40 @@ class Detail:
 
 @dataclass(frozen=True)
 class HypothesisTest:
-    """A null hypothesis, the statistic that speaks against it, and what follows.
+    """Result of a hypothesis test.
 
-    `p_value` is the chance of such a statistic if the null is true; below `level` the null is rejected. A test of
-    several questions has their `details`; its own figures are then those of the strongest, corrected for their number.
+    A test of several hypotheses has one `Detail` for each. Its own statistic and p-value are then those of the
+    smallest corrected p-value.
+
+    Attributes
+    ----------
+    code : TestCode
+        Stable code of the test.
+    name : str
+        Name of the test for people.
+    null : str
+        The null hypothesis in words.
+    statistic : float
+        Test statistic.
+    distribution : str
+        Distribution of the statistic under the null hypothesis.
+    p_value : float
+        Probability of a statistic at least this large if the null hypothesis is true.
+    level : float
+        Significance level; the null hypothesis is rejected below it.
+    verdict : str
+        Conclusion in words.
+    advice : str
+        Recommended next step.
+    correction : str
+        Correction for multiple tests: "holm", "bonferroni", "benjamini-hochberg" or "none".
+    details : tuple of Detail
+        Results of the single hypotheses.
+    notes : tuple of str
+        Remarks on the validity of the test.
     """
 
+    code: TestCode
     name: str
     null: str
     statistic: float
@@ -52,27 +114,28 @@ class HypothesisTest:
 
     @property
     def rejected(self) -> bool:
+        """Whether the null hypothesis is rejected."""
         return self.p_value < self.level
 
     @property
     def rejected_names(self) -> tuple[str, ...]:
-        """The details whose own null is rejected."""
+        """Names of the details whose own null hypothesis is rejected."""
         return tuple(d.name for d in self.details if d.rejected)
 
     def summary(self) -> str:
-        """The test in words, with a line for each detail."""
+        """Return the test as text, with one line per detail."""
         lines = [
             self.name,
             f"  null:      {self.null}",
             f"  statistic: {self.statistic:.4g}, under the null {self.distribution}",
-            f"  p-value:   {self.p_value:.3g} against {self.level:g}",
+            f"  p-value:   {self.p_value:.3g}, significance level {self.level:g}",
             f"  verdict:   {self.verdict}",
             f"  advice:    {self.advice}",
             *(f"  note:      {note}" for note in self.notes),
         ]
         if self.details:
             width = max(len(d.name) for d in self.details)
-            lines.append(f"  p-values alone and corrected ({self.correction}), * where rejected:")
+            lines.append(f"  p-values, single and corrected ({self.correction}); * marks a rejection:")
             lines += [
                 f"    {d.name:{width}}  {d.statistic:10.4g}  {d.distribution:14}  {d.p_value:9.3g}  {d.corrected:9.3g}"
                 + ("  *" if d.rejected else "")
@@ -81,14 +144,15 @@ class HypothesisTest:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return {**asdict(self), "rejected": self.rejected}
+        """Return all attributes as plain data for JSON."""
+        return {**asdict(self), "code": self.code.value, "rejected": self.rejected}
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """The words of a test: what is assumed, what is said when it holds or breaks, and what to do then."""
+    """Code and texts of a test: the null hypothesis, and conclusion and advice for both outcomes."""
 
+    code: TestCode
     name: str
     null: str
     holds: str
@@ -99,17 +163,18 @@ class Hypothesis:
     def judge(
         self, statistic: float, distribution: str, p_value: float, level: float, notes: tuple[str, ...] = ()
     ) -> HypothesisTest:
-        """One question."""
+        """Return the result of a single test."""
         rejected = p_value < _checked_level(level)
         return HypothesisTest(
-            self.name,
-            self.null,
-            float(statistic),
-            distribution,
-            float(p_value),
-            level,
-            self.breaks if rejected else self.holds,
-            self.if_breaks if rejected else self.if_holds,
+            code=self.code,
+            name=self.name,
+            null=self.null,
+            statistic=float(statistic),
+            distribution=distribution,
+            p_value=float(p_value),
+            level=level,
+            verdict=self.breaks if rejected else self.holds,
+            advice=self.if_breaks if rejected else self.if_holds,
             notes=notes,
         )
 
@@ -121,7 +186,7 @@ class Hypothesis:
         correction: Correction = "holm",
         notes: tuple[str, ...] = (),
     ) -> HypothesisTest:
-        """Several questions: `tails` holds statistic, distribution and p-value of each name."""
+        """Return the result of several tests; `tails` holds statistic, distribution and p-value of each name."""
         _checked_level(level)
         adjusted = corrected([p for _, _, p in tails], correction)
         details = tuple(
@@ -132,30 +197,51 @@ class Hypothesis:
         worst = [d.name for d in sorted(details, key=lambda d: d.p_value) if d.rejected]
         shown = ", ".join(worst[:6]) + (f" and {len(worst) - 6} more" if len(worst) > 6 else "")
         return HypothesisTest(
-            self.name,
-            self.null,
-            strongest.statistic,
-            strongest.distribution,
-            strongest.corrected,
-            level,
-            f"{self.breaks}: {shown}" if worst else self.holds,
-            self.if_breaks if worst else self.if_holds,
-            correction,
-            details,
-            notes,
+            code=self.code,
+            name=self.name,
+            null=self.null,
+            statistic=strongest.statistic,
+            distribution=strongest.distribution,
+            p_value=strongest.corrected,
+            level=level,
+            verdict=f"{self.breaks}: {shown}" if worst else self.holds,
+            advice=self.if_breaks if worst else self.if_holds,
+            correction=correction,
+            details=details,
+            notes=notes,
         )
 
 
 def corrected(p_values: ArrayLike, correction: Correction = "holm") -> Array:
-    """p-values (k,) corrected for their number.
+    """Correct p-values for the number of tests.
 
-    "holm" and "bonferroni" bound the chance of any false rejection, "benjamini-hochberg" the expected share of false
-    ones among the rejections; "none" leaves them.
+    Parameters
+    ----------
+    p_values : array_like, shape (k,)
+        p-values between 0 and 1.
+    correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+        "holm" and "bonferroni" bound the probability of any false rejection, "benjamini-hochberg" the expected share
+        of false rejections among all rejections. "none" returns the p-values unchanged.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        Corrected p-values.
+
+    Raises
+    ------
+    DataError
+        If a p-value lies outside [0, 1] or the correction is unknown.
+
+    Examples
+    --------
+    >>> corrected([0.01, 0.04, 0.5], "bonferroni").round(3).tolist()
+    [0.03, 0.12, 1.0]
     """
     p = np.atleast_1d(np.asarray(p_values, dtype=float))
     if p.ndim != 1 or not p.size or not np.all((p >= 0) & (p <= 1)):
         raise DataError("p-values must be numbers between 0 and 1")
-    # statsmodels has these too, but collects garbage at every call, which takes longer than most tests here.
+    # statsmodels offers these too, but collects garbage at every call, which takes longer than most tests here.
     if correction == "none":
         return p
     if correction == "bonferroni":
@@ -171,25 +257,26 @@ def corrected(p_values: ArrayLike, correction: Correction = "holm") -> Array:
 
 
 def f_tail(statistic: float, columns: int, freedom: float) -> tuple[float, str, float]:
-    """Statistic, distribution in words and p-value of an F statistic."""
+    """Return an F statistic with the name of its distribution and its p-value."""
     return statistic, f"F({columns}, {freedom:.0f})", float(scipy.stats.f.sf(statistic, columns, freedom))
 
 
 def chi2_tail(statistic: float, freedom: int) -> tuple[float, str, float]:
-    """Statistic, distribution in words and p-value of a chi-square statistic."""
+    """Return a chi-square statistic with the name of its distribution and its p-value."""
     return statistic, f"chi2({freedom})", float(scipy.stats.chi2.sf(statistic, freedom))
 
 
 def f_ratio(explained: float, columns: int, rest: float, rows: float) -> tuple[float, str, float]:
-    """F test of a sum of squares that `columns` explain against the `rest`, of which `rows` are free."""
+    """F test of the sum of squares explained by `columns` against the residual sum with `rows` degrees of freedom."""
     if rows < 1:
-        raise DataError(f"too few independent rows: {columns} columns leave {rows:.0f} to judge them by")
+        raise DataError(f"too few independent rows: {rows:.0f} degrees of freedom are left to test {columns} columns")
     if explained == 0:
         return f_tail(0.0, columns, rows)
     return f_tail(explained / columns / (rest / rows) if rest > 0 else np.inf, columns, rows)
 
 
 def _checked_level(level: float) -> float:
+    """Return a significance level, refusing one outside (0, 1)."""
     if not 0 < level < 1:
-        raise DataError(f"a significance level lies between 0 and 1, got {level}")
+        raise DataError(f"the significance level must lie between 0 and 1, got {level}")
     return level

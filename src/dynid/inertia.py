@@ -1,4 +1,4 @@
-"""Inertial parameters of one body: conversions between their forms and orders, and the laws they obey."""
+"""Inertial parameters of rigid bodies: conversions between forms and orders, and checks of physical consistency."""
 
 from dynid.robot.inertia import (
     inertia_from_com,

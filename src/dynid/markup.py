@@ -1,4 +1,4 @@
-"""Small tables for notebooks, in HTML that takes its colours from where it stands."""
+"""HTML tables for notebooks, styled by the page that shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CELL = 'style="text-align:{align};padding:2px 10px"'
 
 
 def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
-    """A table with a line above it and, if there is more to say, one below; the first column is of names."""
+    """A table with a caption above it and an optional note below; the first column is left-aligned."""
 
     def line(cells: Sequence[object], tag: str) -> str:
         marks = (_CELL.format(align="left" if k == 0 else "right") for k in range(len(cells)))

@@ -26,5 +26,11 @@ class Progress:
     share: float | None = None
     seconds_left: float | None = None
 
+    def __str__(self) -> str:
+        if self.seconds_left is None:
+            return self.message
+        left = self.seconds_left
+        return f"{self.message}, {left:.0f} s left" if left < 100 else f"{self.message}, {left / 60:.1f} min left"
+
 
 ProgressCallback = Callable[[Progress], None]

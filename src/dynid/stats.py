@@ -1,19 +1,23 @@
 """Statistics: hypothesis tests of residuals, instruments and models, corrections for multiple tests."""
 
+from dynid.assessment.tests.candidates import EffectCode
 from dynid.assessment.tests.diagnosis import Diagnosis, diagnose
 from dynid.assessment.tests.hausman import hausman_test
-from dynid.assessment.tests.instruments import exogeneity_test, hansen, instrument_test, sargan, stretch
-from dynid.assessment.tests.missing import MissingEffects, missing_effects
+from dynid.assessment.tests.instruments import exogeneity_test, hansen, instrument_test, sargan, segment
+from dynid.assessment.tests.missing import Effect, MissingEffects, missing_effects
 from dynid.assessment.tests.nested import f_test, terms_needed
 from dynid.assessment.tests.residuals import Correlogram, ResidualTests, correlogram, residual_tests
-from dynid.hypothesis import HypothesisTest
+from dynid.hypothesis import HypothesisTest, TestCode
 
 __all__ = [
     "Correlogram",
     "Diagnosis",
+    "Effect",
+    "EffectCode",
     "HypothesisTest",
     "MissingEffects",
     "ResidualTests",
+    "TestCode",
     "correlogram",
     "diagnose",
     "exogeneity_test",
@@ -24,6 +28,6 @@ __all__ = [
     "missing_effects",
     "residual_tests",
     "sargan",
-    "stretch",
+    "segment",
     "terms_needed",
 ]

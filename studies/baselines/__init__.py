@@ -1,1 +1,1 @@
-"""Other ways to a possible robot, on the same problem as the cone programs: what they find, and at what price."""
+"""Other published methods for physically consistent parameters, on the same problem as the cone programs."""

@@ -1,8 +1,8 @@
-"""Feasibility as nonlinear inequalities, left to sequential quadratic programming.
+"""Feasibility as nonlinear inequalities, solved by sequential quadratic programming.
 
 `nonlinear_fit` works on the standard parameters with Sylvester's minors (Mata 2005, Farhat 2008), `physical_fit` on
-mass, centre of mass and tensor about it with bounds and rules of thumb (Halper 2024). Neither is written as a convex
-problem: what comes out depends on the start and on the iterations allowed.
+mass, centre of mass and tensor about it with bounds and rules of thumb (Halper 2024). Neither is a convex problem: the
+result depends on the start and on the number of iterations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_from_com, inertia_to_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
-from studies.baselines.result import RivalFit, body_columns, signed_columns
+from studies.baselines.result import BaselineFit, body_columns, signed_columns
 from studies.baselines.sanity import Axis, rule_list
 
 __all__ = ["nonlinear_fit", "physical_fit"]
@@ -37,21 +37,22 @@ def nonlinear_fit(
     robot: Robot,
     R: Array,
     z: Array,
+    *,
     start: ArrayLike | None = None,
-    iterations: int = 300,
+    max_iterations: int = 300,
     margin: float = 1e-6,
-) -> RivalFit:
+) -> BaselineFit:
     """Minimise 1/2 |R pi - z|^2 where masses and Sylvester's minors of m I are at least `margin`; R (k, p), z (k,).
 
-    I is the tensor about the centre of mass: the links are possible in the "semi" notion. Unknowns and margin are in
-    units of their typical size. A pull towards other base values is a matter of further rows in R.
+    I is the tensor about the centre of mass, so the links are "semi"-consistent. Unknowns and margin are in units of
+    their typical size. A prior can be added as further rows of R and z.
     """
     started = time.perf_counter()
     scale = feasible_set(robot).scale
     bodies = body_columns(robot)
     first = _start(robot, start)
     A, size = R * scale, max(float(z @ z), 1e-300)
-    # m I = m L - S(l)'S(l) is quadratic in the ten numbers, and so is known by its values at a few points.
+    # m I = m L - S(l)'S(l) is quadratic in the ten parameters, and is determined by its values at a few points.
     one = np.array([_mass_times_tensor(e) for e in np.eye(10)])
     pairs = np.array([[_mass_times_tensor(a + b) for b in np.eye(10)] for a in np.eye(10)])
     quadratic = 0.5 * (pairs - one[:, None] - one[None])
@@ -70,11 +71,11 @@ def nonlinear_fit(
 
     def slopes(u: Array) -> Array:
         matrices, change = tensors(u)
-        return _spread(np.einsum("lkij,laij->lka", _cofactors(matrices), change), bodies, len(u))
+        return _per_link_rows(np.einsum("lkij,laij->lka", _cofactors(matrices), change), bodies, len(u))
 
     lower = np.full(len(scale), -np.inf)
     lower[bodies], lower[signed_columns(robot)] = margin, 0.0
-    found = _solve(cost, first / scale, lower, None, [(minors, slopes)], iterations)
+    found = _solve(cost, first / scale, lower, None, [(minors, slopes)], max_iterations)
     return _result(R, z, scale * found.x, found, started)
 
 
@@ -82,18 +83,19 @@ def physical_fit(
     robot: Robot,
     R: Array,
     z: Array,
+    *,
     start: ArrayLike | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     slender: Mapping[str, Axis] | None = None,
     rules: bool = True,
-    iterations: int = 300,
+    max_iterations: int = 300,
     margin: float = 1e-6,
-) -> RivalFit:
+) -> BaselineFit:
     """Minimise 1/2 |R pi(mu) - z|^2 over mass, centre of mass and tensor about it (mu, in the order of pi).
 
-    `bounds` are on mu (p,), `slender` names links with an axis they are slender along, and `rules` asks for all rules
-    of thumb. Minors of the tensor are at least `margin`, in units of its typical size. The cost is evaluated through
-    R'R, as published.
+    `bounds` apply to mu (p,), `slender` maps slender links to their long axis, and `rules` adds all rules of thumb.
+    Minors of the tensor are at least `margin`, in units of its typical size. The cost is evaluated through R'R, as
+    published.
     """
     started = time.perf_counter()
     bodies = body_columns(robot)
@@ -126,7 +128,7 @@ def physical_fit(
 
     def slopes(u: Array) -> Array:
         local = np.einsum("lkij,aij->lka", _cofactors(tensors(u)), entries)
-        return _spread(local, [c + 4 for c in bodies], len(u))
+        return _per_link_rows(local, [c + 4 for c in bodies], len(u))
 
     inequalities: list[Inequality] = [(minors, slopes)]
     if rules:
@@ -150,7 +152,7 @@ def physical_fit(
         if np.any(low > high):
             raise DataError(f"the bounds of '{robot.parameter_names[int(np.argmax(low > high))]}' leave no room")
     first = _physical(_start(robot, start), bodies) / scale
-    found = _solve(cost, first, low, high, inequalities, iterations)
+    found = _solve(cost, first, low, high, inequalities, max_iterations)
     return _result(R, z, _standard(scale * found.x, bodies), found, started)
 
 
@@ -160,10 +162,10 @@ def _solve(
     lower: Array,
     upper: Array | None,
     inequalities: list[Inequality],
-    iterations: int,
+    max_iterations: int,
 ) -> Any:
     high = np.full(len(lower), np.inf) if upper is None else upper
-    with threadpool_limits(1, "blas"):  # small matrices: more threads only get in each other's way
+    with threadpool_limits(1, "blas"):  # more threads slow down small matrices
         return optimize.minimize(
             cost,
             np.clip(first, lower, high),
@@ -171,14 +173,14 @@ def _solve(
             method="SLSQP",
             bounds=optimize.Bounds(lower, high),
             constraints=[{"type": "ineq", "fun": f, "jac": g} for f, g in inequalities],
-            options={"maxiter": iterations, "ftol": 1e-12},
+            options={"maxiter": max_iterations, "ftol": 1e-12},
         )
 
 
-def _result(R: Array, z: Array, pi: Array, found: Any, started: float) -> RivalFit:
+def _result(R: Array, z: Array, pi: Array, found: Any, started: float) -> BaselineFit:
     cost = 0.5 * float(np.sum((R @ pi - z) ** 2))
     seconds = time.perf_counter() - started
-    return RivalFit(pi, cost, bool(found.success), int(found.nit), seconds, str(found.message))
+    return BaselineFit(pi, cost, bool(found.success), int(found.nit), seconds, str(found.message))
 
 
 def _start(robot: Robot, start: ArrayLike | None) -> Array:
@@ -204,7 +206,7 @@ def _minors(matrices: Array) -> Array:
 
 
 def _cofactors(matrices: Array) -> Array:
-    """Slope (l, 3, 3, 3) of each leading minor with respect to the entries of its matrix."""
+    """Gradient (l, 3, 3, 3) of each leading minor with respect to the entries of its matrix."""
     out = np.zeros((len(matrices), 3, 3, 3))
     out[:, 0, 0, 0] = 1.0
     out[:, 1, 0, 0], out[:, 1, 1, 1] = matrices[:, 1, 1], matrices[:, 0, 0]
@@ -214,8 +216,8 @@ def _cofactors(matrices: Array) -> Array:
     return out
 
 
-def _spread(local: Array, columns: list[int], width: int) -> Array:
-    """Slopes (l, k, a) of each link's own numbers as rows (l k, width)."""
+def _per_link_rows(local: Array, columns: list[int], width: int) -> Array:
+    """Gradients (l, k, a) with respect to each link's own parameters as rows (l k, width)."""
     links, count, own = local.shape
     out = np.zeros((links, count, width))
     for link, c in enumerate(columns):
@@ -239,11 +241,11 @@ def _standard(mu: Array, bodies: list[int]) -> Array:
 
 
 def _standard_slope(mu: Array) -> Array:
-    """Slope (10, 10) of a link's standard numbers with respect to its physical ones."""
+    """Jacobian (10, 10) of a link's standard parameters with respect to its physical ones."""
     mass, com = mu[0], mu[1:4]
     out = np.eye(10)
-    spread = (com @ com) * np.eye(3) - np.outer(com, com)
-    out[1:4, 0], out[4:, 0] = com, [spread[i, j] for i, j in _ENTRIES]
+    steiner = (com @ com) * np.eye(3) - np.outer(com, com)
+    out[1:4, 0], out[4:, 0] = com, [steiner[i, j] for i, j in _ENTRIES]
     for k in range(3):
         unit = np.eye(3)[k]
         change = mass * (2.0 * com[k] * np.eye(3) - np.outer(unit, com) - np.outer(com, unit))

@@ -1,8 +1,8 @@
-"""Links as fixed point masses that are not negative: least squares with signs (Ayusawa, Nakamura 2010).
+"""Links as nonnegative point masses at fixed positions: nonnegative least squares (Ayusawa, Nakamura 2010).
 
-Every link is a grid of points in its box, so its ten numbers are a non-negative combination of known columns. The cone
-of such bodies is a polyhedron inside the cone of possible ones: the fit is always possible, its centre of mass always
-in the box, and its error never below that of the cone program.
+Every link is a grid of points in its box, so its ten inertial parameters are a nonnegative combination of known
+columns. The cone of such bodies is a polyhedron inside the feasible cone: the fit is always feasible, its centre of
+mass is always in the box, and its error is never below that of the cone program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_from_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
-from studies.baselines.result import RivalFit, body_columns, signed_columns
+from studies.baselines.result import BaselineFit, body_columns, signed_columns
 
 __all__ = ["box_points", "point_mass_columns", "point_mass_fit"]
 
@@ -37,7 +37,7 @@ def box_points(lower: ArrayLike, upper: ArrayLike) -> Array:
 
 
 def point_mass_columns(points: ArrayLike) -> Array:
-    """Ten inertial numbers (10, n) of a unit mass at each point (n, 3)."""
+    """Ten inertial parameters (10, n) of a unit mass at each point (n, 3)."""
     points = np.asarray(points, dtype=float)
     return inertia_from_com(np.ones(len(points)), points, np.zeros((len(points), 3, 3))).T
 
@@ -47,13 +47,14 @@ def point_mass_fit(
     R: Array,
     z: Array,
     boxes: Mapping[str, Box],
+    *,
     prior: ArrayLike | None = None,
     weight: float = 0.0,
-) -> RivalFit:
-    """Minimise |R pi - z|^2 over links of 27 point masses each; R (k, p), z (k,), a box for every link.
+) -> BaselineFit:
+    """Minimise |R pi - z|^2 over links of 27 point masses each; R (k, p), z (k,), one box per link.
 
-    Signed drive parameters are not negative, others free. With `weight`, parameters are pulled towards a prior (p,) as
-    the feasible fit pulls them: weight times the squared difference in units of their typical size.
+    Signed drive parameters are nonnegative, the others are free. `weight` adds the same penalty as in the feasible fit:
+    weight times the squared difference from a prior (p,), in units of the typical sizes of the parameters.
     """
     started = time.perf_counter()
     bodies, signed = body_columns(robot), signed_columns(robot)
@@ -71,7 +72,7 @@ def point_mass_fit(
     positive = np.hstack([*columns, rows[:, signed]])
     taken = {c for first in bodies for c in range(first, first + 10)} | set(signed)
     free = [c for c in range(R.shape[1]) if c not in taken]
-    # Free unknowns always take up what they can: fit the part of the rest that they cannot reach.
+    # Eliminate the free unknowns: fit only the part of the target that is orthogonal to their columns.
     basis = linalg.orth(rows[:, free]) if free else np.zeros((len(rows), 0))
     reduced = positive - basis @ (basis.T @ positive)
     size = np.linalg.norm(positive, axis=0)
@@ -89,4 +90,4 @@ def point_mass_fit(
     cost = 0.5 * float(np.sum((R @ out - z) ** 2))
     active = int(np.count_nonzero(amounts))
     message = f"{active} of {len(amounts)} masses and signed parameters are not zero"
-    return RivalFit(out, cost, True, active, time.perf_counter() - started, message)
+    return BaselineFit(out, cost, True, active, time.perf_counter() - started, message)

@@ -1,4 +1,4 @@
-"""What every rival method gives back, and where the numbers it treats alike stand in the standard vector."""
+"""Result of a baseline method, and the columns of the standard parameter vector that the methods share."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from dynid.feasibility.constraints import Signs
 from dynid.robot.model import Robot
 
-__all__ = ["RivalFit", "body_columns", "signed_columns"]
+__all__ = ["BaselineFit", "body_columns", "signed_columns"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class RivalFit:
-    """Standard parameters (p,) that a method ended with, 1/2 |R pi - z|^2 at them, and how it ended."""
+class BaselineFit:
+    """Standard parameters (p,) found by a method, their cost 1/2 |R pi - z|^2, and how the method ended."""
 
     parameters: Array
     cost: float
@@ -28,10 +28,10 @@ class RivalFit:
 
 
 def body_columns(robot: Robot) -> list[int]:
-    """First of the ten columns of every link."""
+    """Index of the first of the ten inertial columns, per link."""
     return [i for i, p in enumerate(robot.layout) if p.inertial and p.symbol == "m"]
 
 
 def signed_columns(robot: Robot) -> list[int]:
-    """Columns of friction coefficients and rotor inertias, which are not negative."""
+    """Columns of friction coefficients and rotor inertias, which must not be negative."""
     return [int(b.matrix.indices[0]) for b in Signs().blocks(robot) if b.cone == "nonnegative"]

@@ -1,7 +1,7 @@
 """Rules of thumb for a link's inertia, from Halper 2024 (3.53), who took them from robot-simulator tutorials.
 
-All are linear in the six entries of the tensor about the centre of mass. None is a law of physics but (a), and that
-only in principal axes; positive definiteness has to be asked for besides.
+All are linear in the six entries of the tensor about the centre of mass. Only (a) is a law of physics, and that only
+in principal axes; positive definiteness must be required in addition.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.robot.parts import checked
 
-__all__ = ["Rule", "rule_list", "sanity_rules"]
+__all__ = ["Rule", "RuleViolation", "rule_list", "sanity_rules", "violated_rules"]
 
 Array = NDArray[np.float64]
 Axis = Literal["x", "y", "z"]
 
-# Columns Ixx, Ixy, Iyy, Ixz, Iyz, Izz: where the diagonal stands, and where the rest.
+# Columns Ixx, Ixy, Iyy, Ixz, Iyz, Izz: indices of the diagonal and of the other entries.
 _DIAGONAL, _REST = (0, 2, 5), (1, 3, 4)
 _NAMES = ("Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 _SMALLEST = 1e-4
-_SPREAD, _SKEW, _SLENDER = 100.0, 0.1, 3.0
+_RATIO, _SKEW, _SLENDER = 100.0, 0.1, 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """rows (k, 6) @ (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) >= bound, under a letter and in words."""
+    """The rule rows (k, 6) @ (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) >= bound, with its letter and description."""
 
     letter: str
     words: str
@@ -38,22 +38,30 @@ class Rule:
     bound: float = 0.0
 
     def slacks(self, entries: Array) -> Array:
-        """How much room each row leaves (k,), in kg m2; negative where it is broken."""
+        """Slack per row (k,), kg m2; negative where the rule is violated."""
         return np.asarray(self.rows @ entries - self.bound)
 
     def rounding(self, digits: float) -> Array:
-        """How much of each slack rounding can explain (k,), where every entry is off by up to `digits`."""
+        """Largest error of each slack (k,) if every entry has a rounding error of up to `digits`."""
         return digits * np.abs(self.rows).sum(axis=1)
 
 
+@dataclass(frozen=True)
+class RuleViolation:
+    """A violated rule: its letter, "mass" or "definite", and a description."""
+
+    code: str
+    message: str
+
+
 def rule_list(slender: Axis | None = None) -> tuple[Rule, ...]:
-    """Rules (a) to (d) of every link, and (e/f) of one that is slender along an axis of its frame."""
+    """Rules (a) to (d) for every link, and (e/f) for a link that is slender along an axis of its frame."""
     unit = np.eye(6)
     x, y, z = (unit[i] for i in _DIAGONAL)
     pairs = list(permutations(_DIAGONAL, 2))
     rules = [
         Rule("a", "triangle inequality of the diagonal", np.array([y + z - x, x + z - y, x + y - z])),
-        Rule("b", "diagonal entries within a factor 100", np.array([_SPREAD * unit[i] - unit[j] for i, j in pairs])),
+        Rule("b", "diagonal entries within a factor 100", np.array([_RATIO * unit[i] - unit[j] for i, j in pairs])),
         Rule(
             "c",
             "no other entry above a tenth of the diagonal",
@@ -81,19 +89,28 @@ def tensor_entries(inertia: ArrayLike) -> Array:
 
 
 def sanity_rules(mass: float, inertia: ArrayLike, slender: Axis | None = None, digits: float = 0.0) -> list[str]:
-    """Which rules a link breaks, in words: mass (kg) and tensor about the centre of mass (3, 3, kg m2).
+    """Descriptions of the rules that a link violates, see `violated_rules`."""
+    return [violation.message for violation in violated_rules(mass, inertia, slender, digits)]
 
-    With `digits`, half of the last printed one, what rounding can explain is not broken.
+
+def violated_rules(
+    mass: float, inertia: ArrayLike, slender: Axis | None = None, digits: float = 0.0
+) -> list[RuleViolation]:
+    """Rules that a link violates; mass (kg), tensor about the centre of mass (3, 3), kg m2.
+
+    `digits` is the rounding error of the entries, half of the last printed digit; violations within it are ignored.
     """
-    found = [] if mass > digits else [f"mass {mass:.4g} kg is not positive"]
+    found = [] if mass > digits else [RuleViolation("mass", f"mass {mass:.4g} kg is not positive")]
     entries = tensor_entries(inertia)
     for rule in rule_list(slender):
         slacks = rule.slacks(entries)
         worst = int(np.argmin(slacks + rule.rounding(digits)))
         if slacks[worst] < -rule.rounding(digits)[worst]:
-            found.append(f"({rule.letter}) {rule.words}: broken by {-slacks[worst]:.3g} kg m2")
+            message = f"({rule.letter}) {rule.words}: violated by {-slacks[worst]:.3g} kg m2"
+            found.append(RuleViolation(rule.letter, message))
     smallest = float(np.linalg.eigvalsh(np.asarray(inertia, dtype=float))[0])
-    # Entries off by `digits` move an eigenvalue by at most three times that.
+    # Errors of `digits` in the entries change an eigenvalue by at most three times that.
     if smallest <= -3 * digits:
-        found.append(f"inertia not positive definite: smallest principal value {smallest:.3g} kg m2")
+        message = f"inertia not positive definite: smallest principal value {smallest:.3g} kg m2"
+        found.append(RuleViolation("definite", message))
     return found

@@ -1,9 +1,8 @@
 """A search for standard parameters that have given base values, link by link from the tip (Yoshida, Khalil 2000).
 
-The base values of the last link leave a few of its standard numbers open. Choose them so that the link is possible and
-the one before it can be, take what they contribute off the base values of the links before it, and go on there; where
-nothing is left to choose, come back and choose otherwise. A robot that is found proves that the base values are
-possible. Nothing found proves nothing.
+The base values of the last link leave a few of its standard parameters free. Choose them so that the link is feasible
+and the previous link can be, subtract their contribution from the base values of the previous links, and continue
+there; where no choice is left, backtrack. A result proves that the base values are feasible. No result proves nothing.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ __all__ = ["VirtualParameters", "virtual_parameters_test"]
 Array = NDArray[np.float64]
 Columns = list[int]
 
-# Open numbers are looked for within this many typical sizes.
+# Bound on free parameters, in units of their typical size.
 _REACH = 1e4
-# A choice is where a random walk through the possible ones stands after this many steps; walks differ in how strongly
-# they are drawn to choices that leave much to the links nearer the base.
+# A choice is the end of a random walk of this many steps through the feasible region. Walks differ in how strongly they
+# prefer choices that leave much mass and inertia to the links nearer the base.
 _STEPS = 40
 _ASCENT = 200
 _PULLS = (10.0, 100.0, 1.0, 0.1)
-# Drive parameters may be zero; in units of their typical size, this is.
+# Drive parameters may be zero: this value, in units of their typical size, counts as zero.
 _ZERO = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class VirtualParameters:
-    """Whether possible standard parameters were found, them (p,), and how many choices for a link were tried.
+    """Result of the search: feasible standard parameters (p,) if any were found, and the number of choices tried.
 
-    `stuck` is the link nearest to the base that no choice got past.
+    `stuck` is the link nearest to the base for which no choice was feasible.
     """
 
     found: bool
@@ -62,21 +61,22 @@ class VirtualParameters:
 def virtual_parameters_test(
     base: BaseParameters,
     beta: ArrayLike,
+    *,
     notion: Notion = "semi",
     branches: int = 8,
     tries: int = 400,
     seed: int = 0,
 ) -> VirtualParameters:
-    """Search for possible standard parameters with base values beta (b,); "semi" is the notion of the authors.
+    """Search for feasible standard parameters with base values beta (b,); the authors use the notion "semi".
 
-    For every link up to `branches` choices are tried, `tries` in all. The base parameters must be grouped towards the
-    base, as left-to-right scanning in textbook or layout order does.
+    Up to `branches` choices are tried per link, `tries` in total. The base parameters must be grouped towards the base,
+    as by left-to-right scanning in textbook or layout order.
     """
     given = checked(beta, (base.count,), f"base parameters of robot '{base.robot.name}'", DataError)
     search = _Search(base, notion, branches, tries, np.random.default_rng(seed))
-    open_numbers = np.zeros(len(base.robot.layout))
-    if search.descend(len(search.groups) - 1, given, open_numbers):
-        pi = base.join(given, open_numbers[list(base.dependent)])
+    free = np.zeros(len(base.robot.layout))
+    if search.descend(len(search.groups) - 1, given, free):
+        pi = base.join(given, free[list(base.dependent)])
         broken = feasible_set(base.robot, (Inertia(notion, margin=0.0), Signs())).violations(pi, 10 * _ZERO)
         assert not broken, broken
         return VirtualParameters(True, pi, search.tried)
@@ -85,7 +85,7 @@ def virtual_parameters_test(
 
 
 class _Search:
-    """The walk from tip to base: one group of columns a link with its drive."""
+    """The search from tip to base: one group of columns per link, with its drive."""
 
     def __init__(self, base: BaseParameters, notion: Notion, branches: int, tries: int, rng: np.random.Generator):
         self.base, self.notion, self.branches, self.tries, self.rng = base, notion, branches, tries, rng
@@ -98,43 +98,43 @@ class _Search:
         self.signed = set(signed_columns(base.robot))
         self.row = {c: i for i, c in enumerate(base.kept)}
         dependent = set(base.dependent)
-        self.opened = [[c for c in group if c in dependent] for group in self.groups]
+        self.free = [[c for c in group if c in dependent] for group in self.groups]
         for group in self.groups:
             rows = [self.row[c] for c in group if c in self.row]
             earlier = [c for c in base.dependent if c < group[0]]
             if np.any(base.matrix[np.ix_(rows, earlier)]):
                 raise DataError("the base parameters are not grouped towards the base: use left-to-right scanning")
 
-    def descend(self, g: int, beta: Array, open_numbers: Array) -> bool:
-        """Choose the open numbers of group g and of all before it; beta is what the groups beyond have left."""
+    def descend(self, g: int, beta: Array, free: Array) -> bool:
+        """Choose the free parameters of groups 0 to g; beta is the remainder after the groups beyond g."""
         if g < 0:
             return True
         self.deepest = min(self.deepest, g)
         region = self._region(g, beta)
-        opened = self.opened[g]
+        own = self.free[g]
         for choice in self._choices(region):
             self.tried += 1
-            open_numbers[opened] = choice[len(choice) - len(opened) :] * self.scale[opened]
-            if self.descend(g - 1, beta - self.base.matrix[:, opened] @ open_numbers[opened], open_numbers):
+            free[own] = choice[len(choice) - len(own) :] * self.scale[own]
+            if self.descend(g - 1, beta - self.base.matrix[:, own] @ free[own], free):
                 return True
             if self.tried >= self.tries:
                 break
         return False
 
     def _region(self, g: int, beta: Array) -> _Region:
-        """Where group g and the one before it are possible, over their open numbers in units of their typical size."""
+        """Feasible region of groups g and g - 1 over their free parameters, in units of their typical size."""
         near = range(max(g - 1, 0), g + 1)
-        group, opened = [c for i in near for c in self.groups[i]], [c for i in near for c in self.opened[i]]
-        constant, slopes = np.zeros(len(group)), np.zeros((len(opened), len(group)))
+        group, own = [c for i in near for c in self.groups[i]], [c for i in near for c in self.free[i]]
+        constant, slopes = np.zeros(len(group)), np.zeros((len(own), len(group)))
         for k, c in enumerate(group):
             if c in self.row:
                 constant[k] = beta[self.row[c]]
-                slopes[:, k] = -self.base.matrix[self.row[c], opened] * self.scale[opened]
+                slopes[:, k] = -self.base.matrix[self.row[c], own] * self.scale[own]
             else:
-                slopes[opened.index(c), k] = self.scale[c]
+                slopes[own.index(c), k] = self.scale[c]
         first = group[0]
         before = [c for c in self.base.kept if c < first and self._heavy(c)]
-        shares = self.base.matrix[np.ix_([self.row[c] for c in before], opened)] * self.scale[opened]
+        shares = self.base.matrix[np.ix_([self.row[c] for c in before], own)] * self.scale[own]
         prices = shares / self.scale[before][:, None]
         drives = np.array([_ZERO * self.scale[c] if c in self.signed else 0.0 for c in group])
         matrices = np.array([self._matrix(group, s) for s in slopes])
@@ -145,7 +145,7 @@ class _Search:
         return self.base.robot.layout[c].symbol in ("m", "Ixx", "Iyy", "Izz")
 
     def _matrix(self, group: Columns, values: Array) -> Array:
-        """What has to be positive definite: the link's matrix and, on the diagonal, signed numbers of its drive."""
+        """Matrix that must be positive definite: inertia of the links and, on the diagonal, signed drive parameters."""
         parts: list[Array] = []
         for k, c in enumerate(group):
             if c in self.bodies:
@@ -173,9 +173,9 @@ class _Search:
 
 @dataclass(frozen=True, eq=False)
 class _Region:
-    """constant + sum of d_i slopes_i positive definite, |d_i| within reach.
+    """Region of d (f,) where constant + sum of d_i slopes_i is positive definite and |d_i| is bounded.
 
-    `prices` (h, f) are what a unit of each open number takes off the masses and inertias nearer the base.
+    `prices` (h, f): how much a unit of each free parameter reduces the masses and inertias nearer the base.
     """
 
     constant: Array
@@ -186,7 +186,7 @@ class _Region:
         return np.asarray(self.constant + np.tensordot(d, self.slopes, 1)) if len(d) else self.constant
 
     def centre(self) -> Array | None:
-        """A point inside, by raising a smoothed smallest eigenvalue up to one; None where none is found."""
+        """An interior point, found by increasing a smoothed smallest eigenvalue up to one; None if none is found."""
         d = np.zeros(len(self.slopes))
         smallest = np.linalg.eigvalsh(self.at(d))[0]
         for blur in (1.0, 0.1, 0.01, 1e-3, 1e-4) if len(d) else ():
@@ -208,7 +208,7 @@ class _Region:
         return d if smallest > 0 else None
 
     def walk(self, d: Array, price: Array, rng: np.random.Generator) -> Array:
-        """A random point: steps along random lines, each to a point of the line within, cheap ones more likely."""
+        """A random point by steps along random lines inside the region; points of low price are more likely."""
         for _ in range(_STEPS):
             direction = rng.normal(size=len(d))
             direction /= np.linalg.norm(direction)
@@ -222,7 +222,7 @@ class _Region:
         return d
 
     def _within(self, d: Array, direction: Array) -> tuple[float, float]:
-        """How far a line may be followed back and forth (slightly less)."""
+        """Range of steps along a line that stay inside the region, slightly reduced."""
         change = np.tensordot(direction, self.slopes, 1)
         values = linalg.eigh(change, self.at(d), eigvals_only=True)
         with np.errstate(divide="ignore"):

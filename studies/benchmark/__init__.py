@@ -1,1 +1,1 @@
-"""The public benchmark: every estimator on robots whose parameters are known."""
+"""Benchmark of all estimators on simulated robots with known parameters."""

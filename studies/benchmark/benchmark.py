@@ -1,10 +1,10 @@
-"""Every estimator on robots whose parameters are known: accuracy, robustness and time in one table."""
+"""All estimators on simulated robots with known parameters: accuracy, robustness and time in one table."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,19 @@ from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Start
 from dynid.montecarlo.study import monte_carlo
 from dynid.montecarlo.tables import MonteCarlo
 from dynid.parameters.base import base_parameters
+from dynid.progress import ProgressCallback
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from dynid.simulation.sensors import Sensors
-from studies.benchmark.machines import DURATION, RATE, benchmark_robot, held_out, make_scenario
+from studies.benchmark.robots import DURATION, RATE, benchmark_robot, held_out, make_scenario
 
 __all__ = ["BENCHMARK_ROBOTS", "Benchmark", "default_methods", "run_benchmark"]
 
 BENCHMARK_ROBOTS = ("tx40", "rv2sq", "puma560", "wam7", "iiwa14")
 COUNTS = (32000, 1000)
-# These search by many simulations each and take minutes a robot; name them to have them.
+# Methods that need many simulations, minutes per robot; they run only if they are named.
 SLOW = ("clie", "cloe", "ekf", "ml", "ukf")
-_SPEED_CUTOFF = 100.0
+_VELOCITY_CUTOFF = 100.0
 _FILTERS = {
     "40 Hz": Signals(cutoff=40.0, decimate=(10, 5), trim=0.4),
     "200 Hz": Signals(cutoff=200.0, decimate=(5,), trim=0.4),
@@ -43,21 +44,21 @@ _CASE = ("robot", "noise", "filter", "start", "method")
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """Results of the benchmark: `table`, one row a robot, case and method, and all fits behind it in `results`.
+    """Results of the benchmark: `table`, one row per robot, case and method, and all individual fits in `results`.
 
-    torque_error: percent of the torques of a noise-free motion no estimate has seen, averaged over joints; sigmas: the
-    middle error of the base parameters in units of their predicted deviations, 0.67 where those are honest; covered:
-    share of the base parameters within two deviations of the truth. All three are medians of the fits that converged;
-    `converged` is the share of the runs that ended well, rounds and seconds are means.
+    torque_error: relative torque error in percent on a noise-free unseen motion, averaged over joints. sigmas: median
+    error of the base parameters in units of their predicted standard deviations, 0.67 if those are correct. covered:
+    share of the base parameters within two standard deviations of the truth. All three are medians over the fits that
+    converged; `converged` is the share of such fits, iterations and seconds are means.
     """
 
     table: pl.DataFrame
     results: MonteCarlo
     runs: int
-    machine: str
+    computer: str
 
     def overview(self) -> pl.DataFrame:
-        """The table with robots put together: medians over them, the worst robot, and shares of all runs."""
+        """The table aggregated over robots: medians, the worst robot, and shares of all runs."""
         return self.table.group_by(*_CASE[1:], maintain_order=True).agg(
             pl.col("converged").mean(),
             pl.col("torque_error").median(),
@@ -67,13 +68,13 @@ class Benchmark:
         )
 
     def summary(self) -> str:
-        """The overview as Markdown, with the machine it was made on."""
+        """The overview as Markdown, with the computer on which it was made."""
         robots = self.table["robot"].unique(maintain_order=True).to_list()
         head = ("counts", "filter", "start", "method", "converged", "torque error %", "worst robot %", "error / sigma",
                 "within 2 sigma", "iterations", "seconds")  # fmt: skip
         lines = [
             f"{', '.join(robots)}: {self.runs} recordings of {DURATION:g} s at {RATE:g} Hz for every noise",
-            f"on {self.machine}",
+            f"on {self.computer}",
             "",
             f"| {' | '.join(head)} |",
             f"|{'---|' * len(head)}",
@@ -86,12 +87,12 @@ class Benchmark:
         return "\n".join([*lines, ""])
 
     def to_dict(self) -> dict[str, Any]:
-        """The table and what it was made on, as plain data."""
-        return {"machine": self.machine, "runs": self.runs, "table": self.table.to_dicts()}
+        """The table and the computer on which it was made, as plain data."""
+        return {"computer": self.computer, "runs": self.runs, "table": self.table.to_dicts()}
 
 
 def default_methods() -> tuple[str, ...]:
-    """Least squares, plain and over possible robots, and every method that simulates the loop but the slow ones."""
+    """Ordinary and feasible least squares, and every closed-loop method except the slow ones."""
     return ("wls", "feasible", *(m for m in CLOSED_LOOP if m not in SLOW))
 
 
@@ -102,21 +103,22 @@ def run_benchmark(
     methods: Sequence[str] | None = None,
     workers: int | None = None,
     folder: str | Path | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Benchmark:
-    """Run the benchmark with its fixed seeds; `counts` a revolution are those of the encoders.
+    """Run the benchmark with its fixed seeds; `counts` are encoder counts per revolution.
 
-    Each noise meets the narrow filter, the finest encoder also one that is too wide for least squares.
+    Every encoder is combined with the narrow filter, the finest encoder also with one that is too wide for least
+    squares.
     """
     if len(set(robots)) < len(robots) or not robots:
         raise DataError("the benchmark needs robots, each of them once")
     if not counts or min(counts) < 1:
-        raise DataError(f"encoder counts a revolution are positive, got {', '.join(map(str, counts))}")
+        raise DataError(f"encoder counts per revolution must be positive, got {', '.join(map(str, counts))}")
     estimators = [Estimator(method) for method in methods or default_methods()]
-    machines = {name: benchmark_robot(name) for name in robots}
-    noise = {str(c): Sensors(noise=2 * np.pi / c / np.sqrt(12), velocity_cutoff=_SPEED_CUTOFF) for c in counts}
+    truths = {name: benchmark_robot(name) for name in robots}
+    noise = {str(c): Sensors(noise=2 * np.pi / c / np.sqrt(12), velocity_cutoff=_VELOCITY_CUTOFF) for c in counts}
     study = MonteCarloStudy(
-        robots={name: make_scenario(machine) for name, machine in machines.items()},
+        robots={name: make_scenario(robot) for name, robot in truths.items()},
         noise=noise,
         filters=_FILTERS,
         starts=_STARTS,
@@ -125,12 +127,12 @@ def run_benchmark(
         seed=_SEED,
         pairs=[*((c, _NARROW) for c in noise), (str(max(counts)), _WIDE)],
     )
-    results = monte_carlo(study, workers, folder, progress=progress)
-    return Benchmark(_table(results, machines), results, runs, _machine_facts(workers))
+    results = monte_carlo(study, workers=workers, folder=folder, progress=progress)
+    return Benchmark(_table(results, truths), results, runs, _computer(workers))
 
 
-def _table(results: MonteCarlo, machines: dict[str, Robot]) -> pl.DataFrame:
-    errors = pl.concat([_errors(results.estimates.filter(robot=name), machine) for name, machine in machines.items()])
+def _table(results: MonteCarlo, robots: dict[str, Robot]) -> pl.DataFrame:
+    errors = pl.concat([_errors(results.estimates.filter(robot=name), robot) for name, robot in robots.items()])
     fits = results.fits.join(errors, on=[*_CASE, "run"], how="left", nulls_equal=True, maintain_order="left")
     good = pl.col("outcome") == "converged"
     return fits.group_by(_CASE, maintain_order=True).agg(
@@ -142,7 +144,7 @@ def _table(results: MonteCarlo, machines: dict[str, Robot]) -> pl.DataFrame:
 
 
 def _errors(estimates: pl.DataFrame, robot: Robot) -> pl.DataFrame:
-    """Errors of every fit of one robot: of torques on the held-out motion, and of base values in their deviations."""
+    """Errors of every fit of one robot: of torques on the held-out motion, and of base values in units of their std."""
     base = base_parameters(robot, channels="torque")
     W = base.regressor(*held_out(robot))
     torque = np.linalg.norm(W @ base.values(), axis=0)
@@ -152,14 +154,14 @@ def _errors(estimates: pl.DataFrame, robot: Robot) -> pl.DataFrame:
         off = (fit["estimate"] - fit["truth"]).to_numpy()
         share = 100 * float(np.mean(np.linalg.norm(W @ off, axis=0) / torque))
         sigma = fit["std"].to_numpy()
-        # A value held by a constraint has no deviation: right or wrong beyond measure.
+        # A value fixed by a constraint has zero standard deviation: its ratio is zero or infinite.
         ratio = np.divide(np.abs(off), sigma, out=np.where(off == 0, 0.0, np.inf), where=sigma > 0)
         rows.append((*key, share, float(np.median(ratio)), float(np.mean(ratio <= 2))))
     types = {**dict.fromkeys(_CASE, pl.String), "run": pl.Int64, **dict.fromkeys(_ERRORS, pl.Float64)}
     return pl.DataFrame(rows, schema=types, orient="row")
 
 
-def _machine_facts(workers: int | None) -> str:
+def _computer(workers: int | None) -> str:
     from dynid import __version__
 
     cores = len(os.sched_getaffinity(0))

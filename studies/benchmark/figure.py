@@ -1,4 +1,4 @@
-"""The benchmark in one picture: torque errors of every method and robot, case by case, as SVG."""
+"""Figure of the benchmark: torque errors per method, robot and case, as SVG."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from studies.benchmark.benchmark import Benchmark
 __all__ = ["benchmark_figure"]
 
 _LEFT, _TOP, _PANEL, _GAP, _ROW = 170, 100, 300, 70, 22
-_COLOURS = ("#1d6fb8", "#d1495b", "#2e8b57", "#b8860b", "#7a4fa3", "#3a3f47", "#00838f")
+_COLORS = ("#1d6fb8", "#d1495b", "#2e8b57", "#b8860b", "#7a4fa3", "#3a3f47", "#00838f")
 _INK, _PALE = "#1d2b3a", "#52606d"
 
 
 def benchmark_figure(benchmark: Benchmark) -> str:
-    """A panel a noise and filter, a row a method and start, a dot a robot; to the right the share that converged."""
+    """One panel per noise and filter, one row per method and start, one dot per robot, and the converged share."""
     table = benchmark.table
     cases = list(table.select("noise", "filter").unique(maintain_order=True).iter_rows())
     rows = list(table.select("method", "start").unique(maintain_order=True).iter_rows())
     robots = table["robot"].unique(maintain_order=True).to_list()
-    colours = {robot: _COLOURS[i % len(_COLOURS)] for i, robot in enumerate(robots)}
+    colors = {robot: _COLORS[i % len(_COLORS)] for i, robot in enumerate(robots)}
     errors = table["torque_error"].drop_nulls().drop_nans()
     low, high = (-2, 2) if errors.is_empty() else _decades(errors.to_numpy())
     width, height = _LEFT + len(cases) * (_PANEL + _GAP), _TOP + _ROW * len(rows) + 60
@@ -31,17 +31,17 @@ def benchmark_figure(benchmark: Benchmark) -> str:
         'font-family="Helvetica, Arial, sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         f'<text x="20" y="28" font-size="18" font-weight="bold" fill="{_INK}">'
-        "Torque error on motion not seen (%), and share of runs that converged</text>",
+        "Torque error on unseen motion (%), and share of runs that converged</text>",
     ]
     for i, robot in enumerate(robots):
-        out.append(f'<circle cx="{26 + 110 * i}" cy="46" r="5" fill="{colours[robot]}"/>')
+        out.append(f'<circle cx="{26 + 110 * i}" cy="46" r="5" fill="{colors[robot]}"/>')
         out.append(f'<text x="{36 + 110 * i}" y="50" fill="{_INK}">{escape(robot)}</text>')
     for k, (method, start) in enumerate(rows):
         words = method if start is None else f"{method}, {start}"
         y = _TOP + _ROW * k + 15
         out.append(f'<text x="{_LEFT - 10}" y="{y}" text-anchor="end" fill="{_INK}">{escape(words)}</text>')
     for i, (noise, name) in enumerate(cases):
-        out += _panel(table.filter(noise=noise, filter=name), rows, colours, _LEFT + i * (_PANEL + _GAP), low, high)
+        out += _panel(table.filter(noise=noise, filter=name), rows, colors, _LEFT + i * (_PANEL + _GAP), low, high)
         x = _LEFT + i * (_PANEL + _GAP)
         out.append(f'<text x="{x}" y="{_TOP - 12}" fill="{_INK}">{escape(f"{noise} counts, filter {name}")}</text>')
     return "\n".join([*out, "</svg>", ""])
@@ -56,7 +56,7 @@ def _decades(errors: np.ndarray) -> tuple[int, int]:
 def _panel(
     table: pl.DataFrame,
     rows: list[tuple[str, str | None]],
-    colours: dict[str, str],
+    colors: dict[str, str],
     left: float,
     low: int,
     high: int,
@@ -75,7 +75,7 @@ def _panel(
         for robot, error in mine.select("robot", "torque_error").iter_rows():
             if error is not None and error > 0:
                 x = left + _PANEL * (np.log10(error) - low) / max(high - low, 1)
-                out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colours[robot]}" fill-opacity="0.8"/>')
+                out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colors[robot]}" fill-opacity="0.8"/>')
         converged = 100 * float(mine["converged"].mean())  # type: ignore[arg-type]
         out.append(f'<text x="{left + _PANEL + 6}" y="{y + 4:.1f}" fill="{_PALE}">{converged:.0f} %</text>')
     return out

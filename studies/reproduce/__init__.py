@@ -1,5 +1,5 @@
-"""Every published figure that can be checked, ours beside it.
+"""Reproductions of published figures.
 
-Published numbers live in `data/`, one file a table. A study yields `Figure`s; the command line prints
-them and fails if one is out of its tolerance.
+Published values are in `data/`, one file per table. A study yields `Figure`s; the command line prints them and fails if
+one is out of its tolerance.
 """

@@ -1,4 +1,4 @@
-"""Designs under the limits of the theses themselves: sums of amplitudes, which hold whatever the phases are."""
+"""Designs under the limits of the theses themselves: sums of amplitudes, which bound the motion for any phases."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["AmplitudeSums", "design_within_sums"]
 
 Array = NDArray[np.float64]
 
-# Rounds off the root at zero (rad/s); amplitudes come out too large, never too small.
-_ROUND = 1e-3
+# Smooths the square root at zero (rad/s): amplitudes are overestimated, never underestimated.
+_SMOOTHING = 1e-3
 _CANDIDATES, _REFINED = 60, 3
-_ITERATIONS = 150
+_MAX_ITERATIONS = 150
 
 
 class AmplitudeSums(Problem):
@@ -56,10 +56,10 @@ class AmplitudeSums(Problem):
         series = X @ self._series.directions.T
         waves = series[:, 1:]
         half = waves.shape[1] // 2
-        return series[:, 0], waves, np.sqrt(waves[:, :half] ** 2 + waves[:, half:] ** 2 + _ROUND**2)
+        return series[:, 0], waves, np.sqrt(waves[:, :half] ** 2 + waves[:, half:] ** 2 + _SMOOTHING**2)
 
     def _bounds(self, harmonics: int) -> dict[str, tuple[Array, Array]]:
-        """What each amplitude counts for (L,), and the limit (n,)."""
+        """Weight per amplitude (L,) and limit (n,), per kind of limit."""
         lw = np.asarray(2 * np.pi / self.basis.duration * np.arange(1, harmonics + 1), dtype=float)
         lim = self.limits
         out: dict[str, tuple[Array, Array]] = {
@@ -72,7 +72,7 @@ class AmplitudeSums(Problem):
 
 
 def design_within_sums(robot: Robot, basis: Narrowed, limits: MotionLimits, seed: int = 0) -> tuple[Excitation, float]:
-    """The motion of least condition number from rest at zero whose sums of amplitudes keep the limits; its slack."""
+    """The motion of least condition number from rest at zero with bounded sums of amplitudes, and its slack."""
     goal = make_criterion(base_parameters(robot, channels="torque"), "cond")
     samples = max(100, 10 * basis.size)
     problem = AmplitudeSums(basis, goal, limits, samples, start=np.zeros(robot.n))
@@ -85,9 +85,9 @@ def design_within_sums(robot: Robot, basis: Narrowed, limits: MotionLimits, seed
 
 
 def _local_optimum(problem: AmplitudeSums, X: Array) -> Array:
-    """From X by SLSQP, drawn together where it ends outside the limits.
+    """Optimum from X by SLSQP, shrunk into the limits if it ends outside.
 
-    `refine` stays within the limits, which here bend away from every step; SLSQP may leave them on its way.
+    `refine` keeps every iterate within the limits, which is slow for these curved ones; SLSQP may leave them meanwhile.
     """
     free = problem.unit > 0
     unit = problem.unit[free]
@@ -117,7 +117,7 @@ def _local_optimum(problem: AmplitudeSums, X: Array) -> Array:
         jac=True,
         method="SLSQP",
         constraints=[{"type": "ineq", "fun": slack, "jac": slopes}],
-        options={"maxiter": _ITERATIONS, "ftol": 1e-5},
+        options={"maxiter": _MAX_ITERATIONS, "ftol": 1e-5},
     )
     kept = shrunk(problem, there(found.x))
     return X if kept is None or problem.value(kept) > problem.value(X) else kept

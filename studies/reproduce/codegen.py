@@ -1,4 +1,4 @@
-"""Generated code beside that of Sousa (2014): the example robot's formulas, and counts of operations."""
+"""Generated code against Sousa (2014): formulas of the example robot, and numbers of operations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ROUNDING = "rounding"
 
 
 def figures() -> Iterator[Figure]:
-    """Every figure of sections 7.1.2 to 7.1.4 that can be computed again."""
+    """Every figure of sections 7.1.2 to 7.1.4 that can be recomputed."""
     table = published("codegen")
     robot = example_robot(table["example"])
     yield from _kinematics(robot)
@@ -43,9 +43,9 @@ def figures() -> Iterator[Figure]:
 
 
 def example_robot(table: dict[str, Any]) -> Robot:
-    """The robot of two joints, with parameters drawn at random: its formulas are printed, no numbers."""
+    """The robot of two joints with random parameters: the thesis prints its formulas but no values."""
     rows = [(alpha * np.pi, a, d, theta * np.pi) for alpha, a, d, theta in table["rows"]]
-    robot = Robot.from_dh(rows, "standard", "example").with_drives(table["friction"])
+    robot = Robot.from_dh(rows, "standard", name="example").with_drives(table["friction"])
     return robot.with_parameters(np.random.default_rng(7).uniform(0.1, 1.0, len(robot.layout)))
 
 
@@ -119,23 +119,23 @@ def _printed(compiler: str, q: Array, v: Array, a: Array, values: Array) -> Arra
 
 def _operations(table: dict[str, list[int]]) -> Iterator[Figure]:
     section = "Operations of generated inverse dynamics (Sousa 2014, Table 7.1)"
-    reason = "at most as many; the table does not say which friction it counts"
+    reason = "at most as many; the table does not state which friction is included"
     unsure = "for the record: the table's geometry and friction are not printed"
     for name, expected in table.items():
         robot = load_robot(name)
         cases = {
             "all drives, parms standard": (robot, "symbolic"),
             "all drives, parms base": (robot, "symbolic-base"),
-            "all drives, numbers": (robot, "standard"),
+            "all drives, folded values": (robot, "standard"),
             "joint friction, parms standard": (robot.without("*").with_drives("viscous+coulomb"), "symbolic"),
             "no drives, parms standard": (robot.without("*"), "symbolic"),
-            "no drives, numbers": (robot.without("*"), "standard"),
+            "no drives, folded values": (robot.without("*"), "standard"),
         }
         tolerance, why = (0.0, reason) if name == "wam7" else (np.inf, unsure)
-        for case, (machine, parameters) in cases.items():
-            code = generate_code(machine, ("inverse_dynamics",), parameters=parameters, allow_infeasible=True)
+        for case, (model, parameters) in cases.items():
+            code = generate_code(model, ("inverse_dynamics",), parameters=parameters, allow_infeasible=True)
             counts = code.operations["inverse_dynamics"]
-            # Changes of sign are counted with the additions: nothing is left out in our favour.
+            # Sign changes are counted as additions, which is not in our favour.
             ours = {"additions": counts.additions + counts.negations, "multiplications": counts.multiplications}
             for (what, count), most in zip(ours.items(), expected, strict=True):
                 over = float(max(0, count - most))

@@ -1,4 +1,4 @@
-"""An arm folded into a corner: a design that knows the walls keeps off them, one that does not runs into them."""
+"""An arm folded into a corner: excitation designed with and without clearance to the walls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["DISTANCE", "LENGTHS", "corner_case", "corner_designs", "corner_figur
 LENGTHS = (0.4, 0.35, 0.25, 0.15)
 RADIUS = 0.04
 DISTANCE = 0.03
-# Verified on a fine grid: between its points a link may come closer by this much, m.
+# The distance is verified on a fine grid; between its points a link may come closer by this much, m.
 _BETWEEN = 5e-4
 
 
@@ -47,7 +47,7 @@ def corner_case(distance: float = DISTANCE) -> tuple[Robot, tuple[Collision, ...
         Obstacle("wall", "box", (0.1, 2.0, 1.0), placement(translation=[-0.35, 0.5, 0.0])),
         Obstacle("box", "box", (0.3, 0.25, 0.5), placement(translation=[0.7, -0.02, 0.0])),
     ]
-    return robot, (Collision(robot, None, distance, obstacles=obstacles, shapes=shapes),), limits
+    return robot, (Collision(robot, distance=distance, obstacles=obstacles, shapes=shapes),), limits
 
 
 def corner_designs(budget: float = 10.0) -> dict[str, Excitation]:
@@ -66,7 +66,7 @@ def corner_figures() -> Iterator[Figure]:
         closest, pair = clearance.closest(motion.sample(500.0)[1])
         shown = f"{closest:.4f} m between {pair[0]} and {pair[1]}"
         if name.startswith("without"):
-            yield Figure(section, name, "in collision", shown, max(float(closest), 0.0), 0.0, "walls are not known")
+            yield Figure(section, name, "in collision", shown, max(float(closest), 0.0), 0.0, "walls ignored")
         else:
             missed = max(DISTANCE - float(closest), 0.0)
             yield Figure(

@@ -1,4 +1,4 @@
-"""Drive gains and payloads of real robots: a UR10e by its motor currents, a surgical arm with small weights."""
+"""Drive gains and payloads of real robots: a UR10e from its motor currents, a surgical arm with small weights."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def with_gains(recording: Recording, gains: ArrayLike) -> Recording:
 
 
 def held_out_error(robot: Robot, gains: ArrayLike) -> Array:
-    """Share of the torque (joint,) of ptp_10_points that is not predicted from 30sec_12harm; no scale changes it."""
+    """Relative torque error (joint,) on ptp_10_points, identified from 30sec_12harm; independent of a common scale."""
     train, test = (
         with_gains(ur10e_run(robot, name), gains)
         for name in ("identification/ur-20_02_10-30sec_12harm", "validation/ur-20_01_17-ptp_10_points")
@@ -103,23 +103,23 @@ def _gains(robot: Robot, there: Array, found: dict[str, DriveGains]) -> Iterator
     why = "recorded: published gains miss the payload by 10 to 18 %, see the masses below"
     for name, ours in found.items():
         for j, g, s, p in zip(robot.coordinates, ours.gains, ours.std, there, strict=True):
-            shown = f"{g:.2f}, deviation {s:.2f}, {100 * (g / p - 1):+.0f} %"
+            shown = f"{g:.2f}, std {s:.2f}, {100 * (g / p - 1):+.0f} %"
             yield Figure(section, f"{name}, {j}", f"{p:.4g}", shown, abs(g / p - 1), np.inf, why)
         lowest = float(ours.gains.min())
         yield Figure(section, f"{name}, all positive", "> 0", f"{lowest:.2f}", max(-lowest, 0.0), 0.0, "positive")
         hidden = [j for j, s in zip(robot.coordinates, ours.shown, strict=True) if not s]
         shown = "all" if not hidden else f"all but {', '.join(hidden)}"
-        yield Figure(section, f"{name}, gains that the runs show", "none", shown, 0.0, np.inf, "deviation below 10 %")
+        yield Figure(section, f"{name}, identifiable gains", "none", shown, 0.0, np.inf, "std below 10 %")
     both = [x.gains for x in found.values()]
     apart = np.abs(both[0] / both[1] - 1)
-    deviations = np.abs(both[0] - both[1]) / np.hypot(*(x.std for x in found.values()))
-    for j, a, d in zip(robot.coordinates, apart, deviations, strict=True):
-        shown = f"{100 * a:.1f} %, {d:.1f} deviations"
-        yield Figure(section, f"pairs apart, {j}", "none", shown, float(d), 3.0, "two calibrations, three deviations")
+    ratios = np.abs(both[0] - both[1]) / np.hypot(*(x.std for x in found.values()))
+    for j, a, d in zip(robot.coordinates, apart, ratios, strict=True):
+        shown = f"{100 * a:.1f} %, {d:.1f} std"
+        yield Figure(section, f"difference of pairs, {j}", "none", shown, float(d), 3.0, "two calibrations, three std")
     for method in ("wls", "tls"):
         ours = calibrate(robot, "14 harmonics", method)
         shown = ", ".join(f"{g:.2f}" for g in ours.gains)
-        reason = "recorded: errors of the currents pull these towards zero"
+        reason = "recorded: errors of the currents bias these towards zero"
         yield Figure(
             section, f"14 harmonics, {method}", ", ".join(f"{p:.2f}" for p in there), shown, 0.0, np.inf, reason
         )
@@ -131,7 +131,7 @@ def _gains(robot: Robot, there: Array, found: dict[str, DriveGains]) -> Iterator
 
 
 def _errors(robot: Robot, there: Array, found: dict[str, Array]) -> Iterator[Figure]:
-    section = "UR10e, share of the torque of ptp_10_points not predicted from 30sec_12harm, by gains"
+    section = "UR10e, relative torque error on ptp_10_points, identified from 30sec_12harm, by gains"
     theirs = 100 * held_out_error(robot, there)
     for name, gains in found.items():
         ours = 100 * held_out_error(robot, gains)
@@ -143,7 +143,7 @@ def _errors(robot: Robot, there: Array, found: dict[str, Array]) -> Iterator[Fig
 
 
 def _masses(robot: Robot, there: Array, found: dict[str, Array]) -> Iterator[Figure]:
-    section = "UR10e, mass of the payload in kg, gains from other runs than those that are weighed"
+    section = "UR10e, mass of the payload in kg, gains from other runs than those with the payload"
     known = published("drives")["ur10e"]
     mass = known["payload"]
     other = {"14 harmonics": "15 harmonics", "15 harmonics": "14 harmonics"}
@@ -165,5 +165,5 @@ def _masses(robot: Robot, there: Array, found: dict[str, Array]) -> Iterator[Fig
 
 
 def _mass(section: str, name: str, true: float, found: Payload, tolerance: float, reason: str) -> Figure:
-    shown = f"{found.mass:.3f}, deviation {found.mass_std:.3f}, {100 * (found.mass / true - 1):+.1f} %"
+    shown = f"{found.mass:.3f}, std {found.mass_std:.3f}, {100 * (found.mass / true - 1):+.1f} %"
     return Figure(section, name, f"{true:.3f}", shown, abs(found.mass - true), tolerance, reason)

@@ -1,4 +1,4 @@
-"""The patient side manipulator of the da Vinci Research Kit: its first three joints, and known weights fixed to it."""
+"""The patient side manipulator of the da Vinci Research Kit: its first three joints, with known weights attached."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["psm", "psm_figures", "psm_recordings", "weigh"]
 
 Array = NDArray[np.float64]
 
-# Bodies that the weights were fixed to, as far as torques tell: "parallel" on the upper bar, which is carried along a
-# circle; "insertion" on the link that carries the slide, for the force along the slide hardly changes.
+# Bodies that carry the weights, as inferred from the torques: "parallel" on the upper bar, which moves along a circle;
+# "insertion" on the link that carries the slide, because the force along the slide hardly changes.
 BODIES = {"parallel": "L22", "insertion": "L24"}
 _SECTION = "dVRK patient side manipulator, weights at places that are not documented (Wang et al. 2019)"
 _SHARE = 0.15
 
 
 def psm() -> Robot:
-    """Three coordinates, eight bodies: the instrument's own small joints carry no inertia in the published model."""
+    """Three coordinates, eight bodies: the small joints of the instrument have no inertia in the published model."""
     known = published("drives")["psm"]
     axis = np.array([0.0, 0.0, 1.0])
     links, joints = [Link("base", np.zeros(10))], []
@@ -83,29 +83,29 @@ def psm_figures() -> Iterator[Figure]:
             heavy - light,
             more,
             _SHARE,
-            "15 %; torques of joints 4 to 7 say one session",
+            "15 %; the torques of joints 4 to 7 indicate one session",
         )
         found = [weigh(robot, runs[name], runs["unloaded"], place) for name in names]
         for name, true, one in zip(names, (light, heavy), found, strict=True):
-            reason = "15 %; against one_results, for which both weights sit at one place"
+            reason = "15 %; against one_results, with which both weights have the same position"
             yield _mass(f"{name}, against one_results", true, one, _SHARE, reason)
         apart = (found[1].mass - found[0].mass) / np.hypot(found[0].mass_std, found[1].mass_std)
         yield Figure(
             _SECTION,
-            f"{place}, weights told apart",
+            f"{place}, weights distinguished",
             "yes",
-            f"{apart:.1f} deviations",
+            f"{apart:.1f} std",
             max(3.0 - apart, 0.0),
             0.0,
-            "three deviations",
+            "three standard deviations",
         )
         moments = [float(np.linalg.norm(x.inertial[1:4])) for x in found]
         if place == "insertion":
-            # Place from one weight, mass of the other: first moments alone, no inertia.
+            # Position from one weight, mass of the other: first moments alone, no inertia.
             scaled = light * moments[1] / moments[0]
             yield Figure(
                 _SECTION,
-                "insertion 205 g, with the place where 105 g was",
+                "insertion 205 g, at the position of 105 g",
                 f"{heavy:.3f} kg",
                 f"{scaled:.3f} kg",
                 abs(scaled - heavy),
@@ -114,21 +114,21 @@ def psm_figures() -> Iterator[Figure]:
             )
         others = [weigh(robot, runs[name], runs["no weight"], place) for name in names]
         for run, two in (("one_results", found), ("one_no_weight_results", others)):
-            yield _places(f"{place}, places of both weights apart, against {run}", two)
+            yield _places(f"{place}, distance of both weights, against {run}", two)
         for name, true, one in zip(names, (light, heavy), others, strict=True):
-            reason = "recorded: this run's joint 2 is off by 0.11 N m that does not grow with the weight"
+            reason = "recorded: joint 2 of this run has an offset of 0.11 N m, independent of the weight"
             yield _mass(f"{name}, against one_no_weight_results", true, one, np.inf, reason)
 
 
 def _places(name: str, found: list[Payload]) -> Figure:
-    """How far apart two weights seem to sit that hang at one place, along what the motion shows."""
+    """Distance between the identified positions of two weights at the same place, along identifiable directions."""
     shown = np.maximum(found[0].centre_std, found[1].centre_std) < 0.1
     apart = float(np.linalg.norm((found[0].centre - found[1].centre)[shown]))
     return Figure(
-        _SECTION, name, "0 m", f"{apart:.3f} m", apart, np.inf, "recorded: says which run without is the better"
+        _SECTION, name, "0 m", f"{apart:.3f} m", apart, np.inf, "recorded: shows which unloaded run is better"
     )
 
 
 def _mass(name: str, true: float, found: Payload, share: float, reason: str) -> Figure:
-    shown = f"{found.mass:.4f} kg, deviation {found.mass_std:.3f}, {100 * (found.mass / true - 1):+.1f} %"
+    shown = f"{found.mass:.4f} kg, std {found.mass_std:.3f}, {100 * (found.mass / true - 1):+.1f} %"
     return Figure(_SECTION, name, f"{true:.3f} kg", shown, abs(found.mass - true), share * true, reason)

@@ -1,4 +1,4 @@
-"""Torques and mass matrices of the models the theses print."""
+"""Torques and mass matrices of the models printed in theses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def figures() -> Iterator[Figure]:
 
 
 def printed_order(title: str, base: BaseParameters) -> list[int]:
-    """Where the printed base parameters of a case of `structure` stand among ours."""
+    """Index in `base` of each printed base parameter of a case of `structure`."""
     case = next(c for c in published("structure")["case"] if c["title"] == title)
     position = {int(j): k for k, j in enumerate(base.kept)}
     rows = [form_row(case, base.robot, text) for text in case["expressions"]]
@@ -37,7 +37,7 @@ def printed_order(title: str, base: BaseParameters) -> list[int]:
 
 
 def standard_vector(base: BaseParameters, order: list[int], printed: ArrayLike) -> Array:
-    """A standard vector with the printed base values; what does not act is zero."""
+    """A standard vector with the printed base values; dependent parameters are zero."""
     beta = np.empty(base.count)
     beta[order] = printed
     return base.join(beta)
@@ -67,8 +67,8 @@ def _wam() -> Iterator[Figure]:
         torque = inverse_dynamics(robot, q, v, a, pi)
         yield from numbers(section, f"torque {column}", golden["torque"][name], torque, 1e-6, _SIX)
         if name in golden["gravity"]:
-            pull = gravity_torque(robot, q, pi)
-            yield from numbers(section, f"gravity {column}", golden["gravity"][name], pull, 1e-6, _SIX)
+            gravity = gravity_torque(robot, q, pi)
+            yield from numbers(section, f"gravity {column}", golden["gravity"][name], gravity, 1e-6, _SIX)
         eigenvalues = np.linalg.eigvalsh(mass_matrix(robot, q, pi))
         for which, k in {"smallest": 0, "largest": -1}.items():
             expected = golden[f"{which}_eigenvalue"].get(name)
@@ -86,13 +86,13 @@ def _iiwa() -> Iterator[Figure]:
 
 
 def _iiwa_sigma(section: str, golden: dict[str, Any], base: BaseParameters) -> Iterator[Figure]:
-    """The printed relative deviations follow from the trajectory alone, up to one common noise level."""
+    """The printed relative standard deviations follow from the trajectory, up to a common noise level."""
     values = published("iiwa_base_values")
     order = printed_order("iiwa", base)
     w = base.regressor(*iiwa_motion("used", golden["sigma"]["duration"])).reshape(-1, base.count)
     r = np.linalg.qr(w, mode="r")
-    spread = np.linalg.norm(np.linalg.inv(r), axis=1)[order]  # sqrt of diag((W'W)^-1)
-    predicted = np.log(spread / np.abs(values["value"]))
+    std = np.linalg.norm(np.linalg.inv(r), axis=1)[order]  # sqrt of diag((W'W)^-1)
+    predicted = np.log(std / np.abs(values["value"]))
     printed = np.log(np.array(values["sigma"]))
     correlation = np.corrcoef(predicted, printed)[0, 1]
     expected = golden["sigma"]["log_correlation"]
@@ -101,7 +101,7 @@ def _iiwa_sigma(section: str, golden: dict[str, Any], base: BaseParameters) -> I
     )
     ratio = np.std(predicted - printed)
     expected = golden["sigma"]["log_ratio_std"]
-    yield number(section, "spread of log sigma ratios", expected, ratio, 5e-4, "printed to three decimals")
+    yield number(section, "scatter of log sigma ratios", expected, ratio, 5e-4, "printed to three decimals")
 
 
 def _iiwa_mass(section: str, golden: dict[str, Any], base: BaseParameters) -> Iterator[Figure]:
@@ -122,7 +122,7 @@ def _iiwa_mass(section: str, golden: dict[str, Any], base: BaseParameters) -> It
     for name, ours in {"used": smallest(iiwa_motion("used", 20)[0]), "random": smallest(poses)}.items():
         low, high = table[f"{name}_low"], table[f"{name}_high"]
         outside = max(low - ours, ours - high, 0.0)
-        # Random poses differ from the published ones: the minimum of another sample moves a little.
+        # Random poses differ from the published ones, so the minimum differs slightly.
         tolerance, reason = (5e-5, _FOUR) if name == "used" else (4e-4, "the minimum over another random sample")
         label = f"smallest eigenvalue of M, {'Table A.1' if name == 'used' else 'random poses within limits'}"
         yield Figure(section, label, f"{low} to {high}", f"{ours:.5f}", outside, tolerance, reason)

@@ -1,4 +1,4 @@
-"""Printed excitation motions: what they give, where they break their own limits, and designs that tell more."""
+"""Printed excitation motions: their condition numbers, violations of their own limits, and better designs."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ State = tuple[Array, Array, Array]
 
 _ONE, _TWO = "printed to one decimal", "printed to two decimals"
 _FINE = 1000.0
-_PEAKS = "the thesis bounds sums of amplitudes, which is stricter than need be; this design holds the limits themselves"
-_SUMS = "the thesis' own bounds on sums of amplitudes and no others, for a comparison like with like"
+_PEAKS = "the thesis bounds sums of amplitudes, which is conservative; this design keeps the limits themselves"
+_SUMS = "the thesis' own bounds on sums of amplitudes and no others, for a fair comparison"
 
 
 def figures() -> Iterator[Figure]:
@@ -50,7 +50,7 @@ def figures() -> Iterator[Figure]:
 
 
 def table_figures() -> Iterator[Figure]:
-    """What the printed coefficients give."""
+    """Figures of the printed coefficients."""
     yield from _wam_tables()
     yield from _iiwa_tables()
     for name in ("puma560", "twolink"):
@@ -88,9 +88,9 @@ def _wam_motion(name: str, rate: float) -> State:
 
 
 def _condition_number(W: Array, unit_columns: bool = False) -> float:
-    """Of a base regressor (N, channel, b), stacked.
+    """Condition number of a base regressor (N, channel, b), stacked.
 
-    The printed motions stay below 200, so the square of the matrix costs no digit that is compared.
+    The printed motions stay below 200, so the normal matrix is accurate enough for the digits that are compared.
     """
     stacked = W.reshape(-1, W.shape[-1])
     square = stacked.T @ stacked
@@ -168,7 +168,7 @@ def _iiwa_variants(section: str, golden: dict[str, Any], base: BaseParameters) -
     played = f"played in {golden['duration']} s, set B"
     robot = base.robot
     turned = base_parameters(robot.with_gravity(-robot.gravity)).regressor(*state)
-    bare = base_parameters(robot.with_drives("none", False)).regressor(*state)
+    bare = base_parameters(robot.with_drives("none", rotor_inertia=False)).regressor(*state)
     ours = {
         "other_gravity": ("with the opposite gravity", _condition_number(turned), 0.05, _ONE),
         "without_friction": ("without friction columns", _condition_number(bare), 0.05, _ONE),
@@ -179,13 +179,13 @@ def _iiwa_variants(section: str, golden: dict[str, Any], base: BaseParameters) -
 
 
 def _iiwa_sums(section: str, title: str, name: str, golden: dict[str, Any]) -> Iterator[Figure]:
-    """Start conditions and what the thesis bounds: equations 3.55c to 3.55f."""
+    """Initial conditions and bounds of the thesis: equations 3.55c to 3.55f."""
     motions = published("iiwa_trajectories")
     a, b = (np.array(motions[name][key]) for key in "ab")
     harmonic = np.arange(1, a.shape[1] + 1)
     w = 2 * np.pi / motions["period"]
     limits = load_robot("iiwa14").limits.values()
-    reach, speed = (np.array([getattr(x, key) for x in limits]) for key in ("upper", "velocity"))
+    reach, velocity = (np.array([getattr(x, key) for x in limits]) for key in ("upper", "velocity"))
     five = "coefficients are printed to five decimals"
     for label, rest in {
         "a": a.sum(axis=1),
@@ -195,10 +195,10 @@ def _iiwa_sums(section: str, title: str, name: str, golden: dict[str, Any]) -> I
         yield _at_most(section, f"{title}, start at rest: sum of {label}", 5e-5, float(np.abs(rest).max()), five, 1e-9)
     if name == "used":
         lost = -(b / harmonic)[:, :-1].sum(axis=1) * harmonic[-1]
-        reason = "the row is lost in print; it follows from either condition, and ten times the rounding remains"
+        reason = "the row is missing in print; it follows from either condition, to ten times the rounding"
         yield _vector(section, f"{title}, b_10 from the other condition", b[:, -1], lost, 1e-4, reason)
     amplitude = np.hypot(a, b)
-    sums = {"position": (amplitude / harmonic).sum(axis=1) / (w * reach), "velocity": amplitude.sum(axis=1) / speed}
+    sums = {"position": (amplitude / harmonic).sum(axis=1) / (w * reach), "velocity": amplitude.sum(axis=1) / velocity}
     for what, share in sums.items():
         label = f"{title}, {what} sum as a share of the limit"
         yield _vector(section, label, golden[what], share, 6e-4, "three decimals, printed twice rounded", 3)
@@ -207,10 +207,10 @@ def _iiwa_sums(section: str, title: str, name: str, golden: dict[str, Any]) -> I
         ours = np.degrees(np.abs(peak).max(axis=0))
         yield _vector(section, f"{title}, {what.replace('_', ' of ')}, deg", golden[what], ours, 0.051, _ONE)
     larger = np.maximum(np.abs(a), np.abs(b))
-    whole = np.minimum(np.outer(reach, harmonic) * w, speed[:, None])
-    boxed = np.minimum(np.outer(reach, harmonic) * w / len(harmonic), speed[:, None])
+    whole = np.minimum(np.outer(reach, harmonic) * w, velocity[:, None])
+    boxed = np.minimum(np.outer(reach, harmonic) * w / len(harmonic), velocity[:, None])
     label = f"{title}, coefficient pairs outside the printed box"
-    reason = "a count; the printed box has a divisor L too many"
+    reason = "a count; the printed box has an extra divisor L"
     yield number(section, label, golden["outside_box"], int((larger > boxed).sum()), 0.0, reason)
     yield number(section, f"{title}, outside the box without that divisor", 0, int((larger > whole).sum()), 0.0, reason)
 
@@ -227,13 +227,13 @@ def _iiwa_with_lengths(lengths: list[float]) -> Robot:
 
 
 def semiparametric_tables(name: str) -> Iterator[Figure]:
-    """What the printed amplitudes of Krishnamoorthi (2018) give."""
+    """Figures of the printed amplitudes of Krishnamoorthi (2018)."""
     golden, motions = published("excitation")[name], published("semiparametric_trajectories")
     section = f"{golden['title']}, printed amplitudes (Krishnamoorthi 2018, Table {golden['table']})"
     a, b = (np.array(motions[name][key]) for key in "ab")
     state = fourier(a, b, 0.0, motions["frequency"], np.arange(0.0, 1.0 / motions["frequency"], 1.0 / golden["rate"]))
     for key, friction in {"inertial": "none", "friction": "viscous+coulomb"}.items():
-        base = base_parameters(load_robot(name).with_drives(friction, False))
+        base = base_parameters(load_robot(name).with_drives(friction, rotor_inertia=False))
         expected = golden[key]
         label = f"cond(W), {base.count} columns {'with friction' if key == 'friction' else 'of inertia'}"
         places = len(f"{expected}".partition(".")[2])
@@ -256,7 +256,7 @@ def semiparametric_tables(name: str) -> Iterator[Figure]:
 
 
 def _double_s() -> Iterator[Figure]:
-    section = "Double-S planner, known answers (Biagiotti and Melchiorri)"
+    section = "Double-S planner, known results (Biagiotti and Melchiorri)"
     for case in published("excitation")["double_s"]:
         move = double_s(*case["move"])
         for name in ("Ta", "Tv", "Td", "Tj1", "Tj2"):
@@ -300,7 +300,7 @@ def _iiwa_design() -> Iterator[Figure]:
     basis = _without_offset(motions["period"], len(motions["used"]["a"][0]))
     motion = design_excitation(robot, family=basis, criterion="cond", start=np.zeros(robot.n), budget=45.0)
     bound = published("excitation")["iiwa"]["designed"]
-    reason = f"Table A.1 at 20 s; its box of coefficients, which it breaks itself, is left out. {_PEAKS}"
+    reason = f"Table A.1 at 20 s; its bounds on coefficients, which it violates itself, are left out. {_PEAKS}"
     yield _at_most(section, "cond(W)", bound, motion.condition_number, reason)
     yield _within(section, motion)
     yield _starts(section, motion)
@@ -308,7 +308,7 @@ def _iiwa_design() -> Iterator[Figure]:
 
 
 def _without_offset(duration: float, harmonics: int) -> Narrowed:
-    """A start posture, and the harmonics that begin at rest there and have no mean, as in Halper (2024)."""
+    """A start posture and harmonics that begin at rest there and have zero mean, as in Halper (2024)."""
     series = Fourier(duration, harmonics)
     offset = np.eye(series.size)[0]
     rows = [series.values(0.0, order)[0] for order in range(3)]
@@ -316,7 +316,7 @@ def _without_offset(duration: float, harmonics: int) -> Narrowed:
 
 
 def semiparametric_limits(name: str) -> dict[str, dict[str, float]]:
-    """The printed limits of Krishnamoorthi (2018) within the robot's own ranges, joint by joint."""
+    """The printed limits of Krishnamoorthi (2018) within the robot's own ranges, per joint."""
     given, robot = published("excitation")[name]["limits"], load_robot(name)
     return {
         joint: {
@@ -331,9 +331,9 @@ def semiparametric_limits(name: str) -> dict[str, dict[str, float]]:
 
 @cache
 def semiparametric_design(name: str, criterion: str, budget: float, friction: bool) -> Excitation:
-    """A motion from rest at zero with the printed harmonics, period and limits, perhaps blind to friction."""
+    """A motion from rest at zero with the printed harmonics, period and limits, with or without friction columns."""
     motions = published("semiparametric_trajectories")
-    robot = load_robot(name).with_drives("viscous+coulomb", False)
+    robot = load_robot(name).with_drives("viscous+coulomb", rotor_inertia=False)
     return design_excitation(
         robot,
         1.0 / motions["frequency"],
@@ -353,7 +353,7 @@ def semiparametric_design_figures(name: str, budget: float) -> Iterator[Figure]:
     size, period = len(motions[name]["a"][0]), 1.0 / motions["frequency"]
     section = f"{golden['title']}, designed with {size} harmonics in {period:g} s from rest at zero"
     plain, summed = (semiparametric_design(name, criterion, budget, True) for criterion in ("cond", "sum-cond"))
-    reason = f"the thesis' measured one, friction columns included; {golden['broken']}. {_PEAKS}"
+    reason = f"the value of the thesis, friction columns included; {golden['broken']}. {_PEAKS}"
     if name == "puma560":
         reason += ", the printed reach within the robot's real ranges, which are not symmetric"
     yield _at_most(section, "cond(W)", golden["designed"], plain.condition_number, reason)
@@ -377,19 +377,19 @@ def _within_sums(section: str, robot: Robot, basis: Narrowed, limits: MotionLimi
     motion, slack = design_within_sums(robot, basis, limits)
     yield _at_most(section, "cond(W), sums of amplitudes bounded", bound, motion.condition_number, _SUMS)
     name = "smallest slack of the sums of amplitudes"
-    yield Figure(section, name, ">= 0", f"{slack:.1e}", max(-slack, 0.0), 0.0, "the search ends within them")
+    yield Figure(section, name, ">= 0", f"{slack:.1e}", max(-slack, 0.0), 0.0, "the search ends within the bounds")
     yield _starts(section, motion, "cond, sums of amplitudes bounded")
 
 
 def _within(section: str, motion: Excitation) -> Figure:
     kind, slack = min(motion.slacks.items(), key=lambda entry: entry[1])
-    reason = f"share of a limit left on a grid ten times finer than the design's; {kind} is closest"
+    reason = f"margin as a share of the limit, on a grid ten times finer than the design's; {kind} is closest"
     name = f"smallest slack, designed for {motion.criterion.name}"
     return Figure(section, name, ">= 0", f"{slack:.4f}", max(-slack, 0.0), 0.0, reason)
 
 
 def _starts(section: str, motion: Excitation, goal: str | None = None) -> Figure:
-    """Largest position, speed or acceleration at both ends."""
+    """Largest position, velocity or acceleration at both ends."""
     ends = motion.at([0.0, motion.duration])
     worst = max(float(np.abs(x).max()) for x in ends)
     name = f"largest q, v, a at both ends, designed for {goal or motion.criterion.name}"

@@ -1,4 +1,4 @@
-"""Every real robot as a possible one: what that costs on the data that were fitted, and what it gains on others."""
+"""Feasible estimates of all real robots: their error on training and held-out data against least squares."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def figures() -> Iterator[Figure]:
         cost = [float(np.linalg.norm(seen.residual_norms(e.beta) / free.noise)) for e in (free, held)]
         verdict = is_feasible(free.base, free.beta)
         why = f" ({verdict.reasons[0]}, ...)" if verdict.reasons else ""
-        yield Figure(section, "unconstrained WLS is", "", f"{verdict.answer}{why}", 0.0, 0.0, "for the record")
+        yield Figure(section, "unconstrained WLS is", "", f"{verdict.status}{why}", 0.0, 0.0, "for the record")
         ratio = cost[1] / cost[0]
-        reason = "at most 5 % more; the fit is the optimum, so no possible robot has less"
+        reason = "at most 5 % more; the fit is the optimum, so no feasible robot has less"
         yield Figure(
             section, "training error over WLS", f"<= {_COST}", f"{ratio:.4f}", max(ratio - 1, 0.0), 0.05, reason
         )

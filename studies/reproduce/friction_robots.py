@@ -1,4 +1,4 @@
-"""Real robots with the friction that each joint asks for, on motion held out."""
+"""Real robots with a friction model selected per joint, on held-out motion."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ __all__ = ["chosen_friction", "figures"]
 Array = NDArray[np.float64]
 
 _ROBOTS = ("ur10e", "lwr4", "tx40_halves")
-# Load by gravity alone, so that every model can be put on the robot.
+# Load by gravity alone, so that every model can be part of the robot.
 _MODELS = (
     *("coulomb+viscous", "asymmetric", "stribeck", "power", "quadratic", "tanh", "sigmoid", "load", "stribeck+load"),
 )
 
 
 def chosen_friction(case: Case) -> tuple[dict[str, str], Array, Array]:
-    """The model that each joint asks for, and relative errors (joint,) on motion held out without and with them."""
+    """Selected model per joint, and relative errors (joint,) on held-out motion without and with these models."""
     assert case.test is not None
     before = validate(identify(case.robot, case.train), case.test)
     robot, chosen = case.robot, {}
     for joint in case.robot.coordinates:
-        fit = fit_friction(case.robot, case.train, joint, _MODELS, load="gravity")
+        fit = fit_friction(case.robot, case.train, joint, models=_MODELS, load="gravity")
         chosen[joint], robot = fit.best.name, fit.apply(robot)
     after = validate(identify(robot, case.train), case.test)
     return chosen, before.relative, after.relative
 
 
 def figures() -> Iterator[Figure]:
-    """Errors of plain friction and of the chosen models, robot by robot."""
+    """Errors of plain friction and of the selected models, per robot."""
     for name in _ROBOTS:
-        section = f"{name}: torque error on motion held out, % (plain: Coulomb, viscous and offset)"
+        section = f"{name}: torque error on held-out motion, % (plain: Coulomb, viscous and offset)"
         chosen, plain, ours = chosen_friction(CASES[name]())
         for k, (joint, model) in enumerate(chosen.items()):
             shown = f"{100 * ours[k]:.2f}, {model}"
             yield Figure(section, joint, f"plain {100 * plain[k]:.2f}", shown, 0.0, 0.0, "for the record")
         over = max(float(np.mean(ours) - np.mean(plain)), 0.0)
         there, shown = (f"{100 * float(np.mean(x)):.2f}" for x in (plain, ours))
-        yield Figure(section, "mean of joints", f"plain {there}", shown, over, 0.0, "no worse in the mean")
+        yield Figure(section, "mean of joints", f"plain {there}", shown, over, 0.0, "not worse in the mean")

@@ -1,8 +1,8 @@
-"""A real person on a force plate: the wrench of motion held out, by the table's body and by the identified one.
+"""A real person on a force plate: the wrench of held-out motion, predicted by the table's and the identified body.
 
-One person, 36 joint angles from motion capture, one plate, 30 Hz, 90 s. The first two thirds are identified from; the
-last third is predicted. Errors are root mean squares over the deviation of the measured component, in the world's axes
-with moments about its origin, as the plate's file has them.
+One person, 36 joint angles from motion capture, one plate, 30 Hz, 90 s. The first two thirds are used for
+identification, the last third is predicted. Errors are root mean squares divided by the standard deviation of the
+measured component, in world axes with moments about the origin, as in the plate's file.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _SECTION = "A person on a force plate, last third held out"
 _RATE = 30.0
 _HELD_OUT = 1 / 3
 _GRAVITY = 9.81
-# Each of the links between the axes of a ball joint takes this share of its segment, so that all 37 are bodies.
+# Each link between the axes of a ball joint gets this share of its segment, so that all 37 links have inertia.
 _SHARE = 1e-3
-# A person who ends as he began has pushed off as much to either side: these components have no mean of their own.
+# A person who ends in the state of the beginning has gained no momentum: these components have zero mean.
 _ZEROED = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 1.0])
 _SIGNALS = Signals(cutoff=2.0, order=2, torque_cutoff="same", decimate=(), trim=1.0, min_velocity=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """A skeleton with the table's body, what is identified from, what is predicted, and the plate's offset (6,)."""
+    """A skeleton with the table's body, training and test parts of the recording, and the plate's offset (6,)."""
 
     robot: Robot
     train: Run
@@ -61,14 +61,14 @@ class Halves:
 
     @property
     def zeroed(self) -> Recording:
-        """The first part with the plate's offset taken off."""
+        """The training part with the plate's offset subtracted."""
         plate = self.train.wrenches["plate"] - self.offset
         run = replace(self.train, wrenches={"plate": plate})
         return Recording(self.robot.coordinates, (run,))
 
 
 def person(held_out: float = _HELD_OUT, bridge: bool = True) -> Halves:
-    """The recording cut in two; weight and offset of the plate come from the first part alone."""
+    """The recording divided in two; the person's weight and the plate's offset come from the first part alone."""
     folder = data_folder() / "human-forceplate-figaroh"
     skeleton = load_robot(folder / "human.urdf", base="floating")
     table = pl.read_csv(folder / "q_and_wrench_30Hz.csv.gz")
@@ -93,7 +93,7 @@ def person(held_out: float = _HELD_OUT, bridge: bool = True) -> Halves:
 
 
 def bridged(run: Run) -> Run:
-    """The same run with poses that only repeat the one before replaced by a curve through the others."""
+    """The same run with repeated poses replaced by interpolation through the others."""
     assert run.base is not None
     fresh = np.flatnonzero(_fresh(np.hstack([run.base, run.q])))
     t = np.clip(run.t, run.t[fresh[0]], run.t[fresh[-1]])
@@ -103,7 +103,7 @@ def bridged(run: Run) -> Run:
 
 
 def _fresh(poses: Array) -> NDArray[np.bool_]:
-    """Rows (N,) whose pose is not that of the row before."""
+    """Rows (N,) whose pose differs from that of the previous row."""
     return np.concatenate([[True], np.any(np.diff(poses, axis=0) != 0, axis=1)])
 
 
@@ -121,7 +121,7 @@ def world_wrench(robot: Robot, parameters: Array, run: Run, signals: Signals = _
 def errors(
     robot: Robot, parameters: Array, run: Run, offset: Array | float = 0.0, signals: Signals = _SIGNALS
 ) -> Array:
-    """Root mean square of the error of every component over the deviation of the measured one (6,)."""
+    """Root mean square error per component (6,), divided by the standard deviation of the measured component."""
     predicted, measured = world_wrench(robot, parameters, run, signals)
     return np.asarray(np.sqrt(np.mean((predicted + offset - measured) ** 2, axis=0)) / measured.std(axis=0))
 
@@ -129,7 +129,7 @@ def errors(
 def identified(
     part: Halves, metric: str = "euclidean", *, known: bool = True, mirror: bool = False, signals: Signals = _SIGNALS
 ) -> Estimate:
-    """All bodies from the first part; the prior's weight is found by cross-validation inside it."""
+    """Estimate of all bodies from the first part; the prior's weight is chosen by cross-validation inside it."""
     laws: list[Constraint | str] = ["full"]
     if known:
         laws.append(Mass(part.mass, part.mass))
@@ -155,13 +155,13 @@ def figures() -> Iterator[Figure]:
 
 
 def full_figures() -> Iterator[Figure]:
-    """Also the entropic metric, symmetry, a higher cut-off, half of the time held out, and poses as they are."""
+    """Also the entropic metric, symmetry, other low-pass filters, half of the time held out, and repeated poses."""
     yield from figures()
     part = person()
     wide, steep = replace(_SIGNALS, cutoff=3.0), replace(_SIGNALS, order=4)
     for name, case, options in (
         ("entropic metric", part, {"metric": "entropic"}),
-        ("left and right alike", part, {"mirror": True}),
+        ("symmetric body", part, {"mirror": True}),
         ("3 Hz", part, {"signals": wide}),
         ("steeper low-pass, order 4", part, {"signals": steep}),
         ("second half held out", person(0.5), {}),
@@ -195,34 +195,34 @@ def _predictions(part: Halves, estimate: Estimate) -> Iterator[Figure]:
     yield number(_SECTION, "mass: plate, last third; identified, kg", plate, _mass(free), 0.01 * plate, "1 %")
     broken = feasible_set(robot, "full").violations(found, 1e-7)
     count = len(robot.parameter_links)
-    yield Figure(_SECTION, "possible bodies", "37", f"{count - len(broken)}", len(broken) + abs(count - 37), 0, "all")
+    yield Figure(_SECTION, "feasible bodies", "37", f"{count - len(broken)}", len(broken) + abs(count - 37), 0, "all")
 
 
 def _horizontal(part: Halves, estimate: Estimate) -> Iterator[Figure]:
-    """What the component Fx is: an offset, and a force smaller than what the table's body errs by."""
-    section = "The horizontal force Fx, all of the recording"
+    """The component Fx: an offset, and a force that is smaller than the error of the table's body."""
+    section = "The horizontal force Fx, whole recording"
     run = person(held_out=0.0).train
     table, measured = world_wrench(part.robot, part.robot.parameters, run)
     ours, _ = world_wrench(part.robot, standard(estimate), run)
     means = np.array([x[:, 0].mean() for x in np.array_split(measured, 9)])
-    name, reason = "offset, N; spread of ten-second means", "an offset that does not drift"
+    name, reason = "offset, N; scatter of ten-second means", "an offset without drift"
     yield Figure(section, name, f"{means.mean():.2f}", f"{means.std():.2f}", float(means.std()), 1.0, reason)
     for name, model in (("table", table), ("identified", ours)):
         slope, _ = np.polyfit(model[:, 0], measured[:, 0], 1)
         along = float(np.corrcoef(model[:, 0], measured[:, 0])[0, 1])
         yield _shown(section, f"{name}: correlation, measured over model", f"{along:.2f}", f"{slope:.2f}")
-        # Axes that are turned would show the large vertical force in the horizontal one.
+        # Rotated axes would show the large vertical force in the horizontal one.
         others = np.column_stack([model[:, :3] - model[:, :3].mean(axis=0), np.ones(len(model))])
         leak = float(np.linalg.lstsq(others, measured[:, 0], rcond=None)[0][2])
         yield _shown(section, f"{name}: share of Fz in Fx; as an angle", f"{leak:.4f}", f"{np.degrees(leak):.2f} deg")
     size, left = measured.std(axis=0), (measured - ours).std(axis=0)
     for k in range(3):
-        name = f"{COMPONENTS[k]}: deviation; error of the identified body, N"
+        name = f"{COMPONENTS[k]}: std; error of the identified body, N"
         yield _shown(section, name, f"{size[k]:.1f}", f"{left[k]:.1f}")
 
 
 def _shown(section: str, name: str, a: str, b: str) -> Figure:
-    """Two numbers to look at, which nothing is held to."""
+    """Two values for information, without a tolerance."""
     return Figure(section, name, a, b, 0.0, 0.0, "shown")
 
 

@@ -1,7 +1,7 @@
 """Sixteen bodies of a person from measured forces: three cone programs with their published solutions.
 
 The regressor, the a-priori bodies, their bounding ellipsoids and the solutions come with Lee, Wensing and Park 2020.
-Every solution is held to its objective and its constraints, evaluated by the same functions for theirs and for ours.
+Objective and constraints of the published solutions and ours are evaluated by the same functions.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Array = NDArray[np.float64]
 _SECTION = "Human from measured forces (Lee, Wensing, Park 2020)"
 _ORDER = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Ixy", "Iyz", "Ixz")
 _BODIES = 16
-_AS_GOOD = "relative; below zero ours is better, and a published point outside a constraint may be lower"
+_AS_GOOD = "relative; negative if ours is better; a published point outside a constraint may be lower"
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
     """|R pi - z|^2 is the published least-squares error; `published` are standard vectors (p,) by metric."""
 
-    possible: FeasibleSet
+    feasible: FeasibleSet
     ellipsoids: tuple[Array, ...]
     R: Array
     z: Array
@@ -47,23 +47,23 @@ class _Problem:
 
     @property
     def prior(self) -> Array:
-        return self.possible.robot.parameters
+        return self.feasible.robot.parameters
 
     def squares(self, pi: Array) -> float:
         return float(np.sum((self.R @ pi - self.z) ** 2))
 
     def regularised(self, pi: Array) -> float:
         """Squares plus gamma times the squared distance from the prior in SI units."""
-        robot, one = self.possible.robot, np.ones(len(pi))
+        robot, one = self.feasible.robot, np.ones(len(pi))
         return self.squares(pi) + 2 * self.gamma * distance(robot, pi, self.prior, "euclidean", one)
 
     def pullback(self, pi: Array) -> float:
         """Squared distance from the prior in the metric of the prior's pseudo-inertias."""
-        return 2 * distance(self.possible.robot, pi, self.prior, "pullback", self.possible.scale)
+        return 2 * distance(self.feasible.robot, pi, self.prior, "pullback", self.feasible.scale)
 
     def entropic(self, pi: Array) -> float:
         """Divergence from the prior, zero at the prior itself."""
-        return distance(self.possible.robot, pi, self.prior, "entropic", self.possible.scale)
+        return distance(self.feasible.robot, pi, self.prior, "entropic", self.feasible.scale)
 
     def smallest_eigenvalue(self, pi: Array) -> float:
         """Of all pseudo-inertias, SI units."""
@@ -78,13 +78,13 @@ def figures() -> Iterator[Figure]:
     problem = _problem()
     trace = 0.01 * float(np.sum(problem.R**2))
     yield number(_SECTION, "gamma", problem.gamma, trace, 1e-6 * problem.gamma, "relative 1e-6")
-    possible, R, z, prior = problem.possible, problem.R, problem.z, problem.prior
-    found = fit(possible, R, z, prior, weight=problem.gamma, scale=np.ones(len(prior)))
+    feasible, R, z, prior = problem.feasible, problem.R, problem.z, problem.prior
+    found = fit(feasible, R, z, prior, weight=problem.gamma, scale=np.ones(len(prior)))
     yield from _compared(problem, "euclidean", found, problem.regularised)
-    # The published bound on the squares, not our own to its last digit: both solutions answer the same question.
+    # The published bound on the squares, not our own: both solutions are of the same problem.
     bound = np.sqrt(problem.bound)
-    yield from _compared(problem, "pullback", closest(possible, R, z, bound, prior, "pullback"), problem.pullback)
-    yield from _compared(problem, "entropic", closest(possible, R, z, bound, prior, "entropic"), problem.entropic)
+    yield from _compared(problem, "pullback", closest(feasible, R, z, bound, prior, "pullback"), problem.pullback)
+    yield from _compared(problem, "entropic", closest(feasible, R, z, bound, prior, "entropic"), problem.entropic)
 
 
 def _compared(problem: _Problem, metric: str, found: Fit, objective: Callable[[Array], float]) -> Iterator[Figure]:
@@ -118,8 +118,8 @@ def _problem() -> _Problem:
     solutions = np.load(folder / "published_solutions.npz")
     order = [_ORDER.index(s) for s in INERTIAL_SYMBOLS]
     columns = np.add.outer(10 * np.arange(_BODIES), order).ravel()
-    deviation = np.tile(np.sqrt(np.diag(solutions["sigma"])), len(given["A"]) // 3)
-    factor = fold(np.column_stack([given["A"][:, columns], given["b"]]) / deviation[:, None])
+    std = np.tile(np.sqrt(np.diag(solutions["sigma"])), len(given["A"]) // 3)
+    factor = fold(np.column_stack([given["A"][:, columns], given["b"]]) / std[:, None])
     robot = _robot(given["Phi_prior"][order].T)
     ellipsoids = tuple(np.asarray(q, dtype=float) for q in given["Q"].ravel())
     inside: list[Constraint] = [Ellipsoids(f"body{k}", [q]) for k, q in enumerate(ellipsoids, start=1)]
@@ -143,7 +143,7 @@ def _problem() -> _Problem:
 
 
 def _robot(bodies: Array) -> Robot:
-    """A chain of the bodies: the regressor is given, so how they hang together does not matter."""
+    """A chain of the bodies: the regressor is given, so their connection does not matter."""
     links = [Link("ground", np.zeros(10)), *(Link(f"body{k}", body) for k, body in enumerate(bodies, start=1))]
     joints = [Joint(f"joint{k + 1}", "revolute", k, np.eye(4), np.array([0.0, 0.0, 1.0])) for k in range(len(bodies))]
     return Robot("human", tuple(links), tuple(joints))

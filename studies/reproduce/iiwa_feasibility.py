@@ -1,4 +1,4 @@
-"""Whether the physical parameters printed for the iiwa keep the rules they were fitted under, and the laws."""
+"""The printed physical parameters of the iiwa, checked by the rules of their fit and for physical consistency."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dynid.feasibility.constraints import Inertia, Notion
 from dynid.feasibility.sets import feasible_set
-from dynid.robot.inertia import inertia_to_com, inertia_violations
+from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
-from studies.baselines.sanity import rule_list, sanity_rules, tensor_entries
+from studies.baselines.sanity import rule_list, tensor_entries, violated_rules
 from studies.reproduce.study import Figure, number, published
 
 __all__ = ["figures"]
@@ -21,7 +21,7 @@ __all__ = ["figures"]
 Array = NDArray[np.float64]
 
 _HALF_DIGIT = 5e-4
-_WORDS = "a verdict agrees or it does not"
+_EXACT = "a verdict is exact"
 
 
 def figures() -> Iterator[Figure]:
@@ -52,9 +52,9 @@ def _rules(robot: Robot, golden: dict[str, Any], tensors: list[Array]) -> Iterat
         label = f"({'f' if golden['slender'][i] == 'y' else 'e'}) ratio of link {i + 1}"
         yield number(section, label, expected, min(diagonal.values()) / own, tolerance, "as many digits as printed")
     for i, (link, tensor) in enumerate(zip(robot.links[1:], tensors, strict=True)):
-        words = sanity_rules(float(link.inertia[0]), tensor, golden["slender"][i] or None, _HALF_DIGIT)
-        broken = [w[1] for w in words if w.startswith("(")]
-        yield _same(section, f"rules broken by link {i + 1}", golden["broken"][i], broken)
+        found = violated_rules(float(link.inertia[0]), tensor, golden["slender"][i] or None, _HALF_DIGIT)
+        letters = [x.code for x in found if x.code not in ("mass", "definite")]
+        yield _same(section, f"rules violated by link {i + 1}", golden["broken"][i], letters)
 
 
 def _definiteness(robot: Robot, golden: dict[str, Any], tensors: list[Array]) -> Iterator[Figure]:
@@ -64,15 +64,15 @@ def _definiteness(robot: Robot, golden: dict[str, Any], tensors: list[Array]) ->
         tolerance = golden["eigenvalue_tolerance"][i]
         yield number(section, label, golden["smallest_eigenvalue"][i], ours, tolerance, "as many digits as printed")
     verdicts = {
-        "link inspection": [
+        "spatial inertia": [
             i
             for i, link in enumerate(robot.links[1:], start=1)
-            if any("negative principal value" in words for words in inertia_violations(link.inertia))
+            if np.linalg.eigvalsh(inertia_to_spatial(link.inertia))[0] <= 0
         ],
         "sanity rules": [
-            i for i, t in enumerate(tensors, start=1) if any("definite" in w for w in sanity_rules(1.0, t, None, 0.0))
+            i for i, t in enumerate(tensors, start=1) if any(x.code == "definite" for x in violated_rules(1.0, t))
         ],
-        "semi constraint set": _impossible(robot, "semi"),
+        "semi constraint set": _infeasible(robot, "semi"),
     }
     for name, links in verdicts.items():
         yield _same(
@@ -81,23 +81,24 @@ def _definiteness(robot: Robot, golden: dict[str, Any], tensors: list[Array]) ->
 
 
 def _laws(robot: Robot, tensors: list[Array]) -> Iterator[Figure]:
-    """The triangle inequality holds in principal axes or not at all: rule (a) on the diagonal is not enough."""
-    section = "iiwa, the triangle inequality in principal axes (not asked for by the thesis)"
+    """The triangle inequality in principal axes: rule (a), which tests it on the diagonal, is not sufficient."""
+    section = "iiwa, the triangle inequality in principal axes (not required by the thesis)"
     principal = [np.linalg.eigvalsh(t) for t in tensors]
     broken = [i for i, e in enumerate(principal, start=1) if e[0] + e[1] < e[2]]
     inspected = [i for i, link in enumerate(robot.links[1:], start=1) if inertia_violations(link.inertia)]
-    yield _same(section, "impossible links, eigenvalues against link inspection", broken, inspected)
+    yield _same(section, "infeasible links, eigenvalues against link inspection", broken, inspected)
     yield _same(
-        section, "impossible links, eigenvalues against the full constraint set", broken, _impossible(robot, "full")
+        section, "infeasible links, eigenvalues against the full constraint set", broken, _infeasible(robot, "full")
     )
 
 
-def _impossible(robot: Robot, notion: Notion) -> list[int]:
-    found = feasible_set(robot, (Inertia(notion, margin=0.0),)).violations(robot.parameters)
-    return [robot.link_index(words.split(":")[0]) for words in found]
+def _infeasible(robot: Robot, notion: Notion) -> list[int]:
+    """Indices of the links that violate the constraint."""
+    sets = [feasible_set(robot, (Inertia(notion, links=link.name, margin=0.0),)) for link in robot.links[1:]]
+    return [i for i, own in enumerate(sets, start=1) if own.violations(robot.parameters)]
 
 
 def _same(section: str, name: str, expected: Sequence[Any], ours: Sequence[Any]) -> Figure:
     """A figure that is a list of links or rules."""
     shown = [", ".join(map(str, x)) or "none" for x in (expected, ours)]
-    return Figure(section, name, shown[0], shown[1], float(list(expected) != list(ours)), 0.0, _WORDS)
+    return Figure(section, name, shown[0], shown[1], float(list(expected) != list(ours)), 0.0, _EXACT)

@@ -1,7 +1,7 @@
-"""The KUKA KR300 in its own closed loop: instrumental variables and DIDIM beside least squares, on runs held out.
+"""The KUKA KR300 in closed loop: instrumental variables and DIDIM against least squares, on held-out runs.
 
-The authors of the recordings give gear ratios, the gains of position and speed loop, and the numbers of the model whose
-torques they fed forward along the reference. What the drives were in fact given is not recorded.
+The authors of the recordings give gear ratios, the gains of position and velocity loops, and the parameters of the
+model whose torques they fed forward along the reference. The commands that the drives received are not recorded.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.robot.spatial import placement
 from dynid.signals.filters import derivative, lowpass
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.controller_identification import identify_controller
-from dynid.simulation.engine import Loop, simulate
+from dynid.simulation.engine import simulate
 from dynid.simulation.laws import LinearController, pd
 from studies.reproduce.robot_cases import CASES
 from studies.reproduce.study import Figure, data_folder
 
-__all__ = ["METHODS", "Machine", "estimates", "figures", "load_machine"]
+__all__ = ["METHODS", "KR300Data", "estimates", "figures", "load_kr300"]
 
 Array = NDArray[np.float64]
 
@@ -45,10 +46,10 @@ _ROTATIONS = ("AB", "C"), ("AC", "B"), ("BC", "A")
 _PARTS = {"joints 1 to 3": slice(0, 3), "joints 4 to 6": slice(3, 6)}
 _RATE = 1250.0  # Hz, the cycle of the drives; recordings keep every fifth
 _BAND = 8.0  # Hz, of the motion
-# The authors' gravity torques at the start pose are those of a payload between 135 and 140 kg; the file has 200 kg.
+# The authors' gravity torques at the start pose correspond to a payload of 135 to 140 kg; the file has 200 kg.
 _PAYLOAD, _IN_FILE, _FLANGE = 137.5, 200.0, -0.34
-# Coulomb friction turns over within some thousandths of the highest speeds: too steep for explicit steps.
-_LOOP = Loop(integrator="implicit", substeps=1, coulomb=1000.0)
+# Coulomb friction changes sign within some thousandths of the highest velocities: too stiff for explicit integration.
+_LOOP = ClosedLoop(integrator="implicit", substeps=1, coulomb_slope=1000.0)
 _LAGS = 40
 _EXPLAINED, _FOLLOWS, _WORSE = 70.0, 1.0, 1.10
 _RECORD = "for the record"
@@ -56,10 +57,10 @@ _SHADOW = "pc-didim in a loop along the measured positions"
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
-    """The robot to be identified, its runs A, B, C with references, and what is told of its controller.
+class KR300Data:
+    """The robot to be identified, its runs A, B, C with references, and the published settings of its controller.
 
-    `holding` are the torques (n,) that a run began with, to which those of the model were added.
+    `holding` are the torques (n,) at the start of a run, to which those of the model were added.
     """
 
     robot: Robot
@@ -71,24 +72,25 @@ class Machine:
         return Recording(self.robot.coordinates, tuple(self.runs[x] for x in letters))
 
     def experiment(self, letters: str) -> Experiment:
-        """Some of the runs and the loop that made them."""
-        return Experiment(self.robot, self.recording(letters), self.controller(letters), loop=_LOOP)
+        """Some of the runs with their closed loop."""
+        return Experiment(self.robot, self.recording(letters), replace(_LOOP, controller=self.controller(letters)))
 
     def shadowing(self, letters: str) -> Experiment:
-        """The same runs in a loop along the measured positions: the robot's own motion, but no instruments."""
+        """The same runs in a loop along the measured positions, which gives the real motion but no instruments."""
         runs = [replace(r, reference=lowpass(r.q, _BAND, 1.0 / r.step)) for r in self.recording(letters).runs]
         law = replace(self.controller(letters), feedforward="none", model=None)
-        return Experiment(self.robot, Recording(self.robot.coordinates, tuple(runs)), law, loop=_LOOP)
+        recording = Recording(self.robot.coordinates, tuple(runs))
+        return Experiment(self.robot, recording, replace(_LOOP, controller=law))
 
     def controller(self, letters: str) -> LinearController:
-        """Position loop around speed loop with the given gains; speeds and torques of the reference fed forward."""
+        """Position loop around velocity loop with the given gains; velocities and torques are fed forward."""
         s = self.settings
-        # Peak amperes a turn of the motor per second, times torque constant (effective amperes) and gear, both ways.
+        # Peak amperes per motor revolution per second, times torque constant (rms amperes) and squared gear ratio.
         kv = s["u"] ** 2 * s["K_vel"] * s["k_T"] / (2 * np.pi * np.sqrt(2))
         return pd(_RATE, s["K_pos"] * kv, kv).with_feedforward("full", self.known_model(letters))
 
     def known_model(self, letters: str) -> Robot:
-        """The authors' model, shifted to the torques that these runs began with."""
+        """The authors' model, shifted to the torques at the start of these runs."""
         start = self.runs[letters[0]].reference
         assert start is not None
         rest = np.zeros((1, self.robot.n))
@@ -112,12 +114,12 @@ class Machine:
         return replace(cad, drives=(*drives, *steep, replace(gas, value=1.0)))
 
 
-def load_machine() -> Machine:
-    """Everything that is recorded and told of the KR300."""
+def load_kr300() -> KR300Data:
+    """All recordings and published settings of the KR300."""
     case = CASES["kr300"]()
     assert case.test is not None
-    told = json.loads((_folder() / "controller_and_prior_parameters.json").read_text(encoding="utf-8"))
-    settings = {name: np.asarray(value, dtype=float) for name, value in told.items()}
+    given = json.loads((_folder() / "controller_and_prior_parameters.json").read_text(encoding="utf-8"))
+    settings = {name: np.asarray(value, dtype=float) for name, value in given.items()}
     runs, holding = {}, {}
     for letter, run in zip("ABC", (*case.train.runs, *case.test.runs), strict=True):
         other = load_recording(
@@ -132,44 +134,44 @@ def load_machine() -> Machine:
         assert run.torque is not None and other.torque is not None
         runs[letter] = replace(run, reference=other.q)
         holding[letter] = run.torque[0] - other.torque[0]
-    return Machine(case.robot, runs, holding, settings)
+    return KR300Data(case.robot, runs, holding, settings)
 
 
 def estimates(experiment: Experiment) -> dict[str, Estimate]:
-    """All methods on the same runs, signals and friction law; those that simulate begin with the possible robot."""
+    """All methods on the same runs, signals and friction; closed-loop methods start from the feasible estimate."""
     plain = {m: estimate_from(experiment.measured, m) for m in METHODS if m not in _SIMULATING}
     start = plain["feasible"].standard
     return plain | {m: estimate_closed_loop(experiment, m, start=start) for m in _SIMULATING}
 
 
 def figures() -> Iterator[Figure]:
-    """What the told controller explains, how the simulated loop follows the robot, and the errors on runs held out."""
-    machine = load_machine()
-    yield from _controller_figures(machine)
+    """Torques explained by the controller, motion of the simulated loop, and errors on held-out runs."""
+    data = load_kr300()
+    yield from _controller_figures(data)
     errors: dict[str, list[Array]] = {m: [] for m in (*METHODS, _SHADOW)}
     histories: list[Estimate] = []
     for train, test in _ROTATIONS:
-        experiment = machine.experiment(train)
+        experiment = data.experiment(train)
         found = estimates(experiment)
         if test == "C":
             yield from _loop_figures(experiment, found["pc-iv"])
-        section = f"Torque error of run {test}, % a joint, identified from {' and '.join(train)}"
+        section = f"Torque error of run {test}, % per joint, identified from {' and '.join(train)}"
         for method, estimate in found.items():
-            errors[method].append(100 * validate(estimate, machine.recording(test)).relative)
+            errors[method].append(100 * validate(estimate, data.recording(test)).relative)
             ours, base = errors[method][-1], errors["wls"][-1]
             shown = f"{_list(ours, 1)}, mean {ours.mean():.1f}"
             yield Figure(section, method, f"wls {_list(base, 1)}", shown, 0.0, 0.0, _RECORD)
-        shadow = estimate_closed_loop(machine.shadowing(train), "pc-didim", start=found["feasible"].standard)
-        errors[_SHADOW].append(100 * validate(shadow, machine.recording(test)).relative)
+        shadow = estimate_closed_loop(data.shadowing(train), "pc-didim", start=found["feasible"].standard)
+        errors[_SHADOW].append(100 * validate(shadow, data.recording(test)).relative)
         histories += [found[m] for m in _SIMULATING]
     yield from _verdicts({m: np.array(e) for m, e in errors.items()}, histories)
 
 
-def _controller_figures(machine: Machine) -> Iterator[Figure]:
-    """The torques that the controller should have commanded, given the recorded motion, against those recorded."""
-    section = "The controller on the log of runs A, B, C: torque variance explained, % a joint"
-    experiment = machine.experiment("ABC")
-    law = experiment.controller
+def _controller_figures(data: KR300Data) -> Iterator[Figure]:
+    """Torques of the controller along the recorded motion against the recorded torques."""
+    section = "The controller on the log of runs A, B, C: torque variance explained, % per joint"
+    experiment = data.experiment("ABC")
+    law = experiment.loop.controller
     assert isinstance(law, LinearController)
     fed: list[Array] = []
     fed_back: list[Array] = []
@@ -191,28 +193,26 @@ def _controller_figures(machine: Machine) -> Iterator[Figure]:
         _list(share[0]),
         short,
         0.0,
-        "a wrong sign, gear or counterbalance leaves nothing; joints 4 to 6 for the record",
+        "a wrong sign, gear or counterbalance would explain nothing; joints 4 to 6 for the record",
     )
     yield Figure(section, "with feedback at the given gains", "100", _list(share[1]), 0.0, 0.0, _RECORD)
-    known = machine.known_model("ABC")
+    known = data.known_model("ABC")
     named = ("p", "pd", "cascade", "pid")
-    found = identify_controller(experiment.recording, known, feedforward="full", structures=named)
+    found = identify_controller(experiment.recording, model=known, feedforward="full", structures=named)
     fits = np.array([x.fit for x in found.laws])
-    yield Figure(section, "rest, by a law found in the log", "100", _list(fits), 0.0, 0.0, _RECORD)
+    yield Figure(section, "remainder, by a controller identified from the log", "100", _list(fits), 0.0, 0.0, _RECORD)
     start = estimate_from(experiment.measured, "feasible").standard
     again = simulate(
-        machine.robot,
-        found.controller,
-        machine.runs["A"],
+        data.robot,
+        replace(_LOOP, controller=found.controller, sensors=found.loop.sensors),
+        data.runs["A"],
         parameters=start,
-        sensors=found.sensors,
-        loop=_LOOP,
     )
-    yield Figure(section, "run A simulated with that law", "finished", again.outcome, 0.0, 0.0, _RECORD)
+    yield Figure(section, "run A simulated with that controller", "completed", again.outcome, 0.0, 0.0, _RECORD)
 
 
 def _loop_figures(experiment: Experiment, estimate: Estimate) -> Iterator[Figure]:
-    """Simulated positions beside measured ones, and what the tests of instruments say."""
+    """Simulated against measured positions, and the tests of instruments."""
     section = "The simulated loop with the given gains, runs A and B"
     simulations = experiment.simulate(estimate.identified_robot.parameters)
     measured = np.vstack([run.q for run in experiment.recording.runs])
@@ -220,16 +220,16 @@ def _loop_figures(experiment: Experiment, estimate: Estimate) -> Iterator[Figure
     wanted = np.vstack([np.asarray(run.reference) for run in experiment.recording.runs])
     missed, span = _rms_degrees(wanted - measured), np.rad2deg(np.ptp(measured, axis=0))
     for i, joint in enumerate(experiment.robot.coordinates):
-        name = f"{joint}, rms of simulated less measured position"
-        there = f"reference less measured {missed[i]:.2f} deg"
+        name = f"{joint}, rms of simulated minus measured position"
+        there = f"reference minus measured {missed[i]:.2f} deg"
         share = 100 * float(aside[i] / span[i])
         ours = f"{aside[i]:.2f} deg, {share:.1f} % of its range"
         reason = f"{_FOLLOWS:g} % of the range, a small part of the torque error"
         yield Figure(section, name, there, ours, share, _FOLLOWS, reason)
     rest = residuals_of(experiment.measured, estimate.beta, estimate.noise)
-    memory = [_memory(e, k) for e, k in zip(rest.values, rest.index, strict=True)]
+    lags = [_last_lag(e, k) for e, k in zip(rest.values, rest.index, strict=True)]
     yield Figure(
-        section, "last lag with correlated residuals, in samples of 40 ms", "0", _list(memory), 0.0, 0.0, _RECORD
+        section, "last lag with correlated residuals, in samples of 40 ms", "0", _list(lags), 0.0, 0.0, _RECORD
     )
     pairs = experiment.pair(simulations)
     for test in (instrument_test(pairs, estimate.noise), exogeneity_test(pairs, estimate.noise)):
@@ -237,7 +237,7 @@ def _loop_figures(experiment: Experiment, estimate: Estimate) -> Iterator[Figure
 
 
 def _verdicts(errors: dict[str, Array], histories: list[Estimate]) -> Iterator[Figure]:
-    section = "Runs held out, all three in turn"
+    section = "Held-out runs, all three in turn"
     for method in [m for m in errors if m != "wls"]:
         for part, joints in _PARTS.items():
             ours, base = (float(errors[m][:, joints].mean()) for m in (method, "wls"))
@@ -251,16 +251,16 @@ def _verdicts(errors: dict[str, Array], histories: list[Estimate]) -> Iterator[F
                 _WORSE,
                 "wls itself differs by a tenth from one held-out run to the next",
             )
-    rounds = [len(e.history) for e in histories]
-    left = sum(e.status != "converged" for e in histories)
-    shown = f"{len(histories) - left} of {len(histories)} in {min(rounds)} to {max(rounds)} iterations"
-    yield Figure(section, "simulating methods that converge", "all", shown, float(left), 0.0, "of at most ten rounds")
+    counts = [len(e.history) for e in histories]
+    left = sum(not e.converged for e in histories)
+    shown = f"{len(histories) - left} of {len(histories)} in {min(counts)} to {max(counts)} iterations"
+    yield Figure(
+        section, "simulating methods that converge", "all", shown, float(left), 0.0, "of at most ten iterations"
+    )
     kept = [r for e in histories if e.method.startswith("pc-") for r in e.history]
     bad = sum(not r.feasible for r in kept)
     shown = f"{len(kept) - bad} of {len(kept)}"
-    yield Figure(
-        section, "iterates of pc-iv and pc-didim that can be built", "all", shown, float(bad), 0.0, "by design"
-    )
+    yield Figure(section, "feasible iterates of pc-iv and pc-didim", "all", shown, float(bad), 0.0, "by design")
 
 
 def _folder() -> Path:
@@ -268,18 +268,18 @@ def _folder() -> Path:
 
 
 def _terms(symbol: str, shaft: str, values: Array) -> list[DriveTerm]:
-    """The same term on every joint, on shafts of their own names."""
+    """The same term on every joint, each on its own shaft."""
     return [DriveTerm(symbol, f"{shaft}{i + 1}", np.eye(len(values))[i], i, x) for i, x in enumerate(values)]
 
 
 def _explained(measured: list[Array], predicted: list[Array]) -> Array:
-    """Share (n,) of the variance, in percent."""
+    """Share (n,) of the variance explained, in percent."""
     left = np.vstack(measured) - np.vstack(predicted)
     return np.asarray(100 * (1 - (left**2).sum(axis=0) / (np.vstack(measured) ** 2).sum(axis=0)))
 
 
-def _memory(residual: Array, index: NDArray[np.int64]) -> int:
-    """Last lag at which a residual is more correlated with itself than white noise."""
+def _last_lag(residual: Array, index: NDArray[np.int64]) -> int:
+    """Last lag at which the autocorrelation of a residual exceeds that of white noise."""
     page = correlogram(residual, index, lags=_LAGS)
     outside = np.flatnonzero(np.abs(page.autocorrelation - page.expected) > page.limits)
     return int(outside[-1]) + 1 if outside.size else 0

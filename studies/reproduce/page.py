@@ -14,7 +14,7 @@ __all__ = ["print_study"]
 
 
 def print_study(study: Study, figures: Sequence[Figure], failed_only: bool = False) -> None:
-    """Every figure of a study: published, ours, difference, tolerance and its reason."""
+    """Print every figure of a study: published, ours, difference, tolerance and its reason."""
     console = page()
     console.print(f"[bold]{study.name}[/bold]: {study.title}")
     for section, group in groupby(figures, key=lambda f: f.section):

@@ -1,8 +1,8 @@
-"""PC-DIDIM on a simulated TX40: what Janot and Wensing (2021) found, with another truth, motion and controller.
+"""PC-DIDIM on a simulated TX40: statements of Janot and Wensing (2021) with other parameters, motion and gains.
 
-Their CAD values, gains and motion are not printed. The truth here is the built-in TX40, the motion a designed one, the
-noise that of rounding to encoder counts, inside the loop, and white noise on the recorded torques. So the tables'
-values cannot come out; what they say about the estimators can.
+Their CAD values, gains and motion are not printed. The truth here is the built-in TX40, the motion is designed, the
+noise is that of rounding to encoder counts, inside the loop, and white noise on the recorded torques. The values of
+their tables cannot be reproduced; their statements about the estimators can be checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from dynid.assessment.tests.instruments import instrument_test
 from dynid.assessment.tests.residuals import residual_tests
 from dynid.errors import DataError, DynidError
-from dynid.feasibility.constraints import Fixed, Signs
+from dynid.feasibility.conflict import conflict
+from dynid.feasibility.constraints import Constraint, Fixed, Signs
+from dynid.feasibility.sets import feasible_set
 from dynid.identification.covariance import barrier_covariance, base_covariance, shortest_covariance
 from dynid.identification.estimate import Estimate
 from dynid.identification.experiment import Experiment
@@ -29,10 +31,12 @@ from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Scenario, pert
 from dynid.montecarlo.study import monte_carlo
 from dynid.montecarlo.tables import MonteCarlo
 from dynid.parameters.base import base_parameters
+from dynid.progress import Progress
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
-from dynid.simulation.engine import Loop, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
 from studies.reproduce.study import Figure, number
 from studies.reproduce.tx40_loop import RATE, SLOW, TRIM, slow_experiment, tx40_loop, tx40_sensors, tx40_truth
 
@@ -48,12 +52,12 @@ _PAPER = "Janot and Wensing (2021)"
 
 
 def figures() -> Iterator[Figure]:
-    """40 runs a scenario."""
+    """40 runs per scenario."""
     yield from _figures(runs=40, fewer=4, draws=3, tests=40)
 
 
 def full_figures() -> Iterator[Figure]:
-    """300 runs a scenario, as in the paper."""
+    """300 runs per scenario, as in the paper."""
     yield from _figures(runs=300, fewer=40, draws=20, tests=200)
 
 
@@ -78,7 +82,7 @@ def scenarios(runs: int) -> MonteCarloStudy:
     """S1, S2 and S3 of the paper with PC-IDIM-LS and PC-DIDIM."""
     controller, motion = tx40_loop(RATE)
     return MonteCarloStudy(
-        robots={"tx40": Scenario(tx40_truth(), controller, motion, Loop("auto"))},
+        robots={"tx40": Scenario(tx40_truth(), ClosedLoop(controller=controller), motion)},
         noise={"accurate": tx40_sensors(32000), "poor": tx40_sensors(1000)},
         filters={"good": _GOOD, "bad": _BAD},
         pairs=[("accurate", "good"), ("accurate", "bad"), ("poor", "good")],
@@ -92,12 +96,12 @@ def _relative_errors(_: Experiment, estimate: Estimate) -> Mapping[str, float]:
     return {f"error{j}": 100 * float(e) for j, e in enumerate(estimate.relative_error, start=1)}
 
 
-def _say(line: str) -> None:
-    print(f"dynid: {line}", file=sys.stderr)
+def _say(progress: Progress) -> None:
+    print(f"dynid: {progress}", file=sys.stderr)
 
 
 def _of(main: MonteCarlo, noise: str, filters: str, method: str) -> dict[str, dict[str, float]]:
-    """Mean, deviation, predicted sigma and bias of every base parameter in one scenario."""
+    """Mean, standard deviation, predicted standard deviation and bias of every base parameter in one scenario."""
     table = main.parameters("base").filter(
         (pl.col("noise") == noise) & (pl.col("filter") == filters) & (pl.col("method") == method)
     )
@@ -123,19 +127,19 @@ def _accurate(main: MonteCarlo) -> Iterator[Figure]:
     ls, pc = (_of(main, "accurate", "good", m) for m in ("PC-IDIM-LS", "PC-DIDIM"))
     for name in _KEY:
         a, b = ls[name], pc[name]
-        apart = abs(a["mean"] - b["mean"]) / b["deviation"]
-        bias = abs(b["mean"] - b["truth"]) / b["deviation"]
+        apart = abs(a["mean"] - b["mean"]) / b["std"]
+        bias = abs(b["mean"] - b["truth"]) / b["std"]
         yield Figure(
-            section, f"{name}: LS and DIDIM apart, deviations", "0.1 (Ia6 1)", f"{apart:.2f}", apart,
-            1.0 if name != "Ia_joint6" else 2.0, "the paper's own bias is one deviation",
+            section, f"{name}: difference of LS and DIDIM, std", "0.1 (Ia6 1)", f"{apart:.2f}", apart,
+            1.0 if name != "Ia_joint6" else 2.0, "the paper's own bias is one standard deviation",
         )  # fmt: skip
         yield Figure(
-            section, f"{name}: PC-DIDIM from the truth, deviations", "up to 1.1", f"{bias:.2f}", bias, 1.5,
-            "its own bias is up to 1.1; compared with 1.5",
+            section, f"{name}: error of PC-DIDIM, std", "up to 1.1", f"{bias:.2f}", bias, 1.5,
+            "the paper's own error is up to 1.1",
         )  # fmt: skip
     for name in _KEY[:2]:
-        share = 100 * pc[name]["deviation"] / abs(pc[name]["truth"])
-        yield Figure(section, f"{name}: deviation %", "0.4, 0.8", f"{share:.2f}", share, 1.0, "below 1 %")
+        share = 100 * pc[name]["std"] / abs(pc[name]["truth"])
+        yield Figure(section, f"{name}: std %", "0.4, 0.8", f"{share:.2f}", share, 1.0, "below 1 %")
 
 
 def _badly_filtered(main: MonteCarlo) -> Iterator[Figure]:
@@ -164,7 +168,7 @@ def _split(section: str, ls: dict[str, Any], pc: dict[str, Any]) -> Iterator[Fig
 
 
 def _iterations(main: MonteCarlo) -> Iterator[Figure]:
-    section = "T5 rounds of PC-DIDIM"
+    section = "T5 iterations of PC-DIDIM"
     fits = main.fits.filter(pl.col("method") == "PC-DIDIM")
     for noise, filters, expected in (
         ("accurate", "good", "3.4"),
@@ -179,11 +183,11 @@ def _iterations(main: MonteCarlo) -> Iterator[Figure]:
         yield Figure(section, f"{noise}, {filters}: mean", expected, f"{mean:.2f}", mean, bound, reason)
         yield Figure(section, f"{noise}, {filters}: most", "< 10", str(most), float(most), 9.0, "below 10 always")
         lost = mine.height - converged.height
-        yield number(section, f"{noise}, {filters}: runs that did not settle", 0, lost, 0.0, "every run converges")
+        yield number(section, f"{noise}, {filters}: runs that did not converge", 0, lost, 0.0, "every run converges")
     smallest = float(fits["smallest"].min())  # type: ignore[arg-type]
     yield Figure(
         section, "smallest slack of any iterate", "> 0", f"{smallest:.1e}", max(0.0, -smallest), 1e-9,
-        "every iterate is possible but for rounding; each was simulated, so its mass matrix is positive definite",
+        "every iterate is feasible to rounding; each was simulated, so its mass matrix is positive definite",
     )  # fmt: skip
 
 
@@ -192,20 +196,20 @@ def _covariances(main: MonteCarlo) -> Iterator[Figure]:
     runs = main.fits["run"].n_unique()
     blur = 3.0 / np.sqrt(2.0 * runs)
     for kind, reason in (
-        ("base", "within 10 % and three errors of the deviation of so many runs"),
+        ("base", "within 10 % and three standard errors of the standard deviation over the runs"),
         (
             "standard",
-            "as above; which constraints hold changes from run to run, and a linearisation knows only one case",
+            "as above; the active constraints change from run to run, which a linearisation cannot describe",
         ),
     ):
         table = main.parameters(kind).filter(
             (pl.col("method") == "PC-DIDIM") & (pl.col("noise") == "accurate") & (pl.col("filter") == "good")
         )
-        # A parameter that the prior or a constraint holds has no scatter to compare with.
-        free = table.filter(pl.col("deviation") > 1e-6 * pl.col("truth").abs().clip(lower_bound=1e-6))
-        ratio = (free["predicted"] / free["deviation"]).to_numpy()
+        # A parameter fixed by the prior or a constraint has no scatter to compare with.
+        free = table.filter(pl.col("std") > 1e-6 * pl.col("truth").abs().clip(lower_bound=1e-6))
+        ratio = (free["predicted"] / free["std"]).to_numpy()
         typical, inside = float(np.median(ratio)), float(np.mean(np.abs(ratio - 1.0) <= 0.1 + blur))
-        name = f"{kind} parameters: predicted over Monte Carlo deviation"
+        name = f"{kind} parameters: predicted over Monte Carlo std"
         yield Figure(section, f"{name}, median", "1.0", f"{typical:.3f}", abs(typical - 1.0), 0.1, "within 10 %")
         title = f"{kind} parameters within 10 % and {100 * blur:.0f} %, of {len(ratio)}"
         yield Figure(section, title, "100 %", f"{100 * inside:.0f} %", 1.0 - inside, 0.05, reason)
@@ -213,7 +217,7 @@ def _covariances(main: MonteCarlo) -> Iterator[Figure]:
 
 
 def _identities(section: str) -> Iterator[Figure]:
-    """What covariances (53), (55) and (56) must equal exactly."""
+    """Exact identities of the covariances (53), (55) and (56)."""
     experiment = slow_experiment(0)
     robot = experiment.robot.without("off_*")
     experiment = replace(experiment, robot=robot)
@@ -241,29 +245,29 @@ def _equalities(runs: int) -> Iterator[Figure]:
     names = base_parameters(tx40_truth()).names
     for label, others, tolerance, reason in (
         ("equalities alone", (), 0.1, "unchanged within 0.1"),
-        ("equalities and possible links", ("full",), 0.1, "unchanged within 0.1, unless a link's boundary holds"),
+        ("equalities and feasible links", ("full",), 0.1, "unchanged within 0.1, unless a link is on the boundary"),
     ):
         drawn = Parallel(n_jobs=-1)(delayed(_fixed_run)(seed, others) for seed in range(runs))
         found = [x for x in drawn if x is not None]
         if others:
             title = f"{label}: draws that no robot satisfies, of {runs}"
-            reason_none = "the paper draws its values too, and does not say"
+            reason_none = "the paper draws its values too, and does not report this"
             yield Figure(section, title, "-", str(runs - len(found)), 0.0, 0.0, reason_none)
         free, fixed, sigma, shift, expected = (np.array(x) for x in zip(*found, strict=True))
         moved = np.abs(fixed.mean(axis=0) - free.mean(axis=0)) / sigma.mean(axis=0)
         for name in _KEY[:4]:
             value = float(moved[names.index(name)])
-            title = f"{label}, {name}: base value moved, deviations"
+            title = f"{label}, {name}: change of base value, std"
             yield Figure(section, title, "0.02", f"{value:.2f}", value, tolerance, reason)
         slope = float(np.sum(shift * expected) / np.sum(expected**2))
-        title = f"{label}: kept parameters moved, share of -K d"
+        title = f"{label}: change of kept parameters over -K d"
         yield Figure(section, title, "1", f"{slope:.3f}", abs(slope - 1.0), 0.05, "section IV-E of the paper")
 
 
 def _fixed_run(seed: int, others: tuple[str, ...]) -> tuple[Array, Array, Array, Array, Array] | None:
-    """Base values without and with fixed dependent parameters, their deviations, shift of the kept and its forecast.
+    """Base values without and with fixed dependent parameters, their std, shift of the kept ones and its prediction.
 
-    None where the values that were drawn leave no possible robot.
+    None where the drawn values are infeasible.
     """
     experiment = slow_experiment(seed)
     robot = experiment.robot
@@ -277,13 +281,11 @@ def _fixed_run(seed: int, others: tuple[str, ...]) -> tuple[Array, Array, Array,
     exact = {name: float(truth[i]) for name, i in zip(names, dependent, strict=True)}
     kept = list(base.kept)
     free = estimate_closed_loop(experiment, "pc-didim", constraints=[*others, Signs()])
+    laws: list[list[str | Constraint]] = [[*others, Signs(), Fixed(x)] for x in (exact, given)]
     try:
-        right, wrong = (
-            estimate_closed_loop(experiment, "pc-didim", constraints=[*others, Signs(), Fixed(x)])
-            for x in (exact, given)
-        )
-    except DynidError as failure:
-        if not str(failure).startswith("no robot can"):
+        right, wrong = (estimate_closed_loop(experiment, "pc-didim", constraints=law) for law in laws)
+    except DynidError:
+        if not any(conflict(feasible_set(robot, law)) for law in laws):
             raise
         return None
     assert right.standard is not None and wrong.standard is not None
@@ -303,56 +305,57 @@ def _constraint_types(runs: int) -> Iterator[Figure]:
         full, semi = (_of(found, "accurate", filters, kind) for kind in ("full", "semi"))
         apart = max(abs(full[n]["mean"] - semi[n]["mean"]) / full[n]["predicted"] for n in full)
         yield Figure(
-            section, f"{filters} filters: largest difference of a base value, deviations", "little",
-            f"{apart:.2f}", apart, 1.0, "less than one deviation",
+            section, f"{filters} filters: largest difference of a base value, std", "little",
+            f"{apart:.2f}", apart, 1.0, "less than one standard deviation",
         )  # fmt: skip
 
 
 def _slow_scenario(model: Robot | None = None) -> Scenario:
     controller, motion = tx40_loop(SLOW)
-    return Scenario(tx40_truth(), controller, motion, Loop("implicit", 1), model=model)
+    loop = ClosedLoop(controller=controller, integrator="implicit", substeps=1)
+    return Scenario(tx40_truth(), loop, motion, model=model)
 
 
 def _starts(draws: int) -> Iterator[Figure]:
     section = "T9 starts away from the truth"
     cases = [(share, seed) for share in _SHARES for seed in range(draws)]
-    _say(f"{len(cases)} starts")
+    _say(Progress(f"{len(cases)} starts"))
     found = dict(zip(cases, Parallel(n_jobs=-1)(delayed(_start_run)(*case) for case in cases), strict=True))
     lost = np.array([[[not ok for ok in found[share, seed]] for seed in range(draws)] for share in _SHARES]).sum(axis=1)
     labels = [f"{round(100 * share)} %" for share in _SHARES]
     for label, count in zip(labels, lost[:, 0], strict=True):
-        yield number(section, f"{label}: PC-DIDIM fails of {draws}", 0, int(count), 0.0, "it converges always")
+        yield number(section, f"{label}: PC-DIDIM fails of {draws}", 0, int(count), 0.0, "it always converges")
     for column, name, published in (
-        (1, "DIDIM from the same possible robots", "-"),
+        (1, "DIDIM from the same feasible robots", "-"),
         (2, "DIDIM from base values perturbed one by one", "none to 20 or 30 %, then more and more"),
     ):
         shown = ", ".join(f"{label} {n}" for label, n in zip(labels, lost[:, column], strict=True))
         grows = column == 1 or lost[3:, column].sum() > lost[:2, column].sum()
-        reason = "more at 40 and 50 % than at 10 and 20 %" if column == 2 else "for comparison; the paper does not say"
+        reason = "more at 40 and 50 % than at 10 and 20 %" if column == 2 else "for comparison; not in the paper"
         yield Figure(section, f"{name}: fails of {draws}", published, shown, float(not grows), 0.0, reason)
 
 
 def _start_run(share: float, seed: int) -> tuple[bool, bool, bool]:
-    """Whether PC-DIDIM and DIDIM settle from a perturbed possible robot, and DIDIM from perturbed base values."""
+    """Whether PC-DIDIM and DIDIM converge from a perturbed feasible robot, and DIDIM from perturbed base values."""
     experiment = slow_experiment(seed)
     base, rng = experiment.base, np.random.default_rng([seed, round(100 * share)])
-    possible = perturbed_parameters(experiment.robot, share, rng)
+    feasible = perturbed_parameters(experiment.robot, share, rng)
     truth = base.values()
-    anyhow = base.standard(truth + share * np.abs(truth) * rng.standard_normal(truth.shape))
-    runs = (("pc-didim", possible), ("didim", possible), ("didim", anyhow))
+    arbitrary = base.standard(truth + share * np.abs(truth) * rng.standard_normal(truth.shape))
+    runs = (("pc-didim", feasible), ("didim", feasible), ("didim", arbitrary))
     a, b, c = (estimate_closed_loop(experiment, method, start=start).converged for method, start in runs)
     return a, b, c
 
 
 def _dwh(experiment: Experiment, estimate: Estimate) -> Mapping[str, float]:
-    """p of the revised Durbin-Wu-Hausman test, instruments from the estimate, or the start where that cannot run."""
+    """p-value of the revised Durbin-Wu-Hausman test; instruments from the estimate if it converged, else the start."""
     parameters = estimate.parameters if estimate.converged else experiment.robot.parameters
     simulations = experiment.simulate(parameters)
-    if not simulations[-1].finished:
+    if not simulations[-1].completed:
         raise DataError(simulations[-1].outcome)
     paired = experiment.pair(simulations)
     noise = estimate_from(paired.measured, "wls").noise
-    return {"dwh": instrument_test(paired, noise, memory=5).p_value}
+    return {"dwh": instrument_test(paired, noise, correlated_samples=5).p_value}
 
 
 def _hausman(tests: int) -> Iterator[Figure]:
@@ -363,8 +366,8 @@ def _hausman(tests: int) -> Iterator[Figure]:
         "good": Signals(cutoff=40.0, decimate=(10,), trim=TRIM),
         "bad": Signals(cutoff=200.0, decimate=(4,), trim=TRIM),
     }
-    # The test takes simulated states as exact. What torque noise does to the parameters they are simulated with must
-    # not outweigh the noise of the encoders.
+    # The test takes simulated states as exact. Their errors, which torque noise causes through the parameters, must be
+    # small compared with the noise of the encoders.
     noise = {"accurate": tx40_sensors(32000, SLOW, torque=0.1)}
     common: dict[str, Any] = {"noise": noise, "estimators": ("pc-didim",), "measure": _dwh}
     right = monte_carlo(
@@ -375,7 +378,7 @@ def _hausman(tests: int) -> Iterator[Figure]:
     reach = 0.05 + 3 * np.sqrt(0.05 * 0.95 / tests)
     yield Figure(
         section, f"S1, right model: rejected, of {tests} runs", "not rejected", f"{100 * rate:.1f} %", rate, reach,
-        "nominal 5 % and three errors of the share; Holm's correction may only lower it",
+        "nominal 5 % and three standard errors of the share; Holm's correction can only lower it",
     )  # fmt: skip
     few = max(tests // 10, 20)
     bad = monte_carlo(
@@ -387,7 +390,7 @@ def _hausman(tests: int) -> Iterator[Figure]:
         section, f"S2, right model: rejected, of {few} runs", "not rejected", f"{100 * rate:.1f} %", rate, reach,
         "as above",
     )  # fmt: skip
-    wrong = Scenario(truth, *tx40_loop(SLOW), Loop("implicit", 1), model=truth.without("fv_motor6", "fc_motor6"))
+    wrong = _slow_scenario(truth.without("fv_motor6", "fc_motor6"))
     for name, signals in filters.items():
         dropped = monte_carlo(
             MonteCarloStudy({"tx40": wrong}, filters={name: signals}, runs=few, **common), progress=_say
@@ -405,23 +408,23 @@ def _white(runs: int) -> Iterator[Figure]:
     good, bad = (np.mean([np.array(x) < 0.05]) for x in zip(*found, strict=True))
     yield Figure(
         section, f"10 Hz: whiteness rejected, of {runs} runs", "white", f"{100 * good:.0f} %", float(good),
-        0.05 + 3 * np.sqrt(0.05 * 0.95 / runs), "nominal 5 % and three errors of the share",
+        0.05 + 3 * np.sqrt(0.05 * 0.95 / runs), "nominal 5 % and three standard errors of the share",
     )  # fmt: skip
     yield Figure(
-        section, f"100 Hz: whiteness rejected, of {runs} runs", "coloured", f"{100 * bad:.0f} %", 1.0 - float(bad), 0.1,
-        "noise through the feedback is coloured there",
+        section, f"100 Hz: whiteness rejected, of {runs} runs", "autocorrelated", f"{100 * bad:.0f} %",
+        1.0 - float(bad), 0.1, "noise through the feedback is autocorrelated there",
     )  # fmt: skip
 
 
 def _whiteness(seed: int) -> tuple[float, float]:
-    """p of whiteness of the residual at the truth's own simulation, at 10 and 100 Hz."""
+    """p-values of whiteness of the residual at the simulation of the truth, at 10 and 100 Hz."""
     robot = tx40_truth()
     controller, motion = tx40_loop(RATE)
-    sensors = tx40_sensors(32000)
-    recording = simulate(robot, controller, motion, sensors=sensors, loop=Loop("auto"), seed=seed).recording()
+    loop = ClosedLoop(controller=controller, sensors=tx40_sensors(32000))
+    recording = simulate(robot, loop, motion, seed=seed).recording()
     out = []
     for signals in (_GOOD, _BAD):
-        experiment = Experiment(robot, recording, controller, signals, sensors=sensors)
+        experiment = Experiment(robot, recording, loop, signals)
         rows = experiment.observe(experiment.simulate(robot.parameters))
         estimate = estimate_from(rows, "wls")
         out.append(residual_tests(rows, estimate.beta, estimate.noise).whiteness.p_value)
@@ -444,7 +447,9 @@ def _torque_errors(main: MonteCarlo) -> Iterator[Figure]:
                 section, f"{filters} filters, {method} %", expected, shown, 0.0, 0.0, f"{_PAPER} measured a real arm"
             )
     apart = float(np.abs(mean["good", "PC-IDIM-LS"] - mean["good", "PC-DIDIM"]).max())
-    yield Figure(section, "good filters: methods apart", "0.2", f"{apart:.2f}", apart, 0.3, "within 0.3 points")
+    yield Figure(
+        section, "good filters: difference of the methods", "0.2", f"{apart:.2f}", apart, 0.3, "within 0.3 points"
+    )
     ratio = mean["bad", "PC-IDIM-LS"] / mean["bad", "PC-DIDIM"]
     shown = ", ".join(f"{x:.1f}" for x in ratio)
     yield Figure(

@@ -1,4 +1,4 @@
-"""Every reproduction by name."""
+"""All reproductions by name."""
 
 from __future__ import annotations
 
@@ -39,14 +39,20 @@ def studies() -> dict[str, Study]:
     found = [
         Study("structure", "Counts and groupings of base parameters", structure.figures),
         Study("dynamics", "Torques and mass matrices of the printed models", dynamics.figures),
-        Study("excitation", "Published motions, better ones within the same limits, and an arm in a corner", _motions),
+        Study(
+            "excitation", "Published motions, better designs within the same limits, and an arm in a corner", _motions
+        ),
         Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
         Study("wam", "Physical feasibility of the WAM's parameters, and their free falls", wam.figures),
         Study("codegen", "Generated code of an example robot, and its operations for an arm", codegen.figures),
-        Study("iiwa-feasibility", "The printed parameters of the iiwa, judged", iiwa_feasibility.figures),
+        Study(
+            "iiwa-feasibility", "Physical consistency of the printed parameters of the iiwa", iiwa_feasibility.figures
+        ),
         Study("pc-didim", "A simulated TX40: bias, covariance, tests", pc_didim.figures, full=pc_didim.full_figures),
-        Study("semi-parametric", "Simulated arms with learned torques on top of rigid ones", semi_parametric.figures),
-        Study("compensated-control", "Low gains on arms that stick, ripple and give", compensated_control.figures),
+        Study("semi-parametric", "Simulated arms with learned residual torques", semi_parametric.figures),
+        Study(
+            "compensated-control", "Low-gain tracking with stiction, ripple and elasticity", compensated_control.figures
+        ),
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study(
             "human-forceplate",
@@ -56,20 +62,20 @@ def studies() -> dict[str, Study]:
             full=human_forceplate.full_figures,
         ),
         Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
-        Study("kr300", "The KR300 in its closed loop, on runs held out", kr300.figures, needs_data=True),
+        Study("kr300", "The KR300 in closed loop, on held-out runs", kr300.figures, needs_data=True),
         Study(
             "servo-friction",
-            "Hobby servos on a known pendulum: friction kinds on runs held out",
+            "Hobby servos on a known pendulum: friction models on held-out runs",
             servo_friction.figures,
             needs_data=True,
             full=servo_friction.full_figures,
         ),
         Study("tx40-filters", "The recorded TX40 with good and bad filters", tx40_filters.figures, needs_data=True),
         Study("drives", "Drive gains and payloads of a UR10e and a surgical arm", drives.figures, needs_data=True),
-        Study("friction-robots", "Real robots with chosen friction", friction_robots.figures, needs_data=True),
+        Study("friction-robots", "Real robots with selected friction models", friction_robots.figures, needs_data=True),
         Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
-        Study("residual-robots", "Real robots with learned torques on top", residual_robots.figures, needs_data=True),
-        Study("feasible-robots", "Every real robot as a possible one", feasible_robots.figures, needs_data=True),
+        Study("residual-robots", "Real robots with learned residual torques", residual_robots.figures, needs_data=True),
+        Study("feasible-robots", "Feasible estimates of every real robot", feasible_robots.figures, needs_data=True),
     ]
     return {study.name: study for study in found}
 

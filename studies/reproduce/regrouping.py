@@ -1,6 +1,6 @@
-"""Base parameters by formula: what a revolute joint of modified Denavit-Hartenberg frames hands to the link before it.
+"""Base parameters by formula: regrouping of link parameters towards the base, modified Denavit-Hartenberg frames.
 
-The theorem of Khalil and Dombre as Krishnamoorthi (2018, appendix A) restates it, with the line that is lost in print.
+The theorem of Khalil and Dombre as restated by Krishnamoorthi (2018, appendix A), with a line that is missing there.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _ELIMINATED = ("Iyy", "mz", "m")
 
 
 def random_arm(seed: int, joints: int = 3) -> tuple[Robot, Array]:
-    """A revolute arm in modified frames without drives, and its table (joint, [alpha, a, d]); gravity is askew."""
+    """A revolute arm in modified frames without drives, and its table (joint, [alpha, a, d]); random gravity."""
     rng = np.random.default_rng(seed)
     table = rng.uniform([-1.5, 0.2, -0.6], [1.5, 0.8, 0.6], (joints, 3))
     rows = [{"alpha": float(alpha), "a": float(a), "d": float(d)} for alpha, a, d in table]
     robot = Robot.from_dh(rows, convention="modified", gravity=rng.normal(size=3))
-    return robot.with_drives("none", False), table
+    return robot.with_drives("none", rotor_inertia=False), table
 
 
 def regrouping(robot: Robot, table: ArrayLike) -> dict[str, Array]:
@@ -32,12 +32,12 @@ def regrouping(robot: Robot, table: ArrayLike) -> dict[str, Array]:
 
 
 def printed_regrouping(robot: Robot, table: ArrayLike) -> dict[str, Array]:
-    """The same with the lines for YZ and ZZ run into one, as they are printed."""
+    """The same with the lines for YZ and ZZ merged into one, as printed."""
     return _regrouped(robot, np.asarray(table, dtype=float), complete=False)
 
 
 def _regrouped(robot: Robot, table: Array, complete: bool) -> dict[str, Array]:
-    """From the last link on: what its yy, mz and m add to the link before it; then they are gone."""
+    """From the last link on, regroup its yy, mz and m to the previous link and eliminate them."""
     rows = dict(zip(robot.parameter_labels, np.eye(len(robot.layout)), strict=True))
     for j in range(robot.n, 0, -1):
         yy, mz, m = (rows.pop(f"{symbol}_{j}") for symbol in _ELIMINATED)
@@ -64,5 +64,5 @@ def _regrouped(robot: Robot, table: Array, complete: bool) -> dict[str, Array]:
             del given["Izz"]
         for symbol, form in given.items():
             rows[f"{symbol}_{j - 1}"] = rows[f"{symbol}_{j - 1}"] + form
-    # The first link turns about its own axis alone.
+    # The first link rotates about its own axis only.
     return {k: row for k, row in rows.items() if not k.endswith("_1") or k.split("_")[0] in ("Izz", "mx", "my")}

@@ -1,6 +1,6 @@
-"""Real robots on runs held out: rigid alone, rigid with Gaussian-process residual, plain Gaussian process.
+"""Real robots on held-out runs: rigid model alone, with Gaussian-process residual, and plain Gaussian process.
 
-Every split keeps whole recordings apart; one run that stands alone is cut in time, once.
+Every split separates whole recordings; a single run is divided in time, once.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["SPLITS", "Errors", "Split", "errors", "figures"]
 
 Array = NDArray[np.float64]
 
-# No joint may lose more than this share of its error.
+# Largest ratio of the error of a joint with residual to that without.
 _WORSE = 1.05
-_REASON = "no joint may lose more than 5 %"
-# The default, more rows and starts, gains a little more and takes three times as long.
+_REASON = "no joint may be worse by more than 5 %"
+# The default uses more rows and starts; it is slightly better and takes three times as long.
 _TRAINING = Training(rows=250, restarts=0)
-# Less is no change.
+# Smaller relative differences count as equal.
 _SAME = 1e-3
 _UR10E = {
     "20_02_10-30sec_12harm": (635, 3510),
@@ -47,7 +47,7 @@ _UR10E_GAINS = [10.0, 10.6956, 8.4566, 9.0029, 9.4800, 10.1232]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A robot, what it is identified and its residual learned from, and what both are judged on."""
+    """A robot with its training recording, for identification and residual, and its test recording."""
 
     name: str
     robot: Robot
@@ -57,7 +57,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Held-out rms errors (n,) in N m of a split's joints, and what was learned for each."""
+    """Held-out rms errors (n,) in N m per joint of a split, and the kernel learned for each."""
 
     joints: tuple[str, ...]
     rigid: Array
@@ -123,7 +123,7 @@ def pendulum_splits() -> Iterator[Split]:
 
 
 def med7_splits() -> Iterator[Split]:
-    """Slow runs learned from, one of them with stamps of its own; a faster one held out."""
+    """Slow runs for training, one of them with its own time stamps; a faster run is held out."""
     case = CASES["med7"]()
     assert case.test is not None
     yield Split("KUKA LBR Med 7, learned from 100 s", case.robot, case.train, case.test)
@@ -141,7 +141,7 @@ def med7_splits() -> Iterator[Split]:
 
 
 def other_splits() -> Iterator[Split]:
-    """Robots of one or two short recordings."""
+    """Robots with one or two short recordings."""
     for key, name in (
         ("xmate_sensor", "Rokae xMate3 Pro, joint torque sensors"),
         ("xmate_motor", "Rokae xMate3 Pro, motor torques"),
@@ -167,7 +167,7 @@ SPLITS: dict[str, Callable[[], Iterator[Split]]] = {
 
 
 def errors(split: Split, plain: bool = True) -> Errors:
-    """Identify, learn and predict what was held out; a plain Gaussian process beside them."""
+    """Identify, learn and predict the held-out recording; compare with a plain Gaussian process."""
     estimate = identify(split.robot, split.train, "wls")
     known, unseen = TorqueRows.of(estimate, split.train), TorqueRows.of(estimate, split.test)
     residual = fit_residual(estimate, known, training=_TRAINING)
@@ -219,7 +219,7 @@ def _verdicts(found: Mapping[str, Sequence[Errors]]) -> Iterator[Figure]:
     every = [e for some in found.values() for e in some]
     name, most = "share with less error than rigid alone", "most of them"
     for group, some, goal, limit, reason in (
-        ("five robots of several recordings", several, "> 0.5", 0.5, most),
+        ("five robots with several recordings", several, "> 0.5", 0.5, most),
         ("all", every, "-", np.inf, "for the record"),
     ):
         ratio = np.concatenate([e.ratio for e in some])
@@ -229,7 +229,7 @@ def _verdicts(found: Mapping[str, Sequence[Errors]]) -> Iterator[Figure]:
     share = float(np.mean(np.concatenate([e.with_residual <= e.plain for e in every])))
     yield Figure(section, "share with no more error than a plain GP", "> 0.5", f"{share:.2f}", 1 - share, 0.5, most)
     mean, worst = float(np.exp(np.mean(np.log(ratio)))), float(ratio.max())
-    yield Figure(section, "geometric mean of the ratios", "< 1", f"{mean:.3f}", mean, 1.0, "learning pays on the whole")
+    yield Figure(section, "geometric mean of the ratios", "< 1", f"{mean:.3f}", mean, 1.0, "the residual helps overall")
     yield Figure(section, "largest ratio", f"<= {_WORSE:g}", f"{worst:.3f}", worst, _WORSE, _REASON)
 
 

@@ -1,4 +1,4 @@
-"""Every real robot of the data folder: how its model is made and its recordings are read."""
+"""Models and recordings of all real robots in the data folder."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _TX40_TRAIN, _TX40_TEST = 24750 / 5000, 29250 / 5000  # s
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A robot, the recording it is identified from and, where there is one, one it has not seen.
+    """A robot, its training recording and, if there is one, an unseen test recording.
 
-    `divisor` is the training recording with the torques that published errors are a share of, where those are not the
+    `divisor` is the training recording with the torques by which published errors are divided, if those are not the
     measured ones.
     """
 
@@ -84,7 +84,7 @@ def kinova_current() -> Case:
 
 def _kinova(torque: str, rotor_inertia: bool) -> Case:
     folder = data_folder() / "kinova-gen3-dynamapp"
-    # Joints 2 and 5 turn one way only in this run: an offset could not be told from Coulomb friction.
+    # Joints 2 and 5 turn in one direction only: an offset could not be distinguished from Coulomb friction.
     laws = {f"joint_{k}": "viscous+coulomb" if k in (2, 5) else _FRICTION for k in range(1, 8)}
     robot = load_robot(folder / "gen3.urdf", friction=laws, rotor_inertia=rotor_inertia)
     runs = [
@@ -113,7 +113,7 @@ def _xmate(torque: str, rotor_inertia: bool) -> Case:
     lengths = (0.3415, 0.0, 0.394, 0.0, 0.366, 0.0, 0.2503)
     twists = (0.0, *(-np.pi / 2, np.pi / 2) * 3)
     rows = [(alpha, 0.0, d, 0.0) for alpha, d in zip(twists, lengths, strict=True)]
-    robot = Robot.from_dh(rows, "modified", "xmate3pro").with_drives(_FRICTION, rotor_inertia)
+    robot = Robot.from_dh(rows, "modified", name="xmate3pro").with_drives(_FRICTION, rotor_inertia=rotor_inertia)
     files = {"q": folder / "excit_ang_record.txt.gz", "torque": folder / f"excit_{torque}_record.txt.gz"}
     columns = {"q": "0:7", "torque": "0:7"}
     recording = load_recording(files, robot, columns=columns, time=None, rate=1000.0)
@@ -157,7 +157,7 @@ def _lever(q2: Array) -> tuple[Array, Array]:
 
 
 def _counterbalance(q2: Array) -> Array:
-    """Torque (N m) of the gas spring: lever times pressure times area, with the authors' numbers."""
+    """Torque (N m) of the gas spring: lever arm times pressure times area, with the authors' values."""
     lever, length = _lever(q2)
     area = np.pi / 4 * (0.055**2 - 0.030**2)
     pressure = 1.01 * 296.8 * 328 * 0.159 / (0.00096 - (length - 0.6) * area)
@@ -178,7 +178,7 @@ def pendulum_c1() -> Case:
 
 def _double_pendulum(design: str, length: float) -> Case:
     robot = _planar_arm(f"double pendulum {design}", length, hanging=True).with_drives(_FRICTION)
-    # The rotor of motor 2 rides on link 1: it turns with v1 - 6 v2, seen here through its gear.
+    # The rotor of motor 2 is mounted on link 1: it turns with v1 - 6 v2, here divided by its gear ratio.
     rotor = DriveTerm("Ia", "rotor2", np.array([-1 / 6, 1.0]), owner=1, motor=True)
     robot = robot.with_terms(rotor)
     files = sorted((data_folder() / "double-pendulum-dfki" / f"design_{design}").glob("*.csv.xz"))
@@ -193,15 +193,15 @@ def _joined(recordings: list[Recording]) -> Recording:
 
 
 def _planar_arm(name: str, length: float, hanging: bool = False, absolute: bool = False) -> Robot:
-    """Two links in a vertical plane; `absolute` measures the second angle from the room instead of from link 1.
+    """Two links in a vertical plane; with `absolute` the second angle is measured in the world, not from link 1.
 
-    Angles count from the horizontal, or from hanging straight down.
+    Angles are measured from the horizontal, or from hanging straight down.
     """
     axis = np.array([0.0, 0.0, 1.0])
     elbow = placement(translation=(length, 0.0, 0.0))
     links = [Link("base", np.zeros(10)), Link("link1", np.zeros(10))]
     joints = [Joint("joint1", "revolute", 0, np.eye(4), axis)]
-    if absolute:  # a massless piece at the elbow that undoes the turning of link 1
+    if absolute:  # a massless link at the elbow that cancels the rotation of link 1
         joints.append(Joint("elbow", "revolute", 1, elbow, axis, mimic=Mimic("joint1", -1.0)))
         links.append(Link("elbow", np.zeros(10), virtual=True))
         elbow = np.eye(4)
@@ -213,7 +213,7 @@ def _planar_arm(name: str, length: float, hanging: bool = False, absolute: bool 
 
 def two_link() -> Case:
     robot = _planar_arm("two-link arm", 0.327, absolute=True).with_drives(_FRICTION)
-    # Friction with the relative speed as well takes a fifth off the error of link 2.
+    # Friction by the relative velocity as well reduces the error of link 2 by a fifth.
     elbow = [DriveTerm(symbol, "bearing2", np.array([-1.0, 1.0]), owner=1, motor=True) for symbol in ("fv", "fc")]
     robot = robot.with_terms(*elbow)
 
@@ -250,12 +250,12 @@ def _pendulum(train: int, test: int) -> Case:
 
 
 def tx40() -> Case:
-    """As the stored check did: everything fitted, nothing held out."""
+    """All data for training, nothing held out."""
     return Case(load_robot("tx40"), tx40_recording())
 
 
 def tx40_halves() -> Case:
-    """As the audit of the tool did: the first half fitted, the second unseen."""
+    """The first half for training, the second for testing."""
     recording = tx40_recording()
     train = recording.between(0.0, _TX40_TRAIN)
     return Case(load_robot("tx40"), train, recording.between(_TX40_TEST, np.inf))
@@ -266,7 +266,7 @@ def tiago() -> Case:
     whole = load_robot(folder / "tiago_48_schunk.urdf", friction="none")
     moving = ["torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8))]
     robot = whole.locked({name: 0.0 for name in whole.coordinates if name not in moving})
-    robot = robot.with_drives(_FRICTION, True)
+    robot = robot.with_drives(_FRICTION, rotor_inertia=True)
     gains = [1.0, *[100 * 0.136] * 2, *[-100 * 0.087] * 2, *[-336 * 0.0613] * 3]
 
     def read(first: int, last: int) -> Recording:

@@ -1,4 +1,4 @@
-"""One table over every real robot: dynid's defaults beside what is known of each recording."""
+"""All real robots with dynid's default settings, against the known errors on each recording."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RECORD = "for the record"
 
 @dataclass(frozen=True)
 class Known:
-    """What robots.toml says of one robot."""
+    """The entry of one robot in robots.toml."""
 
     robot: str
     source: str
@@ -43,16 +43,16 @@ class Known:
 
     @property
     def signals(self) -> Signals:
-        """The cleaning under which the known figure was taken: one low-pass for all signals and no decimation."""
-        speed: float | str = "1%" if self.rows == "moving" else 0.0
+        """Signal settings of the known figure: one low-pass for all signals and no decimation."""
+        slowest: float | str = "1%" if self.rows == "moving" else 0.0
         measured = self.velocity == "measured"
         return Signals(
-            cutoff=self.band, torque_cutoff="same", measured_velocity=measured, decimate=(), min_velocity=speed
+            cutoff=self.band, torque_cutoff="same", measured_velocity=measured, decimate=(), min_velocity=slowest
         )
 
     def error(self, estimate: Estimate, recording: Recording) -> Array:
         """Errors (channel,) of an estimate in percent, or in N m where the known figure is."""
-        found = validate(estimate, recording, self.signals)
+        found = validate(estimate, recording, signals=self.signals)
         return found.rmse if self.quantity == "rmse" else 100 * found.relative
 
     def shown(self, value: float) -> str:
@@ -66,10 +66,10 @@ class Known:
 
 
 def figures() -> Iterator[Figure]:
-    """Errors of every robot, fitted and held out, against what is known of them.
+    """Errors of every robot, on training and held-out data, against known figures.
 
-    A robot is judged by the mean over its joints. The joints stand beside it for the record: a known figure is the best
-    that plain least squares does for the joints together, and no other weighting can be better on each of them.
+    The mean over the joints of a robot has a tolerance; single joints are for the record. A known figure is the optimum
+    of ordinary least squares over all joints together, and no other weighting can be better on each of them.
     """
     known = known_figures()
     for key, make in CASES.items():
@@ -77,7 +77,7 @@ def figures() -> Iterator[Figure]:
 
 
 def known_figures() -> dict[str, Known]:
-    """What is known of every robot."""
+    """Known figures of all robots."""
     return {key: Known(**entries) for key, entries in published("robots").items()}
 
 
@@ -105,8 +105,8 @@ def _robot_figures(known: Known, case: Case) -> Iterator[Figure]:
             yield _bounded(section, f"mean of joints, {what}", known, float(np.mean(values)), ours.mean(), rounding)
     if known.together is not None:
         assert case.divisor is not None
-        errors = validate(estimate, case.train, known.signals)
-        square = sum(float(m @ m) for m in validate(estimate, case.divisor, known.signals).measured)
+        errors = validate(estimate, case.train, signals=known.signals)
+        square = sum(float(m @ m) for m in validate(estimate, case.divisor, signals=known.signals).measured)
         lost = sum(rows * rmse**2 for rows, rmse in zip(errors.rows, errors.rmse, strict=True))
         ours = 100 * np.sqrt(lost / square)
         yield _bounded(section, "all joints, fit", known, known.together, ours, known.rounding(known.together))

@@ -1,4 +1,4 @@
-"""The SARCOS arm, torques learned from motion alone: the test part of the textbook set, ten folds."""
+"""The SARCOS arm, torques learned from motion alone: the test part of the textbook data set, ten folds."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _TEXTBOOK, _LINEAR = 0.011, 0.075
 
 
 def sarcos_rows() -> tuple[Array, Array]:
-    """Motion (4449, 21): positions, speeds, accelerations; torques (4449, 7)."""
+    """Motion (4449, 21): positions, velocities, accelerations; torques (4449, 7)."""
     table = scipy.io.loadmat(data_folder() / "sarcos-arm-test" / "sarcos_inv_test.mat")["sarcos_inv_test"]
     return np.asarray(table[:, :21], dtype=float), np.asarray(table[:, 21:], dtype=float)
 
 
 def sarcos_figures() -> Iterator[Figure]:
-    """Mean squared error over variance by joint, folds drawn at random and folds of neighbouring rows."""
+    """Mean squared error over variance per joint, for random folds and for folds of neighbouring rows."""
     motion, torque = sarcos_rows()
     section = f"SARCOS arm, plain GP, {_FOLDS} folds of its {len(motion)} test rows: squared error over variance"
     N = len(motion)
@@ -52,9 +52,9 @@ def sarcos_figures() -> Iterator[Figure]:
 
 
 def fold_errors(motion: Array, torque: Array, joint: int, folds: tuple[NDArray[np.intp], ...]) -> list[Array]:
-    """Errors (N,) of each row predicted without its fold, for several ways to make folds.
+    """Errors (N,) of each row predicted without its fold, for several divisions into folds.
 
-    Hyper-parameters come from 600 rows spread over all.
+    Hyper-parameters come from 600 rows distributed over all.
     """
     features = _features(motion)
     x, scale = features(*np.split(motion, 3, axis=1)), float(np.std(torque))
@@ -89,7 +89,7 @@ def left_out(K: Array, y: Array, folds: tuple[NDArray[np.intp], ...], scale: flo
 
 
 def _features(motion: Array) -> Features:
-    """Of an arm whose shape is not known: seven joints that turn."""
-    arm = Robot.from_dh([(0.0, 0.0, 0.0, 0.0)] * (motion.shape[1] // 3), "modified", "sarcos")
+    """Features of an arm of unknown geometry: seven revolute joints."""
+    arm = Robot.from_dh([(0.0, 0.0, 0.0, 0.0)] * (motion.shape[1] // 3), "modified", name="sarcos")
     q, v, a = np.split(motion, 3, axis=1)
     return fit_features(arm, q, v, a, periodic=False)

@@ -1,7 +1,7 @@
-"""Semi-parametric compensation on simulated arms: what Krishnamoorthi (2018) says of models, motions, loops and errors.
+"""Semi-parametric compensation on simulated arms: models, motions, control loops and errors of Krishnamoorthi (2018).
 
-Only base parameters, sizes and a few condition numbers are printed as numbers; test motions, high-frequency series and
-estimates are not, nor most errors. So values are compared where there are some, and orders where there are none.
+Base parameters, problem sizes and a few condition numbers are printed; test motions, high-frequency series, estimates
+and most errors are not. Values are compared where they are printed, orders where they are not.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def _theorem() -> Iterator[Figure]:
         lost = min(lost, max(float(np.abs(printed[k] - rows[k]).max()) for k in rows))
     for method, apart in worst.items():
         reason = "rounding of coefficients of size one"
-        yield Figure(section, f"corrected theorem less {method}", "0", f"{apart:.1e}", apart, 1e-12, reason)
+        yield Figure(section, f"corrected theorem minus {method}", "0", f"{apart:.1e}", apart, 1e-12, reason)
     yield Figure(
         section, "theorem as printed, least error of an arm", "> 0", f"{lost:.2f}", max(1e-6 - lost, 0.0), 0.0,
-        "the lines of YZ and ZZ are run into one in print: more than rounding; set once it was seen to be wrong",
+        "the lines of YZ and ZZ are merged in print: more than rounding; set after the error was seen",
     )  # fmt: skip
 
 
@@ -107,14 +107,14 @@ def _printed_conditions() -> Iterator[Figure]:
             factor = float(figure.ours) / measured
             yield Figure(
                 f"T5 {figure.section}", f"{figure.name}, over that of measured data", f"{measured}", f"{factor:.2f}",
-                abs(float(np.log2(factor))), 1.0, "a factor of two: which columns and what noise it had is not said",
+                abs(float(np.log2(factor))), 1.0, "a factor of two: its columns and noise are not stated",
             )  # fmt: skip
 
 
 def _sizes() -> Iterator[Figure]:
     golden = published("semi_parametric")
     for name, title in _ROBOTS.items():
-        robot = load_robot(name).with_drives("viscous+coulomb", False)
+        robot = load_robot(name).with_drives("viscous+coulomb", rotor_inertia=False)
         series = Fourier(1.0 / golden["frequency"], golden[name]["harmonics"])
         basis = at_rest(series)
         limits = motion_limits(robot, semiparametric_limits(name))
@@ -141,7 +141,7 @@ def _hyperparameters() -> Iterator[Figure]:
 
 
 def _bandwidth() -> Iterator[Figure]:
-    """Where (Kd s + Kp) / (M s2 + (Kd + fv) s + Kp) falls to -3 dB, joint by joint with the others held."""
+    """Frequency at which (Kd s + Kp) / (M s2 + (Kd + fv) s + Kp) falls to -3 dB, per joint with the others fixed."""
     section = "T9 bandwidth of the PUMA's loop at the gains for identification, Hz"
     robot = load_robot("puma560")
     M = np.diagonal(mass_matrix(robot, np.zeros((1, robot.n)))[0])
@@ -152,9 +152,11 @@ def _bandwidth() -> Iterator[Figure]:
         ("with viscous friction", fv + IDENTIFICATION.damping, IDENTIFICATION.damping),
     ):
         ours = _corner(M, damping, IDENTIFICATION.stiffness, given)
-        yield number(section, f"most of all joints, {label}", expected, float(ours.max()), 0.5, "printed to one digit")
+        yield number(
+            section, f"largest of all joints, {label}", expected, float(ours.max()), 0.5, "printed to one digit"
+        )
         shown = ", ".join(f"{x:.2f}" for x in ours)
-        reason = f"{_RECORD}: no more than the wrist reaches 5 Hz"
+        reason = f"{_RECORD}: only the wrist reaches 5 Hz"
         yield Figure(section, f"joints 1 to 6, {label}", "5", shown, 0.0, 0.0, reason)
 
 
@@ -166,7 +168,7 @@ def _corner(inertia: Array, damping: Array, stiffness: float, given: float) -> A
 
 
 def _motions() -> Iterator[Figure]:
-    """The motions of Table 5-8 and those they are tested on, with what they tell."""
+    """The training motions of Table 5-8 and the test motions, with their condition numbers."""
     section = "T11 motions for the PUMA"
     motions: dict[str, Excitation] = {
         row: training_parts("puma560", row)[0] for row, (_, _, series) in TRAINING.items() if not series
@@ -176,8 +178,8 @@ def _motions() -> Iterator[Figure]:
     for name, motion in motions.items():
         kind, slack = min(motion.slacks.items(), key=lambda entry: entry[1])
         ends = max(float(np.abs(x).max()) for x in motion.at([0.0, motion.duration]))
-        told = f"cond {motion.condition_number:.4g}, sum of links {sum_of_link_conditions(motion):.4g}"
+        note = f"cond {motion.condition_number:.4g}, sum of links {sum_of_link_conditions(motion):.4g}"
         yield Figure(
-            section, f"{name}: limits and rest at both ends", "slack >= 0, rest", f"{slack:.3f}, {ends:.0e}; {told}",
+            section, f"{name}: limits and rest at both ends", "slack >= 0, rest", f"{slack:.3f}, {ends:.0e}; {note}",
             max(-slack, ends - 1e-9, 0.0), 0.0, f"{kind} is closest",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The two cases of Krishnamoorthi (2018): a model that is replaced, and a wrong one that can only be added to."""
+"""The two cases of Krishnamoorthi (2018): a model that is replaced, and a wrong internal model that is corrected."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-# What learns the rest of the torques: from a rigid robot and a log to a model of all torques.
+# Function that learns the residual torques: from a rigid robot and a log to a model of all torques.
 Learner = Callable[[Robot, Log], TorqueModel]
 
 _ROBOTS = {"twolink": "two-link", "puma560": "PUMA"}
@@ -59,11 +59,11 @@ _SECONDS = 100.0
 _TIGHT = Gains(5000.0, 100.0)
 _MAX_ITERATIONS = 5
 _RECORD = "for the record"
-_STICKING = "joints stick in a fifth of the rows, where torque is no friction law's; differences at 10 Hz add to it"
+_STICKING = "joints stick in a fifth of the rows, where no friction law holds; differences at 10 Hz add to the error"
 _ORDER = "the claim is an order, sums over joints are compared"
-_GRAVITY = "gravity takes joints 2 and 3 away, see above"
-_BENDS = "samples at 10 Hz are learned one by one, between and beside them the torque is bent or left as it was"
-_LAW = "motor inertia and the two directions of Coulomb friction are no part of the thesis' model"
+_GRAVITY = "gravity pulls joints 2 and 3 away, see above"
+_OVERFIT = "single samples at 10 Hz are learned; the torque between and beside them is distorted or unchanged"
+_LAW = "motor inertia and direction-dependent Coulomb friction are not part of the thesis' model"
 
 
 # -- case 1 --------------------------------------------------------------------------------------
@@ -71,13 +71,13 @@ _LAW = "motor inertia and the two directions of Coulomb friction are no part of 
 
 @cache
 def _run(name: str, row: str, part: int) -> Log:
-    """Ten times one of a row's motions at the gains for identification, led by the friction-free model."""
+    """Ten periods of a motion of a row at the gains for identification, with the friction-free model as feedforward."""
     motion = training_parts(name, row)[part]
     return follow(load_robot(name), repeated(motion, _SECONDS), friction_free(name), IDENTIFICATION)
 
 
 def training_log(name: str, row: str = _ROW) -> Log:
-    """What is learned from: 1001 samples, and as many again where a high-frequency series follows."""
+    """The training data: 1001 samples, and as many again where a high-frequency series follows."""
     log = _run(name, row.removeprefix("HFS + "), 0)
     return log.joined(_series(name)) if row.startswith("HFS") else log
 
@@ -87,15 +87,15 @@ def _series(name: str) -> Log:
     return follow(load_robot(name), repeated(high_frequency(name), _SECONDS), friction_free(name), IDENTIFICATION)
 
 
-def rigid_model(name: str, row: str = _ROW, way: Differentiation = THESIS) -> Robot:
+def rigid_model(name: str, row: str = _ROW, derivatives: Differentiation = THESIS) -> Robot:
     """RBD-LS: the thesis' model identified from a row's log."""
-    return rigid_from(name, training_log(name, row), way)
+    return rigid_from(name, training_log(name, row), derivatives)
 
 
-def rigid_from(name: str, log: Log, way: Differentiation = THESIS) -> Robot:
+def rigid_from(name: str, log: Log, derivatives: Differentiation = THESIS) -> Robot:
     """The thesis' model identified from any log."""
     base = thesis_model(name)
-    return identified(base, least_squares(base, log.measured(way.how), log.torque, way.slowest))
+    return identified(base, least_squares(base, log.measured(derivatives.how), log.torque, derivatives.slowest))
 
 
 def tracking(name: str, model: Robot | TorqueModel, motions: Sequence[Excitation]) -> Array:
@@ -104,22 +104,22 @@ def tracking(name: str, model: Robot | TorqueModel, motions: Sequence[Excitation
 
 
 def friction_figures() -> Iterator[Figure]:
-    """fv and fc by least squares beside the values of the plant, of Coulomb friction the mean of both directions."""
-    section = "T10 friction by least squares against the plant, % a joint"
+    """fv and fc by least squares against the plant's values, for Coulomb friction the mean of both directions."""
+    section = "T10 friction by least squares against the plant, % per joint"
     for name, title in _ROBOTS.items():
         truth = _drives(thesis_model(name).robot)
-        for way, label in ((THESIS, "10 Hz differences, every row"), (CLEAN, "exact derivatives, moving rows")):
-            found = _drives(rigid_model(name, way=way))
+        for derivatives, label in ((THESIS, "10 Hz differences, every row"), (CLEAN, "exact derivatives, moving rows")):
+            found = _drives(rigid_model(name, derivatives=derivatives))
             off = {symbol: 100 * (found[symbol] / truth[symbol] - 1) for symbol in ("fc", "fv")}
-            why = _STICKING if way is THESIS else _LAW
+            why = _STICKING if derivatives is THESIS else _LAW
             for symbol, share in off.items():
                 worst, bound, reason = 0.0, 0.0, f"{_RECORD}: {why}"
-                if way is CLEAN and symbol == "fc":
+                if derivatives is CLEAN and symbol == "fc":
                     worst, bound = float(np.abs(share).max()), 25.0
-                    reason = f"a quarter, set once results were seen: {why}"
+                    reason = f"a quarter, set after the results were seen: {why}"
                 yield Figure(section, f"{title}, {symbol}, {label}", "0", _list(share, 0), worst, bound, reason)
         worst = _own_laws(name)
-        reason = "exact derivatives, moving rows; what is left is the smooth step that stands for Coulomb friction"
+        reason = "exact derivatives, moving rows; the rest is due to the smoothed step of Coulomb friction"
         shown = f"{worst:.2g} at most"
         yield Figure(section, f"{title}, all drives, with the plant's own laws", "0", shown, worst, 0.1, reason)
 
@@ -129,7 +129,7 @@ def _drives(robot: Robot) -> dict[str, Array]:
 
 
 def _own_laws(name: str) -> float:
-    """Largest error in percent of a drive parameter where the model has the laws of the plant."""
+    """Largest error in percent of a drive parameter if the model has the friction laws of the plant."""
     base, log = base_parameters(load_robot(name)), training_log(name)
     beta, truth = least_squares(base, log.true, log.torque, CLEAN.slowest), base.values()
     drives = [i for i, k in enumerate(base.kept) if not base.robot.layout[k].inertial]
@@ -137,49 +137,49 @@ def _own_laws(name: str) -> float:
 
 
 def tracking_figures(thesis: Learner | None = None, own: Learner | None = None) -> Iterator[Figure]:
-    """IDM without friction, RBD-LS and what learns on top of it, at the gains for testing.
+    """IDM without friction, RBD-LS and learned residuals on top of it, at the gains for testing.
 
-    `thesis` learns from the thesis' data, `own` from clean ones.
+    `thesis` learns from the thesis' data, `own` from clean data.
     """
-    section = "T12 position error at the gains for testing, rad a joint"
+    section = "T12 position error at the gains for testing, rad per joint"
     yield _gravity(section)
     for name, title in _ROBOTS.items():
         sets = {"training motion": [*training_parts(name, _ROW)], "three other motions": unseen_motions(name)}
-        ways = (("thesis' data", THESIS, "SGPR", thesis), ("clean data", CLEAN, "dynid's own", own))
-        robots = {label: rigid_model(name, way=way) for label, way, _, _ in ways}
-        learned = {x[0]: x[3](robots[x[0]], training_log(name)) for x in ways if x[3] is not None}
+        variants = (("thesis' data", THESIS, "SGPR", thesis), ("clean data", CLEAN, "dynid's own", own))
+        robots = {label: rigid_model(name, derivatives=derivatives) for label, derivatives, _, _ in variants}
+        learned = {x[0]: x[3](robots[x[0]], training_log(name)) for x in variants if x[3] is not None}
         for which, motions in sets.items():
             plain = tracking(name, friction_free(name), motions)
             yield Figure(section, f"{title}, {which}, IDM", "-", errors_text(plain), 0.0, 0.0, _RECORD)
             exact = tracking(name, load_robot(name), motions)
             reason = f"{_RECORD}: the plant itself as the model"
             yield Figure(section, f"{title}, {which}, exact model", "0", errors_text(exact), 0.0, 0.0, reason)
-            for label, way, learner, _ in ways:
+            for label, derivatives, learner, _ in variants:
                 robot, start = robots[label], f"{title}, {which}"
                 rigid = tracking(name, robot, motions)
-                if way is THESIS and name == "puma560":
+                if derivatives is THESIS and name == "puma560":
                     yield _without_gravity(section, start, robot, motions)
                 reason = f"{_ORDER}; {_GRAVITY}; {_STICKING}" if _heavy(name) else _ORDER
                 yield not_above(section, f"{start}, RBD-LS, {label}", plain, rigid, "IDM", reason)
                 if label in learned:
                     better = tracking(name, learned[label], motions)
-                    reason = f"{_ORDER}; {_BENDS}; {_GRAVITY}" if _heavy(name) else f"{_ORDER}; {_BENDS}"
+                    reason = f"{_ORDER}; {_OVERFIT}; {_GRAVITY}" if _heavy(name) else f"{_ORDER}; {_OVERFIT}"
                     yield not_above(section, f"{start}, {learner}, {label}", rigid, better, "RBD-LS", reason)
 
 
 def _heavy(name: str) -> bool:
-    """Whether gravity loads an arm: the two-link lies flat."""
+    """Whether gravity loads an arm; the two-link moves in a horizontal plane."""
     robot = load_robot(name)
     return bool(np.abs(gravity_torque(robot, np.zeros((1, robot.n)))).max() > 1e-9)
 
 
 def _without_gravity(section: str, name: str, rigid: Robot, motions: Sequence[Excitation]) -> Figure:
-    """RBD-LS beside the friction-free model where nothing pulls the PUMA from its path."""
+    """RBD-LS against the friction-free model for the PUMA without gravity."""
     plant, plain, rigid = (
         x.with_gravity(np.zeros(3)) for x in (load_robot("puma560"), friction_free("puma560"), rigid)
     )
     before, after = (position_error([follow(plant, m, x, TEST) for m in motions]) for x in (plain, rigid))
-    return not_above(section, f"{name}, RBD-LS, thesis' data, gravity taken from arm and models", before, after, "IDM")
+    return not_above(section, f"{name}, RBD-LS, thesis' data, without gravity in arm and models", before, after, "IDM")
 
 
 def not_above(section: str, name: str, before: Array, after: Array, than: str, reason: str = _ORDER) -> Figure:
@@ -189,7 +189,7 @@ def not_above(section: str, name: str, before: Array, after: Array, than: str, r
 
 
 def _gravity(section: str) -> Figure:
-    """How fast gravity grows along the test motions of the PUMA, against the stiffness that holds it."""
+    """Gradient of gravity along the test motions of the PUMA, compared with the stiffness of the controller."""
     bodies, h = friction_free("puma560"), 1e-5
     q = np.vstack([motion.sample(10.0)[1] for motion in unseen_motions("puma560")])
     step = h * np.eye(bodies.n)
@@ -203,7 +203,7 @@ def _gravity(section: str) -> Figure:
         f"{lowest.min():.1f}, below -{TEST.stiffness:g} in {share:.0f} % of the samples",
         0.0,
         0.0,
-        f"{_RECORD}: there the PD law alone cannot hold the arm, so small errors of a model grow in joints 2 and 3",
+        f"{_RECORD}: there the PD law alone is unstable, so small model errors grow in joints 2 and 3",
     )
 
 
@@ -211,34 +211,34 @@ def _gravity(section: str) -> Figure:
 
 
 def correction_values(
-    regressors: Literal["desired", "differences", "exact"], gains: Gains = IDENTIFICATION, rounds: int = 1
+    regressors: Literal["desired", "differences", "exact"], gains: Gains = IDENTIFICATION, iterations: int = 1
 ) -> tuple[Array, Robot]:
-    """What a least-squares fit of the PD torques adds to the two-link's wrong model: inertial base values, and a robot.
+    """Correction of the two-link's wrong model by least squares on the PD torques: inertial base values, and a robot.
 
-    With several rounds the correction found so far is laid over the model and what is left of PD torque fitted again.
+    In each further iteration the previous correction is added to the model and the remaining PD torque is fitted.
     """
     base = thesis_model("twolink")
     beta, correction = np.zeros(base.count), None
-    for _ in range(rounds):
-        log = _led_wrongly(gains, correction)
+    for _ in range(iterations):
+        log = _with_wrong_model(gains, correction)
         state = log.desired if regressors == "desired" else log.measured(regressors)
         beta = beta + least_squares(base, state, log.feedback)
         correction = RigidModel(identified(base, beta))
     return beta[_inertial()], identified(base, beta)
 
 
-def _led_wrongly(gains: Gains, correction: TorqueModel | None = None) -> Log:
-    """The two-link along its training motion with the wrong model on."""
+def _with_wrong_model(gains: Gains, correction: TorqueModel | None = None) -> Log:
+    """The two-link along its training motion with feedforward of the wrong internal model."""
     motion = repeated(training_parts("twolink", _ROW)[0], _SECONDS)
     return follow(load_robot("twolink"), motion, _internal(), gains, correction=correction)
 
 
 def overlay_figures(thesis: Learner | None = None) -> Iterator[Figure]:
-    """An internal model with wrong base values stays on; its error is fitted to the PD torques and laid over it.
+    """A wrong internal model that cannot be replaced; its error is fitted to the PD torques and added as an overlay.
 
-    `thesis` learns what of the PD torques that error leaves.
+    `thesis` learns the remaining PD torques.
     """
-    section = "T14 two-link with a wrong model that stays on"
+    section = "T14 two-link with a wrong internal model"
     ideal = -np.array(published("semi_parametric")["twolink"]["internal_offset"])
     base, log = thesis_model("twolink"), training_log("twolink")
     total = least_squares(base, log.true, log.torque, CLEAN.slowest)
@@ -248,10 +248,10 @@ def overlay_figures(thesis: Learner | None = None) -> Iterator[Figure]:
         "measured regressors, 10 Hz differences": correction_values("differences"),
         "measured regressors, exact derivatives": correction_values("exact"),
         "desired regressors, stiffness 5000": correction_values("desired", _TIGHT),
-        f"desired regressors, {_MAX_ITERATIONS} iterations": correction_values("desired", rounds=_MAX_ITERATIONS),
+        f"desired regressors, {_MAX_ITERATIONS} iterations": correction_values("desired", iterations=_MAX_ITERATIONS),
     }
-    wrong = f"{_RECORD}: tracking is loose, and W(q) - W(q_d) times all parameters is in the PD torque"
-    bound = f"a quarter, set once results were seen: {_LAW}"
+    wrong = f"{_RECORD}: tracking is poor, and W(q) - W(q_d) times all parameters is in the PD torque"
+    bound = f"a quarter, set after the results were seen: {_LAW}"
     for label, (values, _) in found.items():
         tight = label.endswith(("5000", "iterations"))
         off = float(np.abs(values - ideal).max())
@@ -262,17 +262,17 @@ def overlay_figures(thesis: Learner | None = None) -> Iterator[Figure]:
         )  # fmt: skip
     right = int(np.sum(np.sign(found["desired regressors"][0]) == np.sign(ideal)))
     yield Figure(
-        section, "signs of chi_error that are right, desired regressors", "4", str(right), 4.0 - right, 0.0,
+        section, "correct signs of chi_error, desired regressors", "4", str(right), 4.0 - right, 0.0,
         "at the thesis' own gains",
     )  # fmt: skip
-    rounds = np.abs(found[f"desired regressors, {_MAX_ITERATIONS} iterations"][0] - reached).max()
+    apart = float(np.abs(found[f"desired regressors, {_MAX_ITERATIONS} iterations"][0] - reached).max())
     yield Figure(
-        section, f"after {_MAX_ITERATIONS} rounds from what total torques give", "0", f"{rounds:.3f}", float(rounds), 0.05,
-        "set once the result was seen: both regressions are one but for rows that stick, left out of the total's alone",
+        section, f"after {_MAX_ITERATIONS} iterations, against the fit of total torques", "0", f"{apart:.3f}", apart,
+        0.05, "set after the result was seen: both agree except for sticking rows, which only the total leaves out",
     )  # fmt: skip
     learned = None
     if thesis is not None:
-        log = _led_wrongly(IDENTIFICATION)
+        log = _with_wrong_model(IDENTIFICATION)
         learned = thesis(found["desired regressors"][1], replace(log, torque=log.feedback))
     sets = {"training motion": [*training_parts("twolink", _ROW)], "three other motions": unseen_motions("twolink")}
     for which, motions in sets.items():
@@ -289,8 +289,8 @@ def overlay_figures(thesis: Learner | None = None) -> Iterator[Figure]:
                 both = _overlaid(learned, motions)
                 name = f"{which}, overlay, {label} and Gaussian process, rad"
                 yield not_above(section, name, alone, both, "alone")
-                reason = f"{_ORDER}; {_BENDS}"
-                yield not_above(section, f"{name}, against the same without", error, both, "without", reason)
+                reason = f"{_ORDER}; {_OVERFIT}"
+                yield not_above(section, f"{name}, against the overlay without it", error, both, "without", reason)
 
 
 def _internal() -> Robot:
@@ -312,5 +312,5 @@ def _list(values: ArrayLike, digits: int) -> str:
 
 
 def errors_text(errors: Array) -> str:
-    """Errors joint by joint and their sum."""
+    """Errors per joint and their sum."""
     return f"{_list(errors, 3)}, sum {errors.sum():.3f}"

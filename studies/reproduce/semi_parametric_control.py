@@ -1,9 +1,9 @@
-"""The loop of Krishnamoorthi (2018): torques fed forward along the reference beside a PD law, its log, and RBD-LS."""
+"""The control loop of Krishnamoorthi (2018), PD with feedforward along the reference, its log, and RBD-LS."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -16,7 +16,8 @@ from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
-from dynid.simulation.engine import Loop, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
 from dynid.simulation.laws import overlay, pd
 from dynid.simulation.sensors import Sensors
 from dynid.simulation.torque_models import RigidModel, TorqueModel
@@ -28,8 +29,8 @@ __all__ = [
     "THESIS",
     "Differentiation",
     "Gains",
-    "Held",
     "Log",
+    "SampleHold",
     "follow",
     "friction_free",
     "identified",
@@ -43,8 +44,8 @@ Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
 
 _RATE = 1000.0  # Hz, of the controller
-# Coulomb friction turns over within a hundredth of a rad/s: slope of the step in s/rad.
-_LOOP = Loop(integrator="auto", coulomb=200.0)
+# Coulomb friction changes sign within a hundredth of a rad/s: slope of the step in s/rad.
+_LOOP = ClosedLoop(sensors=Sensors(velocity="exact"), coulomb_slope=200.0)
 
 
 @dataclass(frozen=True)
@@ -60,24 +61,24 @@ IDENTIFICATION, TEST = Gains(75.0, 0.32), Gains(10.0, 0.2)
 
 @dataclass(frozen=True)
 class Differentiation:
-    """How speeds and accelerations are got, and the speed (rad/s) below which a joint is taken to stick.
+    """How velocities and accelerations are computed, and the velocity (rad/s) below which a joint counts as sticking.
 
-    Rows of a joint that sticks say nothing of its friction, whatever sign its speed has.
+    Rows of a sticking joint carry no information on its friction, whatever the sign of its velocity.
     """
 
     how: Literal["differences", "exact"]
     slowest: float = 0.0
 
 
-# Central differences of positions logged at 10 Hz and every row, as in the thesis; and the clean opposite.
+# Central differences of positions logged at 10 Hz and all rows, as in the thesis; or exact derivatives of moving rows.
 THESIS, CLEAN = Differentiation("differences"), Differentiation("exact", 0.02)
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """What was asked for and what happened: desired and true q, v, a, the drives' torque and the PD law's, each (N, n).
+    """Desired and true q, v, a, torque of the drives and torque of the PD law, each (N, n).
 
-    `starts` are the samples at which a run begins that does not continue the one before.
+    `starts` are the first samples of the runs.
     """
 
     rate: float
@@ -91,12 +92,12 @@ class Log:
         return len(self.torque)
 
     def measured(self, how: Literal["differences", "exact"]) -> State:
-        """q, v, a as simulated, or with speeds and accelerations from differences of the logged positions."""
+        """q, v, a as simulated, or with velocities and accelerations from differences of the logged positions."""
         if how == "exact":
             return self.true
         runs = np.split(self.true[0], self.starts[1:])
-        speeds = [derivative(q, self.rate) for q in runs]
-        return self.true[0], np.vstack(speeds), np.vstack([derivative(v, self.rate) for v in speeds])
+        velocities = [derivative(q, self.rate) for q in runs]
+        return self.true[0], np.vstack(velocities), np.vstack([derivative(v, self.rate) for v in velocities])
 
     def joined(self, other: Log) -> Log:
         """Two logs as one set of data."""
@@ -110,9 +111,9 @@ class Log:
         )
 
     def period_mean(self, period: float) -> Log:
-        """The mean over the periods of each run, but for its first, in which the robot settles.
+        """The mean over the periods of each run, without the first one, which contains the transient.
 
-        Desired motion is the same in all of them, so a model of the torques along it loses nothing.
+        The desired motion is the same in all periods, so nothing is lost for a model of the torques along it.
         """
         count = round(period * self.rate)
         means: list[list[Array]] = []
@@ -134,8 +135,8 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Held:
-    """A slow model asked at every `ticks`-th sample alone, its torques held in between."""
+class SampleHold:
+    """A slow model evaluated at every `ticks`-th sample, its torques held in between."""
 
     model: TorqueModel
     ticks: int = 10
@@ -151,7 +152,7 @@ def _stacked(first: State, second: State) -> State:
 
 
 def repeated(motion: Motion, seconds: float) -> Motion:
-    """A motion over and over until `seconds`."""
+    """A motion repeated for `seconds`."""
     times = round(seconds / motion.duration)
     return motion if times <= 1 else Joined((motion,) * times)
 
@@ -165,17 +166,17 @@ def follow(
     correction: TorqueModel | None = None,
     rate: float = 10.0,
 ) -> Log:
-    """A robot led along a motion by a PD law at 1 kHz and a model's torques, logged at `rate` Hz without noise.
+    """Simulate a PD law at 1 kHz with feedforward of a model along a motion, logged at `rate` Hz without noise.
 
-    `correction` is laid over a model that stays on.
+    `correction` is an overlay on the feedforward model.
     """
     law = pd(_RATE, np.full(plant.n, gains.stiffness), np.full(plant.n, gains.damping))
     if model is not None:
         law = law.with_feedforward(RigidModel(model) if isinstance(model, Robot) else model)
     if correction is not None:
         law = overlay(law, correction)
-    run = simulate(plant, law, motion, sensors=Sensors(speed="exact"), loop=_LOOP, rate=rate)
-    if not run.finished:
+    run = simulate(plant, replace(_LOOP, controller=law), motion, rate=rate)
+    if not run.completed:
         raise DynidError(f"the simulated {plant.name} stopped: {run.outcome}")
     _, q, v, a = motion.sample(rate)
     feedback = gains.stiffness * (q - run.q) + gains.damping * (v - run.v)
@@ -183,20 +184,20 @@ def follow(
 
 
 def friction_free(name: str, offset: ArrayLike = 0.0) -> Robot:
-    """The rigid bodies of a built-in robot without any drive, their base values moved by an offset (b,)."""
-    robot = load_robot(name).with_drives("none", False)
+    """The rigid bodies of a built-in robot without drives, their base values shifted by an offset (b,)."""
+    robot = load_robot(name).with_drives("none", rotor_inertia=False)
     base = base_parameters(robot)
     return identified(base, base.values() + np.asarray(offset, dtype=float))
 
 
 @cache
 def thesis_model(name: str) -> BaseParameters:
-    """What the thesis identifies: rigid bodies with fv and fc a joint; motor inertia is left out."""
-    return base_parameters(load_robot(name).with_drives("viscous+coulomb", False))
+    """The model of the thesis: rigid bodies with fv and fc per joint, without motor inertia."""
+    return base_parameters(load_robot(name).with_drives("viscous+coulomb", rotor_inertia=False))
 
 
 def identified(base: BaseParameters, beta: Array) -> Robot:
-    """A robot with these base values; none that could be built is looked for."""
+    """A robot with these base values, not necessarily a feasible one."""
     return base.robot.with_parameters(base.join(beta))
 
 

@@ -1,4 +1,4 @@
-"""Training and test motions of Krishnamoorthi (2018): designs, high-frequency series, and random ones to test on."""
+"""Training and test motions of Krishnamoorthi (2018): designs, high-frequency series, and random test motions."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-BUDGET = 900.0  # seconds; no design needs a tenth of them on an idle machine, and one cut short would be another
-_SHARE = 0.95  # of the limits, that motions drawn at random use
+BUDGET = 900.0  # seconds; designs take less than a tenth of it, and one that was cut short would differ
+_SHARE = 0.95  # share of the limits used by random motions
 _GRID = 2001
 
-# Rows of Table 5-8: criterion, whether it sees friction, and whether a high-frequency series follows.
+# Rows of Table 5-8: criterion, whether it includes friction, and whether a high-frequency series follows.
 TRAINING: dict[str, tuple[str, bool, bool]] = {
     "Cond(W_fe)": ("cond", True, False),
     "Cond(W_nfe)": ("cond", False, False),
@@ -51,9 +51,9 @@ def training_parts(name: str, row: str) -> tuple[Excitation, ...]:
 
 
 def high_frequency(name: str, seed: int = 100) -> Excitation:
-    """From the designs' last harmonic up to the bandwidth of the loop; the thesis gives no more than the band.
+    """Random motion from the designs' last harmonic up to the bandwidth of the loop; the thesis gives only the band.
 
-    Amplitudes and phases are drawn such that all harmonics accelerate alike on average.
+    Amplitudes and phases are drawn such that all harmonics have the same mean acceleration.
     """
     golden = published("semi_parametric")
     period, first = 1.0 / golden["frequency"], golden[name]["harmonics"]
@@ -62,14 +62,14 @@ def high_frequency(name: str, seed: int = 100) -> Excitation:
 
 
 def unseen_motions(name: str, count: int = 3) -> list[Excitation]:
-    """Motions drawn at random, each with another number of harmonics than the designs."""
+    """Random motions, each with another number of harmonics than the designs."""
     golden = published("semi_parametric")
     return [random_motion(name, Fourier(1.0 / golden["frequency"], 5 + k), seed=200 + k) for k in range(count)]
 
 
 def random_motion(name: str, series: Fourier, seed: int) -> Excitation:
-    """From rest at zero and back, every joint as wide as its limits let it be; harmonics accelerate alike."""
-    robot = load_robot(name).with_drives("viscous+coulomb", False)
+    """Random motion from rest at zero and back, scaled to the limits; harmonics have the same mean acceleration."""
+    robot = load_robot(name).with_drives("viscous+coulomb", rotor_inertia=False)
     limits = motion_limits(robot, semiparametric_limits(name))
     basis = at_rest(series)
     rng = np.random.default_rng(seed)

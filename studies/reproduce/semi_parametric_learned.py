@@ -1,4 +1,4 @@
-"""What a Gaussian process adds in Krishnamoorthi (2018): Table 5-8, kernels, and what is left far from the data."""
+"""Gaussian-process residuals in Krishnamoorthi (2018): Table 5-8, kernels, and behaviour far from the data."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ _RECORD = "for the record"
 _THIRD = "Cond(W_nfe) + sum Cond(W_nfe)"
 _ROWS = 1001  # for the likelihood: one run of 100 s
 _FAR = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
-_WAYS = {
-    "SGPR": "test motions are not published; what is said of the table is checked below",
+_VARIANTS = {
+    "SGPR": "test motions are not published; statements about the table are checked below",
     "RBD-LS alone": "the same data without a Gaussian process",
     "RBD-LS alone, clean data": "exact derivatives, moving rows",
     "dynid's own": "clean data, measured motion, kernels by held-out error",
 }
 _UNKNOWN = (
-    "test motions and high-frequency series are not published, and most of a sum is joint 2, which gravity takes away"
+    "test motions and high-frequency series are not published, and most of a sum is joint 2, which gravity pulls away"
 )
 _LENGTHS = (
-    "sums over joints; ten equal periods let the likelihood take lengths near the spacing of samples at 10 Hz, and "
-    "ARD may do so input by input"
+    "sums over joints; with ten equal periods the likelihood selects lengths near the spacing of samples at 10 Hz, and "
+    "ARD may do so per input"
 )
 
-# What is read from Table 5-8, rows counted from 1: the worst of some is below the best of others. The sum over links is
-# the better criterion; a high-frequency series helps data without friction and harms those with it.
+# Statements of Table 5-8, rows counted from 1: the worst of some is below the best of others. The sum over links is the
+# better criterion; a high-frequency series helps data without friction and harms data with friction.
 STATEMENTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = (
     ("rows 5, 4, 1, 8 below rows 7, 3", (5, 4, 1, 8), (7, 3)),
     ("rows 7, 3 below rows 6, 2", (7, 3), (6, 2)),
@@ -74,22 +74,22 @@ STATEMENTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = (
 
 
 def learned(rigid: Robot, log: Log, kernel: str = "se") -> Predictor:
-    """SGPR of the thesis as it is fed forward."""
+    """SGPR of the thesis, for feedforward."""
     return _residual(rigid, log, kernel).predictor(variance=False)
 
 
 def _residual(rigid: Robot, log: Log, kernel: str) -> Residual:
-    """A Gaussian process a joint on the desired motion of every sample, trusted everywhere."""
-    rows = TorqueRows.of_motion(rigid, *log.desired, log.torque, log.runs)
+    """One Gaussian process per joint on the desired motion of all samples, without blending."""
+    rows = TorqueRows.of_motion(rigid, *log.desired, log.torque, runs=log.runs)
     exact, whole = Training(method="exact", rows=_ROWS), Blend.everywhere()
     return fit_residual(rigid, rows, kernel=kernel, periodic=False, training=exact, blend=whole, bound=np.inf)
 
 
 def own(rigid: Robot, log: Log) -> Predictor:
-    """What this package does unless told otherwise: measured motion where joints move, kernels by held-out error."""
-    # All periods are alike: were they kept, what is held out of one would be shown in the next.
+    """Default settings of this package: measured motion where joints move, kernels selected by held-out error."""
+    # All periods are equal: samples held out of one would otherwise be present in the next.
     mean = log.period_mean(_period())
-    rows = TorqueRows.of_motion(rigid, *mean.true, mean.torque, mean.runs)
+    rows = TorqueRows.of_motion(rigid, *mean.true, mean.torque, runs=mean.runs)
     moving = tuple(one.rows(np.flatnonzero(np.abs(one.v[:, one.joint]) >= CLEAN.slowest)) for one in rows.joints)
     return fit_residual(rigid, TorqueRows(moving, rows.runs)).predictor()
 
@@ -103,19 +103,19 @@ def _period() -> float:
 
 def table_figures() -> Iterator[Figure]:
     """T11: eight sets of training data for the PUMA, each tested on the same three other motions."""
-    section = "T11 Table 5-8: mean position error of three other motions, rad a joint"
+    section = "T11 Table 5-8: mean position error of three other motions, rad per joint"
     golden = {row: np.array(errors) for row, errors in published("semi_parametric")["table_5_8"].items()}
     ours = _table()
-    for way, told in _WAYS.items():
+    for variant, note in _VARIANTS.items():
         for row, errors in golden.items():
-            expected = errors_text(errors) if way == "SGPR" else "-"
-            shown = errors_text(ours[row][way].mean(axis=0))
-            yield Figure(section, f"{row}, {way}", expected, shown, 0.0, 0.0, f"{_RECORD}: {told}")
+            expected = errors_text(errors) if variant == "SGPR" else "-"
+            shown = errors_text(ours[row][variant].mean(axis=0))
+            yield Figure(section, f"{row}, {variant}", expected, shown, 0.0, 0.0, f"{_RECORD}: {note}")
     section = "T11 order of the rows of Table 5-8"
     sums = {row: float(errors.sum()) for row, errors in golden.items()}
-    for way in ("SGPR", "dynid's own"):
-        yield _ranks(section, way, sums, {row: float(ours[row][way].sum(axis=1).mean()) for row in golden})
-    found = {row: ways["SGPR"].sum(axis=1) for row, ways in ours.items()}
+    for variant in ("SGPR", "dynid's own"):
+        yield _ranks(section, variant, sums, {row: float(ours[row][variant].sum(axis=1).mean()) for row in golden})
+    found = {row: variants["SGPR"].sum(axis=1) for row, variants in ours.items()}
     rows = list(TRAINING)
     for label, good, bad in STATEMENTS:
         yield below(section, label, [rows[k - 1] for k in good], [rows[k - 1] for k in bad], sums, found)
@@ -132,29 +132,29 @@ def below(
     golden: Mapping[str, float],
     ours: Mapping[str, Array],
 ) -> Figure:
-    """Whether the worst of some rows is below the best of others: `golden` has their sums, `ours` one a test motion."""
+    """Whether the worst of some rows is below the best of others; `golden`: published sums, `ours`: per test motion."""
     values = np.array([ours[row] for row in good]).max(axis=0) < np.array([ours[row] for row in bad]).min(axis=0)
     worst, best = max(float(ours[row].mean()) for row in good), min(float(ours[row].mean()) for row in bad)
     sign = "<" if worst < best else ">="
     expected = "<"
     if golden:
         expected = f"{max(golden[row] for row in good):.3f} < {min(golden[row] for row in bad):.3f}"
-    one_by_one = f"true of {int(values.sum())} of {values.size} motions by themselves"
+    single = f"true of {int(values.sum())} of {values.size} single motions"
     over = 0.0 if worst < best else max(worst - best, np.finfo(float).tiny)
-    return Figure(section, name, expected, f"{worst:.3f} {sign} {best:.3f}", over, 0.0, f"{one_by_one}; {_UNKNOWN}")
+    return Figure(section, name, expected, f"{worst:.3f} {sign} {best:.3f}", over, 0.0, f"{single}; {_UNKNOWN}")
 
 
-def _ranks(section: str, way: str, golden: Mapping[str, float], sums: Mapping[str, float]) -> Figure:
+def _ranks(section: str, variant: str, golden: Mapping[str, float], sums: Mapping[str, float]) -> Figure:
     theirs, mine = list(golden.values()), [sums[row] for row in golden]
     spearman, kendall = scipy.stats.spearmanr(theirs, mine), scipy.stats.kendalltau(theirs, mine)
     shown = f"Spearman {spearman.statistic:.2f}, Kendall {kendall.statistic:.2f}"
-    told = f"{_RECORD}: as far from 0 by chance alone in {100 * spearman.pvalue:.0f} % of all orders"
-    return Figure(section, f"rank correlation with the published sums, {way}", "1, 1", shown, 0.0, 0.0, told)
+    note = f"{_RECORD}: {100 * spearman.pvalue:.0f} % of random orders have a correlation of this size"
+    return Figure(section, f"rank correlation with the published sums, {variant}", "1, 1", shown, 0.0, 0.0, note)
 
 
 @cache
 def _table() -> dict[str, dict[str, Array]]:
-    """Errors (motions, n) by row of Table 5-8 and way of learning, and those of trajectory 3."""
+    """Errors (motions, n) by row of Table 5-8 and learning method, and those of trajectory 3."""
     name = "puma560"
     logs = {row: training_log(name, row) for row in TRAINING}
     logs[_THIRD] = training_log(name, "Cond(W_nfe)").joined(training_log(name, "sum Cond(W_nfe)"))
@@ -162,22 +162,22 @@ def _table() -> dict[str, dict[str, Array]]:
     return dict(zip(logs, found, strict=True))
 
 
-def _row(name: str, log: Log, all_ways: bool) -> dict[str, Array]:
+def _row(name: str, log: Log, all_variants: bool) -> dict[str, Array]:
     thesis = rigid_from(name, log, THESIS)
     models: dict[str, Robot | TorqueModel] = {"SGPR": learned(thesis, log)}
-    if all_ways:
+    if all_variants:
         clean = rigid_from(name, log, CLEAN)
-        models |= dict(zip(list(_WAYS)[1:], (thesis, clean, own(clean, log)), strict=True))
+        models |= dict(zip(list(_VARIANTS)[1:], (thesis, clean, own(clean, log)), strict=True))
     motions = unseen_motions(name)
-    return {way: np.array([tracking(name, model, [m]) for m in motions]) for way, model in models.items()}
+    return {variant: np.array([tracking(name, model, [m]) for m in motions]) for variant, model in models.items()}
 
 
 # -- kernels, and far from the data --------------------------------------------------------------
 
 
 def kernel_figures() -> Iterator[Figure]:
-    """T13: one length scale an input against one for all, on the two-link, as a test of over-fitting."""
-    section = "T13 length scales of the two-link, position error, rad a joint"
+    """T13: one length scale per input against a common one, on the two-link, as a test of over-fitting."""
+    section = "T13 length scales of the two-link, position error, rad per joint"
     rows = ("Cond(W_fe)", "sum Cond(W_fe)")
     cases = [(row, kernel) for row in rows for kernel in ("se", "ard")]
     logs = {row: (training_log("twolink", row), training_parts("twolink", row)) for row in rows}
@@ -189,12 +189,12 @@ def kernel_figures() -> Iterator[Figure]:
             yield not_above(section, f"{row}, {which}, ARD", se, ard, "SE", _LENGTHS)
         *lengths, spacing = found[row, "se"][2]
         shown = f"{', '.join(f'{x:.2f}' for x in lengths)}; {spacing:.2f}"
-        name = f"{row}, SE: length scale a joint; median distance of neighbouring samples, deviations"
+        name = f"{row}, SE: length scale per joint; median distance of neighbouring samples, std"
         yield Figure(section, name, "-", shown, 0.0, 0.0, _RECORD)
 
 
 def _kernel_errors(log: Log, motions: tuple[Excitation, ...], kernel: str) -> tuple[Array, Array, Array]:
-    """Errors on the motion learned from and on others; first length scale of each joint, and distance of samples."""
+    """Errors on training and other motions; first length scale per joint, and distance of samples."""
     found = _residual(rigid_from("twolink", log, THESIS), log, kernel)
     model = found.predictor(variance=False)
     posteriors = [joint.posterior for joint in found.joints if joint is not None]
@@ -205,8 +205,8 @@ def _kernel_errors(log: Log, motions: tuple[Excitation, ...], kernel: str) -> tu
 
 
 def fallback_figures() -> Iterator[Figure]:
-    """T15: away from the samples by multiples of their deviation, in all q, v and a at once."""
-    section = "T15 learned torque away from the data, share of the largest along them"
+    """T15: away from the samples by multiples of their standard deviation, in q, v and a at once."""
+    section = "T15 learned torque away from the data, relative to the largest along the data"
     log, rigid = training_log("twolink").period_mean(_period()), rigid_model("twolink")
     directions = np.random.default_rng(0).choice([-1.0, 1.0], size=(3, len(log), rigid.n))
     for kernel in ("se", "ard"):
@@ -215,14 +215,14 @@ def fallback_figures() -> Iterator[Figure]:
         for far in _FAR:
             state = tuple(x + far * x.std(axis=0) * s for x, s in zip(log.desired, directions, strict=True))
             added.append(float(np.abs(_added(model, rigid, state)).max()))
-        told = ", ".join(f"{far:g}: {x / added[0]:.1e}" for far, x in zip(_FAR, added, strict=True))
+        note = ", ".join(f"{far:g}: {x / added[0]:.1e}" for far, x in zip(_FAR, added, strict=True))
         yield Figure(
-            section, f"two-link, {kernel}, by deviations away", "tends to 0", told, added[-1] / added[0], 1e-6,
-            "a squared exponential is below 1e-6 from 5.3 length scales on",
+            section, f"two-link, {kernel}, by distance in std", "tends to 0", note, added[-1] / added[0], 1e-6,
+            "a squared exponential is below 1e-6 beyond 5.3 length scales",
         )  # fmt: skip
 
 
 def _added(model: Predictor, rigid: Robot, state: tuple[Array, ...]) -> Array:
-    """What a model adds to the rigid torque (N, n)."""
+    """Torque of a model minus the rigid torque (N, n)."""
     q, v, a = state
     return model.torques(q, v, a) - RigidModel(rigid).torques(q, v, a)

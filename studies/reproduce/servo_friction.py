@@ -1,4 +1,4 @@
-"""Hobby servos on a known pendulum: friction kinds m1 to m6 on runs held out, ours beside the published parameters."""
+"""Hobby servos on a known pendulum: friction models m1 to m6 on held-out runs, ours against published parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from studies.reproduce.servo_friction_fit import FEETECH, XL330, ServoFit, fit_kinds
-from studies.reproduce.servo_friction_model import KINDS, Swing, load_swings, mean_error, packed, simulate_swings
+from studies.reproduce.servo_friction_model import KINDS, ServoRun, load_runs, mean_error, packed, simulate_runs
 from studies.reproduce.study import Figure, data_folder
 
 __all__ = ["figures", "full_figures", "pendulum_friction", "published_errors"]
@@ -39,56 +39,56 @@ _MODELS = (
     "stribeck+load",
     "load+temperature",
 )
-# Slower than this (rad/s) the speed of a 12-bit encoder has no sure sign.
+# Below this velocity (rad/s) the sign of the velocity from a 12-bit encoder is uncertain.
 _SLOWEST = 0.1
 
 
 def figures() -> Iterator[Figure]:
-    """One gain held out, the friction seen in the voltage, and the second servo."""
-    swings = _swings()
-    yield from _held_out(swings, _HELD_OUT)
-    yield from _regression_figures(fit_of_kind(swings))
+    """One gain held out, friction models fitted to the voltage, and the second servo."""
+    runs = _runs()
+    yield from _held_out(runs, _HELD_OUT)
+    yield from _regression_figures(fit_of_kind(runs))
     yield from _feetech_figures()
 
 
 def full_figures() -> Iterator[Figure]:
     """Every gain held out in turn."""
-    swings = _swings()
+    runs = _runs()
     ours: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for gain in _GAINS:
-        for kind, error in _errors(swings, gain):
+        for kind, error in _errors(runs, gain):
             ours[kind].append(error)
-            there = _shown(published_errors(kind, [s for s in swings if s.kp == gain]))
+            there = _shown(published_errors(kind, [s for s in runs if s.kp == gain]))
             yield Figure(f"XL330, gain {gain:g} held out", kind, there, _rad(error), 0.0, 0.0, _RECORD)
     section = "XL330, mean over all gains held out in turn (rad)"
     for kind, errors in ours.items():
-        there = _shown(published_errors(kind, swings))
+        there = _shown(published_errors(kind, runs))
         yield Figure(section, kind, there, _rad(float(np.mean(errors))), 0.0, 0.0, _RECORD)
-    yield from _regression_figures(fit_of_kind(swings))
+    yield from _regression_figures(fit_of_kind(runs))
     yield from _feetech_figures()
 
 
-def published_errors(kind: str, swings: Sequence[Swing], steps: int | None = None) -> dict[str, float]:
-    """Mean absolute position error (rad) of the published parameter sets of a kind on these runs."""
+def published_errors(kind: str, runs: Sequence[ServoRun], steps: int | None = None) -> dict[str, float]:
+    """Mean absolute position error (rad) of the published parameter sets of a model on these runs."""
     out = {}
     for name, pattern in _SETS.items():
         file = data_folder() / _FOLDER / "published_params" / pattern.format(kind)
         if file.is_file():
             values = packed(json.loads(file.read_text(encoding="utf-8")))
             given = {} if steps is None else {"steps": steps}
-            out[name] = float(mean_error(swings, simulate_swings(swings, values, XL330.drive, **given)).mean())
+            out[name] = float(mean_error(runs, simulate_runs(runs, values, XL330.drive, **given)).mean())
     return out
 
 
-def fit_of_kind(swings: Sequence[Swing], kind: str = "m3") -> ServoFit:
-    """A kind fitted to all runs."""
-    return fit_kinds(swings, XL330, ("m1", kind))[kind]
+def fit_of_kind(runs: Sequence[ServoRun], kind: str = "m3") -> ServoFit:
+    """A friction model fitted to all runs."""
+    return fit_kinds(runs, XL330, ("m1", kind))[kind]
 
 
 def pendulum_friction() -> FrictionFit:
-    """Friction models fitted to the voltage of the XL330, base parameters with them; units of volts.
+    """Friction models fitted to the voltage of the XL330 together with the base parameters, in volts.
 
-    The duty that the servo reports times the supply is, but for a factor R / kt, its torque with the back-EMF in it.
+    The reported duty times the supply voltage is, up to the factor R / kt, the torque including back-EMF.
     """
     robot = Robot.from_dh(
         [
@@ -99,20 +99,20 @@ def pendulum_friction() -> FrictionFit:
             }
         ],
         "modified",
-        "pendulum",
+        name="pendulum",
     )
     runs, warmth = [], []
     for file in sorted((data_folder() / _FOLDER / "xl330_raw").glob("*.json.gz")):
         with gzip.open(file) as stream:
             data = json.load(stream)
-        if data["trajectory"] == "lift_and_drop":  # the motor lets go in the middle
+        if data["trajectory"] == "lift_and_drop":  # the motor is switched off in the middle
             continue
         t, q, pwm, temperature = (
             np.array([float(e[key]) for e in data["entries"]]) for key in ("timestamp", "position", "load", "temp")
         )
         pwm = np.where(pwm > 2**15 - 1, pwm - 2**16, pwm)
         volts = data["vin"] * pwm / _PWM_COUNTS
-        # The robot's zero points along its x axis, the pendulum's hangs down.
+        # The robot's zero is along its x axis, the pendulum's zero is hanging down.
         runs.append(Run(t, (q + np.pi / 2)[:, None], torque=volts[:, None], name=file.name))
         warmth.append(temperature)
     recording = Recording(robot.coordinates, tuple(runs))
@@ -120,33 +120,33 @@ def pendulum_friction() -> FrictionFit:
     return fit_friction(robot, recording, models=_MODELS, temperature=warmth, signals=signals)
 
 
-def _swings() -> list[Swing]:
-    return load_swings(data_folder() / _FOLDER / "xl330_raw")
+def _runs() -> list[ServoRun]:
+    return load_runs(data_folder() / _FOLDER / "xl330_raw")
 
 
-def _errors(swings: Sequence[Swing], gain: float) -> Iterator[tuple[str, float]]:
-    """Every kind fitted to the runs of other gains, and its error on those of this gain."""
-    test = [s for s in swings if s.kp == gain]
-    fits = fit_kinds([s for s in swings if s.kp != gain], XL330, tuple(KINDS))
+def _errors(runs: Sequence[ServoRun], gain: float) -> Iterator[tuple[str, float]]:
+    """Every model fitted to the runs of other gains, and its error on those of this gain."""
+    test = [s for s in runs if s.kp == gain]
+    fits = fit_kinds([s for s in runs if s.kp != gain], XL330, tuple(KINDS))
     for kind, fit in fits.items():
         yield kind, float(fit.errors(test, XL330.drive).mean())
 
 
-def _held_out(swings: Sequence[Swing], gain: float) -> Iterator[Figure]:
+def _held_out(runs: Sequence[ServoRun], gain: float) -> Iterator[Figure]:
     section = f"XL330, four runs of gain {gain:g} held out: mean absolute position error (rad)"
-    test = [s for s in swings if s.kp == gain]
+    test = [s for s in runs if s.kp == gain]
     errors: dict[str, float] = {}
-    for kind, error in _errors(swings, gain):
+    for kind, error in _errors(runs, gain):
         errors[kind] = error
         there = published_errors(kind, test)
         if there:
             best = min(there.values())
-            reason = "no worse than the best published set of this kind, which may have seen these runs"
+            reason = "not worse than the best published set of this model, which may have been fitted to these runs"
             yield Figure(section, kind, _shown(there), _rad(error), max(error - best, 0.0), 0.0, reason)
         else:
             yield Figure(section, kind, "-", _rad(error), 0.0, 0.0, _RECORD)
     order = sorted(errors, key=lambda k: errors[k])
-    yield Figure(section, "kinds, the best first", "m6 best (2025)", ", ".join(order), 0.0, 0.0, _RECORD)
+    yield Figure(section, "models, the best first", "m6 best (2025)", ", ".join(order), 0.0, 0.0, _RECORD)
     coarse = published_errors("m6", test, steps=1)
     name = "published m6, voltage held for 5 ms as in its own simulator"
     yield Figure(section, name, _shown(published_errors("m6", test)), _shown(coarse), 0.0, 0.0, _RECORD)
@@ -160,25 +160,23 @@ def _regression_figures(simulated: ServoFit) -> Iterator[Figure]:
         against = f"p {model.p_value:.2g} against {model.against}" if model.against else "-"
         yield Figure(section, model.name, against, shown, 0.0, 0.0, _RECORD)
     grows = float("load" not in fit.best.name)
-    reason = "friction grows with load, as the output errors say too"
-    yield Figure(section, "model chosen", "one with load", fit.best.name, grows, 0.0, reason)
-    # While the joint moves slowly the motor carries what gravity gives: |gravity - motor| is twice the load.
+    reason = "friction increases with load, as the output errors show too"
+    yield Figure(section, "selected model", "one with load", fit.best.name, grows, 0.0, reason)
+    # While the joint moves slowly the motor balances gravity: |gravity - motor| is twice the load.
     twice = 2.0 * simulated.values["load_friction_base"]
     found, sigma = fit["load"].parameters["fl"], fit["load"].std["fl"]
     away = abs(found - twice) / sigma
     shown = f"{found:.3f} +- {sigma:.3f}"
-    reason = "three deviations; two ways to the same coefficient"
-    yield Figure(
-        section, "share of the load that friction takes", f"{twice:.3f} by output error", shown, away, 3.0, reason
-    )
+    reason = "three standard deviations; two methods for the same coefficient"
+    yield Figure(section, "friction per load", f"{twice:.3f} by output error", shown, away, 3.0, reason)
 
 
 def _feetech_figures() -> Iterator[Figure]:
-    swings = load_swings(data_folder() / _FOLDER / "feetech_raw")
+    runs = load_runs(data_folder() / _FOLDER / "feetech_raw")
     section = "Feetech STS3250, each of four runs held out: mean absolute position error (rad)"
-    for k, run in enumerate(swings):
-        fits = fit_kinds([s for i, s in enumerate(swings) if i != k], FEETECH, _FEETECH_KINDS, random_starts=0)
-        seen = [f"{f.errors(swings[:k] + swings[k + 1 :], FEETECH.drive).mean():.4f}" for f in fits.values()]
+    for k, run in enumerate(runs):
+        fits = fit_kinds([s for i, s in enumerate(runs) if i != k], FEETECH, _FEETECH_KINDS, random_starts=0)
+        seen = [f"{f.errors(runs[:k] + runs[k + 1 :], FEETECH.drive).mean():.4f}" for f in fits.values()]
         held = [f"{f.errors([run], FEETECH.drive)[0]:.4f}" for f in fits.values()]
         words = f"{run.trajectory}: {', '.join(_FEETECH_KINDS)}"
         yield Figure(section, words, f"on the other three {', '.join(seen)}", ", ".join(held), 0.0, 0.0, _RECORD)

@@ -9,21 +9,21 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from studies.reproduce.servo_friction_model import KINDS, Drive, Swing, mean_error, packed, simulate_swings
+from studies.reproduce.servo_friction_model import KINDS, Drive, ServoRun, mean_error, packed, simulate_runs
 
 __all__ = ["FEETECH", "XL330", "Bench", "ServoFit", "fit_kinds"]
 
 Array = NDArray[np.float64]
 
-# Steps a tick and every how many ticks count while searching; errors are reported with the finer simulation.
+# Steps per period and stride of the samples during the search; errors are reported with the finer simulation.
 _STEPS, _EVERY = 2, 4
-# Errors beyond this (rad) count by their size rather than its square, close to the mean absolute error.
+# Scale (rad) of the robust loss: larger errors count linearly, as in the mean absolute error.
 _SCALE = 0.02
 _RANDOM_STARTS = 2
-_SPREAD = 0.5
-_MOST_ROUNDS = 60
+_SCATTER = 0.5
+_MAX_EVALUATIONS = 60
 
-# Which kinds a kind starts from, beside its own first guess.
+# Models whose fits serve as starting values of a model, besides its own first guess.
 _FROM = {
     "m1": (),
     "m2": ("m1",),
@@ -39,7 +39,7 @@ _FROM = {
 
 @dataclass(frozen=True)
 class Bench:
-    """A servo's firmware law, and first guess, size and bounds of each of its parameters."""
+    """Control law of a servo's firmware, and first guess, size and bounds of each of its parameters."""
 
     drive: Drive
     start: Mapping[str, float]
@@ -49,15 +49,15 @@ class Bench:
 
 @dataclass(frozen=True, eq=False)
 class ServoFit:
-    """Parameters of a kind by name, and the robust cost they were found with."""
+    """Parameters of a friction model by name, and their robust cost."""
 
     kind: str
     values: dict[str, float]
     cost: float
 
-    def errors(self, swings: Sequence[Swing], drive: Drive) -> Array:
+    def errors(self, runs: Sequence[ServoRun], drive: Drive) -> Array:
         """Mean absolute position error of every run (rad)."""
-        return mean_error(swings, simulate_swings(swings, packed(self.values), drive))
+        return mean_error(runs, simulate_runs(runs, packed(self.values), drive))
 
 
 _LOADS = {
@@ -80,9 +80,9 @@ _SHARED_BOUNDS = {
     "thinning": (-0.1, 0.1),
     **{name: (0.0, 2.0 if name.endswith("quad") else 1.0) for name in _LOADS},
 }
-# Sizes as data sheets of such servos give them: stall torque, no-load speed, and a few percent of friction.
+# Values from data sheets of such servos: stall torque, no-load velocity, and a few percent of friction.
 XL330 = Bench(
-    # P gain of 1 / 256 of full scale a count of 4096 a turn, 885 counts of duty being full scale.
+    # P gain in 1/256 duty counts per position count; 4096 position counts per revolution, 885 duty counts full scale.
     Drive(4096 / (2 * np.pi) / (256 * 885), 1.0),
     _SHARED_START
     | _LOADS
@@ -102,7 +102,7 @@ XL330 = Bench(
         **dict.fromkeys(("friction_base", "friction_viscous", "friction_stribeck"), (0.0, 0.2)),
     },
 )
-# The gain of this firmware is not known: it is free, around that of its smaller sister.
+# The gain of this firmware is unknown: it is estimated, starting from that of a smaller servo of the series.
 FEETECH = Bench(
     Drive(0.166, 0.97),
     _SHARED_START
@@ -127,9 +127,9 @@ FEETECH = Bench(
 
 
 def fit_kinds(
-    swings: Sequence[Swing], bench: Bench, kinds: Sequence[str], seed: int = 0, random_starts: int = _RANDOM_STARTS
+    runs: Sequence[ServoRun], bench: Bench, kinds: Sequence[str], seed: int = 0, random_starts: int = _RANDOM_STARTS
 ) -> dict[str, ServoFit]:
-    """Every kind fitted to runs, each from a first guess, from the simpler kinds before it and from random places."""
+    """Fit every friction model to runs, each from a first guess, from simpler models and from random starts."""
     rng = np.random.default_rng(seed)
     found: dict[str, ServoFit] = {}
     for kind in kinds:
@@ -137,15 +137,15 @@ def fit_kinds(
         starts = [_widened(found[k].values) for k in _FROM[kind] if k in found]
         best = starts[-1] if starts else {}
         for _ in range(random_starts):
-            factor = np.exp(_SPREAD * rng.normal(size=len(names)))
+            factor = np.exp(_SCATTER * rng.normal(size=len(names)))
             starts.append({n: best.get(n, bench.start[n]) * f for n, f in zip(names, factor, strict=True)})
-        fits = [_fit(swings, bench, kind, names, start) for start in ({}, *starts)]
+        fits = [_fit(runs, bench, kind, names, start) for start in ({}, *starts)]
         found[kind] = min(fits, key=lambda f: f.cost)
     return found
 
 
 def _fit(
-    swings: Sequence[Swing], bench: Bench, kind: str, names: tuple[str, ...], start: Mapping[str, float]
+    runs: Sequence[ServoRun], bench: Bench, kind: str, names: tuple[str, ...], start: Mapping[str, float]
 ) -> ServoFit:
     size = np.array([bench.start[n] or _SCALE for n in names])
     low, high = (np.array([bench.bounds[n][k] for n in names]) / size for k in (0, 1))
@@ -154,18 +154,18 @@ def _fit(
 
     def error(x: Array) -> Array:
         values = packed(dict(zip(names, x * size, strict=True)))
-        positions = simulate_swings(swings, values, bench.drive, _STEPS)
-        return np.concatenate([(q - run.q)[::_EVERY] for q, run in zip(positions, swings, strict=True)])
+        positions = simulate_runs(runs, values, bench.drive, _STEPS)
+        return np.concatenate([(q - run.q)[::_EVERY] for q, run in zip(positions, runs, strict=True)])
 
-    # Sticking leaves kinks that steps of rounding size would see and longer ones pass over.
+    # Sticking makes the error nonsmooth; a long difference step averages over the kinks.
     found = scipy.optimize.least_squares(
-        error, x0, bounds=(low, high), loss="soft_l1", f_scale=_SCALE, diff_step=1e-3, max_nfev=_MOST_ROUNDS
+        error, x0, bounds=(low, high), loss="soft_l1", f_scale=_SCALE, diff_step=1e-3, max_nfev=_MAX_EVALUATIONS
     )
     return ServoFit(kind, dict(zip(names, map(float, found.x * size), strict=True)), float(found.cost))
 
 
 def _widened(values: Mapping[str, float]) -> dict[str, float]:
-    """Values of a kind as a larger one names them: one load coefficient becomes one a direction."""
+    """Values of a model in the parameters of a larger one: a load coefficient becomes one per direction."""
     out = dict(values)
     for tail, both in (("base", ""), ("stribeck", "_stribeck")):
         if f"load_friction_{tail}" in values:

@@ -22,7 +22,7 @@ _NAME = re.compile(r"([A-Za-z]+?)_?(\d+)")
 
 
 def figures(source: str = "") -> Iterator[Figure]:
-    """Every case, or those of one source alone, such as "Krishnamoorthi 2018"."""
+    """Every case, or those of one source, such as "Krishnamoorthi 2018"."""
     for case in published("structure")["case"]:
         if not case["source"].startswith(source):
             continue
@@ -46,7 +46,7 @@ def case_robot(case: Mapping[str, Any]) -> Robot:
     """The built-in robot of a case, with the drives and the base the publication used."""
     robot = load_robot(case["robot"], base=case.get("base_kind"))
     if "friction" in case or "rotor_inertia" in case:
-        robot = robot.with_drives(case.get("friction"), case.get("rotor_inertia"))
+        robot = robot.with_drives(case.get("friction"), rotor_inertia=case.get("rotor_inertia"))
     return robot.without(*case["drop"]) if "drop" in case else robot
 
 
@@ -63,7 +63,7 @@ def form_row(case: Mapping[str, Any], robot: Robot, text: str) -> NDArray[np.flo
 
 
 def _match(base: BaseParameters, row: NDArray[np.float64]) -> int | None:
-    """Which of our combinations has the published one's representative: the only kept column it contains."""
+    """Index of our combination with the same representative: the only kept column of the published one."""
     found = [k for k, j in enumerate(base.kept) if row[j]]
     return found[0] if len(found) == 1 and row[base.kept[found[0]]] == 1.0 else None
 

@@ -1,4 +1,4 @@
-"""The frame of every reproduction: figures, studies, published numbers and where real recordings lie."""
+"""Common parts of all reproductions: figures, studies, published values and the folder of real recordings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Figure", "Study", "data_folder", "has_data", "number", "numbers", "p
 
 @dataclass(frozen=True)
 class Figure:
-    """One published figure, ours, how far apart they are and how far they may be, with the reason."""
+    """A published figure, ours, their difference, and the tolerance with its reason."""
 
     section: str
     name: str
@@ -39,7 +39,7 @@ class Figure:
 class Study:
     """A named set of figures from one source or on one subject.
 
-    `needs_data` where real recordings are read; `full` where there is a longer form with more runs.
+    `needs_data`: it reads real recordings. `full`: a longer form with more runs, if there is one.
     """
 
     name: str
@@ -55,32 +55,32 @@ def _folder() -> Path:
 
 
 def has_data() -> bool:
-    """Whether the real recordings are there."""
+    """Whether the folder of real recordings exists."""
     return _folder().is_dir()
 
 
 def data_folder() -> Path:
-    """Where the real recordings lie: DYNID_DATA, or shared/data beside the repository."""
+    """Folder of the real recordings: DYNID_DATA, or shared/data beside the repository."""
     folder = _folder()
     if not has_data():
-        raise DataError(f"the real recordings are not there: no folder '{folder}'; set DYNID_DATA to where they are")
+        raise DataError(f"the real recordings were not found: no folder '{folder}'; set DYNID_DATA to their folder")
     return folder
 
 
 def published(name: str) -> dict[str, Any]:
-    """The published numbers of data/NAME.toml."""
+    """The published values of data/NAME.toml."""
     text = (resources.files("studies.reproduce") / "data" / f"{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 def number(section: str, name: str, expected: float, ours: float, tolerance: float, reason: str) -> Figure:
-    """A figure that is one number; tolerance is absolute."""
+    """A figure that is one number; the tolerance is absolute."""
     return Figure(section, name, f"{expected:.7g}", f"{ours:.7g}", abs(float(ours) - expected), tolerance, reason)
 
 
 def numbers(
     section: str, name: str, expected: ArrayLike, ours: ArrayLike, tolerance: float, reason: str
 ) -> Iterator[Figure]:
-    """One figure an entry of a vector."""
+    """One figure per entry of a vector."""
     for i, (e, o) in enumerate(zip(np.ravel(expected), np.ravel(ours), strict=True), start=1):
         yield number(section, f"{name} [{i}]", float(e), float(o), tolerance, reason)

@@ -1,4 +1,4 @@
-"""The 2-DOF worked example: standard parameters, and what noise-free samples give back."""
+"""The 2-DOF worked example: standard parameters, and identification from noise-free samples."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The recorded Staubli TX40 with good and with deliberately bad filters, beside Tables V and VII of Janot and Wensing.
+"""The recorded Staubli TX40 with good and with deliberately bad filters, against Tables V and VII of Janot and Wensing.
 
-The recording holds positions and torques, but neither the references nor the controller. Both are stood in for: a
-cascade with the bandwidths of the paper, and the reference which that cascade needs for a model to follow the smoothed
-positions. A loop closed that way is not the machine's own; docs/closed-loop-real.md says what it can show.
+The recording has positions and torques, but neither the references nor the controller. Both are replaced: a cascade
+with the bandwidths of the paper, and the reference with which that cascade makes a model follow the smoothed positions.
+This loop is not that of the robot; docs/closed-loop-real.md says what can be concluded from it.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.settings import Signals
+from dynid.simulation.closed_loop import ClosedLoop
 from studies.reproduce.study import Figure
 from studies.reproduce.tx40 import tx40_recording, tx40_signals
 
-__all__ = ["BAD", "GOOD", "StandIn", "change_in_deviations", "figures", "noisy", "stand_in"]
+__all__ = ["BAD", "GOOD", "StandIn", "change_in_std", "figures", "noisy", "stand_in"]
 
 Array = NDArray[np.float64]
 
 _RATE = 5000.0
 _SLOPE = 100.0  # s/rad, of Coulomb friction, measured and simulated alike
 _BANDWIDTH = (10.0, 10.0, 10.0, 20.0, 20.0, 20.0)
-_SMOOTH = 20.0  # Hz, low-pass of the positions that the stand-in reference is made of
-_NOISE = 1e-3  # rad, with which least squares errs on joint 1 as published
-_SPEEDS = tx40_signals().min_velocity
+_SMOOTH = 20.0  # Hz, low-pass of the positions from which the stand-in reference is computed
+_NOISE = 1e-3  # rad, gives the published error of least squares on joint 1
+_SLOWEST = tx40_signals().min_velocity
 
-# Low-pass of 40 and 400 Hz, decimation to 10 and 100 Hz. The filter of the decimation settles on what is trimmed.
-GOOD = Signals(cutoff=40.0, decimate=(10, 10, 2), trim=0.4, min_velocity=_SPEEDS)
-BAD = Signals(cutoff=400.0, decimate=(10, 2), trim=0.4, min_velocity=_SPEEDS)
+# Low-pass of 40 and 400 Hz, decimation to 10 and 100 Hz. The transient of the decimation filter is trimmed.
+GOOD = Signals(cutoff=40.0, decimate=(10, 10, 2), trim=0.4, min_velocity=_SLOWEST)
+BAD = Signals(cutoff=400.0, decimate=(10, 2), trim=0.4, min_velocity=_SLOWEST)
 
 _METHODS = {
     "feasible": "PC-IDIM-LS",
     "pc-didim": "PC-DIDIM, stand-in loop",
     "pc-iv": "PC-IV, stand-in loop",
 }
-# Relative torque errors (%) joint by joint.
+# Relative torque errors (%) per joint.
 _TABLE_V = {"feasible": (5.1, 4.9, 5.0, 5.4, 7.2, 7.0), "pc-didim": (5.3, 5.1, 5.0, 5.5, 7.1, 7.2)}
 _TABLE_VII = {"feasible": (51.0, 52.0, 49.0, 55.0, 63.0, 63.0), "pc-didim": (11.0, 11.0, 14.0, 14.0, 17.0, 16.0)}
 _POINTS = 3.0
@@ -55,27 +56,28 @@ _POINTS = 3.0
 
 @dataclass(frozen=True, eq=False)
 class StandIn:
-    """The recording with a reference made up for it, and the controller for which it was made up."""
+    """The recording with a computed reference, and the controller for which it was computed."""
 
     robot: Robot
     recording: Recording
     controller: LinearController
 
     def estimate(self, method: str, signals: Signals) -> Estimate:
-        """One estimate; methods that simulate close the stand-in loop."""
+        """One estimate; closed-loop methods use the stand-in loop."""
         if method == "feasible":
-            return estimate_from(observe(self.robot, self.recording, signals), method)
-        return estimate_closed_loop(Experiment(self.robot, self.recording, self.controller, signals), method)
+            return estimate_from(observe(self.robot, self.recording, signals=signals), method)
+        loop = ClosedLoop(controller=self.controller)
+        return estimate_closed_loop(Experiment(self.robot, self.recording, loop, signals), method)
 
 
 def stand_in(recording: Recording, bandwidth: tuple[float, ...] = _BANDWIDTH, smooth: float = _SMOOTH) -> StandIn:
     """Close a loop around the recorded TX40.
 
-    Of tau = kv (kp (q_ref - q) - v) all but q_ref is at hand: q and v are the positions after a low-pass at `smooth`
-    Hz, tau is what the well filtered PC-IDIM-LS model needs for them. Measured torques and their noise do not enter.
+    tau = kv (kp (q_ref - q) - v) is solved for q_ref: q and v are positions and velocities after a low-pass at `smooth`
+    Hz, tau is the torque of the well filtered PC-IDIM-LS model for them. Measured torques and their noise do not enter.
     """
     robot = load_robot("tx40").with_smooth_coulomb(_SLOPE)
-    model = estimate_from(observe(robot, recording, GOOD), "feasible").identified_robot
+    model = estimate_from(observe(robot, recording, signals=GOOD), "feasible").identified_robot
     kp, kv = bandwidth_gains(model, bandwidth)
     runs = []
     for run in recording.runs:
@@ -86,15 +88,15 @@ def stand_in(recording: Recording, bandwidth: tuple[float, ...] = _BANDWIDTH, sm
     return StandIn(robot, replace(recording, runs=tuple(runs)), cascade(_RATE, kp, kv))
 
 
-def noisy(recording: Recording, deviation: float, seed: int = 0) -> Recording:
+def noisy(recording: Recording, std: float, seed: int = 0) -> Recording:
     """White noise (rad) added to the recorded positions, outside of any loop."""
     rng = np.random.default_rng(seed)
-    runs = (replace(run, q=run.q + deviation * rng.standard_normal(run.q.shape)) for run in recording.runs)
+    runs = (replace(run, q=run.q + std * rng.standard_normal(run.q.shape)) for run in recording.runs)
     return replace(recording, runs=tuple(runs))
 
 
-def change_in_deviations(good: Estimate, bad: Estimate) -> Array:
-    """How far base values move with bad filters, in deviations of the good estimate; those it pins are left out."""
+def change_in_std(good: Estimate, bad: Estimate) -> Array:
+    """Change of base values with bad filters, in std of the good estimate; values fixed by constraints are left out."""
     free = good.std > 1e-9 * np.abs(good.beta)
     return np.asarray(np.abs(bad.beta - good.beta)[free] / good.std[free])
 
@@ -104,7 +106,7 @@ def figures() -> Iterator[Figure]:
     loop = stand_in(recording)
     good = {method: loop.estimate(method, GOOD) for method in _METHODS}
     bad = {method: loop.estimate(method, BAD) for method in _METHODS}
-    reason = "points of percent: another motion, another day, perhaps another TX40"
+    reason = "percentage points: another motion, another day, perhaps another TX40"
     for section, table, found in (
         ("Table V, good filters: 40 Hz, decimated to 10 Hz", _TABLE_V, good),
         ("Table VII, bad filters: 400 Hz, decimated to 100 Hz", _TABLE_VII, bad),
@@ -115,24 +117,26 @@ def figures() -> Iterator[Figure]:
                     section, f"{_METHODS[method]}, joint {j}", theirs, ours, abs(ours - theirs), _POINTS, reason
                 )
     section = "Base values, from good filters to bad ones"
-    moved = {method: change_in_deviations(good[method], bad[method]) for method in _METHODS}
+    moved = {method: change_in_std(good[method], bad[method]) for method in _METHODS}
     for method, change in moved.items():
-        shown = f"rms {np.sqrt(np.mean(change**2)):.2f}, largest {change.max():.1f} deviations"
+        shown = f"rms {np.sqrt(np.mean(change**2)):.2f}, largest {change.max():.1f} std"
         if method == "feasible":
-            less, reason = float(moved["pc-didim"].max() - change.max()), "moves more than PC-DIDIM"
+            less, reason = float(moved["pc-didim"].max() - change.max()), "changes more than PC-DIDIM"
             yield Figure(section, _METHODS[method], "-", shown, less, 0.0, reason)
         else:
-            yield Figure(section, _METHODS[method], "-", shown, float(change.max()), 1.0, "within a deviation")
+            yield Figure(
+                section, _METHODS[method], "-", shown, float(change.max()), 1.0, "within one standard deviation"
+            )
     section = f"Bad filters, noise of {_NOISE:g} rad added to the recorded positions"
     louder = stand_in(noisy(recording, _NOISE))
     measured, simulated = (_percent(louder.estimate(method, BAD)) for method in _TABLE_VII)
     quiet = _percent(bad["pc-didim"])
     for j, theirs in enumerate(_TABLE_VII["feasible"]):
         name, less = f"PC-IDIM-LS, joint {j + 1}", simulated[j] - measured[j]
-        yield _error(section, name, theirs, measured[j], less, 0.0, "errs more than PC-DIDIM")
+        yield _error(section, name, theirs, measured[j], less, 0.0, "larger error than PC-DIDIM")
     for j, theirs in enumerate(_TABLE_VII["pc-didim"]):
         name, apart = f"{_METHODS['pc-didim']}, joint {j + 1}", abs(simulated[j] - quiet[j])
-        yield _error(section, name, theirs, simulated[j], apart, 1.0, "a point of that without added noise")
+        yield _error(section, name, theirs, simulated[j], apart, 1.0, "one point from that without added noise")
 
 
 def _percent(estimate: Estimate) -> list[float]:

@@ -13,16 +13,17 @@ from dynid.identification.experiment import Experiment
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
-from dynid.simulation.engine import Loop, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
 from dynid.simulation.sensors import Sensors
 
 __all__ = ["RATE", "SLOW", "TRIM", "slow_experiment", "tx40_loop", "tx40_sensors", "tx40_truth"]
 
 RATE = 5000.0
-SLOW = 1000.0  # loops that are run hundreds of times; noise is scaled to the same density
+SLOW = 1000.0  # for loops that are simulated hundreds of times; noise is scaled to the same density
 _BANDWIDTH = (10.0, 10.0, 10.0, 20.0, 20.0, 20.0)
 _TORQUE_NOISE = 0.1 * np.array([30.0, 30.0, 12.0, 6.0, 6.0, 6.0])
-_SPEED_FILTER = 100.0
+_VELOCITY_CUTOFF = 100.0
 TRIM = 0.6
 
 
@@ -32,7 +33,7 @@ def tx40_truth() -> Robot:
 
 
 def tx40_loop(rate: float) -> tuple[LinearController, Excitation]:
-    """Cascades with the paper's bandwidths, and the motion."""
+    """Cascade controllers with the paper's bandwidths, and the motion."""
     robot = tx40_truth()
     with resources.as_file(resources.files("studies.reproduce") / "data" / "pc_didim_motion.toml") as path:
         motion = Excitation.from_toml(Path(path), robot)
@@ -40,16 +41,17 @@ def tx40_loop(rate: float) -> tuple[LinearController, Excitation]:
 
 
 def tx40_sensors(counts: float, rate: float = RATE, torque: float = 1.0) -> Sensors:
-    """Encoders whose noise has the deviation of rounding to a count, and torque noise; one density for all rates."""
+    """Encoder noise with the standard deviation of rounding to a count, and torque noise; one density for all rates."""
     share = np.sqrt(rate / RATE)
     noise = 2 * np.pi / counts / np.sqrt(12)
-    return Sensors(share * noise, velocity_cutoff=_SPEED_FILTER, torque_noise=share * torque * _TORQUE_NOISE)
+    return Sensors(noise=share * noise, velocity_cutoff=_VELOCITY_CUTOFF, torque_noise=share * torque * _TORQUE_NOISE)
 
 
 def slow_experiment(seed: int) -> Experiment:
     """One recording of the slow loop with good filters."""
-    robot, loop, sensors = tx40_truth(), Loop("implicit", 1), tx40_sensors(32000, SLOW)
+    robot, sensors = tx40_truth(), tx40_sensors(32000, SLOW)
     controller, motion = tx40_loop(SLOW)
-    recording = simulate(robot, controller, motion, sensors=sensors, loop=loop, seed=seed).recording()
+    loop = ClosedLoop(controller=controller, sensors=sensors, integrator="implicit", substeps=1)
+    recording = simulate(robot, loop, motion, seed=seed).recording()
     signals = Signals(cutoff=40.0, decimate=(10, 4), trim=TRIM)
-    return Experiment(robot, recording, controller, signals, loop, sensors)
+    return Experiment(robot, recording, loop, signals)

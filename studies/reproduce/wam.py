@@ -1,4 +1,4 @@
-"""Seed of feasibility: which printed parameter sets of the WAM are possible, and how they move."""
+"""Feasibility of the printed parameter sets of the WAM, and their free falls."""
 
 from __future__ import annotations
 
@@ -57,24 +57,24 @@ def _verdict(section: str, name: str, expected: str, ours: str) -> Figure:
 
 
 def _verdicts(base: BaseParameters, sets: dict[str, Array], golden: dict[str, Any]) -> Iterator[Figure]:
-    section = "WAM, is it possible (Sousa 2014, Table 4.9 and section 4.5)"
+    section = "WAM, feasibility (Sousa 2014, Table 4.9 and section 4.5)"
     rounding = golden["rounding"]
     for name, expected in golden["verdict"]["plain"].items():
         found = is_feasible(base, sets[name], _laws(0.0), rounding=rounding)
-        yield _verdict(section, f"{name}", expected, found.answer)
+        yield _verdict(section, f"{name}", expected, found.status)
         if expected == "infeasible":
             proof = found.certificate is not None and found.certificate.holds
             yield _verdict(section, f"{name}, certificate", "holds", "holds" if proof else "none")
     for name, expected in golden["verdict"]["extra"].items():
         found = is_feasible(base, sets[name], _extra(golden), rounding=rounding)
-        yield _verdict(section, f"{name}, centre-of-mass boxes and 27 kg", expected, found.answer)
+        yield _verdict(section, f"{name}, centre-of-mass boxes and 27 kg", expected, found.status)
     for name, expected in golden["margin"].items():
         margin = -is_feasible(base, sets[name], _laws(0.0), unit="SI").margin
         yield number(section, f"{name}, margin in SI units", expected, margin, 5e-5, _FOUR)
 
 
 def _distances(base: BaseParameters, sets: dict[str, Array], golden: dict[str, Any]) -> Iterator[Figure]:
-    section = "WAM, distance to the possible and the nearest possible point (section 4.5)"
+    section = "WAM, distance to the feasible set and the nearest feasible point (section 4.5)"
     known = golden["distance"]
     laws = {
         "plain": _laws(golden["strictness"]),
@@ -102,13 +102,13 @@ def _three_links(golden: dict[str, Any]) -> Iterator[Figure]:
     laws = (Inertia("semi", margin=0.0),)
     for name, expected in {"t1": "feasible", "t2": "infeasible"}.items():
         found = is_feasible(base, golden[name], laws, unit="SI")
-        yield _verdict(section, name, expected, found.answer)
+        yield _verdict(section, name, expected, found.status)
         yield number(section, f"{name}, margin", golden["margin"][name], found.margin, 5e-5, _RECOMPUTED)
     near = nearest_feasible(base, golden["t2"], laws)
     yield number(section, "t2, distance", golden["distance"], near.distance, 5e-6, "three digits")
     yield from numbers(section, "t2, nearest", golden["corrected"], near.beta, 1.5e-6, "printed to six decimals")
     after = is_feasible(base, golden["corrected"], laws, rounding=5e-7)
-    yield _verdict(section, "corrected t2", "feasible", after.answer)
+    yield _verdict(section, "corrected t2", "feasible", after.status)
 
 
 def three_link_arm() -> Robot:

@@ -25,7 +25,7 @@ _THREE = "printed to three decimals"
 
 
 def model_figures() -> Iterator[Figure]:
-    """Figures on the models of Table 4.9 as they are, without any recording."""
+    """Figures of the models of Table 4.9, without any recording."""
     golden, values = published("wam_audit"), published("wam_base_values")
     robot = load_robot("wam7")
     base = base_parameters(robot)
@@ -46,15 +46,15 @@ def _positive_definite(robot: Robot, sets: dict[str, Array], golden: dict[str, A
         expected = float(printed)
         rounding = 0.5 * 10.0 ** -len(printed.partition(".")[2])
         sampling = 3 * np.sqrt(2 * expected * (1 - expected) / poses)
-        reason = "rounding of the print, and three deviations between two random samples"
+        reason = "rounding of the print, and three standard errors of two random samples"
         return number(section, name, expected, ours, float(rounding + sampling), reason)
 
     for name, printed in golden["sets"].items():
         yield figure(name, printed, sets[name], True)
     for rotors, table in golden["line"].items():
-        for way, printed in zip(table["way"], table["ratio"], strict=True):
-            pi = (1 - way) * sets["wls"] + way * sets["feasible"]
-            yield figure(f"{way:g} of the way from wls to feasible, {rotors} rotors", printed, pi, rotors == "with")
+        for share, printed in zip(table["share"], table["ratio"], strict=True):
+            pi = (1 - share) * sets["wls"] + share * sets["feasible"]
+            yield figure(f"{share:g} of the path from wls to feasible, {rotors} rotors", printed, pi, rotors == "with")
 
 
 def _accelerations(robot: Robot, sets: dict[str, Array], golden: dict[str, Any]) -> Iterator[Figure]:

@@ -61,7 +61,7 @@ def test_noisy_currents_pull_linear_estimates_towards_zero_and_they_say_so() -> 
 @pytest.mark.parametrize("method", ["output", "wls", "tls"])
 def test_a_current_that_counts_the_other_way_is_found_and_told(method: str) -> None:
     turned = GAINS * [1, -1, 1]
-    with pytest.raises(dynid.DataError, match="gain of joint2 comes out negative"):
+    with pytest.raises(dynid.DataError, match="gain of joint2 is negative"):
         gains(0.001, factors=turned, method=method)
     found = gains(0.001, factors=turned, method=method, positive=False)
     assert (np.sign(found.gains) == np.sign(turned)).all()
@@ -75,7 +75,7 @@ def test_without_a_known_payload_gains_cannot_be_told() -> None:
 
 def test_runs_that_both_lack_the_payload_are_noticed() -> None:
     """The same arm twice: the second run was not loaded at all."""
-    with pytest.raises(dynid.DataError, match="do not show the known payload"):
+    with pytest.raises(dynid.DataError, match="is not visible in the currents"):
         dynid.calibration.identify_drive_gains(
             arm(), currents(False, 0.02, 1), currents(False, 0.02, 2), payload=MASS, link=HAND, signals=EXACT
         )
@@ -100,7 +100,7 @@ def test_bounds_hold_and_are_told(method: str) -> None:
 def test_a_prior_decides_what_the_data_do_not_show() -> None:
     """With noise that hides joint 1, its gain stays at the prior; the others hardly move."""
     wide = gains(0.3, 2)
-    assert not wide.shown[0] and any("not shown" in note and "joint1" in note for note in wide.notes)
+    assert not wide.shown[0] and any("not identifiable" in note and "joint1" in note for note in wide.notes)
     held = gains(0.3, 2, prior=[11.0, 0, 0], prior_std=[0.05, np.inf, np.inf])
     assert held.gains[0] == pytest.approx(11.0, abs=0.15) and not held.shown[0]
     assert np.allclose(held.gains[1:], wide.gains[1:], rtol=0.05)
@@ -137,7 +137,7 @@ def test_measured_torques_give_gains_and_offsets_directly() -> None:
     [
         ({"link": "hand"}, "no link named 'hand'"),
         ({"method": "ols"}, "method 'ols' is unknown"),
-        ({"payload": [1.0, 2.0]}, "a payload is a mass or ten numbers"),
+        ({"payload": [1.0, 2.0]}, "a payload is a mass or ten inertial parameters"),
         ({"payload": -1.0}, "mass of a payload is positive"),
         ({"shared": [("joint1", "elbow")]}, "name no joint 'elbow'"),
         ({"shared": [("joint1", "joint2"), ("joint2", "joint3")]}, "in two groups"),

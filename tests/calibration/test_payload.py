@@ -76,7 +76,7 @@ def test_possible_bodies_only_where_plain_least_squares_gives_an_impossible_one(
     possible = dynid.calibration.identify_payload(arm(), Recording(clean.joints, runs), **given)  # type: ignore[arg-type]
     assert dynid.inertia.inertia_violations(plain.inertial)
     assert not dynid.inertia.inertia_violations(possible.inertial)
-    assert any("held back" in note for note in possible.notes)
+    assert any("active constraints" in note for note in possible.notes)
     assert abs(possible.mass - MASS) < 3 * possible.mass_std
 
 
@@ -138,14 +138,14 @@ def test_residuals_that_remember_are_worth_less() -> None:
     drifting = Recording(loaded.joints, tuple(replace(x, torque=x.torque + 0.01 * walk) for x in loaded.runs))
     given = {"unloaded": torques(False, 0.05, 2), "link": HAND, "signals": EXACT}
     found = dynid.calibration.identify_payload(arm(), drifting, **given)  # type: ignore[arg-type]
-    assert any("remember" in note for note in found.notes)
+    assert any("autocorrelated" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"link": "hand"}, "no link named 'hand'"),
-        ({"link": "base"}, "no measured joint"),
+        ({"link": "base"}, "not moved by any joint"),
         ({"form": "sphere"}, "form 'sphere' is unknown"),
         ({"form": "mass"}, "needs the centre"),
         ({"centre": [0, 0, 0]}, "only that form takes one"),
@@ -178,7 +178,7 @@ def test_a_robot_with_the_payload_predicts_the_loaded_runs() -> None:
 
 
 def test_fits_of_bodies_need_a_mass_that_shows() -> None:
-    with pytest.raises(dynid.DataError, match="does not show the mass"):
+    with pytest.raises(dynid.DataError, match="mass of the payload is not identifiable"):
         fit_body(np.zeros((3, 10)), np.zeros(3), "mass", False, np.zeros(3))
 
 
@@ -208,8 +208,8 @@ def test_the_command_weighs_from_files(tmp_path: Path) -> None:
     read = dynid.load_robot(tmp_path / "arm.urdf", friction=law[1], rotor_inertia=True)
     before = dynid.load_recording(paths["before"], read)
     dynid.identify(read, before, signals=dynid.Signals(cutoff=None, decimate=())).save(tmp_path / "arm.json")
-    code, out, err = command(*arguments[:-4], "--model", str(tmp_path / "arm.json"), "--link", HAND, "--plain")
-    assert code == 0 and "payload on link3 (full, free)" in out, err
+    code, out, err = command("payload", str(tmp_path / "arm.json"), paths["loaded"], "--link", HAND, "--plain")
+    assert code == 0 and "payload on link3 (full, unconstrained)" in out, err
     code, out, err = command(*arguments, "--without", paths["before"], "--link", "hand")
     assert code == 1 and "no link named 'hand'" in err and "Traceback" not in err
     assert command(*arguments, "--link", HAND)[0] == 1

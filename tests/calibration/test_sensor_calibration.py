@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 
 import dynid
 from dynid import Recording, Robot, Run
-from dynid.calibration.sensors.unknowns import tilted_gravity
+from dynid.calibration.sensors.unknowns import WORDS, tilted_gravity, units_of
 from dynid.cli.main import app
 from dynid.excitation.fourier import random_fourier
 from dynid.signals.shift import shifted
+from tests.support.gantry import gantry
 from tests.support.synthetic import EXACT, arm, motion
 
 Array = NDArray[np.float64]
@@ -39,9 +40,17 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
+def test_units_follow_from_the_joints() -> None:
+    """A prismatic joint has forces, metres and metres per second; the base has forces and moments."""
+    units = {"torque_offset": ("N", "N m"), "encoder_offset": ("m", "rad"), "velocity_offset": ("m/s", "rad/s")}
+    units |= {"delay": ("s", "s"), "torque_gain": ("", ""), "tilt": ("rad", "rad"), "wrench_delay": ("s",)}
+    units |= {"velocity_gain": ("", ""), "wrench_offset": ("N", "N", "N", "N m", "N m", "N m")}
+    assert {word: units_of(gantry(), word) for word in WORDS} == units
+
+
 def smooth_arm() -> Robot:
     """Without Coulomb friction torques have no steps, and a delay of theirs is exact."""
-    return arm().with_drives("viscous", True)
+    return arm().with_drives("viscous", rotor_inertia=True)
 
 
 def recorded(robot: Robot, errors: dict[str, Array], noise: float = 0.0, draw: int = 0) -> Recording:
@@ -150,7 +159,7 @@ def test_corrected_recordings_are_what_perfect_sensors_record() -> None:
 
 def test_runs_that_do_not_repeat_with_friction_steps() -> None:
     """Default signals, Coulomb friction, delays that are no whole samples: four deviations, and half a sample."""
-    robot = arm().with_drives("viscous+coulomb", True)
+    robot = arm().with_drives("viscous+coulomb", rotor_inertia=True)
     rate, ones = 1000.0, np.ones(3)
     t = np.arange(10_000) / rate
     runs = []
@@ -242,7 +251,7 @@ def test_what_cannot_be_seen_is_said() -> None:
     assert [n for n in found.names if "encoder" in n] == ["encoder_offset joint2"]
     with pytest.raises(dynid.DataError, match="nothing is left to estimate"):
         dynid.calibration.calibrate_sensors(robot, data, {"encoder_offset": ["joint3"]}, signals=EXACT)
-    flat = dynid.load_robot("twolink").with_drives("viscous", True)
+    flat = dynid.load_robot("twolink").with_drives("viscous", rotor_inertia=True)
     still = Recording(flat.coordinates, (Run(*_flat_run(flat)),))
     with pytest.raises(dynid.DataError, match="gravity that is not zero"):
         dynid.calibration.calibrate_sensors(flat.with_gravity([0, 0, 0]), still, "tilt", signals=EXACT)
@@ -270,7 +279,7 @@ def test_plain_words_for_bad_input() -> None:
     for words, options, sentence in cases:
         with pytest.raises(dynid.DataError, match=sentence):
             dynid.calibration.calibrate_sensors(robot, data, words, signals=EXACT, **options)
-    with pytest.raises(dynid.DataError, match="none was given"):
+    with pytest.raises(dynid.DataError, match="no recording was given"):
         dynid.calibration.calibrate_sensors(robot, [], "delay")
 
 

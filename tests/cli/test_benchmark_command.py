@@ -17,7 +17,7 @@ import dynid
 from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
 from studies.benchmark.benchmark import BENCHMARK_ROBOTS, SLOW, Benchmark, default_methods, run_benchmark
 from studies.benchmark.figure import benchmark_figure
-from studies.benchmark.machines import benchmark_robot, held_out, make_scenario
+from studies.benchmark.robots import benchmark_robot, held_out, make_scenario
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -27,19 +27,21 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def small() -> Benchmark:
     """The two-link arm with the least squares and DIDIM methods."""
-    return run_benchmark(["twolink"], 1, [32000], ["wls", "feasible", "didim", "pc-didim"], workers=1)
+    return run_benchmark(
+        ["twolink"], runs=1, counts=[32000], methods=["wls", "feasible", "didim", "pc-didim"], workers=1
+    )
 
 
 def test_the_quick_command_gives_table_and_picture(tmp_path: Path) -> None:
     """A run of seconds with every default method; progress on standard error, files where they were asked for."""
     done = command(
         *("--quick", "--robots", "twolink", "--workers", "1", "--folder", str(tmp_path / "kept")),
-        *("--out", str(tmp_path / "table.csv"), "--figure", str(tmp_path / "figure.svg"), "--json"),
+        *("-o", str(tmp_path / "table.csv"), "--figure", str(tmp_path / "figure.svg"), "--json"),
     )
     assert done.returncode == 0, done.stderr
     assert "1 of 1 recordings" in done.stderr
     page = json.loads(done.stdout)
-    assert page["runs"] == 1 and "cores" in page["machine"]
+    assert page["runs"] == 1 and "cores" in page["computer"]
     assert {row["method"] for row in page["table"]} == set(default_methods())
     table = pl.read_csv(tmp_path / "table.csv")
     assert len(table) == len(page["table"]) == 2 * (2 + 2 * (len(default_methods()) - 2))
@@ -122,8 +124,8 @@ def test_methods_come_from_the_registries_and_slow_ones_are_left_out() -> None:
         ({"robots": ["nobody"]}, "no file and no built-in robot 'nobody'"),
         ({"methods": ["magic"]}, "method 'magic' is unknown"),
         ({"robots": ["twolink", "twolink"]}, "each of them once"),
-        ({"counts": [0]}, "counts a revolution are positive"),
-        ({"robots": ["box2"]}, "'box2' has no limits"),
+        ({"counts": [0]}, "counts per revolution must be positive"),
+        ({"robots": ["box2"]}, "'box2' needs limits"),
     ],
 )
 def test_wrong_requests_are_refused_before_any_work(wrong: dict[str, Any], words: str) -> None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 import dynid
 from dynid.cli.main import app
 from dynid.excitation.fourier import random_fourier
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.controller_files import load_controller
 from dynid.simulation.engine import simulate
 from dynid.simulation.reference import Reference
@@ -37,8 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reference = Reference(1000.0, *random_fourier(-1.5 * ones, 1.5 * ones, 2 * ones, 5.0, t, 0))
     law = load_controller(folder / "loop.toml", dynid.load_robot("twolink"))
     sensors = Sensors(noise=1e-5, velocity_cutoff=40.0, torque_noise=0.02)
-    made = simulate(truth(), law, reference, sensors=sensors, seed=1)
-    assert made.finished
+    made = simulate(truth(), ClosedLoop(controller=law, sensors=sensors), reference, seed=1)
+    assert made.completed
     made.recording().to_csv(folder / "run.csv")
     return folder
 
@@ -66,12 +67,12 @@ def test_pc_didim_with_its_tests(folder: Path, tmp_path: Path) -> None:
     found = np.array([p["value"] for p in page["base_parameters"]])
     sigma = np.array([p["std"] for p in page["base_parameters"]])
     assert np.all(np.abs(found - expected) < 4 * sigma)
-    assert page["status"] == "converged" and len(page["iterations"]) > 1
+    assert page["status"] == "converged" and len(page["history"]) > 1
     tests = page["diagnosis"]["tests"]
     assert len(tests) == 6 and "instruments" in tests[0]["name"] and not tests[0]["rejected"]
     assert page["diagnosis"]["missing"]["effects"] == []
     saved = dynid.Estimate.load(out, dynid.load_robot("twolink"))
-    assert len(saved.history) == len(page["iterations"])
+    assert len(saved.history) == len(page["history"])
 
 
 def test_tests_in_words(folder: Path) -> None:
@@ -86,7 +87,7 @@ def test_tests_in_words(folder: Path) -> None:
 def test_least_squares_are_tested_for_bias(folder: Path) -> None:
     """The controller is for the tests then; without a controller they are those of the residual."""
     page = json.loads(identify(folder, *loop(folder), "--tests", "--json").stdout)
-    assert page["method"] == "wls" and page["iterations"] == []
+    assert page["method"] == "wls" and page["history"] == []
     assert any("exogeneity" in t["name"] for t in page["diagnosis"]["tests"])
     page = json.loads(identify(folder, "--tests", "--json").stdout)
     assert len(page["diagnosis"]["tests"]) == 4
@@ -99,7 +100,7 @@ def test_start_reaches_the_first_round(folder: Path) -> None:
     def first_step(*arguments: str) -> float:
         done = identify(folder, "--method", "pc-didim", *loop(folder), "--json", *arguments)
         assert done.exit_code == 0, done.output
-        return float(json.loads(done.stdout)["iterations"][0]["step"])
+        return float(json.loads(done.stdout)["history"][0]["step"])
 
     assert first_step("--start", "feasible") != pytest.approx(first_step(), rel=0.1)
     assert first_step() == pytest.approx(first_step("--start", "prior"))
@@ -121,8 +122,8 @@ def test_an_aborted_estimate_fails(folder: Path, more: tuple[str, ...]) -> None:
     done = identify(folder, "--method", "pc-didim", *loop(folder, "wild"), "--json", *more)
     assert done.exit_code == 1 and isinstance(done.exception, SystemExit)
     page = json.loads(done.stdout)
-    assert page["status"].startswith("aborted in round 1") and "diagnosis" not in page
-    assert "dynid: aborted in round 1" in done.stderr and "unstable" in done.stderr
+    assert page["status"].startswith("aborted in iteration 1") and "diagnosis" not in page
+    assert "dynid: aborted in iteration 1" in done.stderr and "unstable" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_an_aborted_estimate_fails(folder: Path, more: tuple[str, ...]) -> None:
         (("--method", "pc-didim", "--controller", "none.toml"), "none.toml"),
         (("--method", "pc-didim", "--controller", "LOOP", "--start", "cad"), "start 'cad' is unknown"),
         (("--method", "wls", "--controller", "LOOP"), "does not simulate"),
-        (("--method", "wls", "--start", "feasible"), "does not take 'start'"),
+        (("--method", "wls", "--start", "feasible"), "has no option 'start'"),
     ],
 )
 def test_bad_input_is_one_line(folder: Path, arguments: tuple[str, ...], words: str) -> None:

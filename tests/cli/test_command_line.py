@@ -42,12 +42,12 @@ def test_robots_lists_the_built_in_ones() -> None:
 
 def test_inspect_shows_tree_limits_parameters_and_base() -> None:
     """The page holds what a user looks for."""
-    done = dynid("inspect", "tx40", "--base")
+    done = dynid("inspect", "tx40", "--table")
     assert done.returncode == 0, done.stderr
     page = " ".join(done.stdout.split())
     assert "87 standard parameters, 76 with an effect, 61 base parameters" in page
     assert "Izz_1 + Ia_1 + Iyy_2 + Iyy_3 + 0.07 mz_3 + 0.05185 m_3" in page
-    assert "[-3.142, 3.142] rad" in page and "physically possible" in page
+    assert "[-3.142, 3.142] rad" in page and "physically consistent" in page
 
 
 def test_inspect_json_and_options_reach_the_model() -> None:
@@ -61,24 +61,24 @@ def test_inspect_json_and_options_reach_the_model() -> None:
     assert counts() == {"standard": 87, "effective": 76, "base": 61}
     assert counts("--friction", "none")["standard"] == 87 - 18
     assert counts("--no-rotor-inertia")["standard"] == 87 - 6
-    assert counts("--base-kind", "instrumented")["standard"] == 97
+    assert counts("--base", "instrumented")["standard"] == 97
     assert counts("--gravity", "9.81", "0", "0")["base"] == 63
     assert counts("--channels", "joint5,joint6")["base"] < 61
-    assert counts("--method", "recursive")["base"] == 61
+    assert counts("--grouping", "recursive")["base"] == 61
 
 
-def test_inspect_reports_merges_and_impossible_links(tmp_path: Path) -> None:
+def test_inspect_reports_merges_and_inconsistent_links(tmp_path: Path) -> None:
     """A negative mass loads and is flagged; a link on a fixed joint is reported with where it went."""
     file = tmp_path / "pair.urdf"
     file.write_text(URDF.format(mass=-1))
     done = dynid("inspect", str(file))
     assert done.returncode == 0, done.stderr
     assert "merged: link tool (0.5 kg) on fixed joint flange into upper" in done.stdout
-    assert "impossible upper: mass -0.5 kg is not positive" in done.stdout
+    assert "not physically consistent upper: mass -0.5 kg is not positive" in done.stdout
     data = json.loads(dynid("inspect", str(file), "--json").stdout)
-    assert "upper" in data["impossible_links"] and data["merged"][0]["into"] == "upper"
+    assert "upper" in data["inconsistent_links"] and data["merged"][0]["into"] == "upper"
     file.write_text(URDF.format(mass=1))
-    assert "physically possible" in dynid("inspect", str(file)).stdout
+    assert "physically consistent" in dynid("inspect", str(file)).stdout
 
 
 def test_inspect_draws_a_figure(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_reproduce_prints_figures_and_succeeds() -> None:
         (("inspect", "tx4"), "did you mean tx40"),
         (("inspect", "nothing.urdf"), "no file 'nothing.urdf'"),
         (("inspect", "tx40", "--friction", "sticky"), "sticky"),
-        (("inspect", "tx40", "--base-kind", "hanging"), "hanging"),
+        (("inspect", "tx40", "--base", "hanging"), "hanging"),
         (("inspect", "tx40", "--figure", "no/such/folder/x.svg"), "no/such/folder/x.svg"),
         (("reproduce", "nonsense"), "nonsense"),
         (("reproduce", "iiwa"), "did you mean iiwa-feasibility"),

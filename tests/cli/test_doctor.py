@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid import doctor
+from dynid.cli import examine as doctor
 from dynid.cli.examine import examine
 
 

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from dynid.cli.app import ORDER
 from dynid.cli.main import app, main
 from studies.reproduce.registry import studies
+from tests.support.commands import leaves
 from tests.support.documented_files import write_arm_files, write_person_files
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = (p for p in sorted((ROOT / "docs").glob("**/*.md")) if not p.parent.name.endswith("-pages"))
 PAGES = [ROOT / "README.md", *WRITTEN]
-HELP: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+HELP: dict[str, Any] = leaves(get_command(app))
 # Studies take minutes and have tests of their own; a page of the studio stays open.
 LONG = ("reproduce", "benchmark", "studio", "demo")
 
@@ -37,8 +37,8 @@ def commands(page: Path) -> list[str]:
 DOCUMENTED = {str(page.relative_to(ROOT)): found for page in PAGES if (found := commands(page))}
 DOCUMENTED["--help"] = [
     " ".join(example.split())
-    for name in ORDER
-    for example in re.findall(r"Example: (dynid .*?)\n\n", f"{HELP[name].help}\n\n", re.DOTALL)
+    for command in HELP.values()
+    for example in re.findall(r"Example: (dynid .*?)\n\n", f"{command.help}\n\n", re.DOTALL)
 ]
 
 

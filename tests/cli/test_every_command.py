@@ -1,7 +1,8 @@
-"""What every command has: an example, JSON for machines, help that fits, and a place in the list."""
+"""What every command has: an example, JSON, help that fits, one meaning per option, and a place in its group."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 import shlex
@@ -12,14 +13,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dynid.cli.app import ORDER
+from dynid.cli.app import GROUPS, ORDER
 from dynid.cli.main import app
+from tests.support.commands import leaves
 
 GROUP: Any = typer.main.get_command(app)
-COMMANDS: dict[str, Any] = GROUP.commands
+
+
+COMMANDS = leaves(GROUP)
 # A page stays open; there is nothing to print at its end.
 WITHOUT_JSON = ("studio",)
 WIDTH = 80
+# Options whose help names what this command writes or takes; their meaning is the same.
+OWN_HELP = {"--output", "--report", "--duration", "--sex", "--height", "--weight", "--method", "--counts"}
 
 
 def help_of(*command: str) -> str:
@@ -28,30 +34,39 @@ def help_of(*command: str) -> str:
     return done.stdout
 
 
-def test_commands_are_listed_in_the_order_of_the_work() -> None:
-    """Whatever the order in which their modules are imported; every command has its place."""
-    assert set(COMMANDS) == set(ORDER)
-    listed = re.findall(r"^  ([a-z]+)  ", help_of().split("Commands:")[1], re.MULTILINE)
+def test_commands_are_listed_in_groups() -> None:
+    """In the order of the work, whatever the order in which their modules are imported."""
+    assert set(GROUP.commands) == set(ORDER)
+    page = help_of()
+    places = [page.index(f"\n{heading}:\n") for heading in GROUPS]
+    assert places == sorted(places)
+    listed = re.findall(r"^  ([a-z]+) +[A-Z]", page[places[0] :], re.MULTILINE)
     assert listed == list(ORDER)
-    assert listed.index("excite") < listed.index("identify") < listed.index("report") < listed.index("doctor")
 
 
-@pytest.mark.parametrize("name", ORDER)
+def test_version() -> None:
+    """Of the installed package."""
+    done = CliRunner().invoke(app, ["--version"])
+    assert done.exit_code == 0 and done.stdout == f"dynid {importlib.metadata.version('dynid')}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_an_example_that_parses(name: str) -> None:
     """Every example is a call of its command with options that exist."""
     examples = re.findall(r"Example: dynid (.+?)(?:\n\n|\Z)", COMMANDS[name].help + "\n\n", re.DOTALL)
     assert examples
     for example in examples:
-        first, *arguments = shlex.split(" ".join(example.split()))
-        assert first == name
-        COMMANDS[name].make_context(name, arguments)
-    assert f"Example: dynid {name}" in " ".join(help_of(name).split())
+        words = shlex.split(" ".join(example.split()))
+        own = name.split()
+        assert words[: len(own)] == own
+        COMMANDS[name].make_context(name, words[len(own) :])
+    assert f"Example: dynid {name}" in " ".join(help_of(*name.split()).split())
 
 
-@pytest.mark.parametrize("name", ORDER)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_fits_and_names_everything(name: str) -> None:
     """No line is longer than a terminal; arguments stand in the usage; each argument and option is explained."""
-    page = help_of(name)
+    page = help_of(*name.split())
     # An example is one line to copy, which the page breaks at blanks only.
     assert all(len(line) <= WIDTH for line in page.splitlines())
     usage = " ".join(page.split("\n\n")[0].split())
@@ -67,7 +82,19 @@ def test_help_fits_and_names_everything(name: str) -> None:
             assert max(parameter.opts, key=len) in words
 
 
-@pytest.mark.parametrize("name", [n for n in ORDER if n not in WITHOUT_JSON])
+def test_an_option_has_one_meaning() -> None:
+    """The same name has the same help in all commands; -o is always --output."""
+    meanings: dict[str, set[str]] = {}
+    for command in COMMANDS.values():
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                assert ("-o" in parameter.opts) == ("--output" in parameter.opts)
+                meanings.setdefault(max(parameter.opts, key=len), set()).add(parameter.help or "")
+    several = {option for option, helps in meanings.items() if len(helps) > 1}
+    assert several <= OWN_HELP, {option: meanings[option] for option in several - OWN_HELP}
+
+
+@pytest.mark.parametrize("name", [n for n in COMMANDS if n not in WITHOUT_JSON])
 def test_every_command_speaks_json(name: str) -> None:
     """By the same word."""
     assert any("--json" in parameter.opts for parameter in COMMANDS[name].params)

@@ -14,7 +14,7 @@ import pytest
 
 import dynid as package
 
-QUICK = ("--duration", "6", "--budget", "0.5", "--rate", "50")
+QUICK = ("--duration", "6", "--budget", "0.5", "--output-rate", "50")
 URDF = """<robot name="bare"><link name="base"/><link name="a"/><link name="b"/>
 <joint name="j1" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
 <limit lower="-1" upper="1" velocity="2" effort="10"/></joint>
@@ -37,11 +37,11 @@ def test_help_has_an_example(tmp_path: Path) -> None:
 def test_motion_figure_and_plan(tmp_path: Path) -> None:
     """One command: a table a controller runs, within the limits of a file, a figure, and what will be known when."""
     (tmp_path / "limits.toml").write_text('["joint*"]\nacceleration = 6\n[joint2]\nvelocity = 1.2\n')
-    options = ("--limits", "limits.toml", "--noise", "0.5,0.2", "--figure", "m.svg", "--share", "0.9")
-    done = excite(tmp_path, "twolink", "-o", "m.csv", *options, "--start", "0.2,-0.1", *QUICK)
+    options = ("--limits", "limits.toml", "--torque-noise", "0.5,0.2", "--figure", "m.svg", "--limit-share", "0.9")
+    done = excite(tmp_path, "twolink", "-o", "m.csv", *options, "--start-posture", "0.2,-0.1", *QUICK)
     assert done.returncode == 0, done.stderr
-    assert "in the way" in done.stdout and "periods to 2 %" in done.stdout
-    assert "random motions" in done.stderr and "wrote m.csv" in done.stderr
+    assert "active limits" in done.stdout and "periods to 2 %" in done.stdout
+    assert "designing a motion" in done.stderr and "wrote m.csv" in done.stderr
     run = package.load_recording(tmp_path / "m.csv", package.load_robot("twolink")).runs[0]
     assert run.q is not None and run.v is not None and run.a is not None
     np.testing.assert_allclose(run.q[0], [0.2, -0.1], atol=1e-9)
@@ -56,7 +56,7 @@ def test_motion_figure_and_plan(tmp_path: Path) -> None:
 def test_formats_by_suffix_and_json_page(name: str, tmp_path: Path) -> None:
     """Every suffix its format; --json prints the figures of merit; options reach the designer."""
     options = ("--limits", '{"joint*": {"acceleration": 6}}', "--family", "b-spline", "--size", "8", "--json")
-    done = excite(tmp_path, "twolink", "-o", name, *options, "--noise", "0.5", "--criterion", "a", *QUICK)
+    done = excite(tmp_path, "twolink", "-o", name, *options, "--torque-noise", "0.5", "--criterion", "a", *QUICK)
     assert done.returncode == 0, done.stderr
     page = json.loads(done.stdout)
     assert page["criterion"] == "a" and page["duration"] == 6 and page["plan"]["noise"] == [0.5, 0.5]
@@ -79,20 +79,23 @@ def test_chosen_parameters(tmp_path: Path) -> None:
 def test_robot_without_masses(tmp_path: Path) -> None:
     """Its geometry is enough for a motion; that its torque limits cannot be kept is said."""
     (tmp_path / "bare.urdf").write_text(URDF)
-    done = excite(tmp_path, "bare.urdf", "-o", "m.csv", "--noise", "1", "--figure", "m.svg", *QUICK)
+    done = excite(tmp_path, "bare.urdf", "-o", "m.csv", "--torque-noise", "1", "--figure", "m.svg", *QUICK)
     assert done.returncode == 0, done.stderr
-    assert "torque limits of its file cannot be kept" in done.stderr and "torque" not in done.stdout.split("in the")[0]
+    assert (
+        "torque limits of its file cannot be kept" in done.stderr
+        and "torque" not in done.stdout.split("active limits")[0]
+    )
     assert "all a-priori values are zero" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "culprit"),
     [
-        (("--start", "3,0"), "'joint1' is 3, outside its range"),
-        (("--start", "0"), "start posture needs 2"),
-        (("--start", "zero,0"), "'zero'"),
+        (("--start-posture", "3,0"), "'joint1' is 3, outside its range"),
+        (("--start-posture", "0"), "start posture needs 2"),
+        (("--start-posture", "zero,0"), "'zero'"),
         (("--limits", '{"joint1": {"lower": 0.5, "upper": 0.5}}'), "range of joint 'joint1' is empty"),
-        (("--limits", '{"joint1": {"lower": 0.5}}', "--start", "0,0"), "outside its range"),
+        (("--limits", '{"joint1": {"lower": 0.5}}', "--start-posture", "0,0"), "outside its range"),
         (("--limits", '{"elbow": {"velocity": 1}}'), "'elbow'"),
         (("--limits", '{"joint1": {"speed": 1}}'), "'speed'"),
         (("--limits", '{"joint1": {"velocity": "fast"}}'), "'fast'"),
@@ -108,12 +111,12 @@ def test_robot_without_masses(tmp_path: Path) -> None:
         (("--criterion", "sigma"), "names of base parameters"),
         (("--criterion", "sigma", "--chosen", "charm"), "'charm'"),
         (("--size", "1"), "more harmonics"),
-        (("--share", "0"), "share"),
+        (("--limit-share", "0"), "share"),
         (("--budget", "0"), "budget"),
-        (("--rate", "0"), "rate"),
-        (("--rate", "1"), "at least"),
-        (("--noise", "-1"), "positive"),
-        (("--noise", "1,2,3"), "one number or 2"),
+        (("--output-rate", "0"), "rate"),
+        (("--output-rate", "1"), "at least"),
+        (("--torque-noise", "-1"), "positive"),
+        (("--torque-noise", "1,2,3"), "one number or 2"),
         (("-o", "m.xml"), "m.xml"),
         (("-o", "nowhere/m.csv"), "nowhere/m.csv"),
         (("-o", "folder.csv"), "folder.csv"),

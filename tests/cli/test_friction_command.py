@@ -63,7 +63,10 @@ def test_the_picture_is_drawn(files: tuple[str, str], tmp_path: Path) -> None:
     result = RUNNER.invoke(app, ["friction", *files, "--joint", "joint2", "--figure", str(target), *PLAIN])
     assert result.exit_code == 0, result.output
     drawing = ET.fromstring(target.read_text())
-    assert len(drawing.findall(".//{*}circle")) > 100 and len(drawing.findall(".//{*}path")) == 4
+    parts = [(p.get("class") or "", p.get("d") or "") for p in drawing.findall(".//{*}path")]
+    assert sum(d.count("h0") for kind, d in parts if kind.startswith("dots")) > 100
+    # Two directions of each of four models.
+    assert sum(kind.startswith("line") for kind, _ in parts) == 8
 
 
 def test_bad_input_ends_in_one_sentence(files: tuple[str, str], tmp_path: Path) -> None:
@@ -73,11 +76,11 @@ def test_bad_input_ends_in_one_sentence(files: tuple[str, str], tmp_path: Path) 
         return str(result.exception)
 
     assert "no joint named 'elbow'" in error("--joint", "elbow")
-    assert "say which with --joint" in error("--figure", str(tmp_path / "x.svg"))
+    assert "name it with --joint" in error("--figure", str(tmp_path / "x.svg"))
     assert "unknown friction model 'sticky'" in error("--joint", "joint2", "--models", "sticky")
     assert "needs temperatures" in error("--joint", "joint2", "--models", "temperature")
     assert "cannot be read" in error("--joint", "joint2", "--temperature", str(tmp_path / "none.csv"))
-    assert "criterion 'cp'" in error("--joint", "joint2", "--criterion", "cp")
+    assert "--selection 'cp' is unknown" in error("--joint", "joint2", "--selection", "cp")
 
 
 def test_a_map_is_drawn_with_its_deviations() -> None:
@@ -87,7 +90,8 @@ def test_a_map_is_drawn_with_its_deviations() -> None:
     )
     fit = dynid.friction.fit_friction(arm(), found, models=["coulomb+viscous"])
     drawing = ET.fromstring(friction_figure(fit, "a < b", found))
-    assert len(drawing.findall(".//{*}circle")) == 24
+    dots = [p for p in drawing.iter("{http://www.w3.org/2000/svg}path") if "dots" in (p.get("class") or "")]
+    assert sum((p.get("d") or "").count("h0") for p in dots) == 24
     with pytest.raises(DataError, match="too few"):
         dynid.friction.fit_friction(
             arm(), dynid.friction.FrictionMap("joint2", *(speed[:2],) * 4, (20, 20)), models=["stribeck"]

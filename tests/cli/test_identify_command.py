@@ -36,7 +36,7 @@ COMMON = ("twolink", "--friction", "viscous+coulomb")
 def test_identify_validates_and_saves(logs: tuple[Path, Path], tmp_path: Path) -> None:
     """One command gives parameters, their deviations, the errors on unseen motion, and a file."""
     out = tmp_path / "estimate.json"
-    done = dynid("identify", *COMMON, str(logs[0]), "--validate", str(logs[1]), "-o", str(out))
+    done = dynid("identify", *COMMON, str(logs[0]), "--validate", str(logs[1]), "-o", str(out), "--table")
     assert done.returncode == 0, done.stderr
     assert "sigma %" in done.stdout and "prediction of measured torques" in done.stdout
     saved = json.loads(out.read_text())
@@ -45,10 +45,10 @@ def test_identify_validates_and_saves(logs: tuple[Path, Path], tmp_path: Path) -
     for entry in saved["base_parameters"]:
         assert abs(entry["value"] - truth[entry["name"]]) < 5 * entry["std"]
     drawn = tmp_path / "torques.svg"
-    again = dynid("validate", *COMMON, str(logs[1]), "-e", str(out), "--json", "--figure", str(drawn))
-    assert drawn.read_text().count("<path") == 3 * 2 and "joint2: RMSE" in drawn.read_text()
+    again = dynid("validate", str(out), str(logs[1]), "--json", "--figure", str(drawn))
+    assert drawn.read_text().count('class="line') == 3 * 2 and "joint2: RMSE" in drawn.read_text()
     assert again.returncode == 0, again.stderr
-    figures = json.loads(again.stdout)[str(out)]
+    figures = json.loads(again.stdout)["validation"][str(out)]
     assert all(joint["relative"] < 0.1 for joint in figures.values())
 
 
@@ -58,7 +58,7 @@ def test_identify_writes_urdf_and_json(logs: tuple[Path, Path], tmp_path: Path) 
     asked = ("identify", *COMMON, str(logs[0]), str(logs[1]), "--json", "-o", str(out), "--method", "ols")
     refused = dynid(*asked)
     assert refused.returncode == 1 and not out.exists()
-    assert "physically impossible" in refused.stderr and "--allow-infeasible" in refused.stderr
+    assert "not physically consistent" in refused.stderr and "--allow-infeasible" in refused.stderr
     done = dynid(*asked, "--allow-infeasible")
     assert done.returncode == 0, done.stderr
     page = json.loads(done.stdout)
@@ -101,7 +101,7 @@ def test_reading_options_reach_the_recording(logs: tuple[Path, Path]) -> None:
         (("identify", *COMMON, "LOG", "--columns", "q"), "SIGNAL=VALUE"),
         (("identify", *COMMON, "LOG", "--rows", "7"), "START:STOP"),
         (("identify", "tx40", "LOG"), "joint"),
-        (("validate", *COMMON, "LOG", "-e", "nothing.json"), "nothing.json"),
+        (("validate", "nothing.json", "LOG"), "nothing.json"),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], culprit: str, logs: tuple[Path, Path]) -> None:

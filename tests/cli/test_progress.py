@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import pty
 import signal
@@ -21,7 +20,8 @@ from dynid.cli import progress
 from dynid.cli.main import app
 from dynid.cli.progress import working
 from dynid.excitation.fourier import random_fourier
-from dynid.identification.estimators.solution import Iteration, report_iteration
+from dynid.progress import Progress
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.controller_files import load_controller
 from dynid.simulation.engine import simulate
 from dynid.simulation.reference import Reference
@@ -31,7 +31,7 @@ LONG = ("excite", "twolink", "-o", "motion.toml", "--limits", LIMITS, "--duratio
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -65,66 +65,54 @@ def test_work_that_takes_long_is_announced(capsys: pytest.CaptureFixture[str], m
 
 
 def test_shares_come_with_the_time_left(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
-    """At most one line a second, the last always; the rest is expected to go as fast."""
+    """At most one line per second, the last always; without an estimate the rest is expected to take as long."""
     with working("simulating") as work:
         for share in (0.1, 0.2, 0.25, 0.5, 1.0):
             clock.now += 0.75
-            work.at(share, "simulated")
+            work.report(Progress("simulated", share))
     # 1.5 s for 20 %, 3 s for 50 %: 6 s and 3 s for the rest.
     assert capsys.readouterr().err.splitlines() == [
-        "simulated 20%, 6 s left",
-        "simulated 50%, 3 s left",
-        "simulated 100%",
+        "simulated: 20%, 6 s left",
+        "simulated: 50%, 3 s left",
+        "simulated: 100%",
     ]
 
 
-def test_lines_that_count_get_the_time_left(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
-    """Unless they tell it themselves; other lines stay as they are."""
+def test_reported_times_are_shown(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    """An estimate of the time left goes before the share; without either the message stands alone."""
     with working("learning") as work:
-        clock.now += 10.0
-        for line in (
-            "joint1, 1 of 5 joints",
-            "start 3 of 20: best 1.2, 7 s left",
-            "a closer look",
-            "joint5, 5 of 5 joints",
+        for progress in (
+            Progress("start 3 of 20, best 1.2", 0.15, 7.0),
+            Progress("a closer look"),
+            Progress("half", 0.5, 1020.0),
         ):
-            work.say(line)
-        clock.now += 990.0
-        work.say("half", 0.5)
-    expected = ["joint1, 1 of 5 joints, 40 s left", "start 3 of 20: best 1.2, 7 s left", "a closer look"]
-    assert capsys.readouterr().err.splitlines() == [*expected, "joint5, 5 of 5 joints", "half, 17 min left"]
+            clock.now += 10.0
+            work.report(progress)
+    assert capsys.readouterr().err.splitlines() == [
+        "start 3 of 20, best 1.2: 15%, 7 s left",
+        "a closer look",
+        "half: 50%, 17 min left",
+    ]
 
 
-def test_rounds_of_estimators_are_heard(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
-    """Only while somebody waits for them, and no more often than once a second."""
-    history = [Iteration(np.zeros(1), 0.25, 0.1, 0.0, 2.0, 1.0)]
-    report_iteration(history, 20)
-    with working("identifying", rounds=True):
-        report_iteration(history, 20)
-        clock.now += 3.0
-        report_iteration(history, 20)
-    report_iteration(history, 20)
-    assert capsys.readouterr().err == "round 1 of at most 20: largest step 0.25, at most 57 s left\n"
-    logger = logging.getLogger("dynid.progress")
-    assert not logger.handlers and logger.propagate and logger.level == logging.NOTSET
-
-
-def test_a_closed_loop_tells_its_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`dynid identify --method didim` says each round, and its JSON stays JSON."""
+def test_a_closed_loop_reports_its_iterations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dynid identify --method didim` prints each iteration, and its JSON stays JSON."""
     monkeypatch.setattr(progress, "_QUIET", 0.0)
     (tmp_path / "loop.toml").write_text('kind = "cascade"\nrate = 1000\nbandwidth = 8\n')
     robot, ones = dynid.load_robot("twolink"), np.ones(2)
     path = random_fourier(-1.5 * ones, 1.5 * ones, 2 * ones, 5.0, np.arange(5000) / 1000, 0)
     truth = robot.with_parameters(1.2 * robot.parameters)
-    made = simulate(truth, load_controller(tmp_path / "loop.toml", robot), Reference(1000.0, *path), seed=1)
+    made = simulate(
+        truth, ClosedLoop(controller=load_controller(tmp_path / "loop.toml", robot)), Reference(1000.0, *path), seed=1
+    )
     made.recording().to_csv(tmp_path / "run.csv")
     given = ["identify", "twolink", str(tmp_path / "run.csv"), "--method", "didim"]
     loop = ["--controller", str(tmp_path / "loop.toml"), "--json"]
     done = CliRunner().invoke(app, [*given, *loop])
     assert done.exit_code == 0, done.output
-    told = [line for line in done.stderr.splitlines() if line.startswith("round ")]
-    assert len(told) == len(json.loads(done.stdout)["iterations"]) > 1
-    assert told[0].startswith("round 1 of at most ") and told[0].endswith(" s left")
+    told = [line for line in done.stderr.splitlines() if line.startswith("iteration ")]
+    assert len(told) == len(json.loads(done.stdout)["history"]) > 1
+    assert told[0].startswith("iteration 1 of at most ") and told[0].endswith(" s left")
 
 
 # -- on a terminal -------------------------------------------------------------------------------------
@@ -173,9 +161,10 @@ def test_a_terminal_gets_a_bar(tmp_path: Path) -> None:
 def test_a_terminal_shows_shares_and_time_left(tmp_path: Path) -> None:
     """What a bar shows follows what it is told."""
     code = (
-        "import time\nfrom dynid.cli.progress import working\n"
+        "import time\nfrom dynid.cli.progress import working\nfrom dynid.progress import Progress\n"
         "with working('simulating') as work:\n"
-        "    time.sleep(0.2); work.at(0.01, 'simulated'); time.sleep(0.3); work.say('then [this]'); time.sleep(0.3)\n"
+        "    time.sleep(0.2); work.report(Progress('simulated 1%', 0.01)); time.sleep(0.3)\n"
+        "    work.report(Progress('then [this]')); time.sleep(0.3)\n"
     )
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
@@ -222,7 +211,7 @@ def interrupted(*arguments: str, folder: Path, at: str, group: bool = False) -> 
 def test_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
     """Exit code 130 and what was there before is still there, whole."""
     (tmp_path / "motion.toml").write_text("before")
-    code, lines = interrupted(*LONG, folder=tmp_path, at="random motions")
+    code, lines = interrupted(*LONG, folder=tmp_path, at="designing a motion")
     assert code == 130
     assert lines[-1] == "dynid: interrupted" and not any("Traceback" in line for line in lines)
     assert [p.name for p in tmp_path.iterdir()] == ["motion.toml"]
@@ -231,8 +220,8 @@ def test_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_worker_processes_too(tmp_path: Path) -> None:
     """A terminal sends it to all of them; none speaks of it."""
-    given = ("--robots", "twolink", "--methods", "wls", "--runs", "200", "--noise", "32000", "--workers", "2")
-    code, lines = interrupted("benchmark", *given, "--out", "table.csv", folder=tmp_path, at="recordings", group=True)
+    given = ("--robots", "twolink", "--methods", "wls", "--runs", "200", "--counts", "32000", "--workers", "2")
+    code, lines = interrupted("benchmark", *given, "-o", "table.csv", folder=tmp_path, at="recordings", group=True)
     assert code == 130
     assert lines[-1] == "dynid: interrupted" and not any("Traceback" in line for line in lines)
     assert list(tmp_path.iterdir()) == []
@@ -244,6 +233,6 @@ def test_ctrl_c_anywhere_in_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def strike() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dynid.doctor.examine", strike)
+    monkeypatch.setattr("dynid.cli.examine.examine", strike)
     done = CliRunner().invoke(app, ["doctor", "--json"])
     assert done.exit_code == 130 and done.stdout == "" and done.stderr == "dynid: interrupted\n"

@@ -38,7 +38,7 @@ def simulate(*arguments: str) -> Result:
             "loop.toml",
             "--reference",
             "motion.csv",
-            "--out",
+            "-o",
             "run.csv",
             *arguments,
         ],
@@ -55,24 +55,28 @@ def test_help_has_an_example_and_numba_stays_out() -> None:
 
 def test_a_run_becomes_a_recording(folder: Path) -> None:
     """Noise, rate and seed reach the loop; progress goes to standard error; the file is read back."""
-    done = simulate("--noise", "1e-4", "--counts", "0,4096", "--torque-noise", "0.1", "--rate", "250", "--seed", "3")
+    done = simulate(
+        "--position-noise", "1e-4", "--counts", "0,4096", "--torque-noise", "0.1", "--output-rate", "250", "--seed", "3"
+    )
     assert done.exit_code == 0, done.output
-    assert "finished" in done.stdout and "joint2" in done.stdout and "simulated 100%" in done.stderr
+    assert "completed" in done.stdout and "joint2" in done.stdout and ": 100%" in done.stderr
     run = dynid.load_recording("run.csv", dynid.load_robot("twolink")).runs[0]
     assert run.step == pytest.approx(1 / 250) and run.torque is not None and run.reference is not None
     counts = run.q[:, 1] * 4096 / (2 * np.pi)
     np.testing.assert_allclose(counts, np.rint(counts), atol=1e-8)
     np.testing.assert_allclose(run.reference, WAVE[::2], atol=1e-9)
     first = run.q
-    simulate("--noise", "1e-4", "--counts", "0,4096", "--torque-noise", "0.1", "--rate", "250", "--seed", "4")
+    simulate(
+        "--position-noise", "1e-4", "--counts", "0,4096", "--torque-noise", "0.1", "--output-rate", "250", "--seed", "4"
+    )
     assert np.abs(dynid.load_recording("run.csv", dynid.load_robot("twolink")).runs[0].q - first).max() > 0
 
 
 def test_json_and_a_recording_as_reference(folder: Path) -> None:
     """The page for machines; a recording with its reference may be followed again, with other friction."""
-    page = json.loads(simulate("--json", "--integrator", "implicit", "--coulomb", "exact").stdout)
-    assert page["finished"] and set(page["joints"]) == {"joint1", "joint2"} and page["samples"] == 999
-    again = simulate("--reference", "run.csv", "--duration", "0.5", "--out", "again.parquet", "--json")
+    page = json.loads(simulate("--json", "--integrator", "implicit", "--coulomb-slope", "exact").stdout)
+    assert page["completed"] and set(page["joints"]) == {"joint1", "joint2"} and page["samples"] == 999
+    again = simulate("--reference", "run.csv", "--duration", "0.5", "-o", "again.parquet", "--json")
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["samples"] == 500 and (folder / "again.parquet").exists()
 
@@ -87,13 +91,13 @@ def test_a_loop_that_stops_early_fails(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("loop", "arguments", "words"),
     [
-        ("", ("--rate", "300"), "300 Hz"),
+        ("", ("--output-rate", "300"), "300 Hz"),
         ("", ("--controller", "none.toml"), "none.toml"),
         ("", ("--reference", "none.csv"), "none.csv"),
-        ("", ("--out", "run.bag"), "run.bag"),
-        ("", ("--noise", "much"), "--noise"),
+        ("", ("-o", "run.bag"), "run.bag"),
+        ("", ("--position-noise", "much"), "--position-noise"),
         ("", ("--integrator", "euler"), "euler"),
-        ("", ("--coulomb", "exact"), "implicit"),
+        ("", ("--coulomb-slope", "exact"), "implicit"),
         (LOOP.replace("1000", "750"), (), "750 Hz"),
         (LOOP.replace("cascade", "magic"), (), "magic"),
     ],

@@ -45,7 +45,7 @@ def test_every_function_gives_our_numbers(robot: Robot) -> None:
         if name == "drive_torque":
             continue
         given = [motion[x] for x in arguments]
-        expect = getattr(dynid, name)(robot, *given)
+        expect = getattr(dynid.dynamics, name)(robot, *given)
         ours = called(function, *given).reshape(expect.shape)
         assert difference(ours, expect) < (1e-11 if name == "forward_dynamics" else 1e-12), name
 

@@ -110,7 +110,7 @@ def test_a_users_python_function_is_refused_by_name() -> None:
 def test_base_parameters_that_mix_drives_and_bodies_cannot_give_the_drives() -> None:
     """Ia_1 and Izz_1 of a first joint are one base parameter."""
     robot = dynid.load_robot("tx40")
-    with pytest.raises(dynid.DataError, match="drive_torque cannot be told from base parameters"):
+    with pytest.raises(dynid.DataError, match="drive_torque cannot be computed from base parameters"):
         dynid.generate_code(robot, ("drive_torque",), parameters="base")
     whole = dynid.generate_code(robot, "all", parameters="base")
     assert "inverse_dynamics" in whole.operations and "drive_torque" not in whole.operations
@@ -159,7 +159,7 @@ def test_base_parameters_of_some_channels_cannot_stand_for_all() -> None:
     """Joint torques alone do not show what the wrench of a measuring base needs."""
     robot = random_robot(3, 3, base="instrumented")
     seen = dynid.base_parameters(robot, channels="torque")
-    with pytest.raises(dynid.DataError, match=r"seen on 3 of 9 channels and leave \d+ of"):
+    with pytest.raises(dynid.DataError, match=r"come from 3 of 9 channels; \d+ of"):
         dynid.generate_code(estimate_of(seen), parameters="base")
     assert dynid.generate_code(estimate_of(seen), parameters="standard").files
 

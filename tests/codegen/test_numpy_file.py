@@ -54,7 +54,7 @@ def expected(robot: Robot, function: str, given: list[np.ndarray]) -> np.ndarray
     if function == "drive_torque":
         drives = np.where([p.inertial for p in robot.layout], 0.0, robot.parameters)
         return dynid.inverse_dynamics(robot, *given, drives)[:, -robot.n :]
-    return getattr(dynid, function)(robot, *given)
+    return getattr(dynid.dynamics, function)(robot, *given)
 
 
 def test_every_function_gives_our_numbers(robot: Robot) -> None:

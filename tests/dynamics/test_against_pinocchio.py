@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid import Robot
-from dynid.robot.inertia import inertia_transform
+from tests.support.by_pinocchio import each, regressor_in_link_frames
 from tests.support.compare import difference
 from tests.support.random_robots import displaced, mimic_map, random_motion, random_robot, robots
 
 Array = NDArray[np.float64]
 
-# Two algorithms in double precision: both round at 1e-16 along chains of up to twelve joints, whose
+# Two algorithms in double precision: rounding errors of 1e-16 along chains of up to twelve joints, whose
 # intermediate terms can exceed the result a thousandfold.
 SAME = 1e-10
 
@@ -25,25 +25,10 @@ seeds = st.integers(0, 2**16)
 moving = ("fixed", "floating")
 
 
-def each(function: object, model: pin.Model, *arrays: Array) -> Array:
-    """function(model, data, q[k], v[k], ...) for every sample, stacked."""
-    data = model.createData()
-    return np.array([np.array(function(model, data, *row)) for row in zip(*arrays, strict=True)])  # type: ignore[operator]
-
-
 def mass_matrices(model: pin.Model, q: Array) -> Array:
     """M (N, nv, nv) by crba, which fills the upper triangle only."""
     upper = np.triu(each(pin.crba, model, q).reshape(len(q), model.nv, model.nv))
     return upper + np.triu(upper, 1).swapaxes(1, 2)
-
-
-def regressor_in_link_frames(robot: Robot, model: pin.Model, q: Array, v: Array, a: Array) -> Array:
-    """Pinocchio's regressor, its columns taken from bodies in joint frames to bodies in our link frames."""
-    theirs = each(pin.computeJointTorqueRegressor, model, q, v, a).reshape(len(q), model.nv, -1)
-    moves = [inertia_transform(joint.mount) for joint in robot.joints]
-    if robot.base == "floating":
-        moves = [np.eye(10), *moves]
-    return np.concatenate([theirs[:, :, 10 * i : 10 * i + 10] @ move for i, move in enumerate(moves)], axis=2)
 
 
 @examples

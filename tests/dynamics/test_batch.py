@@ -169,7 +169,7 @@ def test_values_that_are_not_finite_are_found() -> None:
     robot = random_robot(63, 3)
     q, v, a = random_motion(robot, 64)
     a[2, 1] = np.inf
-    with pytest.raises(DataError, match=r"a holds.*sample 2, column 1"):
+    with pytest.raises(DataError, match=r"a has a value.*sample 2, column 1"):
         dynid.inverse_dynamics(robot, q, v, a)
 
 
@@ -225,7 +225,7 @@ def test_a_long_first_call_is_explained_once(monkeypatch: pytest.MonkeyPatch, ca
     with caplog.at_level(logging.WARNING, logger="dynid"):
         assert batch.run(slow, 5, (), ()) == [5]
         assert batch.run(slow, 7, (), ()) == [7]
-    assert [record.message for record in caplog.records] == ["compiling slow, once; later runs start from the cache"]
+    assert [record.message for record in caplog.records] == ["compiling slow (once; later runs use the cache)"]
 
 
 def test_two_robots_do_not_share_their_compiled_form() -> None:

@@ -74,7 +74,7 @@ def test_power_balance(robot: Robot, seed: int) -> None:
 @examples
 @given(robots(drives=True), seeds)
 def test_friction_takes_power_away(robot: Robot, seed: int) -> None:
-    """Joint and motor friction of every kind, and nothing else, takes power from the motion, at any speed."""
+    """Joint and motor friction of every kind, and nothing else, takes power from the motion, at any velocity."""
     only = robot.without("Ia*", "off*", "k*")
     # Viscous terms that keep only the coupling between joints belong with the joints' own: not friction by themselves.
     only = only.without(*(t.name for t in only.drives if t.cross_only and t.symbol == "fv"))

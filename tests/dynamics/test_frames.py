@@ -34,7 +34,9 @@ def test_placements_and_jacobians_match_pinocchio(robot: Robot, seed: int) -> No
     for name in names(robot):
         frame = model.getFrameId(name)
         where = dynid.dynamics.frame_placement(robot, q, name)
-        jacobians = {reference: dynid.dynamics.frame_jacobian(robot, q, name, reference) for reference in REFERENCES}
+        jacobians = {
+            reference: dynid.dynamics.frame_jacobian(robot, q, name, reference=reference) for reference in REFERENCES
+        }
         for k in range(len(q)):
             pin.framesForwardKinematics(model, data, q[k])
             assert difference(where[k], data.oMf[frame].homogeneous) < SAME
@@ -56,7 +58,7 @@ def test_jacobian_is_the_slope_of_the_placement(robot: Robot, seed: int) -> None
         twist = [
             pin.log6(pin.SE3(b).actInv(pin.SE3(a))).vector / (2 * step) for a, b in zip(ahead, behind, strict=True)
         ]
-        J = dynid.dynamics.frame_jacobian(robot, q, name, "local")
+        J = dynid.dynamics.frame_jacobian(robot, q, name, reference="local")
         assert difference(np.einsum("kij,kj->ki", J, v), twist) < 1e-7
 
 
@@ -79,8 +81,8 @@ def test_one_sample_of_frames_needs_no_batch_axis() -> None:
     robot = random_robot(6, 4, base="floating")
     q, _, _ = random_motion(robot, 7)
     for reference in ("aligned", "local"):
-        single = dynid.dynamics.frame_jacobian(robot, q[1], "tool4", reference)  # type: ignore[arg-type]
-        assert np.array_equal(single, dynid.dynamics.frame_jacobian(robot, q, "tool4", reference)[1])  # type: ignore[arg-type]
+        single = dynid.dynamics.frame_jacobian(robot, q[1], "tool4", reference=reference)  # type: ignore[arg-type]
+        assert np.array_equal(single, dynid.dynamics.frame_jacobian(robot, q, "tool4", reference=reference)[1])  # type: ignore[arg-type]
     assert np.array_equal(
         dynid.dynamics.frame_placement(robot, q[1], "tool4"), dynid.dynamics.frame_placement(robot, q, "tool4")[1]
     )
@@ -92,4 +94,4 @@ def test_unknown_frames_and_references_are_refused() -> None:
     with pytest.raises(ModelError, match=r"'gripper'.*l1.*tool2"):
         dynid.dynamics.frame_placement(robot, np.zeros(2), "gripper")
     with pytest.raises(DataError, match="'world'"):
-        dynid.dynamics.frame_jacobian(robot, np.zeros(2), "l1", "world")  # type: ignore[arg-type]
+        dynid.dynamics.frame_jacobian(robot, np.zeros(2), "l1", reference="world")  # type: ignore[arg-type]

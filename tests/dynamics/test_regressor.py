@@ -65,7 +65,7 @@ def term_column(term: DriveTerm, q: Array, v: Array, a: Array) -> Array:
 @examples
 @given(robots(drives=True), seeds)
 def test_drive_columns_follow_their_definition(robot: Robot, seed: int) -> None:
-    """Every drive column is direction times effort; cross-only ones lack each joint's own part; base rows are zero."""
+    """A drive column is direction times effort; cross-only ones leave out the joint itself; base rows are zero."""
     q, v, a = random_motion(robot, seed)
     v[0] = 0.0  # standing still: no Coulomb friction of either sign
     Y = dynid.regressor(robot, q, v, a)

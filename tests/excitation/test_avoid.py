@@ -45,7 +45,7 @@ def test_a_file_is_the_same_as_the_objects(tmp_path: Path) -> None:
     at = np.eye(4)
     at[0, 3] = 0.3
     ball = dynid.excitation.clearances.LinkShape("link2", "sphere", 0.05, at)
-    same = dynid.excitation.clearances.Collision(robot, None, 0.05, obstacles=[wall], shapes=[ball])
+    same = dynid.excitation.clearances.Collision(robot, distance=0.05, obstacles=[wall], shapes=[ball])
     q = np.random.default_rng(0).uniform(-1, 1, (20, robot.n))
     np.testing.assert_array_equal(found.values(q), same.values(q))
     assert found.pairs == same.pairs == (("link2", "wall"),)

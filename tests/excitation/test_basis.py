@@ -18,10 +18,10 @@ from dynid.excitation.basis import (
     Narrowed,
     PointToPoint,
     Quintic,
+    Stretched,
     at_rest,
 )
 from dynid.excitation.design import FAMILIES, make_family
-from dynid.excitation.sequencing import Stretched
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def scale(basis: Basis, order: int) -> float:
 def between_joints(basis: Basis, margin: float) -> Array:
     """Random times at least a margin away from all joints."""
     t = np.random.default_rng(0).uniform(margin, T - margin, 300)
-    return t[np.abs(t[:, None] - np.array(basis.joints)).min(axis=1) > margin]
+    return t[np.abs(t[:, None] - np.array(basis.breakpoints)).min(axis=1) > margin]
 
 
 @every_family
@@ -79,7 +79,7 @@ def test_continuity_at_joints(name: str) -> None:
     """Derivatives are continuous up to the stated order, and where that is below the jerk the next one jumps."""
     basis, smooth = SMOOTH[name]
     step = 1e-8
-    inner = np.array([t for t in basis.joints if 1e-6 < t < T - 1e-6])
+    inner = np.array([t for t in basis.breakpoints if 1e-6 < t < T - 1e-6])
     assert len(inner) or smooth == 9
     for order in range(min(smooth, 3) + 1):
         jump = np.abs(basis.values(inner + step, order) - basis.values(inner - step, order)).max(initial=0.0)
@@ -93,7 +93,7 @@ def test_continuity_at_joints(name: str) -> None:
 @every_family
 def test_joints_are_sorted_and_have_both_ends(name: str) -> None:
     basis = SMOOTH[name][0]
-    joints = np.array(basis.joints)
+    joints = np.array(basis.breakpoints)
     assert np.all(np.diff(joints) > 0)
     np.testing.assert_allclose([joints[0], joints[-1]], [0.0, T])
     assert basis.duration == T
@@ -103,7 +103,7 @@ def test_joints_are_sorted_and_have_both_ends(name: str) -> None:
 def test_joints_of_many_segments_are_apart(duration: float, waypoints: int) -> None:
     """Also where the end of a segment and the start of the next are rounded differently."""
     for profile, pieces in (("quintic", 1), ("trapezoid", 3), ("double-s", 7)):
-        joints = PointToPoint(duration, waypoints, profile).joints  # type: ignore[arg-type]
+        joints = PointToPoint(duration, waypoints, profile).breakpoints  # type: ignore[arg-type]
         assert len(joints) == pieces * (waypoints - 1) + 1
         assert np.diff(joints).min() > 1e-3 and joints[-1] == duration
 
@@ -250,7 +250,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "profile": (lambda: PointToPoint(T, 4, "cosine"), "cosine"),  # type: ignore[arg-type]
     "all dwell": (lambda: PointToPoint(T, 4, dwell=1.0), "dwell"),
     "negative dwell": (lambda: PointToPoint(T, 4, dwell=-0.1), "dwell"),
-    "cannot rest": (lambda: at_rest(Narrowed(Quintic(T), np.eye(6)[:, 1:2])), "cannot rest"),
+    "cannot rest": (lambda: at_rest(Narrowed(Quintic(T), np.eye(6)[:, 1:2])), "cannot be at rest"),
     "unknown end": (lambda: at_rest(Quintic(T), ends=("finish",)), "finish"),
     "no end": (lambda: at_rest(Quintic(T), ends=()), "rests"),
     "no order": (lambda: at_rest(Quintic(T), orders=()), "rests"),

@@ -65,14 +65,14 @@ def test_what_cannot_be_chosen_is_said() -> None:
     standing = person()
     with pytest.raises(dynid.DataError, match="take at least"):
         dynid.excitation.select_postures(standing.robot, 3)
-    with pytest.raises(dynid.DataError, match="stand it on a foot"):
+    with pytest.raises(dynid.DataError, match="put it on a foot"):
         dynid.excitation.select_postures(humanoid(0), 40)
     with pytest.raises(dynid.DataError, match="criterion 'e' is unknown"):
         dynid.excitation.select_postures(standing.robot, 12, criterion="e")
     on_one = dynid.excitation.stand_on(dynid.human.human_model("female", 1.7, 62.0), "left_sole", SOLE)
-    with pytest.raises(dynid.DataError, match="breaks the balance limit"):
+    with pytest.raises(dynid.DataError, match="violates the balance limit"):
         dynid.excitation.select_postures(on_one.robot, 30, support=on_one.support)
-    with pytest.raises(dynid.DataError, match="no candidate posture keeps"):
+    with pytest.raises(dynid.DataError, match="no candidate posture satisfies"):
         dynid.excitation.select_postures(
             on_one.robot, 30, support=on_one.support, candidates=np.zeros((2, on_one.robot.n))
         )

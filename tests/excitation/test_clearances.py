@@ -88,7 +88,7 @@ def slopes(clearance: Clearance, q: Array, which: NDArray[np.intp], step: float 
 def test_distances_have_exact_gradients_for_all_shapes_and_a_long_arm(tmp_path: Path) -> None:
     file = arm_file(tmp_path)
     robot = dynid.load_robot(str(file))
-    clearance = Collision(robot, file, 0.02, obstacles=OBSTACLES, scale=0.3)
+    clearance = Collision(robot, file, distance=0.02, obstacles=OBSTACLES, scale=0.3)
     rng = np.random.default_rng(1)
     q = rng.uniform(-2.5, 2.5, (300, 7))
     value = clearance.values(q)
@@ -107,7 +107,7 @@ def test_distances_have_exact_gradients_for_all_shapes_and_a_long_arm(tmp_path: 
 
 def test_pruning_changes_nothing(tmp_path: Path) -> None:
     file = arm_file(tmp_path)
-    clearance = Collision(dynid.load_robot(str(file)), file, 0.03, obstacles=OBSTACLES)
+    clearance = Collision(dynid.load_robot(str(file)), file, distance=0.03, obstacles=OBSTACLES)
     q = np.random.default_rng(2).uniform(-2.5, 2.5, (200, 7))
     expected = np.minimum((clearance.distances(q) - 0.03) / 0.05, 2.0)
     assert clearance.scale == 0.05
@@ -123,7 +123,7 @@ def test_distances_of_balls_are_those_of_their_centres() -> None:
     a, b = robot.links[2].name, robot.links[5].name
     shapes = [LinkShape(a, "sphere", 0.1, TURN), LinkShape(b, "sphere", 0.02)]
     ball = Obstacle("ball", "sphere", 0.3, TURN)
-    clearance = Collision(robot, None, 0.0, [(a, b), (b, "ball")], [ball], shapes=shapes)
+    clearance = Collision(robot, distance=0.0, pairs=[(a, b), (b, "ball")], obstacles=[ball], shapes=shapes)
     q = np.random.default_rng(0).uniform(-1, 1, (50, robot.n))
     first = (dynid.dynamics.frame_placement(robot, q, a) @ TURN)[:, :3, 3]
     second = dynid.dynamics.frame_placement(robot, q, b)[:, :3, 3]
@@ -139,7 +139,7 @@ def test_hull_of_a_mesh_touches_where_its_corner_is(tmp_path: Path) -> None:
     file = arm_file(tmp_path)
     robot = dynid.load_robot(str(file))
     wall = Obstacle("wall", "box", (0.1, 20.0, 20.0), placement(translation=[5.0, 0.0, 0.0]))
-    clearance = Collision(robot, file, 0.0, [("link5", "wall")], [wall])
+    clearance = Collision(robot, file, distance=0.0, pairs=[("link5", "wall")], obstacles=[wall])
     q = np.random.default_rng(5).uniform(-2.5, 2.5, (20, 7))
     corners = 0.12 * np.array([[1, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]) * [0.5, 0.5, 1] + [0, 0, 0.12]
     h = dynid.dynamics.frame_placement(robot, q, "link5")
@@ -154,11 +154,11 @@ def test_pairs_that_say_nothing_are_left_out_and_named(tmp_path: Path, caplog: p
     thick = [LinkShape.capsule(f"link{k + 1}", [0, 0, 0], [x, 0, 0], 0.2) for k, x in enumerate(LENGTHS)]
     under = Obstacle("under", "sphere", 0.1)
     with caplog.at_level(logging.WARNING, logger="dynid"):
-        clearance = Collision(robot, None, 0.02, obstacles=[under], shapes=thick)
+        clearance = Collision(robot, distance=0.02, obstacles=[under], shapes=thick)
     reason = {(x.first, x.second): x.reason for x in clearance.left_out}
     assert reason["link1", "under"] == "closer than 0.02 m in all of 200 random postures"
     assert "of 200 random postures" in reason["link2", "link4"]
-    assert "no clearance is kept between 'link1' and 'under'" in caplog.text
+    assert "no clearance is checked between 'link1' and 'under'" in caplog.text
     assert ("link1", "link4") in clearance.pairs
     free = robot.with_limits({f"joint{k + 1}": {"position": (-2.0, 2.0)} for k in range(4)})
     meet = [
@@ -166,19 +166,19 @@ def test_pairs_that_say_nothing_are_left_out_and_named(tmp_path: Path, caplog: p
         LinkShape("link3", "sphere", 0.1),
     ]
     far = Obstacle("far", "sphere", 0.1, placement(translation=[0.9, 0.0, 1.0]))
-    clearance = Collision(free, None, 0.02, obstacles=[far], shapes=meet)
+    clearance = Collision(free, distance=0.02, obstacles=[far], shapes=meet)
     assert [x.reason for x in clearance.left_out] == ["touch at the zero posture"]
     assert clearance.pairs == (("link1", "far"), ("link3", "far"))
-    assert Collision(robot, None, 0.02, [("link1", "link2")], shapes=thick).pairs == (("link1", "link2"),)
+    assert Collision(robot, distance=0.02, pairs=[("link1", "link2")], shapes=thick).pairs == (("link1", "link2"),)
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda robot: Collision(robot, None, 0.02), "no shapes are given"),
-        (lambda robot: Collision(robot, None, -1.0, shapes=[LinkShape("link1", "sphere", 0.1)]), "at least zero"),
-        (lambda robot: Collision(robot, None, 0.1, shapes=[LinkShape("link9", "sphere", 0.1)]), "'link9', known"),
-        (lambda robot: Collision(robot, None, 0.1, shapes=[LinkShape("link1", "sphere", 0.1)]), "no pair of shapes"),
+        (lambda robot: Collision(robot, distance=0.02), "no shapes are given"),
+        (lambda robot: Collision(robot, distance=-1.0, shapes=[LinkShape("link1", "sphere", 0.1)]), "at least zero"),
+        (lambda robot: Collision(robot, distance=0.1, shapes=[LinkShape("link9", "sphere", 0.1)]), "'link9', known"),
+        (lambda robot: Collision(robot, distance=0.1, shapes=[LinkShape("link1", "sphere", 0.1)]), "no pair of shapes"),
         (lambda robot: LinkShape("link1", "cone", 0.1), "'cone' is unknown"),
         (lambda robot: LinkShape("link1", "box", (0.1, 0.2)), "size of a box must have shape"),
         (lambda robot: Obstacle("wall", "sphere", -0.1), "must be positive"),
@@ -199,7 +199,7 @@ def test_what_makes_no_sense_is_refused_with_a_reason(make: Callable[[Robot], ob
 def test_a_point_in_a_box_has_exact_values_and_gradients() -> None:
     robot = random_robot(7, 6)
     name, point = robot.links[-1].name, np.array([0.1, -0.2, 0.3])
-    box = KeepIn(robot, name, point, [-1.0, -np.inf, -2.0], [1.0, 0.5, np.inf])
+    box = KeepIn(robot, name, point=point, lower=[-1.0, -np.inf, -2.0], upper=[1.0, 0.5, np.inf])
     q = np.random.default_rng(0).uniform(-1, 1, (60, robot.n))
     h = dynid.dynamics.frame_placement(robot, q, name)
     at = h[:, :3, 3] + h[:, :3, :3] @ point
@@ -257,7 +257,7 @@ def test_zero_moment_point_agrees_with_the_momentum_of_pinocchio() -> None:
         force = np.array(data.dhg.linear) - mass * robot.gravity - foot.mass * robot.gravity
         moment = np.array(data.dhg.angular) + np.cross(com, data.dhg.linear - mass * robot.gravity)
         moment += np.cross(foot.lever, -foot.mass * robot.gravity)
-        point = zero_moment_point(robot, q[k], v[k], a[k], height)[0]
+        point = zero_moment_point(robot, q[k], v[k], a[k], height=height)[0]
         left = moment - np.cross([*point, height], force)
         np.testing.assert_allclose(left[:2], 0, atol=1e-8 * np.abs(moment).max())
 

@@ -38,16 +38,16 @@ def one_period(motion: Excitation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q[:-1], v[:-1], a[:-1]
 
 
-def test_predicted_sigma_is_that_of_repeated_experiments() -> None:
+def test_predicted_std_is_that_of_repeated_experiments() -> None:
     """300 simulated identifications spread as the plan says, within 15 %; five periods spread less by their root."""
     motion = designed()
     base = motion.criterion.base
     spread = estimates(base, *one_period(motion), draws=300).std(axis=0, ddof=1)
-    ratio = motion.predicted_sigma(NOISE, rate=RATE) / spread
+    ratio = motion.predicted_std(NOISE, rate=RATE) / spread
     assert abs(np.sqrt(np.mean(ratio**2)) - 1) < 0.05
     # A deviation of 300 draws is itself uncertain by 4 %.
     assert np.all(np.abs(ratio - 1) < 0.15)
-    np.testing.assert_allclose(motion.predicted_sigma(NOISE, periods=5), motion.predicted_sigma(NOISE) / np.sqrt(5))
+    np.testing.assert_allclose(motion.predicted_std(NOISE, periods=5), motion.predicted_std(NOISE) / np.sqrt(5))
 
 
 def test_a_designed_motion_beats_random_ones() -> None:

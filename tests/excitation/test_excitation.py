@@ -28,9 +28,12 @@ from dynid.excitation.basis import (
 )
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.room import check_duration, check_torque_model
+from dynid.excitation.sequencing import retimed
 from dynid.excitation.summary import plan_text
 from dynid.files import check_output
+from dynid.progress import Progress
 from dynid.report.excitation import excitation_figure
+from tests.support.saved_fields import assert_no_defaults, assert_same_fields
 
 Array = NDArray[np.float64]
 
@@ -121,7 +124,7 @@ def test_toml_keeps_every_family_exactly(basis: Basis, tmp_path: Path) -> None:
 
 
 def test_toml_keeps_the_criterion(motion: dynid.Excitation, tmp_path: Path) -> None:
-    """Name, noise, sizes, friction and what was known before; one with settings of its own says it was replaced."""
+    """Name, noise, sizes, friction, previous information, chosen parameters and task."""
     path = tmp_path / "motion.toml"
     base = motion.criterion.base
     rng = np.random.default_rng(0)
@@ -134,10 +137,35 @@ def test_toml_keeps_the_criterion(motion: dynid.Excitation, tmp_path: Path) -> N
             assert read.criterion.name == name and read.value == saved.value
     with pytest.raises(dynid.DataError, match="other base parameters"):
         dynid.Excitation.from_toml(path, dynid.load_robot("twolink", friction="none"))
-    special = make_criterion(base, "sigma", chosen=base.names[:1])
-    replace(motion, criterion=special).to_toml(path)
-    read = dynid.Excitation.from_toml(path, ROBOT)
-    assert read.criterion.name == "d" and "designed by criterion 'sigma'" in read.notes[-1]
+    task = motion.base_regressor(20.0)
+    for special in (make_criterion(base, "sigma", chosen=base.names[:2]), make_criterion(base, "torque", task=task)):
+        saved = replace(motion, criterion=special)
+        saved.to_toml(path)
+        read = dynid.Excitation.from_toml(path, ROBOT)
+        assert read.criterion.name == special.name and read.value == saved.value
+    with pytest.raises(dynid.DataError, match="other base parameters"):
+        dynid.Excitation.from_toml(path, dynid.load_robot("twolink", friction="none"))
+
+
+def test_toml_keeps_every_field(motion: dynid.Excitation, tmp_path: Path) -> None:
+    """All fields but the clearances, which `from_toml` takes as an argument, also those of nested objects."""
+    base = dynid.base_parameters(ROBOT, channels=ROBOT.coordinates[1:])
+    rng = np.random.default_rng(0)
+    settings = {"noise": 0.3, "sizes": rng.uniform(1, 2, base.count), "known": rng.normal(size=(3, base.count))}
+    saved = replace(
+        retimed(motion, 7.0),
+        limits=replace(motion.limits, jerk=rng.uniform(10, 20, 2)),
+        criterion=make_criterion(
+            base, "sigma", friction=False, chosen=[n for n in base.names if "f" not in n], **settings
+        ),
+        seconds=1.25,
+        notes=("one", "one", "two"),
+        samples=77,
+    )
+    assert_no_defaults(saved, except_for={"clearances"})
+    saved.to_toml(tmp_path / "motion.toml")
+    read = dynid.Excitation.from_toml(tmp_path / "motion.toml", ROBOT)
+    assert_same_fields(read, saved)
 
 
 def test_a_motion_may_be_read_for_another_friction_model(motion: dynid.Excitation, tmp_path: Path) -> None:
@@ -223,7 +251,7 @@ def test_use_of_limits_is_what_samples_show(motion: dynid.Excitation) -> None:
     half = 0.5 * (motion.limits.upper - motion.limits.lower)
     # The two grids differ: peaks are met to a thousandth.
     expected = {
-        "position": np.abs(q - motion.limits.centre).max(axis=0) / half,
+        "position": np.abs(q - motion.limits.center).max(axis=0) / half,
         "velocity": np.abs(v).max(axis=0) / motion.limits.velocity,
         "acceleration": np.abs(a).max(axis=0) / 8.0,
         "torque": np.abs(torque).max(axis=0) / 40.0,
@@ -234,26 +262,34 @@ def test_use_of_limits_is_what_samples_show(motion: dynid.Excitation) -> None:
         assert np.all(motion.use[kind] <= 1 + 1e-9)
     for kind, share in motion.use.items():
         for name, x in zip(ROBOT.coordinates, share, strict=True):
-            assert (f"{kind} of '{name}'" in motion.in_the_way) == (x > 0.98)
+            assert (f"{kind} of '{name}'" in motion.active_limits) == (x > 0.98)
 
 
 def test_summary_says_what_matters(motion: dynid.Excitation) -> None:
     """Limits, condition number, criterion, what is in the way and what is known worst."""
     page = motion.summary()
-    for words in ("joint2", "acceleration", "torque", "in the way", "criterion d", "condition number", "known worst"):
+    for words in (
+        "joint2",
+        "acceleration",
+        "torque",
+        "active limits",
+        "criterion d",
+        "condition number",
+        "relative error",
+    ):
         assert words in page
     data = json.loads(json.dumps(motion.to_dict()))
     assert data["use"]["joint1"]["velocity"] == motion.use["velocity"][0] and data["criterion"] == "d"
 
 
 def test_figure_draws_signals_limits_and_spectra(motion: dynid.Excitation) -> None:
-    """A panel a joint and signal, two lines a finite limit, bars at the harmonics only."""
+    """A chart per joint and signal, a line per finite limit, bars at the harmonics only."""
     root = ET.fromstring(excitation_figure(motion))
     space = "{http://www.w3.org/2000/svg}"
-    assert len(root.findall(f"{space}polyline")) == 4 * ROBOT.n
-    assert len(root.findall(f"{space}line")) == 2 * 4 * ROBOT.n
-    titles = [e.text or "" for e in root.iter(f"{space}title")]
-    assert len(titles) == 5 * ROBOT.n and titles[0].startswith(f"{1 / 6:.4g} Hz")
+    drawn = [(p.get("class") or "", p.get("d") or "") for p in root.iter(f"{space}path")]
+    assert [kind for kind, _ in drawn].count("line predicted") == 4 * ROBOT.n
+    assert [kind for kind, _ in drawn].count("level limit") == 2 * 4 * ROBOT.n
+    assert [d.count("Z") for kind, d in drawn if kind.startswith("bars")] == [5] * ROBOT.n
 
 
 # -- the plan ------------------------------------------------------------------------------------
@@ -267,7 +303,7 @@ def test_plan_predicts_what_least_squares_finds(motion: dynid.Excitation) -> Non
     rows = W.reshape(-1, W.shape[-1])
     exact = np.sqrt(np.diag(np.linalg.inv(rows.T @ rows)))
     np.testing.assert_allclose(plan.std, exact, rtol=1e-6)
-    np.testing.assert_allclose(motion.predicted_sigma(noise, 4, 50), exact / 2, rtol=1e-6)
+    np.testing.assert_allclose(motion.predicted_std(noise, periods=4, rate=50), exact / 2, rtol=1e-6)
     rng = np.random.default_rng(0)
     found = np.linalg.lstsq(rows, rng.normal(size=(len(rows), 2000)), rcond=None)[0].std(axis=1)
     # A deviation from 2000 runs is known to 1.6 %; four of these.
@@ -288,14 +324,14 @@ def test_periods_are_the_fewest_that_suffice(motion: dynid.Excitation) -> None:
         assert plan.relative_after(count)[i] <= 0.02
         assert count == 0 or plan.relative_after(count - 1)[i] > 0.02
         name = plan.base.names[i]
-        words = "once" if count == 1 else f"{count:.0f} periods"
-        assert plan.reason(name) == f"run it {words} ({6 * count:g} s) and {name} will be known to 2 %"
+        words = "once" if count == 1 else f"for {count:.0f} periods"
+        assert plan.reason(name) == f"run the motion {words} ({6 * count:g} s) for a relative error of {name} below 2 %"
         checked += 1
     assert checked >= 3 and np.isfinite(plan.periods).any()
-    assert np.all(motion.plan(4.0, 50).periods >= plan.periods)
-    assert np.all(motion.plan(2.0, 50, target=0.01).periods >= plan.periods)
+    assert np.all(motion.plan(4.0, rate=50).periods >= plan.periods)
+    assert np.all(motion.plan(2.0, rate=50, target=0.01).periods >= plan.periods)
     page = plan_text(plan)
-    assert "periods to 2 %" in page and "known to 2 %" in page
+    assert "periods to 2 %" in page and "below 2 %" in page
     assert json.loads(json.dumps(plan.to_dict()))["target"] == 0.02
 
 
@@ -303,7 +339,7 @@ def test_previous_recordings_count(motion: dynid.Excitation) -> None:
     """Information adds up: after n periods it is that of the recordings and n times that of the motion."""
     observation = dynid.identification.observe(ROBOT, synthetic_recording(ROBOT, seed=3))
     noise = np.array([1.0, 0.5])
-    plan = motion.plan(noise, 50, previous=observation)
+    plan = motion.plan(noise, rate=50, previous=observation)
     old = np.vstack([f[:, :-1] / s for f, s in zip(observation.factors, noise, strict=True)])
     W = motion.base_regressor(50)[:-1] / noise[:, None]
     new = W.reshape(-1, W.shape[-1])
@@ -311,8 +347,8 @@ def test_previous_recordings_count(motion: dynid.Excitation) -> None:
         exact = np.sqrt(np.diag(np.linalg.inv(old.T @ old + count * new.T @ new)))
         # Normal equations are the reference, and lose digits.
         np.testing.assert_allclose(plan.std_after(count), exact, rtol=1e-5)
-    assert np.all(plan.periods <= motion.plan(noise, 50).periods)
-    twice = motion.plan(noise, 50, previous=[observation, observation])
+    assert np.all(plan.periods <= motion.plan(noise, rate=50).periods)
+    twice = motion.plan(noise, rate=50, previous=[observation, observation])
     assert np.all(twice.std_after(0) < plan.std_after(0))
     other = dynid.load_robot("twolink", friction="viscous")
     foreign = dynid.identification.observe(other, synthetic_recording(other, seed=3))
@@ -328,7 +364,7 @@ def test_what_a_motion_does_not_show_stays_unknown(motion: dynid.Excitation) -> 
     unseen = [n for n, hidden in zip(plan.base.names, plan.unseen, strict=True) if hidden]
     assert "fv_joint1" in unseen and "fv_joint2" not in unseen
     assert set(unseen) <= set(plan.unknown) and np.all(np.isinf(plan.std[plan.unseen]))
-    assert plan.reason("fv_joint1") == "the motion does not show fv_joint1"
+    assert plan.reason("fv_joint1") == "fv_joint1 is not identifiable from the motion"
     assert "never" in plan.summary()
     old = dynid.identification.observe(ROBOT, synthetic_recording(ROBOT, seed=3))
     before = replace(motion, coefficients=X).plan(0.1, previous=old)
@@ -367,3 +403,14 @@ def test_torque_limits_need_masses() -> None:
     check_torque_model(bare, {"joint1": {"velocity": 3.0}})
     with pytest.raises(dynid.DataError, match="no torque model for the power limit of 'joint1'"):
         check_torque_model(bare, {"joint1": {"power": 3.0}})
+
+
+def test_progress_of_the_designer() -> None:
+    """Shares never fall, the time left is within the budget, and the last start completes the work."""
+    reports: list[Progress] = []
+    limits = {"*": {"acceleration": 10.0}}
+    dynid.design_excitation(ROBOT, 4.0, size=2, limits=limits, budget=20.0, progress=reports.append)
+    shares = [one.share for one in reports if one.share is not None]
+    assert len(shares) > 2 and shares == sorted(shares) and (shares[0], shares[-1]) == (0.0, 1.0)
+    assert all(one.seconds_left is None or 0 <= one.seconds_left <= 20 for one in reports)
+    assert all(one.message for one in reports)

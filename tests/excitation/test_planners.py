@@ -100,9 +100,9 @@ def test_shortest_feasible_way() -> None:
     only = double_s(0.0, 2.25, 0.0, 2.0, 5.0, 1.0, 4.0)
     assert (only.Ta, only.Tv, only.Td) == pytest.approx((2.25, 0.0, 0.0), abs=1e-6)
     assert trapezoid(0.0, 2.0, 0.0, 2.0, 5.0, 1.0).Ta == pytest.approx(2.0)
-    with pytest.raises(DataError, match=r"takes 2\.25"):
+    with pytest.raises(DataError, match=r"needs 2\.25"):
         double_s(0.0, 2.249, 0.0, 2.0, 5.0, 1.0, 4.0)
-    with pytest.raises(DataError, match="takes 2"):
+    with pytest.raises(DataError, match="needs 2"):
         trapezoid(0.0, 1.999, 0.0, 2.0, 5.0, 1.0)
 
 
@@ -230,7 +230,7 @@ def test_path_through_waypoints(profile: str) -> None:
     limits = some_limits()
     points = np.random.default_rng(1).uniform(-2.5, 2.5, (4, 3))
     points[2, 1] = points[1, 1]
-    path = point_to_point(points, limits, profile)
+    path = point_to_point(points, limits, profile=profile)
     check_path(path, points, limits, profile == "double-s")
     for move, length in zip(path.moves, np.diff(path.times), strict=True):
         np.testing.assert_allclose([p.duration for p in move], length, rtol=1e-12)
@@ -266,10 +266,10 @@ def test_bad_paths() -> None:
     with pytest.raises(DataError, match="outside its range"):
         point_to_point([[0, 0, 0], [0, 4, 0]], limits)
     with pytest.raises(DataError, match="unknown"):
-        point_to_point(good, limits, "cubic")  # type: ignore[arg-type]
+        point_to_point(good, limits, profile="cubic")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="number 2 has none"):
         point_to_point(good, replace(limits, jerk=np.array([1.0, np.inf, 1.0])))
     with pytest.raises(DataError, match="acceleration"):
-        point_to_point(good, replace(limits, acceleration=np.full(3, np.inf)), "trapezoid")
+        point_to_point(good, replace(limits, acceleration=np.full(3, np.inf)), profile="trapezoid")
     with pytest.raises(DataError, match="rate"):
         point_to_point(good, limits).sample(0.0)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid import DataError
-from dynid.excitation.basis import Basis, Fourier, PointToPoint, at_rest
+from dynid.excitation.basis import Basis, Fourier, PointToPoint, Stretched, at_rest
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.design import FAMILIES
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits, motion_limits
 from dynid.excitation.planners import point_to_point
-from dynid.excitation.sequencing import Joined, Motion, Stretched, retimed, sequence, shortest_duration, with_ramps
+from dynid.excitation.sequencing import Joined, Motion, retimed, sequence, shortest_duration, with_ramps
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def test_retimed_keeps_the_path(family: str) -> None:
         np.testing.assert_allclose(y, x * (20 / 27) ** order, rtol=1e-9, atol=1e-9)
     assert second.duration == 27.0
     assert second.basis.periodic == first.basis.periodic and second.basis.size == first.basis.size
-    np.testing.assert_allclose(second.basis.joints, np.array(first.basis.joints) * 27 / 20)
+    np.testing.assert_allclose(second.basis.breakpoints, np.array(first.basis.breakpoints) * 27 / 20)
     jerks = [m.basis.values(s * t, 3) for m, s in ((first, 1.0), (second, 1.35))]
     np.testing.assert_allclose(jerks[1], jerks[0] / 1.35**3, rtol=1e-6, atol=1e-9)
 
@@ -112,7 +112,7 @@ def test_no_duration_helps() -> None:
         shortest_duration(replace(found, limits=narrow))
     with pytest.raises(DataError, match="torque"):
         shortest_duration(replace(found, limits=replace(found.limits, torque=np.full(6, 1e-3))))
-    with pytest.raises(DataError, match="stands still"):
+    with pytest.raises(DataError, match="is at rest"):
         shortest_duration(replace(found, coefficients=np.zeros_like(found.coefficients)))
 
 
@@ -137,7 +137,7 @@ def test_ramps_lead_from_rest_to_rest() -> None:
 def test_ramps_between_given_postures() -> None:
     inner = motion(Fourier(10.0, 3))
     start, end = np.full(6, 0.1), np.full(6, -0.2)
-    whole = with_ramps(inner, 3.0, start, end)
+    whole = with_ramps(inner, 3.0, start=start, end=end)
     np.testing.assert_allclose(whole.at([0.0, whole.duration])[0], [start, end], atol=1e-9)
     check_smooth(whole, np.array([3.0, 13.0]))
 
@@ -153,9 +153,9 @@ def test_bad_ramps() -> None:
             with_ramps(inner, seconds)
     with pytest.raises(DataError, match="6 finite numbers"):
         with_ramps(inner, 1.0, start=[0.0])
-    with pytest.raises(DataError, match="ramp into the motion breaks its velocity limit"):
+    with pytest.raises(DataError, match="ramp into the motion exceeds its velocity limit"):
         with_ramps(inner, 0.1, start=np.full(6, 9.0))
-    with pytest.raises(DataError, match="ramp out of the motion breaks its velocity limit"):
+    with pytest.raises(DataError, match="ramp out of the motion exceeds its velocity limit"):
         with_ramps(inner, 0.1, end=np.full(6, 9.0))
 
 
@@ -185,7 +185,7 @@ def test_sequence_with_given_limits() -> None:
     """Then moves are those of the planner, which asks nothing of the motions."""
     limits = _with_rates(motion(Fourier(10.0, 5)).limits)
     points = np.random.default_rng(2).uniform(-1, 1, (4, 6))
-    whole = sequence([point_to_point(points[:2], limits), point_to_point(points[2:], limits)], limits)
+    whole = sequence([point_to_point(points[:2], limits), point_to_point(points[2:], limits)], limits=limits)
     np.testing.assert_allclose(whole.duration, point_to_point(points, limits).duration)
     with pytest.raises(DataError, match="give limits"):
         sequence([point_to_point(points[:2], limits), point_to_point(points[2:], limits)])
@@ -203,9 +203,9 @@ def test_bad_sequences() -> None:
     moving, resting = motion(Fourier(10.0, 5)), motion(PointToPoint(10.0, 4))
     with pytest.raises(DataError, match="needs a motion"):
         sequence([])
-    with pytest.raises(DataError, match="motion 1 does not rest at its end"):
+    with pytest.raises(DataError, match="motion 1 is not at rest at its end"):
         sequence([moving, resting])
-    with pytest.raises(DataError, match="motion 2 does not rest at its start"):
+    with pytest.raises(DataError, match="motion 2 is not at rest at its start"):
         sequence([resting, moving])
     narrow = point_to_point(np.zeros((2, 2)), MotionLimits(*(np.array([s, s]) for s in (-1.0, 1, 1, 1, 1, 1, 1))))
     with pytest.raises(DataError, match="same joints"):

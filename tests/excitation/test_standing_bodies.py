@@ -76,14 +76,14 @@ def test_what_cannot_stand_is_said() -> None:
     """Two feet with free legs, feet at different heights, a floating base in the design, an empty sole."""
     human = person()
     both = ["left_sole", "right_sole"]
-    with pytest.raises(dynid.DataError, match=r"left_knee_flexion.* between them cannot move one by one"):
+    with pytest.raises(dynid.DataError, match=r"left_knee_flexion.* between them cannot move independently"):
         dynid.excitation.stand_on(human, both, SOLE)
     lifted = held(human, "lumbar", "shoulder") | {"right_hip_flexion": 0.5, "right_knee_flexion": 0.9}
-    with pytest.raises(dynid.DataError, match="do not stand on one floor"):
+    with pytest.raises(dynid.DataError, match="are not on one floor"):
         dynid.excitation.stand_on(human, both, SOLE, held=lifted)
-    with pytest.raises(dynid.DataError, match="stand this one on a foot"):
+    with pytest.raises(dynid.DataError, match="put this one on a foot"):
         dynid.design_excitation(humanoid(0), limits={"*": {"lower": -1.0, "upper": 1.0, "velocity": 1.0}})
     with pytest.raises(dynid.DataError, match="corners of shape"):
         dynid.excitation.stand_on(human, "left_sole", [0.1, 0.2])
-    with pytest.raises(dynid.DataError, match="is no joint that moves"):
+    with pytest.raises(dynid.DataError, match="is not a moving joint"):
         dynid.excitation.stand_on(human, "left_sole", SOLE).posture({"tail": 1.0})

@@ -17,6 +17,7 @@ from dynid import Estimate, Robot
 from dynid.export.pinocchio import pinocchio_model
 from dynid.robot import Link
 from tests.support.compare import difference
+from tests.support.gantry import gantry
 from tests.support.random_robots import random_motion, random_robot, with_custom_terms
 from tests.support.synthetic import EXACT, arm, record
 
@@ -85,12 +86,12 @@ def test_every_format_of_an_estimate_predicts_its_torques(tmp_path: Path, estima
     identified = estimate.identified_robot
     motion = random_motion(identified, 0, 10)
     friction, held = "viscous+coulomb", identified.without("Ia_*", "off_*")
-    for write, name, rotors, robot in (
-        (estimate.to_urdf, "arm.urdf", None, held),
-        (estimate.to_sdf, "arm.sdf", None, held),
-        (estimate.to_mjcf, "arm.xml", True, identified.without("off_*")),
+    for name, rotors, robot in (
+        ("arm.urdf", None, held),
+        ("arm.sdf", None, held),
+        ("arm.xml", True, identified.without("off_*")),
     ):
-        warnings = write(tmp_path / name)
+        warnings = dynid.export.write(estimate, tmp_path / name)
         assert any("off of joint1, joint2, joint3" in w for w in warnings)
         assert any("Ia of joint1, joint2, joint3" in w for w in warnings) == (rotors is None)
         back = dynid.load_robot(tmp_path / name, friction=friction, rotor_inertia=rotors)
@@ -100,9 +101,15 @@ def test_every_format_of_an_estimate_predicts_its_torques(tmp_path: Path, estima
     assert difference(dynid.inverse_dynamics(back, *motion), dynid.inverse_dynamics(identified, *motion)) < SAME
 
 
+def test_the_yaml_has_the_units_of_its_joints(tmp_path: Path) -> None:
+    for robot, units in ((dynid.load_robot("tx40"), "N m, rad, s"), (gantry(), "N m, rad, s and N, m, s (prismatic)")):
+        dynid.export.write_parameters(robot, tmp_path / "robot.yaml")
+        assert f"    # {units}\n    joints:" in (tmp_path / "robot.yaml").read_text()
+
+
 def test_the_yaml_is_what_a_ros_node_takes(tmp_path: Path) -> None:
     """Numbers are all fractions, lists of one kind, names quoted where YAML would read them otherwise."""
-    robot = random_robot(2, 2).with_drives("viscous+coulomb", True)
+    robot = random_robot(2, 2).with_drives("viscous+coulomb", rotor_inertia=True)
     robot = replace(robot, links=(robot.links[0], Link("no", 1e-7 * robot.links[1].inertia), robot.links[2]))
     robot = replace(robot, drives=tuple(replace(t, value=1e-5) for t in robot.drives))
     path = tmp_path / "robot.yaml"
@@ -185,7 +192,7 @@ def test_impossible_parameters_are_written_only_if_asked(tmp_path: Path, ending:
     """As in model files."""
     robot = random_robot(0, 2)
     broken = robot.with_parameters(-robot.parameters)
-    with pytest.raises(dynid.ModelError, match="link 'l1' is physically impossible"):
+    with pytest.raises(dynid.ModelError, match="link 'l1' is not physically consistent"):
         dynid.export.write_parameters(broken, tmp_path / f"robot.{ending}")
     warnings = dynid.export.write_parameters(broken, tmp_path / f"robot.{ending}", allow_infeasible=True)
     assert [w.split("'")[1] for w in warnings] == ["l1", "l2"]
@@ -217,5 +224,5 @@ def test_a_pinocchio_model_has_friction_on_both_sides() -> None:
     torque = pin.rnea(model, model.createData(), x, speed, acceleration)[order]
     rigid = robot.without("f*", "off_*", "k_*")
     assert difference(dynid.inverse_dynamics(rigid, q, v, a), torque) < SAME
-    with pytest.raises(dynid.ModelError, match="physically impossible"):
+    with pytest.raises(dynid.ModelError, match="not physically consistent"):
         pinocchio_model(robot.with_parameters(-robot.parameters))

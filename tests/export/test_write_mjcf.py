@@ -85,7 +85,7 @@ def test_our_reader_gets_the_same_robot_back(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["box2", "iiwa14", "tx40"])
 def test_base_parameters_are_the_same_after_a_round_trip(tmp_path: Path, name: str) -> None:
     """Rounding in the file must not make columns look independent that are not."""
-    robot = carried(dynid.load_robot(name)).with_drives("viscous+coulomb", True)
+    robot = carried(dynid.load_robot(name)).with_drives("viscous+coulomb", rotor_inertia=True)
     path = tmp_path / "robot.xml"
     write_mjcf(robot, path, allow_infeasible=True)
     assert dynid.base_parameters(read_back(path, robot)).count == dynid.base_parameters(robot).count
@@ -170,7 +170,7 @@ def test_impossible_links_are_written_only_if_asked(tmp_path: Path, mujoco: Modu
     """MuJoCo refuses them, and nothing in the file bends them into shape."""
     path = tmp_path / "robot.xml"
     robot = dynid.load_robot(name)
-    with pytest.raises(dynid.ModelError, match=r"link 'link.' is physically impossible: .* allow_infeasible=True"):
+    with pytest.raises(dynid.ModelError, match=r"link 'link.' is not physically consistent: .* allow_infeasible=True"):
         write_mjcf(robot, path)
     assert not path.exists()
     broken = [x.name for x in robot.links if np.any(x.inertia) and dynid.inertia.inertia_violations(x.inertia)]
@@ -240,7 +240,9 @@ def test_what_mjcf_cannot_hold_is_listed(tmp_path: Path) -> None:
     backwards = replace(arm(), drives=tuple(replace(t, value=-1.0) for t in arm().drives))
     warnings = write_mjcf(backwards, tmp_path / "robot.xml", allow_infeasible=True)
     assert any("fc_joint1 is negative" in w for w in warnings)
-    with pytest.raises(dynid.ModelError, match="joint 'joint1' is physically impossible: Ia_joint1 = -1 is negative"):
+    with pytest.raises(
+        dynid.ModelError, match="joint 'joint1' is not physically consistent: Ia_joint1 = -1 is negative"
+    ):
         write_mjcf(backwards, tmp_path / "robot.xml")
 
 
@@ -331,7 +333,7 @@ def test_a_template_takes_inertias_and_drives_and_nothing_else(
     before = dynid.load_robot(source, friction="viscous+coulomb", rotor_inertia=True)
     robot = changed(before)
     robot = robot.with_terms(robot.joint_term("elbow", "k", 3.0, rest=0.3))
-    assert write_mjcf(robot, out, source) == []
+    assert write_mjcf(robot, out, template=source) == []
     back = read_back(out, robot)
     assert back.parameter_names == tuple(n for n in robot.parameter_names if n != "k_elbow")
     kept = [n != "k_elbow" for n in robot.parameter_names]
@@ -348,7 +350,7 @@ def test_a_template_takes_inertias_and_drives_and_nothing_else(
 def test_a_template_keeps_the_drives_that_are_not_modelled(tmp_path: Path) -> None:
     """Without drive terms only inertias change."""
     source, out = template_files(tmp_path), tmp_path / "out.xml"
-    write_mjcf(dynid.load_robot(source), out, source)
+    write_mjcf(dynid.load_robot(source), out, template=source)
     options = {"friction": "viscous+coulomb", "rotor_inertia": True}
     before, after = (dynid.load_robot(f, **options) for f in (source, out))  # type: ignore[arg-type]
     np.testing.assert_allclose(after.parameters, before.parameters, atol=1e-14)
@@ -378,16 +380,16 @@ def test_the_text_of_a_template_stays(tmp_path: Path, newline: str) -> None:
     (tmp_path / "looks.xml").write_text("<mujoco><visual/></mujoco>")
     source.write_bytes(COMMENTED.replace("\n", newline).encode())
     robot = dynid.load_robot(source, friction="viscous+coulomb", rotor_inertia=True)
-    assert write_mjcf(robot, out, source) == []
+    assert write_mjcf(robot, out, template=source) == []
     assert out.read_bytes() == source.read_bytes()
     other = changed(robot)
-    assert write_mjcf(other, out, source) == []
+    assert write_mjcf(other, out, template=source) == []
     assert_same_torques(read_back(out, other), other)
     broken = robot.with_parameters(-robot.parameters)
-    with pytest.raises(dynid.ModelError, match="link 'upper' is physically impossible"):
-        write_mjcf(broken, out, source)
-    text = "; ".join(write_mjcf(broken, tmp_path / "broken.xml", source, allow_infeasible=True))
-    assert "link 'fore' is physically impossible" in text and "fv_pan = -0.5 is negative" in text
+    with pytest.raises(dynid.ModelError, match="link 'upper' is not physically consistent"):
+        write_mjcf(broken, out, template=source)
+    text = "; ".join(write_mjcf(broken, tmp_path / "broken.xml", template=source, allow_infeasible=True))
+    assert "link 'fore' is not physically consistent" in text and "fv_pan = -0.5 is negative" in text
     pattern = r"\s*<inertial[^>]*/>| (damping|armature|frictionloss)=(\"[^\"]*\"|'[^']*')"
     old, new = (re.sub(pattern, "", f.read_bytes().decode()) for f in (source, out))
     assert old == new and "<include file='looks.xml'/>" in new
@@ -404,7 +406,7 @@ def test_a_flying_template(tmp_path: Path, mujoco: ModuleType) -> None:
         </worldbody></mujoco>"""
     )
     robot = changed(dynid.load_robot(source, friction="viscous", rotor_inertia=True))
-    assert write_mjcf(robot, out, source) == []
+    assert write_mjcf(robot, out, template=source) == []
     back = read_back(out, robot)
     np.testing.assert_allclose(back.links[0].inertia, robot.links[0].inertia, atol=1e-14)
     assert_mujocos_torques(mujoco, out, robot)
@@ -416,9 +418,9 @@ def test_a_template_with_files_beside_it_is_not_torn_from_them(tmp_path: Path) -
     source.write_text(source.read_text().replace("<asset>", '<asset><mesh name="skin" file="skin.stl"/>'))
     robot = dynid.load_robot(source)
     (tmp_path / "else").mkdir()
-    (warning,) = write_mjcf(robot, tmp_path / "else" / "out.xml", source)
+    (warning,) = write_mjcf(robot, tmp_path / "else" / "out.xml", template=source)
     assert "meshes" in warning and "skin.stl" in (tmp_path / "else" / "out.xml").read_text()
-    assert write_mjcf(robot, tmp_path / "out.xml", source) == []
+    assert write_mjcf(robot, tmp_path / "out.xml", template=source) == []
 
 
 def test_templates_of_other_robots_are_refused(tmp_path: Path) -> None:
@@ -438,11 +440,11 @@ def test_templates_of_other_robots_are_refused(tmp_path: Path) -> None:
         other = tmp_path / "other.xml"
         other.write_text(text.replace("{compiler}", ""))
         with pytest.raises(dynid.ModelError, match=words):
-            write_mjcf(robot, out, other)
+            write_mjcf(robot, out, template=other)
     with pytest.raises(dynid.ModelError, match=r"missing\.xml"):
-        write_mjcf(robot, out, tmp_path / "missing.xml")
+        write_mjcf(robot, out, template=tmp_path / "missing.xml")
     with pytest.raises(dynid.ModelError, match="joint 'pan' moves in the template"):
-        write_mjcf(robot.locked({"pan": 0.0, "upper_joint2": 0.0}), out, source)
+        write_mjcf(robot.locked({"pan": 0.0, "upper_joint2": 0.0}), out, template=source)
     assert not out.exists()
 
 
@@ -450,12 +452,12 @@ def test_measured_base_and_template(tmp_path: Path) -> None:
     """The world of MuJoCo has no inertia to change; a base by its own name has."""
     source, out = template_files(tmp_path), tmp_path / "out.xml"
     robot = dynid.load_robot(source, base="instrumented")
-    assert write_mjcf(robot, out, source) == []
+    assert write_mjcf(robot, out, template=source) == []
     heavy = replace(robot.links[0], inertia=2 * robot.links[0].inertia)
-    warnings = write_mjcf(replace(robot, links=(heavy, *robot.links[1:])), out, source)
+    warnings = write_mjcf(replace(robot, links=(heavy, *robot.links[1:])), out, template=source)
     assert any("'world' is left" in w for w in warnings)
     heavy = replace(heavy, name="pedestal")
-    assert write_mjcf(replace(robot, links=(heavy, *robot.links[1:])), out, source) == []
+    assert write_mjcf(replace(robot, links=(heavy, *robot.links[1:])), out, template=source) == []
     np.testing.assert_allclose(dynid.load_robot(out).links[0].inertia, heavy.inertia, rtol=1e-12, atol=1e-14)
 
 

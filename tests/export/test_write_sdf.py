@@ -158,7 +158,7 @@ def test_impossible_robots_are_written_only_if_asked(tmp_path: Path) -> None:
     """As in the other formats."""
     robot = random_robot(0, 2)
     broken = replace(robot, links=(*robot.links[:2], Link("l2", -robot.links[2].inertia)))
-    with pytest.raises(dynid.ModelError, match="link 'l2' is physically impossible"):
+    with pytest.raises(dynid.ModelError, match="link 'l2' is not physically consistent"):
         write_sdf(broken, tmp_path / "robot.sdf")
     assert "l2" in write_sdf(broken, tmp_path / "robot.sdf", allow_infeasible=True)[0]
     assert_same_torques(dynid.load_robot(tmp_path / "robot.sdf", gravity=robot.gravity), broken)
@@ -208,10 +208,10 @@ def test_only_inertial_and_dynamics_elements_change(tmp_path: Path) -> None:
     source, out = tmp_path / "lab.sdf", tmp_path / "out.sdf"
     source.write_bytes(TEMPLATE.replace("\n", "\r\n").encode())
     robot = dynid.load_robot(source, friction="viscous+coulomb")
-    assert write_sdf(robot, out, source) == []
+    assert write_sdf(robot, out, template=source) == []
     assert out.read_bytes() == source.read_bytes()
     other = changed(robot)
-    assert write_sdf(other, out, source) == []
+    assert write_sdf(other, out, template=source) == []
     back = dynid.load_robot(out, friction="viscous+coulomb")
     assert_same_torques(back, other)
     np.testing.assert_allclose(back.parameters, other.parameters, rtol=1e-12, atol=1e-12)
@@ -227,7 +227,7 @@ def test_elements_that_are_missing_are_put_in(tmp_path: Path) -> None:
     source, out = tmp_path / "lab.sdf", tmp_path / "out.sdf"
     source.write_text(TEMPLATE.replace("<axis><xyz>0 0 1</xyz></axis>", "").replace("<gravity>1</gravity>", ""))
     other = changed(dynid.load_robot(source, friction="viscous+coulomb"))
-    write_sdf(other, out, source)
+    write_sdf(other, out, template=source)
     assert_same_torques(dynid.load_robot(out, friction="viscous+coulomb"), other)
 
 
@@ -247,4 +247,4 @@ def test_files_of_other_robots_are_refused(tmp_path: Path) -> None:
         file = tmp_path / "other.sdf"
         file.write_text(text)
         with pytest.raises(dynid.ModelError, match=words):
-            write_sdf(robot, out, file)
+            write_sdf(robot, out, template=file)

@@ -89,8 +89,8 @@ def test_impossible_robots_are_written_only_if_asked(tmp_path: Path) -> None:
     robot, path = random_robot(0, 3), tmp_path / "robot.urdf"
     flat = dynid.inertia.inertia_from_com(1.0, np.zeros(3), np.diag([1.0, 1.0, 3.0]))
     for inertia, words in (
-        (flat, "link 'l2' is physically impossible: triangle inequality broken"),
-        (-robot.links[2].inertia, "link 'l2' is physically impossible: mass .* is not positive"),
+        (flat, "link 'l2' is not physically consistent: triangle inequality broken"),
+        (-robot.links[2].inertia, "link 'l2' is not physically consistent: mass .* is not positive"),
         (np.eye(10)[4], "mass 0 kg is not positive"),
         (np.eye(10)[1], "first moment without mass"),
     ):
@@ -99,14 +99,14 @@ def test_impossible_robots_are_written_only_if_asked(tmp_path: Path) -> None:
             write_urdf(broken, path)
         assert not path.exists()
         if inertia[0] != 0:
-            assert "physically impossible" in write_urdf(broken, path, allow_infeasible=True)[0]
+            assert "not physically consistent" in write_urdf(broken, path, allow_infeasible=True)[0]
             back = dynid.load_robot(path, gravity=robot.gravity)
             assert_same_torques(back, broken)
             path.unlink()
     with pytest.raises(dynid.ModelError, match="'l2' has a first moment but no mass, which URDF cannot hold"):
         write_urdf(broken, path, allow_infeasible=True)
     braking = robot.with_terms(robot.joint_term("j2", "fv", -0.1))
-    with pytest.raises(dynid.ModelError, match=r"joint 'j2' is physically impossible: fv_j2 = -0\.1 is neg"):
+    with pytest.raises(dynid.ModelError, match=r"joint 'j2' is not physically consistent: fv_j2 = -0\.1 is neg"):
         write_urdf(braking, path)
     empty = replace(robot, links=(*robot.links[:2], Link("l2", np.zeros(10)), robot.links[3]))
     write_urdf(empty, path)
@@ -185,9 +185,9 @@ def test_an_unchanged_robot_leaves_its_file_as_it_is(tmp_path: Path, form: str) 
     source, out = tmp_path / "arm.urdf", tmp_path / "out.urdf"
     source.write_bytes(template_bytes(form))
     robot = load(source)
-    write_urdf(robot.with_parameters(robot.parameters), out, source)
+    write_urdf(robot.with_parameters(robot.parameters), out, template=source)
     assert out.read_bytes() == source.read_bytes()
-    write_urdf(dynid.load_robot(source), out, source)
+    write_urdf(dynid.load_robot(source), out, template=source)
     assert out.read_bytes() == source.read_bytes()
 
 
@@ -197,7 +197,7 @@ def test_only_inertial_and_dynamics_elements_change(tmp_path: Path, form: str) -
     source, out = tmp_path / "arm.urdf", tmp_path / "out.urdf"
     source.write_bytes(template_bytes(form))
     robot = changed(load(source))
-    assert write_urdf(robot, out, source) == []
+    assert write_urdf(robot, out, template=source) == []
     back = load(out)
     np.testing.assert_allclose(back.parameters, robot.parameters, rtol=1e-13, atol=1e-14)
     assert_same_torques(back, robot)
@@ -220,13 +220,13 @@ def test_a_follower_does_not_brake_twice(tmp_path: Path) -> None:
     values = dict(zip(robot.parameter_names, robot.parameters, strict=True))
     assert (values["fv_elbow"], values["fc_elbow"]) == (4 * 0.25, 2 * 0.5)
     robot = robot.with_parameters(robot.parameters + [p.symbol == "fv" for p in robot.layout])
-    write_urdf(robot, out, source)
+    write_urdf(robot, out, template=source)
     np.testing.assert_array_equal(load(out).parameters, robot.parameters)
     # Damping was changed, so the leader has it all; friction was not, and stays where it was.
     assert '<dynamics damping="0" friction="0.5"/>' in out.read_text(encoding="utf-8")
     assert '<dynamics damping="2"/>' in out.read_text(encoding="utf-8")
     again = tmp_path / "again.urdf"
-    write_urdf(load(out), again, out)
+    write_urdf(load(out), again, template=out)
     assert again.read_bytes() == out.read_bytes()
 
 
@@ -236,9 +236,11 @@ def test_links_on_fixed_joints_give_their_inertia_away_once(tmp_path: Path) -> N
     source.write_bytes(template_bytes("plain"))
     robot = dynid.load_robot(source)
     heavy = robot.with_payload("upper", dynid.inertia.inertia_from_com(1.0, [0, 0, 0.1], np.eye(3)))
-    write_urdf(heavy, out, source)
+    write_urdf(heavy, out, template=source)
     assert "0.001" in out.read_text(encoding="utf-8")
-    write_urdf(robot.with_payload("fore", dynid.inertia.inertia_from_com(1.0, [0, 0, 0.1], np.eye(3))), out, source)
+    write_urdf(
+        robot.with_payload("fore", dynid.inertia.inertia_from_com(1.0, [0, 0, 0.1], np.eye(3))), out, template=source
+    )
     assert "0.001" not in out.read_text(encoding="utf-8")
     assert dynid.load_robot(out).links[2].inertia[0] == pytest.approx(1.5)
 
@@ -261,11 +263,11 @@ def test_files_of_other_robots_are_refused(tmp_path: Path) -> None:
         file = tmp_path / "other.urdf"
         file.write_text(other, encoding="utf-8")
         with pytest.raises(dynid.ModelError, match=words):
-            write_urdf(robot, out, file)
+            write_urdf(robot, out, template=file)
     with pytest.raises(dynid.ModelError, match=r"template 'missing\.urdf'"):
-        write_urdf(robot, out, tmp_path / "missing.urdf")
+        write_urdf(robot, out, template=tmp_path / "missing.urdf")
     with pytest.raises(dynid.ModelError, match="joint 'shoulder' moves in the template"):
-        write_urdf(robot.locked({"shoulder": 0.1}), out, source)
+        write_urdf(robot.locked({"shoulder": 0.1}), out, template=source)
     assert not out.exists()
 
 
@@ -275,10 +277,10 @@ def test_elements_behind_entities_are_not_changed_in_place(tmp_path: Path) -> No
     text = TEMPLATE.format(encoding="utf-8").replace('<link name="upper">', '<link name="&u;">')
     source.write_text(text.replace("<!-- the arm", '<!DOCTYPE robot [<!ENTITY u "upper">]>\n<!-- the arm', 1), "utf-8")
     robot = load(source)
-    write_urdf(robot, out, source)
+    write_urdf(robot, out, template=source)
     assert out.read_bytes() == source.read_bytes()
     with pytest.raises(dynid.ModelError, match="'upper' does not stand in the text"):
-        write_urdf(changed(robot), out, source)
+        write_urdf(changed(robot), out, template=source)
 
 
 def test_a_file_may_be_its_own_template(tmp_path: Path) -> None:
@@ -287,7 +289,7 @@ def test_a_file_may_be_its_own_template(tmp_path: Path) -> None:
     text = TEMPLATE.format(encoding="utf-8")
     source.write_text(text.replace('<mass value="2.0"/>', '<mass value="2.0"/><mass value="9"/>'), "utf-8")
     robot = changed(load(source))
-    write_urdf(robot, source, source)
+    write_urdf(robot, source, template=source)
     assert '"9"' not in source.read_text("utf-8")
     np.testing.assert_allclose(load(source).parameters, robot.parameters, rtol=1e-13, atol=1e-14)
 
@@ -299,7 +301,7 @@ def test_link_frames_of_the_file_may_be_others(tmp_path: Path, seed: int) -> Non
     source, out = tmp_path / "source.urdf", tmp_path / "out.urdf"
     write_urdf(robot, source)
     other = changed(robot)
-    write_urdf(other, out, source)
+    write_urdf(other, out, template=source)
     assert_same_torques(dynid.load_robot(out, gravity=robot.gravity), other)
 
 
@@ -311,7 +313,7 @@ def test_a_robot_that_stands_on_its_hand_fits_its_file(tmp_path: Path) -> None:
     write_urdf(robot, source)
     other = changed(robot)
     other = replace(other, links=(Link("l0", random_inertia(np.random.default_rng(5))), *other.links[1:]))
-    write_urdf(dynid.robot.rooted_at(other, "hand"), out, source)
+    write_urdf(dynid.robot.rooted_at(other, "hand"), out, template=source)
     back = dynid.load_robot(out)
     for name in ("l0", "l1", "l2", "l3", "l4", "l5"):
         ours, theirs = (r.links[r.link_index(name)].inertia for r in (other, back))

@@ -216,7 +216,7 @@ def test_duals_are_stationary_complementary_and_in_their_cones(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(5))
 def test_solutions_do_not_depend_on_units(seed: int) -> None:
-    """Unknowns from micro to mega, rows of constraints weighed by a thousand: the same physical answer."""
+    """Unknowns from micro to mega, rows of constraints weighed by a thousand: the same physical result."""
     rng = np.random.default_rng(seed)
     plain = mixed(seed)[0].solve()
     size = 10.0 ** rng.uniform(-6, 6, 8)

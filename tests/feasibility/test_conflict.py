@@ -126,9 +126,9 @@ def test_every_question_tells_of_the_conflict(name: str) -> None:
         lambda: nearest_feasible(base, beta, rules),
         lambda: standard_parameters(base, beta, rules),
     ]
-    for question in asked:
+    for query in asked:
         with pytest.raises(DynidError, match="no robot can satisfy these constraints together: ") as caught:
-            question()
+            query()
         for label in expected:
             assert label in str(caught.value)
 
@@ -139,7 +139,7 @@ def test_a_verdict_on_contradictory_constraints() -> None:
     with pytest.raises(DynidError, match="fv_joint1 = 1; fv_joint2 = 1; sum = 3"):
         is_feasible(base, base.values(), CASES["equalities alone"][0])
     found = is_feasible(base, base.values(), CASES["sign against a bound"][0])
-    assert found.answer == "infeasible"
+    assert found.status == "infeasible"
     assert "fv_joint2 <= -0.1" in found.reasons
 
 
@@ -166,7 +166,7 @@ def test_consistent_constraints_give_no_conflict(rules: list[Any]) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_bounds_around_a_possible_robot_never_conflict(seed: int) -> None:
-    """Tight bounds on every standard and base parameter of a possible robot, thin bodies included."""
+    """Tight bounds on every standard and base parameter of a feasible robot, thin bodies included."""
     rng = np.random.default_rng(seed)
     robot = random_robot(seed, 3, rotors=True)
     pi = random_bodies(robot, rng, 1e-2)
@@ -194,7 +194,7 @@ def test_conflicts_in_wild_units() -> None:
         {"a": 0.004, "inertia": {"mass": 2e-3, "com": [1e-3, 0, 0], "tensor": [1e-9, 0, 0, 2e-9, 0, 2e-9]}},
         {"a": 0.003, "inertia": {"mass": 1e-3, "com": [1e-3, 0, 0], "tensor": [1e-9, 0, 0, 2e-9, 0, 2e-9]}},
     ]
-    robot = dynid.Robot.from_dh(rows, "modified", "tiny")
+    robot = dynid.Robot.from_dh(rows, "modified", name="tiny")
     one, two = (robot.links[i].name for i in robot.parameter_links)
     assert conflict(feasible_set(robot, ["full", Mass(1e-3, 4e-3)])) == []
     rules = ["full", Fixed({f"m_{one}": 3e-3}), Mass(upper=2.9e-3)]

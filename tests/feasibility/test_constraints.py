@@ -74,7 +74,7 @@ LOPSIDED = dynid.inertia.inertia_from_com(2.0, np.array([0.1, 0.2, -0.1]), np.di
 @pytest.mark.parametrize("notion", ["full", "semi"])
 @pytest.mark.parametrize("seed", range(20))
 def test_inertia_is_the_smallest_eigenvalue_of_the_textbook(notion: str, seed: int) -> None:
-    """Random vectors, most of them impossible: the slack is the eigenvalue in units of the link's mass and size."""
+    """Random vectors, most of them infeasible: the slack is the eigenvalue in units of the link's mass and size."""
     rng = np.random.default_rng(seed)
     pi = with_body(LINKS[1], rng.normal(size=10) if seed % 2 else random_inertia(rng))
     (first,) = [i for i, n in enumerate(NAMES) if n == f"m_{LINKS[1]}"]
@@ -95,7 +95,7 @@ def test_inertia_is_the_smallest_eigenvalue_of_the_textbook(notion: str, seed: i
 
 
 def test_only_full_refuses_a_broken_triangle_inequality() -> None:
-    """The bug of peer tools: inertia taken for second moments lets impossible bodies through."""
+    """The bug of peer tools: inertia taken for second moments accepts inconsistent bodies."""
     for link in LINKS:
         pi = with_body(link, LOPSIDED)
         assert slack("semi", pi) > 0
@@ -176,7 +176,7 @@ def test_coupled_terms_need_their_joints() -> None:
                 pi[names.index(f"{symbol}_{name}")] = value
             expected = np.linalg.eigvalsh([[own5, cross], [cross, own6]])[0]
             assert block.slack(pi) == pytest.approx(expected, abs=1e-12)
-    # Coulomb friction over a sum of speeds is no quadratic form: the coupled one stays free.
+    # Coulomb friction over a sum of velocities is no quadratic form: the coupled one stays free.
     assert not [b.label for b in blocks if "fc_motor6" in b.label]
 
 
@@ -425,13 +425,13 @@ def test_violations_name_what_is_broken() -> None:
 
 def test_scales_of_links_without_inertia() -> None:
     """The mean of the others, or a kilogram and a decimetre where nothing is known."""
-    robot = dynid.Robot.from_dh([{"a": 0.4}, {"a": 0.3}], "modified", "empty")
+    robot = dynid.Robot.from_dh([{"a": 0.4}, {"a": 0.3}], "modified", name="empty")
     assert set(link_scales(robot).values()) == {(1.0, 0.1)}
     rows: list[dict[str, Any]] = [
         {"a": 0.1, "inertia": {"mass": 4.0, "com": [0, 0, 0], "tensor": [0.04, 0, 0, 0.02, 0, 0.02]}},
         {"a": 0.2},
     ]
-    mixed = link_scales(dynid.Robot.from_dh(rows, "modified", "half"))
+    mixed = link_scales(dynid.Robot.from_dh(rows, "modified", name="half"))
     assert list(mixed.values()) == [pytest.approx((4.0, 0.1))] * 2
 
 
@@ -448,38 +448,38 @@ def test_slack_of_the_whole_set_is_the_worst_of_all() -> None:
         (Inertia(links="hand"), "no link with inertia is named 'hand'"),
         (Inertia("half"), "inertia notion 'half' is unknown: use full or semi"),  # type: ignore[arg-type]
         (Bounds({"fq_*": (0, 1)}), "no parameter is named 'fq_*'"),
-        (Bounds({"fv_joint1": (2.0, 1.0)}), "fv_joint1: the lower bound 2 is above the upper one 1"),
+        (Bounds({"fv_joint1": (2.0, 1.0)}), "fv_joint1: the lower bound 2 is above the upper bound 1"),
         (Bounds({"fv_joint1": (float("nan"), None)}), "fv_joint1: a bound must be finite, or None"),
         (Bounds({"fv_joint1": (0.0, float("inf"))}), "fv_joint1: a bound must be finite, or None"),
         (Fixed({"m_hand": 1.0}), "robot 'arm3' has no parameter 'm_hand'"),
         (Linear({"m_hand": 1.0}, 0.0), "robot 'arm3' has no parameter 'm_hand'"),
-        (Mass(2.0, 1.0), "total mass: the lower bound 2 is above the upper one 1"),
+        (Mass(2.0, 1.0), "total mass: the lower bound 2 is above the upper bound 1"),
         (Mass(1.0, links=["hand"]), "no link with inertia is named 'hand'"),
         (CenterOfMass("hand", [0, 0, 0], [1, 1, 1]), "no link with inertia is named 'hand'"),
-        (CenterOfMass(LINKS[0]), "needs lower and upper corner, or hull points"),
-        (CenterOfMass(LINKS[0], lower=[0, 0, 0]), "needs lower and upper corner, or hull points"),
-        (CenterOfMass(LINKS[0], [0, 0, 0], [1, 1, 1], np.eye(3)), "needs lower and upper corner, or hull points"),
-        (CenterOfMass(LINKS[0], [0, 0, 0], hull=np.eye(3)), "needs lower and upper corner, or hull points"),
+        (CenterOfMass(LINKS[0]), "needs a lower and an upper corner, or hull points"),
+        (CenterOfMass(LINKS[0], lower=[0, 0, 0]), "needs a lower and an upper corner, or hull points"),
+        (CenterOfMass(LINKS[0], [0, 0, 0], [1, 1, 1], np.eye(3)), "needs a lower and an upper corner, or hull points"),
+        (CenterOfMass(LINKS[0], [0, 0, 0], hull=np.eye(3)), "needs a lower and an upper corner, or hull points"),
         (CenterOfMass(LINKS[0], [0, 0], [1, 1, 1]), r"must have shape \(3,\)"),
-        (CenterOfMass(LINKS[0], [0, 2, 0], [1, 1, 1]), "has a lower corner above its upper one"),
+        (CenterOfMass(LINKS[0], [0, 2, 0], [1, 1, 1]), "has its lower corner above its upper corner"),
         (CenterOfMass(LINKS[0], hull=[[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]), "do not span a volume"),
         (CenterOfMass(LINKS[0], hull=np.eye(3)), "do not span a volume"),
         (CenterOfMass(LINKS[0], hull=np.eye(4)), r"need shape \(n, 3\)"),
         (CenterOfMass(LINKS[0], hull=np.full((5, 3), np.nan)), r"hull points of"),
-        (CenterOfMass("*", [0, 0, 0], [1, 1, 1]), "names more than one link"),
+        (CenterOfMass("*", [0, 0, 0], [1, 1, 1]), "matches more than one link"),
         (Ellipsoids(LINKS[0], []), "needs at least one ellipsoid"),
         (Ellipsoids(LINKS[0], [np.eye(3)]), r"must have shape \(4, 4\)"),
         (Ellipsoids(LINKS[0], [np.zeros((4, 4))]), "must be positive inside and negative far away"),
         (Ellipsoids(LINKS[0], [np.eye(4)]), "must be positive inside and negative far away"),
         (Ellipsoids(LINKS[0], [-np.eye(4)]), "must be positive inside and negative far away"),
-        (Ellipsoids("*", [np.eye(4)]), "names more than one link"),
+        (Ellipsoids("*", [np.eye(4)]), "matches more than one link"),
         (Mirrored(LINKS[0], "hand"), "no link with inertia is named 'hand'"),
         (Mirrored(LINKS[0], LINKS[1], "w"), "mirror axis 'w' is unknown: use x, y or z"),  # type: ignore[arg-type]
         (Mirrored(LINKS[0], LINKS[1], placement=np.eye(3)), r"must have shape \(4, 4\)"),
         (BaseBounds(np.ones((2, 3)), 0, 1), "base bounds need a matrix with 42 columns"),
         (BaseBounds(np.ones(42), 0, 1), "base bounds need a matrix with 42 columns"),
-        (BaseBounds(np.ones((2, 42)), [0, 0, 0], 1), "base bounds need one number, or 2, on either side"),
-        (BaseBounds(np.ones((1, 42)), 2.0, 1.0), "base parameter 1: the lower bound 2 is above the upper one 1"),
+        (BaseBounds(np.ones((2, 42)), [0, 0, 0], 1), "base bounds need one number or 2 numbers per side"),
+        (BaseBounds(np.ones((1, 42)), 2.0, 1.0), "base parameter 1: the lower bound 2 is above the upper bound 1"),
         (BaseBounds(np.ones((2, 42)), 0, 1, ["one"]), "base bounds need 2 names, got 1"),
     ],
 )
@@ -491,9 +491,9 @@ def test_wrong_constraints_are_refused_in_words(constraint: Any, words: str) -> 
 def test_wrong_sets_are_refused_in_words() -> None:
     with pytest.raises(DataError, match="constraint set 'fool' is unknown: use full, semi, or constraints"):
         feasible_set(ARM, "fool")
-    with pytest.raises(DataError, match="7 is no constraint"):
+    with pytest.raises(DataError, match="7 is not a constraint"):
         feasible_set(ARM, 7)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="is no constraint"):
+    with pytest.raises(DataError, match="is not a constraint"):
         feasible_set(ARM, ["full", 7])  # type: ignore[list-item]
     with pytest.raises(DataError, match="inertia of 'l1' must have shape"):
         Fixed.body("l1", [1, 2, 3])

@@ -25,7 +25,7 @@ _STRICT = [Inertia(margin=0.0), Signs()]
 
 def _driven(seed: int, joints: int = 3) -> dynid.Robot:
     """A robot with friction, offsets and rotors of order 0.3, those without a sign negative."""
-    robot = random_robot(seed, joints, mounts=False).with_drives("viscous+coulomb+offset", True)
+    robot = random_robot(seed, joints, mounts=False).with_drives("viscous+coulomb+offset", rotor_inertia=True)
     rng = np.random.default_rng(seed)
     values = [
         x if p.inertial else rng.uniform(0.2, 0.4) * (-1.0 if p.symbol == "off" else 1.0)
@@ -57,8 +57,8 @@ def _heavier(robot: dynid.Robot, seed: int) -> Array:
 def test_jacobian_matches_differences(seed: int) -> None:
     theta = inertia_to_log_cholesky(random_inertia(np.random.default_rng(seed)))
     step = 1e-6
-    ways = step * np.eye(10)
-    central = (inertia_from_log_cholesky(theta + ways) - inertia_from_log_cholesky(theta - ways)).T / (2 * step)
+    steps = step * np.eye(10)
+    central = (inertia_from_log_cholesky(theta + steps) - inertia_from_log_cholesky(theta - steps)).T / (2 * step)
     # Central differences with this step leave about 1e-10 of numbers of order one.
     np.testing.assert_allclose(log_cholesky_jacobian(theta), central, atol=1e-8)
 
@@ -69,11 +69,11 @@ def test_local_rows_are_gradient_and_hessian_of_the_distance(metric: Metric) -> 
     prior, scale = _heavier(robot, 1), feasible_set(robot).scale
     pi = robot.parameters
     rows, rest = local_rows(robot, pi, prior, metric, scale)
-    for way in scale * np.random.default_rng(0).normal(size=(10, len(pi))):
+    for direction in scale * np.random.default_rng(0).normal(size=(10, len(pi))):
         # With this step differences of numbers of order 10 leave 1e-10 and 1e-5; their truncation is some 1e-6 of them.
         step = 2e-5
-        back, here, forth = (distance(robot, pi + s * way, prior, metric, scale) for s in (-step, 0.0, step))
-        slope = rows @ way
+        back, here, forth = (distance(robot, pi + s * direction, prior, metric, scale) for s in (-step, 0.0, step))
+        slope = rows @ direction
         assert (forth - back) / (2 * step) == pytest.approx(slope @ rest, rel=1e-5, abs=1e-6)
         assert (forth - 2 * here + back) / step**2 == pytest.approx(slope @ slope, rel=1e-5, abs=1e-4)
 
@@ -147,7 +147,7 @@ def test_forward_dynamics_are_refined() -> None:
 
 @pytest.mark.parametrize("metric", ["euclidean", "pullback"])
 def test_an_optimum_on_the_boundary_is_not_called_converged(metric: Metric) -> None:
-    """The target has a negative principal moment: the nearest possible body is degenerate."""
+    """The target has a negative principal moment: the nearest consistent body is degenerate."""
     robot = random_robot(1, 1, kinds="r")
     prior = robot.parameters
     target = prior.copy()

@@ -87,7 +87,7 @@ def test_shapes_touch_their_ellipsoid_from_inside_wherever_they_are(kind: str, t
     # Samples come close to where the shape touches, not onto it.
     assert inside.min() < 0.01
     numeric = np.prod(semi_axes(enclosing_ellipsoid(points)))
-    # The hull of 2000 samples is smaller than a round shape by about a hundredth.
+    # The hull of 2000 samples is smaller than a smooth shape by about a hundredth.
     assert numeric <= np.prod(semi_axes(Q)) * (1 + 2e-4)
     assert np.prod(semi_axes(Q)) < 1.02 * numeric
 
@@ -109,7 +109,7 @@ def test_enclosing_ellipsoid_of_points() -> None:
     rng = np.random.default_rng(3)
     corners = np.array([[x, y, z] for x in (-1, 1) for y in (-2, 2) for z in (-3, 3)], dtype=float)
     cloud = np.vstack([corners, rng.uniform(-1, 1, (50, 3))]) @ TURN[:3, :3].T + TURN[:3, 3]
-    Q = enclosing_ellipsoid(cloud, 1e-8)
+    Q = enclosing_ellipsoid(cloud, tolerance=1e-8)
     assert values(Q, cloud).min() >= 0
     np.testing.assert_allclose(semi_axes(Q), np.sqrt(3) * np.array([1, 2, 3]), rtol=1e-5)
     for seed in range(5):
@@ -190,7 +190,7 @@ def test_what_is_wrong_with_a_shape_is_named(tmp_path: Path) -> None:
         with pytest.raises(ModelError, match=words):
             bounding_ellipsoids(file, dynid.load_robot(file))
     file = urdf(tmp_path, collision(SHAPES["box"]))
-    with pytest.raises(ModelError, match="robot 'tx40' has not"):
+    with pytest.raises(ModelError, match="robot 'tx40' does not"):
         bounding_ellipsoids(file, dynid.load_robot("tx40"))
 
 

@@ -105,12 +105,12 @@ def test_same_solution_as_with_half_the_unknowns(metric: Metric) -> None:
     y = W @ (HUMAN.parameters * rng.uniform(0.95, 1.05, 160)) + 0.01 * rng.normal(size=len(W))
     rule = constraints.Symmetry.by_name(HUMAN)
     found = dynid.feasibility.fit_regressor(HUMAN, W, y, constraints=["full", rule], metric=metric, weight=WEIGHT)
-    scale = found.possible.scale
+    scale = found.feasible.scale
     expected = newton(H, W, y, metric, WEIGHT, scale)
     assert dynid.feasibility.feasible_set(HUMAN).slack(expected) > 1e-4
     # A minimum is flat: the solver's 1e-9 of an objective with exponential cones leaves more of the parameters open.
     assert np.abs((found.parameters - expected) / scale).max() < (2e-5 if metric == "entropic" else 1e-9)
-    # Without the symmetry the answer is another one.
+    # Without the symmetry the result is another one.
     free = dynid.feasibility.fit_regressor(HUMAN, W, y, constraints="full", metric=metric, weight=WEIGHT)
     assert np.abs((free.parameters - expected) / scale).max() > 1e-3
 
@@ -285,7 +285,7 @@ def test_wrong_rules_are_explained(rule: constraints.Symmetry, message: str) -> 
 
 def test_names_without_a_partner() -> None:
     lonely = replace(HUMAN, links=tuple(replace(x, name=x.name.replace("right_hand", "hook")) for x in HUMAN.links))
-    with pytest.raises(DataError, match="link 'left_hand' has no partner 'right_hand'"):
+    with pytest.raises(DataError, match="link 'left_hand' has no counterpart 'right_hand'"):
         constraints.Symmetry.by_name(lonely)
     with pytest.raises(DataError, match="has no pair of links named 'links' and 'rechts'"):
         constraints.Symmetry.by_name(HUMAN, left="links", right="rechts")
@@ -294,11 +294,11 @@ def test_names_without_a_partner() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"W": np.ones((3, 5))}, r"needs shape \(N, 160\), got \(3, 5\)"),
+        ({"W": np.ones((3, 5))}, r"must have shape \(N, 160\), got \(3, 5\)"),
         ({"y": np.ones(2)}, "measurements of 360 regressor rows must have shape"),
         ({"W": np.full((360, 160), np.nan)}, "regressor has values that are not finite"),
-        ({"deviation": -1.0}, "deviations must be positive"),
-        ({"deviation": np.ones(7)}, "deviations need one number, or 360"),
+        ({"std": -1.0}, "std must be positive"),
+        ({"std": np.ones(7)}, r"std must be one number or have shape \(360,\)"),
         ({"weight": 1.0, "bound": 1.0}, "not both"),
         ({"weight": -1.0}, "weight of the prior must be positive"),
         ({"bound": 0.0}, "bound on the residual must be positive"),
@@ -311,11 +311,11 @@ def test_regressor_given_wrongly(options: dict[str, object], message: str) -> No
         dynid.feasibility.fit_regressor(HUMAN, **given)  # type: ignore[arg-type]
 
 
-def test_deviations_weigh_rows() -> None:
-    """Rows divided by their deviation beforehand give the same fit."""
+def test_std_weighs_rows() -> None:
+    """Rows divided by their std beforehand give the same fit."""
     W = wrench_rows(HUMAN)
     rng = np.random.default_rng(4)
-    y, deviation = W @ HUMAN.parameters + rng.normal(size=360), rng.uniform(0.5, 2, 360)
-    a = dynid.feasibility.fit_regressor(HUMAN, W, y, deviation=deviation, weight=10.0)
-    b = dynid.feasibility.fit_regressor(HUMAN, W / deviation[:, None], y / deviation, weight=10.0)
+    y, std = W @ HUMAN.parameters + rng.normal(size=360), rng.uniform(0.5, 2, 360)
+    a = dynid.feasibility.fit_regressor(HUMAN, W, y, std=std, weight=10.0)
+    b = dynid.feasibility.fit_regressor(HUMAN, W / std[:, None], y / std, weight=10.0)
     np.testing.assert_allclose(a.parameters, b.parameters, atol=1e-7)

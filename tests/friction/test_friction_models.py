@@ -31,8 +31,8 @@ def test_derivatives_of_columns_are_those_of_differences(name: str) -> None:
 @pytest.mark.parametrize("name", FRICTION_WORDS)
 def test_every_word_makes_a_model_of_named_parameters(name: str) -> None:
     model = friction_model(name, offset=True)
-    assert model.count == len(model.symbols) + len(model.inner) == len(model.units)
-    values = dict.fromkeys(model.units, 0.4)
+    assert model.count == len(model.symbols) + len(model.inner) == len(model.units())
+    values = dict.fromkeys(model.units(), 0.4)
     assert np.all(np.isfinite(model.torque(FEATURES, values)))
 
 
@@ -47,7 +47,7 @@ def test_models_contain_the_smaller_ones_that_they_can_become() -> None:
 
 
 def test_inner_parameters_without_meaning_under_the_smaller_model_are_known() -> None:
-    """The speed of a Stribeck term that is not there means nothing; its shape does where the term is there."""
+    """The Stribeck velocity is undefined without a Stribeck term; its shape is defined with one."""
     plain, stribeck, shaped = map(friction_model, ("coulomb+viscous", "stribeck", "stribeck-shaped"))
     assert stribeck.unseen_inner(plain) == [True]
     assert shaped.unseen_inner(plain) == [True, True]

@@ -69,7 +69,7 @@ def test_links_are_found_by_name_or_by_a_list() -> None:
     np.testing.assert_allclose(again.parameters, HUMAN.parameters, atol=1e-12)
     strange = {name: f"part{k}" for k, name in enumerate(SEGMENTS)}
     skeleton = bare(renamed(HUMAN, strange))
-    with pytest.raises(DataError, match="misses segments: lower_trunk, middle_trunk"):
+    with pytest.raises(DataError, match="has no link for segments: lower_trunk, middle_trunk"):
         dynid.human.with_anthropometric_prior(skeleton, "male", 94.0)
     given = {link: segment for segment, link in strange.items()}
     again = dynid.human.with_anthropometric_prior(skeleton, "male", 94.0, segments=given)
@@ -180,7 +180,7 @@ def test_massless_links_of_a_file_become_virtual() -> None:
         ({"height": 18.0}, "height must lie between"),
         ({"sex": "x"}, "sex 'x' is unknown"),
         ({"segments": {"left_thigh": "tail"}}, "link 'left_thigh': segment 'tail' is unknown"),
-        ({"segments": {"left_thigh": "left_thigh"}}, "misses segments: lower_trunk"),
+        ({"segments": {"left_thigh": "left_thigh"}}, "has no link for segments: lower_trunk"),
         (
             {"segments": {"left_thigh": "head", "head": "head"}},
             "segment 'head' is both 'head' and 'left_thigh'",

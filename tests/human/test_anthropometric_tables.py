@@ -61,7 +61,11 @@ def test_file_says_where_its_numbers_come_from() -> None:
     [
         ("hand = { mass = 0.61", "palm = { mass = 0.61", "misses segments for sex 'male': hand"),
         ("thigh = { mass = 14.16", "thigh = { mass = 41.16", "add up to 154.0%"),
-        ("radii = [32.9, 32.9, 14.9]", "radii = [90.0, 32.9, 14.9]", "segment 'thigh' is no possible body: triangle"),
+        (
+            "radii = [32.9, 32.9, 14.9]",
+            "radii = [90.0, 32.9, 14.9]",
+            "segment 'thigh' is not a physically consistent body: triangle",
+        ),
         ("radii = [32.9, 32.9, 14.9]", "radii = [32.9, 14.9]", "segment 'thigh' needs three positive radii"),
         ("length = 422.2", 'length = "long"', "segment 'thigh' needs a positive number for length, got 'long'"),
         ('thigh = ["hip", "knee"]', 'thigh = ["hip", "nose"]', "segment 'thigh' needs two ends among"),
@@ -91,7 +95,7 @@ def test_own_table_is_read(tmp_path: Path) -> None:
     ("source", "sex", "message"),
     [
         ("vitruvius", "male", "no anthropometric table 'vitruvius': use de-leva, or a .toml file"),
-        ("de-leva", "robot", "sex 'robot' is unknown: anthropometric tables know male and female"),
+        ("de-leva", "robot", "sex 'robot' is unknown: use male or female"),
         ("nowhere.toml", "male", "the table 'nowhere.toml' cannot be read"),
     ],
 )

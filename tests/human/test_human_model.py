@@ -40,7 +40,7 @@ def test_weight_is_exact_and_all_links_are_possible(sex: str, height: float, wei
     assert len(robot.parameter_links) == 16 and robot.n == 35 and robot.base == "floating"
     for i in robot.parameter_links:
         assert dynid.inertia.inertia_violations(robot.links[i].inertia) == []
-    assert dynid.feasibility.is_feasible(robot).answer == "feasible"
+    assert dynid.feasibility.is_feasible(robot).status == "feasible"
 
 
 def test_numbers_are_those_of_the_table() -> None:
@@ -192,7 +192,7 @@ def test_odd_input_is_refused(options: dict[str, object], message: str) -> None:
 def test_command(tmp_path: Path) -> None:
     """The file it writes is the model, and --json tells what is in it."""
     file = tmp_path / "human.urdf"
-    call = [sys.executable, "-m", "dynid", "human", "--sex", "male", "--height", "1.8", "--weight", "94"]
+    call = [sys.executable, "-m", "dynid", "human", "model", "--sex", "male", "--height", "1.8", "--weight", "94"]
     done = subprocess.run([*call, "-o", str(file), "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
@@ -202,7 +202,7 @@ def test_command(tmp_path: Path) -> None:
     text = subprocess.run(call, capture_output=True, text=True, check=False)
     assert text.returncode == 0 and "left_thigh" in text.stdout
     bad = subprocess.run([*call[:-1], "-3"], capture_output=True, text=True, check=False)
-    assert bad.returncode == 1 and bad.stderr.strip() == "dynid: weight must lie between 1 and 700 kg, got -3.0"
+    assert bad.returncode == 1 and bad.stderr.strip() == "dynid: --weight must lie between 1 and 700 kg, got -3.0"
 
 
 @pytest.mark.parametrize("name", ["dynid.human.table", "dynid.human.build"])

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.controllers import cascade
+from dynid.controllers import Controller, cascade
 from dynid.identification.estimators.closed_loop import _sizes
 from dynid.identification.estimators.wls import wls
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from dynid.signals.settings import Signals
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
@@ -130,7 +131,7 @@ def test_rounds_stop_at_the_tolerance() -> None:
     assert coarse.history[-1].step <= 0.1 and fine.history[-1].step <= 1e-6
     assert len(coarse.history) < len(fine.history)
     short = estimate_closed_loop(data(), "didim", tolerance=1e-12, max_iterations=2)
-    assert short.status == "not converged in 2 rounds" and not short.converged
+    assert short.status == "not converged in 2 iterations" and not short.converged
     np.testing.assert_array_equal(short.beta, fine.history[1].beta)
 
 
@@ -144,9 +145,12 @@ def test_feasible_start_is_the_feasible_estimate() -> None:
 
 def test_two_runs_are_simulated_each_along_its_own_reference() -> None:
     """Runs of different length and motion join in one estimate, better than that of either."""
-    law = data().controller
-    runs = [simulate(robot(), law, reference(robot(), s, k)).run(f"run{k}") for k, s in enumerate((4.0, 3.0))]
-    both = replace(data(), recording=dynid.Recording(robot().coordinates, tuple(runs)), sensors=Sensors())
+    law = data().loop.controller
+    runs = [
+        simulate(robot(), ClosedLoop(controller=law), reference(robot(), s, k)).run(f"run{k}")
+        for k, s in enumerate((4.0, 3.0))
+    ]
+    both = replace(data(), recording=dynid.Recording(robot().coordinates, tuple(runs)), loop=ClosedLoop(controller=law))
     found = estimate_closed_loop(both, "didim", tolerance=1e-8, max_iterations=30)
     np.testing.assert_allclose(found.beta, truth(), atol=1e-6 * np.abs(truth()).max())
     assert sum(found.rows) > 1.5 * sum(estimate_closed_loop(data(), "didim", max_iterations=1).rows)
@@ -156,7 +160,7 @@ def test_two_runs_are_simulated_each_along_its_own_reference() -> None:
 def test_an_impossible_start_is_an_outcome_not_a_crash(method: str) -> None:
     """Negative masses cannot be simulated: the estimate says so, and can still be looked at."""
     found = estimate_closed_loop(data(), method, start=-robot().parameters)
-    assert found.status.startswith("aborted in round 1: stopped at 0 s: the mass matrix is not positive definite")
+    assert found.status.startswith("aborted in iteration 1: stopped at 0 s: the mass matrix is not positive definite")
     assert not found.converged and found.history == () and np.all(np.isnan(found.std))
     assert "aborted" in found.summary()
 
@@ -179,14 +183,25 @@ def test_unconstrained_iterates_may_end_the_simulation() -> None:
         ends.append(estimate_closed_loop(rough, "didim"))
         kept = estimate_closed_loop(rough, "pc-didim", max_iterations=3)
         assert not kept.status.startswith("aborted") and all(r.feasible for r in kept.history)
-    assert any(e.status.startswith("aborted in round") and e.history and not e.converged for e in ends)
+    assert any(e.status.startswith("aborted in iteration") and e.history and not e.converged for e in ends)
     assert not all(r.feasible for e in ends for r in e.history)
+
+
+def test_the_estimate_keeps_the_coulomb_slope_of_the_loop() -> None:
+    """The regressor was made with tanh(k v), so predictions of the estimate must use the same slope."""
+    sharp = data().robot.with_smooth_coulomb(0.0)
+    loop = replace(data().loop, coulomb_slope=37.0)
+    found = dynid.identify(sharp, data().recording, "didim", signals=SIGNALS, loop=loop, max_iterations=1)
+    for robot_ in (found.robot, found.identified_robot):
+        assert {t.slope for t in robot_.drives if t.is_coulomb} == {37.0}
 
 
 def test_unstable_controller_is_named() -> None:
     """Gains of the wrong sign run away in the first simulation."""
     gains = np.full(3, 20.0)
-    found = estimate_closed_loop(replace(data(), controller=cascade(RATE, gains, -gains)), "pc-didim")
+    found = estimate_closed_loop(
+        replace(data(), loop=replace(data().loop, controller=cascade(RATE, gains, -gains))), "pc-didim"
+    )
     assert "the controller is unstable with this robot" in found.status and not found.converged
 
 
@@ -195,7 +210,7 @@ def test_saved_estimates_keep_their_rounds(tmp_path: Path) -> None:
     found = estimate_closed_loop(data(1e-4), "pc-didim")
     found.save(tmp_path / "estimate.json")
     saved = json.loads((tmp_path / "estimate.json").read_text())
-    assert saved["format"] == "dynid estimate 3" and len(saved["iterations"]) == len(found.history) > 1
+    assert saved["format"] == "dynid estimate 4" and len(saved["history"]) == len(found.history) > 1
     back = dynid.Estimate.load(tmp_path / "estimate.json", robot())
     assert back.status == "converged" and back.converged
     for one, two in zip(found.history, back.history, strict=True):
@@ -212,9 +227,9 @@ def test_estimates_validate_and_export(tmp_path: Path) -> None:
     sensors = Sensors(noise=1e-4, velocity_cutoff=100.0)
     done = data(1e-4)
     found = dynid.identify(
-        done.robot, done.recording, "pc-didim", signals=SIGNALS, controller=done.controller, sensors=sensors
+        done.robot, done.recording, "pc-didim", signals=SIGNALS, loop=replace(done.loop, sensors=sensors)
     )
-    other = simulate(robot(), done.controller, reference(robot(), 4.0, seed=5)).recording()
+    other = simulate(robot(), ClosedLoop(controller=done.loop.controller), reference(robot(), 4.0, seed=5)).recording()
     # Torques of a new motion, free of noise: what is left is the error of the estimate.
     assert found.validate(other).relative.max() < 0.02
     (warning,) = dynid.export.write(found, tmp_path / "arm.urdf")
@@ -230,8 +245,12 @@ def _recording(**changes: Any) -> dynid.Recording:
 
 
 def _identify(recording: Any = None, method: str = "didim", **options: Any) -> object:
-    given = {"controller": data().controller, "signals": SIGNALS} | options
+    given = {"loop": ClosedLoop(controller=data().loop.controller), "signals": SIGNALS} | options
     return dynid.identify(data().robot, recording or data().recording, method, **given)
+
+
+def _with(controller: Controller) -> object:
+    return _identify(loop=ClosedLoop(controller=controller))
 
 
 def _jittered() -> dynid.Recording:
@@ -247,21 +266,22 @@ def _thinned(keep: int) -> dynid.Recording:
 
 
 BAD: dict[str, tuple[Callable[[], object], str]] = {
-    "no controller": (lambda: _identify(controller=None), "give the controller that made the recording"),
+    "no controller": (lambda: _identify(loop=None), "give the controller that made the recording"),
     "no reference": (lambda: _identify(_recording(reference=None)), "has no reference signals"),
     "no torque": (lambda: _identify(_recording(torque=None)), "has no torques"),
-    "observation": (lambda: _identify(data().measured), "needs the recording itself"),
-    "controller for wls": (lambda: _identify(method="wls"), "does not simulate"),
-    "sensors for wls": (lambda: _identify(method="wls", controller=None, sensors=Sensors()), "does not simulate"),
+    "observation": (lambda: _identify(data().measured), "needs the recording, not an observation"),
+    "no controller in the loop": (lambda: _identify(loop=ClosedLoop()), "give the controller that made the recording"),
+    "a bare controller": (lambda: _identify(loop=data().loop.controller), "dynid.ClosedLoop"),
+    "loop for wls": (lambda: _identify(method="wls"), "does not simulate"),
     "unknown start": (lambda: _identify(start="cad"), "use prior, feasible or standard parameters"),
     "short start": (lambda: _identify(start=np.ones(3)), "start"),
-    "no rounds": (lambda: _identify(max_iterations=0), "at least one round"),
-    "no tolerance": (lambda: _identify(tolerance=0.0), "positive tolerance"),
-    "unknown option": (lambda: _identify(colour="red"), "does not take 'colour'"),
-    "rates": (lambda: _identify(controller=cascade(1300.0, np.ones(3), np.ones(3))), "no whole multiple"),
-    "slow controller": (lambda: _identify(controller=cascade(500.0, np.ones(3), np.ones(3))), "no whole multiple"),
-    "joints": (lambda: _identify(controller=cascade(RATE, np.ones(2), np.ones(2))), "the controller has 2 joints"),
-    "averaged periods": (lambda: _identify(signals=replace(SIGNALS, period=2.0)), "not averaged over periods"),
+    "no rounds": (lambda: _identify(max_iterations=0), "at least one"),
+    "no tolerance": (lambda: _identify(tolerance=0.0), "tolerance must be positive"),
+    "unknown option": (lambda: _identify(colour="red"), "has no option 'colour'"),
+    "rates": (lambda: _with(cascade(1300.0, np.ones(3), np.ones(3))), "not a whole multiple"),
+    "slow controller": (lambda: _with(cascade(500.0, np.ones(3), np.ones(3))), "not a whole multiple"),
+    "joints": (lambda: _with(cascade(RATE, np.ones(2), np.ones(2))), "the controller has 2 joints"),
+    "averaged periods": (lambda: _identify(signals=replace(SIGNALS, period=2.0)), "cannot average runs over periods"),
     "uneven clock": (lambda: _identify(_jittered()), "unevenly sampled"),
     "limits": (lambda: _identify(_recording(reference=3 * data().recording.runs[0].q)), "beyond its limits"),
     "no rows": (lambda: _identify(method="iv", signals=replace(SIGNALS, min_velocity=99.0)), "0 rows are left"),
@@ -281,7 +301,8 @@ def test_bad_input_is_refused_in_plain_words(case: str) -> None:
 def test_a_record_slower_than_the_controller_is_enough() -> None:
     """Every fifth sample of references, torques and positions: the loop runs at its own rate in between."""
     signals = Signals(cutoff=None, decimate=(), trim=0.2)
-    found = _identify(_thinned(5), "didim", signals=signals, sensors=Sensors(velocity_cutoff=100.0))
+    loop = replace(data().loop, sensors=Sensors(velocity_cutoff=100.0))
+    found = _identify(_thinned(5), "didim", signals=signals, loop=loop)
     assert isinstance(found, dynid.Estimate) and found.converged
     np.testing.assert_allclose(found.beta, truth(), atol=0.02 * np.abs(truth()).max())
 

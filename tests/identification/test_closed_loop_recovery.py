@@ -11,7 +11,7 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from dynid.signals.settings import Signals
 from dynid.simulation.sensors import Sensors
-from studies.benchmark.machines import benchmark_robot
+from studies.benchmark.robots import benchmark_robot
 from tests.support.experiments import Array, experiment, wrong
 
 # Encoder noise (rad) and a low-pass of 100 Hz, ten times too high: accelerations drown, torques answer the noise.

@@ -57,7 +57,7 @@ def test_barrier_covariance_falls_onto_that_of_the_base() -> None:
     """(56): the error falls in step with the barrier until rounding stops it."""
     robot, base, R = rows()
     errors = [
-        apart(base_covariance(base, barrier_covariance(robot, robot.parameters, R, barrier)), of_base())
+        apart(base_covariance(base, barrier_covariance(robot, robot.parameters, R, barrier=barrier)), of_base())
         for barrier in (1e-3, 1e-6, 1e-9)
     ]
     assert errors[0] > 30 * errors[1] > 900 * errors[2]
@@ -67,7 +67,7 @@ def test_barrier_covariance_falls_onto_that_of_the_base() -> None:
 def test_barrier_covariance_settles_for_all_standard_parameters() -> None:
     """Also where only the constraints decide the barrier's height no longer matters; (53) is something else there."""
     robot, _, R = rows()
-    high, low = (np.sqrt(np.diag(barrier_covariance(robot, robot.parameters, R, b))) for b in (1e-9, 1e-11))
+    high, low = (np.sqrt(np.diag(barrier_covariance(robot, robot.parameters, R, barrier=b))) for b in (1e-9, 1e-11))
     np.testing.assert_allclose(high, low, rtol=0.01, atol=1e-9)  # zero by symmetry, but for rounding
     ratio = np.sqrt(np.diag(shortest_covariance(R))) / low
     assert ratio.min() < 0.5 or ratio.max() > 2
@@ -187,10 +187,10 @@ def test_impossible_parameters_have_no_barrier() -> None:
     robot, _, R = rows()
     heavy, loose = robot.parameters.copy(), robot.parameters.copy()
     heavy[robot.parameter_names.index("m_link2")] = 1e-3  # its first moments ask for more
-    with pytest.raises(DataError, match="link 'link2': not strictly possible"):
+    with pytest.raises(DataError, match="link 'link2': not strictly feasible"):
         barrier_hessian(robot, heavy)
     loose[robot.parameter_names.index("fv_joint3")] = 0.0
-    with pytest.raises(DataError, match="'fv_joint3': not strictly possible"):
+    with pytest.raises(DataError, match="'fv_joint3': not strictly feasible"):
         barrier_covariance(robot, loose, R)
     with pytest.raises(DataError, match="parameters"):
         barrier_hessian(robot, robot.parameters[:-1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,9 @@ import pytest
 
 import dynid
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.registry import ESTIMATORS
+from dynid.identification.estimators.irls import IrlsOptions
+from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS, OPTIONS, method_options
+from dynid.identification.estimators.wls import WlsOptions
 from dynid.identification.observation import Observation, observe
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.recording.recording import Recording, Run
@@ -24,7 +28,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "irls huber": ("irls", {"loss": "huber"}),
     "irls tukey": ("irls", {"loss": "tukey"}),
     "tls": ("tls", {}),
-    "ridge": ("ridge", {"deviation": 1e6}),
+    "ridge": ("ridge", {"std": 1e6}),
     "feasible": ("feasible", {}),
     "feasible huber": ("feasible", {"objective": "huber"}),
 }
@@ -45,7 +49,7 @@ def test_the_battery_knows_every_estimator() -> None:
 def test_recovers_noise_free_truth(name: str) -> None:
     """Without noise the answer is the truth, to rounding times the condition number."""
     robot = arm()
-    estimate = run(name, observe(robot, record(robot, (0, 1)), EXACT))
+    estimate = run(name, observe(robot, record(robot, (0, 1)), signals=EXACT))
     # Condition number about 1e2, exact derivatives to 1e-12.
     np.testing.assert_allclose(estimate.beta, base_of(robot).values(), atol=1e-7)
     assert estimate.status == "solved"
@@ -55,8 +59,8 @@ def test_recovers_noise_free_truth(name: str) -> None:
 def test_order_of_runs_does_not_matter(name: str) -> None:
     """Runs are folded one after another; the result does not know which came first."""
     robot = arm()
-    forward = run(name, observe(robot, record(robot, (0, 1, 2), noise=0.1), EXACT))
-    backward = run(name, observe(robot, record(robot, (2, 0, 1), noise=0.1), EXACT))
+    forward = run(name, observe(robot, record(robot, (0, 1, 2), noise=0.1), signals=EXACT))
+    backward = run(name, observe(robot, record(robot, (2, 0, 1), noise=0.1), signals=EXACT))
     np.testing.assert_allclose(forward.beta, backward.beta, rtol=1e-5, atol=1e-7)
 
 
@@ -140,7 +144,7 @@ def test_same_input_same_answer(name: str) -> None:
     """Nothing is left to chance."""
     robot = arm()
     recording = record(robot, (0,), noise=0.1)
-    one, two = (run(name, observe(robot, recording, EXACT)) for _ in range(2))
+    one, two = (run(name, observe(robot, recording, signals=EXACT)) for _ in range(2))
     assert np.array_equal(one.beta, two.beta) and np.array_equal(one.covariance, two.covariance)
 
 
@@ -153,8 +157,8 @@ def test_motion_that_shows_too_little_is_refused(name: str) -> None:
     t, q, v, a = motion(robot, 0)
     q[:, 2], v[:, 2], a[:, 2] = 0.3, 0.0, 0.0
     recording = Recording(robot.coordinates, (Run(t, q, torque=dynid.inverse_dynamics(robot, q, v, a)),))
-    with pytest.raises(dynid.DynidError, match="does not show"):
-        run(name, observe(robot, recording, EXACT))
+    with pytest.raises(dynid.DynidError, match="does not excite"):
+        run(name, observe(robot, recording, signals=EXACT))
 
 
 @every
@@ -179,11 +183,26 @@ def test_ill_conditioned_regressor_keeps_its_digits() -> None:
     truth = np.ones(base.count)
     y = W @ truth
     estimate = estimate_from(observation_of(base, W, y), "ols")
-    assert estimate.condition_number == pytest.approx(1e7, rel=0.05)
+    assert np.linalg.cond(W.reshape(-1, base.count)) == pytest.approx(1e7, rel=0.05)
     assert np.abs(estimate.beta - truth).max() < 1e-6
     flat, right = W.reshape(-1, base.count), y.ravel()
     normal = np.linalg.solve(flat.T @ flat, flat.T @ right)
     assert np.abs(normal - truth).max() > 1e-5  # the reason why factors are folded
+
+
+@every
+def test_the_condition_number_is_that_of_the_weighted_regressor_with_unit_columns(name: str) -> None:
+    """One definition for all methods: units of the parameters do not matter, the noise of the joints does."""
+    robot = arm()
+    base = base_of(robot)
+    _, q, v, a = motion(robot, 3)
+    W = base.regressor(q, v, a)
+    std = np.array([0.01, 0.1, 1.0])
+    y = W @ base.values() + std * np.random.default_rng(0).normal(size=W.shape[:2])
+    estimate = run(name, observation_of(base, W, y))
+    rows = (W / estimate.noise[:, None]).reshape(-1, base.count)
+    expected = np.linalg.cond(rows / np.linalg.norm(rows, axis=0))
+    assert estimate.condition_number == pytest.approx(expected, rel=1e-9)
 
 
 def test_outliers_hurt_least_squares_and_not_irls() -> None:
@@ -229,7 +248,7 @@ def test_ridge_keeps_the_prior_where_the_motion_is_silent() -> None:
     q[:, 2], v[:, 2], a[:, 2] = 0.3, 0.0, 0.0
     torque = dynid.inverse_dynamics(truth, q, v, a) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
     recording = Recording(robot.coordinates, (Run(t, q, torque=torque),))
-    estimate = identify(robot, recording, "ridge", signals=EXACT, deviation=10.0)
+    estimate = identify(robot, recording, "ridge", signals=EXACT, std=10.0)
     base = estimate.base
     friction = base.names.index("fv_joint3")
     assert estimate.beta[friction] == pytest.approx(base.values()[friction], rel=1e-3)
@@ -246,7 +265,7 @@ def test_ridge_keeps_the_prior_where_the_motion_is_silent() -> None:
         ("wls", {"iterations": 0}, "iteration"),
         ("wls", {"freedom": "all"}, "freedom"),
         ("ridge", {"prior": [1.0]}, "prior"),
-        ("ridge", {"deviation": -1.0}, "positive"),
+        ("ridge", {"std": -1.0}, "positive"),
     ],
 )
 def test_bad_options_name_the_culprit(method: str, options: dict[str, Any], culprit: str) -> None:
@@ -255,3 +274,62 @@ def test_bad_options_name_the_culprit(method: str, options: dict[str, Any], culp
     with pytest.raises(dynid.DynidError, match=culprit) as caught:
         identify(robot, record(robot), method, signals=EXACT, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_every_method_has_its_options() -> None:
+    """One dataclass per method, whose defaults are valid; keywords and the dataclass give the same result."""
+    assert set(OPTIONS) == {*ESTIMATORS, *CLOSED_LOOP} and len(set(OPTIONS.values())) == len(OPTIONS)
+    for method, kind in OPTIONS.items():
+        assert type(method_options(method)) is kind and is_dataclass(kind)
+    robot = arm()
+    seen = observe(robot, record(robot, noise=0.1), signals=EXACT)
+    one = estimate_from(seen, "wls", iterations=3, freedom="none")
+    two = estimate_from(seen, "wls", options=WlsOptions(iterations=3, freedom="none"))
+    assert np.array_equal(one.beta, two.beta) and not np.array_equal(one.beta, estimate_from(seen, "wls").beta)
+
+
+@pytest.mark.parametrize(
+    ("method", "keywords", "words"),
+    [
+        (
+            "wls",
+            {"iteration": 3},
+            "method 'wls' has no option 'iteration': its options are iterations, freedom;",
+        ),
+        ("ols", {"iterations": 3}, "method 'ols' has no option 'iterations': it has no options"),
+        ("didim", {"max_iteration": 3}, "did you mean max_iterations?"),
+        ("feasible", {"prior_weight": "cv"}, "its options are objective, constraints, prior, metric, weight"),
+        ("wls", {"options": IrlsOptions()}, "method 'wls' takes WlsOptions, got IrlsOptions"),
+        ("wls", {"options": WlsOptions(), "iterations": 3}, "got both options and 'iterations'"),
+        ("didim", {"tolerance": -1.0}, "tolerance must be positive"),
+        ("ukf", {"alpha": 2.0}, "alpha"),
+        ("pc-iv", {"weight": "cv"}, "weight of the prior must be positive"),
+        ("feasible", {"solver": "magic"}, "solver 'magic' is unknown"),
+        ("pc-didim", {"constraints": "fool"}, "constraint set 'fool' is unknown"),
+    ],
+)
+def test_options_are_checked_before_anything_runs(
+    method: str, keywords: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a signal is filtered nor a loop simulated for an option that is wrong."""
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("the work began before the options were checked")
+
+    for module in ("observation", "experiment"):
+        monkeypatch.setattr(f"dynid.identification.{module}.prepare", never)
+    robot = arm()
+    with pytest.raises(dynid.DataError, match=re.escape(words)):
+        identify(robot, record(robot), method, signals=EXACT, **keywords)
+
+
+def test_errors_inside_a_method_are_not_taken_for_wrong_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TypeError of the program, whatever its text, reaches the caller as it is."""
+
+    def broken(*_: Any) -> None:
+        raise TypeError("got an unexpected keyword argument 'iterations'")
+
+    monkeypatch.setitem(ESTIMATORS, "wls", broken)
+    robot = arm()
+    with pytest.raises(TypeError):
+        identify(robot, record(robot), "wls", signals=EXACT)

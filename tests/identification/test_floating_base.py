@@ -205,9 +205,9 @@ def test_deviations_hold_with_noise_of_markers_and_plates() -> None:
 def test_known_loads_are_taken_off(stood: tuple[Robot, Recording]) -> None:
     """What is known of the robot leaves torques and wrench alike; what is left identifies as zero."""
     robot, recording = stood
-    left = observe(robot, recording, EXACT, known=robot.parameters)
+    left = observe(robot, recording, signals=EXACT, known=robot.parameters)
     assert left.torque_norms().max() < 1e-6
-    half = observe(robot, recording, EXACT, channels="wrench", known=0.5 * robot.parameters)
+    half = observe(robot, recording, signals=EXACT, channels="wrench", known=0.5 * robot.parameters)
     estimate = dynid.identify(robot, half, "ols")
     np.testing.assert_allclose(estimate.beta, 0.5 * estimate.base.values(), atol=1e-8)
 
@@ -296,18 +296,19 @@ def test_bad_recordings_are_refused_in_words(stood: tuple[Robot, Recording]) -> 
     with pytest.raises(DataError, match="a fixed base has no wrench channels"):
         dynid.identify(robot.with_base("fixed"), recording, signals=EXACT, channels="wrench")
     law = dynid.controllers.pd(1000.0, np.full(robot.n, 100.0), np.full(robot.n, 10.0))
-    with pytest.raises(DataError, match="closed-loop methods need a base that is bolted down"):
-        dynid.identify(robot, recording, "didim", controller=law)
-    with pytest.raises(DataError, match=r"closed-loop methods know joint torques only, not 'base\.fx'"):
+    loop = dynid.ClosedLoop(controller=law)
+    with pytest.raises(DataError, match="closed-loop methods need a base that does not float"):
+        dynid.identify(robot, recording, "didim", loop=loop)
+    with pytest.raises(DataError, match=r"closed-loop methods fit joint torques only, not 'base\.fx'"):
         still = robot.with_base("instrumented")
-        dynid.identify(still, recording, "didim", controller=law, channels="all")
+        dynid.identify(still, recording, "didim", loop=loop, channels="all")
 
 
 def test_pieces_join_as_for_arms(stood: tuple[Robot, Recording]) -> None:
     """Recordings that arrive one after the other, and folds of cross-validation."""
     robot = humanoid(6, limbs="L")
     first, second = (standing(robot, dance(robot, seed=s), {}) for s in (0, 1))
-    steps = dynid.identification.SequentialIdentification(robot, EXACT, "all")
+    steps = dynid.identification.SequentialIdentification(robot, signals=EXACT, channels="all")
     steps.update(first)
     steps.update(second)
     whole = dynid.identify(robot, first + second, "wls", signals=EXACT)

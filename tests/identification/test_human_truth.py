@@ -83,7 +83,7 @@ def test_base_parameters_and_centre_of_mass(kind: str) -> None:
     table = dynid.human.human_model("male", 1.8, 80.0) if kind == "human" else humanoid(1)
     truth, covariance = away_from(table, rng), pose_covariance(table, rng)
     runs = tuple(recorded(truth, moving(table, seed), covariance, rng) for seed in range(RUNS))
-    seen = dynid.identification.observe(table, Recording(table.coordinates, runs), SIGNALS, channels="wrench")
+    seen = dynid.identification.observe(table, Recording(table.coordinates, runs), signals=SIGNALS, channels="wrench")
     plain = dynid.identify(table, seen)
     off = (plain.beta - plain.base.matrix @ truth.parameters) / plain.std
     outside = int(np.sum(np.abs(off) > 3))

@@ -12,7 +12,8 @@ import pytest
 
 import dynid
 from dynid.dynamics.kernels import kalman as kernels
-from dynid.identification.estimators.kalman import ekf, ukf
+from dynid.identification.estimators.kalman import EkfOptions, ekf, ukf
+from dynid.identification.estimators.registry import OPTIONS
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop
 from dynid.recording.recording import Recording
@@ -29,7 +30,7 @@ def noisy() -> Experiment:
 
 @cache
 def solved(name: str) -> Any:
-    return METHODS[name](noisy(), start=perturbed(noisy().robot), max_iterations=3)[0]
+    return METHODS[name](noisy(), OPTIONS[name](start=perturbed(noisy().robot), max_iterations=3))[0]
 
 
 def triangle(size: int, seed: int) -> Any:
@@ -82,16 +83,16 @@ def test_more_data_and_less_noise_narrow_the_answer_and_drift_widens_it() -> Non
     experiment = noisy()
     run = experiment.recording.runs[0]
     twice = replace(experiment, recording=Recording(experiment.recording.joints, (run, run)))
-    one = np.diag(ekf(experiment, max_iterations=1)[0].covariance)
-    two = np.diag(ekf(twice, max_iterations=1)[0].covariance)
+    one = np.diag(ekf(experiment, EkfOptions(max_iterations=1))[0].covariance)
+    two = np.diag(ekf(twice, EkfOptions(max_iterations=1))[0].covariance)
     np.testing.assert_allclose(np.median(two / one), 0.5, atol=0.1)
-    assert np.all(np.diag(ekf(experiment, max_iterations=1, torque_noise=1.0)[0].covariance) > one)
-    assert np.all(np.diag(ekf(experiment, max_iterations=1, drift=0.1)[0].covariance) > one)
+    assert np.all(np.diag(ekf(experiment, EkfOptions(max_iterations=1, torque_noise=1.0))[0].covariance) > one)
+    assert np.all(np.diag(ekf(experiment, EkfOptions(max_iterations=1, drift=0.1))[0].covariance) > one)
 
 
 def test_fewer_positions_with_all_torques_tell_nearly_the_same() -> None:
     experiment = noisy()
-    solution, _ = ekf(experiment, rate=250.0)
+    solution, _ = ekf(experiment, EkfOptions(rate=250.0))
     assert "filtered at 250 Hz" in solution.notes
     assert miss(experiment, solution.beta) < 0.05 * least_squares_miss(experiment)
     assert surprise(experiment, solution.beta, solution.covariance) < 2.0
@@ -101,9 +102,9 @@ def test_starting_covariance_counts() -> None:
     """Values held by a narrow start stay; the three ways to say it agree."""
     experiment, start = noisy(), perturbed(noisy().robot)
     held = 1e-9 * np.ones(experiment.base.count)
-    first, _ = ekf(experiment, start, max_iterations=1, deviation=held)
+    first, _ = ekf(experiment, EkfOptions(start=start, max_iterations=1, std=held))
     np.testing.assert_allclose(first.beta, experiment.base.values(start), atol=1e-7)
-    second, _ = ekf(experiment, start, max_iterations=1, deviation=np.diag(held**2))
+    second, _ = ekf(experiment, EkfOptions(start=start, max_iterations=1, std=np.diag(held**2)))
     np.testing.assert_allclose(second.beta, first.beta, atol=1e-12)
 
 
@@ -111,15 +112,15 @@ def test_starting_covariance_counts() -> None:
 def test_impossible_start_is_an_outcome(name: str) -> None:
     """A negative inertia ends the pass; the answer says so and claims no precision."""
     experiment = noisy()
-    solution, _ = METHODS[name](experiment, start=-experiment.robot.parameters)
-    assert solution.status.startswith("aborted in round 1: the filter stopped at 0 s")
+    solution, _ = METHODS[name](experiment, OPTIONS[name](start=-experiment.robot.parameters))
+    assert solution.status.startswith("aborted in iteration 1: the filter stopped at 0 s")
     assert np.all(np.isnan(solution.covariance)) and solution.history == ()
 
 
 def test_six_joints() -> None:
     """The extended filter on a short noisy run of the TX40, sixty base parameters from 10 % off."""
     experiment = noisy_loop("tx40", noise=1e-5, seconds=2.0)
-    solution, _ = ekf(experiment, start=perturbed(experiment.robot, 0.1), max_iterations=2)
+    solution, _ = ekf(experiment, EkfOptions(start=perturbed(experiment.robot, 0.1), max_iterations=2))
     assert miss(experiment, solution.beta) < 0.3 * least_squares_miss(experiment)
     assert surprise(experiment, solution.beta, solution.covariance) < 2.0
     assert len(truth(experiment)) == 60
@@ -131,14 +132,14 @@ def test_six_joints() -> None:
         ({"max_iterations": 0}, "iteration"),
         ({"tolerance": 0.0}, "tolerance"),
         ({"start": "nowhere"}, "nowhere"),
-        ({"deviation": -1.0}, "positive"),
-        ({"deviation": [1.0, 2.0]}, "deviation"),
-        ({"deviation": -np.eye(11)}, "positive definite"),
+        ({"std": -1.0}, "positive"),
+        ({"std": [1.0, 2.0]}, "std"),
+        ({"std": -np.eye(11)}, "positive definite"),
         ({"position_noise": 0.0}, "position_noise"),
         ({"torque_noise": [1.0]}, "torque_noise"),
         ({"drift": -1.0}, "drift"),
         ({"rate": 300.0}, "300"),
-        ({"spread": 2.0}, "spread"),
+        ({"alpha": 2.0}, "alpha"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], word: str) -> None:

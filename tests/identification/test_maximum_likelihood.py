@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification.estimators.maximum_likelihood import _Samples, ml, noise_gains, position_deviations
+from dynid.identification.estimators.maximum_likelihood import MlOptions, _Samples, ml, noise_gains, position_std
 from dynid.identification.estimators.wls import joint_noise, wls
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop
@@ -55,7 +55,7 @@ def test_no_attenuation_where_least_squares_is_biased() -> None:
 def test_with_exact_positions_it_is_least_squares() -> None:
     """What is left is the correlation of the torques' noise between joints, which weighted least squares leaves out."""
     experiment = noisy_loop(noise=0.0, torque_noise=0.02)
-    solution, _ = ml(experiment, position_noise=1e-12)
+    solution, _ = ml(experiment, MlOptions(position_noise=1e-12))
     plain = wls(experiment.measured)
     assert np.max(np.abs(solution.beta - plain.beta) / np.sqrt(np.diag(plain.covariance))) < 1.0
 
@@ -104,7 +104,7 @@ def test_noise_after_filters_is_as_foretold() -> None:
 
 
 def test_position_noise_is_found_from_the_data() -> None:
-    np.testing.assert_allclose(position_deviations(outside_the_loop()), NOISE, rtol=0.05)
+    np.testing.assert_allclose(position_std(outside_the_loop()), NOISE, rtol=0.05)
 
 
 def test_slow_rows_are_left_out_one_joint_at_a_time() -> None:

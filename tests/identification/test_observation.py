@@ -22,7 +22,7 @@ def test_factors_equal_those_of_the_full_matrix(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "_CHUNK", 97)
     robot = arm()
     recording = record(robot, (0, 1), noise=0.2)
-    observation = observe(robot, recording, EXACT)
+    observation = observe(robot, recording, signals=EXACT)
     motions = [prepare(run, EXACT) for run in recording.runs]
     W = np.concatenate([base_of(robot).regressor(m.q, m.v, m.a) for m in motions])
     y = np.concatenate([m.torque for m in motions])
@@ -46,9 +46,9 @@ def test_blockwise_decimation_equals_the_whole(monkeypatch: pytest.MonkeyPatch) 
     robot = arm()
     recording = record(robot, (0,), noise=0.2, samples=20000)
     settings = replace(EXACT, decimate=(5, 4))
-    whole = observe(robot, recording, settings)
+    whole = observe(robot, recording, signals=settings)
     monkeypatch.setattr(module, "_DECIMATED_BLOCK", 100)
-    parts = observe(robot, recording, settings)
+    parts = observe(robot, recording, signals=settings)
     assert parts.rows == whole.rows
     for a, b in zip(whole.factors, parts.factors, strict=True):
         # The filters' memory has decayed to this after the margin.
@@ -60,8 +60,8 @@ def test_nothing_is_filtered_across_runs() -> None:
     robot = arm()
     settings = Signals(cutoff=8.0, trim=0.2)
     one, two = record(robot, (0,)), record(robot, (5,))
-    together = observe(robot, one + two, settings)
-    joined = observe(robot, one, settings).joined(observe(robot, two, settings))
+    together = observe(robot, one + two, signals=settings)
+    joined = observe(robot, one, signals=settings).joined(observe(robot, two, signals=settings))
     assert together.rows == joined.rows
     for a, b in zip(together.factors, joined.factors, strict=True):
         np.testing.assert_allclose(a.T @ a, b.T @ b, atol=1e-9 * np.abs(a.T @ a).max())
@@ -81,7 +81,7 @@ def test_sequential_identification_equals_all_at_once() -> None:
     """Logs folded in one by one give the estimate of all of them; forgetting prefers the new."""
     robot = arm()
     recordings = [record(robot, (seed,), noise=0.1) for seed in range(3)]
-    sequential = SequentialIdentification(robot, EXACT)
+    sequential = SequentialIdentification(robot, signals=EXACT)
     with pytest.raises(dynid.DataError, match="no recording"):
         sequential.estimate()
     for recording in recordings:
@@ -91,7 +91,7 @@ def test_sequential_identification_equals_all_at_once() -> None:
     with pytest.raises(dynid.DataError, match="irls"):
         sequential.estimate("irls")
     changed = robot.with_parameters(robot.parameters * 1.5)
-    forgetful = SequentialIdentification(robot, EXACT, forgetting=1e-6)
+    forgetful = SequentialIdentification(robot, signals=EXACT, forgetting=1e-6)
     forgetful.update(record(robot, (0,)))
     forgetful.update(record(changed, (1,)))
     np.testing.assert_allclose(forgetful.estimate("ols").beta, 1.5 * base_of(robot).values(), atol=1e-3)
@@ -107,13 +107,13 @@ def test_sequential_identification_equals_all_at_once() -> None:
 def test_recordings_without_torque_are_refused(run: Run, culprit: str) -> None:
     """Currents alone need gains; the message says so."""
     with pytest.raises(dynid.DataError, match=culprit):
-        observe(arm(), Recording(("joint1", "joint2", "joint3"), (run,)), EXACT)
+        observe(arm(), Recording(("joint1", "joint2", "joint3"), (run,)), signals=EXACT)
 
 
 def test_other_robots_recording_is_refused() -> None:
     """Wrong number of joints, by both numbers."""
     with pytest.raises(dynid.DataError, match=r"3 joints.*2"):
-        observe(dynid.load_robot("twolink"), record(arm()), EXACT)
+        observe(dynid.load_robot("twolink"), record(arm()), signals=EXACT)
 
 
 def test_runs_with_a_weighed_payload_join_those_without() -> None:
@@ -123,11 +123,11 @@ def test_runs_with_a_weighed_payload_join_those_without() -> None:
     loaded = robot.with_payload("link3", load)
     known = np.zeros(len(robot.layout))
     known[[robot.parameter_names.index(f"{s}_link3") for s in INERTIAL_SYMBOLS]] = load
-    bare = observe(robot, record(robot, (0,)), EXACT)
-    carried = observe(robot, record(loaded, (1,)), EXACT, known=known)
+    bare = observe(robot, record(robot, (0,)), signals=EXACT)
+    carried = observe(robot, record(loaded, (1,)), signals=EXACT, known=known)
     estimate = identify(robot, bare.joined(carried), "ols")
     np.testing.assert_allclose(estimate.beta, base_of(robot).values(), atol=1e-7)
-    ignored = identify(robot, bare.joined(observe(robot, record(loaded, (1,)), EXACT)), "ols")
+    ignored = identify(robot, bare.joined(observe(robot, record(loaded, (1,)), signals=EXACT)), "ols")
     assert np.abs(ignored.beta - base_of(robot).values()).max() > 0.1
 
 
@@ -136,13 +136,13 @@ def test_observations_of_other_robots_do_not_join() -> None:
     robot = arm()
     other = robot.with_drives("viscous")
     with pytest.raises(dynid.DataError, match="cannot be joined"):
-        observe(robot, record(robot), EXACT).joined(observe(other, record(other), EXACT))
+        observe(robot, record(robot), signals=EXACT).joined(observe(other, record(other), signals=EXACT))
 
 
 def test_an_estimate_from_an_observation_is_validated_with_its_settings() -> None:
     """The settings travel with the rows; other ones, or another robot, are refused instead of ignored."""
     robot = arm()
-    observation = observe(robot, record(robot, (0,), noise=0.05), EXACT)
+    observation = observe(robot, record(robot, (0,), noise=0.05), signals=EXACT)
     estimate = identify(robot, observation)
     assert estimate.signals == EXACT
     np.testing.assert_allclose(estimate.validate(record(robot, (9,), noise=0.05)).rmse, 0.05, rtol=0.2)

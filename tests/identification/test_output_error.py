@@ -11,7 +11,8 @@ import pytest
 
 import dynid
 from dynid.identification.estimators import output_error
-from dynid.identification.estimators.output_error import clie, cloe
+from dynid.identification.estimators.output_error import ClieOptions, clie, cloe
+from dynid.identification.estimators.registry import OPTIONS
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop
 from tests.support.noisy_loop import least_squares_miss, miss, noisy_loop, perturbed, surprise, truth
@@ -34,7 +35,7 @@ def noisy() -> Experiment:
 def test_recovers_the_truth_without_noise(name: str) -> None:
     """From values 20 % off, to what the first speed costs, which is known from differences of the reference only."""
     experiment = quiet()
-    solution, _ = METHODS[name](experiment, start=perturbed(experiment.robot), tolerance=1e-4)
+    solution, _ = METHODS[name](experiment, OPTIONS[name](start=perturbed(experiment.robot), tolerance=1e-4))
     assert solution.status == "converged"
     np.testing.assert_allclose(solution.beta, truth(experiment), atol=1e-3)
 
@@ -43,7 +44,7 @@ def test_recovers_the_truth_without_noise(name: str) -> None:
 def test_is_far_closer_than_biased_least_squares(name: str) -> None:
     """Noise in the loop puts least squares off by more than 5 %; the covariance covers what is left."""
     experiment = noisy()
-    solution, observation = METHODS[name](experiment, start=perturbed(experiment.robot))
+    solution, observation = METHODS[name](experiment, OPTIONS[name](start=perturbed(experiment.robot)))
     assert least_squares_miss(experiment) > 0.05
     assert miss(experiment, solution.beta) < 0.2 * least_squares_miss(experiment)
     # Correlation over time and channels is estimated from few samples: within a factor of three of one.
@@ -59,7 +60,7 @@ def test_fits_its_signal_better_than_the_truth_does(name: str) -> None:
     comparison = output_error._Comparison(experiment, "q" if name == "cloe" else "torque", experiment.robot.parameters)
     solution, _ = METHODS[name](experiment)
     at_truth = comparison.at(truth(experiment)).errors
-    weight = comparison.deviations(at_truth)
+    weight = comparison.std(at_truth)
     assert np.sum((comparison.at(solution.beta).errors / weight) ** 2) < np.sum((at_truth / weight) ** 2)
 
 
@@ -77,8 +78,8 @@ def test_errors_of_the_right_model_are_the_noise_alone() -> None:
 def test_impossible_start_is_an_outcome(name: str) -> None:
     """A negative inertia cannot be simulated; the answer says so and claims no precision."""
     experiment = quiet()
-    solution, _ = METHODS[name](experiment, start=-experiment.robot.parameters)
-    assert solution.status.startswith("aborted in round 1: stopped at") and "positive definite" in solution.status
+    solution, _ = METHODS[name](experiment, OPTIONS[name](start=-experiment.robot.parameters))
+    assert solution.status.startswith("aborted in iteration 1: stopped at") and "positive definite" in solution.status
     assert np.all(np.isnan(solution.covariance)) and solution.history == ()
 
 
@@ -92,15 +93,15 @@ def test_step_that_cannot_be_simulated_is_refused(monkeypatch: pytest.MonkeyPatc
         return original(self, -beta if len(calls) == experiment.base.count + 2 else beta)
 
     monkeypatch.setattr(output_error._Comparison, "at", at)
-    solution, _ = clie(experiment, start=perturbed(experiment.robot))
+    solution, _ = clie(experiment, ClieOptions(start=perturbed(experiment.robot)))
     assert solution.status == "converged" and miss(experiment, solution.beta) < 1e-3
-    assert "1 trial steps were refused because their simulation stopped early" in solution.notes
+    assert "1 trial steps were rejected because their simulation stopped early" in solution.notes
 
 
 def test_six_joints() -> None:
     """Input error on a short noisy run of the TX40, sixty base parameters from 5 % off."""
     experiment = noisy_loop("tx40", noise=1e-5, seconds=2.0)
-    solution, _ = clie(experiment, start=perturbed(experiment.robot, 0.05), max_iterations=2)
+    solution, _ = clie(experiment, ClieOptions(start=perturbed(experiment.robot, 0.05), max_iterations=2))
     assert miss(experiment, solution.beta) < 0.5 * least_squares_miss(experiment)
     assert surprise(experiment, solution.beta, solution.covariance) < 3.0
 

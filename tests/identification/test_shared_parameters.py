@@ -48,7 +48,7 @@ def test_it_is_one_least_squares_over_all_rows() -> None:
     for k, (robot, recording) in enumerate(data(0.05)):
         _, q, v, a = motion(robot, k)
         Y = dynid.regressor(robot, q, v, a) / found.estimates[k].noise[:, None]
-        rows.append(union.spread(Y.reshape(-1, Y.shape[-1]), k))
+        rows.append(union.expand(Y.reshape(-1, Y.shape[-1]), k))
         values.append((recording.runs[0].torque / found.estimates[k].noise).ravel())
     W, y = np.vstack(rows), np.concatenate(values)
     size = np.linalg.norm(W, axis=0)
@@ -140,7 +140,7 @@ def test_plain_words_for_bad_input() -> None:
     with pytest.raises(dynid.DataError, match="two models"):
         dynid.identification.identify_shared(pairs[:1], signals=EXACT)
     found = dynid.identification.identify_shared(pairs, own=OWN, signals=EXACT, labels=LABELS)
-    with pytest.raises(dynid.DataError, match="no model is labelled"):
+    with pytest.raises(dynid.DataError, match="no model has the label"):
         found["other"]
     with pytest.raises(dynid.DataError, match="different base parameters"):
         found.difference("hung", "bare")

@@ -58,9 +58,9 @@ def test_at_rest_only_masses_and_first_moments_show() -> None:
 def test_postures_then_motion_is_one_least_squares() -> None:
     """All rows, each over its noise, in one lstsq: values and covariance."""
     robot = body()
-    static = dynid.identification.static_parameters(robot, postures(robot, 0), STILL)
+    static = dynid.identification.static_parameters(robot, postures(robot, 0), signals=STILL)
     assert static.postures == 40
-    seen = dynid.identification.observe(robot, motion(robot, 1), EXACT)
+    seen = dynid.identification.observe(robot, motion(robot, 1), signals=EXACT)
     found = dynid.identification.identify_in_steps(robot, static, seen)
     rows, values = [], []
     for recording, noise, still in ((postures(robot, 0), static.noise, True), (motion(robot, 1), found.noise, False)):
@@ -84,8 +84,8 @@ def test_held_combinations_stay_and_deviations_are_right() -> None:
     base = dynid.base_parameters(robot, channels="wrench")
     errors: dict[bool, list[Array]] = {True: [], False: []}
     for seed in range(25):
-        static = dynid.identification.static_parameters(robot, postures(robot, seed, samples=35), STILL)
-        seen = dynid.identification.observe(robot, motion(robot, 100 + seed), EXACT, base=base)
+        static = dynid.identification.static_parameters(robot, postures(robot, seed, samples=35), signals=STILL)
+        seen = dynid.identification.observe(robot, motion(robot, 100 + seed), signals=EXACT, base=base)
         for held, kept in errors.items():
             found = dynid.identification.identify_in_steps(robot, static, seen, held=held)
             kept.append((found.beta - found.base.values()) / found.std)
@@ -110,7 +110,7 @@ def test_centre_of_pressure_and_weight_do_as_a_plate() -> None:
         plate = dynid.identification.pressure_wrench(centre[:, :2], weight)
         runs.append(Run(t, joints, base=pose, wrenches={"plate": plate}, sensors={"plate": WrenchSensor("world")}))
     static = dynid.identification.static_parameters(
-        robot, Recording(robot.coordinates, tuple(runs)), STILL, channels="wrench"
+        robot, Recording(robot.coordinates, tuple(runs)), signals=STILL, channels="wrench"
     )
     # The foot always stands flat: how high its mass is shows in no posture.
     assert static.unseen == ("mz_legL_link6",)
@@ -128,21 +128,21 @@ def test_moving_samples_do_not_count() -> None:
     load = dynid.inverse_dynamics(robot, q, np.gradient(q, t, axis=0), a)[:, :6]
     still = postures(robot, 0, noise=0.0)
     both = still + Recording(robot.coordinates, (Run(t, q, wrench=load),))
-    static = dynid.identification.static_parameters(robot, both, STILL)
+    static = dynid.identification.static_parameters(robot, both, signals=STILL)
     assert static.postures == 42 and 3.9 < static.seconds - 40 * 0.4 < 4.4
-    with pytest.raises(dynid.DataError, match="never stands still"):
-        dynid.identification.static_parameters(robot, motion(robot, 0), EXACT)
+    with pytest.raises(dynid.DataError, match="is never at rest"):
+        dynid.identification.static_parameters(robot, motion(robot, 0), signals=EXACT)
 
 
 def test_parts_that_do_not_belong_together_are_refused() -> None:
     """Another robot, and torques that do not show what the wrench showed."""
     robot = body()
-    static = dynid.identification.static_parameters(robot, postures(robot, 0), STILL)
+    static = dynid.identification.static_parameters(robot, postures(robot, 0), signals=STILL)
     other = humanoid(2, base="instrumented", limbs="HB")
     with pytest.raises(dynid.DataError, match="another robot"):
         dynid.identification.identify_in_steps(other, static, motion(other, 0), signals=EXACT)
     moved = dance(robot, seed=7)
-    with pytest.raises(dynid.DataError, match="was found at rest but does not show"):
+    with pytest.raises(dynid.DataError, match="was identified at rest but is not identifiable"):
         dynid.identification.identify_in_steps(
             robot, static, standing(robot, moved, {}), signals=EXACT, channels="torque"
         )

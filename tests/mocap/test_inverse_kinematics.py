@@ -55,12 +55,12 @@ def test_errors_are_what_the_covariance_says() -> None:
     q = puppet_motion(rng, robot, 400)
     attachments = puppet_markers(rng)
     found = dynid.mocap.inverse_kinematics(robot, _noisy(seen_markers(robot, q, attachments), rng), attachments)
-    scores = _apart(found.q, q) / found.deviation(1e-3)
+    scores = _apart(found.q, q) / found.std(1e-3)
     # 400 frames of 14 coordinates: the spread of unit scores is known to 1 %.
     assert np.sqrt(np.mean(scores**2)) == pytest.approx(1.0, abs=0.04)
     assert np.mean(np.abs(scores) < 3) > 0.995
     assert found.noise == pytest.approx(1e-3, rel=0.02)
-    np.testing.assert_allclose(found.deviation(), found.deviation(found.noise))
+    np.testing.assert_allclose(found.std(), found.std(found.noise))
 
 
 @pytest.mark.parametrize("missing", [0, 5])
@@ -123,7 +123,7 @@ def test_joint_limits_hold() -> None:
     loose = dynid.mocap.inverse_kinematics(robot, capture, attachments, limits="none")
     assert bound.q[:, 9].max() == 0.8 and np.all(bound.status == "ok")
     assert 0.8 < soft.q[:, 9].max() < loose.q[:, 9].max()
-    assert np.abs((loose.q[:, 9] - q[:, 9]) / loose.deviation(1e-3)[:, 8]).max() < 5
+    assert np.abs((loose.q[:, 9] - q[:, 9]) / loose.std(1e-3)[:, 8]).max() < 5
     worst = int(np.argmax(loose.q[:, 9]))
     model = MarkerModel(robot, checked_attachments(attachments))
 
@@ -171,7 +171,7 @@ def test_a_marker_that_is_off_is_left_out_on_request() -> None:
     clean = dynid.mocap.inverse_kinematics(robot, capture, attachments, reject=0.02)
     assert np.abs(_apart(dragged.q, q)).max() > 0.05
     assert np.isnan(clean.residuals[10:20, 7]).all() and np.isfinite(clean.residuals[:10, 7]).all()
-    scores = _apart(clean.q, q) / clean.deviation(1e-3)
+    scores = _apart(clean.q, q) / clean.std(1e-3)
     assert np.abs(scores).max() < 6
 
 

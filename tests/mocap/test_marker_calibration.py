@@ -38,7 +38,7 @@ def test_a_motion_corrects_a_guess() -> None:
     capture = replace(capture, positions=capture.positions + 1e-3 * rng.normal(size=capture.positions.shape))
     off = {name: 0.02 * rng.normal(size=3) for name in truth}
     guess = {name: (frame, x + off[name]) for name, (frame, x) in truth.items()}
-    found = dynid.mocap.calibrate_markers(robot, capture, guess, spread=0.02, frames=60)
+    found = dynid.mocap.calibrate_markers(robot, capture, guess, prior_std=0.02, frames=60)
     assert found.converged
 
     def wrong(attachments: dict) -> float:
@@ -68,7 +68,7 @@ def test_markers_that_are_certain_stay() -> None:
     capture = seen_markers(robot, puppet_motion(rng, robot, 40), truth)
     names = list(truth)
     guess = {n: (f, x if n == names[0] else x + 0.01 * rng.normal(size=3)) for n, (f, x) in truth.items()}
-    found = dynid.mocap.calibrate_markers(robot, capture, guess, spread={names[0]: 0.0})
+    found = dynid.mocap.calibrate_markers(robot, capture, guess, prior_std={names[0]: 0.0})
     assert found.moved[names[0]] == 0.0 and found.moved[names[1]] > 1e-3
     assert found.converged and found.rms < 2e-3
 
@@ -81,11 +81,11 @@ def test_what_cannot_be_calibrated_says_why() -> None:
     capture = seen_markers(robot, puppet_motion(rng, robot, 5), truth)
     hidden = capture.positions.copy()
     hidden[:, 2] = np.nan
-    with pytest.raises(dynid.DataError, match="is never seen"):
+    with pytest.raises(dynid.DataError, match="is never visible"):
         dynid.mocap.calibrate_markers(robot, replace(capture, positions=hidden), truth)
     with pytest.raises(dynid.DataError, match="q has shape"):
         dynid.mocap.calibrate_markers(robot, capture, truth, q=np.zeros(3))
     with pytest.raises(dynid.DataError, match="must not be negative"):
-        dynid.mocap.calibrate_markers(robot, capture, truth, spread=-1.0)
+        dynid.mocap.calibrate_markers(robot, capture, truth, prior_std=-1.0)
     with pytest.raises(dynid.DataError, match="noise must be positive"):
         dynid.mocap.calibrate_markers(robot, capture, truth, noise=0.0)

@@ -22,7 +22,9 @@ from dynid.excitation.fourier import random_fourier
 from dynid.montecarlo import study as driver
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Scenario, perturbed_parameters
 from dynid.montecarlo.study import monte_carlo
+from dynid.progress import Progress
 from dynid.signals.settings import Signals
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
 
@@ -35,7 +37,7 @@ def scenario(bandwidth: float = 5.0, **more: Any) -> Scenario:
     reach = np.full(robot.n, 1.5)
     motion = random_fourier(-reach, reach, 3 * reach, 4.0, np.arange(0, 4, 1 / RATE), seed=0)
     law = controllers.cascade(RATE, *controllers.bandwidth_gains(robot, bandwidth))
-    return Scenario(robot, law, Reference(RATE, *motion), **more)
+    return Scenario(robot, ClosedLoop(controller=law), Reference(RATE, *motion), **more)
 
 
 def small_study(**more: Any) -> MonteCarloStudy:
@@ -169,7 +171,7 @@ def test_failures_are_counted(alone: Any) -> None:
     counts = result.methods().filter(pl.col("robot") == "unstable")
     assert counts["no data"].to_list() == counts["runs"].to_list()
     stopped = result.fits.filter(pl.col("robot") == "unstable")["status"]
-    assert all("runs away" in text for text in stopped)
+    assert all("diverges" in text for text in stopped)
     # Only what converged enters the figures.
     assert set(result.parameters()["method"]) == {"wls", "didim"}
 
@@ -197,7 +199,7 @@ def test_the_summary_has_the_layout_of_the_papers(alone: Any) -> None:
     text = alone.summary([name])
     lines = text.splitlines()
     assert lines.count("### robot box2, noise fine, filter narrow, start 20 %") == 1
-    head = "| parameter | wls | bias % | sigma | didim | bias % | sigma | pc-didim | bias % | sigma | true |"
+    head = "| parameter | wls | bias % | std | didim | bias % | std | pc-didim | bias % | std | true |"
     assert lines.count(head) == 4  # two noises, two starts; wls, which has none, in each
     row = next(line for line in lines if line.startswith(f"| {name} |"))
     assert row.count("(") == 3 and row.count("|") == head.count("|")
@@ -205,7 +207,7 @@ def test_the_summary_has_the_layout_of_the_papers(alone: Any) -> None:
     figures = alone.parameters().filter(**wanted)
     mine = alone.estimates.filter(kind="base", **wanted)["estimate"].to_numpy()
     assert figures["mean"][0] == pytest.approx(mine.mean())
-    assert figures["deviation"][0] == pytest.approx(mine.std(ddof=1))
+    assert figures["std"][0] == pytest.approx(mine.std(ddof=1))
     assert f"{mine.mean():.5g} ({mine.std(ddof=1):.3g})" in row
     with pytest.raises(dynid.DataError, match="no base parameter 'nonsense'"):
         alone.summary(["nonsense"])
@@ -257,7 +259,7 @@ def test_wrong_options_measures_and_workers_are_refused(tmp_path: Path) -> None:
     """An option that the method lacks, a measure that a folder cannot tell from another, and no workers at all."""
     with pytest.raises(dynid.DataError, match="neither a function nor a dataclass"):
         monte_carlo(small_study(measure=partial(count_rows)), workers=1, folder=tmp_path)
-    with pytest.raises(dynid.DataError, match="'wls' does not take 'rounds'"):
+    with pytest.raises(dynid.DataError, match="'wls' has no option 'max_iterations'"):
         Estimator("wls", {"max_iterations": 3})
     with pytest.raises(dynid.DataError, match="at least one worker"):
         monte_carlo(small_study(), workers=0)
@@ -271,7 +273,7 @@ class Deadly:
     noise: float
 
     def __call__(self, experiment: Any, estimate: dynid.Estimate) -> dict[str, float]:
-        if float(np.max(experiment.sensors.noise)) == self.noise and self.file.exists():
+        if float(np.max(experiment.loop.sensors.noise)) == self.noise and self.file.exists():
             self.file.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
         return {}
@@ -282,7 +284,7 @@ def test_a_killed_process_is_an_error_and_loses_nothing_finished(tmp_path: Path)
     file = tmp_path / "trigger"
     file.touch()
     study = small_study(estimators=("wls",), runs=4, measure=Deadly(file, 1e-3))
-    with pytest.raises(dynid.DynidError, match="a worker process died; what was finished is in"):
+    with pytest.raises(dynid.DynidError, match="a worker process died; completed recordings are in"):
         monte_carlo(study, workers=2, folder=tmp_path / "study")
     result = monte_carlo(study, workers=2, folder=tmp_path / "study")
     expected = monte_carlo(study, workers=1)
@@ -295,7 +297,7 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path: Path) -> None:
     file = tmp_path / "trigger"
     file.touch()
     study = small_study(estimators=("wls",), runs=3, measure=Deadly(file, 1e-3))
-    lines: list[str] = []
+    lines: list[Progress] = []
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
@@ -310,7 +312,7 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path: Path) -> None:
     assert len(before - after) == 1, "one worker was killed"
     expected = monte_carlo(study, workers=1)
     assert_frame_equal(without_times(result.table), without_times(expected.table), check_exact=True)
-    assert lines[-1].startswith("6 of 6 recordings")
+    assert lines[-1].message.startswith("6 of 6 recordings") and lines[-1].share == 1.0
     assert len(list((tmp_path / "study").glob("box2@*.json"))) == 6
 
 
@@ -332,7 +334,7 @@ def test_perturbed_parameters_scatter_as_asked_and_stay_possible(share: float) -
 
 def test_an_impossible_link_cannot_be_perturbed() -> None:
     """The point masses of the two-link arm leave no room; the link is named."""
-    with pytest.raises(dynid.DataError, match="no possible values of link 'link1'"):
+    with pytest.raises(dynid.DataError, match="no physically consistent values of link 'link1'"):
         perturbed_parameters(dynid.load_robot("twolink"), 0.1, 0)
     with pytest.raises(dynid.DataError, match="share of a perturbation"):
         perturbed_parameters(dynid.load_robot("tx40"), -0.1, 0)

@@ -47,7 +47,7 @@ class Published:
             self.robot,
             self.W,
             self.y,
-            deviation=self.deviation,
+            std=self.deviation,
             constraints=laws,
             **options,  # type: ignore[arg-type]
         )

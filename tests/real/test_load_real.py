@@ -68,7 +68,7 @@ def test_ur10e(data: Path) -> None:
 def test_ur10e_with_garbage(data: Path, name: str, line: int, rows: int) -> None:
     """The garbage of the first rows and the short last line are named, or cut out; the rest is sound."""
     file = data / f"ur10e-mamedov/identification/{name}.csv.gz"
-    with pytest.raises(dynid.DataError, match=f"{name}.csv.gz, line {line}, column '[12]': .* is no plausible value"):
+    with pytest.raises(dynid.DataError, match=f"{name}.csv.gz, line {line}, column '[12]': .* is not plausible"):
         dynid.load_recording(file, columns=UR_COLUMNS, time=0)
     (run,) = dynid.load_recording(file, columns=UR_COLUMNS, time=0, bad_rows="split").runs
     assert len(run) == rows and np.abs(run.q).max() < 2 * np.pi
@@ -144,7 +144,7 @@ def test_kinova(data: Path) -> None:
     columns = {"q": "Position{i}", "v": "Velocity{i}", "torque": "TorqueSm{i}", "current": "Cur{i}"}
     with pytest.raises(dynid.DataError, match="torque may be Torque1"):
         dynid.load_recording(file, robot)
-    with pytest.raises(dynid.DataError, match="'Time' advances by 1 a sample"):
+    with pytest.raises(dynid.DataError, match="'Time' advances by 1 per sample"):
         dynid.load_recording(file, robot, columns=columns)
     (run,) = dynid.load_recording(file, robot, columns=columns, time=None, rate=1000).runs
     assert run.q.shape == (4741, 7) and mismatch(run).max() < 0.1

@@ -39,7 +39,7 @@ def test_report_of_every_robot(name: str, data: Path, tmp_path: Path) -> None:
     assert path.stat().st_size < 3_000_000
     text = path.read_text(encoding="utf-8")
     assert f"{assessment.verdict[0].upper()}{assessment.verdict[1:]}" in text
-    assert assessment.check("physically possible").result == "passed", assessment.summary()
+    assert assessment.check("physically_consistent").result == "passed", assessment.summary()
     if name in DOUBTFUL:
         assert assessment.verdict != "trusted", assessment.summary()
     elif name in CLEAN:

@@ -2,74 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars
 import pytest
-import scipy.io
 
 import dynid
-from tests.support.log_files import motion, refused, robot, same, table, write
+from tests.support.array_files import ARRAYS, FORMATS, RUN, hdf5, mat, npz
+from tests.support.log_files import refused, robot, same, table, write
 
-RUN = motion()
 ROBOT = robot("a1", "a2", "a3")
-ARRAYS: dict[str, Any] = {"times": RUN.t, "positions": RUN.q, "velocities": RUN.v, "torques": RUN.torque}
-
-
-def npz(arrays: dict[str, Any]) -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    return stream.getvalue()
-
-
-def mat(arrays: dict[str, Any]) -> bytes:
-    stream = io.BytesIO()
-    scipy.io.savemat(stream, arrays)
-    return stream.getvalue()
-
-
-def hdf5(arrays: dict[str, Any], matlab: bool = False) -> bytes:
-    h5py = pytest.importorskip("h5py")
-    stream = io.BytesIO()
-    with h5py.File(stream, "w", userblock_size=512 if matlab else 0) as file:
-        for name, array in arrays.items():
-            # MATLAB's arrays lie column by column, so that readers by row see them transposed.
-            file[name] = np.atleast_2d(np.asarray(array).T) if matlab else array
-            if matlab:
-                file[name].attrs["MATLAB_class"] = np.bytes_("double")
-    raw = stream.getvalue()
-    return b"MATLAB 7.3 MAT-file, Platform: test".ljust(128) + raw[128:] if matlab else raw
-
-
-def records(arrays: dict[str, Any]) -> bytes:
-    rows = zip(*(np.asarray(a).tolist() for a in arrays.values()), strict=True)
-    return json.dumps([dict(zip(arrays, row, strict=True)) for row in rows]).encode()
-
-
-def lists(arrays: dict[str, Any]) -> bytes:
-    return json.dumps({"robot": "x", **{name: np.asarray(a).tolist() for name, a in arrays.items()}}).encode()
-
-
-def parquet(arrays: dict[str, Any]) -> bytes:
-    stream = io.BytesIO()
-    polars.DataFrame({name: np.asarray(a) for name, a in arrays.items()}).write_parquet(stream)
-    return stream.getvalue()
-
-
-FORMATS: dict[str, tuple[str, Callable[[dict[str, Any]], bytes]]] = {
-    "npz": (".npz", npz),
-    "mat5": (".mat", mat),
-    "mat73": (".mat", lambda a: hdf5(a, matlab=True)),
-    "hdf5": (".h5", hdf5),
-    "json records": (".json", records),
-    "json lists": (".json", lists),
-    "parquet": (".parquet", parquet),
-}
 
 
 @pytest.mark.parametrize("packed", ["", ".gz", ".xz"])
@@ -87,7 +31,7 @@ def test_arrays_by_name(tmp_path: Path, format: str, packed: str) -> None:
 
 
 @pytest.mark.parametrize("format", ["npz", "mat5", "mat73", "hdf5"])
-def test_one_row_a_joint_is_turned(tmp_path: Path, format: str) -> None:
+def test_one_row_per_joint_is_transposed(tmp_path: Path, format: str) -> None:
     """Arrays of shape (joint, sample), and times as a row or a column."""
     ending, make = FORMATS[format]
     file = write(tmp_path / f"run{ending}", make({"t": RUN.t[None], "q": RUN.q.T}))
@@ -119,7 +63,7 @@ def test_structured_arrays_give_their_fields(tmp_path: Path) -> None:
     assert same(dynid.load_recording(file, ROBOT, columns={"q": "log.q"}, time="log.t").runs[0], RUN, "q")
 
 
-def test_pictures_beside_the_signals_are_passed_over(tmp_path: Path) -> None:
+def test_images_beside_the_signals_are_skipped(tmp_path: Path) -> None:
     for ending, make in ((".h5", hdf5), (".npz", npz), (".mat", mat)):
         file = write(tmp_path / f"run{ending}", make({**ARRAYS, "camera": np.zeros((60, 4, 4))}))
         assert same(dynid.load_recording(file, ROBOT).runs[0], RUN)
@@ -132,7 +76,7 @@ def test_npy_is_a_table_without_header(tmp_path: Path) -> None:
     columns = {"q": "1:4", "v": "4:7", "torque": "7:10"}
     assert same(dynid.load_recording(tmp_path / "run.npy", ROBOT, columns=columns, time=0).runs[0], RUN)
     np.save(tmp_path / "cube.npy", np.zeros((4, 5, 6)))
-    with refused(r"cube.npy holds no table of numbers: its array has shape \(4, 5, 6\)"):
+    with refused(r"cube.npy contains no table of numbers: its array has shape \(4, 5, 6\)"):
         dynid.load_recording(tmp_path / "cube.npy", ROBOT, rate=10)
 
 
@@ -157,18 +101,18 @@ def test_lists_of_different_lengths_are_bad_rows(tmp_path: Path) -> None:
         dynid.load_recording(write(file, json.dumps(rows)), ROBOT)
     frame = polars.DataFrame({"t": [0.0, 0.1], "q": [[1.0, 2.0], [1.0]]})
     frame.write_parquet(tmp_path / "run.parquet")
-    with refused("run.parquet: 'q' holds lists of different lengths"):
+    with refused("run.parquet: 'q' contains lists of different lengths"):
         dynid.load_recording(tmp_path / "run.parquet", columns={"q": "q"})
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_damaged_files_are_refused(tmp_path: Path, format: str) -> None:
-    """Cut off in the middle, and not of the kind that the ending says."""
+    """Cut off in the middle, and of another format than the ending."""
     ending, make = FORMATS[format]
     raw = make(ARRAYS)
-    with refused(f"run{ending} is no .* or damaged"):
+    with refused(f"run{ending} is not .* or damaged"):
         dynid.load_recording(write(tmp_path / f"run{ending}", raw[: len(raw) // 2]), ROBOT)
-    with refused(f"run{ending} is no .* or damaged"):
+    with refused(f"run{ending} is not .* or damaged"):
         dynid.load_recording(write(tmp_path / f"run{ending}", b"t,q1\n0,1\n"), ROBOT)
 
 
@@ -189,21 +133,21 @@ def test_arrays_of_objects_are_never_unpacked(tmp_path: Path) -> None:
     with refused("run.npz: 'extra' is an array of Python objects"):
         dynid.load_recording(file, columns={"q": "extra"})
     np.save(tmp_path / "run.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with refused("run.npy is no NPY file of numbers"):
+    with refused("run.npy is not an NPY file of numbers"):
         dynid.load_recording(tmp_path / "run.npy", rate=1)
 
 
 def test_files_without_signals_are_refused(tmp_path: Path) -> None:
-    """Texts and single numbers only; several lists to choose from; values that are no numbers."""
-    with refused("run.json holds no arrays of numbers"):
+    """Texts and single numbers only; several lists to choose from; values that are not numbers."""
+    with refused("run.json contains no arrays of numbers"):
         dynid.load_recording(write(tmp_path / "run.json", '{"robot": "x", "mass": 3}'), ROBOT)
-    with refused("run.json holds several lists of records: a, b"):
+    with refused("run.json contains several lists of records: a, b"):
         dynid.load_recording(write(tmp_path / "run.json", '{"a": [{"q": 1}], "b": [{"q": 1}]}'), ROBOT)
-    with refused("run.json: 'q' holds no numbers"):
+    with refused("run.json: 'q' contains no numbers"):
         dynid.load_recording(
             write(tmp_path / "run.json", '[{"t": 0, "q": "up"}, {"t": 1, "q": "up"}]'), columns={"q": "q"}
         )
-    with refused("run.npz holds no arrays of numbers"):
+    with refused("run.npz contains no arrays of numbers"):
         dynid.load_recording(write(tmp_path / "run.npz", npz({"name": np.array("x")})), ROBOT)
     polars.DataFrame({"t": [], "q": []}).write_parquet(tmp_path / "run.parquet")
     with refused("run.parquet has columns and no rows"):

@@ -34,13 +34,13 @@ def log(folder: Path, cells: list[list[str]], name: str = "run.csv") -> Path:
         ("NA", "'NA' is not a number"),
         ("overflow", "'overflow' is not a number"),
         ("1.5.2", "'1.5.2' is not a number"),
-        ("2e9", "2e+09 is no plausible value"),
-        ("-" + "9" * 200 + ".0", r"-1e\+200 is no plausible value"),
+        ("2e9", "2e+09 is not plausible"),
+        ("-" + "9" * 200 + ".0", r"-1e\+200 is not plausible"),
     ],
 )
 @pytest.mark.parametrize("column", [2, 4, 9], ids=["q", "v", "torque"])
 def test_bad_cells_are_named(tmp_path: Path, value: str, message: str, column: int) -> None:
-    """File, line counted from 1 with its header, column, and what stands there."""
+    """File, line counted from 1 with its header, column, and the content of the cell."""
     cells = lines()
     cells[41][column] = value
     file = log(tmp_path, cells)
@@ -74,8 +74,8 @@ def test_lines_of_another_length_are_bad_rows(tmp_path: Path, cut: int, count: i
     assert same(piece, RUN.rows(0, 99)) and piece.name == "run"
 
 
-def test_cells_that_are_not_asked_for_may_be_bad(tmp_path: Path) -> None:
-    """Garbage in a column that nobody uses is nobody's business."""
+def test_cells_of_unread_columns_may_be_bad(tmp_path: Path) -> None:
+    """Bad cells in columns that are not read do not matter."""
     cells = lines()
     cells[41][9] = "1e300"
     cells[42][8] = "none"
@@ -83,7 +83,7 @@ def test_cells_that_are_not_asked_for_may_be_bad(tmp_path: Path) -> None:
     assert same(run, RUN, "q", "v")
 
 
-def test_short_stretches_are_dropped_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_short_runs_are_dropped_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Bad rows at lines 12 and 20: the ten good rows before and the seven between are too few to use."""
     cells = lines()
     cells[11][1] = cells[19][1] = "x"
@@ -91,7 +91,7 @@ def test_short_stretches_are_dropped_and_counted(tmp_path: Path, caplog: pytest.
         (piece,) = dynid.load_recording(log(tmp_path, cells), ROBOT, bad_rows="split").runs
     assert same(piece, RUN.rows(19, 100))
     assert caplog.messages == [
-        "run.csv: 2 bad rows and 17 rows in stretches shorter than 16 left out of 100, 1 stretches kept"
+        "run.csv: 2 bad rows and 17 rows in runs shorter than 16 are left out of 100, 1 runs are kept"
     ]
 
 
@@ -99,12 +99,12 @@ def test_nothing_left_is_an_error(tmp_path: Path) -> None:
     cells = lines()
     for k in range(1, 101, 10):
         cells[k][1] = "x"
-    with refused(r"run.csv has no 16 good rows in a row \(10 of 100 rows are bad\)"):
+    with refused(r"run.csv has no 16 consecutive good rows \(10 of 100 rows are bad\)"):
         dynid.load_recording(log(tmp_path, cells), ROBOT, bad_rows="split")
 
 
 def test_split_also_cuts_where_the_clock_jumps(tmp_path: Path) -> None:
-    """Garbage that looks like numbers betrays itself by its time; small gaps and repeated stamps do not cut."""
+    """Bad rows that look like numbers are found by their time; small gaps and repeated stamps do not split."""
     rows = table(RUN)
     rows[40:, 0] += 3.0
     rows[70:, 0] -= 2.0
@@ -138,7 +138,7 @@ def test_bad_times_are_bad_rows(tmp_path: Path) -> None:
     cells[30][0] = "1e150"
     cells[60][0] = ""
     file = log(tmp_path, cells)
-    with refused("run.csv, line 31, column 't': 1e\\+150 is no plausible value"):
+    with refused("run.csv, line 31, column 't': 1e\\+150 is not plausible"):
         dynid.load_recording(file, ROBOT)
     assert [len(p) for p in dynid.load_recording(file, ROBOT, bad_rows="split").runs] == [29, 29, 40]
 

@@ -145,7 +145,7 @@ def test_without_a_robot_the_messages_name_the_joints(tmp_path: Path) -> None:
 
 
 def test_messages_of_other_nodes_on_the_topic_are_left_out(tmp_path: Path) -> None:
-    """A gripper publishes on the same topic; without a robot its messages are a question."""
+    """A gripper publishes on the same topic; without a robot this is an error."""
     gripper = ("finger1", "finger2", "finger3")
     mixed = [Sample(k // 2, names=NAMES if k % 2 else gripper) for k in range(2 * len(RUN))]
     file = ros1(tmp_path / "run.bag", mixed)
@@ -160,8 +160,8 @@ def test_log_times_stand_in_for_missing_stamps(tmp_path: Path) -> None:
     assert same(loaded.runs[0], RUN)
 
 
-def test_topic_is_chosen_or_asked_for(tmp_path: Path) -> None:
-    """One topic of joint states is taken, two are a question, and an unknown one is told."""
+def test_topic_is_chosen_or_an_error(tmp_path: Path) -> None:
+    """A single topic of joint states is read; several, or an unknown one, are an error."""
     file = ros1(tmp_path / "run.bag", topics=("/left/joint_states", "/right/joint_states"))
     with refused('run.bag: choose one topic with topic="..."', "/left/joint_states"):
         dynid.load_recording(file, ROBOT)
@@ -178,7 +178,7 @@ def test_empty_effort_is_no_signal(tmp_path: Path) -> None:
 
 
 def test_messages_without_names_are_arrays(tmp_path: Path) -> None:
-    """A driver's own message: fixed order, nested fields, several topics that are no joint states."""
+    """A driver's own message: fixed order, nested fields, several topics that are not joint states."""
     rows = []
     for x, q, tau in zip(SAMPLES, RUN.q, RUN.torque, strict=True):
         rows.append((x.stamp, {"arm": {"measured_position": q.tolist(), "torque_sensor": tau.tolist()}}))
@@ -188,7 +188,7 @@ def test_messages_without_names_are_arrays(tmp_path: Path) -> None:
     assert same(dynid.load_recording(file, ROBOT, columns=columns).runs[0], RUN, "q", "torque")
 
 
-def test_joint_that_no_message_names_is_told(tmp_path: Path) -> None:
+def test_joint_that_no_message_names_is_an_error(tmp_path: Path) -> None:
     with refused("run.bag: q has no column for joint 'a4'"):
         dynid.load_recording(ros1(tmp_path / "run.bag"), robot("a1", "a2", "a4"))
 
@@ -199,17 +199,17 @@ def test_bags_that_are_cut_off_are_refused(tmp_path: Path, format: str) -> None:
     file = MAKERS[format](tmp_path)
     raw = file.read_bytes()
     file.write_bytes(raw[: len(raw) // 2])
-    with refused(f"{file.name} is no bag, damaged or cut off"):
+    with refused(f"{file.name} is not a bag, damaged or cut off"):
         dynid.load_recording(file, ROBOT)
 
 
-def test_folders_that_are_no_bags_are_refused(tmp_path: Path) -> None:
-    with refused("is no bag, damaged or cut off"):
+def test_folders_that_are_not_bags_are_refused(tmp_path: Path) -> None:
+    with refused("is not a bag, damaged or cut off"):
         dynid.load_recording(_fresh(tmp_path), ROBOT)
     bag = ros2(tmp_path / "bag")
     for file in bag.glob("*.db3"):
         file.unlink()
-    with refused("bag is no bag, damaged or cut off"):
+    with refused("bag is not a bag, damaged or cut off"):
         dynid.load_recording(bag, ROBOT)
     shutil.rmtree(bag)
     with refused("No such file"):
@@ -217,11 +217,11 @@ def test_folders_that_are_no_bags_are_refused(tmp_path: Path) -> None:
 
 
 def test_bag_without_messages_is_refused(tmp_path: Path) -> None:
-    with refused("run.bag holds no messages"):
+    with refused("run.bag contains no messages"):
         dynid.load_recording(ros1(tmp_path / "run.bag", samples=()), ROBOT)
 
 
-def test_encodings_that_are_not_read_are_told(tmp_path: Path) -> None:
+def test_unsupported_encodings_are_an_error(tmp_path: Path) -> None:
     with (tmp_path / "run.mcap").open("wb") as stream:
         writer = mcap_writer.Writer(stream)
         writer.start()
@@ -240,5 +240,5 @@ def test_jitter_of_stamps_is_kept(tmp_path: Path) -> None:
     for sample, shift in zip(samples, jitter, strict=True):
         sample.stamp += int(shift)
     t = dynid.load_recording(ros1(tmp_path / "run.bag", samples), ROBOT).runs[0].t
-    # Differences of integer nanoseconds; the division by 1e9 rounds at 1e-17 s.
+    # Differences of integer nanoseconds; the rounding error of the division by 1e9 is 1e-17 s.
     assert np.abs(t - (RUN.t + (jitter - jitter[0]) / 1e9)).max() < 1e-12

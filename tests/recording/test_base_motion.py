@@ -24,7 +24,7 @@ def poses(samples: int = 200) -> np.ndarray:
 
 
 def test_quaternions_are_mended() -> None:
-    """Any length and either sign: the same rotations, of unit length, without leaps."""
+    """Any length and either sign: the same rotations, of unit length, without jumps."""
     rng = np.random.default_rng(0)
     pose = poses()
     broken = pose.copy()
@@ -38,7 +38,7 @@ def test_quaternions_are_mended() -> None:
     assert same.magnitude().max() < 1e-7
     np.testing.assert_array_equal(Run(t, q, base=run.base).base, run.base)
     broken[17, 3:] = 0.0
-    with refused("run 'run': the quaternion of the base is zero at row 17, which is no rotation"):
+    with refused("run 'run': the quaternion of the base is zero at row 17, which is not a rotation"):
         Run(t, q, base=broken)
 
 
@@ -100,9 +100,9 @@ def test_columns_by_list_pattern_and_own_file(tmp_path: Path) -> None:
     np.savetxt(hand, rows[:, 19:][:, order], "%.17g", ",", header="mz,my,mx,fz,fy,fx", comments="")
     both = dynid.load_recording({"q": file, "wrench:hand": hand}, robot, columns={"q": "q{k}"}, rate=50).runs[0]
     np.testing.assert_array_equal(both.wrenches["hand"], rows[:, 19:])
-    with refused("wrench:plate: the pattern 'plate.{joint}' may hold"):
+    with refused("wrench:plate: the pattern 'plate.{joint}' may contain"):
         dynid.load_recording(file, robot, columns=columns | {"wrench:plate": "plate.{joint}"}, **given)  # type: ignore[arg-type]
-    with refused("columns knows .* not 'wrench:'"):
+    with refused("columns: signal 'wrench:' is unknown"):
         dynid.load_recording(file, robot, columns={"q": "q{k}", "wrench:": "plate.{part}"}, rate=50)
 
 
@@ -117,9 +117,9 @@ def test_matrices_become_poses() -> None:
     off = Rotation.from_quat(rounded.pose[:, 3:]).inv() * Rotation.from_quat(pose[:, 3:])
     assert off.magnitude().max() < 2e-3 and rounded.twist is None
     h[5, :3, 0] *= -1
-    with refused("the matrix of the base at row 5 is no rotation"):
+    with refused("the matrix of the base at row 5 is not a rotation"):
         dynid.recording.base_from_matrices(h)
-    with refused("placements .* hold the positions already"):
+    with refused("placements .* contain the positions already"):
         dynid.recording.base_from_matrices(h, pose[:, :3])
     with refused(r"matrices of a base are \(N, 3, 3\) or \(N, 4, 4\)"):
         dynid.recording.base_from_matrices(pose)
@@ -156,7 +156,7 @@ def test_an_inertial_unit_gives_all_that_the_wrench_needs() -> None:
         dynid.recording.base_from_imu(motion.t, gyroscope[:-1])
     with refused("start: the quaternion of the base is zero"):
         dynid.recording.base_from_imu(motion.t, gyroscope, start=(0, 0, 0, 0))
-    with refused("go forward"):
+    with refused("must have shape (N,) and increase"):
         dynid.recording.base_from_imu(motion.t[::-1], gyroscope)
 
 
@@ -166,13 +166,13 @@ def test_a_standing_foot_gives_the_base() -> None:
     motion = dance(robot)
     foot = dynid.dynamics.frame_placement(robot.with_base("fixed"), motion.q[:, 7:], "footL")
     where = placement(Rotation.from_rotvec([0, 0, 0.4]).as_matrix(), [1.0, 2.0, 0.0])
-    found = dynid.recording.base_from_foot(robot, motion.q[:, 7:], "footL", where)
+    found = dynid.recording.base_from_foot(robot, motion.q[:, 7:], "footL", placement=where)
     q = np.hstack([found.pose, motion.q[:, 7:]])
     np.testing.assert_allclose(
         dynid.dynamics.frame_placement(robot, q, "footL"), np.broadcast_to(where, foot.shape), atol=1e-12
     )
     stance = ["footL"] * 250 + ["footR"] * 350
-    walked = dynid.recording.base_from_foot(robot, motion.q[:, 7:], stance, where)
+    walked = dynid.recording.base_from_foot(robot, motion.q[:, 7:], stance, placement=where)
     q = np.hstack([walked.pose, motion.q[:, 7:]])
     right = dynid.dynamics.frame_placement(robot, q, "footR")
     np.testing.assert_allclose(right[249:], np.broadcast_to(right[249], right[249:].shape), atol=1e-12)

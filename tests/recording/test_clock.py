@@ -24,31 +24,29 @@ def log(folder: Path, factor: float = 1.0, rate: float = 100.0, start: float = 0
 
 @pytest.mark.parametrize("rate", [30.0, 100.0, 1000.0, 5000.0])
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("evidence", ["step", "velocity", "rate"])
+@pytest.mark.parametrize("evidence", ["step", "velocity"])
 def test_clocks_in_other_units_are_named(tmp_path: Path, unit: str, rate: float, evidence: str) -> None:
-    """The message names the unit, by the step alone, by velocities or by a given rate; then it reads as told."""
+    """The message names the unit, by the step alone or by velocities; then it is read as given."""
     file = log(tmp_path, UNITS[unit], rate)
     options: dict[str, Any] = {} if evidence == "velocity" else {"columns": {"q": "q{i}", "torque": "tau{i}"}}
-    if evidence == "rate":
-        options["rate"] = rate
     with refused("run.csv: 't' advances by", f'units={{"t": "{unit}"}}', "time=None and rate="):
         dynid.load_recording(file, ROBOT, **options)
     t = dynid.load_recording(file, ROBOT, units={"t": unit}, **options).runs[0].t
     np.testing.assert_allclose(t, motion(200, rate=rate).t, rtol=1e-14)
 
 
-def test_seconds_are_believed_where_velocities_say_so(tmp_path: Path) -> None:
-    """A slow log of one sample in 0.4 s is suspicious alone, sound with velocities, and can be told to be seconds."""
+def test_velocities_confirm_seconds(tmp_path: Path) -> None:
+    """A slow log of one sample in 0.4 s is refused, but accepted with velocities or with units."""
     file = log(tmp_path, rate=2.5)
     assert dynid.load_recording(file, ROBOT).runs[0].step == pytest.approx(0.4)
     alone = {"q": "q{i}"}
     with refused('units={"t": "ms"}'):
         dynid.load_recording(file, ROBOT, columns=alone)
-    told = dynid.load_recording(file, ROBOT, columns=alone, units={"t": "s"})
-    assert told.runs[0].step == pytest.approx(0.4)
+    given = dynid.load_recording(file, ROBOT, columns=alone, units={"t": "s"})
+    assert given.runs[0].step == pytest.approx(0.4)
 
 
-def test_wrong_units_of_angles_do_not_accuse_the_clock(tmp_path: Path) -> None:
+def test_wrong_units_of_angles_are_not_taken_for_a_wrong_clock(tmp_path: Path) -> None:
     """Velocities in deg/s beside positions in rad are off by 57, not by 1000."""
     run = motion(samples=200)
     rows = np.column_stack([run.t, run.q, run.v * 180 / np.pi])
@@ -61,17 +59,22 @@ def test_sample_numbers_are_replaced_by_a_rate(tmp_path: Path) -> None:
     rows = table(motion(samples=50, rate=1000))
     rows[:, 0] = np.arange(50)
     file = write(tmp_path / "run.csv", text(rows, ["Time", *names("q", "v", "tau")[1:]]))
-    with refused("run.csv: 'Time' advances by 1 a sample", "time=None and rate= in Hz if it counts samples"):
+    with refused("run.csv: 'Time' advances by 1 per sample", "time=None and rate= in Hz if it counts samples"):
         dynid.load_recording(file, ROBOT)
     t = dynid.load_recording(file, ROBOT, time=None, rate=1000).runs[0].t
     assert np.array_equal(t, np.arange(50) / 1000)
 
 
-def test_rate_and_clock_must_agree(tmp_path: Path) -> None:
+def test_a_rate_beside_a_clock_is_an_error(tmp_path: Path) -> None:
+    """Whether the clock is found by its name or given; without a clock, or with time=None, the rate counts."""
     file = log(tmp_path)
-    assert dynid.load_recording(file, ROBOT, rate=100).runs[0].step == pytest.approx(0.01)
-    with refused("run.csv: 't' steps at 100 Hz, rate=500 is given: drop one"):
-        dynid.load_recording(file, ROBOT, rate=500)
+    with refused("run.csv: the log has a time column 't' and rate=100: leave out the rate, or say time=None"):
+        dynid.load_recording(file, ROBOT, rate=100)
+    with refused("the log has a time column 't' and rate=500: leave out the rate, or say time=None"):
+        dynid.load_recording(tmp_path / "never_read.csv", ROBOT, time="t", rate=500)
+    assert dynid.load_recording(file, ROBOT, time=None, rate=500).runs[0].step == pytest.approx(0.002)
+    bare = log(tmp_path, clock="counter")
+    assert dynid.load_recording(bare, ROBOT, rate=500).runs[0].step == pytest.approx(0.002)
 
 
 @pytest.mark.parametrize(("clock", "unit"), [("time_ms", "ms"), ("t [us]", "us"), ("timestamp_ns", "ns")])
@@ -82,7 +85,7 @@ def test_units_in_the_name_of_the_clock_count(tmp_path: Path, clock: str, unit: 
     assert dynid.load_recording(log(tmp_path, clock=clock), ROBOT, units={"t": "s"}).samples == 200
 
 
-def test_unix_stamps_start_at_zero_and_machine_clocks_stay(tmp_path: Path) -> None:
+def test_unix_stamps_start_at_zero_and_clocks_since_power_on_stay(tmp_path: Path) -> None:
     """Stamps since 1970 lose their date; a controller's 3000 s since power-on are kept."""
     t = dynid.load_recording(log(tmp_path, start=1_700_000_000.0), ROBOT).runs[0].t
     # Doubles near 1.7e9 are 2.4e-7 apart.
@@ -94,7 +97,7 @@ def test_unix_stamps_start_at_zero_and_machine_clocks_stay(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("shape", ["constant", "backwards", "repeated"])
 def test_odd_clocks_are_left_to_the_checks(tmp_path: Path, shape: str) -> None:
-    """A clock that stands or runs back is read as it is."""
+    """A clock that stands still or runs backwards is read as it is."""
     rows = table(motion(samples=200))
     if shape == "constant":
         rows[:, 0] = 5.0
@@ -114,5 +117,5 @@ def test_a_clock_or_a_rate_is_needed(tmp_path: Path) -> None:
         dynid.load_recording(file, ROBOT, time=None, rate=-5)
     with refused("units is given for t, but the times come from rate="):
         dynid.load_recording(file, ROBOT, time=None, rate=5, units={"t": "ms"})
-    with refused("run.csv: time='1:4' names 3 columns, not one"):
+    with refused("run.csv: time='1:4' selects 3 columns, not one"):
         dynid.load_recording(file, ROBOT, time="1:4")

@@ -1,4 +1,4 @@
-"""Which column holds which joint of which signal: guessed from names, or told."""
+"""Which column belongs to which joint of which signal: recognised by its name, or given."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_usual_names_are_known(tmp_path: Path, q: str, v: str | None, torque: st
         header += [pattern.format(i=k + 1, k=k, joint=joint) for k, joint in enumerate(ROBOT.coordinates)]
     file = log(tmp_path, header)
     assert same(dynid.load_recording(file, ROBOT).runs[0], RUN)
-    told = dynid.load_recording(file, ROBOT, columns={"q": q, "v": v, "torque": torque}, time="t")
-    assert same(told.runs[0], RUN)
+    given = dynid.load_recording(file, ROBOT, columns={"q": q, "v": v, "torque": torque}, time="t")
+    assert same(given.runs[0], RUN)
 
 
 @pytest.mark.parametrize("clock", ["t", "time", "Time", "times", "timestamp", "Time (s)", "time_s", "stamp", "seconds"])
@@ -80,13 +80,13 @@ def test_names_not_numbers_decide_where_there_are_names(tmp_path: Path) -> None:
         write(tmp_path / f"{words}.csv", text(rows, ["time", "joint_3", "joint_1", "joint_2"]))
     files = {"q": tmp_path / "position.csv", "torque": tmp_path / "effort.csv"}
     assert same(dynid.load_recording(files, NUMBERED).runs[0], RUN, "q", "torque")
-    # Zero-based names in the file against one-based names of the robot: no guess, but a question.
+    # Zero-based names in the file against one-based names of the robot: an error, not a guess.
     rows = np.column_stack([RUN.t, RUN.q])
     file = write(tmp_path / "run.csv", text(rows, ["t", "joint_0_pos", "joint_1_pos", "joint_2_pos"]))
     with refused("run.csv: q has no column for joint 'joint_3'", "joint_0_pos"):
         dynid.load_recording(file, NUMBERED)
-    told = dynid.load_recording(file, NUMBERED, joints=["joint_0", "joint_1", "joint_2"])
-    assert same(told.runs[0], RUN, "q") and told.joints == NUMBERED.coordinates
+    given = dynid.load_recording(file, NUMBERED, joints=["joint_0", "joint_1", "joint_2"])
+    assert same(given.runs[0], RUN, "q") and given.joints == NUMBERED.coordinates
 
 
 def test_longer_joint_names_are_not_taken_for_shorter_ones(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_longer_joint_names_are_not_taken_for_shorter_ones(tmp_path: Path) -> No
     assert same(dynid.load_recording(file, arm).runs[0], RUN, "q")
 
 
-def test_joints_named_as_signals_are_no_trap(tmp_path: Path) -> None:
+def test_joints_named_as_signals(tmp_path: Path) -> None:
     """A robot whose joints are called q1, q2, q3: q1 is its position, tau_q1 its torque."""
     mine = robot("q1", "q2", "q3")
     header = ["t", "q1", "q2", "q3", "tau_q3", "tau_q2", "tau_q1"]
@@ -105,8 +105,8 @@ def test_joints_named_as_signals_are_no_trap(tmp_path: Path) -> None:
     assert same(dynid.load_recording(file, mine).runs[0], RUN, "q", "torque")
 
 
-def test_planned_external_and_filtered_columns_are_passed_over(tmp_path: Path) -> None:
-    """Only what was measured is guessed, and a flag is no torque."""
+def test_planned_external_and_filtered_columns_are_skipped(tmp_path: Path) -> None:
+    """Only measured quantities are recognised, and a flag is not a torque."""
     header = [
         "t",
         "q1",
@@ -122,7 +122,7 @@ def test_planned_external_and_filtered_columns_are_passed_over(tmp_path: Path) -
     assert dynid.load_recording(one).runs[0].torque is None
 
 
-def test_two_candidates_are_a_question(tmp_path: Path) -> None:
+def test_two_candidates_are_an_error(tmp_path: Path) -> None:
     """Torque and TorqueSm may both be meant: nothing is guessed."""
     file = log(tmp_path, names("Position", "Torque", "TorqueSm"))
     with refused("run.csv: torque may be Torque1 ... Torque3 or TorqueSm1 ... TorqueSm3: say which with columns="):
@@ -148,7 +148,7 @@ def test_two_candidates_are_a_question(tmp_path: Path) -> None:
         (None, 'has 4 columns and no header: say which are which, such as columns={"q": "1:7"'),
     ],
 )
-def test_names_that_do_not_fit_are_told(tmp_path: Path, header: list[str] | None, message: str) -> None:
+def test_names_that_do_not_fit_are_an_error(tmp_path: Path, header: list[str] | None, message: str) -> None:
     options: dict[str, Any] = {"time": 0} if header is None else {}
     with refused("run.csv", message):
         dynid.load_recording(log(tmp_path, header, "q"), ROBOT, **options)
@@ -158,19 +158,21 @@ def test_names_that_do_not_fit_are_told(tmp_path: Path, header: list[str] | None
     ("columns", "message"),
     [
         ({"q": "pos{i}"}, "run.csv has no column 'pos1' for q, it has t, q1, q2, q3"),
-        ({"q": "q{n}"}, r"q: the pattern 'q{n}' may hold {i}, {k} or {joint} only"),
+        ({"q": "q{n}"}, r"q: the pattern 'q{n}' may contain {i}, {k} or {joint} only"),
         ({"q": "q"}, "run.csv has no column 'q' for q"),
         ({"q": ["q1", "q2", "angle"]}, "run.csv has no column 'angle' for q"),
         ({"q": ["q1", "q2"]}, r"run.csv: q has 2 columns \(q1, q2\), expected 3 joints"),
         ({"q": "1:5"}, "run.csv: q has 4 columns"),
-        ({"q": "1:99"}, "run.csv: q asks for columns 1:99, the file has 10"),
-        ({"q": [1, 2, 30]}, "run.csv: q asks for column 30, the file has 10"),
+        ({"q": "1:99"}, "run.csv: q needs columns 1:99, the file has 10"),
+        ({"q": [1, 2, 30]}, "run.csv: q needs column 30, the file has 10"),
         ({"v": "v{i}"}, "columns names v, but not q: positions are needed"),
-        ({"q": "q{i}", "tau": "tau{i}"}, "columns knows q, v, .*, not 'tau'"),
+        ({"q": "q{i}", "tau": "tau{i}"}, "columns: signal 'tau' is unknown, use q, v, "),
         ({"q": "q{i}", "t": "t"}, "the clock is given with time="),
     ],
 )
-def test_wrong_maps_are_told_with_what_was_found(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+def test_wrong_columns_are_an_error_that_lists_the_columns_of_the_file(
+    tmp_path: Path, columns: dict[str, Any], message: str
+) -> None:
     with refused(message):
         dynid.load_recording(log(tmp_path, names("q", "v", "tau")), ROBOT, columns=columns)
 
@@ -193,7 +195,7 @@ def test_joints_of_a_larger_file_are_picked(tmp_path: Path) -> None:
     header = ["t", *(f"{s}_{j}" for s in ("q", "v", "torque") for j in ROBOT.coordinates)]
     run = dynid.load_recording(log(tmp_path, header, name="named.csv"), two).runs[0]
     assert np.array_equal(run.q, RUN.q[:, [2, 0]])
-    with refused("joints= asks for q[3], the file has 3 of them"):
+    with refused("joints= selects q[3], the file has 3 of them"):
         dynid.load_recording(file, joints=[0, 3])
     with refused("joints= has 1 entries, the robot 2 joints"):
         dynid.load_recording(file, two, joints=[0])
@@ -219,8 +221,8 @@ def test_signals_in_files_of_their_own(tmp_path: Path) -> None:
     for signal in ("q", "v", "torque"):
         write(tmp_path / f"{signal}.csv.gz", text(table(RUN, signal), ["time", "x1", "x2", "x3"]))
     assert same(dynid.load_recording(files, ROBOT).runs[0], RUN)
-    told = dynid.load_recording(files, ROBOT, columns={"q": ["x1", "x2", "x3"], "torque": "1:4"})
-    assert same(told.runs[0], RUN)
+    given = dynid.load_recording(files, ROBOT, columns={"q": ["x1", "x2", "x3"], "torque": "1:4"})
+    assert same(given.runs[0], RUN)
     two = dynid.load_recording([files, files], ROBOT)
     assert len(two.runs) == 2 and same(two.runs[1], RUN)
 
@@ -238,7 +240,7 @@ def test_files_of_one_run_must_fit_together(tmp_path: Path) -> None:
     two = write(tmp_path / "two.csv", text(np.column_stack([rows, rows[:, 1:]]), names("x", "y")))
     with refused("two.csv: torque may be x1 ... x3 or y1 ... y3"):
         dynid.load_recording({"q": q, "torque": two}, ROBOT)
-    with refused("one file a signal is given by t, q, v, .*: 'tau' is none of them"):
+    with refused("one file per signal is given by t, q, v, .*: 'tau' is none of them"):
         dynid.load_recording({"q": q, "tau": q}, ROBOT)
     with refused("q is needed"):
         dynid.load_recording({"torque": q}, ROBOT)

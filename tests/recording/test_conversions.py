@@ -62,8 +62,8 @@ def test_units(file: Path, signal: str, unit: str, factor: float) -> None:
         np.testing.assert_allclose(getattr(run, name), wanted, rtol=1e-15)
 
 
-def test_sliding_joints_have_their_own_units(file: Path) -> None:
-    """A lift in mm beside joints in degrees: one unit a joint, and an angle is no unit of a lift."""
+def test_prismatic_joints_have_their_own_units(file: Path) -> None:
+    """A lift in mm beside joints in degrees: one unit per joint, and an angle is not a unit of a prismatic joint."""
     lift = robot("lift", "a2", "a3", kinds="prr")
     units = {"q": ["mm", "deg", "deg"], "v": ["mm/s", "rpm", "rad/s"], "torque": ["kN", "Nm", "mNm"]}
     run = dynid.load_recording(file, lift, units=units).runs[0]
@@ -81,31 +81,31 @@ def test_sliding_joints_have_their_own_units(file: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"units": {"q": "grad"}}, "unit 'grad' of q, joint 'a1' is unknown: use rad, deg, rev, counts:4096"),
-        ({"units": {"q": "counts:many"}}, "unit 'counts:many' of q needs the counts of a turn"),
-        ({"units": {"v": "deg"}}, "unit 'deg' of v, joint 'a1' is unknown: use rad/s, deg/s"),
+        ({"units": {"q": "grad"}}, "unit 'grad' of q is unknown: use rad, deg, rev, m, mm, counts:4096"),
+        ({"units": {"q": "counts:many"}}, "unit 'counts:many' of q needs the counts per revolution"),
+        ({"units": {"v": "deg"}}, "unit 'deg' of v is unknown: use rad/s, deg/s"),
         ({"units": {"t": "min"}}, "unit 'min' of t is unknown: use s, ms, us, ns"),
-        ({"units": {"tau": "Nm"}}, "units knows t, q, .*, not 'tau'"),
-        ({"units": {"q": ["deg", "deg"]}}, "units of q are 2, its columns 3"),
+        ({"units": {"tau": "Nm"}}, "units: signal 'tau' is unknown, use t, q, "),
+        ({"units": {"q": ["deg", "deg"]}}, "units of q has 2 entries, the signal 3 columns"),
         ({"units": "deg"}, "units must name its signals"),
         ({"sign": {"torque": 0}}, "sign of torque must be 1 or -1"),
-        ({"sign": {"torque": [1, -1]}}, "sign of torque must be a finite number or 3 of them"),
-        ({"scale": {"q": "double"}}, "scale of q must be a number or one a joint"),
-        ({"scale": {"t": 2}}, "scale knows q, v, .*, not 't'"),
+        ({"sign": {"torque": [1, -1]}}, "sign of torque has 2 entries, expected one number or 3"),
+        ({"scale": {"q": "double"}}, "scale of q must be a finite number or one per joint"),
+        ({"scale": {"t": 2}}, "scale: signal 't' is unknown, use q, v, "),
         ({"offset": {"q": float("nan")}}, "offset of q must be a finite number"),
         ({"gain": 1.0}, "gain turns currents into torques: the recording must have currents and no torques"),
         ({"motor_side": True}, "motor_side needs a robot with a transmission"),
-        ({"motor_side": {"tau"}}, "motor_side knows q, v, a, reference, torque, not 'tau'"),
+        ({"motor_side": {"tau"}}, "motor_side: signal 'tau' is unknown, use q, v, a, reference, torque"),
     ],
 )
-def test_bad_conversions_are_told(file: Path, options: dict[str, Any], message: str) -> None:
+def test_bad_conversions_are_an_error(file: Path, options: dict[str, Any], message: str) -> None:
     with refused(message):
         dynid.load_recording(file, ROBOT, **options)
 
 
 @pytest.mark.parametrize("option", ["units", "scale", "sign", "offset"])
-def test_an_option_for_a_signal_that_is_not_there_is_told(file: Path, option: str) -> None:
-    """A setting that reaches nothing is a mistake."""
+def test_a_setting_for_a_missing_signal_is_an_error(file: Path, option: str) -> None:
+    """A setting without effect is a mistake."""
     value: Any = "rad/s" if option == "units" else 1
     with refused(f"{option} is given for v, which the recording does not have"):
         dynid.load_recording(file, ROBOT, columns={"q": "q{i}"}, **{option: {"v": value}})
@@ -141,7 +141,7 @@ WRIST = Transmission(("m1", "m2", "m3"), np.array([[1.0, 0, 0], [0, 1, 1], [0, 0
 
 
 def motor_log(folder: Path) -> Path:
-    """The motion as the motors see it: v_motor = T' v, tau = T tau_motor."""
+    """The motion on the motor side: v_motor = T' v, tau = T tau_motor."""
     T = WRIST.matrix
     q, v = RUN.q @ T, RUN.v @ T
     tau = np.linalg.solve(T, RUN.torque.T).T
@@ -189,12 +189,12 @@ def test_more_motors_than_joints(tmp_path: Path) -> None:
         dynid.load_recording(file, pair, motor_side=True)
 
 
-def test_units_in_names_must_be_taken_up(tmp_path: Path) -> None:
-    """A column that says degrees is not read as radians: the unit is given, or the name is overruled."""
+def test_units_in_names_must_be_given(tmp_path: Path) -> None:
+    """A column named in degrees is not read as radians: the unit is given, also against the name."""
     file = write(tmp_path / "run.csv", text(table(RUN, "q", "v"), names("pos_deg_", "vel_deg_s_")))
-    with refused("run.csv: column 'pos_deg_1' says deg: give units={'q': 'deg'}"):
+    with refused("run.csv: column 'pos_deg_1' is named in deg: give units={'q': 'deg'}"):
         dynid.load_recording(file, ROBOT)
-    with refused("run.csv: column 'vel_deg_s_1' says deg/s: give units={'v': 'deg/s'}"):
+    with refused("run.csv: column 'vel_deg_s_1' is named in deg/s: give units={'v': 'deg/s'}"):
         dynid.load_recording(file, ROBOT, units={"q": "deg"})
     run = dynid.load_recording(file, ROBOT, units={"q": "deg", "v": "rad/s"}).runs[0]
     np.testing.assert_allclose(run.q, RUN.q * DEG, rtol=1e-15)

@@ -1,4 +1,4 @@
-"""Damage anywhere in a file: a recording or one line that says what is wrong, never anything else."""
+"""Damage anywhere in a file: a recording or a one-line error, never anything else."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_array_files import ARRAYS, FORMATS
 
 import dynid
+from tests.support.array_files import ARRAYS, FORMATS
 from tests.support.log_files import motion, names, robot, table, text
 
 ROBOT = robot("a1", "a2", "a3")

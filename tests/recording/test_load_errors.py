@@ -28,7 +28,7 @@ def test_empty_files(tmp_path: Path, ending: str) -> None:
     ("content", "message"),
     [
         (" \n\n", "run.csv is empty"),
-        ("# only\n% comments\n", "run.csv holds comments and no rows"),
+        ("# only\n% comments\n", "run.csv contains comments and no rows"),
         ("t,q1,q2,q3\n", "run.csv has a header and no rows"),
         ("t,q1,q2,q3\n0,1,2,3\n", "run.csv has 1 rows: at least two are needed"),
     ],
@@ -95,7 +95,7 @@ def test_errors_are_data_errors(tmp_path: Path) -> None:
 
 
 def test_topic_of_a_file_without_topics(tmp_path: Path) -> None:
-    with refused("topic= chooses within a bag, run.csv is none"):
+    with refused("topic= selects a topic of a bag, run.csv is not a bag"):
         dynid.load_recording(write(tmp_path / "run.csv", BODY), ROBOT, topic="/joint_states")
 
 

@@ -52,7 +52,7 @@ def test_everything_survives(
 ) -> None:
     """Exactly, with the robot and without, runs apart and in order."""
     joints = ("shoulder_pan_joint", "wrist_1_joint", "wrist_2_joint")
-    # Without v nothing but the step speaks about the unit of the clock, with random v nothing sound does.
+    # Without v only the step decides the unit of the clock; random v would decide it wrongly.
     recording = random_recording(seed, joints, tuple({"q", *signals} - {"v"}), tuple(lengths))
     file = tmp_path_factory.mktemp("trip") / f"run{ending}"
     (recording.to_parquet if ending == ".parquet" else recording.to_csv)(file)
@@ -65,7 +65,7 @@ def test_everything_survives(
 )
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_any_joint_names_survive(tmp_path: Path, joints: tuple[str, ...], ending: str) -> None:
-    """Also names that look like signals, or hold commas and quotation marks."""
+    """Also names that look like signals, or contain commas and quotation marks."""
     recording = random_recording(1, joints, ("q", "v", "torque"), (40, 3))
     file = tmp_path / f"run{ending}"
     (recording.to_parquet if ending == ".parquet" else recording.to_csv)(file)
@@ -83,7 +83,7 @@ def test_loaded_runs_written_and_read_again(tmp_path: Path) -> None:
     assert [run.name for run in both.runs] == ["two#1", "two#2"] * 2
 
 
-def test_runs_are_told_by_numbers(tmp_path: Path) -> None:
+def test_runs_are_distinguished_by_numbers(tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
     random_recording(3, ("a",), ("q",), (4, 4)).to_csv(file)
     file.write_text(file.read_text().replace("\n1,", "\nsecond,"))

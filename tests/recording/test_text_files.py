@@ -19,7 +19,7 @@ PLAIN = {"q": "1:4", "v": "4:7", "torque": "7:10"}
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.xz", ".txt", ".TSV", ".dat.gz"])
 @pytest.mark.parametrize("separator", [",", ";", "\t", " ", "  \t ", ", "])
 def test_separator_and_compression_are_found(tmp_path: Path, ending: str, separator: str) -> None:
-    """With a header the columns are guessed, without one they are given by index."""
+    """With a header the columns are recognised, without one they are given by index."""
     file = write(tmp_path / f"run{ending}", text(table(RUN), HEADER, separator))
     loaded = dynid.load_recording(file, ROBOT)
     assert same(loaded.runs[0], RUN) and loaded.runs[0].name == "run"
@@ -53,7 +53,7 @@ def test_every_double_survives(tmp_path: Path) -> None:
     ],
     ids=["dos", "mac", "bom", "blank", "comments", "hash", "percent", "trailing", "quotes", "inner"],
 )
-def test_usual_oddities_are_read_over(tmp_path: Path, change: object) -> None:
+def test_usual_variants_of_text_files_are_read(tmp_path: Path, change: object) -> None:
     """Line ends, marks, blank lines, comments, commented headers, a separator at the end of lines, quoted names."""
     file = write(tmp_path / "run.csv", change(text(table(RUN), HEADER)))
     assert same(dynid.load_recording(file, ROBOT).runs[0], RUN)
@@ -113,7 +113,7 @@ def test_header_must_fit_the_rows(tmp_path: Path) -> None:
 
 
 def test_rows_that_count_the_columns_are_headers(tmp_path: Path) -> None:
-    """What a data frame without names writes is no sample; with or without its index."""
+    """The column numbers that a data frame without names writes are not a sample, with or without its index."""
     rows = table(RUN)
     file = write(tmp_path / "run.csv", text(rows, [str(k) for k in range(10)]))
     assert same(dynid.load_recording(file, ROBOT, columns=PLAIN, time=0).runs[0], RUN)
@@ -123,7 +123,7 @@ def test_rows_that_count_the_columns_are_headers(tmp_path: Path) -> None:
     assert same(dynid.load_recording(file, ROBOT, columns=shifted, time=1).runs[0], RUN)
 
 
-def test_quotation_marks_that_swallow_lines_are_told(tmp_path: Path) -> None:
+def test_quotation_marks_across_lines_are_an_error(tmp_path: Path) -> None:
     body = text(table(RUN), HEADER).splitlines()
     body[5], body[9] = '"' + body[5], body[9] + '"'
     with refused("run.csv: 60 lines read as 56 rows, check its quotation marks"):

@@ -169,19 +169,20 @@ def test_command_reports_and_compares(tmp_path: Path) -> None:
         synthetic_recording(robot, seed).to_csv(tmp_path / f"run{seed}.csv")
 
     def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "dynid", *arguments, "--friction", "viscous+coulomb"]
+        command = [sys.executable, "-m", "dynid", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    first = ("identify", "twolink", "run0.csv", "--validate", "run1.csv", "--method", "feasible")
+    law = ("--friction", "viscous+coulomb")
+    first = ("identify", "twolink", "run0.csv", "--validate", "run1.csv", "--method", "feasible", *law)
     assert "verdict: trusted" in run(*first, "-o", "first.json")
     assert json.loads((tmp_path / "first.verdict.json").read_text())["verdict"] == "trusted"
-    assert "Measured against predicted" in (tmp_path / "first.report.html").read_text()
-    run("identify", "twolink", "run1.csv", "-o", "second.json", "--report", "none")
+    assert "Measured and predicted torque" in (tmp_path / "first.report.html").read_text()
+    run("identify", "twolink", "run1.csv", "-o", "second.json", "--report", "none", *law)
     assert not (tmp_path / "second.report.html").exists()
-    told = run("report", "twolink", "first.json", "--data", "run0.csv", "--validation", "run1.csv", "--json")
+    told = run("report", "first.json", "run0.csv", "--validate", "run1.csv", "--json")
     assert json.loads(told)["verdict"] == json.loads((tmp_path / "verdict.json").read_text())["verdict"] == "trusted"
-    run("report", "twolink", "first.json", "--compare", "second.json", "--validate", "run1.csv", "-o", "both.html")
+    run("report", "first.json", "--compare", "second.json", "--validate", "run1.csv", "-o", "both.html")
     both = (tmp_path / "both.html").read_text()
-    assert both.count('class="verdict') == 2 and not Page(both).wrong and "apart by" in both
+    assert both.count('class="verdict') == 2 and not Page(both).wrong and "difference / std" in both

@@ -1,4 +1,4 @@
-"""Predictors written as C, compiled by the machine's own compiler and held against the ones they come from."""
+"""Predictors written as C, compiled by the system's compiler and held against the ones they come from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Torque = Callable[..., tuple[int, Array, Array]]
 
 SAME = 1e-9  # relative to the largest torque; what is measured is below 1e-13
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-compiled = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this machine")
+compiled = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this computer")
 
 CASES: dict[str, dict[str, Any]] = {
     "tx40": {},
@@ -57,7 +57,7 @@ def robot_of(name: str) -> dynid.Robot:
 
 
 def build(predictor: Predictor, folder: Path, name: str = "predictor") -> Torque:
-    """The C function, called with arrays: whether the sample was valid, torque, deviation."""
+    """The C function, called with arrays: whether the sample was valid, torque, std."""
     source, _ = predictor.to_c(folder, name)
     library = folder / f"{name}.so"
     strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-shared", "-fPIC"]
@@ -69,12 +69,12 @@ def build(predictor: Predictor, folder: Path, name: str = "predictor") -> Torque
 
     def call(q: Array, v: Array, a: Array) -> tuple[int, Array, Array]:
         given = [np.ascontiguousarray(x, float) for x in (q, v, a)]
-        tau, deviation = np.zeros(predictor.n), np.zeros(predictor.n)
-        valid = torque(*(x.ctypes.data_as(pointer) for x in (*given, tau, deviation)))
+        tau, std = np.zeros(predictor.n), np.zeros(predictor.n)
+        valid = torque(*(x.ctypes.data_as(pointer) for x in (*given, tau, std)))
         bare = np.zeros(predictor.n)
         assert torque(*(x.ctypes.data_as(pointer) for x in (*given, bare)), None) == valid
         assert np.array_equal(bare, tau)
-        return valid, tau, deviation
+        return valid, tau, std
 
     return call
 
@@ -89,13 +89,13 @@ def test_c_gives_the_same_numbers(name: str, variance: bool, tmp_path: Path) -> 
     far, near = random_motion(robot, 3, 10), motion(robot, CASES[name].get("samples", 120), 0)
     query = [np.vstack([x, y[:10]]) for x, y in zip(far, near, strict=True)]
     expected = predictor.predict(*query)
-    answers = [torque(*sample) for sample in zip(*query, strict=True)]
-    assert all(valid == 1 for valid, _, _ in answers)
-    assert difference([tau for _, tau, _ in answers], expected.torque) < SAME
+    results = [torque(*sample) for sample in zip(*query, strict=True)]
+    assert all(valid == 1 for valid, _, _ in results)
+    assert difference([tau for _, tau, _ in results], expected.torque) < SAME
     if variance:
-        assert difference([deviation for _, _, deviation in answers], expected.deviation) < SAME
+        assert difference([std for _, _, std in results], expected.std) < SAME
     else:
-        assert all(np.isnan(deviation).all() for _, _, deviation in answers)
+        assert all(np.isnan(std).all() for _, _, std in results)
 
 
 @compiled
@@ -108,10 +108,10 @@ def test_c_treats_what_is_not_finite_the_same(tmp_path: Path) -> None:
     expected = residual.predict(q, v, a)
     assert not expected.valid.all()
     for i, sample in enumerate(zip(q, v, a, strict=True)):
-        valid, tau, deviation = torque(*sample)
+        valid, tau, std = torque(*sample)
         assert valid == expected.valid[i]
         assert difference(tau, expected.torque[i]) < SAME
-        assert difference(deviation, expected.deviation[i]) < SAME
+        assert difference(std, expected.std[i]) < SAME
     ctypes.CDLL(str(tmp_path / "arm.so")).arm_reset()
     nothing = np.full(6, np.nan)
     home = dynid.inverse_dynamics(residual.robot, residual.home, np.zeros(6), np.zeros(6))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.progress import Progress
 from dynid.residual import training
 from dynid.residual.features import Features
 from dynid.residual.fit import fit_residual
@@ -81,8 +82,10 @@ def test_far_away_it_is_the_rigid_model() -> None:
     assert np.all(far.share == 0)
     for j, joint in enumerate(found.joints):
         assert joint is not None
-        prior = joint.spread * (joint.posterior.prior_variance + joint.posterior.noise_variance(np.zeros(1))[0])
-        assert far.deviation[0, j] == pytest.approx(np.sqrt(prior))
+        prior = joint.variance_factor * (
+            joint.posterior.prior_variance + joint.posterior.noise_variance(np.zeros(1))[0]
+        )
+        assert far.std[0, j] == pytest.approx(np.sqrt(prior))
 
 
 def test_it_fades_beyond_the_positions_that_were_seen() -> None:
@@ -91,7 +94,7 @@ def test_it_fades_beyond_the_positions_that_were_seen() -> None:
     features = found.features
     assert not features.periodic.any()
     span = (features.high[0] - features.low[0]) * features.scale[0]
-    edge = features.high[0] * features.scale[0] + features.centre[0]
+    edge = features.high[0] * features.scale[0] + features.center[0]
     q = np.zeros((4, 2))
     q[:, 0] = edge + span * np.array([-0.05, 0.0, 0.1, 0.25])
     share = found.predict(q, np.zeros((4, 2)), np.zeros((4, 2))).share
@@ -165,11 +168,11 @@ def test_streaming_keeps_to_its_budget() -> None:
     first = fit_residual(
         made.estimate(), made.recording(0), kernel="own", training=Training(method="exact", restarts=0)
     )
-    grown = first.updated(made.recording(1), most=400)
+    grown = first.updated(made.recording(1), max_points=400)
     assert [j.posterior.points for j in grown.joints if j is not None] == [400, 400]
     assert np.all(grown.evaluate(made.recording(7)).ratio < 0.5)
-    with pytest.raises(dynid.DataError, match="at least one point"):
-        first.updated(made.recording(1), most=0)
+    with pytest.raises(dynid.DataError, match="max_points"):
+        first.updated(made.recording(1), max_points=0)
 
 
 def test_rigid_parameters_with_a_prior_equal_the_rigid_body_kernel() -> None:
@@ -215,7 +218,7 @@ def test_rigid_parameters_with_a_prior_equal_the_rigid_body_kernel() -> None:
             p.prior_variance + np.einsum("ij,jk,ik->i", W_new[:, j], prior, W_new[:, j])
             - np.einsum("ij,ij->i", cross, np.linalg.solve(C, cross.T).T) + p.noise_variance(np.zeros(1))
         )  # fmt: skip
-        assert difference(found.deviation[:, j] ** 2, variance) < 1e-6
+        assert difference(found.std[:, j] ** 2, variance) < 1e-6
     with pytest.raises(dynid.DataError, match="needs the method 'exact'"):
         fit_residual(estimate, recording, kernel="own", rigid="prior", training=Training(method="sparse", points=20))
 
@@ -250,7 +253,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
         found.save(tmp_path / "residual.npz")
         again = dynid.residual.Residual.load(tmp_path / "residual.npz", made.robot())
         ours, theirs = again.predict(q, v, a), found.predict(q, v, a)
-        for name in ("torque", "rigid", "learned", "deviation", "share"):
+        for name in ("torque", "rigid", "learned", "std", "share"):
             assert np.array_equal(getattr(ours, name), getattr(theirs, name))
         assert again.notes == found.notes and again.scores == dict(found.scores)
         assert np.array_equal(again.evaluate(made.recording(8)).ratio, found.evaluate(made.recording(8)).ratio)
@@ -276,7 +279,7 @@ def test_a_joint_that_gains_nothing_keeps_its_rigid_torque() -> None:
     recording = dynid.Recording(made.robot().coordinates, tuple(runs))
     found = fit_residual(made.estimate(), recording, kernel=("friction", "own"))
     assert found.joints[0] is not None and found.joints[1] is None
-    assert any(line.startswith("joint2: nothing to gain") for line in found.notes)
+    assert any(line.startswith("joint2: no learned torque") for line in found.notes)
     _, q, v, a = made.states(9)
     assert np.all(found.predict(q, v, a).learned[:, 1] == 0)
 
@@ -300,11 +303,11 @@ def test_odd_data_is_taken_or_refused_in_words() -> None:
     same = TorqueRows.of_motion(estimate, q[twice], v[twice], a[twice], rigid[twice] + made.hidden(q, v)[twice])
     found = fit_residual(estimate, same, kernel="own", training=Training(restarts=0))
     assert np.all(np.abs(found.predict(q[:100], v[:100], a[:100]).learned - made.hidden(q, v)[:100]) < 0.1)
-    with pytest.raises(dynid.DataError, match="not finite"):
+    with pytest.raises(dynid.DataError, match="must be finite"):
         TorqueRows.of_motion(estimate, q, v, a, np.where(q > 0, np.nan, rigid))
     with pytest.raises(dynid.DataError, match=r"\(N, 2\)"):
         TorqueRows.of_motion(estimate, q, v, a, rigid[:, :1])
-    with pytest.raises(dynid.DataError, match="one number a row"):
+    with pytest.raises(dynid.DataError, match="one number per row"):
         TorqueRows.of_motion(estimate, q, v, a, rigid, runs=[0])
 
 
@@ -325,12 +328,12 @@ def test_a_fit_that_fails_leaves_the_rigid_model(monkeypatch: pytest.MonkeyPatch
     ("options", "said"),
     [
         ({"kernel": "cubic"}, "unknown kernel 'cubic'"),
-        ({"noise": "loud"}, "noise is"),
-        ({"basis": "cubic"}, "basis is"),
-        ({"rigid": "soft"}, "rigid is"),
-        ({"periodic": 3}, "periodic is"),
-        ({"bound": -1.0}, "none below zero"),
-        ({"bound": [1.0, 2.0, 3.0]}, "one a joint"),
+        ({"noise": "loud"}, "noise must"),
+        ({"basis": "cubic"}, "basis must"),
+        ({"rigid": "soft"}, "rigid must"),
+        ({"periodic": 3}, "periodic must"),
+        ({"bound": -1.0}, "not negative"),
+        ({"bound": [1.0, 2.0, 3.0]}, "one per joint"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], said: str) -> None:
@@ -363,3 +366,11 @@ def test_wrong_models_and_blends_are_named() -> None:
         fit_residual(puma, made.recording(0))
     with pytest.raises(dynid.DataError, match=r"\(N, 2\)"):
         made.residual().predict([[0.0]], [[0.0]], [[0.0]])
+
+
+def test_progress_is_reported_once_per_joint() -> None:
+    reports: list[Progress] = []
+    training = Training(restarts=0, rows=50)
+    fit_residual(made.estimate(), made.recording(0), kernel="friction", training=training, progress=reports.append)
+    assert [one.share for one in reports] == [0.5, 1.0]
+    assert all(name in one.message for one, name in zip(reports, made.estimate().robot.coordinates, strict=True))

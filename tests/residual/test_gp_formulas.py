@@ -23,8 +23,8 @@ from tests.support.gp_cases import (
     inputs,
     posterior,
     problem,
+    scattered_points,
     sparse_posterior,
-    spread_points,
 )
 
 every_kind = pytest.mark.parametrize("kernel", KERNELS)
@@ -110,7 +110,7 @@ def test_gradients_are_the_slopes(kernel: str, noise: str, degree: int) -> None:
     task = problem(kernel, noise, degree, samples=20)
     theta = hyper_parameters(task)
     # Points well apart: the bound bends too sharply for differences where two nearly meet.
-    z = spread_points(task, theta, 6)
+    z = scattered_points(task, theta, 6)
     gradient = exact.log_likelihood(task, theta)[1]
     expected = slopes(lambda t: exact.log_likelihood(task, t)[0], theta)
     np.testing.assert_allclose(gradient, expected, atol=1e-7 * np.abs(expected).max())
@@ -185,7 +185,7 @@ def test_statistics_of_parts_of_the_data_add_up(degree: int) -> None:
     pieces = [sparse.gather(task.rows(rows), theta, z) for rows in np.array_split(np.arange(30), 4)]
     summed = pieces[0] + pieces[1] + pieces[2] + pieces[3]
     np.testing.assert_allclose(summed.information, whole.information, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(summed.pull, whole.pull, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(summed.information_vector, whole.information_vector, rtol=1e-10, atol=1e-10)
 
 
 @every_kind
@@ -223,20 +223,20 @@ def test_chosen_points_are_never_twice_the_same_place_and_never_more_than_there_
 
 
 def local_models(count: int) -> Posterior:
-    """Exact models of thirty samples each about centres of their own."""
+    """Exact models of thirty samples each about centers of their own."""
     task = problem("ard")
     theta = hyper_parameters(task)
-    centres = 1.5 * inputs(count, 11)
+    centers = 1.5 * inputs(count, 11)
     rows = [problem("ard", seed=s) for s in range(count)]
     blocks = tuple(exact.condition(r, theta) for r in rows)
     kernel_theta, noise_theta = task.split(theta)
-    return Posterior(task.kernel, kernel_theta, task.noise, noise_theta, 2.0, blocks, centres)
+    return Posterior(task.kernel, kernel_theta, task.noise, noise_theta, 2.0, blocks, centers)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 9])
 def test_shares_of_local_models_sum_to_one_without_jumps(count: int) -> None:
     found = local_models(count)
-    path = found.centres[0] + np.linspace(-0.5, 1.5, 4001)[:, None] * (found.centres[1] - found.centres[0])
+    path = found.centers[0] + np.linspace(-0.5, 1.5, 4001)[:, None] * (found.centers[1] - found.centers[0])
     share = found.shares(path)
     assert np.all(share >= 0)
     np.testing.assert_allclose(share.sum(axis=1), 1.0, rtol=1e-12)
@@ -258,7 +258,7 @@ def test_far_away_local_models_still_share() -> None:
 def test_a_tie_of_many_local_models_is_shared_by_all() -> None:
     found = local_models(5)
     tied = Posterior(
-        found.kernel, found.theta, found.noise, found.noise_theta, 1.0, found.blocks, np.tile(found.centres[0], (5, 1))
+        found.kernel, found.theta, found.noise, found.noise_theta, 1.0, found.blocks, np.tile(found.centers[0], (5, 1))
     )
     np.testing.assert_allclose(tied.shares(inputs(4, 0)), 0.2)
 
@@ -268,14 +268,14 @@ def test_local_models_mix_as_distributions_do() -> None:
     x = inputs(6, 21)
     share = found.shares(x)
     each = [
-        Posterior(found.kernel, found.theta, found.noise, found.noise_theta, 2.0, (b,), found.centres[:1]).predict(x)
+        Posterior(found.kernel, found.theta, found.noise, found.noise_theta, 2.0, (b,), found.centers[:1]).predict(x)
         for b in found.blocks
     ]
     means, variances = np.array([e[0] for e in each]).T, np.array([e[1] for e in each]).T
     mean = np.sum(share * means, axis=1)
-    spread = np.sum(share * (variances + (means - mean[:, None]) ** 2), axis=1)
+    variance = np.sum(share * (variances + (means - mean[:, None]) ** 2), axis=1)
     np.testing.assert_allclose(found.mean(x), mean, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found.predict(x)[1], spread, rtol=1e-9)
+    np.testing.assert_allclose(found.predict(x)[1], variance, rtol=1e-9)
 
 
 @both_noises
@@ -302,7 +302,7 @@ def test_targets_that_never_change(constant: float) -> None:
     theta = hyper_parameters(task)
     value, gradient = exact.log_likelihood(still, theta)
     assert np.isfinite(value) and np.all(np.isfinite(gradient))
-    # The basis takes the constant but for its prior, of deviation 30.
+    # The basis takes the constant but for its prior, of standard deviation 30.
     np.testing.assert_allclose(exact_posterior(still, theta, 0).mean(inputs(5, 7)), constant, atol=2e-3 * constant)
     np.testing.assert_allclose(
         sparse_posterior(still, theta, task.x[:6], 0).mean(inputs(5, 7)), constant, atol=2e-3 * constant

@@ -19,8 +19,8 @@ from tests.support.gp_cases import (
     hyper_parameters,
     inputs,
     problem,
+    scattered_points,
     sparse_posterior,
-    spread_points,
 )
 
 with warnings.catch_warnings():
@@ -127,7 +127,7 @@ def test_bound_is_that_of_gpys_sparse_regression(kernel: str, noise: str, own: b
     # The same jitter on both sides takes a prior variance of one, and points apart make it small in what follows.
     starts = np.cumsum([0, *(part.size for part in task.kernel.parts)])[:-1]
     theta[starts] -= 0.5 * np.log(task.kernel.variance(task.split(theta)[0]))
-    z = spread_points(task, theta, 8, None if own else task.x)
+    z = scattered_points(task, theta, 8, None if own else task.x)
     whole = gpy_kernel(task, theta)
     scatter = task.noise_variance(task.split(theta)[1])
     if noise == "even":
@@ -179,7 +179,7 @@ def test_exact_process_is_that_of_scikit_learn(kernel: str, noise: str) -> None:
     starts = np.cumsum([0, *(part.size for part in task.kernel.parts)])[:-1]
     slopes[starts] *= 2  # over the logarithm of the variance, ours over that of the amplitude
     np.testing.assert_allclose(gradient[: task.kernel.size], slopes, atol=1e-10 * np.abs(slopes).max())
-    mean, deviation = model.predict(x[:, seen], return_std=True)
+    mean, std = model.predict(x[:, seen], return_std=True)
     found = exact_posterior(task, theta).predict(x)
     np.testing.assert_allclose(found[0], mean, atol=1e-10)
-    np.testing.assert_allclose(found[1], deviation**2, atol=1e-10)
+    np.testing.assert_allclose(found[1], std**2, atol=1e-10)

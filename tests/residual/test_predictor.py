@@ -15,20 +15,21 @@ from dynid.dynamics.kernels.compiler import kernel
 from dynid.errors import DataError, DynidError
 from dynid.residual.blend import Blend
 from dynid.residual.exponential import decay
+from dynid.residual.layout import INTEGERS, NUMBERS
 from dynid.residual.predictor import Predictor
 from dynid.residual.residual import Prediction
-from dynid.residual.tables import INTEGERS, NUMBERS, leading
+from dynid.residual.tables import leading
 from tests.support.compare import difference
 from tests.support.made_residuals import made_residual, motion
 from tests.support.random_robots import random_motion, random_robot, with_custom_terms
 
 # Relative to the largest torque; what is measured is below 1e-13.
 SAME = 1e-9
-FIELDS = ("torque", "rigid", "learned", "deviation", "share")
+FIELDS = ("torque", "rigid", "learned", "std", "share")
 
 KINDS: dict[str, dict[str, Any]] = {
     "one length scale": {"kernel": "se"},
-    "a length scale a column": {"kernel": "ard"},
+    "a length scale per column": {"kernel": "ard"},
     "matern and friction, noise at reversal": {"kernel": "matern32+friction", "noise": "reversal"},
     "matern 5/2 with a linear basis": {"kernel": "matern52", "degree": 1},
     "a constant": {"degree": 0},
@@ -47,7 +48,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def arm() -> dynid.Robot:
-    return dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", True)
+    return dynid.load_robot("iiwa14").with_drives("viscous+coulomb+offset", rotor_inertia=True)
 
 
 def queries(robot: dynid.Robot) -> tuple[np.ndarray, ...]:
@@ -69,9 +70,9 @@ def test_gives_what_the_residual_gives(kind: str) -> None:
     query = queries(residual.robot)
     expected = residual.predict(*query)
     assert_same(predictor.predict(*query), expected)
-    singles = [(predictor(*sample), predictor.deviation, predictor.valid) for sample in zip(*query, strict=True)]
+    singles = [(predictor(*sample), predictor.std, predictor.valid) for sample in zip(*query, strict=True)]
     assert difference([torque for torque, _, _ in singles], expected.torque) < SAME
-    assert difference([deviation for _, deviation, _ in singles], expected.deviation) < SAME
+    assert difference([std for _, std, _ in singles], expected.std) < SAME
     assert all(valid for _, _, valid in singles)
 
 
@@ -105,9 +106,9 @@ def test_mean_alone_does_not_fade_with_its_variance() -> None:
     predicted = predictor.predict(*query)
     expected = replace(residual, blend=Blend(1, 1, residual.blend.reach)).predict(*query)
     assert difference(predicted.torque, expected.torque) < SAME
-    assert np.isnan(predicted.deviation).all()
+    assert np.isnan(predicted.std).all()
     predictor(*(x[0] for x in query))
-    assert np.isnan(predictor.deviation).all()
+    assert np.isnan(predictor.std).all()
     assert difference(predicted.learned, residual.predict(*query).learned) > 0.01
 
 
@@ -115,15 +116,15 @@ def test_fewer_directions_never_claim_to_know_more() -> None:
     residual = made_residual(arm(), 200, noise="reversal", blend=Blend(0.1, 0.9))
     for query in (motion(arm(), 100, 7), motion(arm(), 200, 0)):  # new samples, and those that were learned from
         full = residual.predict(*query)
-        before = np.full_like(full.deviation, np.inf)
+        before = np.full_like(full.std, np.inf)
         for rank in (10, 50, 150):
             some = residual.predictor(rank=rank).predict(*query)
-            assert np.all(some.deviation >= full.deviation * (1 - 1e-12))
+            assert np.all(some.std >= full.std * (1 - 1e-12))
             assert np.all(some.share <= full.share + 1e-12)
-            assert some.deviation.mean() < before.mean()
-            before = some.deviation
-        # Three quarters of the directions leave a deviation within a few percent, on samples without any structure.
-        assert np.all(before < 1.05 * full.deviation)
+            assert some.std.mean() < before.mean()
+            before = some.std
+        # Three quarters of the directions leave a standard deviation within a few percent, on unstructured samples.
+        assert np.all(before < 1.05 * full.std)
         assert difference(some.rigid, full.rigid) < SAME
 
 
@@ -163,7 +164,7 @@ def test_what_is_not_finite_gives_the_rigid_torque_alone() -> None:
     assert_same(predictor.predict(*query), expected)
     for i, sample in enumerate(zip(*query, strict=True)):
         assert difference(predictor(*sample), expected.torque[i]) < SAME
-        assert difference(predictor.deviation, expected.deviation[i]) < SAME
+        assert difference(predictor.std, expected.std[i]) < SAME
         assert predictor.valid == expected.valid[i]
     nothing = np.full(2, np.nan)
     held = dynid.inverse_dynamics(residual.robot, query[0][-1], np.zeros(2), np.zeros(2))

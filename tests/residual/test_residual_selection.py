@@ -112,6 +112,7 @@ def test_half_explained_is_half_trusted() -> None:
     assert 0.3 < trust < 0.6
 
 
+@pytest.mark.slow
 def test_noise_is_left_alone() -> None:
     """Columns of noise are taken up by none, or with next to no trust."""
     trusts = []

@@ -43,7 +43,7 @@ BAD_URDF = {
     "no child": (one_joint().replace('<child link="b"/>', ""), ["'j'", "child", "link"]),
     "loop of all links": (chain(("x", "a", "b"), ("y", "b", "c"), ("z", "c", "a")), ["loop", "'x'"]),
     "loop beside a root": (chain(("x", "a", "b"), ("y", "b", "c"), ("z", "c", "a"), links="rabc"), ["loop", "'x'"]),
-    "two ways to a link": (chain(("x", "a", "b"), ("y", "a", "c"), ("z", "b", "c")), ["'c'", "'y'", "'z'", "loops"]),
+    "two parents of a link": (chain(("x", "a", "b"), ("y", "a", "c"), ("z", "b", "c")), ["'c'", "'y'", "'z'", "loops"]),
     "joint onto itself": (chain(("x", "a", "a"), links="ab"), ["'x'", "loop"]),
     "two trees": (chain(("x", "a", "b")), ["not connected", "'a'", "'c'"]),
     "zero axis": (one_joint(more='<axis xyz="0 0 0"/>'), ["'j'", "zero axis"]),
@@ -61,7 +61,7 @@ BAD_URDF = {
     "revolute without limits": (one_joint("revolute"), ["'j'", "limit", "continuous"]),
     "limits upside down": (one_joint("revolute", LIMIT.replace('upper="1"', 'upper="-2"')), ["'j'", "-1", "-2"]),
     "NaN limit": (one_joint("prismatic", LIMIT.replace('effort="1"', 'effort="nan"')), ["'j'", "limit effort", "nan"]),
-    "negative speed": (one_joint("revolute", LIMIT.replace('velocity="1"', 'velocity="-1"')), ["'j'", "velocity -1"]),
+    "negative rate": (one_joint("revolute", LIMIT.replace('velocity="1"', 'velocity="-1"')), ["'j'", "velocity -1"]),
     "damping in words": (one_joint(more='<dynamics damping="high"/>'), ["'j'", "damping", "high"]),
     "two links of one name": (urdf(LINKS, link("b", 2), joint("j", "continuous", "a", "b")), ["two links", "'b'"]),
     "two joints of one name": (chain(("x", "a", "b"), ("x", "b", "c")), ["two joints", "'x'"]),
@@ -188,5 +188,5 @@ def test_unknown_names_come_with_suggestions(tmp_path: Path) -> None:
     "source", [None, 7, [], b"tx40", "", "x" * 5000, "x" * 5000 + ".urdf", "two\nlines.urdf", "\0"]
 )
 def test_sources_that_are_no_robot_at_all(source: object) -> None:
-    """Whatever is given, the answer is one line."""
+    """Every error message is one line."""
     refused(lambda: dynid.load_robot(source))  # type: ignore[arg-type]

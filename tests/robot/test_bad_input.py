@@ -23,7 +23,7 @@ BAD_TOML = {
     "no rows": (HEAD, ["joint"]),
     "no convention": ('name = "r"\n' + ROW, ["convention"]),
     "unknown convention": (HEAD.replace("standard", "craig") + ROW, ["convention", "'modified'"]),
-    "unknown key": (HEAD + ROW + 'colour = "red"\n', ["joint.1.colour"]),
+    "unknown key": (HEAD + ROW + 'paint = "red"\n', ["joint.1.paint"]),
     "origin keys in a DH table": (HEAD + ROW + "xyz = [0, 0, 0]\n", ["joint row 1", "'xyz'", "standard"]),
     "DH keys among origins": (ORIGIN + ROW, ["joint row 1", "'a'", "origin"]),
     "row without values": (HEAD + ROW + '[[joint]]\nname = "elbow"\n', ["joint row 2", "'elbow'", "alpha"]),
@@ -153,7 +153,7 @@ def test_bad_arrays_are_refused_by_every_function(bad: Any) -> None:
 
 
 def test_lengths_that_differ_and_wrong_parameters_are_refused() -> None:
-    """Ten positions with nine speeds, 86 parameters for 87, a NaN among them: each says its numbers."""
+    """Ten positions with nine velocities, 86 parameters instead of 87, a NaN: each message gives the sizes."""
     refused(lambda: dynid.regressor(TX40, np.zeros((10, 6)), np.zeros((9, 6)), np.zeros((10, 6))), "(10, 6)", "(9, 6)")
     refused(lambda: dynid.inverse_dynamics(TX40, ZERO, ZERO, ZERO, np.zeros(86)), "87", "(86,)")
     poisoned = TX40.parameters.copy()
@@ -173,7 +173,7 @@ def test_quaternions_must_have_unit_length() -> None:
 def test_unknown_frames_and_links_are_named_with_the_known_ones() -> None:
     """A misspelt frame gets the list of those there are."""
     refused(lambda: dynid.dynamics.frame_placement(TX40, ZERO, "hand"), "'hand'", "link6")
-    refused(lambda: dynid.dynamics.frame_jacobian(TX40, ZERO, "link6", "world"), "'world'", "local")  # type: ignore[arg-type]
+    refused(lambda: dynid.dynamics.frame_jacobian(TX40, ZERO, "link6", reference="world"), "'world'", "local")  # type: ignore[arg-type]
     refused(lambda: TX40.with_payload("hand", np.ones(10)), "'hand'", "link6")
 
 
@@ -196,7 +196,7 @@ BAD_TERMS = {
     "custom squared": (lambda: TX40.custom_term("c", 0, lambda q, v, a: a**2), ["'c'", "affine"]),
     "custom modulus": (lambda: TX40.custom_term("c", 0, lambda q, v, a: np.abs(a)), ["'c'", "affine"]),
     "custom odd": (lambda: TX40.custom_term("c", 0, lambda q, v, a: a * np.abs(a)), ["'c'", "affine"]),
-    "custom with speed": (lambda: TX40.custom_term("c", 0, lambda q, v, a: v * a), ["'c'", "q alone"]),
+    "custom with velocity": (lambda: TX40.custom_term("c", 0, lambda q, v, a: v * a), ["'c'", "q alone"]),
     "transmission shape": (lambda: Transmission(("m",), np.ones((6, 2)), np.ones(1)), ["(6, 2)", "1 motors"]),
     "transmission rows": (
         lambda: TX40.without("*_motor6").with_transmission(Transmission(("m",), np.ones((5, 1)), np.ones(1))),
@@ -249,7 +249,7 @@ def test_bad_bodies_are_refused_by_every_conversion(bad: Any) -> None:
 
 
 def test_impossible_conversions_say_why() -> None:
-    """No centre of mass without mass, no log-Cholesky form of an impossible body, no order nobody uses."""
+    """No centre of mass without mass, no log-Cholesky form of an inconsistent body, no unknown order."""
     refused(lambda: dynid.inertia.inertia_to_com(np.zeros(10)), "zero mass")
     refused(lambda: dynid.inertia.inertia_to_log_cholesky([1, 0, 0, 0, 1, 0, 1, 0, 0, 3]), "positive definite")
     refused(lambda: dynid.inertia.reorder_inertia(np.ones(10), "craig", "pinocchio"), "'craig'", "khalil")

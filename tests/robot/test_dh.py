@@ -64,7 +64,7 @@ def test_file_and_code_give_the_same_robot(load: Load, convention: str) -> None:
     for alpha, a, d, theta in ROWS:
         text += f"[[joint]]\nalpha = {alpha}\na = {a}\nd = {d}\ntheta = {theta}\n"
         text += "inertia = { mass = 2, com = [0.1, 0.2, -0.1], tensor = [0.1, 0.01, 0.02, 0.2, 0.03, 0.15] }\n"
-    ours, coded = load(text, ".toml"), Robot.from_dh(rows, convention, "table")  # type: ignore[arg-type]
+    ours, coded = load(text, ".toml"), Robot.from_dh(rows, convention, name="table")  # type: ignore[arg-type]
     assert ours.parameter_names == coded.parameter_names
     q, v, a = motion(ours)
     np.testing.assert_array_equal(dynid.regressor(ours, q, v, a), dynid.regressor(coded, q, v, a))

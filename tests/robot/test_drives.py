@@ -10,7 +10,7 @@ import pytest
 
 import dynid
 from dynid import Robot
-from dynid.robot import Transmission
+from dynid.robot import Transmission, rooted_at
 from dynid.robot.drives import DRIVE_SYMBOLS, FRICTION_TERMS
 from tests.support.robot_files import Array, motion
 
@@ -131,6 +131,47 @@ def test_layout_is_link_block_then_drive_block_base_to_tip() -> None:
     unit = {p.name: p.unit for p in robot.layout}
     assert (unit["m_link1"], unit["mx_link1"], unit["Izz_link1"]) == ("kg", "kg m", "kg m2")
     assert (unit["fv_joint1"], unit["backlash_joint2"]) == ("N m s/rad", "N m")
+
+
+def test_units_of_a_prismatic_joint_are_those_of_a_force() -> None:
+    """The parameters of a shaft that translates: kg, N s/m, N and N/m, whichever variant of the robot holds them."""
+    slide = {"Ia": "kg", "fv": "N s/m", "fvp": "N s/m", "fvn": "N s/m", "fc": "N", "fcp": "N", "fcn": "N"}
+    slide |= {"off": "N", "k": "N/m"}
+    hinge = {"Ia": "kg m2", "fv": "N m s/rad", "fvp": "N m s/rad", "fvn": "N m s/rad", "fc": "N m", "fcp": "N m"}
+    hinge |= {"fcn": "N m", "off": "N m", "k": "N m/rad"}
+    robot = three_joints()
+    robot = robot.with_terms(*(robot.joint_term(j, s) for j in ("joint1", "joint3") for s in DRIVE_SYMBOLS))
+    for variant in (robot, robot.with_base("floating"), robot.locked({"joint2": 0.3}), rooted_at(robot, "link3")):
+        unit = {p.name: p.unit for p in variant.layout}
+        assert {s: unit[f"{s}_joint3"] for s in DRIVE_SYMBOLS} == slide
+        assert {s: unit[f"{s}_joint1"] for s in DRIVE_SYMBOLS} == hinge
+        assert {t.name: t.unit for t in variant.drives} == {t.name: unit[t.name] for t in variant.drives}
+        group = {p.name: p.group for p in variant.layout}
+        assert (
+            {s: group[f"{s}_joint3"] for s in DRIVE_SYMBOLS}
+            == {s: group[f"{s}_joint1"] for s in DRIVE_SYMBOLS}
+            == hinge
+        )
+        force = {c: "N" if c in ("joint3", "base.fx", "base.fy", "base.fz") else "N m" for c in variant.channels}
+        assert variant.channel_units == force
+
+
+def test_units_of_a_motor_that_drives_prismatic_joints_only() -> None:
+    """Motor-side parameters are seen through the coupling: a force where every coupled joint translates."""
+    coupling = np.array([[1.0, 0.0], [0.0, 0.0], [0.5, 1.0]])
+    robot = three_joints().with_transmission(Transmission(("mixed", "screw"), coupling, np.array([20.0, 300.0])))
+    robot = robot.with_terms(robot.motor_term("mixed", "fv"), robot.motor_term("screw", "fv"))
+    unit = {p.name: p.unit for p in robot.layout}
+    assert (unit["fv_mixed"], unit["fv_screw"]) == ("N m s/rad", "N s/m")
+    # With its only revolute joint locked, the first motor moves a slide alone.
+    unit = {p.name: p.unit for p in robot.locked({"joint1": 0.2}).layout}
+    assert (unit["fv_mixed"], unit["fv_screw"]) == ("N s/m", "N s/m")
+
+
+def test_a_custom_term_keeps_its_own_unit() -> None:
+    robot = three_joints()
+    robot = robot.with_terms(robot.custom_term("seal", "joint3", lambda q, v, a: np.zeros_like(q), unit="N s2/m2"))
+    assert [p.unit for p in robot.layout if p.name == "seal_joint3"] == ["N s2/m2"]
 
 
 def test_custom_terms_are_columns_and_move_the_robot() -> None:
@@ -266,7 +307,7 @@ def test_smooth_coulomb_comes_back_sharp_and_tends_to_it() -> None:
 
 
 def test_forward_dynamics_undoes_inverse_dynamics_with_smooth_coulomb() -> None:
-    """Both see the same friction, also through zero speed."""
+    """Both have the same friction, also through zero velocity."""
     robot = dynid.load_robot("tx40").with_smooth_coulomb(30.0)
     q, v, a = motion(robot, 5)
     v[0] = 0.0
@@ -283,7 +324,7 @@ def test_only_coulomb_terms_have_a_slope(symbol: str) -> None:
 
 
 def test_slopes_must_be_finite_and_not_negative() -> None:
-    """No step the other way round."""
+    """The slope must not be negative."""
     term = three_joints().joint_term(0, "fc", 1.0)
     for slope in (-1.0, np.nan, np.inf):
         with pytest.raises(dynid.ModelError, match="slope"):

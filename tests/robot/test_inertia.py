@@ -1,4 +1,4 @@
-"""The ten inertial numbers in every form they are written in: each conversion with its way back, and Pinocchio's."""
+"""Forms of the ten inertial parameters: conversions and their inverses, against Pinocchio."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ROUNDING = 1e-12
 
 @st.composite
 def bodies(draw: st.DrawFn) -> Array:
-    """Ten numbers of a possible body: grams to tonnes, centimetres to metres, never thinner than 1 : 30."""
+    """Parameters of a physically consistent body: grams to tonnes, centimetres to metres, not thinner than 1 : 30."""
     number = st.floats(-1, 1, width=32)
     mass = 10.0 ** draw(st.floats(-3, 3))
     com = np.array([draw(number) for _ in range(3)])
-    spread = [10.0 ** draw(st.floats(-1.5, 0)) for _ in range(3)]
+    lengths = [10.0 ** draw(st.floats(-1.5, 0)) for _ in range(3)]
     axes = pin.exp3(np.pi * np.array([draw(number) for _ in range(3)]))
-    second = axes @ np.diag(np.square(spread)) @ axes.T
+    second = axes @ np.diag(np.square(lengths)) @ axes.T
     return dynid.inertia.inertia_from_com(mass, com, mass * (np.trace(second) * np.eye(3) - second))
 
 
@@ -86,7 +86,7 @@ def test_log_cholesky_form_comes_back(pi: Array) -> None:
 @given(st.lists(st.floats(-2, 2), min_size=10, max_size=10))
 @settings(deadline=None)
 def test_any_log_cholesky_numbers_are_a_possible_body(theta: list[float]) -> None:
-    """That form exists so that an optimiser cannot leave the possible bodies."""
+    """Any log-Cholesky vector gives a physically consistent body."""
     assert dynid.inertia.inertia_violations(dynid.inertia.inertia_from_log_cholesky(theta)) == []
 
 
@@ -148,7 +148,7 @@ def test_orders_of_the_field_convert_into_each_other(source: str, target: str) -
 @given(bodies())
 @settings(deadline=None)
 def test_possible_bodies_break_no_law(pi: Array) -> None:
-    """Nothing is reported for a body with positive mass spread over space."""
+    """Nothing is reported for a body with positive mass distributed over a volume."""
     assert dynid.inertia.inertia_violations(pi) == []
 
 

@@ -143,11 +143,11 @@ def test_motors_that_drive_no_free_joint_are_gone() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"elbow": 0.0}, "'elbow' is no independent joint: use j1, j2, j4"),
-        ({"j3": 0.0}, "'j3' is no independent joint: it follows 'j2', lock that"),
+        ({"elbow": 0.0}, "'elbow' is not an independent joint: use j1, j2, j4"),
+        ({"j3": 0.0}, "'j3' is not an independent joint: it mimics 'j2', lock that"),
         ({"j1": float("nan")}, "locked joint 'j1': value"),
         ({"j1": "up"}, "locked joint 'j1': value"),
-        ({"j1": 0.0, "j2": 0.0, "j4": 0.0}, "must keep at least one joint"),
+        ({"j1": 0.0, "j2": 0.0, "j4": 0.0}, "must keep at least one free joint"),
         (["j1"], "must be given with their values"),
     ],
 )

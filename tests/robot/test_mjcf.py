@@ -219,7 +219,7 @@ def test_every_way_to_write_an_orientation(load: Load, written: str) -> None:
 
 
 def test_zaxis_and_outer_euler_angles(load: Load) -> None:
-    """zaxis turns z the short way; capital letters of eulerseq turn about the axes of the parent."""
+    """zaxis is the smallest rotation of z; capital letters of eulerseq turn about the axes of the parent."""
     robot = load(mjcf(f'<body name="a" zaxis="3 0 0"><joint name="j"/>{BODY}</body>'), ".xml")
     turn = dynid.dynamics.frame_placement(robot, [0.0], "a")[:3, :3]
     np.testing.assert_allclose(turn, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-15)

@@ -1,4 +1,4 @@
-"""A robot seen from another of its bodies is the same machine."""
+"""A robot modelled from another of its links has the same dynamics."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def test_energies_are_those_of_the_robot_whose_foot_stands_still(seed: int) -> N
     foot = robot.links[-1].name if seed else "footL"
     rooted = dynid.robot.rooted_at(robot, foot)
     order = [robot.coordinates.index(c) for c in rooted.coordinates]
-    joints, speeds = rng.uniform(-1, 1, (2, 5, robot.n))
+    joints, velocities = rng.uniform(-1, 1, (2, 5, robot.n))
     pose = dynid.recording.base_from_foot(robot, joints, foot).pose
     q = np.hstack([pose, joints])
     J = dynid.dynamics.frame_jacobian(robot, q, foot)
-    base = -np.linalg.solve(J[:, :, :6], np.einsum("nij,nj->ni", J[:, :, 6:], speeds)[..., None])[..., 0]
-    v = np.hstack([base, speeds])
-    mine, there = joints[:, order], speeds[:, order]
+    base = -np.linalg.solve(J[:, :, :6], np.einsum("nij,nj->ni", J[:, :, 6:], velocities)[..., None])[..., 0]
+    v = np.hstack([base, velocities])
+    mine, there = joints[:, order], velocities[:, order]
     expected = dynid.dynamics.kinetic_energy(robot, q, v)
     np.testing.assert_allclose(dynid.dynamics.kinetic_energy(rooted, mine, there), expected, rtol=1e-10)
     expected = dynid.dynamics.potential_energy(robot, q)
@@ -56,8 +56,8 @@ def test_there_and_back_again() -> None:
 
 
 def test_what_cannot_be_rooted_is_said() -> None:
-    """An unknown foot, and columns that know joints by their place."""
+    """An unknown foot, and custom columns, which depend on the order of the joints."""
     with pytest.raises(dynid.ModelError, match="no link named 'hoof'"):
         dynid.robot.rooted_at(humanoid(0), "hoof")
-    with pytest.raises(dynid.ModelError, match="terms of its own"):
+    with pytest.raises(dynid.ModelError, match="custom terms"):
         dynid.robot.rooted_at(with_custom_terms(random_robot(0, 3, base="floating")), "l1")

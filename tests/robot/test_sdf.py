@@ -180,7 +180,7 @@ JOINT = '<joint name="j" type="revolute"><parent>a</parent><child>b</child></joi
         (f'<model name="m" placement_frame="a"><link name="a"/>{JOINT}</model>', "placement_frame"),
         ('<model name="m"><link name="a"><pose>1 2</pose></link></model>', "link 'a', pose: expected 6"),
         ('<model name="m"><link name="a"><pose frame="b">0 0 0 0 0 0</pose></link></model>', "older than SDF 1.7"),
-        ('<model name="m"><link name="a"><inertial auto="true"/></link></model>', "inertia of its shapes"),
+        ('<model name="m"><link name="a"><inertial auto="true"/></link></model>', "automatic inertia"),
         (
             '<model name="m"><link name="a"><pose relative_to="b"/></link>'
             f'<link name="b"><pose relative_to="a"/></link>{JOINT}</model>',
@@ -198,7 +198,7 @@ JOINT = '<joint name="j" type="revolute"><parent>a</parent><child>b</child></joi
         (
             '<model name="m"><link name="a"/><link name="b"/><joint name="j" type="revolute"><parent>a</parent>'
             '<child>b</child><axis><mimic joint="k"/></axis></joint></model>',
-            "no moving joint",
+            "not a moving joint",
         ),
     ],
 )

@@ -107,7 +107,7 @@ def test_report_says_which_links_were_merged_into_which(load: Load) -> None:
 
 
 def test_limits_are_read_and_a_continuous_joint_has_no_range(load: Load) -> None:
-    """Position, speed and effort limits come from the file; what it leaves open is infinite."""
+    """Position, velocity and effort limits come from the file; missing ones are infinite."""
     robot = load(URDF, ".urdf")
     lift, shoulder = robot.limits["lift"], robot.limits["left_shoulder"]
     assert (lift.lower, lift.upper, lift.velocity, lift.effort) == (-0.1, 0.6, 0.5, 900)
@@ -246,7 +246,7 @@ def test_fixed_joint_with_the_name_of_another_link_keeps_both_apart(load: Load) 
 
 
 def test_negative_mass_loads_and_is_reported(load: Load) -> None:
-    """Identified files hold impossible bodies; they load as written, and the check says what is wrong."""
+    """Identified files may hold inconsistent bodies; they load as written, and the check reports them."""
     robot = load(one_joint(mass=-1.0), ".urdf")
     assert robot.links[1].inertia[0] == -1
     assert dynid.inertia.inertia_violations(robot.links[1].inertia)[0] == "mass -1 kg is not positive"

@@ -1,4 +1,4 @@
-"""Filters and derivatives against signals whose answer is known."""
+"""Filters and derivatives against signals whose result is known."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_automatic_cutoff_lies_between_motion_and_noise() -> None:
     assert 2.0 < cutoff < 10.0
 
 
-def test_automatic_cutoff_is_not_fooled_by_coloured_noise() -> None:
+def test_automatic_cutoff_with_colored_noise() -> None:
     """A coarse encoder read with a jittering clock has noise far above the floor of the highest frequencies."""
     rng = np.random.default_rng(1)
     rate, t = 500.0, np.arange(5000) / 500.0
@@ -104,7 +104,7 @@ def test_automatic_cutoff_is_not_fooled_by_coloured_noise() -> None:
     assert 8.0 <= auto_cutoff(coarse, rate) < 20.0
 
 
-def test_automatic_cutoff_does_not_listen_to_joints_that_rest() -> None:
+def test_automatic_cutoff_ignores_joints_at_rest() -> None:
     """Six joints held still leave the cut-off to the one that moves."""
     rng = np.random.default_rng(2)
     _, x = tones(1000.0, 10.0, 1.0, 12.0)
@@ -116,7 +116,7 @@ def test_automatic_cutoff_does_not_listen_to_joints_that_rest() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_automatic_cutoff_of_marker_data_bounds_the_noise_of_accelerations(seed: int) -> None:
-    """Angles from markers: noise that holds more speed than the motion does, and is a small part of what passes."""
+    """Angles from markers: noise with more velocity energy than the motion, of which only a small part passes."""
     rng = np.random.default_rng(seed)
     rate, t = 100.0, np.arange(1500) / 100.0
     tones = [(0.15 * rng.normal(), k / 10, rng.uniform(0, 6.3)) for k in range(1, 6) for _ in range(8)]
@@ -155,7 +155,7 @@ def test_averaging_periods_reduces_noise() -> None:
     mean = average_periods(x + 0.1 * rng.normal(size=x.shape), 1000)
     assert mean.shape == (1000, 1)
     assert np.std(mean - x[:1000]) == pytest.approx(0.1 / np.sqrt(10), rel=0.1)
-    with pytest.raises(dynid.DataError, match="whole period"):
+    with pytest.raises(dynid.DataError, match="less than one period"):
         average_periods(x[:10], 1000)
 
 

@@ -21,7 +21,7 @@ RATE, PERIOD = 200.0, 10.0
 
 
 def tumbling(turns: int = 3, samples: int = 2000) -> tuple[Array, Array, Array, Array, Array]:
-    """t, pose, twist, its rate and the angles: a base that turns round several times while it sways, and repeats."""
+    """t, pose, twist, its rate and the angles: a base that turns several times while it sways, periodically."""
     t = np.arange(samples) * (PERIOD / samples)
     w = 2 * np.pi / PERIOD
     k = np.array([1, 2, 3, 2, 3, 4])
@@ -46,10 +46,10 @@ def test_rotations_are_differentiated_to_the_order_of_joints(method: str, order:
         errors.append(np.abs(found - twist[:, 3:])[10:-10].max())
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.3)
     assert np.log2(errors[1] / errors[2]) == pytest.approx(order, abs=0.3)
-    swing = x[:, 3:] - np.outer(np.arange(len(x)) / rate, [turns * 2 * np.pi / PERIOD, 0.0, 0.0])
-    plain = np.abs(derivative(swing, rate, method) - derivative(swing, rate, "fourier"))[10:-10].max()
-    # The turning base sees the swings of its angles at their frequency plus that of the turns, and both higher
-    # derivatives and their number are larger by as much.
+    sway = x[:, 3:] - np.outer(np.arange(len(x)) / rate, [turns * 2 * np.pi / PERIOD, 0.0, 0.0])
+    plain = np.abs(derivative(sway, rate, method) - derivative(sway, rate, "fourier"))[10:-10].max()
+    # In the frame of the turning base the angles vary at their frequency plus that of the turns; the higher derivatives
+    # grow accordingly.
     assert errors[2] < (1 + turns) ** order * 5 * plain
 
 
@@ -77,7 +77,7 @@ def test_twist_and_its_rate_by_central_differences() -> None:
     _, pose, twist, rate, _ = tumbling()
     state = base_state(pose, RATE, None)
     inner = slice(5, -5)
-    # Second order: h^2 / 6 times the third derivative, which is about 10 / s^3 for speeds and 100 for their rates.
+    # Second order: h^2 / 6 times the third derivative, about 10 / s^3 for velocities and 100 for accelerations.
     np.testing.assert_allclose(state.v[inner], twist[inner], atol=5e-4)
     np.testing.assert_allclose(state.a[inner], rate[inner], atol=5e-3)
 
@@ -113,8 +113,8 @@ def test_low_pass_keeps_the_motion_and_takes_the_noise(turns: int) -> None:
     expected = lowpass(shake, 8.0, RATE)
     assert left[inner].std() == pytest.approx(expected[inner].std(), rel=0.05)
     assert left[-500:-100].std() < 1.3 * left[100:500].std()
-    speeds = (state.v - twist)[inner, 3:].std()
-    assert speeds == pytest.approx(derivative(expected, RATE)[inner].std(), rel=0.1)
+    velocity_noise = (state.v - twist)[inner, 3:].std()
+    assert velocity_noise == pytest.approx(derivative(expected, RATE)[inner].std(), rel=0.1)
 
 
 def test_uneven_clocks_are_resampled_on_the_manifold() -> None:
@@ -140,7 +140,7 @@ def test_periods_are_averaged_on_the_manifold() -> None:
     mean = average_poses(many, len(pose))
     left = (Rotation.from_quat(pose[:, 3:]).inv() * Rotation.from_quat(mean[:, 3:])).as_rotvec()
     assert left.std() == pytest.approx(0.01 / 5, rel=0.1)
-    with pytest.raises(dynid.DataError, match="does not come back"):
+    with pytest.raises(dynid.DataError, match="does not return"):
         average_poses(np.vstack([pose, np.roll(pose, 500, axis=0)]), len(pose))
 
 

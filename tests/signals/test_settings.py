@@ -1,9 +1,10 @@
-"""One settings object: every setting reaches the code it names."""
+"""Signals: every setting has an effect, and survives a file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -49,38 +50,38 @@ BASE = Signals(cutoff=20.0, trim=0.1)
     ],
 )
 def test_each_setting_changes_what_it_names(change: dict[str, Any], where: str) -> None:
-    """Filter settings that never reached the filter have been tuned in vain elsewhere."""
+    """Every filter setting reaches the filter."""
     run = noisy_run()
     before, after = prepare(run, BASE), prepare(run, replace(BASE, **change))
     one, two = getattr(before, where), getattr(after, where)
     assert one.shape != two.shape or not np.allclose(one, two)
 
 
-def test_min_speed_and_decimate_reach_the_observation() -> None:
+def test_min_velocity_and_decimate_reach_the_observation() -> None:
     """They act on rows, joint by joint."""
     from dynid.identification.observation import observe
     from tests.support.synthetic import EXACT, arm, record
 
     robot = arm()
     recording = record(robot, (0,), samples=4000)
-    rows = observe(robot, recording, EXACT).rows
+    rows = observe(robot, recording, signals=EXACT).rows
     assert rows == (4000, 4000, 4000)
-    slow = observe(robot, recording, replace(EXACT, min_velocity=(0.0, 0.5, 0.0))).rows
+    slow = observe(robot, recording, signals=replace(EXACT, min_velocity=(0.0, 0.5, 0.0))).rows
     assert slow[0] == slow[2] == 4000 and slow[1] < 4000
-    share = observe(robot, recording, replace(EXACT, min_velocity="20%")).rows
+    share = observe(robot, recording, signals=replace(EXACT, min_velocity="20%")).rows
     assert all(r < 4000 for r in share)
-    assert observe(robot, recording, replace(EXACT, decimate=(2, 5))).rows == (400, 400, 400)
+    assert observe(robot, recording, signals=replace(EXACT, decimate=(2, 5))).rows == (400, 400, 400)
 
 
 def _rows(trim: float, torque: Callable[[np.ndarray], np.ndarray], decimate: tuple[int, ...] = (10,)) -> np.ndarray:
-    """Torque rows (channel, row) of one run of the three-joint arm, 200 samples a second, decimated."""
+    """Torque rows (channel, row) of one run of the three-joint arm, at 200 Hz, decimated."""
     from dynid.identification.observation import observe
     from tests.support.synthetic import EXACT, arm, motion
 
     robot = arm()
     t, q, _, _ = motion(robot, 0, 2000)
     recording = dynid.Recording(robot.coordinates, (Run(t, q, torque=torque(t)),))
-    observation = observe(robot, recording, replace(EXACT, trim=trim, decimate=decimate))
+    observation = observe(robot, recording, signals=replace(EXACT, trim=trim, decimate=decimate))
     out: list[list[float]] = [[], [], []]
     for block in observation.blocks():
         out[block.channel].extend(block.y)
@@ -88,21 +89,21 @@ def _rows(trim: float, torque: Callable[[np.ndarray], np.ndarray], decimate: tup
 
 
 def _end_noise(trim: float) -> np.ndarray:
-    """Deviation of the first and last row over draws of white torque noise, as a share of that in the middle."""
+    """Noise of the first and last row over draws of white torque noise, relative to that of the middle rows."""
     rng = np.random.default_rng(0)
     rows = np.concatenate([_rows(trim, lambda t: rng.normal(size=(len(t), 3))) for _ in range(60)])
     return np.std(rows[:, [0, -1]], axis=0) / np.std(rows[:, 20:-20])
 
 
 def test_noise_of_the_end_samples_does_not_reach_the_rows() -> None:
-    """The decimation filter settles on what is trimmed; without that its first row is the raw first sample."""
-    # 180 draws: a deviation is known to 5 %, and twice as much noise at an end is far outside.
+    """The transient of the decimation filter is trimmed; otherwise its first row is the raw first sample."""
+    # 180 draws: a standard deviation is known to 5 %, and twice as much noise at an end is far outside.
     np.testing.assert_allclose(_end_noise(1.0), 1.0, atol=0.2)
     assert _end_noise(0.0)[0] > 2.0
 
 
-def test_samples_that_settle_the_filter_make_no_rows() -> None:
-    """Rows begin where trimming ends, whatever lies before, and there are as many as without settling."""
+def test_samples_of_the_filter_transient_give_no_rows() -> None:
+    """Rows begin where trimming ends, whatever lies before, and their number does not depend on the transient."""
     run = noisy_run()
     motion = prepare(run, replace(BASE, trim=1.0, decimate=(5, 5)))
     assert motion.lead == 375 and motion.lead % 25 == 0  # three quarters of 500 samples
@@ -114,7 +115,7 @@ def test_samples_that_settle_the_filter_make_no_rows() -> None:
 
 
 @pytest.mark.parametrize("trim", [0.0, 0.06])
-def test_less_trim_than_a_step_leaves_nothing_to_settle_on(trim: float) -> None:
+def test_less_trim_than_a_step_leaves_no_samples_for_the_transient(trim: float) -> None:
     """Then what is left after trimming is decimated as it is."""
     rng = np.random.default_rng(1)
     torque = rng.normal(size=(2000, 3))
@@ -124,7 +125,7 @@ def test_less_trim_than_a_step_leaves_nothing_to_settle_on(trim: float) -> None:
     assert prepare(noisy_run(), replace(BASE, trim=trim, decimate=(50,))).lead == 0
 
 
-def test_no_decimation_needs_no_settling() -> None:
+def test_no_decimation_has_no_transient() -> None:
     motion = prepare(noisy_run(), replace(BASE, trim=1.0, decimate=()))
     assert motion.lead == 0 and len(motion.t) == 10000 - 2 * 500
 
@@ -159,6 +160,35 @@ def test_wrong_settings_are_refused_at_once(settings: dict[str, Any], culprit: s
     """Before any work is done, and by name."""
     with pytest.raises(dynid.DataError, match=culprit):
         Signals(**settings)
+
+
+ALL_CHANGED: dict[str, Any] = {
+    "median": 5,
+    "cutoff": 12.5,
+    "order": 2,
+    "torque_cutoff": "same",
+    "derivative": "savgol",
+    "measured_velocity": True,
+    "resample": None,
+    "period": 10.0,
+    "trim": 0.75,
+    "delay": 0.004,
+    "decimate": (10, 5),
+    "min_velocity": (0.01, 0.02, 0.03),
+    "wrench_delay": -0.002,
+}
+
+
+def test_every_setting_survives_json() -> None:
+    """With no setting at its default, and with those that are words, None or empty."""
+    changed = Signals(**ALL_CHANGED)
+    assert set(ALL_CHANGED) == {f.name for f in fields(Signals)}
+    assert all(getattr(changed, name) != getattr(Signals(), name) for name in ALL_CHANGED)
+    for settings in (changed, Signals(), Signals(cutoff=None, decimate=(), min_velocity=0.05, resample=250.0)):
+        assert Signals.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+        assert Signals.from_dict(settings.to_dict()) == settings
+    with pytest.raises(dynid.DataError, match=r"signals has no setting 'cutof'.*did you mean cutoff"):
+        Signals.from_dict({"cutof": 3})
 
 
 def test_unusable_runs_are_refused() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import dynid
 from dynid import controllers
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.controller_identification import identify_controller
 from dynid.simulation.engine import simulate
 from dynid.simulation.sensors import Sensors
@@ -18,7 +19,7 @@ KD = np.array([40.0, 60, 15, 8, 6, 4])
 
 
 def within(found: dict[str, float], sigma: dict[str, float], truth: dict[str, float]) -> None:
-    """Four deviations: six joints and a few gains each would pass it by chance once in some hundred runs."""
+    """Four standard deviations: six joints and a few gains each would pass it by chance once in some hundred runs."""
     for name, value in truth.items():
         assert abs(found[name] - value) < 4 * sigma[name], (name, found[name], value, sigma[name])
         assert sigma[name] < 0.2 * abs(value)
@@ -34,9 +35,11 @@ def from_rest(seconds: float, seed: int) -> np.ndarray:
 def test_gains_are_recovered_within_their_deviation(delay: int, cutoff: float | None) -> None:
     """PD with and without a low-pass, at once and a sample late, torques noisy: structure, gains, delay."""
     sensors = Sensors(noise=1e-5, velocity_cutoff=cutoff, torque_noise=0.2, delay=delay)
-    run = simulate(TX40, controllers.pd(RATE, KP, KD), tx40_reference(RATE, 4.0).q, sensors=sensors, seed=1)
+    run = simulate(
+        TX40, ClosedLoop(controller=controllers.pd(RATE, KP, KD), sensors=sensors), tx40_reference(RATE, 4.0).q, seed=1
+    )
     found = identify_controller(run.recording(), max_delay=2)
-    assert found.delay == delay and found.sensors.delay == delay
+    assert found.delay == delay and found.loop.sensors.delay == delay
     for i, law in enumerate(found.laws):
         assert law.structure == "pd" and law.joint == f"joint{i + 1}" and law.fit > 90
         truth = {"kp": KP[i], "kd": KD[i]} | ({"cutoff": cutoff} if cutoff else {})
@@ -49,15 +52,15 @@ def test_structures_are_told_apart() -> None:
     """Cascade, PID and P, each from its own log."""
     path = tx40_reference(RATE, 4.0).q
     sensors = Sensors(noise=1e-5, torque_noise=0.1)
-    cascade = simulate(TX40, controllers.cascade(RATE, KP / KD, KD), path, sensors=sensors)
+    cascade = simulate(TX40, ClosedLoop(controller=controllers.cascade(RATE, KP / KD, KD), sensors=sensors), path)
     for i, law in enumerate(identify_controller(cascade.recording(), max_delay=1).laws):
         assert law.structure == "cascade"
         within(law.gains, law.std, {"kp": KP[i] / KD[i], "kv": KD[i]})
-    pid = simulate(TX40, controllers.pid(RATE, KP, 5 * KP, KD), path, sensors=sensors)
+    pid = simulate(TX40, ClosedLoop(controller=controllers.pid(RATE, KP, 5 * KP, KD), sensors=sensors), path)
     for i, law in enumerate(identify_controller(pid.run(), max_delay=1).laws):
         assert law.structure == "pid"
         within(law.gains, law.std, {"kp": KP[i], "ki": 5 * KP[i], "kd": KD[i]})
-    p = simulate(TX40, controllers.pd(RATE, KP, 0.0), path, sensors=sensors)
+    p = simulate(TX40, ClosedLoop(controller=controllers.pd(RATE, KP, 0.0), sensors=sensors), path)
     assert {law.structure for law in identify_controller(p.recording(), max_delay=1).laws} == {"p"}
 
 
@@ -65,8 +68,8 @@ def test_feed_forward_is_taken_off() -> None:
     """With the model the gains come out; without it the fit says that something is missing."""
     model = TX40.with_parameters(0.8 * TX40.parameters).with_smooth_coulomb(20.0)
     law = controllers.pd(RATE, KP, KD).with_feedforward("full", model)
-    run = simulate(TX40, law, tx40_reference(RATE, 4.0).q, sensors=Sensors(torque_noise=0.1))
-    found = identify_controller(run.recording(), model, feedforward="full", max_delay=1)
+    run = simulate(TX40, ClosedLoop(controller=law, sensors=Sensors(torque_noise=0.1)), tx40_reference(RATE, 4.0).q)
+    found = identify_controller(run.recording(), model=model, feedforward="full", max_delay=1)
     assert found.controller.feedforward == "full"
     for i, joint in enumerate(found.laws):
         within(joint.gains, joint.std, {"kp": KP[i], "kd": KD[i]})
@@ -78,12 +81,12 @@ def test_the_identified_controller_repeats_the_loop() -> None:
     b, a = [[900.0, -860.0]] * 6, [[1.0, -0.6]] * 6
     for true in (controllers.pid(RATE, KP, 5 * KP, KD), controllers.transfer_function(RATE, b * KP[:, None] / 900, a)):
         sensors = Sensors(velocity_cutoff=80.0) if true.name == "pid" else Sensors()
-        log = simulate(TX40, true, from_rest(4.0, 0), sensors=sensors)
+        log = simulate(TX40, ClosedLoop(controller=true, sensors=sensors), from_rest(4.0, 0))
         found = identify_controller(log.recording(), max_delay=1)
         other = from_rest(2.0, 5)
-        theirs = simulate(TX40, true, other, sensors=sensors)
-        ours = simulate(TX40, found.controller, other, sensors=found.sensors)
-        assert ours.finished and found.delay == 0
+        theirs = simulate(TX40, ClosedLoop(controller=true, sensors=sensors), other)
+        ours = simulate(TX40, found.loop, other)
+        assert ours.completed and found.delay == 0
         assert np.std(ours.torque - theirs.torque) < 1e-3 * np.std(theirs.torque)
     assert all(law.structure.startswith("arx") for law in found.laws)
 

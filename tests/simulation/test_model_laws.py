@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import dynid
 from dynid import controllers
-from dynid.simulation.engine import Loop, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
 from dynid.simulation.sensors import Sensors
 from tests.support.closed_loops import TX40, Array, pendulum, refused, still, tx40_reference, wheel
 
-EXACT = Sensors(speed="exact")
+EXACT = Sensors(velocity="exact")
 SLOPE = 20.0
 BARE = TX40.without("f*", "off*")
 RATE = 1000.0
@@ -29,7 +32,7 @@ def test_computed_torque_leaves_linear_error_dynamics() -> None:
     law = controllers.computed_torque(5000.0, TX40, 400.0, 40.0)
     first = np.array([0.1, -0.1, 0.2, 0.1, -0.2, 0.3])
     start = (path.q[0] + first, path.v[0])
-    done = simulate(TX40, law, path, sensors=EXACT, loop=Loop(coulomb=SLOPE), initial=start)
+    done = simulate(TX40, ClosedLoop(controller=law, sensors=EXACT, coulomb_slope=SLOPE), path, initial=start)
     # The torque is held for 0.2 ms and friction turns in a few ms: errors of 0.3 rad to within 1 mrad.
     np.testing.assert_allclose(done.q - path.q, decaying(done.t, first, 400.0), atol=1e-3)
 
@@ -38,9 +41,11 @@ def test_computed_torque_with_any_model_is_the_compiled_one() -> None:
     """A torque model asked at every period gives the robot's own law."""
     path = tx40_reference(RATE, 0.2)
     robot = TX40.with_smooth_coulomb(SLOPE)
-    ours = simulate(TX40, controllers.computed_torque(RATE, robot, 400.0, 40.0), path, loop=Loop(coulomb=SLOPE))
+    ours = simulate(
+        TX40, ClosedLoop(controller=controllers.computed_torque(RATE, robot, 400.0, 40.0), coulomb_slope=SLOPE), path
+    )
     law = controllers.computed_torque(RATE, controllers.rigid(robot), 400.0, 40.0)
-    theirs = simulate(TX40, law, path, loop=Loop(coulomb=SLOPE))
+    theirs = simulate(TX40, ClosedLoop(controller=law, coulomb_slope=SLOPE), path)
     np.testing.assert_allclose(theirs.q, ours.q, atol=1e-9)
     np.testing.assert_allclose(theirs.torque, ours.torque, atol=1e-5)
 
@@ -49,8 +54,12 @@ def test_computed_torque_with_any_model_is_the_compiled_one() -> None:
             return 0.5 * a
 
     wave = 0.3 * np.sin(2 * np.pi * np.arange(300) / RATE)[:, None]
-    done = simulate(wheel(0.5), controllers.computed_torque(RATE, Half(), [400.0], [40.0]), wave, sensors=EXACT)
-    assert done.finished and np.abs(done.q - wave).max() < 1e-2
+    done = simulate(
+        wheel(0.5),
+        ClosedLoop(controller=controllers.computed_torque(RATE, Half(), [400.0], [40.0]), sensors=EXACT),
+        wave,
+    )
+    assert done.completed and np.abs(done.q - wave).max() < 1e-2
 
 
 def test_model_position_by_hand() -> None:
@@ -58,14 +67,14 @@ def test_model_position_by_hand() -> None:
     path = tx40_reference(RATE, 0.2)
     kp = np.array([400.0, 300, 200, 500, 600, 700])
     for rotors, model in ((False, TX40.without("f*", "off*", "Ia*")), (True, BARE)):
-        done = simulate(TX40, controllers.model_position(RATE, TX40, kp, rotors=rotors), path)
+        done = simulate(TX40, ClosedLoop(controller=controllers.model_position(RATE, TX40, kp, rotors=rotors)), path)
         wish = kp * (path.q - done.measured_q) - 2 * np.sqrt(kp) * done.measured_v
         M = dynid.mass_matrix(model, done.measured_q)
         expected = dynid.dynamics.bias_torque(model, done.measured_q, done.measured_v) + np.einsum(
             "kij,kj->ki", M, wish
         )
         np.testing.assert_allclose(done.torque, expected, atol=1e-8)
-    given = controllers.model_position(RATE, TX40, kp, 15.0)
+    given = controllers.model_position(RATE, TX40, kp, kd=15.0)
     np.testing.assert_array_equal(given.D, np.column_stack([kp, 0 * kp, -kp, np.full(6, -15.0)]))
 
 
@@ -74,21 +83,21 @@ def test_model_position_with_the_right_model_is_a_double_integrator_under_pd() -
     path = still(6, 5000.0, 0.5, 0.3)
     law = controllers.model_position(5000.0, BARE, 400.0, rotors=True)
     first = np.array([0.5, -0.3, 0.4, 0.2, -0.5, 0.6])
-    done = simulate(BARE, law, path, sensors=EXACT, initial=(path.q[0] + first, np.zeros(6)))
+    done = simulate(BARE, ClosedLoop(controller=law, sensors=EXACT), path, initial=(path.q[0] + first, np.zeros(6)))
     np.testing.assert_allclose(done.q - path.q, decaying(done.t, first, 400.0), atol=1e-3)
 
 
 def test_compensation_by_hand() -> None:
-    """Gravity, springs whole, a share of friction at the measured speed, smooth as the law says, whatever the loop."""
+    """Gravity, springs whole, a share of friction at the measured velocity, with the law's own slope."""
     share, slope = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 1.0]), 5.0
     spring = TX40.joint_term(1, "k", 12.0, rest=0.2)
     robot = TX40.with_terms(spring)
     path = tx40_reference(RATE, 0.2)
-    law = controllers.compensation(RATE, robot, share, slope, stiffness=100.0, damping=1.0)
+    law = controllers.compensation(RATE, robot, share=share, slope=slope, stiffness=100.0, damping=1.0)
     value = dict(zip(robot.parameter_names, robot.parameters, strict=True))
-    for loop in (Loop(coulomb=10.0), Loop("implicit", coulomb="exact")):
-        done = simulate(robot, law, path, loop=loop)
-        assert done.finished
+    for loop in (ClosedLoop(coulomb_slope=10.0), ClosedLoop(integrator="implicit", coulomb_slope="exact")):
+        done = simulate(robot, replace(loop, controller=law), path)
+        assert done.completed
         q, v = done.measured_q, done.measured_v
         expected = dynid.dynamics.gravity_torque(robot, q) + 100.0 * (path.q - q) + (path.v - v)
         expected[:, 1] += 12.0 * (q[:, 1] - 0.2)
@@ -108,11 +117,14 @@ def test_a_compensated_arm_is_light() -> None:
     robot, path = pendulum(fv=1.0, fc=3.0), still(1, RATE, 1.0, 0.4)
     push = np.where(np.arange(1000)[:, None] < 300, 4.0, 0.0)
     moved = [
-        simulate(robot, controllers.compensation(RATE, robot, share), path, disturbance=push).q[-1, 0] - 0.4
+        simulate(
+            robot, ClosedLoop(controller=controllers.compensation(RATE, robot, share=share)), path, disturbance=push
+        ).q[-1, 0]
+        - 0.4
         for share in (0.0, 0.8)
     ]
     assert 0 < 3 * moved[0] < moved[1]
-    still_there = simulate(robot, controllers.compensation(RATE, robot, 0.9), path)
+    still_there = simulate(robot, ClosedLoop(controller=controllers.compensation(RATE, robot, share=0.9)), path)
     assert np.abs(still_there.q - 0.4).max() < 1e-9
 
 
@@ -124,15 +136,20 @@ def test_regimes_are_stiff_by_name() -> None:
     assert np.all(gains["low"][0] < gains["middle"][0]) and np.all(gains["middle"][0] < gains["high"][0])
     kp, kv = controllers.bandwidth_gains(TX40, 4.0)
     np.testing.assert_allclose(gains["middle"], [kp * kv, kv])
-    own = controllers.regimes(TX40, {"soft": [1, 2, 3, 4, 5, 6]}, damping=0.7)
-    kp, kv = controllers.bandwidth_gains(TX40, [1, 2, 3, 4, 5, 6], 0.7)
+    own = controllers.regimes(TX40, bandwidths={"soft": [1, 2, 3, 4, 5, 6]}, damping=0.7)
+    kp, kv = controllers.bandwidth_gains(TX40, [1, 2, 3, 4, 5, 6], damping=0.7)
     np.testing.assert_allclose(own["soft"], [kp * kv, kv])
     assert set(own) == {"soft", "identification", "test"}
-    # A stiffer regime gives way less to the same push.
+    # A stiffer regime deflects less under the same push.
     path = still(6, RATE, 0.5, 0.3)
     push = np.full(path.q.shape, 2.0)
     give = [
-        np.abs(simulate(TX40, controllers.impedance(RATE, TX40, *gains[name]), path, disturbance=push).q - 0.3).max()
+        np.abs(
+            simulate(
+                TX40, ClosedLoop(controller=controllers.impedance(RATE, TX40, *gains[name])), path, disturbance=push
+            ).q
+            - 0.3
+        ).max()
         for name in ("low", "middle", "high")
     ]
     assert give[0] > give[1] > give[2]
@@ -140,12 +157,12 @@ def test_regimes_are_stiff_by_name() -> None:
 
 def test_bad_model_laws_are_refused() -> None:
     """One sentence each."""
-    refused(lambda: controllers.compensation(RATE, TX40, [1.0, 2.0]), "share", "6")
+    refused(lambda: controllers.compensation(RATE, TX40, share=[1.0, 2.0]), "share", "6")
     refused(lambda: controllers.compensation(RATE, TX40, slope=0.0), "slope")
     refused(lambda: controllers.compensation(RATE, TX40, slope=np.inf), "slope")
     refused(lambda: controllers.model_position(RATE, TX40, -1.0), "kp", "negative")
     refused(lambda: controllers.model_position(RATE, TX40, [1.0, 2.0]), "kp", "6")
     refused(lambda: controllers.computed_torque(RATE, "tx40", 1.0, 1.0), "torque model")  # type: ignore[call-overload]
     refused(lambda: controllers.computed_torque(RATE, controllers.rigid(TX40), [1.0, 2.0], 1.0), "kp", "6")
-    refused(lambda: controllers.regimes(TX40, {"none": 0.0}), "bandwidth")
+    refused(lambda: controllers.regimes(TX40, bandwidths={"none": 0.0}), "bandwidth")
     assert controllers.computed_torque(RATE, controllers.rigid(wheel()), 1.0, 1.0).n == pytest.approx(1)

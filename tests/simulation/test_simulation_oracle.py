@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -9,7 +11,9 @@ import scipy.integrate
 
 import dynid
 from dynid import controllers
-from dynid.simulation.engine import Loop, Simulation, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
+from dynid.simulation.simulation import Simulation
 from tests.support.closed_loops import TX40, Array, tx40_reference
 
 SLOPE = 50.0
@@ -30,8 +34,10 @@ def friction(robot: dynid.Robot, v: Array) -> Array:
     value = dict(zip(robot.parameter_names, robot.parameters, strict=True))
     out = np.zeros(v.shape)
     for i in range(6):
-        name, speed = f"joint{i + 1}", v[..., i]
-        out[..., i] = value[f"fv_{name}"] * speed + value[f"fc_{name}"] * np.tanh(SLOPE * speed) + value[f"off_{name}"]
+        name, velocity = f"joint{i + 1}", v[..., i]
+        out[..., i] = (
+            value[f"fv_{name}"] * velocity + value[f"fc_{name}"] * np.tanh(SLOPE * velocity) + value[f"off_{name}"]
+        )
     shaft = v[..., 4] + v[..., 5]
     # Viscous friction of motor 6 is counted in the joints' own values but for what joins the two.
     out[..., 4] += value["fv_motor6"] * v[..., 5] + value["fc_motor6"] * np.tanh(SLOPE * shaft)
@@ -39,22 +45,22 @@ def friction(robot: dynid.Robot, v: Array) -> Array:
     return out
 
 
-def run(robot: dynid.Robot, seconds: float, loop: Loop) -> Simulation:
+def run(robot: dynid.Robot, seconds: float, loop: ClosedLoop) -> Simulation:
     law = controllers.cascade(RATE, *controllers.bandwidth_gains(robot, [8, 8, 8, 12, 12, 12]))
-    return simulate(robot, law, tx40_reference(RATE, seconds), loop=loop)
+    return simulate(robot, replace(loop, controller=law), tx40_reference(RATE, seconds))
 
 
 def test_states_equal_an_integration_of_pinocchios_dynamics() -> None:
-    """Span by span under the same held torques, DOP853 at 1e-11: states agree over 1.0 s, speeds included.
+    """Span by span under the same held torques, DOP853 at 1e-11: states agree over 1.0 s, velocities included.
 
     1e-6 is asked for; 1e-8 leaves the adaptive method thirty times its measured difference. RK4 takes 40 steps a span
     through the friction steps, where the wrist's time constant is below a millisecond, to be within 1e-6.
     """
     robot = coupled()
-    done = run(robot, 1.0, Loop("dopri5", tolerance=1e-11, coulomb=SLOPE))
-    fixed = run(robot, 1.0, Loop("rk4", substeps=40, coulomb=SLOPE))
+    done = run(robot, 1.0, ClosedLoop(integrator="dopri5", tolerance=1e-11, coulomb_slope=SLOPE))
+    fixed = run(robot, 1.0, ClosedLoop(integrator="rk4", substeps=40, coulomb_slope=SLOPE))
     assert np.abs(fixed.q - done.q).max() < 1e-6 and np.abs(fixed.v - done.v).max() < 1e-6
-    assert done.finished and np.ptp(done.q, axis=0).min() > 0.3
+    assert done.completed and np.ptp(done.q, axis=0).min() > 0.3
     model = robot.to_pinocchio()
     data = model.createData()
     rotor = np.zeros((6, 6))
@@ -79,7 +85,7 @@ def test_states_equal_an_integration_of_pinocchios_dynamics() -> None:
 def test_pinocchios_aba_agrees_without_the_coupling() -> None:
     """Without the coupled rotor its articulated-body algorithm gives the accelerations of the record."""
     robot = coupled().without("Ia_motor6")
-    done = run(robot, 1.0, Loop(coulomb=SLOPE))
+    done = run(robot, 1.0, ClosedLoop(coulomb_slope=SLOPE))
     model = robot.to_pinocchio()
     data = model.createData()
     for k in range(0, 1000, 97):
@@ -93,7 +99,9 @@ def test_energy_balance(integrator: str) -> None:
     robot = coupled()
     # Held torques jump between spans: quadrature inside a span needs its own states, so ticks are short.
     law = controllers.cascade(20_000.0, *controllers.bandwidth_gains(robot, 8.0))
-    done = simulate(robot, law, tx40_reference(20_000.0, 1.0), loop=Loop(integrator, coulomb=SLOPE))  # type: ignore[arg-type]
+    done = simulate(
+        robot, ClosedLoop(controller=law, integrator=integrator, coulomb_slope=SLOPE), tx40_reference(20_000.0, 1.0)
+    )  # type: ignore[arg-type]
     h = 1 / 20_000.0
     work = np.sum(done.torque[:-1] * np.diff(done.q, axis=0))  # exact: the torque is constant over a span
     power = np.sum(friction(robot, done.v) * done.v, axis=1)

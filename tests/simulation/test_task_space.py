@@ -9,11 +9,13 @@ from scipy.spatial.transform import Rotation
 import dynid
 from dynid import controllers
 from dynid.dynamics.frames import frame_drift
-from dynid.simulation.engine import Loop, Simulation, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
 from dynid.simulation.sensors import Sensors
+from dynid.simulation.simulation import Simulation
 from tests.support.closed_loops import TX40, Array, refused, still, wheel
 
-EXACT = Sensors(speed="exact")
+EXACT = Sensors(velocity="exact")
 RATE, SECONDS = 2000.0, 0.5
 BODIES = dynid.load_robot("iiwa14").without("f*")
 IIWA = BODIES.with_terms(*(BODIES.joint_term(i, "Ia", 0.3) for i in range(7)))
@@ -23,28 +25,28 @@ POSE = np.array([0.3, 0.4, 1.0, 0.5, 0.7, -0.2])
 TIP, WRIST = IIWA.links[-1].name, TX40.links[-1].name
 
 
-def circle(centre: Array, radius: float, speed: float, first: Array):  # type: ignore[no-untyped-def]
+def circle(centre: Array, radius: float, velocity: float, first: Array):  # type: ignore[no-untyped-def]
     """A circle in the plane y = const that starts at `centre`, moved by `first`."""
 
     def target(t: float) -> tuple[Array, Array, Array]:
-        c, s = np.cos(speed * t), np.sin(speed * t)
+        c, s = np.cos(velocity * t), np.sin(velocity * t)
         x = centre + first + radius * np.array([1 - c, 0, s])
-        return x, radius * speed * np.array([s, 0, c]), radius * speed**2 * np.array([c, 0, -s])
+        return x, radius * velocity * np.array([s, 0, c]), radius * velocity**2 * np.array([c, 0, -s])
 
     return target
 
 
 def run(robot: dynid.Robot, law: controllers.CallableController, at: Array, **more: object) -> Simulation:
     path = still(robot.n, RATE, SECONDS)
-    done = simulate(robot, law, path, sensors=EXACT, initial=(at, np.zeros(robot.n)), **more)  # type: ignore[arg-type]
-    assert done.finished
+    done = simulate(robot, ClosedLoop(controller=law, sensors=EXACT), path, initial=(at, np.zeros(robot.n)), **more)  # type: ignore[arg-type]
+    assert done.completed
     return done
 
 
-def decaying(t: Array, first: Array, speed: Array, gain: float) -> Array:
+def decaying(t: Array, first: Array, velocity: Array, gain: float) -> Array:
     """Critically damped error from its first value and rate."""
     w = np.sqrt(gain)
-    return np.exp(-w * t)[:, None] * (first + (speed + w * first) * t[:, None])
+    return np.exp(-w * t)[:, None] * (first + (velocity + w * first) * t[:, None])
 
 
 @pytest.mark.parametrize("robot", [IIWA, TX40], ids=lambda r: r.name)
@@ -119,7 +121,7 @@ def test_a_pose_follows_position_and_orientation() -> None:
     now = dynid.dynamics.frame_placement(TX40, done.q, WRIST)
     left = Rotation.from_matrix(goal[:3, :3] @ now[:, :3, :3].transpose(0, 2, 1)).as_rotvec()
     shape = decaying(done.t, np.ones(1), np.zeros(1), 900.0)
-    # Held torques are late by half a period of 0.5 ms: 1 % of the way.
+    # Held torques are late by half a period of 0.5 ms: 1 % of the distance.
     np.testing.assert_allclose(left, turn * shape, atol=2e-3)
     np.testing.assert_allclose(goal[:3, 3] - now[:, :3, 3], np.array([0.03, 0, -0.02]) * shape, atol=3e-4)
     assert np.abs(left[-1]).max() < 1e-4
@@ -129,27 +131,27 @@ def test_without_a_target_the_joints_reference_is_followed() -> None:
     """With the right model a non-redundant arm tracks a joint motion through its pose alone."""
     q = POSE + 0.3 * (1 - np.cos(2 * np.pi * np.arange(1000) / RATE))[:, None] * [1, -1, 1, 1, -1, 1]
     law = controllers.task_space(RATE, TX40, WRIST, 900.0, 60.0, axes="pose", slope=5.0)
-    done = simulate(TX40, law, q, sensors=EXACT, loop=Loop(coulomb=5.0))
-    assert done.finished and np.abs(done.q - q).max() < 5e-3 and np.ptp(q, axis=0).max() > 0.5
+    done = simulate(TX40, ClosedLoop(controller=law, sensors=EXACT, coulomb_slope=5.0), q)
+    assert done.completed and np.abs(done.q - q).max() < 5e-3 and np.ptp(q, axis=0).max() > 0.5
     # Friction that is not compensated is felt.
     plain = controllers.task_space(RATE, TX40, WRIST, 900.0, 60.0, axes="pose")
-    assert np.abs(simulate(TX40, plain, q, sensors=EXACT, loop=Loop(coulomb=5.0)).q - q).max() > 2e-2
+    assert np.abs(simulate(TX40, ClosedLoop(controller=plain, sensors=EXACT, coulomb_slope=5.0), q).q - q).max() > 2e-2
 
 
 def test_friction_may_stay() -> None:
     """Without compensation the torque at a state is that of the rigid bodies and constant wishes alone."""
     start = dynid.dynamics.frame_placement(TX40, POSE, WRIST)[:3, 3]
-    speed = np.full(6, 0.5)
+    velocity = np.full(6, 0.5)
     laws = [
         controllers.task_space(
             RATE, TX40, WRIST, 0.0, 0.0, target=lambda _: (start, np.zeros(3), np.zeros(3)), slope=slope
         )
         for slope in (None, 50.0)
     ]
-    without, with_ = (np.asarray(law.function(0.0, POSE, speed, speed, POSE, speed)) for law in laws)
+    without, with_ = (np.asarray(law.function(0.0, POSE, velocity, velocity, POSE, velocity)) for law in laws)
     bare, smooth = TX40.without("f*", "off*", "Ia*"), TX40.with_smooth_coulomb(50.0)
     zero = np.zeros(6)
-    friction = dynid.inverse_dynamics(smooth, POSE, speed, zero) - dynid.inverse_dynamics(bare, POSE, speed, zero)
+    friction = dynid.inverse_dynamics(smooth, POSE, velocity, zero) - dynid.inverse_dynamics(bare, POSE, velocity, zero)
     np.testing.assert_allclose(with_ - without, friction, atol=1e-9)
 
 
@@ -164,10 +166,13 @@ def test_impedance_gives_way_as_a_spring_in_space() -> None:
     push = np.array([4.0, -3.0, 2.0, 1.0, -1.0, 0.5])
     path = still(6, RATE, 2.0)
     done = simulate(
-        BARE, law, path, sensors=EXACT, initial=(POSE, np.zeros(6)),
+        BARE,
+        ClosedLoop(controller=law, sensors=EXACT),
+        path,
+        initial=(POSE, np.zeros(6)),
         disturbance=np.broadcast_to(push, path.q.shape).copy(),
-    )  # fmt: skip
-    assert done.finished and np.abs(done.v[-1]).max() < 1e-3
+    )
+    assert done.completed and np.abs(done.v[-1]).max() < 1e-3
     now = dynid.dynamics.frame_placement(TX40, done.q[-1], WRIST)
     turn = Rotation.from_matrix(now[:3, :3] @ start[:3, :3].T).as_rotvec()
     e = np.concatenate([now[:3, 3] - start[:3, 3], turn])
@@ -197,7 +202,7 @@ def test_bad_tasks_are_refused() -> None:
     refused(lambda: make(RATE, TX40, WRIST, 1.0, 1.0, axes="xx"), "axes")
     refused(lambda: make(RATE, TX40, "hand", 1.0, 1.0), "hand")
     refused(lambda: make(RATE, TX40, WRIST, [1.0, 2.0], 1.0), "kp", "3")
-    refused(lambda: make(RATE, wheel(), "arm", 1.0, 1.0), "3 axes", "1 joints")
+    refused(lambda: make(RATE, wheel(), "arm", 1.0, 1.0), "3 axes", "has 1")
     refused(lambda: make(RATE, TX40.with_base("floating"), WRIST, 1.0, 1.0), "fixed base")
     refused(lambda: make(RATE, TX40, WRIST, 1.0, 1.0, slope=-1.0), "slope")
     refused(lambda: make(RATE, TX40, WRIST, 1.0, 1.0, target=3), "function of time")  # type: ignore[arg-type]
@@ -206,7 +211,15 @@ def test_bad_tasks_are_refused() -> None:
     refused(lambda: controllers.task_impedance(RATE, TX40, WRIST, [1.0, 2.0], 1.0), "stiffness", "3")
     path = still(6, RATE, 0.1, 0.4)
     for bad in (lambda _: 3.0, lambda _: ([0, 0], [0, 0], [0, 0]), lambda _: ([np.nan] * 3, [0] * 3, [0] * 3)):
-        refused(lambda bad=bad: simulate(TX40, make(RATE, TX40, WRIST, 1.0, 1.0, target=bad), path), "target", "0 s")  # type: ignore[misc]
+        refused(
+            lambda bad=bad: simulate(TX40, ClosedLoop(controller=make(RATE, TX40, WRIST, 1.0, 1.0, target=bad)), path),
+            "target",
+            "0 s",
+        )  # type: ignore[misc]
     stretched = still(6, RATE, 0.1)  # the axes of joints 4 and 6 are one
-    refused(lambda: simulate(TX40, make(RATE, TX40, WRIST, 1.0, 1.0, axes="pose"), stretched), "singular", WRIST)
-    assert simulate(TX40, make(RATE, TX40, WRIST, 1.0, 1.0, axes="pose"), path).finished
+    refused(
+        lambda: simulate(TX40, ClosedLoop(controller=make(RATE, TX40, WRIST, 1.0, 1.0, axes="pose")), stretched),
+        "singular",
+        WRIST,
+    )
+    assert simulate(TX40, ClosedLoop(controller=make(RATE, TX40, WRIST, 1.0, 1.0, axes="pose")), path).completed

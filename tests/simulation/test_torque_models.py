@@ -9,8 +9,9 @@ import pytest
 
 import dynid
 from dynid import controllers
-from dynid.simulation.engine import Loop, simulate
-from tests.support.closed_loops import TX40, Array, pendulum, refused, still, tx40_reference, wheel
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
+from tests.support.closed_loops import TX40, Array, refused, still, tx40_reference, wheel
 
 RATE = 1000.0
 PATH = tx40_reference(RATE, 0.3)
@@ -43,9 +44,11 @@ def test_a_robot_as_torque_model_is_its_own_feed_forward() -> None:
     """Fed forward as such or by name, to the bit; Coulomb friction is smoothed as the loop asks in both."""
     for parts in ("full", "gravity"):
         for slope in (100.0, 30.0):
-            by_name = simulate(TX40, PD.with_feedforward(parts, TX40), PATH, loop=Loop(coulomb=slope))
-            model = PD.with_feedforward(controllers.rigid(TX40, parts))
-            np.testing.assert_array_equal(simulate(TX40, model, PATH, loop=Loop(coulomb=slope)).q, by_name.q)
+            by_name = simulate(TX40, ClosedLoop(controller=PD.with_feedforward(parts, TX40), coulomb_slope=slope), PATH)
+            model = PD.with_feedforward(controllers.rigid(TX40, parts=parts))
+            np.testing.assert_array_equal(
+                simulate(TX40, ClosedLoop(controller=model, coulomb_slope=slope), PATH).q, by_name.q
+            )
     assert isinstance(controllers.rigid(TX40), controllers.TorqueModel) and controllers.rigid(TX40).n == 6
 
 
@@ -58,7 +61,7 @@ def test_any_torque_model_is_fed_forward_along_the_reference() -> None:
             asked.append((q, v, a))
             return np.sin(q) + 0.1 * v + 0.01 * a
 
-    done = simulate(TX40, PD.with_feedforward(Sine()), PATH)
+    done = simulate(TX40, ClosedLoop(controller=PD.with_feedforward(Sine())), PATH)
     assert len(asked) == 1
     for given, whole in zip(asked[0], (PATH.q, PATH.v, PATH.a), strict=True):
         np.testing.assert_array_equal(given, whole)
@@ -69,16 +72,20 @@ def test_any_torque_model_is_fed_forward_along_the_reference() -> None:
 
 def test_an_exact_correction_makes_a_wrong_model_right() -> None:
     """Over the feed-forward of a wrong model: the torques of the right one, and not the wrong one twice."""
-    right = simulate(TX40, PD.with_feedforward("full", TX40), PATH)
+    right = simulate(TX40, ClosedLoop(controller=PD.with_feedforward("full", TX40)), PATH)
     law = controllers.overlay(PD.with_feedforward("full", WRONG), Difference(TX40, WRONG))
-    mended = simulate(TX40, law, PATH)
+    mended = simulate(TX40, ClosedLoop(controller=law), PATH)
     np.testing.assert_allclose(mended.q, right.q, atol=1e-12)
     np.testing.assert_allclose(mended.torque, right.torque, atol=1e-9)
     assert law.feedforward == "full" and law.model is WRONG
-    wrong = simulate(TX40, PD.with_feedforward("full", WRONG), PATH)
+    wrong = simulate(TX40, ClosedLoop(controller=PD.with_feedforward("full", WRONG)), PATH)
     assert np.abs(wrong.q - right.q).max() > 1e-3
     # All torques over the model that is on already: the model counts twice, which is what a correction must not do.
-    twice = simulate(TX40, controllers.overlay(PD.with_feedforward("full", WRONG), controllers.rigid(TX40)), PATH)
+    twice = simulate(
+        TX40,
+        ClosedLoop(controller=controllers.overlay(PD.with_feedforward("full", WRONG), controllers.rigid(TX40))),
+        PATH,
+    )
     assert np.abs(twice.q - right.q).max() > 2 * np.abs(wrong.q - right.q).max()
 
 
@@ -86,7 +93,7 @@ def test_an_exact_correction_makes_a_wrong_model_right() -> None:
 def test_corrections_stay_within_their_bound(bound: float | list[float]) -> None:
     """Torque by torque, whatever the model says."""
     difference = Difference(TX40, WRONG)
-    law = controllers.overlay(PD, difference, bound)
+    law = controllers.overlay(PD, difference, bound=bound)
     raw = difference.torques(PATH.q, PATH.v, PATH.a)
     assert np.any(np.abs(raw) > bound) and np.any(np.abs(raw) < np.maximum(bound, 1e-9))
     np.testing.assert_array_equal(law.torques_ahead(PATH.q, PATH.v, PATH.a), np.clip(raw, -np.array(bound), bound))
@@ -99,7 +106,7 @@ def test_a_correction_lies_over_every_kind_of_law() -> None:
     laws: list[controllers.Controller] = [
         controllers.computed_torque(RATE, TX40, 400.0, 40.0),
         controllers.impedance(RATE, TX40, 400.0, 40.0),
-        controllers.compensation(RATE, TX40, 0.5, stiffness=100.0),
+        controllers.compensation(RATE, TX40, share=0.5, stiffness=100.0),
         controllers.model_position(RATE, TX40, 400.0),
         controllers.function(RATE, 6, lambda t, q_ref, v_ref, a_ref, q, v: gains[0] * (q_ref - q) - gains[1] * v),
         PD,
@@ -107,7 +114,8 @@ def test_a_correction_lies_over_every_kind_of_law() -> None:
     for law in laws:
         once = controllers.overlay(law, push)
         plain, over, double = (
-            simulate(TX40, x, PATH).torque[0] for x in (law, once, controllers.overlay(once, push, 2.0))
+            simulate(TX40, ClosedLoop(controller=x), PATH).torque[0]
+            for x in (law, once, controllers.overlay(once, push, bound=2.0))
         )
         np.testing.assert_allclose(over - plain, push.torque, atol=1e-9)
         np.testing.assert_allclose(double - plain, np.array(push.torque) + np.clip(push.torque, -2, 2), atol=1e-9)
@@ -118,25 +126,21 @@ def test_bad_torque_models_are_refused(tmp_path: Path) -> None:
     one = controllers.pd(RATE, 1.0, 1.0)
     refused(lambda: controllers.overlay(one, wheel()), "torques(q, v, a)")  # type: ignore[type-var]
     refused(lambda: controllers.overlay(PATH, Constant(1.0)), "controllers")  # type: ignore[type-var]
-    refused(lambda: controllers.overlay(one, Constant(1.0), -1.0), "bound", "negative")
-    refused(lambda: controllers.overlay(one, Constant(1.0), [1.0, 2.0]), "bound", "(1)")
-    refused(lambda: controllers.overlay(one, Constant(1.0), np.nan), "bound")
+    refused(lambda: controllers.overlay(one, Constant(1.0), bound=-1.0), "bound", "negative")
+    refused(lambda: controllers.overlay(one, Constant(1.0), bound=[1.0, 2.0]), "bound", "(1)")
+    refused(lambda: controllers.overlay(one, Constant(1.0), bound=np.nan), "bound")
     refused(lambda: one.with_feedforward(wheel()), "torque model")  # type: ignore[arg-type]
     refused(lambda: one.with_feedforward(Constant), "torque model")  # type: ignore[arg-type]
     refused(lambda: one.with_feedforward(3.0), "torque model", "3.0")  # type: ignore[arg-type]
-    refused(lambda: one.with_feedforward("full"), "needs a model")
-    refused(lambda: one.with_feedforward(Constant(1.0), wheel()), "alone")
+    refused(lambda: one.with_feedforward("full"), "needs a robot model")
+    refused(lambda: one.with_feedforward(Constant(1.0), wheel()), "without a robot model")
     refused(lambda: controllers.computed_torque(RATE, wheel(), 1.0, 1.0).with_feedforward(Constant(1.0)), "computed")
     refused(lambda: controllers.rigid("tx40"), "Robot")  # type: ignore[arg-type]
-    refused(lambda: controllers.rigid(TX40, "friction"), "friction")  # type: ignore[arg-type]
+    refused(lambda: controllers.rigid(TX40, parts="friction"), "friction")  # type: ignore[arg-type]
     path = still(1, RATE, 0.1)
     for bad in (Constant(1.0, 2.0), Constant(np.nan), Constant("east")):  # type: ignore[arg-type]
         for law in (one.with_feedforward(bad), controllers.overlay(one, bad)):
-            refused(lambda law=law: simulate(wheel(), law, path), "Constant")  # type: ignore[misc]
+            refused(lambda law=law: simulate(wheel(), ClosedLoop(controller=law), path), "Constant")  # type: ignore[misc]
     for law in (one.with_feedforward(Constant(1.0)), controllers.overlay(one, Constant(1.0))):
         refused(lambda law=law: controllers.save_controller(law, tmp_path / "x.toml"), "torque model")  # type: ignore[misc]
-    for law in (controllers.compensation(RATE, pendulum()), controllers.model_position(RATE, pendulum(), 1.0)):
-        refused(lambda law=law: controllers.save_controller(law, tmp_path / "x.toml"), "model of its own")  # type: ignore[misc]
     assert not (tmp_path / "x.toml").exists()
-    (tmp_path / "y.toml").write_text('kind = "state-space"\nrate = 10\nD = [[1, 0, 0, 0]]\nknows = "compensation"\n')
-    refused(lambda: controllers.load_controller(tmp_path / "y.toml", wheel()), "knows", "compensation")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.reproduce.compensated_control import Machine, figures
+from studies.reproduce.compensated_control import CompliantArm, figures
 
 
+@pytest.mark.slow
 def test_a_two_link_arm_tracks_better_and_far_away_no_worse() -> None:
-    machine = Machine("twolink")
-    rigid, both = machine.errors([machine.motion(11)])
+    arm = CompliantArm("twolink")
+    rigid, both = arm.errors([arm.motion(11)])
     assert np.linalg.norm(both) < 0.5 * np.linalg.norm(rigid)
-    rigid, both = machine.errors([machine.motion(31, 0.55, 0.95)])
+    rigid, both = arm.errors([arm.motion(31, 0.55, 0.95)])
     assert np.all(both < 1.02 * rigid)
 
 

@@ -65,7 +65,7 @@ def test_the_family_of_the_iiwa_has_no_mean_and_starts_at_rest() -> None:
 
 def test_bounded_sums_of_amplitudes_bound_the_motion() -> None:
     """Their gradients are exact, and a motion on the bounds keeps position, speed and acceleration at all times."""
-    robot = dynid.load_robot("twolink").with_drives("viscous+coulomb", False)
+    robot = dynid.load_robot("twolink").with_drives("viscous+coulomb", rotor_inertia=False)
     limits = motion_limits(robot, {"*": {"acceleration": 2.0}})
     goal = make_criterion(dynid.base_parameters(robot), "cond")
     problem = AmplitudeSums(at_rest(Fourier(10.0, 3)), goal, limits, 100, start=np.zeros(2))
@@ -83,7 +83,7 @@ def test_bounded_sums_of_amplitudes_bound_the_motion() -> None:
 
 def test_sum_of_conditions_is_over_links() -> None:
     """Columns of the PUMA fall into its six links, drives with the link they turn: 1 or 7, and 2 of friction."""
-    base = dynid.base_parameters(dynid.load_robot("puma560").with_drives("viscous+coulomb", False))
+    base = dynid.base_parameters(dynid.load_robot("puma560").with_drives("viscous+coulomb", rotor_inertia=False))
     criterion = make_criterion(base, "sum-cond")
     assert [len(columns) for _, columns in criterion.parts] == [3, 9, 9, 9, 9, 9]
     assert sorted(i for _, columns in criterion.parts for i in columns) == list(range(base.count))

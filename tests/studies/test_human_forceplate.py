@@ -19,6 +19,7 @@ def part(data: Path) -> study.Halves:
     return study.person()
 
 
+@pytest.mark.slow
 def test_the_study_keeps_its_figures(part: study.Halves) -> None:
     """Unseen motion a quarter better, all bodies possible, the mass within a hundredth: figures of the study itself."""
     figures = list(study.figures())

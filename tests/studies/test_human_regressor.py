@@ -39,7 +39,7 @@ def test_published_euclidean_point_lies_outside_its_constraints(data: Path) -> N
     pi = problem.published["euclidean"]
     assert problem.least_inside(pi) == pytest.approx(-1.6e-6, abs=1e-7)
     assert problem.smallest_eigenvalue(pi) == pytest.approx(-8.0e-9, abs=1e-10)
-    assert problem.possible.violations(pi)
+    assert problem.feasible.violations(pi)
 
 
 @pytest.mark.parametrize("metric", ["pullback", "entropic"])
@@ -47,7 +47,7 @@ def test_no_closer_robot_lies_between_ours_and_the_prior(data: Path, metric: str
     """Optimality without another solver: the squares bind, and moving towards the prior breaks them."""
     problem = _problem()
     bound = np.sqrt(problem.bound)
-    found = closest(problem.possible, problem.R, problem.z, bound, problem.prior, metric)  # type: ignore[arg-type]
+    found = closest(problem.feasible, problem.R, problem.z, bound, problem.prior, metric)  # type: ignore[arg-type]
     assert 2 * found.cost == pytest.approx(problem.bound, rel=1e-8)
     nearer = found.parameters + 1e-4 * (problem.prior - found.parameters)
     assert problem.squares(nearer) > problem.bound

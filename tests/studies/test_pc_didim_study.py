@@ -93,7 +93,7 @@ def test_scenarios_are_those_of_the_paper() -> None:
     assert tuple(study.pairs) == (("accurate", "good"), ("accurate", "bad"), ("poor", "good"))
     assert [e.name for e in study.estimators] == ["PC-IDIM-LS", "PC-DIDIM"] and study.runs == 1
     (scenario,) = study.robots.values()
-    assert scenario.controller.rate == 5000.0
+    assert scenario.loop.controller is not None and scenario.loop.controller.rate == 5000.0
     truth = pc_didim.tx40_truth()
     assert "Ia_motor6" not in truth.parameter_names and {t.slope for t in truth.drives if t.is_coulomb} == {100.0}
 

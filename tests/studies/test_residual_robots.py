@@ -17,6 +17,7 @@ from studies.reproduce.sarcos import left_out, sarcos_rows
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.slow
 def test_kr300_learns_the_friction_of_joint_3_and_harms_no_other(data: Path) -> None:
     """Run C of the KR300: joint 3, the worst predicted drive, gains a tenth at least, none loses 5 %."""
     split = next(s for s in SPLITS["kr300"]() if s.name.endswith("run C"))

@@ -14,14 +14,14 @@ from studies.reproduce.registry import find_study
 from studies.reproduce.robot_cases import CASES
 from studies.reproduce.servo_friction import pendulum_friction, published_errors
 from studies.reproduce.servo_friction_fit import XL330, fit_kinds
-from studies.reproduce.servo_friction_model import KINDS, Drive, Swing, load_swings, mean_error, packed, simulate_swings
+from studies.reproduce.servo_friction_model import KINDS, Drive, ServoRun, load_runs, mean_error, packed, simulate_runs
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def swings(data: Path) -> list[Swing]:
-    return load_swings(data / "servo-pendulum-bam" / "xl330_raw")
+def servo_runs(data: Path) -> list[ServoRun]:
+    return load_runs(data / "servo-pendulum-bam" / "xl330_raw")
 
 
 def test_the_study_is_listed_as_one_that_reads_recordings(data: Path) -> None:
@@ -29,10 +29,10 @@ def test_the_study_is_listed_as_one_that_reads_recordings(data: Path) -> None:
     assert study.needs_data and study.full is not None
 
 
-def test_runs_are_read_on_an_even_clock(swings: list[Swing]) -> None:
-    assert len(swings) == 16 and {s.kp for s in swings} == {100, 200, 400, 800}
-    assert sum(not s.on.all() for s in swings) == 4  # those that lift and drop
-    assert all(20 < s.temperature < 50 for s in swings)
+def test_runs_are_read_on_an_even_clock(servo_runs: list[ServoRun]) -> None:
+    assert len(servo_runs) == 16 and {s.kp for s in servo_runs} == {100, 200, 400, 800}
+    assert sum(not s.on.all() for s in servo_runs) == 4  # those that lift and drop
+    assert all(20 < s.temperature < 50 for s in servo_runs)
 
 
 def test_every_published_parameter_has_its_place(data: Path) -> None:
@@ -42,19 +42,19 @@ def test_every_published_parameter_has_its_place(data: Path) -> None:
         assert set(given) - {"model", "actuator"} == set(KINDS[given["model"]])
 
 
-def test_published_parameters_follow_the_runs(swings: list[Swing]) -> None:
-    """Within a tenth of a radian in the mean of swings of one to two; finer steps change the error by a few percent."""
+def test_published_parameters_follow_the_runs(servo_runs: list[ServoRun]) -> None:
+    """Within 0.1 rad on average for motions of one to two radians; finer steps change the error by a few percent."""
     for kind in ("m1", "m6"):
-        errors = published_errors(kind, swings)
+        errors = published_errors(kind, servo_runs)
         assert set(errors) == {"2026-02", "later"} and max(errors.values()) < 0.1
-        fine = published_errors(kind, swings, steps=20)
+        fine = published_errors(kind, servo_runs, steps=20)
         for name, error in errors.items():
             assert fine[name] == pytest.approx(error, rel=0.03)
 
 
-def test_load_dependent_friction_beats_coulomb_on_a_gain_held_out(swings: list[Swing]) -> None:
+def test_load_dependent_friction_beats_coulomb_on_a_gain_held_out(servo_runs: list[ServoRun]) -> None:
     """And ours of both kinds beat the published sets there: 0.062 and 0.046 against 0.067 and 0.073 rad."""
-    train, test = ([s for s in swings if (s.kp == 400) == held] for held in (False, True))
+    train, test = ([s for s in servo_runs if (s.kp == 400) == held] for held in (False, True))
     fits = fit_kinds(train, XL330, ("m1", "m3"), random_starts=0)
     error = {k: float(f.errors(test, XL330.drive).mean()) for k, f in fits.items()}
     assert error["m3"] < 0.85 * error["m1"]
@@ -62,14 +62,14 @@ def test_load_dependent_friction_beats_coulomb_on_a_gain_held_out(swings: list[S
         assert error[kind] <= min(published_errors(kind, test).values())
 
 
-def test_known_parameters_are_found_again_in_simulated_swings(swings: list[Swing]) -> None:
+def test_known_parameters_are_found_again_in_simulated_runs(servo_runs: list[ServoRun]) -> None:
     """The fit of runs that the simulator itself made, with the encoder's rounding: within a twentieth."""
     truth = {
         "kt": 0.37, "R": 3.6, "armature": 0.0017, "q_offset": 0.02,
         "friction_base": 0.008, "friction_viscous": 0.004, "load_friction_base": 0.2,
     }  # fmt: skip
-    runs = swings[::5]
-    made = simulate_swings(runs, packed(truth), XL330.drive, 2)
+    runs = servo_runs[::5]
+    made = simulate_runs(runs, packed(truth), XL330.drive, 2)
     count = 2 * np.pi / 4096
     runs = [s._replace(q=np.round(q / count) * count) for s, q in zip(runs, made, strict=True)]
     found = fit_kinds(runs, XL330, ("m1", "m3"), random_starts=0)["m3"].values
@@ -77,12 +77,12 @@ def test_known_parameters_are_found_again_in_simulated_swings(swings: list[Swing
     assert found["load_friction_base"] == pytest.approx(0.2, rel=0.05)
 
 
-def test_a_stuck_pendulum_stays_where_it_is(swings: list[Swing]) -> None:
+def test_a_stuck_pendulum_stays_where_it_is(servo_runs: list[ServoRun]) -> None:
     """Friction beyond the weight holds a released pendulum exactly."""
-    still = swings[0]._replace(q=np.full(50, 0.5), v=np.zeros(50), goal=np.zeros(50), on=np.zeros(50, bool))
+    still = servo_runs[0]._replace(q=np.full(50, 0.5), v=np.zeros(50), goal=np.zeros(50), on=np.zeros(50, bool))
     values = packed({"kt": 0.4, "R": 4.0, "armature": 0.002, "friction_base": 1.0})
-    assert np.all(simulate_swings([still], values, Drive(1.0, 1.0))[0] == 0.5)
-    free = simulate_swings([still], packed({"kt": 0.4, "R": 4.0, "armature": 0.002}), Drive(1.0, 1.0))
+    assert np.all(simulate_runs([still], values, Drive(1.0, 1.0))[0] == 0.5)
+    free = simulate_runs([still], packed({"kt": 0.4, "R": 4.0, "armature": 0.002}), Drive(1.0, 1.0))
     assert mean_error([still], free)[0] > 0.1
 
 
@@ -96,7 +96,7 @@ def test_the_voltage_asks_for_friction_that_grows_with_load(data: Path) -> None:
 
 def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no recording of a servo"):
-        load_swings(tmp_path)
+        load_runs(tmp_path)
 
 
 @pytest.mark.slow

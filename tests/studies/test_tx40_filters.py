@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.slow
 def test_filters_cost_what_the_documentation_says(data: Path) -> None:
     """Table V is met, Table VII is not: this recording is too quiet for it, until noise is added."""
     found = list(figures())

@@ -67,11 +67,11 @@ def serious(findings: tuple[Finding, ...]) -> list[Finding]:
     return [f for f in findings if f.severity != "info"]
 
 
-def only(findings: tuple[Finding, ...], joint: str, words: str, severity: str = "error") -> Finding:
-    """The one serious finding, which must be on this joint and hold these words."""
+def only(findings: tuple[Finding, ...], joint: str, code: str, severity: str = "error") -> Finding:
+    """The one serious finding, which must be on this joint and have this code."""
     found = serious(findings)
     assert len(found) == 1, found
-    assert found[0].joint == joint and words in found[0].what and found[0].severity == severity, found
+    assert (found[0].joint, found[0].code, found[0].severity) == (joint, code, severity), found
     return found[0]
 
 

@@ -48,17 +48,35 @@ def write_arm_files(folder: Path) -> None:
     for seed in range(3):
         synthetic_recording(robot, seed, duration=10.0).to_csv(folder / f"run{seed + 1}.csv")
     _write_loaded(robot, folder)
+    write_own_logs(robot, folder)
     t = np.arange(6000) / 1000.0
     path = 0.6 * np.column_stack([np.sin(2 * t + k) + 0.4 * np.sin((5 + 2 * k) * t) for k in range(3)])
     gains = dynid.controllers.bandwidth_gains(robot, 5.0)
-    loop = dynid.controllers.cascade(1000.0, *gains)
+    law = dynid.controllers.cascade(1000.0, *gains)
     sensors = dynid.simulation.Sensors(noise=1e-5, velocity_cutoff=100.0)
-    dynid.simulate(robot, loop, path, sensors=sensors, seed=1).recording().to_csv(folder / "run.csv")
+    loop = dynid.ClosedLoop(controller=law, sensors=sensors)
+    dynid.simulate(robot, loop, path, seed=1).recording().to_csv(folder / "run.csv")
     prior = dynid.load_robot(folder / "arm.urdf", friction=LAW)
     first = dynid.load_recording([folder / "run1.csv", folder / "run2.csv"], prior)
     dynid.identify(prior, first).save(folder / "estimate.json")
     dynid.identify(prior, first, "feasible").save(folder / "other.json")
     (folder / "limits.toml").write_text('["joint*"]\nvelocity = 1.5\nacceleration = 10\n')
+
+
+def write_own_logs(robot: dynid.Robot, folder: Path) -> None:
+    """Two logs with headers of their own and one without: ms, positions in deg, torques, a temperature."""
+    places = [f"Achse {k}" for k in (1, 2, 3)], [f"Moment {k}" for k in (1, 2, 3)]
+    headers = {
+        "monday": ["Zeit [ms]", *places[0], *places[1], "Temperatur"],
+        "tuesday": ["Uhr", "a", "b", "c", "A", "B", "C", "Grad"],
+        "plain": None,
+    }
+    for seed, (name, header) in enumerate(headers.items()):
+        run = synthetic_recording(robot, seed, duration=10.0).runs[0]
+        rows = np.column_stack([1000 * run.t, np.rad2deg(run.q), run.torque, np.full(len(run), 21.5)])
+        lines = [] if header is None else [";".join(header)]
+        lines += [";".join(f"{x:.12g}" for x in row) for row in rows]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
 
 def _write_loaded(robot: dynid.Robot, folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +12,8 @@ from dynid.controllers import bandwidth_gains, cascade
 from dynid.excitation.fourier import random_fourier
 from dynid.identification.experiment import Experiment
 from dynid.signals.settings import Signals
-from dynid.simulation.engine import Loop, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
 
@@ -33,14 +36,14 @@ def experiment(
     sensors: Sensors | None = None,
     seconds: float = 6.0,
     seed: int = 1,
-    loop: Loop | None = None,
+    loop: ClosedLoop | None = None,
 ) -> Experiment:
     """The true robot under a cascade of 10 Hz (20 Hz from joint 4 on), recorded; the prior is what is known of it."""
     law = cascade(RATE, *bandwidth_gains(truth, np.where(np.arange(truth.n) < 3, 10.0, 20.0)))
-    sensors, loop = sensors or Sensors(), loop or Loop()
-    done = simulate(truth, law, reference(truth, seconds), sensors=sensors, seed=seed, loop=loop)
-    assert done.finished
-    return Experiment(prior, done.recording(), law, signals, loop, sensors)
+    loop = replace(loop or ClosedLoop(), controller=law, sensors=sensors or Sensors())
+    done = simulate(truth, loop, reference(truth, seconds), seed=seed)
+    assert done.completed
+    return Experiment(prior, done.recording(), loop, signals)
 
 
 def wrong(robot: dynid.Robot, share: float, seed: int = 0) -> dynid.Robot:

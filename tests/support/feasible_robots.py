@@ -16,7 +16,7 @@ DRIVES = ("Ia", "fv", "fc", "off")
 
 
 @cache
-def machine(seed: int, joints: int) -> tuple[dynid.Robot, BaseParameters]:
+def robot_and_base(seed: int, joints: int) -> tuple[dynid.Robot, BaseParameters]:
     """A random robot with some of the drive terms on every joint, and its base parameters."""
     rng = np.random.default_rng(seed)
     robot = random_robot(seed, joints)

@@ -37,7 +37,7 @@ def expected(robot: Robot, name: str, at: dict[str, Array]) -> Array:
     arguments = {"regressor": (q, v, a), "inverse_dynamics": (q, v, a), "gravity_torque": (q,), "mass_matrix": (q,)}
     if name == "forward_dynamics":
         return dynid.forward_dynamics(robot, q, v, at["tau"])
-    return np.asarray(getattr(dynid, name)(robot, *arguments.get(name, (q, v))))
+    return np.asarray(getattr(dynid.dynamics, name)(robot, *arguments.get(name, (q, v))))
 
 
 def difference(ours: Array, theirs: Array) -> float:

@@ -20,7 +20,7 @@ DEGREES = [-1, 0, 1]
 
 
 def features() -> Features:
-    """Two joints: positions, speeds, accelerations and directions, as they are."""
+    """Two joints: positions, velocities, accelerations and directions, as they are."""
     return Features(np.zeros(2, bool), np.full(2, 0.5), np.zeros(8), np.ones(8), np.full(8, -3.0), np.full(8, 3.0))
 
 
@@ -44,7 +44,7 @@ def hyper_parameters(task: Problem, seed: int = 0) -> Array:
     return np.array(task.start() - 0.3 + 0.3 * rng.normal(size=task.size))
 
 
-def spread_points(task: Problem, theta: Array, count: int, places: Array | None = None) -> Array:
+def scattered_points(task: Problem, theta: Array, count: int, places: Array | None = None) -> Array:
     """Inducing points well apart, so that their covariance loses no digits; at places of their own unless given."""
     x = inputs(60, 5) if places is None else places
     return x[sparse.choose_points(task.kernel, task.split(theta)[0], x, count)]

@@ -1,4 +1,4 @@
-"""Small logs for the tests: a motion whose every number is told apart, and the errors that files must give."""
+"""Small logs for the tests: a motion whose values are all different, and the errors of unusable files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def robot(*names: str, kinds: str = "") -> Robot:
 
 
 def motion(samples: int = 60, joints: int = 3, rate: float = 100.0, start: float = 0.0) -> Run:
-    """Sines of another frequency for every joint, v their derivative, torques that tell joint and sample."""
+    """Sines of another frequency for every joint, v their derivative, torques that identify joint and sample."""
     t = start + np.arange(samples) / rate
     w = 1.0 + np.arange(joints)
     q = 0.5 * np.sin((t[:, None] - start) * w) + w
@@ -57,7 +57,7 @@ def text(rows: Array, header: list[str] | None = None, separator: str = ",") -> 
 
 
 def write(path: Path, content: str | bytes) -> Path:
-    """A file with this content, compressed as its ending says."""
+    """A file with this content, compressed according to its ending."""
     raw = content.encode() if isinstance(content, str) else content
     packers: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".xz": lzma.compress}
     path.write_bytes(packers.get(path.suffix, bytes)(raw))

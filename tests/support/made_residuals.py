@@ -42,7 +42,7 @@ def made_residual(
     has_rigid: bool = True,
     periodic: bool = False,
 ) -> Residual:
-    """Every joint but the `missing` ones has learned a wave of its position and a step of its speed.
+    """Every joint but the `missing` ones has learned a wave of its position and a step of its velocity.
 
     From all samples, from `inducing` points, or from `local` models.
     """
@@ -53,13 +53,13 @@ def made_residual(
     joints: list[JointResidual | None] = []
     with threadpool_limits(1, "blas"):
         for j in range(robot.n):
-            k, spread = parse_kernel(kernel, features, j), parse_noise(noise, features, j)
+            k, scatter = parse_kernel(kernel, features, j), parse_noise(noise, features, j)
             y = np.sin(2 * q[:, j]) + np.tanh(5 * v[:, j])
-            problem = Problem.of(k, spread, features, x, y, basis_columns(degree, x))
+            problem = Problem.of(k, scatter, features, x, y, basis_columns(degree, x))
             theta = problem.start() + rng.uniform(-0.3, 0.3, problem.size)
-            blocks, centres = _blocks(problem, theta, inducing, local, rng)
+            blocks, centers = _blocks(problem, theta, inducing, local, rng)
             k_theta, noise_theta = problem.split(theta)
-            posterior = Posterior(k, k_theta, spread, noise_theta, 1.5 + j, blocks, centres, degree)
+            posterior = Posterior(k, k_theta, scatter, noise_theta, 1.5 + j, blocks, centers, degree)
             joints.append(None if j in missing else JointResidual(posterior, 0.9 - 0.05 * j, bound, 1.3))
     home = rng.uniform(-0.5, 0.5, robot.n)
     return Residual(robot, features, tuple(joints), home, blend or Blend(0.3, 0.9), has_rigid)
@@ -75,6 +75,6 @@ def _blocks(
         return (sparse.condition(problem.kernel, k_theta, points, gathered),), x[:1]
     if local == 1:
         return (exact.condition(problem, theta),), x[:1]
-    centres = x[rng.choice(len(x), local, replace=False)]
-    nearest = np.argmin(((x[:, None] - centres) ** 2).sum(axis=2), axis=1)
-    return tuple(exact.condition(problem.rows(np.flatnonzero(nearest == c)), theta) for c in range(local)), centres
+    centers = x[rng.choice(len(x), local, replace=False)]
+    nearest = np.argmin(((x[:, None] - centers) ** 2).sum(axis=2), axis=1)
+    return tuple(exact.condition(problem.rows(np.flatnonzero(nearest == c)), theta) for c in range(local)), centers

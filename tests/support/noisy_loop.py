@@ -12,6 +12,7 @@ from dynid.identification.estimators.ols import ols
 from dynid.identification.experiment import Experiment
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
@@ -37,10 +38,11 @@ def noisy_loop(
     reference = Reference(RATE, *random_fourier(lower, upper, speed, seconds, t, 0))
     controller = cascade(RATE, *bandwidth_gains(arm, 8.0))
     sensors = Sensors(noise=noise, velocity_cutoff=40.0, torque_noise=torque_noise)
-    made = simulate(arm, controller, reference, sensors=sensors, seed=seed)
-    assert made.finished
+    loop = ClosedLoop(controller=controller, sensors=sensors)
+    made = simulate(arm, loop, reference, seed=seed)
+    assert made.completed
     signals = Signals(cutoff=60.0, decimate=(5,), trim=0.2)
-    return Experiment(arm, made.recording(), controller, signals, sensors=sensors)
+    return Experiment(arm, made.recording(), loop, signals)
 
 
 def perturbed(arm: Robot, share: float = 0.2, seed: int = 0) -> Array:

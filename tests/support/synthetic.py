@@ -23,7 +23,7 @@ def arm() -> dynid.Robot:
         {"a": 0.4, "inertia": {"mass": 1.0, "com": [0.1, 0, 0.05], "tensor": [0.004, 0, 0, 0.01, 0, 0.01]}},
     ]
     drive = {"Ia": 0.2, "fv": 1.0, "fc": 0.7, "off": 0.1}
-    return dynid.Robot.from_dh([{**row, "drive": drive} for row in rows], "modified", "arm3")
+    return dynid.Robot.from_dh([{**row, "drive": drive} for row in rows], "modified", name="arm3")
 
 
 def motion(robot: dynid.Robot, seed: int, samples: int = 1000, period: float = 10.0):  # type: ignore[no-untyped-def]

@@ -112,8 +112,8 @@ def recorded(
     q = motion[0][: round(duration * _CONTROL)]
     law = dynid.controllers.computed_torque(_CONTROL, robot, np.full(robot.n, 60.0**2), np.full(robot.n, 120.0))
     sensors = dynid.simulation.Sensors(counts=_COUNTS, torque_noise=noise)
-    done = dynid.simulate(robot, law, q, sensors=sensors, loop=dynid.simulation.Loop("auto"), rate=_RATE, seed=seed)
-    assert done.finished, done.outcome
+    done = dynid.simulate(robot, dynid.ClosedLoop(controller=law, sensors=sensors), q, rate=_RATE, seed=seed)
+    assert done.completed, done.outcome
     run = done.run(f"motion{seed}")
     return dynid.Recording(robot.coordinates, (dynid.Run(run.t, run.q, torque=run.torque, name=run.name),))
 

@@ -1,4 +1,4 @@
-"""Whether data, model and estimate can be trusted: checks of recordings, hypothesis tests, model checks, the verdict."""
+"""Trust in data, model and estimate: checks of recordings, hypothesis tests, model checks, and the verdict."""
 
 import lazy_loader
 

@@ -1,27 +1,127 @@
-"""Finding: one thing that a check has to say of a recording."""
+"""Finding: one problem, or one noteworthy property, of a recording or a capture."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Literal
 
-__all__ = ["SEVERITIES", "Finding", "Severity"]
+__all__ = ["SEVERITIES", "Finding", "FindingCode", "Severity"]
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
+class FindingCode(StrEnum):
+    """Stable code of a finding; messages may be reworded, codes are not. Programs compare codes, never messages."""
+
+    # Clock
+    TIME_NOT_ADVANCING = "time_not_advancing"
+    TIME_BACKWARDS = "time_backwards"
+    TIME_FROZEN = "time_frozen"
+    TIME_REPEATED = "time_repeated"
+    SAMPLES_MISSING = "samples_missing"
+    SAMPLING_UNEVEN = "sampling_uneven"
+    ROWS_REPEATED = "rows_repeated"
+    RUN_TOO_SHORT = "run_too_short"
+    # Single channels
+    VALUE_IMPLAUSIBLE = "value_implausible"
+    POSITION_STUCK = "position_stuck"
+    VELOCITY_CONSTANT = "velocity_constant"
+    TORQUE_CONSTANT = "torque_constant"
+    TORQUE_ZERO = "torque_zero"
+    TORQUE_SATURATED = "torque_saturated"
+    POSITION_RESOLUTION = "position_resolution"
+    TORQUE_RESOLUTION = "torque_resolution"
+    JOINT_NOT_MOVING = "joint_not_moving"
+    ROBOT_NOT_MOVING = "robot_not_moving"
+    STANDSTILL = "standstill"
+    # Units and limits
+    POSITION_UNIT = "position_unit"
+    ANGLE_WRAPPED = "angle_wrapped"
+    POSITION_LIMIT = "position_limit"
+    VELOCITY_LIMIT = "velocity_limit"
+    TORQUE_LIMIT = "torque_limit"
+    # Order of columns
+    JOINT_NAME_ORDER = "joint_name_order"
+    VELOCITY_ORDER = "velocity_order"
+    TORQUE_ORDER = "torque_order"
+    JOINT_ORDER = "joint_order"
+    # Velocity against position
+    VELOCITY_UNRELATED = "velocity_unrelated"
+    VELOCITY_SIGN = "velocity_sign"
+    VELOCITY_UNIT = "velocity_unit"
+    VELOCITY_GAIN = "velocity_gain"
+    VELOCITY_DELAY = "velocity_delay"
+    VELOCITY_NOISE = "velocity_noise"
+    # Torque against the a-priori model
+    TORQUE_NOT_COMPARED = "torque_not_compared"
+    TORQUE_SIGN = "torque_sign"
+    FRICTION_SIGN = "friction_sign"
+    TORQUE_GAIN = "torque_gain"
+    TORQUE_UNIT = "torque_unit"
+    TORQUE_DELAY = "torque_delay"
+    TORQUE_OFFSET = "torque_offset"
+    TORQUE_TOO_SMALL = "torque_too_small"
+    TORQUE_GRAVITY_COMPENSATED = "torque_gravity_compensated"
+    TORQUE_UNRELATED = "torque_unrelated"
+    TORQUE_COMPUTED = "torque_computed"
+    # Wrenches on the base
+    WRENCH_UNUSABLE = "wrench_unusable"
+    WRENCH_SIGN = "wrench_sign"
+    WRENCH_AXES = "wrench_axes"
+    WRENCH_WEIGHT = "wrench_weight"
+    WRENCH_POINT = "wrench_point"
+    WRENCH_NOT_ZEROED = "wrench_not_zeroed"
+    # Excitation
+    ROWS_FEW = "rows_few"
+    PARAMETERS_NOT_EXCITED = "parameters_not_excited"
+    ILL_CONDITIONED = "ill_conditioned"
+    # Markers and force plates of motion capture
+    MARKER_MISSING = "marker_missing"
+    MARKER_NEVER_SEEN = "marker_never_seen"
+    MARKERS_SWAPPED = "markers_swapped"
+    MARKER_SPIKE = "marker_spike"
+    PLATE_NOT_FINITE = "plate_not_finite"
+    PLATE_NOT_ZEROED = "plate_not_zeroed"
+    PLATE_SIGN = "plate_sign"
+    PLATE_AXES = "plate_axes"
+    PLATE_CENTER_OF_PRESSURE = "plate_center_of_pressure"
+    PLATE_HORIZONTAL_FORCE = "plate_horizontal_force"
+    PLATE_WEIGHT = "plate_weight"
+    PLATE_DELAY = "plate_delay"
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One thing found in a run: how bad, where, what, how much, and what to do about it.
+    """One finding on a run.
 
-    severity: "error" makes the data unusable as they are, "warning" makes results worse, "info" is good to know.
-    joint: its name, or "" where the whole run is meant. how_much: a number first, then its unit in words.
+    Attributes
+    ----------
+    code : FindingCode
+        Stable code of the problem.
+    severity : {"error", "warning", "info"}
+        An error makes the data unusable as they are, a warning makes results worse, an info is good to know.
+    run : str
+        Name of the run or capture.
+    joint : str
+        Name of the joint, marker or force plate; "" where the whole run is meant.
+    what : str
+        The problem, in one sentence.
+    how_much : str
+        Its size: a number first, then its unit in words.
+    what_to_do : str
+        The recommended remedy.
     """
 
+    code: FindingCode
     severity: Severity
     run: str
     joint: str
     what: str
     how_much: str
     what_to_do: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as plain data for JSON."""
+        return {**asdict(self), "code": self.code.value}

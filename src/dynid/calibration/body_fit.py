@@ -1,4 +1,4 @@
-"""The ten numbers of one body from whitened rows R p = z: free, possible, a point mass, or a known centre."""
+"""Inertial parameters of one body from whitened rows R p = z: free, feasible, a point mass, or a known centre."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Form = Literal["full", "mass-centre", "mass"]
 FORMS = ("full", "mass-centre", "mass")
 
 _WEAKEST = 1e-9
-# A payload's centre lies within about a metre of the link's origin: that pins coordinates which nothing shows.
+# A payload's centre of mass lies within about a metre of the link origin: a weak prior for unidentified coordinates.
 _REACH = 1.0
-# Centres (m) from which a point mass is looked for, along each axis: what rows say of it is no convex function.
+# Initial centres of mass (m) along each axis for a point mass: the cost is not convex.
 _AROUND = 0.25
 _TYPICAL_MASS, _TYPICAL_LENGTH = 1.0, 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class BodyFit:
-    """Ten numbers (10,), their covariance (10, 10), infinite where nothing shows them, and constraints that hold."""
+    """Inertial parameters (10,), covariance (10, 10), infinite where unidentified, and active constraints."""
 
     inertial: Array
     covariance: Array
@@ -38,7 +38,7 @@ class BodyFit:
 
 
 def body_sizes(inertial: Array) -> Array:
-    """What each of the ten numbers (10,) may amount to for a body of this mass and distance."""
+    """Typical magnitude (10,) of each inertial parameter for a body of this mass and distance."""
     mass = abs(float(inertial[0])) or _TYPICAL_MASS
     length = max(float(np.linalg.norm(inertial[1:4])) / mass, _TYPICAL_LENGTH)
     return mass * np.repeat([1.0, length, length**2], [1, 3, 6])
@@ -47,21 +47,21 @@ def body_sizes(inertial: Array) -> Array:
 def fit_body(R: Array, z: Array, form: Form, feasible: bool, centre: Array | None = None) -> BodyFit:
     """Least squares over the bodies of a form; R (k, 10) and z (k,) with unit noise."""
     if form == "full":
-        return _possible(R, z) if feasible else _free(R, z)
+        return _feasible(R, z) if feasible else _free(R, z)
     if form == "mass-centre":
         return _point(R, z, feasible)
     assert centre is not None
     column = point_mass(1.0, centre)
     power = float(np.sum((R @ column) ** 2))
     if power == 0.0:
-        raise DataError("the motion does not show the mass of the payload")
+        raise DataError("the mass of the payload is not identifiable from the motion")
     mass = float((R @ column) @ z) / power
     held = ("mass positive",) if feasible and mass < 0 else ()
     return BodyFit((0.0 if held else mass) * column, np.outer(column, column) / power, held)
 
 
 def point_mass(mass: float, centre: Array) -> Array:
-    """Ten numbers of a point of this mass (kg) at a centre (3,) in m."""
+    """Inertial parameters (10,) of a point mass (kg) at a centre (3,) in m."""
     return inertia_from_com(mass, centre, np.zeros((3, 3)))
 
 
@@ -77,8 +77,8 @@ def _free(R: Array, z: Array) -> BodyFit:
     return BodyFit(root @ (u[:, strong].T @ z), covariance)
 
 
-def _possible(R: Array, z: Array) -> BodyFit:
-    """Pseudo-inertia positive definite; where the rows say nothing, the body is as near to a ball as it can be."""
+def _feasible(R: Array, z: Array) -> BodyFit:
+    """Fit with a positive definite pseudo-inertia; unidentified parameters stay close to a ball."""
     from dynid.feasibility.covariance import constrained_covariance
     from dynid.feasibility.fit import fit
     from dynid.feasibility.metrics import hessian_rows
@@ -91,14 +91,14 @@ def _possible(R: Array, z: Array) -> BodyFit:
     ball = inertia_from_com(mass, centre, 0.4 * mass * (0.5 * _TYPICAL_LENGTH) ** 2 * np.eye(3))
     joint = Joint("joint", "revolute", 0, np.eye(4), np.array([0.0, 0.0, 1.0]))
     alone = Robot("payload", (Link("base", np.zeros(10)), Link("payload", ball)), (joint,))
-    possible = feasible_set(alone, "full")
-    found = fit(possible, R, z, ball)
-    pinned = np.sqrt(found.weight) * hessian_rows(possible, found.parameters, ball, "euclidean")
+    bodies = feasible_set(alone, "full")
+    found = fit(bodies, R, z, ball)
+    pinned = np.sqrt(found.weight) * hessian_rows(bodies, found.parameters, ball, "euclidean")
     return BodyFit(found.parameters, constrained_covariance(found, R, pinned), tuple(found.active))
 
 
 def _point(R: Array, z: Array, feasible: bool) -> BodyFit:
-    """A point mass, wherever it is: unknowns mass and centre, from several centres."""
+    """Fit a point mass: unknown mass and centre, from several initial centres."""
     pin = np.hstack([np.zeros((3, 1)), np.eye(3) / _REACH])
 
     def rest(x: Array) -> Array:
@@ -125,14 +125,14 @@ def _point(R: Array, z: Array, feasible: bool) -> BodyFit:
     x = best.x
     scale = np.array([max(abs(x[0]), 1e-6), *[_TYPICAL_LENGTH] * 3])
     rows = slope(x) * scale
-    spread = np.linalg.pinv(rows.T @ rows, rcond=1e-15, hermitian=True) * np.outer(scale, scale)
+    covariance = np.linalg.pinv(rows.T @ rows, rcond=1e-15, hermitian=True) * np.outer(scale, scale)
     D = _point_slope(x)
     held = ("mass positive",) if feasible and x[0] <= 1e-9 else ()
-    return BodyFit(point_mass(x[0], x[1:]), D @ spread @ D.T, held)
+    return BodyFit(point_mass(x[0], x[1:]), D @ covariance @ D.T, held)
 
 
 def _point_slope(x: Array) -> Array:
-    """Derivative (10, 4) of the ten numbers of a point by its mass and centre."""
+    """Derivative (10, 4) of the inertial parameters of a point mass by mass and centre."""
     mass, c = float(x[0]), x[1:]
     out = np.zeros((10, 4))
     out[:, 0] = point_mass(1.0, c)

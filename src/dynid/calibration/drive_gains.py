@@ -1,4 +1,4 @@
-"""Drive gains: how many N m an ampere makes, joint by joint, from runs with and without a payload that is known."""
+"""Drive gains in N m/A per joint, from runs with and without a known payload."""
 
 from __future__ import annotations
 
@@ -31,20 +31,41 @@ __all__ = ["DriveGains", "identify_drive_gains", "reference_gains"]
 
 Array = NDArray[np.float64]
 
-# A gain is shown if its deviation, by the data alone, is below this share of it.
+# A gain is identifiable if its standard deviation, from the data alone, is below this share of it.
 _SHOWN = 0.1
-# Some gain must be this many of its deviations away from zero for the known payload to show at all.
+# Some gain must differ from zero by this many standard deviations, or the payload is not visible in the currents.
 _SEEN = 5.0
 _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class DriveGains:
-    """Gains (joint,) in N m/A (N/A), their covariance (joint, joint), and which of them the data show by themselves.
+    """Identified drive gains.
 
-    `beta` (b,) are the base parameters of the arm found with them and `payload` (10,) the payload's numbers, known and
-    found. `relative_error` (joint,) is the share of the currents that stays unexplained: no scale of gains changes it.
-    `offset` (joint,) is the torque without current, where torques were measured.
+    Attributes
+    ----------
+    joints : tuple of str
+        Joint names.
+    gains : ndarray, shape (joint,)
+        Gains, N m/A (N/A for prismatic joints).
+    covariance : ndarray, shape (joint, joint)
+        Their covariance.
+    shown : tuple of bool
+        Which gains the data identify by themselves.
+    method : str
+        Estimator that was used.
+    relative_error : ndarray, shape (joint,)
+        Share of the currents that is not explained; it does not depend on the scale of the gains.
+    base : BaseParameters or None
+        Base parameters of the arm.
+    beta : ndarray, shape (b,), or None
+        Their values, identified together with the gains.
+    payload : ndarray, shape (10,), or None
+        Inertial parameters of the payload, known and identified.
+    offset : ndarray, shape (joint,), or None
+        Torque at zero current, where torques were measured. N m or N.
+    notes : tuple of str
+        Remarks for the user.
     """
 
     joints: tuple[str, ...]
@@ -61,32 +82,46 @@ class DriveGains:
 
     @property
     def std(self) -> Array:
-        """Standard deviation of each gain (joint,)."""
+        """Standard deviation of each gain (joint,), N m/A."""
         return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
 
     @property
     def parameters(self) -> Array | None:
-        """Standard parameters (p,) of the arm: those with the base parameters found that move least from the prior."""
+        """Standard parameters (p,) of the arm with the identified base parameters, closest to the prior."""
         return None if self.base is None or self.beta is None else self.base.standard(self.beta)
 
     def apply(self, recording: Recording) -> Recording:
-        """The recording with torques made from its currents."""
+        """Convert the currents of a recording to torques.
+
+        Parameters
+        ----------
+        recording : Recording
+            Recording with currents of the same joints.
+
+        Returns
+        -------
+        Recording
+            The recording with torques, N m (N for prismatic joints).
+        """
         if recording.joints != self.joints:
             raise DataError(f"gains are of {', '.join(self.joints)}, the recording has {', '.join(recording.joints)}")
         shift = 0.0 if self.offset is None else self.offset
         currents = of_currents(recording).runs
         runs = tuple(replace(run, torque=np.asarray(run.torque) * self.gains + shift) for run in currents)
-        return Recording(recording.joints, runs)
+        return replace(recording, runs=runs)
 
     def summary(self) -> str:
-        """A table worth reading."""
-        lines = [f"drive gains by {self.method}", "  joint                      gain  deviation  shown  unexplained"]
+        """A table of the gains with standard deviations."""
+        lines = [
+            f"drive gains by {self.method}",
+            "  joint                      gain        std  identifiable  unexplained",
+        ]
         for j, g, s, shown, e in zip(self.joints, self.gains, self.std, self.shown, self.relative_error, strict=True):
-            lines.append(f"  {j:<20} {g:>10.5g} {s:>10.2g}  {'yes' if shown else 'no':<5}  {100 * e:.2f} %")
+            lines.append(f"  {j:<20} {g:>10.5g} {s:>10.2g}  {'yes' if shown else 'no':<12}  {100 * e:.2f} %")
         return "\n".join([*lines, *(f"  note: {n}" for n in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data; null where nothing is known."""
+        """All results as plain data; None where a value is not finite."""
 
         def plain(x: float) -> float | None:
             return float(x) if np.isfinite(x) else None
@@ -127,26 +162,57 @@ def identify_drive_gains(
     free: Sequence[str] = (),
     signals: Signals | None = None,
 ) -> DriveGains:
-    """Identify drive gains from currents, without and with a payload on a link.
+    """Identify drive gains from currents, without and with a known payload on a link.
 
-    Without a known payload the currents leave a common factor open. `payload` is its mass in kg, or its ten numbers in
-    the link's frame with nan for those unknown: these are found too. `method`: "output" predicts currents and is not
-    biased by their errors; "wls" and "tls" are the classical linear ones. `shared` lists groups of joints with equal
-    motors, which have one gain. `positive` refuses negative gains, naming the joint whose current counts the other way;
-    `bounds` are the smallest and largest gain, and `prior` with `prior_std` (one number, or one a joint) is what is
-    known beforehand of gains that the data do not show. `free` names drive parameters that may differ between runs.
+    Without a known payload a common factor of all gains cannot be identified.
+
+    Parameters
+    ----------
+    robot : Robot
+        The arm, with a fixed base.
+    unloaded, loaded : Recording
+        Runs without and with the payload; they need currents.
+    payload : float, array_like of shape (10,) or Payload
+        Mass in kg, or inertial parameters in the link frame with nan for the unknown ones, which are identified too.
+    link : str
+        Link that carries the payload.
+    method : {"output", "wls", "tls"}, default "output"
+        "output" predicts currents and is not biased by their errors; "wls" and "tls" are the classical linear
+        estimators.
+    shared : sequence of sequences of str
+        Groups of joints with equal motors, which share one gain.
+    positive : bool, default True
+        Refuse negative gains with an error that names the joint whose current has the opposite sign.
+    bounds : tuple of array_like, optional
+        Smallest and largest gain, one value or one per joint, N m/A or N/A.
+    prior, prior_std : array_like, optional
+        Prior gains and their standard deviations, one value or one per joint, for gains that the data do not identify.
+    free : sequence of str
+        Drive parameters (wildcards) that may differ between the runs.
+    signals : Signals, optional
+        How runs are filtered.
+
+    Returns
+    -------
+    DriveGains
+        Gains with covariance.
+
+    Raises
+    ------
+    DataError
+        If the payload is not visible in the currents, a gain is negative, or settings contradict each other.
     """
     if method not in METHODS:
         raise DataError(f"method '{method}' is unknown: use {', '.join(METHODS)}")
     if robot.base != "fixed":
-        raise DataError(f"drive gains need a base that is bolted down, that of '{robot.name}' is {robot.base}")
+        raise DataError(f"drive gains need a fixed base, that of '{robot.name}' is {robot.base}")
     if method == "tls" and (bounds is not None or prior is not None):
-        raise DataError("total least squares knows neither bounds nor a prior; use output or wls")
+        raise DataError("method tls takes neither bounds nor a prior; use output or wls")
     known = _known(payload)
     base = base_parameters(robot, channels="torque")
     columns = load_columns(base, link)
     settings = signals or Signals()
-    before, after = (observe(robot, of_currents(x), settings, base) for x in (unloaded, loaded))
+    before, after = (observe(robot, of_currents(x), signals=settings, base=base) for x in (unloaded, loaded))
     unknown = np.isnan(known)
     moved = columns @ np.where(unknown, 0.0, known)
     load = np.hstack([columns[:, unknown], moved[:, None]])
@@ -175,15 +241,31 @@ def identify_drive_gains(
         except NegativeGain as wrong:
             names = [j for j, k in zip(robot.coordinates, group, strict=True) if k == wrong.group]
             raise DataError(
-                f"the gain of {' and '.join(names)} comes out negative: the current counts the other way there; read "
-                "it with sign={'current': ...}, or let gains be negative with positive=False"
+                f"the gain of {' and '.join(names)} is negative: the current has the opposite sign there; read it "
+                "with sign={'current': ...}, or allow negative gains with positive=False"
             ) from None
     _require_scale(given, found, link)
     return _result(robot, rows, given, found, known, method, total, worth)
 
 
 def reference_gains(recording: Recording) -> DriveGains:
-    """Gains and offsets of recordings that have currents and measured torques: torque = gain * current + offset."""
+    """Fit torque = gain * current + offset to recordings that have both currents and measured torques.
+
+    Parameters
+    ----------
+    recording : Recording
+        Runs with currents (A) and torques (N m or N).
+
+    Returns
+    -------
+    DriveGains
+        Gains and offsets per joint.
+
+    Raises
+    ------
+    DataError
+        If a run has no currents or no torques, or a current is constant.
+    """
     pairs = []
     for run in recording.runs:
         if run.current is None or run.torque is None:
@@ -193,20 +275,20 @@ def reference_gains(recording: Recording) -> DriveGains:
     gains, offsets, variances, errors = [], [], [], []
     for i, tau in zip(current.T, torque.T, strict=True):
         if np.ptp(i) == 0:
-            raise DataError("a current that never changes tells no gain")
+            raise DataError("a constant current identifies no gain")
         X = np.column_stack([i, np.ones_like(i)])
         x = np.linalg.lstsq(X, tau, rcond=None)[0]
         rest = tau - X @ x
         worth = max(independent_rows(rest) - 2.0, 1.0)
-        spread = float(np.sum((i - i.mean()) ** 2)) / len(i)
+        variance = float(np.sum((i - i.mean()) ** 2)) / len(i)
         gains.append(x[0])
         offsets.append(x[1])
-        variances.append(float(rest @ rest) / len(i) / worth / spread)
+        variances.append(float(rest @ rest) / len(i) / worth / variance)
         errors.append(float(np.linalg.norm(rest)) / max(float(np.linalg.norm(tau)), 1e-300))
     found, covariance = np.array(gains), np.diag(variances)
     shown = np.sqrt(variances) < _SHOWN * np.abs(found)
     negative = [j for j, g in zip(recording.joints, found, strict=True) if g < 0]
-    notes = [f"negative gain of {', '.join(negative)}: current and torque count opposite ways"] if negative else []
+    notes = [f"negative gain of {', '.join(negative)}: current and torque have opposite signs"] if negative else []
     return DriveGains(
         recording.joints,
         found,
@@ -220,39 +302,39 @@ def reference_gains(recording: Recording) -> DriveGains:
 
 
 def of_currents(recording: Recording) -> Recording:
-    """The recording with its currents where torques are looked for."""
+    """The recording with its currents in place of torques."""
     for run in recording.runs:
         if run.current is None:
             raise DataError(f"run '{run.name}' has no currents: name their columns, columns={{'current': ...}}")
-    return Recording(recording.joints, tuple(replace(run, torque=run.current) for run in recording.runs))
+    return replace(recording, runs=tuple(replace(run, torque=run.current) for run in recording.runs))
 
 
 def _known(payload: float | ArrayLike | Payload | None) -> Array:
-    """Ten numbers with nan for those that are not known."""
+    """Ten inertial parameters, nan where unknown."""
     if isinstance(payload, Payload):
         return payload.inertial
-    why = "without a payload that is known, currents leave a common factor of all gains open"
+    why = "without a known payload a common factor of all gains cannot be identified"
     if payload is None:
-        raise DataError(f"{why}: give its mass, or its ten numbers")
+        raise DataError(f"{why}: give its mass, or its ten inertial parameters")
     try:
         given = np.asarray(payload, dtype=float)
     except (TypeError, ValueError):
-        raise DataError(f"a payload is a mass or ten numbers, got {payload!r:.60}") from None
+        raise DataError(f"a payload is a mass or ten inertial parameters, got {payload!r:.60}") from None
     if given.ndim == 0:
         given = np.concatenate([[given], np.full(9, np.nan)])
     if given.shape != (10,):
-        raise DataError(f"a payload is a mass or ten numbers, got shape {given.shape}")
+        raise DataError(f"a payload is a mass or ten inertial parameters, got shape {given.shape}")
     if np.isinf(given).any():
         raise DataError("the payload has a number that is not finite")
     if not np.any(np.nan_to_num(given)):
-        raise DataError(f"{why}: nothing that is known of it differs from zero")
+        raise DataError(f"{why}: all its known parameters are zero")
     if given[0] <= 0:
         raise DataError(f"the mass of a payload is positive, got {given[0]:g} kg")
     return given
 
 
 def _groups(joints: Sequence[str], shared: Sequence[Sequence[str]]) -> NDArray[np.intp]:
-    """Number of the gain that each joint has."""
+    """Index of the gain of each joint."""
     leader = list(range(len(joints)))
     taken: set[str] = set()
     for names in shared:
@@ -269,7 +351,7 @@ def _groups(joints: Sequence[str], shared: Sequence[Sequence[str]]) -> NDArray[n
 
 
 def _each(value: ArrayLike, group: NDArray[np.intp], gains: int, what: str, finite: bool = True) -> Array:
-    """One number a gain from one for all or one a joint; equal motors take their mean."""
+    """One value per gain, from one value for all or one per joint; equal motors take the mean."""
     try:
         given = np.broadcast_to(np.asarray(value, dtype=float), group.shape)
     except (TypeError, ValueError):
@@ -281,7 +363,7 @@ def _each(value: ArrayLike, group: NDArray[np.intp], gains: int, what: str, fini
 
 def _prior_std(prior: ArrayLike | None, std: ArrayLike | None, group: NDArray[np.intp], gains: int) -> Array:
     if (prior is None) != (std is None):
-        raise DataError("a prior of gains needs its standard deviation, prior_std, and the other way round")
+        raise DataError("a prior of gains needs its standard deviation prior_std, and prior_std needs a prior")
     if std is None:
         return np.full(gains, np.inf)
     out = _each(std, group, gains, "prior_std", finite=False)
@@ -291,9 +373,9 @@ def _prior_std(prior: ArrayLike | None, std: ArrayLike | None, group: NDArray[np
 
 
 def _noise(rows: LoadedRows, before: Observation, after: Observation) -> tuple[Array, Array, Array]:
-    """Deviation of an independent row of every joint's current, how many there are, and how many rows, (joint,).
+    """Standard deviation of an independent row of current, number of such rows, and of all rows, each (joint,).
 
-    Every joint is explained by parameters of its own here: what is left is not the doing of gains.
+    Each joint is fitted with parameters of its own, so that gains do not affect the residual.
     """
     b = rows.base.count
     loads = np.hstack([rows.changed, rows.load])
@@ -313,18 +395,18 @@ def _noise(rows: LoadedRows, before: Observation, after: Observation) -> tuple[A
     worth = np.array([independent_rows(u) + independent_rows(v) for u, v in left])
     total = np.array(before.rows, dtype=float) + np.array(after.rows)
     size = np.array([np.linalg.norm(block[:, -1]) for block in rows.channels])
-    spread = np.maximum(np.array(lost), _ROUNDING * np.where(size > 0, size, 1.0))
-    noise = spread / np.sqrt(np.maximum(total - np.array(touched), 1.0)) * np.sqrt(total / np.maximum(worth, 1.0))
+    residual = np.maximum(np.array(lost), _ROUNDING * np.where(size > 0, size, 1.0))
+    noise = residual / np.sqrt(np.maximum(total - np.array(touched), 1.0)) * np.sqrt(total / np.maximum(worth, 1.0))
     return noise, worth, total
 
 
 def _require_scale(rows: GainRows, found: GainFit, link: str) -> None:
-    """Raise where no gain at all is told by the data: the known payload does not show in the currents."""
+    """Raise if no gain is identifiable: the known payload is not visible in the currents."""
     own = np.sqrt(np.maximum(np.diag(found.own_covariance), 0.0))
     if np.all(own > np.abs(found.gains) / _SEEN) and not np.any(np.isfinite(rows.prior_std)):
         raise DataError(
-            f"the currents do not show the known payload on '{link}': gains cannot be scaled by it; move more, or hang "
-            "a heavier payload on a link further out"
+            f"the known payload on '{link}' is not visible in the currents, so gains cannot be scaled: move more, or "
+            "use a heavier payload on a link further out"
         )
 
 
@@ -357,12 +439,13 @@ def _result(
     pulled = [f"{j} {100 * x:.0f} %" for j, x in zip(robot.coordinates, pull, strict=True) if x >= 0.01]
     if pulled:
         notes.append(
-            f"errors of the currents pull gains towards zero here: {', '.join(pulled)}; output is free of that"
+            f"errors of the currents bias gains towards zero: {', '.join(pulled)}; method output has no such bias"
         )
     hidden = [j for j, s in zip(robot.coordinates, shown, strict=True) if not s]
     if hidden:
         notes.append(
-            f"not shown by these runs: the gain of {', '.join(hidden)}; share it with an equal motor, or give a prior"
+            f"not identifiable from these runs: the gain of {', '.join(hidden)}; share it with an equal motor, "
+            "or give a prior"
         )
     return DriveGains(
         robot.coordinates,

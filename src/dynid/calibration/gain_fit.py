@@ -1,8 +1,8 @@
-"""Gains of drives from rows [W, W P, W k, i] a joint: W beta + W P p + W k = g i, unknown beta, p and g.
+"""Drive gains from rows [W, W P, W k, i] per joint: W beta + W P p + W k = g i, unknown beta, p and g.
 
-Three estimators of the same system, which agree where there is no noise. "wls" takes torques as the measured side: the
-currents are then regressors, and what the model does not explain of them pulls gains towards zero. "tls" lets every
-column have its errors. "output" predicts currents, where the errors are: it is not linear, and has no such bias.
+Three estimators of the same system, which agree without noise. "wls" regresses torques on currents: errors of the
+currents bias the gains towards zero. "tls" assumes errors in every column. "output" predicts the currents, where the
+errors are: it is nonlinear and has no such bias.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ METHODS = ("output", "wls", "tls")
 
 _WEAKEST = 1e-10
 _SIGNIFICANT = 3.0
-# N m/A: no drive makes less.
+# N m/A: smaller than any drive gain.
 _SMALLEST = 1e-9
-# Linear estimates that lose this share to errors of the currents say nothing of signs.
+# Linear estimates biased by this share through errors of the currents do not decide signs.
 _LOST = 0.5
 
 
@@ -35,9 +35,10 @@ _LOST = 0.5
 class GainRows:
     """Rows of each joint over [arm and unknown load (u), known load, current], and which gain every joint has.
 
-    `group` (joint,) numbers the gains, so that equal motors may share one. `noise` (joint,) is the deviation of an
-    independent row of current, `worth` (joint,) the number of such rows. `prior` and `prior_std` (gain,) are what is
-    known of gains beforehand, infinite deviations where nothing is; `lower` and `upper` (gain,) bound their size.
+    `group` (joint,) numbers the gains, so that equal motors may share one. `noise` (joint,) is the standard
+    deviation of an independent row of current, `worth` (joint,) the number of such rows. `prior` and `prior_std`
+    (gain,) are the prior of the gains, with infinite standard deviations where there is none; `lower` and `upper`
+    (gain,) are bounds of their magnitude.
     """
 
     channels: tuple[Array, ...]
@@ -137,9 +138,11 @@ def tls(rows: GainRows) -> GainFit:
     last = np.zeros(len(norms))
     last[used] = vt[-1] / norms[used]
     if singular[-2] < _WEAKEST * singular[0] or singular[-1] > 0.999 * singular[-2]:
-        raise DynidError("total least squares has no unique solution: not all parameters are shown by the motion")
+        raise DynidError(
+            "total least squares has no unique solution: not all parameters are identifiable from the motion"
+        )
     if abs(last[-1]) * norms[-1] < 1e-9:
-        raise DynidError("total least squares does not see the known payload in the currents; use output")
+        raise DynidError("the known payload is not visible to total least squares; use method output")
     found = last / last[-1]
     lead = system.shape[1] - rows.gains - 1
     left = without_span(system, lead)[:, :-1]
@@ -149,7 +152,7 @@ def tls(rows: GainRows) -> GainFit:
 def output(rows: GainRows, positive: bool = True) -> GainFit:
     """Currents predicted from gains, arm and load; the other unknowns are solved for at every step.
 
-    Signs are tried: a gain is negative where that explains the currents better by three deviations.
+    Signs are tried: a gain is negative where that explains the currents better by three standard deviations.
     """
     start = wls(rows, positive=False)
     best, signs = _with_signs(rows, start.gains, np.ones(rows.gains))

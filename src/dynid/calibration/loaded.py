@@ -1,8 +1,8 @@
 """Runs of an arm with and without a load on one of its links, as rows of one linear problem.
 
-A body fixed to a link adds its ten numbers to those of the link. The base parameters of the loaded arm are then
-beta + K_L p, with the columns K_L of the base matrix that belong to the link: the rows of both runs are rows of the
-same observation, and the load adds ten columns to those of the loaded run.
+A body fixed to a link adds its ten inertial parameters p to those of the link. The base parameters of the loaded arm
+are beta + K_L p, where K_L are the columns of the base matrix that belong to the link. Rows of both runs form one
+linear system, in which the load adds ten columns to the rows of the loaded run.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _WEAKEST = 1e-10
 
 
 def load_columns(base: BaseParameters, link: str) -> Array:
-    """K_L (b, 10): what the ten numbers of a body fixed to a link add to the base parameters."""
+    """K_L (b, 10): contribution of the inertial parameters of a body on a link to the base parameters."""
     robot = base.robot
     if robot.link_index(link) not in robot.parameter_links:
-        raise DataError(f"a load on link '{link}' moves with no measured joint; name a link that has parameters")
+        raise DataError(f"a load on link '{link}' is not moved by any joint; name a link that has parameters")
     first = robot.parameter_names.index(f"m_{link}")
     columns = base.matrix[:, first : first + 10]
     if not np.any(columns):
-        raise DataError(f"nothing that is fixed to link '{link}' shows in {', '.join(base.channels)}")
+        raise DataError(f"a body on link '{link}' has no effect on {', '.join(base.channels)}")
     return columns
 
 
@@ -55,7 +55,7 @@ def drive_columns(base: BaseParameters, patterns: Sequence[str]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LoadedRows:
-    """Rows of every channel [W, W K_f, W K_L, y]: the arm, what else may have changed, the load, and what is measured.
+    """Rows of every channel [W, W K_f, W K_L, y]: the arm, changed drive parameters, the load, and the measurement.
 
     `unloaded` (k, b + 1) and `loaded` (m, b + 1) are the factors of each channel; the columns of the first that belong
     to the load are zero. `changed` (b, f) and `load` (b, 10) are the columns of the base matrix they come from.
@@ -116,7 +116,7 @@ def less(factor: Array, beta: Array) -> Array:
 
 
 def parts_of(observation: Observation, count: int) -> list[tuple[Array, ...]]:
-    """Factors a channel of `count` equal stretches of the samples."""
+    """Triangular factors per channel of `count` equal parts of the samples."""
     width = observation.base.count + 1
     end = max((int(block.index[-1]) for block in observation.blocks()), default=-1) + 1
     if end < count:
@@ -132,7 +132,7 @@ def parts_of(observation: Observation, count: int) -> list[tuple[Array, ...]]:
 
 
 def without_span(rows: Array, columns: int) -> Array:
-    """The last columns of `rows`, less what the first `columns` of them explain, folded."""
+    """The last columns of `rows`, with the span of the first `columns` projected out, folded."""
     lead, rest = rows[:, :columns], rows[:, columns:]
     norms = np.linalg.norm(lead, axis=0)
     used = lead[:, norms > 0] / norms[norms > 0]
@@ -145,7 +145,7 @@ def without_span(rows: Array, columns: int) -> Array:
 
 
 def independent_rows(residual: Array) -> float:
-    """How many independent rows a residual (N,) is worth: N over the sum of its autocorrelations while positive."""
+    """Effective number of independent rows of a residual (N,): N over the sum of its positive autocorrelations."""
     count = len(residual)
     power = float(residual @ residual)
     if power == 0.0 or count < 8:
@@ -159,7 +159,7 @@ def independent_rows(residual: Array) -> float:
 
 
 def channel_residuals(observation: Observation, betas: Sequence[Array]) -> list[Array]:
-    """What base parameters, one vector a channel, leave of every channel's rows, in the order of time."""
+    """Residual of every channel for base parameters `betas`, one vector per channel, in order of time."""
     out: list[list[Array]] = [[] for _ in observation.factors]
     for block in observation.blocks():
         out[block.channel].append(block.y - block.W @ betas[block.channel])
@@ -167,6 +167,12 @@ def channel_residuals(observation: Observation, betas: Sequence[Array]) -> list[
 
 
 def short_of_rows(channels: Sequence[str], rows: Sequence[int], worth: Sequence[float]) -> list[str]:
-    """A note where the rows of a channel hang together so much that they are worth less than half."""
-    poor = [f"{c} ({n} are worth {w:.0f})" for c, n, w in zip(channels, rows, worth, strict=True) if n and w < 0.5 * n]
-    return [f"residuals remember their past, deviations allow for it: rows of {', '.join(poor)}"] if poor else []
+    """A note if autocorrelation leaves fewer than half of the rows of a channel independent."""
+    poor = [
+        f"{c} ({w:.0f} of {n} independent)" for c, n, w in zip(channels, rows, worth, strict=True) if n and w < 0.5 * n
+    ]
+    return (
+        [f"residuals are autocorrelated, which the standard deviations account for: rows of {', '.join(poor)}"]
+        if poor
+        else []
+    )

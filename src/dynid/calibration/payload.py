@@ -1,4 +1,4 @@
-"""What a tool or payload weighs and where: from runs with and without it, or with a known model of the arm."""
+"""Payload identification: mass, centre of mass and inertia of a tool, from runs with and without it or a known arm."""
 
 from __future__ import annotations
 
@@ -37,17 +37,42 @@ __all__ = ["Payload", "identify_payload"]
 
 Array = NDArray[np.float64]
 
-# A number is shown if its deviation is below this share of what a body of this mass at this distance has.
+# A parameter is identifiable if its standard deviation is below this share of a typical value for mass and distance.
 _SHOWN = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A body fixed to a link: ten inertial numbers in the link's frame (10,), covariance (10, 10), and the evidence.
+    """An identified payload, a body fixed to a link.
 
-    `parts` (k, 10) are the estimates from single stretches of the loaded runs. `shown` tells which of the ten the
-    motion shows by itself. `noise` (channel,) is that of one independent row, `worth` how many of the rows of the
-    loaded runs are independent. `unexplained` (channel,) is the residual of the loaded runs as a share of the torque.
+    Attributes
+    ----------
+    link : str
+        Link that carries it.
+    form : {"full", "mass-centre", "mass"}
+        What was identified.
+    feasible : bool
+        Whether the body was constrained to be physically consistent.
+    inertial : ndarray, shape (10,)
+        Inertial parameters in the link frame: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz. SI units.
+    covariance : ndarray, shape (10, 10)
+        Their covariance; infinite on the diagonal where the data do not identify a parameter.
+    shown : tuple of bool
+        Which of the ten parameters the motion identifies by itself.
+    parts : ndarray, shape (k, 10)
+        Estimates from separate parts of the loaded runs.
+    channels : tuple of str
+        Channels that were used.
+    rows : tuple of int
+        Number of rows of the loaded runs per channel.
+    worth : tuple of float
+        Number of independent rows per channel, from the autocorrelation of the residual.
+    noise : ndarray, shape (channel,)
+        Standard deviation of one independent row, N m or N.
+    unexplained : ndarray, shape (channel,)
+        Residual of the loaded runs as a share of the torque.
+    notes : tuple of str
+        Remarks for the user.
     """
 
     link: str
@@ -66,15 +91,17 @@ class Payload:
 
     @property
     def mass(self) -> float:
+        """Mass, kg."""
         return float(self.inertial[0])
 
     @property
     def std(self) -> Array:
-        """Standard deviation of each of the ten numbers (10,)."""
+        """Standard deviation of each inertial parameter (10,)."""
         return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
 
     @property
     def mass_std(self) -> float:
+        """Standard deviation of the mass, kg."""
         return float(self.std[0])
 
     @property
@@ -100,27 +127,27 @@ class Payload:
 
     @property
     def repeatability(self) -> Array:
-        """Standard deviation (10,) of the estimates from single stretches; not a number where there are too few."""
+        """Standard deviation (10,) of the estimates from separate parts of the runs; nan with fewer than two parts."""
         return np.std(self.parts, axis=0, ddof=1) if len(self.parts) > 1 else np.full(10, np.nan)
 
     def summary(self) -> str:
-        """A table worth reading."""
-        kind = f"{self.form}, {'possible' if self.feasible else 'free'}"
+        """A table of the parameters with standard deviations and repeatability."""
+        kind = f"{self.form}, {'physically consistent' if self.feasible else 'unconstrained'}"
         c, d = self.centre, self.centre_std
-        spread = self.repeatability
+        repeated = self.repeatability
         lines = [
             f"payload on {self.link} ({kind})",
-            f"  mass    {self.mass:.5g} kg, deviation {self.mass_std:.2g}, of {len(self.parts)} parts {spread[0]:.2g}",
-            f"  centre  {', '.join(f'{x:.4f}' for x in c)} m, deviation {', '.join(f'{x:.2g}' for x in d)}",
-            "  number        value  deviation   over parts  shown by the motion",
+            f"  mass    {self.mass:.5g} kg, std {self.mass_std:.2g}, over {len(self.parts)} parts {repeated[0]:.2g}",
+            f"  centre  {', '.join(f'{x:.4f}' for x in c)} m, std {', '.join(f'{x:.2g}' for x in d)}",
+            "  name          value        std   over parts  identifiable",
         ]
-        for row in zip(INERTIAL_SYMBOLS, self.inertial, self.std, spread, self.shown, strict=True):
+        for row in zip(INERTIAL_SYMBOLS, self.inertial, self.std, repeated, self.shown, strict=True):
             lines.append(f"  {row[0]:<5} {row[1]:>13.5g} {row[2]:>10.2g} {row[3]:>12.2g}  {'yes' if row[4] else 'no'}")
         shares = ", ".join(f"{c} {100 * x:.1f} %" for c, x in zip(self.channels, self.unexplained, strict=True))
         return "\n".join([*lines, f"  unexplained  {shares}", *(f"  note: {n}" for n in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data; null where nothing is known."""
+        """All results as plain data; None where a value is not finite."""
         names = INERTIAL_SYMBOLS
 
         def plain(x: float) -> float | None:
@@ -164,13 +191,42 @@ def identify_payload(
     signals: Signals | None = None,
     parts: int = 5,
 ) -> Payload:
-    """Identify the body that was fixed to a link in the loaded runs.
+    """Identify a payload that was fixed to a link in the loaded runs.
 
-    The arm is known from runs without it, `unloaded`, or from a `model`: an estimate, whose covariance is carried on,
-    or a robot, taken as exact. `form`: "full" finds ten numbers, "mass-centre" a point mass, "mass" the mass alone at a
-    given `centre` (3,) in the link's frame. `feasible` keeps to bodies that can exist. `free` names drive parameters
-    (wildcards) that may differ between the runs, such as "off_*". Repeatability comes from as many equal `parts` of the
-    loaded runs, each asked alone.
+    Parameters
+    ----------
+    robot : Robot
+        The arm without the payload.
+    loaded : Recording
+        Runs with the payload.
+    unloaded : Recording, optional
+        Runs without it. Give these or `model`, not both.
+    link : str
+        Link that carries the payload.
+    model : Estimate or Robot, optional
+        Known model of the arm: an estimate, whose covariance is propagated, or a robot, taken as exact.
+    form : {"full", "mass-centre", "mass"}, default "full"
+        All ten inertial parameters, a point mass, or the mass only at a known `centre`.
+    feasible : bool, default True
+        Constrain the body to be physically consistent.
+    centre : array_like, shape (3,), optional
+        Centre of mass in the link frame, m; required by form "mass".
+    free : sequence of str
+        Drive parameters (wildcards, such as "off_*") that may differ between loaded and unloaded runs.
+    signals : Signals, optional
+        How runs are filtered; by default as for the model, or the defaults of `Signals`.
+    parts : int, default 5
+        Number of equal parts of the loaded runs, identified separately for the repeatability.
+
+    Returns
+    -------
+    Payload
+        Inertial parameters with covariance and repeatability.
+
+    Raises
+    ------
+    DataError
+        If settings contradict each other, or the motion does not identify the payload.
     """
     if parts < 2:
         raise DataError(f"repeatability needs at least two parts, got {parts}")
@@ -181,18 +237,18 @@ def identify_payload(
     if (centre is not None) != (form == "mass"):
         raise DataError("form 'mass' needs the centre of the payload, and only that form takes one")
     place = None if centre is None else checked(centre, (3,), "centre of the payload", DataError)
-    base, arm, spread = _arm(robot, model, loaded)
+    base, arm, arm_covariance = _arm(robot, model, loaded)
     settings = signals or (model.signals if isinstance(model, Estimate) else Signals())
-    seen = observe(robot, loaded, settings, base)
-    before = None if unloaded is None else observe(robot, unloaded, settings, base)
+    seen = observe(robot, loaded, signals=settings, base=base)
+    before = None if unloaded is None else observe(robot, unloaded, signals=settings, base=base)
     with threadpool_limits(1, "blas"):
-        return _Search(link, form, feasible, place, tuple(free), before, seen, arm, spread).payload(parts)
+        return _Search(link, form, feasible, place, tuple(free), before, seen, arm, arm_covariance).payload(parts)
 
 
 def _arm(
     robot: Robot, model: Estimate | Robot | None, loaded: Recording
 ) -> tuple[BaseParameters, Array | None, Array | None]:
-    """Structure, known base parameters (b,) and their covariance (b, b)."""
+    """Base-parameter structure, known base parameters (b,) and their covariance (b, b)."""
     if isinstance(model, Estimate):
         if model.robot.parameter_names != robot.parameter_names:
             raise DataError(f"the model is of another robot or other drive terms than '{robot.name}'")
@@ -207,7 +263,7 @@ def _arm(
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """One question: which body, of which form, on which link."""
+    """The estimation problem: a body of one form on one link."""
 
     link: str
     form: Form
@@ -217,7 +273,7 @@ class _Search:
     unloaded: Observation | None
     loaded: Observation
     arm: Array | None
-    spread: Array | None
+    arm_covariance: Array | None
 
     def payload(self, count: int) -> Payload:
         rows = loaded_rows(self.unloaded, self.loaded, self.link, self.free, self.arm)
@@ -229,11 +285,13 @@ class _Search:
         sizes = _SHOWN * body_sizes(found.inertial)
         notes = short_of_rows(self.loaded.base.channels, self.loaded.rows, worth)
         if found.held:
-            notes.append(f"held back by constraints: {', '.join(found.held)}")
+            notes.append(f"active constraints: {', '.join(found.held)}")
         if self.form != "full" and self._worse(rows, weights, found, own):
-            notes.append("a point mass explains these runs significantly worse than ten numbers: use form 'full'")
-        if isinstance(self.arm, np.ndarray) and self.spread is None:
-            notes.append("the model of the arm is taken as exact; deviations know only the noise of the loaded runs")
+            notes.append("a point mass explains these runs significantly worse than ten parameters: use form 'full'")
+        if isinstance(self.arm, np.ndarray) and self.arm_covariance is None:
+            notes.append(
+                "the model of the arm is taken as exact; standard deviations include the noise of the loaded runs only"
+            )
         return Payload(
             link=self.link,
             form=self.form,
@@ -251,7 +309,7 @@ class _Search:
         )
 
     def _reduced(self, rows: LoadedRows, weights: Array) -> tuple[Array, Array]:
-        """Rows over the ten numbers alone, with all that is unknown of the arm taken out."""
+        """Rows over the ten payload parameters, with the unknowns of the arm projected out."""
         lead = rows.arm if self.arm is None else rows.arm - rows.base.count
         stacked = rows.stacked(weights)
         if self.arm is not None:
@@ -263,13 +321,13 @@ class _Search:
         return fit_body(*self._reduced(rows, weights), form, feasible, self.centre)
 
     def _worse(self, rows: LoadedRows, weights: Array, found: BodyFit, own: BodyFit) -> bool:
-        """Whether a form leaves more than chance would beside ten free numbers."""
+        """Whether a form leaves significantly more residual than ten free parameters."""
         R, z = self._reduced(rows, weights)
         lost = float(np.sum((R @ found.inertial - z) ** 2) - np.sum((R @ own.inertial - z) ** 2))
         return bool(lost > scipy.stats.chi2.ppf(0.999, 6 if self.form == "mass-centre" else 9))
 
     def _noise(self, rows: LoadedRows) -> tuple[Array, list[float], Array]:
-        """Deviation of an independent row of every channel, how many there are, and the share that is unexplained."""
+        """Standard deviation of an independent row per channel, number of such rows, and unexplained share."""
         channels, arm = rows.channels, rows.base.count
         size = np.array([max(float(np.linalg.norm(c[:, -1])), 1e-300) for c in channels])
         count = np.array(self.loaded.rows, dtype=float)
@@ -293,7 +351,7 @@ class _Search:
         return noise * np.sqrt(np.maximum(share, 1.0)), worth, unexplained
 
     def _free_solution(self, rows: LoadedRows, weights: Array) -> Array:
-        """Least squares over all columns; those of a known arm stay zero."""
+        """Least squares over all columns; the columns of a known arm stay zero."""
         known = 0 if self.arm is None else rows.base.count
         stacked = rows.stacked(weights)[:, known:]
         norms = np.linalg.norm(stacked[:, :-1], axis=0)
@@ -302,8 +360,8 @@ class _Search:
         return np.concatenate([np.zeros(known), x])
 
     def _carried(self, rows: LoadedRows, weights: Array, found: BodyFit) -> Array:
-        """Covariance (10, 10) that the uncertainty of the arm's model adds."""
-        if self.spread is None:
+        """Covariance (10, 10) contributed by the uncertainty of the arm model."""
+        if self.arm_covariance is None:
             return np.zeros((10, 10))
         arm = rows.base.count
         stacked = rows.stacked(weights)
@@ -311,10 +369,10 @@ class _Search:
         left = without_span(ordered, rows.changed.shape[1])[:10]
         own = np.where(np.isfinite(found.covariance), found.covariance, 0.0)
         gain = own @ left[:, :10].T @ left[:, 10:]
-        return np.asarray(gain @ self.spread @ gain.T)
+        return np.asarray(gain @ self.arm_covariance @ gain.T)
 
     def _parts(self, rows: LoadedRows, weights: Array, count: int) -> Array:
-        """Estimates (k, 10) from single stretches of the loaded runs."""
+        """Estimates (k, 10) from separate parts of the loaded runs."""
         found = []
         for part in parts_of(self.loaded, count):
             given = part if self.arm is None else tuple(less(f, self.arm) for f in part)

@@ -1,47 +1,79 @@
-"""What all commands share: the application, the order they are listed in, JSON output, and files that are written."""
+"""The application: its groups of commands, errors that name options, JSON output, and files that are written."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from dynid.cli.keywords import with_options
 from dynid.errors import DynidError
 from dynid.files import check_output, write_text
 
-__all__ = ["INTERRUPTED", "ORDER", "Json", "app", "check_outputs", "interrupted", "option_named", "write"]
+__all__ = [
+    "GROUPS",
+    "INTERRUPTED",
+    "ORDER",
+    "Commands",
+    "Json",
+    "app",
+    "check_outputs",
+    "interrupted",
+    "write",
+    "wrote",
+]
 
-# As one meets them on the way from a robot to its model.
-ORDER = (
-    *("robots", "inspect", "human", "excite", "simulate", "live"),
-    *("check", "calibrate", "identify", "validate", "friction", "payload", "gains", "compensate"),
-    *("report", "export", "studio", "demo", "reproduce", "benchmark", "doctor"),
-)
-# The exit code that shells give to what Ctrl-C has ended.
+# In the order of the work, from a robot to its model.
+GROUPS = {
+    "Model": ("robots", "inspect", "human", "export"),
+    "Experiment": ("excite", "simulate", "live", "check", "calibrate"),
+    "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate"),
+    "Understand": ("report", "studio"),
+    "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),
+}
+ORDER = tuple(name for names in GROUPS.values() for name in names)
+# The exit code that shells give to a command that Ctrl-C has ended.
 INTERRUPTED = 130
 
 
 class Commands(TyperGroup):
-    """Commands in the order of the work, whatever the order of imports; Ctrl-C ends them in one line."""
+    """Commands in the order of the work. Errors name options; Ctrl-C ends a command with one line."""
 
     def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of the groups, whatever the order of imports."""
         place = {name: k for k, name in enumerate(ORDER)}
         return sorted(super().list_commands(ctx), key=lambda name: place.get(name, len(place)))
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands of --help under the headings of their groups."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        width = max((len(name) for name in found), default=0)
+        headed = {heading: [n for n in names if n in found] for heading, names in GROUPS.items()}
+        if set(found) - {name for names in headed.values() for name in names}:
+            headed = {"Commands": list(found)}
+        for heading, names in headed.items():
+            if names:
+                with formatter.section(heading):
+                    limit = formatter.width - 6 - width
+                    rows = [(f"{n:<{width}}", found[n].get_short_help_str(limit)) for n in names]  # type: ignore[union-attr]
+                    formatter.write_dl(rows)
+
     def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
         try:
             return super().invoke(ctx)
+        except DynidError as error:
+            raise with_options(error, ctx.invoked_subcommand) from error
         except KeyboardInterrupt:
             interrupted()
             raise typer.Exit(INTERRUPTED) from None
 
 
 def interrupted() -> None:
+    """Say that Ctrl-C ended the command."""
     print("dynid: interrupted", file=sys.stderr)
 
 
@@ -51,28 +83,47 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Robot dynamic identification: what a robot's parameters are, and what a recording can tell of them.",
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
+
+def _print_version(wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"dynid {version('dynid')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Dynamic identification of robots: parameters from recorded motion, with their uncertainty and a verdict.
+
+    In a folder with dynid.toml (see `dynid init`) every command works without arguments; options override the file.
+    """
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def check_outputs(*paths: Path | None) -> None:
-    """Refuse files that cannot be written before the work is done; None is one that is not asked for."""
+    """Refuse files that cannot be written before the work is done; None is a file that is not asked for."""
     for path in paths:
         if path is not None:
             check_output(path)
 
 
 def write(path: Path, text: str) -> None:
+    """Write a text file and name it on standard error."""
     write_text(path, text)
+    wrote(path)
+
+
+def wrote(path: str | Path) -> None:
+    """Name a file that was written, on standard error, after what was printed before."""
+    sys.stdout.flush()
     print(f"wrote {path}", file=sys.stderr)
-
-
-@contextmanager
-def option_named() -> Iterator[None]:
-    """Errors name the option of the command in place of the argument of the function."""
-    try:
-        yield
-    except DynidError as error:
-        raise type(error)(str(error).replace("allow_infeasible=True", "--allow-infeasible")) from None

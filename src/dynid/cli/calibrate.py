@@ -1,41 +1,40 @@
-"""Sensors calibrated from recordings, on the command line."""
+"""Sensors calibrated from recordings."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynid.cli import options
-from dynid.cli.app import Json, app, check_outputs
+from dynid.cli import options, values
+from dynid.cli.app import Json, app, check_outputs, wrote
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import show
 from dynid.cli.progress import working
+from dynid.cli.wrap import with_logs
 from dynid.errors import DataError
-from dynid.recording.recording import Recording
-from dynid.robot.model import Robot
 
 
 @app.command()
-@options.with_logs
+@with_logs(cleaning=("cutoff", "decimate", "min_velocity", "trim"))
 def calibrate(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    data: options.DataArgument,
+    inputs: Inputs,
+    data: options.Data = None,
     estimate: Annotated[
         str,
         typer.Option(
-            help="What is unknown, joined by commas: delay, torque-gain, torque-offset, encoder-offset, tilt, "
+            help="What is unknown, separated by commas: delay, torque-gain, torque-offset, encoder-offset, tilt, "
             "velocity-gain, velocity-offset, wrench-delay, wrench-offset."
         ),
     ] = "delay",
     common: Annotated[
-        str | None, typer.Option(help="Of these, one number for all joints: delay, torque-gain. [one a joint]")
+        str | None, typer.Option(help="Of these, one value for all joints: delay, torque-gain. [one per joint]")
     ] = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Joints whose torque gain is known to be one, joined by commas.")
+    reference_joints: Annotated[
+        str | None, typer.Option(help="Joints whose torque gain is known to be one, separated by commas.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -44,46 +43,45 @@ def calibrate(
     save: Annotated[
         Path | None, typer.Option("--save", help="Save the estimate that goes with the corrected recording here.")
     ] = None,
-    cutoff: options.Cutoff = None,
-    decimate: options.Decimate = None,
-    min_velocity: Annotated[
-        str | None, typer.Option(help="Rows of slower joints are left out: 0.05, or a share as 1%. [10%]")
-    ] = None,
-    trim: options.Trim = None,
     as_json: Json = False,
 ) -> None:
-    """Find delays, gains and offsets of the sensors together with the robot's parameters; fails if it does not settle.
+    """Calibrate delays, gains and offsets of the sensors together with the robot's parameters.
 
-    Example: dynid calibrate arm.urdf run.csv --estimate delay,torque-gain --reference joint1 -o corrected.csv
+    Exit code 1 if the calibration does not converge. --min-velocity is 10% where it is left out.
+
+    Example: dynid calibrate arm.urdf run.csv --estimate delay,torque-gain --reference-joints joint1 -o corrected.csv
     """
     from dynid.calibration.sensors.calibrate import calibrate_sensors
 
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise DataError(f"a corrected recording is written as .csv or .parquet, not '{output.suffix}'")
-    words = [w.strip().replace("-", "_") for w in estimate.split(",") if w.strip()]
-    once = [w.strip().replace("-", "_") for w in (common or "").split(",") if w.strip()]
-    lost = [w for w in once if w not in words]
-    if lost:
-        raise DataError(f"--common names '{lost[0]}', which --estimate does not")
+    unknown = [x.replace("-", "_") for x in values.names(estimate)]
+    once = [x.replace("-", "_") for x in values.names(common)]
+    missing = [x for x in once if x not in unknown]
+    if missing:
+        raise DataError(f"--common names '{missing[0]}', which --estimate does not")
     check_outputs(output, save)
-    recording = read(data)
+    recording = inputs.read()
     print(f"dynid: {recording.samples} samples of {len(recording.runs)} runs", file=sys.stderr)
     with working("calibrating"):
         found = calibrate_sensors(
-            machine,
+            inputs.robot,
             recording,
-            {w: "common" if w in once else "all" for w in words},
-            reference=None if reference is None else [x.strip() for x in reference.split(",")],
-            signals=options.read_signals(cutoff, decimate, min_velocity or "10%", trim),
+            {x: "common" if x in once else "all" for x in unknown},
+            reference=None if reference_joints is None else values.names(reference_joints),
+            signals=inputs.signals(min_velocity="10%"),
         )
-    print(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        show(found.summary())
     if output is not None:
-        mended = found.corrected(recording)
-        mended.to_parquet(output) if output.suffix == ".parquet" else mended.to_csv(output)
-        print(f"wrote {output}", file=sys.stderr)
+        corrected = found.corrected(recording)
+        corrected.to_parquet(output) if output.suffix == ".parquet" else corrected.to_csv(output)
+        wrote(output)
     if save is not None:
         found.estimate.save(save)
-        print(f"wrote {save}", file=sys.stderr)
+        wrote(save)
     if not found.converged:
-        print("dynid: the search did not settle", file=sys.stderr)
+        print("dynid: the calibration did not converge", file=sys.stderr)
         raise typer.Exit(1)

@@ -34,7 +34,7 @@ FAMILIES = (
     *("trapezoid", "double-s", "postures"),
 )
 FRICTION = ("viscous", "viscous-asymmetric", "coulomb", "coulomb-asymmetric", "offset", "none")
-_ROBOT_FILES = (".urdf", ".xml", ".mjcf", ".sdf", ".toml")
+ROBOT_FILES = (".urdf", ".xml", ".mjcf", ".sdf", ".toml")
 
 
 def robots(incomplete: str) -> list[str]:
@@ -47,7 +47,7 @@ def robots(incomplete: str) -> list[str]:
 def _files(incomplete: str) -> list[str]:
     folder, slash, _ = incomplete.rpartition("/")
     try:
-        found = sorted(p.name for p in Path(folder + slash).iterdir() if p.suffix.lower() in _ROBOT_FILES)
+        found = sorted(p.name for p in Path(folder + slash).iterdir() if p.suffix.lower() in ROBOT_FILES)
     except OSError:
         return []
     return [path for name in found if (path := f"{folder}{slash}{name}").startswith(incomplete)]

@@ -1,4 +1,4 @@
-"""Is everything here that dynid needs?"""
+"""Whether the installation is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynid.cli.app import Json, app
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
-    """Say what dynid finds here: versions, extras, compilers, caches, data; fails if something it needs is missing.
+    """Check the installation: versions, extras, compilers, caches, data; exit code 1 if a required part is missing.
 
     Example: dynid doctor
     """

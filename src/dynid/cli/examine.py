@@ -1,4 +1,4 @@
-"""What dynid stands on here: versions, compilers, caches, data, and what is missing for which part."""
+"""The installation: versions, compilers, caches, data, and what is missing for which part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = ["Examination", "Line", "examine"]
 
-# What every part needs, and what opens one more.
+# Packages that are always required, and those of each extra.
 CORE = ("numpy", "scipy", "numba", "pin", "clarabel", "polars", "pydantic", "statsmodels", "typer", "rich", "jinja2")
 EXTRAS = {
     "mujoco": ("mujoco",),
@@ -32,7 +32,7 @@ EXTRAS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One thing looked at: how it is, whether dynid can work with that, and what to do if not."""
+    """One item: its state, whether that is sufficient, and what to do if not."""
 
     topic: str
     name: str
@@ -44,32 +44,37 @@ class Line:
 
 @dataclass(frozen=True)
 class Examination:
-    """All that was looked at."""
+    """All items."""
 
     lines: tuple[Line, ...]
 
     @property
     def healthy(self) -> bool:
-        """Nothing that every part needs is missing."""
+        """Whether no required item is missing."""
         return all(line.ok for line in self.lines if line.needed)
 
     def to_dict(self) -> dict[str, Any]:
+        """All items as plain data."""
         return {"healthy": self.healthy, "lines": [asdict(line) for line in self.lines]}
 
 
 def examine() -> Examination:
-    """Look at this machine; nothing is changed and nothing heavy is imported."""
-    return Examination((*_machine(), *_packages(), *_compilers(), *_cache(), *_data()))
+    """Examine the installation; nothing is changed and nothing heavy is imported."""
+    return Examination((*_computer(), *_packages(), *_compilers(), *_cache(), *_data()))
 
 
-def _machine() -> list[Line]:
+def _computer() -> list[Line]:
     new_enough = sys.version_info >= (3, 11)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return [
         Line(
-            "machine", "python", platform.python_version(), new_enough, advice="" if new_enough else "use 3.11 or newer"
+            "computer",
+            "python",
+            platform.python_version(),
+            new_enough,
+            advice="" if new_enough else "use 3.11 or newer",
         ),
-        Line("machine", "system", f"{platform.system()} {platform.machine()}, {cores} cores"),
+        Line("computer", "system", f"{platform.system()} {platform.uname()[4]}, {cores} cores"),
     ]
 
 
@@ -105,7 +110,7 @@ def _compilers() -> list[Line]:
 
 
 def _cache() -> list[Line]:
-    """Compiled kernels are kept beside their sources, or where NUMBA_CACHE_DIR says."""
+    """Compiled kernels are kept beside their sources, or in NUMBA_CACHE_DIR."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     folder = Path(given) if given else Path(__file__).parents[1] / "dynamics" / "kernels" / "__pycache__"
     kept = len(list(folder.rglob("*.nbi"))) if folder.is_dir() else 0

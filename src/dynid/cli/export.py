@@ -1,4 +1,4 @@
-"""Models to take away: files for simulators, code for controllers, equations for people."""
+"""Models to take away: files for simulators, code for controllers, equations for readers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli import options
-from dynid.cli.app import Json, app, option_named, write
+from dynid.cli.app import Json, app, wrote
+from dynid.cli.inputs import Inputs
 from dynid.cli.progress import working
+from dynid.cli.wrap import with_model
 from dynid.errors import DataError, did_you_mean
 from dynid.export.endings import ENDINGS, TEMPLATES
+from dynid.files import write_text
 
 if TYPE_CHECKING:
     from dynid.identification.estimate import Estimate
@@ -27,12 +30,9 @@ _FUNCTIONS = ("inverse_dynamics", "gravity_torque", "coriolis_torque", "mass_mat
 
 
 @app.command()
+@with_model
 def export(
-    robot: options.RobotArgument,
-    estimate: Annotated[
-        Path | None,
-        typer.Argument(metavar="ESTIMATE", help="Saved estimate of `dynid identify`. [the robot's own values]"),
-    ] = None,
+    inputs: Inputs,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write; for code a file or a folder.")
     ] = None,
@@ -49,32 +49,19 @@ def export(
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the code. [that of the file, else of the robot]")] = None,
     dated: Annotated[str | None, typer.Option("--date", help="Date in the head of code. [today]")] = None,
-    allow_infeasible: Annotated[
-        bool, typer.Option("--allow-infeasible", help="Write parameters that no physical robot has, too.")
-    ] = False,
-    friction: options.Friction = None,
-    rotor_inertia: options.RotorInertia = None,
-    base_kind: Annotated[
-        str | None, typer.Option(help="fixed, floating, or instrumented (base wrench measured). [file's own]")
-    ] = None,
-    gravity: options.Gravity = None,
+    allow_infeasible: options.AllowInfeasible = False,
     as_json: Json = False,
 ) -> None:
-    """Write a robot, or what was identified of it, for a simulator, a controller or a reader.
-
-    Options of how the robot is modelled are those it was identified with.
+    """Write a robot, or an identified one, for a simulator, a controller or a reader.
 
     Example: dynid export arm.urdf -o arm.c
 
-    Example: dynid export arm.urdf estimate.json --friction viscous+coulomb+offset --parameters base -o arm.py
+    Example: dynid export estimate.json --parameters base -o arm.py
     """
     from dynid.export.model_file import write as write_model
-    from dynid.robot.load import load_robot
 
-    if robot.endswith(".json"):
-        raise DataError(f"'{robot}' may be an estimate, but no robot: write dynid export ROBOT {robot}")
     if output is None:
-        raise DataError("say where to write with -o, as in -o arm.c")
+        raise DataError("name the file to write with -o, as in -o arm.c")
     form = _form(to, output)
     if template is not None and form not in TEMPLATES:
         raise DataError(f"--template is for {', '.join(TEMPLATES)}, not for {form}")
@@ -83,58 +70,37 @@ def export(
             raise DataError(f"{option} is for code ({', '.join(_CODE)}), not for {form}")
     if parameters is not None and form not in (*_CODE, "latex"):
         raise DataError(f"--parameters is for code and equations, not for {form}")
-    machine = load_robot(
-        robot,
-        friction=friction,
-        rotor_inertia=rotor_inertia,
-        base=base_kind,  # type: ignore[arg-type]
-        gravity=gravity,
-    )
-    source = _source(machine, estimate)
+    source = inputs.estimate if inputs.estimate is not None else inputs.robot
     operations: dict[str, str] = {}
-    with option_named():
-        if form in _CODE:
-            today = date.today().isoformat() if dated is None else dated
-            paths, operations = _code(source, form, output, functions, parameters, name, today, allow_infeasible)
-            warnings: list[str] = []
-        elif form == "latex":
-            paths, warnings = [output], _latex(source, output, parameters)
-        else:
-            paths, warnings = (
-                [output],
-                write_model(source, output, form=form, template=template, allow_infeasible=allow_infeasible),
-            )
+    paths, warnings = [output], list[str]()
+    if form in _CODE:
+        today = date.today().isoformat() if dated is None else dated
+        paths, operations = _code(source, form, output, functions, parameters, name, today, allow_infeasible)
+    elif form == "latex":
+        _latex(source, output, parameters)
+    else:
+        warnings = write_model(source, output, form=form, template=template, allow_infeasible=allow_infeasible)
     for warning in warnings:
         print(f"dynid: {warning}", file=sys.stderr)
-    if form != "latex":
-        for path in paths:
-            print(f"wrote {path}", file=sys.stderr)
     if as_json:
         page = {"written": [str(p) for p in paths], "format": form, "warnings": warnings, "operations": operations}
         print(json.dumps(page, indent=2))
     else:
         for function, count in operations.items():
             print(f"{function}: {count}")
+    for path in paths:
+        wrote(path)
 
 
 def _form(to: str | None, output: Path) -> str:
+    """The format: that of --to, or that of the ending."""
     if to is not None:
         if to not in FORMATS:
             raise DataError(f"--to '{to}' is unknown: use {', '.join(FORMATS)}{did_you_mean(to, FORMATS)}")
         return to
     if output.suffix.lower() not in _ENDINGS:
-        raise DataError(
-            f"the ending of '{output}' does not say what to write: use --to with one of {', '.join(FORMATS)}"
-        )
+        raise DataError(f"the ending of '{output}' does not name a format: use --to with one of {', '.join(FORMATS)}")
     return _ENDINGS[output.suffix.lower()]
-
-
-def _source(machine: Robot, estimate: Path | None) -> Robot | Estimate:
-    if estimate is None:
-        return machine
-    from dynid.identification.estimate import Estimate
-
-    return Estimate.load(estimate, machine)
 
 
 def _code(
@@ -170,24 +136,24 @@ def _code(
     return list(code.write(folder)), {f: str(count) for f, count in code.operations.items()}
 
 
-def _latex(source: Robot | Estimate, output: Path, parameters: str | None) -> list[str]:
+def _latex(source: Robot | Estimate, output: Path, parameters: str | None) -> None:
+    """Equations of motion as LaTeX."""
     from dynid.codegen.symbolic import equations
     from dynid.parameters.base import base_parameters
     from dynid.robot.model import Robot
 
     kind = parameters or "standard"
     if kind not in ("standard", "base", "symbolic", "symbolic-base"):
-        raise DataError(f"parameters '{kind}' is unknown: use standard or base")
-    machine = source if isinstance(source, Robot) else source.robot
-    base, values = None, machine.parameters if isinstance(source, Robot) else source.parameters
+        raise DataError(f"--parameters '{kind}' is unknown: use standard or base")
+    robot = source if isinstance(source, Robot) else source.robot
+    base, numbers = None, robot.parameters if isinstance(source, Robot) else source.parameters
     if kind.endswith("base"):
-        base = base_parameters(machine) if isinstance(source, Robot) else source.base
-        values = base.values() if isinstance(source, Robot) else source.beta
-    with working("working out the equations, up to a minute for four joints"):
-        found = equations(machine, base)
+        base = base_parameters(robot) if isinstance(source, Robot) else source.base
+        numbers = base.values() if isinstance(source, Robot) else source.beta
+    with working("deriving the equations, up to a minute for four joints"):
+        found = equations(robot, base)
         text = found.latex()
     if not kind.startswith("symbolic"):
-        named = zip(found.parameters.items(), values, strict=True)
+        named = zip(found.parameters.items(), numbers, strict=True)
         text += "% values:\n" + "".join(f"% {symbol} = {x:.12g}  ({n})\n" for (n, symbol), x in named)
-    write(output, text)
-    return []
+    write_text(output, text)

@@ -1,9 +1,8 @@
-"""Friction of joints: fitted with several models, one chosen, drawn against speed."""
+"""Friction of joints: several models fitted, one selected, drawn over velocity."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,18 +11,19 @@ import typer
 
 from dynid.cli import options
 from dynid.cli.app import Json, app, check_outputs, write
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import show
 from dynid.cli.progress import working
+from dynid.cli.wrap import with_logs
 from dynid.errors import DataError
-from dynid.recording.recording import Recording
-from dynid.robot.model import Robot
+from dynid.progress import Progress
 
 
 @app.command()
-@options.with_logs
+@with_logs
 def friction(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    data: options.DataArgument,
+    inputs: Inputs,
+    data: options.Data = None,
     joint: Annotated[str | None, typer.Option(help="Name of the joint. [all of them, one after the other]")] = None,
     models: Annotated[
         str | None,
@@ -33,20 +33,16 @@ def friction(
             "quadratic. [coulomb+viscous, asymmetric, stribeck, power, load, stribeck+load]"
         ),
     ] = None,
-    criterion: Annotated[str, typer.Option(help="How the model is chosen: f-test, aic or bic.")] = "f-test",
+    selection: Annotated[str, typer.Option(help="How the model is selected: f-test, aic or bic.")] = "f-test",
     load: Annotated[str, typer.Option(help="Load that friction grows with: rigid (bodies) or gravity.")] = "rigid",
     temperature: Annotated[
-        Path | None, typer.Option(help="CSV file of one temperature in deg C a row of the one log, with a header.")
+        Path | None, typer.Option(help="CSV file with a header and one temperature in deg C per row of the log.")
     ] = None,
     level: Annotated[float, typer.Option(help="Significance level of the F tests.")] = 0.05,
-    figure: Annotated[Path | None, typer.Option(help="Draw friction against speed into this SVG file.")] = None,
-    cutoff: options.Cutoff = None,
-    decimate: options.Decimate = None,
-    min_velocity: options.MinSpeed = None,
-    trim: options.Trim = None,
+    figure: options.Figure = None,
     as_json: Json = False,
 ) -> None:
-    """Fit friction models to a joint beside all base parameters, choose one, and draw it against speed.
+    """Fit friction models to a joint beside all base parameters, select one, and draw it over velocity.
 
     Example: dynid friction arm.urdf run.csv --joint joint2 --models coulomb+viscous,stribeck,load --figure friction.svg
     """
@@ -54,29 +50,29 @@ def friction(
     from dynid.report.friction import friction_figure
 
     check_outputs(figure)
-    recording = read(data)
-    joints = [joint] if joint is not None else list(machine.coordinates)
+    recording = inputs.read()
+    joints = [joint] if joint is not None else list(inputs.robot.coordinates)
     if figure is not None and len(joints) > 1:
-        raise DataError("a figure shows one joint: say which with --joint")
+        raise DataError("a figure shows one joint: name it with --joint")
     given: dict[str, Any] = {
         "models": None if models is None else [m.strip() for m in models.split(",")],
-        "criterion": criterion,
+        "criterion": selection,
         "load": load,
         "level": level,
         "temperature": None if temperature is None else _column(temperature),
-        "signals": options.read_signals(cutoff, decimate, min_velocity, trim),
+        "signals": inputs.signals(),
     }
     fits = []
     with working("fitting friction") as work:
         for k, name in enumerate(joints):
-            work.say(f"friction of {name} ...", k / len(joints), every=1.0)
-            fits.append(fit_friction(machine, recording, name, **given))
+            work.report(Progress(f"friction of {name}", k / len(joints)))
+            fits.append(fit_friction(inputs.robot, recording, name, **given))
     if as_json:
         print(json.dumps([f.to_dict() for f in fits], indent=2))
     else:
-        print("\n\n".join(f.summary() for f in fits))
+        show("\n\n".join(f.summary() for f in fits))
     if figure is not None:
-        write(figure, friction_figure(fits[0], f"{machine.name}, friction of {fits[0].joint}"))
+        write(figure, friction_figure(fits[0], f"{inputs.robot.name}, friction of {fits[0].joint}"))
 
 
 def _column(path: Path) -> Any:

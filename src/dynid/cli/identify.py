@@ -1,198 +1,290 @@
-"""From recordings to an estimate: the main road."""
+"""From recordings to an estimate."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli import complete, human_body, options
-from dynid.cli.app import Json, app, check_outputs, option_named, write
+from dynid.cli import complete, options
+from dynid.cli.app import Json, app, check_outputs, write, wrote
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import check_required, error_lines, headline, required, show, verdict_lines
 from dynid.cli.progress import working
-from dynid.cli.report import headline, judged
-from dynid.recording.recording import Recording
-from dynid.robot.model import Robot
+from dynid.cli.report import assess_and_report
+from dynid.cli.wrap import with_logs
+from dynid.errors import DataError
 
 if TYPE_CHECKING:
     from dynid.assessment.tests.diagnosis import Diagnosis
     from dynid.assessment.verdict.assessment import Assessment
     from dynid.identification.estimate import Estimate
+    from dynid.identification.observation import Observation
     from dynid.identification.validation import Validation
-    from dynid.signals.settings import Signals
+    from dynid.recording.recording import Recording
+    from dynid.simulation.closed_loop import ClosedLoop
+
+__all__ = ["Constraints", "Output", "PriorWeight", "ReportFile", "feasible_options", "finish", "run_method"]
+
+Constraints = Annotated[
+    str | None, typer.Option(help="With --method feasible: full or semi (no triangle inequality). [full]")
+]
+PriorWeight = Annotated[
+    str | None,
+    typer.Option(help="With --method feasible: weight of the a-priori model, a number or cv. [ties only]"),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", help="Save the estimate (.json), or its robot: .urdf, .xml (MJCF), .sdf or .toml."),
+]
+ReportFile = Annotated[
+    str | None,
+    typer.Option("--report", help="File of the HTML report, the verdict beside it; none for no report. [at --output]"),
+]
 
 
 @app.command()
-@options.with_logs
+@with_logs
 def identify(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    robot: options.RobotArgument,
-    data: options.DataArgument,
-    validate: Annotated[
-        list[str] | None, typer.Option("--validate", help="Log of other motion to validate on; may be repeated.")
-    ] = None,
+    inputs: Inputs,
+    data: options.Data = None,
+    validate: options.Validate = None,
+    validate_share: options.ValidateShare = None,
+    validate_rows: options.ValidateRows = None,
     method: Annotated[
         str | None,
         typer.Option(
             autocompletion=complete.methods,
             help="ols, wls, gls, irls, tls, ridge or feasible; ml, ekf or ukf; with --controller iv, didim, pc-iv, "
-            "pc-didim, cloe or clie. [wls; feasible for a person]",
+            "pc-didim, cloe or clie. [wls]",
         ),
     ] = None,
-    constraints: Annotated[
-        str | None, typer.Option(help="With --method feasible: full or semi (no triangle inequality). [full]")
-    ] = None,
-    prior_weight: Annotated[
-        str | None, typer.Option(help="With --method feasible: pull of the a-priori model, a number or cv. [ties only]")
-    ] = None,
-    controller: Annotated[
-        Path | None, typer.Option(help="TOML file of the controller, for methods that simulate and for --tests.")
-    ] = None,
+    constraints: Constraints = None,
+    prior_weight: PriorWeight = None,
+    controller: options.Controller = None,
     start: Annotated[
         str | None, typer.Option(help="First parameters to simulate with: prior (the file's) or feasible. [prior]")
     ] = None,
-    velocity_cutoff: Annotated[
-        float | None, typer.Option(help="With --controller: its low-pass in Hz of measured speeds. [none]")
-    ] = None,
+    velocity_cutoff: options.VelocityCutoff = None,
+    coulomb_slope: options.CoulombSlope = None,
+    integrator: options.Integrator = None,
     tests: Annotated[
         bool,
         typer.Option("--tests", help="Also test the residual, the terms and, with --controller, bias."),
     ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Save the estimate here; as .urdf, .xml (MJCF) or .sdf, its robot."),
-    ] = None,
-    allow_infeasible: Annotated[
-        bool,
-        typer.Option("--allow-infeasible", help="With -o: also write a robot that breaks the laws of physics."),
-    ] = False,
-    wrench: human_body.Wrench = None,
-    validate_wrench: human_body.ValidateWrench = None,
-    zero_plate: human_body.ZeroPlate = None,
-    prior: human_body.Prior = None,
-    sex: human_body.Sex = "male",
-    height: human_body.Height = None,
-    weight: human_body.Weight = None,
-    metric: human_body.Metric = None,
-    symmetry: human_body.Symmetric = False,
-    report: Annotated[
-        str | None,
-        typer.Option(
-            help="Where the HTML report and, beside it, the verdict go, or none to do without. [beside --output]"
-        ),
-    ] = None,
+    output: Output = None,
+    allow_infeasible: options.AllowInfeasible = False,
+    report: ReportFile = None,
     figure: options.Figure = None,
-    cutoff: options.Cutoff = None,
-    decimate: options.Decimate = None,
-    min_velocity: options.MinSpeed = None,
-    trim: options.Trim = None,
+    table: options.ParameterTable = False,
+    require: options.Require = None,
     as_json: Json = False,
 ) -> None:
-    """Identify a robot's parameters from recordings, with their uncertainty, and validate them on others.
+    """Identify a robot's parameters from recordings, with their uncertainty, and validate them on other motion.
 
     Example: dynid identify arm.urdf run1.csv run2.csv --method feasible --validate run3.csv -o identified.urdf
 
     Example: dynid identify arm.urdf run.csv --method pc-didim --controller loop.toml --velocity-cutoff 100 --tests
-
-    Example: dynid identify human.urdf motion.csv --wrench plate.csv --prior anthropometric --height 1.8 --weight 94
     """
+    from dynid.identification.estimators.registry import UNCONTROLLED, check_method
+
+    project = inputs.project
+    if output is None and project is not None:
+        output = project.output
     check_outputs(output, figure)
-    if method is not None:
-        from dynid.identification.pipeline import check_method
-
-        check_method(method)
-    plates, unseen_plates = list(wrench or ()), list(validate_wrench or ())
-    zeros = human_body.plate_zeros(plates + unseen_plates, zero_plate)
-    machine, recording = human_body.on_plates(machine, read, data, plates, zeros[: len(plates)])
-    others = zeros[len(plates) :]
-    unseen = human_body.on_plates(machine, read, validate, unseen_plates, others)[1] if validate else None
-    machine, known = human_body.with_prior(machine, recording, prior, sex, height, weight)
-    given = options.read_feasible(constraints, prior_weight) | ({} if start is None else {"start": start})
-    method, given = human_body.feasible_options(machine, method, given, metric, known, symmetry)
-    loop = options.read_loop(controller, velocity_cutoff, machine)
-    signals = options.read_signals(cutoff, decimate, min_velocity, trim)
-    estimate = _estimate(machine, recording, method, signals, loop, tests, given)
-    validation = estimate.validate(unseen) if unseen is not None else None
-    diagnosis = _diagnosis(estimate, recording, loop) if tests and estimate.converged else None
-    with working("judging"):
-        assessment = judged(estimate, report, output, unseen, recording, diagnosis)
-    _print(as_json, estimate, assessment, validation, diagnosis)
-    if output is not None:
-        _save(estimate, output, robot, allow_infeasible)
-    if figure is not None:
-        from dynid.report.torques import torque_figure
-
-        shown = validation if validation is not None else estimate.validate(recording)
-        write(figure, torque_figure(shown, f"{machine.name}, {method}"))
-    if not estimate.converged:
-        print(f"dynid: {estimate.status}", file=sys.stderr)
-        raise typer.Exit(1)
-
-
-def _estimate(
-    machine: Robot,
-    recording: Recording,
-    method: str,
-    signals: Signals,
-    loop: dict[str, Any],
-    tests: bool,
-    given: dict[str, Any],
-) -> Estimate:
-    from dynid.identification.estimators.registry import CLOSED_LOOP
-    from dynid.identification.pipeline import identify as run
-
-    # Other methods do not simulate, but their tests may.
-    simulated = loop if method in CLOSED_LOOP or not tests else {}
-    with working(f"identifying {machine.name} with {method}", rounds=True):
-        return run(machine, recording, method, signals=signals, **simulated, **given)
+    wanted = required(require)
+    if method is None:
+        method = (project.identify.method if project is not None else None) or "wls"
+    check_method(method)
+    given = feasible_options(inputs, method, constraints, prior_weight) | ({} if start is None else {"start": start})
+    loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
+    if all(x is None for x in (controller, velocity_cutoff, coulomb_slope, integrator)) and not _simulates(method):
+        loop = loop if tests else None  # that of the project file is for other methods
+    if _simulates(method) and method not in UNCONTROLLED and (loop is None or loop.controller is None):
+        raise DataError(
+            f"method '{method}' simulates the closed loop: give the controller that made the recording, --controller"
+        )
+    recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
+    estimate, observation = run_method(inputs, recording, method, given, loop=loop, tests=tests)
+    finish(
+        inputs,
+        estimate,
+        recording,
+        unseen,
+        observation=observation,
+        diagnosis=_diagnosis(estimate, recording, observation, loop) if tests and estimate.converged else None,
+        output=output,
+        allow_infeasible=allow_infeasible,
+        report=report,
+        figure=figure,
+        table=table,
+        require=wanted,
+        as_json=as_json,
+    )
 
 
-def _diagnosis(estimate: Estimate, recording: Recording, loop: dict[str, Any]) -> Diagnosis:
-    from dynid.assessment.tests.diagnosis import diagnose
+def feasible_options(inputs: Inputs, method: str, constraints: str | None, prior_weight: str | None) -> dict[str, Any]:
+    """Options of method "feasible": those given, and for that method those of the project file."""
+    given: dict[str, Any] = {}
+    if inputs.project is not None and method == "feasible":
+        section = inputs.project.identify
+        given = {"constraints": section.constraints, "weight": section.prior_weight}
+    if constraints is not None:
+        given["constraints"] = constraints
+    if prior_weight is not None:
+        try:
+            given["weight"] = prior_weight if prior_weight == "cv" else float(prior_weight)
+        except ValueError:
+            raise DataError(f"--prior-weight is a number or cv, got '{prior_weight}'") from None
+    return {name: value for name, value in given.items() if value is not None}
 
-    with working("testing the residual and the terms"):
-        return diagnose(estimate, recording, **loop)
 
-
-def _print(
-    as_json: bool,
+def finish(
+    inputs: Inputs,
     estimate: Estimate,
-    assessment: Assessment | None,
-    validation: Validation | None,
-    diagnosis: Diagnosis | None,
+    recording: Recording,
+    unseen: Recording | None,
+    *,
+    observation: Observation | None = None,
+    diagnosis: Diagnosis | None = None,
+    output: Path | None = None,
+    allow_infeasible: bool = False,
+    report: str | None = None,
+    figure: Path | None = None,
+    table: bool = False,
+    require: str | None = None,
+    as_json: bool = False,
 ) -> None:
-    """The estimate and what is known of it, for people or as one JSON object."""
+    """Validate and assess an estimate, print errors and verdict, and write its files.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Robot and logs of the command.
+    estimate : Estimate
+        What was identified.
+    recording, unseen : Recording or None
+        The motion it was identified from, and other motion to validate on.
+    observation : Observation, optional
+        What it was identified from, so that the runs are not filtered again.
+    diagnosis : Diagnosis, optional
+        Tests of the residual.
+    output, report, figure, allow_infeasible, table, require, as_json
+        The options of these names.
+    """
+    from dynid.assessment.verdict.assess import evidence_of
+
+    with working("assessing the estimate"):
+        evidence = evidence_of(
+            estimate,
+            unseen,
+            recording=recording,
+            observation=observation,
+            findings=() if report == "none" else None,  # data are checked only for a verdict
+            diagnosis=diagnosis,
+        )
+        validation = evidence.validation if unseen is not None else None
+        assessment, page = assess_and_report(evidence, report, output)
     if as_json:
         more = {"verdict": assessment, "validation": validation, "diagnosis": diagnosis}
         parts = {name: part.to_dict() for name, part in more.items() if part is not None}
         print(json.dumps(estimate.to_dict() | parts, indent=2))
-        return
-    print(estimate.summary())
-    if validation is not None:
-        print(validation.summary())
+    else:
+        _print(estimate, assessment, validation, diagnosis, table)
+    if page is not None:
+        wrote(page)
+    if output is not None:
+        _save(estimate, output, inputs.robot_file, allow_infeasible)
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        shown = validation if validation is not None else estimate.validate(recording)
+        write(figure, torque_figure(shown, f"{estimate.robot.name}, {estimate.method}"))
+    if not estimate.converged:
+        print(f"dynid: {estimate.status}", file=sys.stderr)
+        raise typer.Exit(1)
+    check_required(require, assessment)
+
+
+def _simulates(method: str) -> bool:
+    from dynid.identification.estimators.registry import CLOSED_LOOP
+
+    return method in CLOSED_LOOP
+
+
+def run_method(
+    inputs: Inputs,
+    recording: Recording,
+    method: str,
+    given: dict[str, Any],
+    *,
+    loop: ClosedLoop | None = None,
+    tests: bool = False,
+) -> tuple[Estimate, Observation | None]:
+    """The estimate and, for methods that do not simulate, the observation it was identified from."""
+    from dynid.identification.estimators.registry import method_options
+    from dynid.identification.observation import observe
+    from dynid.identification.pipeline import identify as run
+
+    method_options(method, **given)
+    # Other methods do not simulate, but their tests may.
+    simulated = loop if _simulates(method) or not tests else None
+    with working(f"identifying {inputs.robot.name} with {method}") as work:
+        if _simulates(method) or simulated is not None:
+            settings: dict[str, Any] = {"signals": inputs.signals(), "loop": simulated, "progress": work.report}
+            return run(inputs.robot, recording, method, **settings, **given), None
+        started = time.perf_counter()
+        observation = observe(inputs.robot, recording, signals=inputs.signals())
+        estimate = run(inputs.robot, observation, method, **given)
+        return replace(estimate, seconds=time.perf_counter() - started), observation
+
+
+def _diagnosis(
+    estimate: Estimate, recording: Recording, observation: Observation | None, loop: ClosedLoop | None
+) -> Diagnosis:
+    from dynid.assessment.tests.diagnosis import diagnose
+
+    with working("testing the residual and the terms"):
+        return diagnose(estimate, recording if loop is not None or observation is None else observation, loop=loop)
+
+
+def _print(
+    estimate: Estimate,
+    assessment: Assessment | None,
+    validation: Validation | None,
+    diagnosis: Diagnosis | None,
+    table: bool,
+) -> None:
+    """Tables on request, then errors per joint and the verdict."""
+    if table:
+        show(estimate.summary())
+        if validation is not None:
+            show(validation.summary())
+    else:
+        show("\n".join([headline(estimate), *estimate.notes]))
     if diagnosis is not None:
-        print(diagnosis.summary())
+        show(diagnosis.summary())
+    show("\n".join(error_lines(estimate, validation)))
     if assessment is not None:
-        print(headline(assessment))
+        show("\n".join(verdict_lines(assessment)))
 
 
-def _save(estimate: Estimate, output: Path, robot: str, allow_infeasible: bool) -> None:
-    """Save the estimate (.json), or write the identified robot in the format that the ending names.
+def _save(estimate: Estimate, output: Path, robot_file: str, allow_infeasible: bool) -> None:
+    """Save the estimate (.json), or write the identified robot in the format of the ending.
 
-    A file of the robot's own format is patched in place; infeasible parameters are refused unless allowed.
+    A file of the robot's own format is the template; infeasible parameters are refused unless allowed.
     """
     if output.suffix.lower() == ".json":
         estimate.save(output)
     else:
         from dynid.export.model_file import write
 
-        template = robot if robot.endswith(output.suffix) and output.suffix != ".toml" else None
-        with option_named():
-            warnings = write(estimate, output, template=template, allow_infeasible=allow_infeasible)
-        for warning in warnings:
+        template = robot_file if robot_file.endswith(output.suffix) and output.suffix != ".toml" else None
+        for warning in write(estimate, output, template=template, allow_infeasible=allow_infeasible):
             print(f"dynid: {warning}", file=sys.stderr)
-    print(f"wrote {output}", file=sys.stderr)
+    wrote(output)

@@ -1,4 +1,4 @@
-"""The command line: thin, each command a call of the public functions."""
+"""The command line: each command is a call of the public functions."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ import sys
 
 from dynid.cli import (  # noqa: F401
     calibrate,
+    compensate,
     doctor,
+    excite,
     export,
     friction,
+    human,
     identify,
-    motions,
+    init,
+    live,
     payload,
     recordings,
     report,
     robots,
+    simulate,
     studies,
     studio,
 )
 from dynid.cli.app import INTERRUPTED, app, interrupted
+from dynid.cli.keywords import option_words
 from dynid.errors import DynidError
 
 __all__ = ["app", "main"]
@@ -29,7 +35,8 @@ class _Warnings(logging.Handler):
     """Warnings on whatever standard error is now: a progress bar puts itself in its place."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"dynid: {record.getMessage()}", file=sys.stderr)
+        """Print one line."""
+        print(f"dynid: {option_words(record.getMessage())}", file=sys.stderr)
 
 
 def main() -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynid.cli import options
+from dynid.cli import options, values
 from dynid.cli.app import Json, app
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import show
 from dynid.cli.progress import working
+from dynid.cli.wrap import with_logs, with_model
 from dynid.errors import DataError
-from dynid.recording.recording import Recording
-from dynid.robot.model import Robot
 
 LinkOption = Annotated[str, typer.Option("--link", help="Link that the payload is fixed to.")]
 Free = Annotated[
@@ -24,89 +23,95 @@ Free = Annotated[
 
 
 @app.command()
-@options.with_logs
+@with_model(logs=True, cleaning=tuple(options.CLEANING))
 def payload(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    loaded: Annotated[list[str], typer.Argument(metavar="LOADED", help="Log files with the payload, one run each.")],
+    inputs: Inputs,
     link: LinkOption,
+    loaded: Annotated[
+        list[str] | None, typer.Argument(metavar="LOADED", help="Log files with the payload, one run each.")
+    ] = None,
     without: Annotated[
         list[str] | None, typer.Option("--without", help="Log without the payload; may be repeated.")
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Saved estimate of the arm without the payload, instead of runs.")
-    ] = None,
     form: Annotated[
-        str, typer.Option(help="full (ten numbers), mass-centre (a point), mass (with --centre).")
+        str, typer.Option(help="full (ten parameters), mass-centre (a point mass), mass (with --center).")
     ] = "full",
-    centre: Annotated[str | None, typer.Option(help="With --form mass: x,y,z in m, in the link's frame.")] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Plain least squares: the body need not be possible.")] = False,
+    center: Annotated[str | None, typer.Option(help="With --form mass: x,y,z in m, in the link's frame.")] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Plain least squares: the body need not be physically consistent.")
+    ] = False,
     free: Free = None,
-    cutoff: options.Cutoff = None,
-    decimate: options.Decimate = None,
-    min_velocity: options.MinSpeed = None,
-    trim: options.Trim = None,
     as_json: Json = False,
 ) -> None:
-    """Weigh a tool or payload: mass, centre and inertia, from runs with it and runs or a model without.
+    """Identify a tool or payload: mass, centre of mass and inertia.
+
+    From runs with it and runs without it (MODEL is the robot), or from runs with it and an estimate of the arm without
+    it (MODEL is the estimate).
 
     Example: dynid payload arm.urdf loaded.csv --without run1.csv --link link3
+
+    Example: dynid payload estimate.json loaded.csv --link link3
     """
     from dynid.calibration.payload import identify_payload
-    from dynid.identification.estimate import Estimate
 
-    if (without is None) == (model is None):
-        raise DataError("give runs without the payload, --without, or a saved estimate, --model, and not both")
-    chosen = (cutoff, decimate, min_velocity, trim)
-    given = any(x is not None for x in chosen)
-    carrying, empty = read(loaded), read(without) if without else None
-    with working("weighing the payload"):
+    if not loaded:
+        raise DataError("no log with the payload is given: name LOADED")
+    estimate = inputs.estimate if not without else None
+    if estimate is None and not without:
+        raise DataError("give runs without the payload, --without, or a saved estimate of the arm in place of MODEL")
+    from_project = inputs.project is not None and inputs.project.output == inputs.estimate_file
+    if inputs.estimate_file is not None and without and not from_project:
+        raise DataError("give runs without the payload, --without, or a saved estimate, and not both")
+    carrying, empty = inputs.read(loaded), inputs.read(without) if without else None
+    with working("identifying the payload"):
         found = identify_payload(
-            machine,
+            inputs.robot,
             carrying,
             empty,
             link=link,
-            model=None if model is None else Estimate.load(model, machine),
+            model=estimate,
             form=form,  # type: ignore[arg-type]
             feasible=not plain,
-            centre=options.read_numbers(centre, "--centre"),
+            centre=values.numbers(center, "--center"),
             free=tuple(free or ()),
-            signals=options.read_signals(*chosen) if given or model is None else None,
+            signals=inputs.signals() if inputs.cleaning or estimate is None else None,
         )
-    print(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        show(found.summary())
 
 
 @app.command()
-@options.with_logs
+@with_logs
 def gains(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    unloaded: Annotated[str, typer.Argument(metavar="UNLOADED", help="Log with currents, without the payload.")],
-    loaded: Annotated[str, typer.Argument(metavar="LOADED", help="Log with currents, with the payload.")],
+    inputs: Inputs,
     link: LinkOption,
     payload_mass: Annotated[float, typer.Option(help="Mass of the payload, kg.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DATA", help="Two logs with currents: without the payload, then with it."),
+    ] = None,
     method: Annotated[str, typer.Option(help="output (errors in currents), wls or tls.")] = "output",
     shared: Annotated[
         list[str] | None, typer.Option("--shared", help="Joints with equal motors: joint1,joint2; may be repeated.")
     ] = None,
     negative: Annotated[bool, typer.Option("--negative", help="Let gains be negative.")] = False,
     free: Free = None,
-    cutoff: options.Cutoff = None,
-    decimate: options.Decimate = None,
-    min_velocity: options.MinSpeed = None,
-    trim: options.Trim = None,
     as_json: Json = False,
 ) -> None:
-    """Find drive gains (N m/A) from currents, without and with a payload of known mass.
+    """Identify drive gains (N m/A) from currents, without and with a payload of known mass.
 
     Example: dynid gains arm.urdf currents.csv currents_loaded.csv --payload-mass 1.5 --link link3
     """
     from dynid.calibration.drive_gains import identify_drive_gains
 
-    empty, carrying = read([unloaded]), read([loaded])
+    if not data or len(data) != 2:
+        raise DataError(f"two logs are needed, without the payload and with it, got {len(data or ())}")
+    empty, carrying = inputs.read(data[:1]), inputs.read(data[1:])
     with working("identifying drive gains"):
         found = identify_drive_gains(
-            machine,
+            inputs.robot,
             empty,
             carrying,
             payload=payload_mass,
@@ -115,6 +120,9 @@ def gains(
             shared=[group.split(",") for group in shared or ()],
             positive=not negative,
             free=tuple(free or ()),
-            signals=options.read_signals(cutoff, decimate, min_velocity, trim),
+            signals=inputs.signals(),
         )
-    print(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        show(found.summary())

@@ -1,4 +1,4 @@
-"""Force plates in a file of their own: a table of six columns, brought to the clock of the motion."""
+"""Force plates in files of their own: tables of six columns, resampled to the clock of the motion."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _READERS = {
     ".npz": arrays.read_npz,
     ".mat": arrays.read_mat,
 }
-# A plate may stop this long (s) before the cameras do: less than any filter settles in.
+# A plate may stop this long (s) before the cameras do: shorter than the transient of any filter.
 _SHORT = 0.1
-# A zero that is this share of the force over the whole file is no zero: somebody stands there.
+# With this share of the mean force of the whole file the plate is loaded, and its mean is not an offset.
 _STANDS = 0.5
 
 
 def read_plate(path: str | Path) -> tuple[Array | None, Array]:
     """Clock (N,) in s, None where the file has none, and force and moment (N, 6) of a plate's table.
 
-    Columns are known by their endings or beginnings fx, fy, fz, mx, my, mz, in any letters.
+    Columns are recognised by names that end or begin with fx, fy, fz, mx, my, mz, in upper or lower case.
     """
     path = Path(path)
     kind = kind_of(path)
@@ -49,7 +49,7 @@ def read_plate(path: str | Path) -> tuple[Array | None, Array]:
     for values, what in ((wrench, "wrench"), (t, "time")):
         if values is not None and not np.all(np.isfinite(values)):
             row = int(np.argmax(~np.isfinite(np.atleast_2d(values.T)).all(axis=0)))
-            raise DataError(f"{path.name}: the {what} is no number at {table.place(row)}")
+            raise DataError(f"{path.name}: the {what} is not a number at {table.place(row)}")
     if t is not None and (len(t) < 2 or np.any(np.diff(t) <= 0)):
         raise DataError(f"{path.name}: the time of the plate does not increase")
     return t, wrench
@@ -76,7 +76,7 @@ def with_plate(run: Run, path: str | Path, sensor: WrenchSensor, name: str = "pl
         if len(wrench) != len(run):
             raise DataError(
                 f"{file} has no column for the time and {len(wrench)} rows, run '{run.name}' has {len(run)}: "
-                "rows can only be taken together where there are as many"
+                "without a clock both need the same number of rows"
             )
     else:
         wrench = _on_clock(t, wrench, run, file)
@@ -85,7 +85,7 @@ def with_plate(run: Run, path: str | Path, sensor: WrenchSensor, name: str = "pl
 
 
 def plate_zero(given: str, path: str | Path) -> Array:
-    """What a plate shows (6,) with nothing on it: its mean over START:END s of its file, or over another file.
+    """Offset of an unloaded plate (6,): its mean over START:END s of its file, or over another file.
 
     Seconds count from the first row of the plate's file.
     """
@@ -110,13 +110,13 @@ def plate_zero(given: str, path: str | Path) -> Array:
 
 
 def _interval(given: str) -> tuple[float, float] | None:
-    """START:END as numbers; None for what is no pair of numbers, such as the name of a file."""
+    """START:END as numbers; None for text that is not a pair of numbers, such as a file name."""
     try:
         start, end = (float(x) for x in given.split(":"))
     except ValueError:
         return None
     if not (0 <= start < end < np.inf):
-        raise DataError(f"'{given}' is no stretch of time: START:END in s, from the plate's first row")
+        raise DataError(f"'{given}' is not a time interval: START:END in s, from the plate's first row")
     return start, end
 
 
@@ -126,7 +126,9 @@ def _on_clock(t: Array, wrench: Array, run: Run, file: str) -> Array:
     if len(t) == len(clock) and np.abs(t - clock).max() < 0.01 * run.step:
         return wrench
     if t[-1] < clock[-1] - _SHORT:
-        raise DataError(f"{file} lasts {t[-1]:.3g} s, run '{run.name}' {clock[-1]:.3g} s: the plate must see all of it")
+        raise DataError(
+            f"{file} lasts {t[-1]:.3g} s, run '{run.name}' {clock[-1]:.3g} s: the plate must cover all of it"
+        )
     step = float(t[-1] / (len(t) - 1))
     even = step * np.arange(len(t))
     if np.abs(even - t).max() > 0.01 * step:

@@ -1,10 +1,8 @@
-"""How far long work is, on standard error: a bar on a terminal, plain lines for whoever else reads them."""
+"""How far long work is, on standard error: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
-import logging
 import os
-import re
 import sys
 import threading
 import time
@@ -12,102 +10,68 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from dynid.progress import Progress
+
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
 
 __all__ = ["Work", "working"]
 
-# Work that is done within this time (s) is not spoken of; shares are told no more often than that.
+# Work that takes less than this time (s) is not announced; lines are printed no more often than that.
 _QUIET = 1.0
-_COUNT = re.compile(r"\b(\d+) of (\d+)\b")
-# Deep in the package, rounds of an estimator are logged here.
-_MAX_ITERATIONS = logging.getLogger("dynid.progress")
 
 
 class Work(Protocol):
-    """What a command tells of its work while it is done."""
+    """Long work that is running."""
 
-    def say(self, line: str, share: float | None = None, every: float = 0.0) -> None:
-        """Show a line, at most each `every` seconds where lines are printed; "3 of 20" in it is a share done."""
-
-    def at(self, share: float, what: str) -> None:
-        """Show which share is done, with the time left: "simulated 40%, 3 s left"."""
+    def report(self, progress: Progress) -> None:
+        """Show how far the work is; functions of the package take this as their `progress`."""
 
 
 @contextmanager
-def working(words: str, rounds: bool = False) -> Iterator[Work]:
-    """Say what is being done until it is; with `rounds`, also what estimators tell of their rounds.
+def working(message: str) -> Iterator[Work]:
+    """Show that work is running until it is done.
 
-    On a terminal a bar shows what is done, the time spent and the time left, and is gone at the end. Elsewhere lines
-    are printed, the first as "WORDS ..." once the work takes longer than a second.
+    On a terminal a bar shows what is done, the time spent and the time left, and is removed at the end. Elsewhere lines
+    are printed, the first as "MESSAGE ..." once the work takes longer than a second.
     """
-    shown = _bar(words) if _on_terminal() else _lines(words)
-    with shown as work:
-        if not rounds:
-            yield work
-            return
-        listener = _Listener(work)
-        before = _MAX_ITERATIONS.level, _MAX_ITERATIONS.propagate
-        _MAX_ITERATIONS.addHandler(listener)
-        _MAX_ITERATIONS.setLevel(logging.INFO)
-        _MAX_ITERATIONS.propagate = False
-        try:
-            yield work
-        finally:
-            _MAX_ITERATIONS.removeHandler(listener)
-            _MAX_ITERATIONS.level, _MAX_ITERATIONS.propagate = before
-
-
-class _Listener(logging.Handler):
-    """Hands what is logged on to the work."""
-
-    def __init__(self, work: Work) -> None:
-        super().__init__(logging.INFO)
-        self._work = work
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._work.say(record.getMessage(), every=_QUIET)
+    with _bar(message) if _on_terminal() else _lines(message) as work:
+        yield work
 
 
 def _on_terminal() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _counted(line: str) -> float | None:
-    """The share that a line such as "start 3 of 20" tells."""
-    found = _COUNT.search(line)
-    return None if found is None or not int(found[2]) else min(int(found[1]) / int(found[2]), 1.0)
-
-
-def _left(share: float, spent: float) -> str:
-    """The time left if the rest goes as fast; nothing at the beginning and at the end."""
-    if not 0 < share < 1:
+def _time_left(progress: Progress, spent: float) -> str:
+    """The time left: as reported, or as expected from the share done; empty where it is not known."""
+    seconds = progress.seconds_left
+    if progress.share is not None and progress.share >= 1:
         return ""
-    seconds = spent * (1 / share - 1)
+    if seconds is None:
+        if not progress.share:
+            return ""
+        seconds = spent * (1 / progress.share - 1)
     return f"{seconds:.0f} s left" if seconds < 100 else f"{seconds / 60:.0f} min left"
 
 
-def _with_left(line: str, left: str) -> str:
-    return f"{line}, {left}" if left and not line.rstrip().endswith("left") else line
-
-
 class _Lines:
-    def __init__(self, words: str) -> None:
+    def __init__(self, message: str) -> None:
         self._began = self._last = time.monotonic()
-        self._notice = threading.Timer(_QUIET, self._tell, [f"{words} ..."])
+        self._notice = threading.Timer(_QUIET, self._print, [f"{message} ..."])
         self._notice.daemon = True
 
-    def say(self, line: str, share: float | None = None, every: float = 0.0) -> None:
+    def report(self, progress: Progress) -> None:
+        """Print a line, at most one per second; the last one always."""
         now = time.monotonic()
-        if now - self._last < every:
+        if now - self._last < _QUIET and progress.share != 1:
             return
-        told = share if share is not None else _counted(line)
-        self._tell(_with_left(line, "" if told is None else _left(told, now - self._began)))
+        share = "" if progress.share is None else f"{progress.share:.0%}"
+        done = ", ".join(x for x in (share, _time_left(progress, now - self._began)) if x)
+        self._print(f"{progress.message}: {done}" if done else progress.message)
 
-    def at(self, share: float, what: str) -> None:
-        self.say(f"{what} {share:.0%}", share, _QUIET if share < 1 else 0.0)
-
-    def _tell(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         self._notice.cancel()
         self._last = time.monotonic()
         print(line, file=sys.stderr, flush=True)
@@ -120,8 +84,8 @@ class _Lines:
 
 
 @contextmanager
-def _lines(words: str) -> Iterator[Work]:
-    lines = _Lines(words)
+def _lines(message: str) -> Iterator[Work]:
+    lines = _Lines(message)
     lines.start()
     try:
         yield lines
@@ -130,30 +94,23 @@ def _lines(words: str) -> Iterator[Work]:
 
 
 class _Bar:
-    def __init__(self, bar: Progress, task: TaskID) -> None:
+    def __init__(self, bar: RichProgress, task: TaskID) -> None:
         self._bar, self._task = bar, task
         self._began = time.monotonic()
 
-    def say(self, line: str, share: float | None = None, every: float = 0.0) -> None:
-        told = share if share is not None else _counted(line)
-        if told is None:
-            self._bar.update(self._task, description=line, left="")
-            return
-        left = _left(told, time.monotonic() - self._began)
-        self._bar.update(
-            self._task,
-            description=line,
-            total=1.0,
-            completed=told,
-            left="" if line.rstrip().endswith("left") else left,
-        )
-
-    def at(self, share: float, what: str) -> None:
-        self.say(f"{what} {share:.0%}", share)
+    def report(self, progress: Progress) -> None:
+        """Show the message, the share done and the time left."""
+        left = _time_left(progress, time.monotonic() - self._began)
+        if progress.share is None:
+            self._bar.update(self._task, description=progress.message, left=left)
+        else:
+            self._bar.update(
+                self._task, description=progress.message, total=1.0, completed=min(progress.share, 1.0), left=left
+            )
 
 
 @contextmanager
-def _bar(words: str) -> Iterator[Work]:
+def _bar(message: str) -> Iterator[Work]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -164,6 +121,6 @@ def _bar(words: str) -> Iterator[Work]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    # Results go to standard output, which is no business of a bar on standard error.
+    # Results go to standard output, which the bar on standard error must leave alone.
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
-        yield _Bar(bar, bar.add_task(words, total=None, left=""))
+        yield _Bar(bar, bar.add_task(message, total=None, left=""))

@@ -1,10 +1,8 @@
-"""Recordings: checked, predicted by estimates, and learned from."""
+"""Recordings: checked, and predicted by estimates."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,146 +10,117 @@ import typer
 
 from dynid.cli import options
 from dynid.cli.app import Json, app, check_outputs, write
+from dynid.cli.inputs import Inputs, load_estimate
+from dynid.cli.output import check_required, required, show, verdict_lines
 from dynid.cli.progress import working
+from dynid.cli.report import Compare
+from dynid.cli.wrap import with_estimate, with_logs
 from dynid.errors import DataError
-from dynid.recording.recording import Recording
-from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
-    from dynid.residual.residual import Residual
+    from dynid.cli.values import Source
+    from dynid.recording.recording import Recording
 
 
 @app.command()
-@options.with_logs
-def check(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    data: options.DataArgument,
-    as_json: Json = False,
-) -> None:
-    """Say what is wrong with a recording; fails if something makes it unusable.
+@with_logs(cleaning=())
+def check(inputs: Inputs, data: options.Data = None, as_json: Json = False) -> None:
+    """Show how logs are read and what is wrong with them; exit code 1 if they cannot be used.
 
     Example: dynid check arm.urdf run.csv
     """
     from dynid.assessment.data.battery import check as find
     from dynid.report.findings import findings_data, print_findings
 
-    recording = read(data)
+    logs: list[Source] = list(inputs.data)
+    if not inputs.given:
+        logs += inputs.validation_logs()
+    recording = inputs.read(logs)
     with working("checking"):
-        findings = find(machine, recording)
+        findings = find(inputs.robot, recording)
     if as_json:
-        print(json.dumps(findings_data(findings), indent=2))
+        log = recording.log_format
+        page: dict[str, Any] = {"log_format": None if log is None else log.to_dict()}
+        page["unread_columns"] = list(recording.unread_columns)
+        print(json.dumps(findings_data(findings) | page, indent=2))
     else:
+        show("\n".join(reading_lines(recording)))
         print_findings(findings)
     if any(f.severity == "error" for f in findings):
         raise typer.Exit(1)
 
 
+def reading_lines(recording: Recording) -> list[str]:
+    """How a recording was read: runs, columns of each signal, and columns that were not used."""
+    runs = f"{len(recording.runs)} runs, " if len(recording.runs) > 1 else ""
+    lines = [f"{runs}{recording.samples} samples, {recording.duration:.1f} s of {', '.join(recording.joints)}"]
+    log = recording.log_format
+    if log is not None:
+        lines.append(f"  time from {log.time}" if log.time is not None else f"  no time column, rate {log.rate:g} Hz")
+        lines += [f"  {signal} from {_columns(names)}" for signal, names in (log.columns or {}).items()]
+    if recording.unread_columns:
+        lines.append(f"  not used: {', '.join(recording.unread_columns)}")
+    return lines
+
+
+def _columns(names: object) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list | tuple) else str(names)
+
+
 @app.command()
-@options.with_logs
+@with_estimate
 def validate(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    estimate: Annotated[list[Path], typer.Option("--estimate", "-e", help="Saved estimate; repeat to compare two.")],
-    data: options.DataArgument,
+    inputs: Inputs,
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DATA", help="Logs of motion that the estimate was not identified from. [dynid.toml]"),
+    ] = None,
+    compare: Compare = None,
     figure: options.Figure = None,
+    table: options.ParameterTable = False,
+    require: options.Require = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the torques of recordings with saved estimates and show the errors.
+    """Predict the torques of other motion with a saved estimate and show the errors per joint.
 
-    Example: dynid validate arm.urdf run3.csv -e estimate.json --friction viscous+coulomb+offset
+    Example: dynid validate estimate.json run3.csv
     """
-    from dynid.identification.estimate import Estimate
+    from dynid.assessment.verdict.assess import assess
 
     check_outputs(figure)
-    recording = read(data)
+    wanted = required(require)
+    estimate, file = inputs.estimate, inputs.estimate_file
+    assert estimate is not None and file is not None
+    recording = _unseen(inputs)
+    others: list[Path] = [] if compare is None else [compare]
+    estimates = {str(file): estimate} | {str(path): load_estimate(path) for path in others}
     with working("predicting torques"):
-        results = {str(path): Estimate.load(path, machine).validate(recording) for path in estimate}
+        results = {name: one.validate(recording) for name, one in estimates.items()}
+        verdicts = {name: assess(one, recording) for name, one in estimates.items()}
+    if as_json:
+        pages = {n: r.to_dict() for n, r in results.items()}
+        print(json.dumps({"validation": pages, "verdict": {n: v.to_dict() for n, v in verdicts.items()}}, indent=2))
+    else:
+        for name, result in results.items():
+            if table:
+                show(estimates[name].summary())
+            show(name)
+            show(result.summary())
+            show("\n".join(verdict_lines(verdicts[name])))
     if figure is not None:
         from dynid.report.torques import torque_figure
 
-        write(figure, torque_figure(results[str(estimate[0])], f"{machine.name}, {estimate[0].name}"))
-    if as_json:
-        print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
-        return
-    for name, result in results.items():
-        print(name)
-        print(result.summary())
+        write(figure, torque_figure(results[str(file)], f"{inputs.robot.name}, {file.name}"))
+    check_required(wanted, *verdicts.values())
 
 
-@app.command()
-@options.with_logs
-def compensate(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    estimate: Annotated[Path, typer.Argument(metavar="ESTIMATE", help="Saved estimate of `dynid identify`.")],
-    data: options.DataArgument,
-    validate: Annotated[
-        list[str] | None, typer.Option("--validate", help="Log of other motion to judge by; may be repeated.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Where to: a predictor (.npz) or a folder for its C code (no suffix)."),
-    ] = None,
-    kernel: Annotated[
-        str, typer.Option(help="se, ard, matern32, matern52, friction, own, load, joined by +; auto chooses.")
-    ] = "auto",
-    method: Annotated[str, typer.Option(help="auto, exact, subset, sparse or local.")] = "auto",
-    points: Annotated[
-        int | None, typer.Option(help="Points of a subset, sparse or local model. [1000, 200, 200]")
-    ] = None,
-    noise: Annotated[str, typer.Option(help="even, or reversal: more of it where a joint turns round.")] = "even",
-    rigid: Annotated[str, typer.Option(help="fixed, prior (estimated together) or none (plain model).")] = "fixed",
-    bound: Annotated[float | None, typer.Option(help="Largest learned torque in N m. [largest error seen]")] = None,
-    seed: Annotated[int, typer.Option(help="Of restarts.")] = 0,
-    figure: options.Figure = None,
-    as_json: Json = False,
-) -> None:
-    """Learn what an estimate misses, show the gain on motion it has not seen, and write a predictor.
-
-    Without --validate the last of several logs is held out to judge by, and then learned from too.
-
-    Example: dynid compensate arm.urdf estimate.json run1.csv --validate run3.csv -o p.npz
-    --friction viscous+coulomb+offset
-    """
-    from dynid.identification.estimate import Estimate
-    from dynid.residual.fit import fit_residual
-    from dynid.residual.training import Training
-
-    check_outputs(output, figure)
-    known = Estimate.load(estimate, machine)
-    recording = read(data)
-    training = Training(method=method, points=points, seed=seed)
-
-    def fit(part: Recording) -> Residual:
-        setting: dict[str, Any] = {"kernel": kernel, "noise": noise, "rigid": rigid, "bound": bound}
-        with working("learning what the estimate misses") as work:
-            return fit_residual(known, part, training=training, progress=work.say, **setting)
-
-    residual = None
-    if validate:
-        residual = fit(recording)
-        judged, comparison = "held-out logs", residual.evaluate(read(validate))
-    elif len(recording.runs) > 1:
-        shown, hidden = (Recording(recording.joints, runs) for runs in (recording.runs[:-1], recording.runs[-1:]))
-        judged, comparison = f"'{recording.runs[-1].name}', held out", fit(shown).evaluate(hidden)
-    else:
-        raise DataError("one log leaves nothing to judge by: give more logs, or others with --validate")
-    residual = residual or fit(recording)
-    if as_json:
-        print(json.dumps({"joints": comparison.to_dict(), "notes": list(residual.notes)}, indent=2))
-    else:
-        print(residual.summary())
-        print(f"torque errors on {judged}:")
-        print(comparison.summary())
-    if figure is not None:
-        from dynid.report.torques import torque_figure
-
-        write(figure, torque_figure(comparison.compensated, f"{machine.name}, compensated, {judged}"))
-    if output is not None:
-        predictor = residual.predictor()
-        if output.suffix == ".npz":
-            predictor.save(output)
-        else:
-            predictor.to_c(output)
-        print(f"wrote {output}", file=sys.stderr)
+def _unseen(inputs: Inputs) -> Recording:
+    """The logs that were given, or the motion that the project file keeps for validation."""
+    if inputs.given:
+        return inputs.read()
+    if inputs.project is None:
+        raise DataError("no log is given: name DATA, logs of motion that the estimate was not identified from")
+    unseen = inputs.read_split(None, None, None)[1]
+    if unseen is None:
+        raise DataError(f"{inputs.project.path}: runs.validate and runs.validate_share are missing: name DATA")
+    return unseen

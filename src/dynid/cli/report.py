@@ -5,111 +5,129 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynid.cli import options
-from dynid.cli.app import Json, app, check_outputs
+from dynid.cli.app import Json, app, check_outputs, wrote
+from dynid.cli.inputs import Inputs, load_estimate
+from dynid.cli.output import check_required, error_lines, required, show, verdict_lines
 from dynid.cli.progress import working
+from dynid.cli.wrap import with_estimate
 from dynid.errors import DataError
-from dynid.recording.recording import Recording
-from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
-    from dynid.assessment.tests.diagnosis import Diagnosis
     from dynid.assessment.verdict.assessment import Assessment
-    from dynid.identification.estimate import Estimate
+    from dynid.assessment.verdict.evidence import Evidence
 
-__all__ = ["headline", "judged"]
+__all__ = ["Compare", "assess_and_report"]
+
+Compare = Annotated[
+    Path | None, typer.Option("--compare", help="Another saved estimate of the same robot, compared with the first.")
+]
 
 
 @app.command()
-@options.with_logs
+@with_estimate
 def report(
-    machine: Robot,
-    read: Callable[[Sequence[str]], Recording],
-    estimate: Annotated[Path, typer.Argument(metavar="ESTIMATE", help="Saved estimate of `dynid identify`.")],
+    inputs: Inputs,
     data: Annotated[
-        list[str] | None, typer.Option("--data", help="Log that the estimate was found from; may be repeated.")
-    ] = None,
-    validation: Annotated[
         list[str] | None,
-        typer.Option("--validate", "--validation", help="Log of other motion to judge by; may be repeated."),
+        typer.Argument(metavar="DATA", help="Logs that the estimate was identified from. [those of dynid.toml]"),
     ] = None,
-    compare: Annotated[
-        Path | None, typer.Option(help="Another saved estimate of the same robot, to stand beside the first.")
-    ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the report goes.")] = Path("report.html"),
+    validate: options.Validate = None,
+    validate_share: options.ValidateShare = None,
+    validate_rows: options.ValidateRows = None,
+    compare: Compare = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="File of the report.")] = Path("report.html"),
+    table: options.ParameterTable = False,
+    require: options.Require = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether a saved estimate can be trusted, and write an HTML report of it with the verdict beside it.
+    """Assess whether a saved estimate can be trusted, and write an HTML report of it with the verdict beside it.
 
-    Example: dynid report arm.urdf estimate.json --data run1.csv --validate run3.csv --friction viscous+coulomb+offset
+    Example: dynid report estimate.json run1.csv --validate run3.csv
 
-    Example: dynid report arm.urdf estimate.json --compare other.json --validate run3.csv
-    --friction viscous+coulomb+offset
+    Example: dynid report estimate.json --compare other.json --validate run3.csv
     """
-    from dynid.identification.estimate import Estimate
     from dynid.report.document import write as write_report
     from dynid.report.document import write_comparison
 
     check_outputs(output)
-    known = Estimate.load(estimate, machine)
-    fitted = read(data) if data else None
-    unseen = read(validation) if validation else None
-    rival = None if compare is None else Estimate.load(compare, machine)
-    with working("judging and drawing"):
-        if compare is not None and rival is not None:
-            names = _names(estimate, compare)
-            both = write_comparison(known, rival, output, unseen, recording=fitted, names=names)
+    wanted = required(require)
+    estimate, file = inputs.estimate, inputs.estimate_file
+    assert estimate is not None and file is not None
+    fitted, unseen = None, None
+    if inputs.data or validate_share is not None or validate_rows is not None:
+        fitted, unseen = inputs.read_split(validate, validate_share, validate_rows)
+    elif validate:
+        unseen = inputs.read(validate)
+    other = None if compare is None else load_estimate(compare)
+    validation = None if unseen is None else estimate.validate(unseen)
+    with working("assessing the estimate and writing the report"):
+        if compare is not None and other is not None:
+            names = _names(file, compare)
+            both = write_comparison(estimate, other, output, unseen, recording=fitted, names=names)
             verdicts = dict(zip(names, both, strict=True))
         else:
-            verdicts = {estimate.stem: write_report(known, output, unseen, recording=fitted, command=_command())}
-            _save(verdicts[estimate.stem], output)
-    print(f"wrote {output}", file=sys.stderr)
+            verdicts = {file.stem: write_report(estimate, output, unseen, recording=fitted, command=_command())}
+            _save(verdicts[file.stem], output)
     if as_json:
-        pages = {name: j.to_dict() for name, j in verdicts.items()}
-        print(json.dumps(pages if compare is not None else pages[estimate.stem], indent=2))
-        return
-    for name, assessment in verdicts.items():
-        print(f"{name}: {assessment.summary()}" if compare is not None else assessment.summary())
+        pages = {name: assessment.to_dict() for name, assessment in verdicts.items()}
+        print(json.dumps(pages if compare is not None else pages[file.stem], indent=2))
+    else:
+        if table:
+            show(estimate.summary())
+        for name, assessment in verdicts.items():
+            show(f"{name}: {assessment.summary()}" if compare is not None else assessment.summary())
+        show("\n".join(error_lines(estimate, validation)))
+        for assessment in verdicts.values():
+            show("\n".join(verdict_lines(assessment)[:1]))
+    wrote(output)
+    check_required(wanted, *verdicts.values())
 
 
-def judged(
-    estimate: Estimate,
-    where: str | None,
-    output: Path | None,
-    unseen: Recording | None,
-    recording: Recording,
-    diagnosis: Diagnosis | None,
-) -> Assessment | None:
-    """The assessment of `dynid identify`, with its report where one is asked for or an estimate is saved."""
-    if where == "none":
-        return None
-    path = Path(where) if where is not None else output and output.with_suffix(".report.html")
-    if path is None or not estimate.converged:
-        from dynid.assessment.verdict.assess import assess
+def assess_and_report(
+    evidence: Evidence, report: str | None, output: Path | None
+) -> tuple[Assessment | None, Path | None]:
+    """The assessment of `dynid identify`, and its report where one is asked for or an estimate is saved.
 
-        return assess(estimate, unseen, recording=recording, diagnosis=diagnosis)
+    Parameters
+    ----------
+    evidence : Evidence
+        The estimate with the observation, validation and tests that exist.
+    report : str or None
+        Value of --report: a file, "none" for no assessment, or None for a report beside `output`.
+    output : Path or None
+        File of the estimate.
+
+    Returns
+    -------
+    Assessment or None
+        The verdict.
+    Path or None
+        The report, if one was written.
+    """
+    if report == "none":
+        return None, None
+    path = Path(report) if report is not None else output and output.with_suffix(".report.html")
+    if path is None or not evidence.estimate.converged:
+        from dynid.assessment.verdict.assess import assess_evidence
+
+        return assess_evidence(evidence), None
     if path.suffix not in (".html", ".htm"):
-        raise DataError(f"--report takes an .html file or none, got '{where}'")
-    from dynid.report.document import write as write_report
+        raise DataError(f"--report takes an .html file or none, got '{report}'")
+    from dynid.report.document import write_evidence
 
-    assessment = write_report(estimate, path, unseen, recording=recording, diagnosis=diagnosis, command=_command())
+    assessment = write_evidence(evidence, path, command=_command())
     _save(assessment, path)
-    print(f"wrote {path}", file=sys.stderr)
-    return assessment
-
-
-def headline(assessment: Assessment) -> str:
-    """The verdict and its reasons."""
-    return "\n".join([f"verdict: {assessment.verdict}", *(f"  - {reason}" for reason in assessment.reasons)])
+    return assessment, path
 
 
 def _save(assessment: Assessment, path: Path) -> None:
+    """Write the verdict beside the report."""
     stem = path.name.removesuffix(path.suffix).removesuffix(".report")
     assessment.save(path.with_name("verdict.json" if stem == "report" else f"{stem}.verdict.json"))
 
@@ -119,5 +137,5 @@ def _names(first: Path, second: Path) -> tuple[str, str]:
 
 
 def _command() -> str:
-    """The command line that is running, for whoever wants to run it again."""
+    """The command line that is running, which the report quotes."""
     return shlex.join(["dynid", *sys.argv[1:]])

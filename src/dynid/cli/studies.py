@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli import complete, options
-from dynid.cli.app import Json, app, check_outputs, write
+from dynid.cli import complete, options, values
+from dynid.cli.app import Json, app, check_outputs, write, wrote
+from dynid.cli.output import error_lines, show, verdict_lines
 from dynid.cli.progress import working
 from dynid.errors import DynidError
 from dynid.files import writing
+from dynid.progress import Progress
 
 if TYPE_CHECKING:
     from studies.reproduce.study import Figure
@@ -36,10 +38,11 @@ def need_checkout() -> None:
 @app.command()
 def demo(
     figure: options.Figure = None,
-    report: Annotated[Path, typer.Option(help="Where the HTML report goes.")] = Path("tx40-report.html"),
+    report: Annotated[Path, typer.Option(help="File of the HTML report.")] = Path("tx40-report.html"),
+    table: options.ParameterTable = False,
     as_json: Json = False,
 ) -> None:
-    """Identify a TX40 from a recording made on the spot, show truth against estimate, and write a report.
+    """Identify a TX40 from a recording that is simulated on the spot, and write a report.
 
     Example: dynid demo
     """
@@ -47,16 +50,9 @@ def demo(
     from dynid.identification.summary import truth_text
 
     check_outputs(figure, report)
-    with working("making two recordings of a TX40 (encoders, 2 % torque noise) and identifying it", rounds=True):
+    with working("simulating two recordings of a TX40 (encoders, 2 % torque noise) and identifying it"):
         result = run_demo()
-    if not as_json:
-        print(truth_text(result.estimate, result.truth))
-        print(result.validation.summary())
-    if figure is not None:
-        from dynid.report.torques import torque_figure
-
-        write(figure, torque_figure(result.validation, "TX40, predicted from another motion"))
-    with working("judging it and writing the report"):
+    with working("assessing the estimate and writing the report"):
         assessment = result.report(report)
     if as_json:
         page = {
@@ -67,26 +63,35 @@ def demo(
             "report": str(report),
         }
         print(json.dumps(page, indent=2))
-        return
-    worst = 100 * float(result.validation.relative.max())
-    print(f"report:            {report}")
-    print(f"verdict:           {assessment.verdict}")
-    print(f"validation error:  {worst:.1f} % of the torque in the worst joint, on motion it has not seen")
-    print(f"condition number:  {assessment.check('excitation').figure:.3g}")
-    print(f"possible bodies:   {assessment.check('physically possible').words}")
+    else:
+        if table:
+            show(truth_text(result.estimate, result.truth))
+            show(result.validation.summary())
+        worst = 100 * float(result.validation.relative.max())
+        show("\n".join(error_lines(result.estimate, result.validation)))
+        print(
+            f"validation error:  {worst:.1f} % of the torque in the worst joint, on motion that was not identified from"
+        )
+        print(f"condition number:  {result.estimate.condition_number:.3g}")
+        show("\n".join(verdict_lines(assessment)))
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        write(figure, torque_figure(result.validation, "TX40, predicted from another motion"))
+    wrote(report)
 
 
 @app.command()
 def reproduce(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", autocompletion=complete.studies, help="Which study; all of them if left out."),
+        typer.Argument(metavar="NAME", autocompletion=complete.studies, help="Name of the study. [all of them]"),
     ] = None,
     as_json: Json = False,
     failed_only: Annotated[bool, typer.Option("--failed-only", help="Print only figures out of tolerance.")] = False,
     full: Annotated[bool, typer.Option("--full", help="As many runs as the source has (pc-didim).")] = False,
 ) -> None:
-    """Recompute published figures and print each beside ours; fails if one is out of its tolerance.
+    """Recompute published figures and print each beside ours; exit code 1 if one is out of tolerance.
 
     Example: dynid reproduce structure
     """
@@ -118,12 +123,12 @@ def reproduce(
 
 
 def _figures(run: Callable[[], Iterator[Figure]], which: str) -> list[Figure]:
-    """All figures of a study, counted as they come."""
+    """All figures of a study, counted as they are computed."""
     out: list[Figure] = []
     with working(f"reproducing {which}") as work:
         for figure in run():
             out.append(figure)
-            work.say(f"reproducing {which}: {len(out)} figures", every=10.0)
+            work.report(Progress(f"reproducing {which}: {len(out)} figures"))
     return out
 
 
@@ -139,10 +144,10 @@ def benchmark(
         typer.Option(help="Robots separated by commas. [tx40,rv2sq,puma560,wam7,iiwa14; the first two with --quick]"),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Recordings of each robot and noise. [2, with --quick 1]")
+        int | None, typer.Option(min=1, help="Recordings of each robot and encoder. [2, with --quick 1]")
     ] = None,
-    noise: Annotated[
-        str | None, typer.Option(help="Encoder counts a revolution. [32000,1000; the first with --quick]")
+    counts: Annotated[
+        str | None, typer.Option(help="Encoder counts per revolution. [32000,1000; the first with --quick]")
     ] = None,
     methods: Annotated[
         str | None,
@@ -151,42 +156,44 @@ def benchmark(
             help="Methods separated by commas. [wls, feasible, all that simulate but slow ones]",
         ),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the work. [one a core]")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the work. [one per core]")] = None,
     folder: Annotated[
         Path | None, typer.Option(help="Keep finished recordings here; a second call does only what is missing.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the table, robot by robot, into this CSV file.")] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the torque errors into this SVG file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the table, robot by robot, into this CSV file.")
+    ] = None,
+    figure: options.Figure = None,
     quick: Annotated[bool, typer.Option("--quick", help="A short run: fewer robots, encoders and recordings.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run every estimator on simulated robots whose parameters are known: accuracy, robustness and time.
+    """Run every estimator on simulated robots with known parameters: accuracy, robustness and time.
 
-    Example: dynid benchmark --runs 5 --figure benchmark.svg --out benchmark.csv
+    Example: dynid benchmark --runs 5 --figure benchmark.svg -o benchmark.csv
     """
     need_checkout()
     from studies.benchmark.benchmark import BENCHMARK_ROBOTS, COUNTS, run_benchmark
 
-    counts = [int(x) for x in options.read_numbers(noise, "--noise") or COUNTS[: 1 if quick else None]]
-    check_outputs(out, figure)
+    encoders = [int(x) for x in values.numbers(counts, "--counts") or COUNTS[: 1 if quick else None]]
+    check_outputs(output, figure)
     with working("simulating and identifying") as work:
         result = run_benchmark(
             robots.split(",") if robots else BENCHMARK_ROBOTS[: 2 if quick else None],
             runs or (1 if quick else 2),
-            counts,
+            encoders,
             methods.split(",") if methods else None,
             workers,
             folder,
-            progress=work.say,
+            progress=work.report,
         )
     if as_json:
         print(json.dumps(result.to_dict(), indent=2))
     else:
-        print(result.summary())
-    if out is not None:
-        with writing(out) as part:
+        show(result.summary())
+    if output is not None:
+        with writing(output) as part:
             result.table.write_csv(part)
-        print(f"wrote {out}", file=sys.stderr)
+        wrote(output)
     if figure is not None:
         from studies.benchmark.figure import benchmark_figure
 

@@ -1,4 +1,4 @@
-"""Scalar code of a robot's dynamics: an expression graph, the recursions over it, and what writes it down."""
+"""Scalar code of a robot's dynamics: expression graph, recursions, and emitters for C, NumPy, CasADi and LaTeX."""
 
 import lazy_loader
 

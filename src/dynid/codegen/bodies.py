@@ -1,8 +1,8 @@
-"""A robot as the recursions of the generated code see it: joints about z between constant rotations and shifts.
+"""A robot in the form that the recursions of generated code use: joints about z between constant rotations and shifts.
 
-Where the parameters are numbers, frames are chosen that cost little: on the joint axes, turned and slid so that
-constant rotations are about one axis and shifts have few entries, with the part of each body that its joint cannot tell
-from its parent's moved to the parent (Khalil and Kleinfinger 1987). The torques are the same to rounding.
+Where the parameters are numbers, link frames are chosen for few operations: on the joint axes, rotated and shifted so
+that constant rotations are about one axis and shifts have few entries. Parameters of a body that its joint cannot
+separate from its parent are moved to the parent (Khalil and Kleinfinger 1987). The torques agree to rounding.
 """
 
 from __future__ import annotations

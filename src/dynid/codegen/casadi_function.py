@@ -33,10 +33,33 @@ def casadi_functions(
     name: str | None = None,
     allow_infeasible: bool = False,
 ) -> dict[str, ca.Function]:
-    """CasADi functions (SX) of a robot or an estimate, by name; options as for `generate_code`.
+    """CasADi functions (SX) of the dynamics of a robot or an estimate.
 
-    Inputs are named q, v, a, tau and parms, outputs tau, Y, M, C and a. Forward dynamics have a second output `pivots`,
-    positive where the mass matrix is positive definite.
+    Parameters
+    ----------
+    robot : Robot or Estimate
+        The robot, or an estimate whose identified parameters are used.
+    functions : sequence of str, default ("inverse_dynamics", "forward_dynamics", "mass_matrix")
+        Functions to build, as for `generate_code`.
+    parameters : {"standard", "base", "symbolic", "symbolic-base"}, default "standard"
+        As for `generate_code`.
+    values : array_like, optional
+        Standard (p,) or base (b,) parameter values that replace those of the robot. SI units.
+    name : str, optional
+        Prefix of the function names; by default the robot's name.
+    allow_infeasible : bool, default False
+        Accept parameters that are not physically consistent.
+
+    Returns
+    -------
+    dict of str to casadi.Function
+        Inputs are named q, v, a, tau and parms, outputs tau, Y, M, C and a. Forward dynamics has a second output
+        `pivots`, which is positive where the mass matrix is positive definite.
+
+    Raises
+    ------
+    DataError
+        If CasADi is not installed (`pip install dynid[symbolic]`), or as for `generate_code`.
     """
     from dynid.codegen.generate import generate_code
 
@@ -53,7 +76,7 @@ def casadi_functions(
 
 
 def emit_casadi(program: Program) -> dict[str, str]:
-    """Texts of NAME_FUNCTION.casadi, one a function, which `casadi.Function.load` reads."""
+    """Texts of NAME_FUNCTION.casadi, one per function, which `casadi.Function.load` reads."""
     files = {}
     with tempfile.TemporaryDirectory() as folder:
         for function in program.functions:
@@ -79,7 +102,7 @@ def _function(program: Program, function: Function) -> ca.Function:
     if function.positive:
         outputs.append(ca.vertcat(*(known[x.index] for x in function.positive)))
         names.append("pivots")
-    # CasADi knows no names with two underscores in a row or one in front.
+    # CasADi does not accept names with two consecutive underscores or a leading one.
     title = re.sub("_+", "_", f"{program.name}_{function.name}").lstrip("_")
     return ca.Function(title, list(inputs.values()), outputs, list(inputs), names)
 

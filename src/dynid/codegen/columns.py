@@ -1,4 +1,4 @@
-"""Columns of the regressor on the graph: what a unit of each standard parameter asks of every channel."""
+"""Columns of the regressor on the graph: torque of every channel per unit of each standard parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated C compiled on this machine and called from Python, to check it against what it came from."""
+"""Generated C compiled locally and called from Python, to check it against its source."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CompiledCode:
 
 
 def find_compiler() -> str:
-    """The C compiler of this machine: the one named by CC, or the first of cc, gcc, clang."""
+    """The local C compiler: the one named by CC, or the first of cc, gcc, clang."""
     named = os.environ.get("CC")
     for name in (named,) if named else _COMPILERS:
         found = shutil.which(name)
@@ -92,5 +92,5 @@ def compile_c(files: Mapping[str, str], program: Program, language: str, flags: 
 def _rows(given: ArrayLike, size: int, name: str) -> Array:
     out = np.ascontiguousarray(np.atleast_2d(np.asarray(given, dtype=float)))
     if out.ndim != 2 or out.shape[1] != size:
-        raise DataError(f"{name} must have {size} numbers a sample, got shape {np.shape(given)}")
+        raise DataError(f"{name} must have {size} values per sample, got shape {np.shape(given)}")
     return out

@@ -1,4 +1,4 @@
-"""Equations as text: short names for sines and cosines, in plain letters and in LaTeX."""
+"""Equations as text: short names for sines and cosines, in plain text and in LaTeX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of a robot as graphs: arguments in, one array out."""
+"""Dynamics functions of a robot as expression graphs: arguments in, one array out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code of a robot's dynamics: the one call, its checks and its result."""
+"""Generated code of a robot's dynamics: the public function, its checks and its result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["EMITTERS", "GeneratedCode", "generate_code"]
 Array = NDArray[np.float64]
 
 PARAMETERS = ("standard", "base", "symbolic", "symbolic-base")
-# Language -> what turns a program into texts by file name.
+# Language -> function from a program to the texts of its files.
 EMITTERS: dict[str, Callable[[Program], Mapping[str, str]]] = {
     "c": emit_c,
     "python": emit_numpy,
@@ -40,7 +40,19 @@ EMITTERS: dict[str, Callable[[Program], Mapping[str, str]]] = {
 
 @dataclass(frozen=True, eq=False)
 class GeneratedCode:
-    """Source files by name, the operations of each function, and the program they came from."""
+    """Generated source code of a robot's dynamics.
+
+    Attributes
+    ----------
+    language : str
+        "c", "python" or "casadi".
+    files : dict of str to str
+        Text of each source file by its name.
+    operations : dict of str to Operations
+        Number of additions, multiplications and other operations of each function.
+    program : Program
+        Expression graphs that the texts were written from.
+    """
 
     language: str
     files: dict[str, str]
@@ -48,7 +60,18 @@ class GeneratedCode:
     program: Program
 
     def write(self, folder: str | Path) -> tuple[Path, ...]:
-        """Write all files into a folder, which is made where it is missing; their paths."""
+        """Write all files into a folder.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Folder to write to. It is created if it does not exist.
+
+        Returns
+        -------
+        tuple of Path
+            Paths of the files.
+        """
         folder = Path(folder)
         make_folder(folder)
         paths = []
@@ -58,8 +81,25 @@ class GeneratedCode:
         return tuple(paths)
 
     def compile(self, flags: Sequence[str] = ("-O2",)) -> CompiledCode:
-        """C code compiled by the C compiler of this machine and loaded, to be called from Python.
+        """Compile the C code with the local C compiler and load it, so that Python can call it.
 
+        Parameters
+        ----------
+        flags : sequence of str, default ("-O2",)
+            Compiler flags.
+
+        Returns
+        -------
+        CompiledCode
+            The loaded functions; `call(name, q, ...)` evaluates one over a batch of samples.
+
+        Raises
+        ------
+        DataError
+            If the code is not C, no compiler is found, or the compiler fails.
+
+        Examples
+        --------
         >>> import dynid
         >>> code = dynid.generate_code(dynid.load_robot("twolink"), ("gravity_torque",))
         >>> code.compile().call("gravity_torque", [[0.0, 0.0], [0.5, 0.1]]).shape
@@ -84,22 +124,52 @@ def generate_code(
     sines: str = "inline",
     allow_infeasible: bool = False,
 ) -> GeneratedCode:
-    """Straight-line code of a robot's dynamics, or of an identified one.
+    """Generate straight-line code of the dynamics of a robot or of an identified robot.
 
-    `parameters`: "standard" folds the standard parameters into the code; "base" needs only the base parameters and
-    gives the same torques; "symbolic" and "symbolic-base" take them as an argument array `parms`. `values` replaces
-    the robot's own numbers: standard ones (p,), or for "base" the base ones (b,). Numbers that no physical robot can
-    have are refused unless `allow_infeasible`. `date` and `notes` go into the head of the files as they are, so that
-    the same call gives the same files. `sines`: C computes sine and cosine together by series of its own ("inline"),
-    good to 2e-16 and faster, or calls those of math.h ("library").
+    Parameters
+    ----------
+    robot : Robot or Estimate
+        The robot, or an estimate whose identified parameters are used.
+    functions : sequence of str or "all", default ("inverse_dynamics",)
+        Functions to generate: inverse_dynamics, forward_dynamics, mass_matrix, coriolis_matrix, coriolis_torque,
+        gravity_torque, bias_torque, drive_torque, regressor.
+    language : {"c", "python", "casadi"}, default "c"
+        C99, one NumPy file, or serialized CasADi functions.
+    parameters : {"standard", "base", "symbolic", "symbolic-base"}, default "standard"
+        "standard" folds the standard parameters into the code; "base" uses the base parameters only and gives the same
+        torques; the symbolic forms take them as an argument array `parms`.
+    values : array_like, optional
+        Parameter values that replace those of the robot: standard (p,), or base (b,) with "base". SI units.
+    name : str, optional
+        Prefix of files and functions; by default the robot's name.
+    date : str, default ""
+        Date for the header of the files. The same call gives the same files.
+    notes : sequence of str
+        Further lines for the header.
+    sines : {"inline", "library"}, default "inline"
+        C code only: sine and cosine together from inline series (accurate to 2e-16, faster), or from math.h.
+    allow_infeasible : bool, default False
+        Accept parameters that are not physically consistent. They are refused otherwise.
 
+    Returns
+    -------
+    GeneratedCode
+        Source files, operation counts, and the means to write or compile them.
+
+    Raises
+    ------
+    DataError
+        If an option is unknown, the values have the wrong size, or the parameters are refused.
+
+    Examples
+    --------
     >>> import dynid
     >>> code = dynid.generate_code(dynid.load_robot("twolink"), ("mass_matrix",))
     >>> sorted(code.files), code.operations["mass_matrix"].multiplications
     (['twolink.c', 'twolink.h'], 1)
     """
     estimate = robot if isinstance(robot, Estimate) else None
-    machine = robot.robot if isinstance(robot, Estimate) else robot
+    model = robot.robot if isinstance(robot, Estimate) else robot
     if language not in EMITTERS:
         raise DataError(f"language '{language}' is unknown: use {', '.join(EMITTERS)}")
     if parameters not in PARAMETERS:
@@ -107,36 +177,36 @@ def generate_code(
     if sines not in ("inline", "library"):
         raise DataError(f"sines '{sines}' is unknown: use inline or library")
     wanted = _wanted(functions)
-    title = _identifier(machine.name) if name is None else _checked_name(name)
+    title = _identifier(model.name) if name is None else _checked_name(name)
     base = None
     if parameters.endswith("base"):
-        base = _whole_base(estimate.base) if estimate else base_parameters(machine)
+        base = _whole_base(estimate.base) if estimate else base_parameters(model)
     if base is not None and functions != "all":
         for function in wanted:
             _refuse_mixed(base, function)
     elif base is not None:
         wanted = tuple(f for f in wanted if _mixed(base, f) is None)
-    numbers = _numbers(machine, estimate, base, values)
-    flaw = "" if parameters.startswith("symbolic") else _impossible(machine, base, numbers)
+    numbers = _numbers(model, estimate, base, values)
+    flaw = "" if parameters.startswith("symbolic") else _infeasible(model, base, numbers)
     if flaw and not allow_infeasible:
         raise DataError(
-            f"{flaw}: take possible ones, from a feasible method or dynid.feasibility.nearest_feasible, or say "
-            "allow_infeasible=True"
+            f"{flaw}: use physically consistent ones, from method 'feasible' or "
+            "dynid.feasibility.nearest_feasible, or say allow_infeasible=True"
         )
-    names, units = machine.parameter_names, tuple(p.unit for p in machine.layout)
+    names, units = model.parameter_names, tuple(p.unit for p in model.layout)
     if base is not None:
         names, units = base.names, tuple(units[k] for k in base.kept)
     kept = None if base is None else base.kept
     made = []
     for function in wanted:
         if parameters.startswith("symbolic"):
-            places = range(len(machine.layout)) if kept is None else kept
-            made.append(build_function(function, machine, symbols=places, columns=kept))
+            places = range(len(model.layout)) if kept is None else kept
+            made.append(build_function(function, model, symbols=places, columns=kept))
         else:
             standard = numbers if base is None else base.join(numbers)
-            made.append(build_function(function, machine, standard, columns=kept))
-    head = (*_notes(machine, estimate, date), *notes, *([f"Beware: {flaw}."] if flaw else []))
-    program = Program(machine, title, tuple(made), parameters, names, units, numbers, head, sines)
+            made.append(build_function(function, model, standard, columns=kept))
+    head = (*_notes(model, estimate, date), *notes, *([f"Beware: {flaw}."] if flaw else []))
+    program = Program(model, title, tuple(made), parameters, names, units, numbers, head, sines)
     files = dict(EMITTERS[language](program))
     return GeneratedCode(language, files, {f.name: count_operations(f.outputs) for f in made}, program)
 
@@ -161,25 +231,25 @@ def _checked_name(name: str) -> str:
 
 
 def _identifier(name: str) -> str:
-    """A robot's name made fit for code."""
+    """The robot's name as an identifier."""
     out = re.sub(r"[^A-Za-z0-9_]", "_", name) or "robot"
     return out if not out[0].isdigit() else f"robot_{out}"
 
 
 def _whole_base(base: BaseParameters) -> BaseParameters:
-    """The base, where its channels tell as much as all channels do."""
+    """The base parameters, if their channels identify as much as all channels do."""
     if base.channels == base.robot.channels:
         return base
     every = base_parameters(base.robot).count
     if base.count < every:
         raise DataError(
-            f"these {base.count} base parameters were seen on {len(base.channels)} of {len(base.robot.channels)} "
-            f'channels and leave {every - base.count} of {every} open: use parameters="standard"'
+            f"these {base.count} base parameters come from {len(base.channels)} of {len(base.robot.channels)} "
+            f'channels; {every - base.count} of {every} are not identified: use parameters="standard"'
         )
     return base
 
 
-# Functions that are a part of the torque: what drives and bodies have in common must not be mixed up in them.
+# Functions that return one part of the torque: a base parameter that adds drive and body terms has no place in them.
 _PARTS = {
     "drive_torque": tuple(TermKind),
     "gravity_torque": (TermKind.OFFSET, TermKind.SPRING),
@@ -188,7 +258,7 @@ _PARTS = {
 
 
 def _mixed(base: BaseParameters, function: str) -> str | None:
-    """The first base parameter that adds up what the function has to tell apart."""
+    """The first base parameter that adds drive and body parameters, which the function must separate."""
     layout = base.robot.layout
     kinds = {t.name: t.kind for t in base.robot.drives}
     for row, name in zip(base.matrix, base.names, strict=True):
@@ -203,7 +273,7 @@ def _refuse_mixed(base: BaseParameters, function: str) -> None:
     name = _mixed(base, function)
     if name is not None:
         raise DataError(
-            f"{function} cannot be told from base parameters alone: '{name}' adds up parameters of drives and bodies; "
+            f"{function} cannot be computed from base parameters alone: '{name}' adds drive and body parameters; "
             'use parameters="standard"'
         )
 
@@ -225,10 +295,10 @@ def _numbers(robot: Robot, estimate: Estimate | None, base: BaseParameters | Non
     return estimate.parameters if estimate else robot.parameters
 
 
-def _impossible(robot: Robot, base: BaseParameters | None, numbers: Array) -> str:
-    """Why no physical robot has these numbers, or nothing where one may."""
+def _infeasible(robot: Robot, base: BaseParameters | None, numbers: Array) -> str:
+    """Why no physical robot has these parameters; empty if one may have them."""
     verdict = is_feasible(base, numbers) if base is not None else is_feasible(robot, numbers)
-    if verdict.answer != "infeasible":
+    if verdict.status != "infeasible":
         return ""
     why = "; ".join(verdict.reasons[:2]) or f"margin {verdict.margin:.3g}"
     if base is not None and verdict.reasons:  # conditions that exclude each other, none of them broken by itself

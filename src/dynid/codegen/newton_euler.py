@@ -1,4 +1,4 @@
-"""Newton and Euler over a tree on the graph: torques, and the motion of each body for the regressor."""
+"""Recursive Newton-Euler algorithm on the expression graph: torques, and the motion of each body for the regressor."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def gravity_in_base(model: Bodies, q: Sequence[Node]) -> Vector:
     if not model.floating:
         return (g[0], g[1], g[2])
     axis = (-q[3], -q[4], -q[5])
-    # R' g = g + 2 (w e + e x e) with e = axis x g, the axis turned round.
+    # R' g = g + 2 (w e + e x e) with e = axis x g, the axis reversed.
     e = cross(axis, (g[0], g[1], g[2]))
     turned = add(scale(q[6], e), cross(axis, e))
     return add((g[0], g[1], g[2]), scale(2.0, turned))

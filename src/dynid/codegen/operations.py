@@ -1,4 +1,4 @@
-"""How many operations an evaluation takes."""
+"""Operation counts of generated functions."""
 
 from __future__ import annotations
 

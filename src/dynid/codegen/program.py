@@ -1,4 +1,4 @@
-"""What every emitter is given: the functions of one robot and what a reader of the code should know."""
+"""Input of every emitter: the functions of one robot and the text for the header."""
 
 from __future__ import annotations
 

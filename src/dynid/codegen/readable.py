@@ -1,4 +1,4 @@
-"""Expressions in sines and cosines brought into the shortest form that is found quickly."""
+"""Short forms of trigonometric expressions, found by a few fast rewritings."""
 
 from __future__ import annotations
 

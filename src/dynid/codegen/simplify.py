@@ -1,6 +1,6 @@
-"""Fewer operations from the same outputs, once all of them are known.
+"""Rewriting of a complete expression graph into one with fewer operations.
 
-Two rewritings: common factors are taken out of sums whose products nothing else reads, and changes of sign are pushed
+Two rewritings: common factors are taken out of sums whose products have no other use, and sign changes are moved
 to where they cost nothing.
 """
 

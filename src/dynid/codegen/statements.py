@@ -1,4 +1,4 @@
-"""What texts of generated code share: the head that tells what it is, and expressions with single uses in place."""
+"""Parts shared by all emitters: the header of a file, and expressions with single-use terms written inline."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def head_lines(program: Program) -> list[str]:
 
 
 def plain(text: str, unsafe: str) -> str:
-    """Printable ASCII; anything else, and what matches `unsafe`, becomes a question mark."""
+    """Printable ASCII; anything else, and what matches `unsafe`, becomes "?"."""
     return re.sub(rf"[^\x20-\x7e]|{unsafe}", "?", text)
 
 

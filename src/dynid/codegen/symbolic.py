@@ -1,8 +1,8 @@
-"""Small robots as equations one can read: M, C, g and the torques as SymPy matrices, and as LaTeX.
+"""Symbolic equations of small robots: M, C, g and the torques as SymPy matrices, and as LaTeX.
 
-The equations are Lagrange's: M from the kinetic energy of the links, each in its own frame, g from their height, C of
-the Christoffel symbols of M. All of them are linear in the parameters, so base parameters come in by putting them on
-their representatives and zero on the rest.
+Lagrange's equations: M from the kinetic energy of the links, each in its own frame, g from their height, C from the
+Christoffel symbols of M. All are linear in the parameters: for base parameters, their representatives take the base
+values and the other parameters are zero.
 """
 
 from __future__ import annotations
@@ -30,16 +30,28 @@ __all__ = ["Equations", "equations"]
 
 Array = NDArray[np.float64]
 
-# Beyond this the equations fill pages: nobody reads them, and working them out takes minutes.
-MOST_JOINTS = 4
+# With more joints the equations fill pages and take minutes to derive.
+MAX_JOINTS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """tau = M(q) a + C(q, v) v + g(q) + drives(q, v, a) of a robot, as SymPy matrices.
+    """Equations of motion tau = M(q) a + C(q, v) v + g(q) + drives(q, v, a) as SymPy matrices.
 
-    `q`, `v`, `a` are the symbols of the motion, `parameters` those of the parameters by their name in the robot or
-    among its base parameters, `constants` the symbols of gravity and lengths with their values.
+    Attributes
+    ----------
+    robot : Robot
+        The robot.
+    q, v, a : tuple of sympy.Symbol
+        Positions, velocities and accelerations of the joints.
+    parameters : dict of str to sympy.Symbol
+        Symbol of each standard or base parameter by its name.
+    constants : dict of sympy.Symbol to float
+        Symbols of gravity and lengths with their values in SI units.
+    M, C : sympy.Matrix
+        Mass matrix and Coriolis matrix, (n, n).
+    g, drives : sympy.Matrix
+        Gravity torque and torque of the drives, (n, 1).
     """
 
     robot: Robot
@@ -55,7 +67,7 @@ class Equations:
 
     @cached_property
     def tau(self) -> sp.Matrix:
-        """Torque of every joint (n, 1)."""
+        """Joint torques, a SymPy matrix (n, 1)."""
         import sympy as sp
 
         return self.M * sp.Matrix(self.a) + self.C * sp.Matrix(self.v) + self.g + self.drives
@@ -63,7 +75,22 @@ class Equations:
     def numbers(
         self, part: str, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, values: ArrayLike
     ) -> Array:
-        """A part ("M", "C", "g", "drives" or "tau") for one motion and the values of `parameters`, in that order."""
+        """Evaluate one part of the equations numerically.
+
+        Parameters
+        ----------
+        part : {"M", "C", "g", "drives", "tau"}
+            What to evaluate.
+        q, v, a : array_like, shape (n,)
+            Position, velocity and acceleration; zero if left out. rad or m, and their derivatives.
+        values : array_like, shape (p,)
+            Values of `parameters`, in that order, in SI units.
+
+        Returns
+        -------
+        ndarray
+            The matrix (n, n) or column (n, 1).
+        """
         import sympy as sp
 
         zero = np.zeros(len(self.q))
@@ -84,11 +111,11 @@ class Equations:
         return np.asarray(sp.lambdify(symbols, getattr(self, part), "numpy")(*given.values()), dtype=float)
 
     def text(self) -> str:
-        """All equations in plain letters, with s1, c12 for sines and cosines."""
+        """All equations as plain text, with s1, c12 for sines and cosines."""
         return plain_text(self)
 
     def latex(self) -> str:
-        """All equations as LaTeX, one `align*` a part."""
+        """All equations as LaTeX, one `align*` environment per part."""
         return latex_text(self)
 
 
@@ -100,11 +127,31 @@ def equations(
     lengths: bool = False,
     simplify: bool = True,
 ) -> Equations:
-    """The equations of a robot with up to four joints on a fixed base, in its standard or in its base parameters.
+    """Derive the equations of motion of a robot with up to four joints on a fixed base.
 
-    With `gravity`, its size is the symbol g and not a number; with `lengths`, so is every distance between joints
-    (x2: joint 2 along x of the link it hangs on). Symbolic lengths have standard parameters alone, because base
-    parameters hold numbers of the geometry.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    base : BaseParameters, optional
+        Write the equations in these base parameters; by default in the standard parameters.
+    gravity : bool, default True
+        Write the magnitude of gravity as the symbol g instead of a number.
+    lengths : bool, default False
+        Write distances between joints as symbols (x2: joint 2 along x of its parent link). Needs standard parameters,
+        because base parameters contain the geometry as numbers.
+    simplify : bool, default True
+        Simplify sines and cosines.
+
+    Returns
+    -------
+    Equations
+        The equations as SymPy matrices.
+
+    Raises
+    ------
+    DataError
+        If SymPy is not installed (`pip install dynid[symbolic]`), or the robot is too large.
     """
     try:
         import sympy as sp
@@ -143,9 +190,9 @@ def equations(
 def _check(robot: Robot, base: BaseParameters | None, lengths: bool) -> None:
     if robot.base != "fixed":
         raise DataError(f"equations are written of robots on a fixed base; '{robot.name}' has a {robot.base} one")
-    if robot.n > MOST_JOINTS:
+    if robot.n > MAX_JOINTS:
         raise DataError(
-            f"'{robot.name}' has {robot.n} joints; equations are written of up to {MOST_JOINTS}, for more of them "
+            f"'{robot.name}' has {robot.n} joints; equations are written of up to {MAX_JOINTS}, for more of them "
             "take C, Python or CasADi code"
         )
     own = [t.name for t in robot.drives if t.kind == TermKind.CUSTOM]
@@ -195,7 +242,7 @@ def _energies(
     import sympy as sp
 
     zero = sp.zeros(3, 1)
-    # Of every link: rotation of its frame into the base, where it is there, its speeds along its own axes.
+    # Per link: rotation of its frame into the base, its origin there, its velocities along its own axes.
     R, p, linear, angular = [sp.eye(3)], [zero], [zero], [zero]
     kinetic, potential = sp.Integer(0), sp.Integer(0)
     for j, joint in enumerate(robot.joints):
@@ -207,13 +254,13 @@ def _energies(
         if lengths is not None:
             before = before[0], _named(before[1], joint.placement[:3, 3], f"{j + 1}", lengths)
             after = after[0], _named(after[1], joint.mount[:3, 3], f"{j + 1}e", lengths)
-        angle, speed = ratio * q[i] + offset, ratio * v[i]
+        angle, rate = ratio * q[i] + offset, ratio * v[i]
         turn, shift, spin, slide = sp.eye(3), zero, zero, zero
         if joint.kind == "revolute":
             k = _skew(axis)
-            turn, spin = sp.eye(3) + sp.sin(angle) * k + (1 - sp.cos(angle)) * k * k, axis * speed
+            turn, spin = sp.eye(3) + sp.sin(angle) * k + (1 - sp.cos(angle)) * k * k, axis * rate
         else:
-            shift, slide = axis * angle, axis * speed
+            shift, slide = axis * angle, axis * rate
         # The link frame in its parent's: turned by `rotation`, its origin at `place`.
         rotation = before[0] * turn * after[0]
         place = before[1] + before[0] * (shift + turn * after[1])

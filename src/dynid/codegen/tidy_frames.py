@@ -1,7 +1,7 @@
-"""Frames on the joint axes that put as many zeros as they can into the constant rotations and shifts between them.
+"""Choice of frames on the joint axes for as many zeros as possible in the constant rotations and shifts between them.
 
-A frame on a joint axis may be turned about the axis and slid along it without changing the motion: a turn is a constant
-added to the joint's angle, a slide nothing at all.
+A frame on a joint axis may be rotated about the axis and shifted along it without changing the motion: a rotation adds
+a constant to the joint angle, a shift changes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers, fast: dynamics of a robot over batches of samples."""
+"""Rigid-body dynamics of a robot over batches of samples, in compiled kernels."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What every batch function shares: checked inputs, threads, and a word about the first compilation."""
+"""Shared parts of the batch functions: checked inputs, threads, and a notice at the first compilation."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ __all__ = ["as_batch", "as_parameters", "first_use", "for_kernel", "run", "threa
 Array = NDArray[np.float64]
 log = logging.getLogger("dynid")
 
-_MIN_SAMPLES_A_THREAD = 512
+_MIN_SAMPLES_PER_THREAD = 512
 _NOTICE_AFTER_S = 3.0  # loading from the cache takes less
 _compiled: set[int] = set()
 
 
 def thread_count() -> int:
-    """Threads a batch may use: DYNID_THREADS, or the cores this process may run on."""
+    """Number of threads per batch: DYNID_THREADS, or the cores available to this process."""
     given = os.environ.get("DYNID_THREADS")
     if given:
         if not given.isdigit() or int(given) < 1:
-            raise DataError(f"DYNID_THREADS must be a positive number, got '{given}'")
+            raise DataError(f"DYNID_THREADS must be a positive integer, got '{given}'")
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)
 def _pool(threads: int) -> ThreadPoolExecutor:
+    """The thread pool, created once."""
     return ThreadPoolExecutor(threads, thread_name_prefix="dynid")
 
 
@@ -49,13 +50,13 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def first_use(kernel: Any) -> Iterator[None]:
-    """Say so when a kernel's first call takes long: it is being compiled, once, into the cache."""
+    """Log a notice if the first call of a kernel takes long, because it is compiled into the cache."""
     if id(kernel) in _compiled:
         yield
         return
     notice = threading.Timer(
         _NOTICE_AFTER_S,
-        lambda: log.warning("compiling %s, once; later runs start from the cache", kernel.__name__),
+        lambda: log.warning("compiling %s (once; later runs use the cache)", kernel.__name__),
     )
     notice.daemon = True
     notice.start()
@@ -67,9 +68,9 @@ def first_use(kernel: Any) -> Iterator[None]:
 
 
 def run(kernel: Callable[..., Any], samples: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> list[Any]:
-    """kernel(*before, start, stop, *after) over all samples, split between threads; the pieces' results."""
+    """Run kernel(*before, start, stop, *after) over all samples, split between threads; returns one result per part."""
     with first_use(kernel):
-        threads = min(thread_count(), max(1, samples // _MIN_SAMPLES_A_THREAD))
+        threads = min(thread_count(), max(1, samples // _MIN_SAMPLES_PER_THREAD))
         if threads == 1 or id(kernel) not in _compiled:  # two threads would both compile it
             return [kernel(*before, 0, samples, *after)]
         edges = np.linspace(0, samples, threads + 1).astype(int)
@@ -78,14 +79,14 @@ def run(kernel: Callable[..., Any], samples: int, before: tuple[Any, ...], after
 
 
 def for_kernel(array: ArrayLike) -> Array:
-    """The array as kernels know it; to the compiler a read-only or strided one is another type, compiled anew."""
+    """A contiguous, writable array: other layouts are other types for the compiler and would be compiled again."""
     return np.require(array, dtype=np.float64, requirements=["C", "W"])
 
 
 def as_batch(robot: Robot, **given: ArrayLike | None) -> tuple[list[Array], int, bool]:
-    """Checked, contiguous (N, width) arrays of q, v, a, tau in the order given; N; and whether it was one sample.
+    """Checked, contiguous (N, width) arrays of q, v, a, tau in the given order; N; and whether it was one sample.
 
-    q is (N, nq), the others (N, nv); a single sample may leave the first axis out.
+    q is (N, nq), the others (N, nv); a single sample may be given without the first axis.
     """
     arrays, shapes = [], []
     for name, value in given.items():
@@ -100,7 +101,7 @@ def as_batch(robot: Robot, **given: ArrayLike | None) -> tuple[list[Array], int,
             raise DataError(f"{name} has shape {array.shape}; robot '{robot.name}' needs (N, {width}) or ({width},)")
         if not np.all(np.isfinite(array)):
             where = np.argwhere(~np.isfinite(np.atleast_2d(array)))[0]
-            raise DataError(f"{name} holds a value that is not finite, first at sample {where[0]}, column {where[1]}")
+            raise DataError(f"{name} has a value that is not finite, first at sample {where[0]}, column {where[1]}")
         shapes.append(array.shape[:-1])
         arrays.append(for_kernel(np.atleast_2d(array)))
     if len(set(shapes)) > 1:
@@ -115,7 +116,7 @@ def as_batch(robot: Robot, **given: ArrayLike | None) -> tuple[list[Array], int,
 
 
 def as_parameters(robot: Robot, parameters: ArrayLike | None) -> Array:
-    """The standard vector to use: the one given, checked, or the robot's own."""
+    """Standard parameters: the given ones, checked, or those of the robot."""
     if parameters is None:
         return robot.parameters
     try:

@@ -26,7 +26,34 @@ Array = NDArray[np.float64]
 
 
 def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
-    """Homogeneous matrices (N, 4, 4) of a link or named frame, in the world."""
+    """Forward kinematics: placement of a link or named frame in the world.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    frame : str
+        Name of a link or of a frame of the robot.
+
+    Returns
+    -------
+    ndarray, shape (N, 4, 4) or (4, 4)
+        Homogeneous matrices.
+
+    Raises
+    ------
+    ModelError
+        If there is no such link or frame.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> dynid.dynamics.frame_placement(robot, [0.1, 0.2], "link2").shape
+    (4, 4)
+    """
     (q,), _, single = as_batch(robot, q=q)
     out = placement_in_base(robot, q, frame)
     if robot.base == "floating":
@@ -34,10 +61,31 @@ def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
     return out[0] if single else out
 
 
-def frame_jacobian(robot: Robot, q: ArrayLike, frame: str, reference: Literal["aligned", "local"] = "aligned") -> Array:
-    """Jacobian (N, 6, nv), linear rows first, of a link or named frame at its own origin.
+def frame_jacobian(
+    robot: Robot, q: ArrayLike, frame: str, *, reference: Literal["aligned", "local"] = "aligned"
+) -> Array:
+    """Geometric Jacobian of a link or named frame at its origin.
 
-    `reference` chooses the axes it is written in: the world's ("aligned") or the frame's ("local").
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    frame : str
+        Name of a link or of a frame of the robot.
+    reference : {"aligned", "local"}
+        Axes of the result: those of the world or of the frame.
+
+    Returns
+    -------
+    ndarray, shape (N, 6, nv) or (6, nv)
+        Twist per velocity, linear rows first.
+
+    Raises
+    ------
+    ModelError
+        If there is no such link or frame.
     """
     if reference not in ("aligned", "local"):
         raise DataError(f"reference '{reference}' is unknown: use aligned or local")
@@ -67,12 +115,12 @@ def frame_jacobian(robot: Robot, q: ArrayLike, frame: str, reference: Literal["a
 
 
 def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
-    """Acceleration (N, 6) of a frame of a robot with fixed base while no joint accelerates: J' v of `frame_jacobian`.
+    """Acceleration (N, 6) of a frame at zero joint acceleration, (dJ/dt) v with J of `frame_jacobian`; fixed base only.
 
-    Linear rows first, in world axes at the frame's own origin.
+    Linear rows first, in world axes at the origin of the frame.
     """
     if robot.base == "floating":
-        raise DataError(f"robot '{robot.name}' has a floating base; the drift of a frame needs a fixed one")
+        raise DataError(f"robot '{robot.name}' has a floating base; the drift of a frame needs a fixed base")
     (q, v), _, single = as_batch(robot, q=q, v=v)
     body, on_body = _find(robot, frame)
     rotation, position, twists = _kinematics(robot, q, body)
@@ -81,18 +129,18 @@ def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
     chain = tree.support[tree.support_start[body] : tree.support_start[body + 1]]
     parts = (tree.ratio[chain] * v[:, tree.coordinate[chain]])[..., None] * twists[:, chain]
     carried = np.cumsum(parts, axis=1) - parts
-    # A joint's twist turns with the body that carries it: d/dt S = V x S.
+    # The twist of a joint moves with the body that carries it: d/dt S = V x S.
     turning = _cross(carried[..., 3:], parts[..., 3:]).sum(axis=1)
     linear = (_cross(carried[..., 3:], parts[..., :3]) + _cross(carried[..., :3], parts[..., 3:])).sum(axis=1)
     twist = parts.sum(axis=1)
-    speed = twist[:, :3] + _cross(twist[:, 3:], at)
-    linear += _cross(turning, at) + _cross(twist[:, 3:], speed)
+    velocity = twist[:, :3] + _cross(twist[:, 3:], at)
+    linear += _cross(turning, at) + _cross(twist[:, 3:], velocity)
     rate = np.concatenate([linear, turning], axis=1)
     return rate[0] if single else rate
 
 
 def placement_in_base(robot: Robot, q: Array, frame: str) -> Array:
-    """Homogeneous matrices (N, 4, 4) of a link or named frame as seen from the base link, q (N, nq)."""
+    """Placement (N, 4, 4) of a link or named frame in the frame of the base link, for q (N, nq)."""
     body, on_body = _find(robot, frame)
     rotation, position, _ = _kinematics(robot, q, body)
     out = np.tile(np.eye(4), (len(q), 1, 1))
@@ -102,22 +150,22 @@ def placement_in_base(robot: Robot, q: Array, frame: str) -> Array:
 
 
 def base_placement(robot: Robot, q: Array) -> Array:
-    """World placement (N, 4, 4) of the base, which is the world itself unless it floats; q (N, nq)."""
+    """Placement (N, 4, 4) of the base in the world, the identity unless the base is floating; q (N, nq)."""
     return _base_placement(q) if robot.base == "floating" else np.tile(np.eye(4), (len(q), 1, 1))
 
 
 def joint_twists(robot: Robot, q: Array, body: int) -> Array:
-    """Twists (N, joint, 6), linear first, of the joints that carry a body: base axes, at the base origin; q (N, nq)."""
+    """Twists (N, joint, 6), linear first, of the joints that carry a body, at the base origin, base axes; q (N, nq)."""
     return _kinematics(robot, q, body)[2]
 
 
 def link_of_frame(robot: Robot, frame: str) -> int:
-    """Number of the link that is, or carries, a named frame."""
+    """Index of the link that is, or carries, a named frame."""
     return _find(robot, frame)[0]
 
 
 def _find(robot: Robot, name: str) -> tuple[int, Array]:
-    """Body that carries a link or named frame, and its placement there."""
+    """Index of the carrying link of a link or named frame, and the placement on it."""
     for i, link in enumerate(robot.links):
         if link.name == name:
             return i, np.eye(4)
@@ -129,6 +177,7 @@ def _find(robot: Robot, name: str) -> tuple[int, Array]:
 
 
 def _kinematics(robot: Robot, q: Array, body: int) -> tuple[Array, Array, Array]:
+    """Rotation and position of a body in the base frame, and the joint twists at the base origin."""
     from dynid.dynamics.kernels import energy
 
     rotation, position = np.empty((len(q), 3, 3)), np.empty((len(q), 3))
@@ -138,7 +187,7 @@ def _kinematics(robot: Robot, q: Array, body: int) -> tuple[Array, Array, Array]
 
 
 def _cross(a: Array, b: Array) -> Array:
-    """Cross products over the last axis; numpy's own takes ten times as long for a few of them."""
+    """Cross products over the last axis; numpy.cross takes ten times as long for small arrays."""
     out = np.empty(np.broadcast_shapes(a.shape, b.shape))
     for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
         out[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
@@ -146,6 +195,7 @@ def _cross(a: Array, b: Array) -> Array:
 
 
 def _minus_cross(p: Array) -> Array:
+    """Negative cross-product matrices (N, 3, 3)."""
     out = np.zeros((len(p), 3, 3))
     x, y, z = p.T
     out[:, 0, 1], out[:, 0, 2] = z, -y
@@ -155,7 +205,7 @@ def _minus_cross(p: Array) -> Array:
 
 
 def _base_placement(q: Array) -> Array:
-    """World placement (N, 4, 4) of a floating base from position and quaternion."""
+    """Placement (N, 4, 4) of a floating base in the world, from position and quaternion."""
     x, y, z, w = q[:, 3:7].T
     out = np.tile(np.eye(4), (len(q), 1, 1))
     out[:, 0, 0], out[:, 0, 1], out[:, 0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)

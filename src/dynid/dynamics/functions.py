@@ -1,8 +1,11 @@
-"""Dynamics over batches of samples: the robot first, then q, v, a as (N, nq), (N, nv), (N, nv).
+"""Rigid-body dynamics with drives over batches of samples.
 
-A floating base comes first: position and quaternion (x, y, z, w) in q, the body-frame twist (linear,
-angular) in v, its rate in a, as in Pinocchio. One sample may be given without its first axis, and the
-result then has none either.
+The arguments are the robot and q (N, nq), v (N, nv), a (N, nv). The entries of a floating base come first, as in
+Pinocchio: position and quaternion (x, y, z, w) in q, the twist in the body frame (linear, angular) in v, its time
+derivative in a. A single sample may be given without the first axis; the result then has none either.
+
+Torques are in N m for revolute joints and in N for prismatic joints. The channels are those of `Robot.channels`: with a
+floating or instrumented base, six rows of the base wrench come first (N and N m).
 """
 
 from __future__ import annotations
@@ -38,8 +41,31 @@ _FIXED: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()
 
 
 def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """Y (N, channel, parameter) with torque = Y pi, all drive columns included.
+    """Regressor Y of the inverse dynamics: torque = Y pi, with the columns of the drive parameters.
 
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+    a : array_like, shape (N, nv) or (nv,)
+        Accelerations (rad/s2 or m/s2).
+
+    Returns
+    -------
+    ndarray, shape (N, channel, p) or (channel, p)
+        Torque per unit of each standard parameter, in the order of `robot.layout`.
+
+    Raises
+    ------
+    DataError
+        For arrays of the wrong shape and values that are not finite.
+
+    Examples
+    --------
     >>> import dynid
     >>> robot = dynid.load_robot("twolink")
     >>> dynid.regressor(robot, [0.1, 0.2], [1.0, -1.0], [0.0, 2.0]).shape
@@ -62,9 +88,37 @@ def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
 def inverse_dynamics(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, parameters: ArrayLike | None = None
 ) -> Array:
-    """Torque of every channel (N, channel) for the motion, drives included.
+    """Inverse dynamics: the torques of a motion, with friction, rotor inertia and all other drive terms.
 
-    `parameters` (p,) replaces the robot's own standard vector.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+    a : array_like, shape (N, nv) or (nv,)
+        Accelerations (rad/s2 or m/s2).
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N, channel) or (channel,)
+        Torques (N m or N) per channel.
+
+    Raises
+    ------
+    DataError
+        For arrays of the wrong shape and values that are not finite.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> dynid.inverse_dynamics(robot, [0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).shape
+    (2,)
     """
     (q, v, a), _, single = as_batch(robot, q=q, v=v, a=a)
     tau = _rigid(robot, q, v, a, parameters)
@@ -73,7 +127,34 @@ def inverse_dynamics(
 
 
 def mass_matrix(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
-    """Mass matrix (N, nv, nv), rotor inertias included."""
+    """Mass matrix, with rotor inertias.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N, nv, nv) or (nv, nv)
+        Mass matrix M(q) in kg m2 (kg m and kg in rows and columns of prismatic joints).
+
+    Raises
+    ------
+    DataError
+        For arrays of the wrong shape and values that are not finite.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> dynid.mass_matrix(robot, [0.1, 0.2]).shape
+    (2, 2)
+    """
     from dynid.dynamics.kernels import mass
 
     (q,), samples, single = as_batch(robot, q=q)
@@ -91,9 +172,39 @@ def mass_matrix(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None)
 def forward_dynamics(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, parameters: ArrayLike | None = None
 ) -> Array:
-    """Acceleration (N, nv) under the torques tau (N, nv), friction and all drives included.
+    """Forward dynamics: the accelerations under given torques, with friction and all other drive terms.
 
-    Raises where a mass matrix is not positive definite: such a model cannot move.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+    tau : array_like, shape (N, nv) or (nv,)
+        Torques (N m or N); with a floating base, the first six entries are the external wrench on the base.
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N, nv) or (nv,)
+        Accelerations (rad/s2 or m/s2).
+
+    Raises
+    ------
+    DataError
+        For arrays of the wrong shape and values that are not finite.
+    DynidError
+        If a mass matrix is not positive definite, so that the acceleration is not defined.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> dynid.forward_dynamics(robot, [0.1, 0.2], [0.0, 0.0], [1.0, 0.0]).shape
+    (2,)
     """
     from dynid.dynamics.kernels import forward
 
@@ -101,7 +212,7 @@ def forward_dynamics(
     robot, pi = _motion_model(robot, parameters)
     model = compile_robot(robot)
     if model.custom:
-        # A user's column may depend on the acceleration: assemble M and the rest, then solve.
+        # A custom column may depend on the acceleration: assemble M and the bias, then solve.
         out = tau - inverse_dynamics(robot, q, v, np.zeros_like(v), pi)
         failures = run(forward.solve, samples, (mass_matrix(robot, q, pi),), (out,))
     else:
@@ -116,7 +227,22 @@ def forward_dynamics(
 
 
 def gravity_torque(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
-    """Torque of every channel (N, channel) that holds the robot still against gravity, without drives."""
+    """Gravity torque g(q), without drive terms such as springs.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N, channel) or (channel,)
+        Torques (N m or N) per channel that hold the robot against gravity.
+    """
     (q,), samples, single = as_batch(robot, q=q)
     zero = np.zeros((samples, robot.nv))
     tau = _rigid(robot, q, zero, zero, parameters)
@@ -124,21 +250,72 @@ def gravity_torque(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = No
 
 
 def coriolis_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
-    """Centrifugal and Coriolis torque C(q, v) v of every channel (N, channel)."""
+    """Coriolis and centrifugal torque C(q, v) v.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N, channel) or (channel,)
+        Torques (N m or N) per channel.
+    """
     (q, v), _, single = as_batch(robot, q=q, v=v)
     tau = _rigid(robot, q, v, np.zeros_like(v), parameters, gravity=False)
     return tau[0] if single else tau
 
 
 def bias_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
-    """Coriolis and gravity torque together (N, channel): inverse dynamics without acceleration and drives."""
+    """Bias torque C(q, v) v + g(q): inverse dynamics at zero acceleration, without drive terms.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N, channel) or (channel,)
+        Torques (N m or N) per channel.
+    """
     (q, v), _, single = as_batch(robot, q=q, v=v)
     tau = _rigid(robot, q, v, np.zeros_like(v), parameters)
     return tau[0] if single else tau
 
 
 def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
-    """C (N, nv, nv) with C v the Coriolis torque and dM/dt = C + C' (so dM/dt - 2 C is skew)."""
+    """Coriolis matrix C with dM/dt = C + C', so that dM/dt - 2 C is skew-symmetric.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N, nv, nv) or (nv, nv)
+        C(q, v); C v is the Coriolis and centrifugal torque.
+    """
     from dynid.dynamics.kernels import coriolis
 
     (q, v), samples, single = as_batch(robot, q=q, v=v)
@@ -150,39 +327,99 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayL
 
 
 def kinetic_energy_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
-    """Coefficients (N, p) of the standard parameters in the kinetic energy, rotors included."""
+    """Regressor of the kinetic energy, with the rotors.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+
+    Returns
+    -------
+    ndarray, shape (N, p) or (p,)
+        Kinetic energy (J) per unit of each standard parameter.
+    """
     return _energies(robot, q, v)[0]
 
 
 def potential_energy_regressor(robot: Robot, q: ArrayLike) -> Array:
-    """Coefficients (N, p) of the standard parameters in the potential energy (gravity and springs)."""
+    """Regressor of the potential energy of gravity and springs.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+
+    Returns
+    -------
+    ndarray, shape (N, p) or (p,)
+        Potential energy (J) per unit of each standard parameter.
+    """
     shape = np.shape(q)[:-1]
     return _energies(robot, q, np.zeros((*shape, robot.nv)))[1]
 
 
 def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
-    """Kinetic energy (N,) in J, rotors included."""
+    """Kinetic energy, with the rotors.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N,) or ()
+        Kinetic energy (J).
+    """
     return kinetic_energy_regressor(robot, q, v) @ as_parameters(robot, parameters)
 
 
 def potential_energy(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
-    """Potential energy (N,) in J, zero for a mass at the base origin (floating base: at the world origin)."""
+    """Potential energy of gravity and springs.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    parameters : array_like, shape (p,), optional
+        Standard parameters, `robot.parameters` if not given.
+
+    Returns
+    -------
+    ndarray, shape (N,) or ()
+        Potential energy (J), zero for a mass at the base origin (floating base: at the world origin).
+    """
     return potential_energy_regressor(robot, q) @ as_parameters(robot, parameters)
 
 
 def custom_column(robot: Robot, index: int, q: Array, v: Array, a: Array) -> Array:
-    """The checked column (N, n) of the user's term robot.drives[index]."""
+    """Column (N, n) of the custom term robot.drives[index], checked for shape and finite values."""
     term = robot.drives[index]
     assert term.function is not None
     first_q, first_v = robot.nq - robot.n, robot.nv - robot.n
     column = np.asarray(term.function(q[:, first_q:], v[:, first_v:], a[:, first_v:]), dtype=float)
     if column.shape != (len(q), robot.n) or not np.all(np.isfinite(column)):
-        raise DataError(f"term '{term.name}' must give finite numbers of shape {(len(q), robot.n)}")
+        raise DataError(f"term '{term.name}' must return finite numbers of shape {(len(q), robot.n)}")
     return column
 
 
 def _rigid(robot: Robot, q: Array, v: Array, a: Array, parameters: ArrayLike | None, gravity: bool = True) -> Array:
-    """Torques of the bodies alone (N, channel)."""
+    """Rigid-body torques (N, channel), without drives."""
     from dynid.dynamics.kernels import inverse
 
     model = compile_robot(robot)
@@ -194,6 +431,7 @@ def _rigid(robot: Robot, q: Array, v: Array, a: Array, parameters: ArrayLike | N
 
 
 def _add_drives(robot: Robot, q: Array, v: Array, a: Array, pi: Array, tau: Array) -> None:
+    """Add the torques of all drive terms to `tau`."""
     from dynid.dynamics.kernels import drives
 
     model = compile_robot(robot)
@@ -205,7 +443,7 @@ def _add_drives(robot: Robot, q: Array, v: Array, a: Array, pi: Array, tau: Arra
 
 
 def _custom_inertia(robot: Robot, index: int, q: Array) -> Array:
-    """d(column)/da of a user's term, exact because it is affine in a (N, n, n)."""
+    """Derivative (N, n, n) of a custom column with respect to a, exact because the column is affine in a."""
     zero = np.zeros((len(q), robot.nv))
     start = custom_column(robot, index, q, zero, zero)
     out = np.empty((len(q), robot.n, robot.n))
@@ -217,7 +455,7 @@ def _custom_inertia(robot: Robot, index: int, q: Array) -> Array:
 
 
 def _motion_model(robot: Robot, parameters: ArrayLike | None) -> tuple[Robot, Array]:
-    """The robot that moves and its vector: an instrumented base stands still, so it is a fixed one."""
+    """Robot and parameters of the equations of motion; an instrumented base counts as fixed."""
     pi = as_parameters(robot, parameters)
     if robot.base != "instrumented":
         return robot, pi
@@ -228,6 +466,7 @@ def _motion_model(robot: Robot, parameters: ArrayLike | None) -> tuple[Robot, Ar
 
 
 def _energies(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+    """Regressors of the kinetic and the potential energy."""
     from dynid.dynamics.kernels import drives, energy
 
     (q, v), samples, single = as_batch(robot, q=q, v=v)
@@ -240,7 +479,8 @@ def _energies(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
 
 
 def _not_positive(robot: Robot, sample: int) -> DynidError:
+    """Error for a mass matrix that is not positive definite."""
     return DynidError(
         f"the mass matrix of '{robot.name}' is not positive definite at sample {sample}: its parameters are not "
-        "physically possible there"
+        "physically consistent"
     )

@@ -1,4 +1,4 @@
-"""Exact gradients of functions of the regressor, and a check for gradients written by hand."""
+"""Exact gradients of functions of the regressor, and a numerical check of gradients."""
 
 from __future__ import annotations
 
@@ -23,12 +23,33 @@ _CUSTOM_STEP = 1e-5
 def regressor_adjoint(
     robot: Robot, G: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """Gradient of sum(G * Y(q, v, a)) with respect to q, v and a, each (N, nv).
+    """Gradient of sum(G * Y(q, v, a)) with respect to q, v and a, where Y is the regressor.
 
-    G has the shape of the regressor, (N, channel, parameter). With f any scalar function of Y and
-    G = df/dY this is the gradient of f. For a floating base the first six entries of the gradient
-    over q belong to a displacement in the body frame. Coulomb columns are steps and add nothing;
-    a user's own columns are differentiated by central differences, all others exactly.
+    With G = df/dY this is the gradient of any scalar function f of the regressor. Coulomb columns are piecewise
+    constant and contribute nothing. Custom columns are differentiated by central differences, all others exactly.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    G : array_like, shape (N, channel, p) or (channel, p)
+        Weights, of the shape of the regressor.
+    q : array_like, shape (N, nq) or (nq,)
+        Configurations (rad or m).
+    v : array_like, shape (N, nv) or (nv,)
+        Velocities (rad/s or m/s).
+    a : array_like, shape (N, nv) or (nv,)
+        Accelerations (rad/s2 or m/s2).
+
+    Returns
+    -------
+    dq, dv, da : ndarray, shape (N, nv) or (nv,)
+        Gradients. For a floating base, the first six entries of dq refer to a displacement in the body frame.
+
+    Raises
+    ------
+    DataError
+        For arrays of the wrong shape and values that are not finite.
     """
     from dynid.dynamics.kernels import adjoint, drives
 
@@ -38,7 +59,7 @@ def regressor_adjoint(
     if weights.shape != shape:
         raise DataError(f"G has shape {np.shape(G)}; the regressor has {shape[1:] if single else shape}")
     if not np.all(np.isfinite(weights)):
-        raise DataError("G holds a value that is not finite")
+        raise DataError("G has a value that is not finite")
     model = compile_robot(robot)
     dq, dv, da = (np.zeros((samples, robot.nv)) for _ in range(3))
     run(adjoint.regressor_adjoint, samples, (model.tree, weights, q, v, a), (dq, dv, da))
@@ -52,6 +73,7 @@ def regressor_adjoint(
 def _add_custom(
     robot: Robot, index: int, weight: Array, state: tuple[Array, Array, Array], out: tuple[Array, Array, Array]
 ) -> None:
+    """Add the gradient of a custom column, by central differences."""
     for which in range(3):
         first = (robot.nq if which == 0 else robot.nv) - robot.n
         for j in range(robot.n):
@@ -64,16 +86,42 @@ def _add_custom(
             out[which][:, robot.nv - robot.n + j] += slope
 
 
-def check_gradient(function: Callable[[Array], float], gradient: ArrayLike, x: ArrayLike, step: float = 1e-6) -> float:
-    """Largest difference between `gradient` and central differences of `function` at x, relative to the gradient.
+def check_gradient(
+    function: Callable[[Array], float], gradient: ArrayLike, x: ArrayLike, *, step: float = 1e-6
+) -> float:
+    """Largest difference between a gradient and central differences, relative to the largest gradient entry.
 
+    Parameters
+    ----------
+    function : callable
+        Scalar function of an array of the shape of `x`.
+    gradient : array_like
+        Gradient to check, of the shape of `x`.
+    x : array_like
+        Point of evaluation.
+    step : float
+        Step of the central differences, relative to the larger of 1 and the magnitude of each entry of `x`.
+
+    Returns
+    -------
+    float
+        Relative error, about 1e-8 for a correct gradient.
+
+    Raises
+    ------
+    DataError
+        If gradient and point differ in shape.
+
+    Examples
+    --------
     >>> import numpy as np
+    >>> from dynid.dynamics import check_gradient
     >>> check_gradient(lambda x: float(np.sum(x**2)), [2.0, 4.0], [1.0, 2.0]) < 1e-8
     True
     """
     x, gradient = np.array(x, dtype=float), np.asarray(gradient, dtype=float)
     if gradient.shape != x.shape:
-        raise DataError(f"gradient has shape {gradient.shape}, the point {x.shape}")
+        raise DataError(f"the gradient has shape {gradient.shape}, the point has shape {x.shape}")
     numeric = np.empty_like(x)
     for i in np.ndindex(x.shape):
         at = x[i]

@@ -1,4 +1,4 @@
-"""A robot as the flat arrays the kernels read."""
+"""A robot as flat arrays for the kernels."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-# Kinds whose own part can be told from their coupling: cross_only means nothing to the others.
+# Kinds that can be split into the part of each joint and the coupling; cross_only has no effect on the others.
 _LINEAR = {TermKind.INERTIA, TermKind.VISCOUS, TermKind.SPRING}
 
 
 class Tree(NamedTuple):
-    """Kinematics and parameter columns. Body 0 is the base, body j + 1 hangs on joint j.
+    """Kinematics and parameter columns. Body 0 is the base, body j + 1 is the child link of joint j.
 
-    Link frame of joint j in its parent: R = rotation[0] + sin q rotation[1] + cos q rotation[2] (rows
-    of nine), p = position[0] + sin q position[1] + cos q position[2] + q position[3], where
-    q = ratio * q[coordinate] + offset. `subspace` is the joint twist in the link frame. `support` lists
-    the joints between the base and a body, base first. `column` is the first parameter column of a
-    body or -1, `stretch` the ranges of columns that hold the bodies a joint carries (drive columns may
-    lie among them); `wrench_rows` is 6 where the base wrench has rows, `moving` 1 where the base moves.
+    Link frame of joint j in its parent: R = rotation[0] + sin q rotation[1] + cos q rotation[2] (rows of nine entries),
+    p = position[0] + sin q position[1] + cos q position[2] + q position[3], where q = ratio * q[coordinate] + offset.
+    `subspace` is the joint twist in the link frame. `support` lists the joints between the base and a body, base first.
+    `column` is the first parameter column of a body or -1. `stretch` holds the ranges of columns of the bodies that a
+    joint carries (drive columns may lie between them). `wrench_rows` is 6 if the base wrench has rows, otherwise 0;
+    `moving` is 1 for a floating base.
     """
 
     parent: Index
@@ -44,7 +44,7 @@ class Tree(NamedTuple):
     support: Index
     column: Index
     stretch_start: Index
-    stretch: NDArray[np.uint64]  # unsigned: an index that cannot count from the end is one the compiler can vectorise
+    stretch: NDArray[np.uint64]  # unsigned: without negative indices, the compiler can vectorise
     massive: Index
     gravity: Array
     wrench_rows: int
@@ -52,10 +52,10 @@ class Tree(NamedTuple):
 
 
 class DriveArrays(NamedTuple):
-    """Drive terms: kind code, parameter column, and the shaft as sparse rows (start, joint, weight).
+    """Drive terms: kind code, parameter column, and the shaft direction as sparse rows (start, joint, weight).
 
-    `slope` is that of smooth Coulomb steps, 0 for sharp ones. A simulation puts users' columns into `table` (term,
-    node) over the shaft's position, with `grid` (first node, nodes a unit).
+    `slope` is the slope of smooth Coulomb friction, 0 for the sign function. A simulation puts custom columns into
+    `table` (term, node) over the shaft position, with `grid` (first node, nodes per unit).
     """
 
     kind: Index
@@ -71,7 +71,7 @@ class DriveArrays(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """Everything a batch function needs of a robot: arrays and where the parameters stand."""
+    """The arrays of a robot and the parameter columns of its drive terms."""
 
     tree: Tree
     drives: DriveArrays
@@ -79,7 +79,7 @@ class Compiled(NamedTuple):
     custom: tuple[tuple[int, int], ...]  # (index in robot.drives, parameter column)
 
     def inertias(self, robot: Robot, parameters: Array) -> Array:
-        """Inertial numbers of all bodies (b, 10) for a standard vector; links without parameters as in the robot."""
+        """Inertial parameters (body, 10) of all bodies; those of links without parameters are taken from the robot."""
         out = np.array([link.inertia for link in robot.links])
         for b, c in enumerate(self.tree.column):
             if c >= 0:
@@ -91,7 +91,7 @@ _COMPILED: WeakKeyDictionary[Robot, Compiled] = WeakKeyDictionary()
 
 
 def compile_robot(robot: Robot) -> Compiled:
-    """Arrays of a robot, made once and kept as long as the robot lives."""
+    """Arrays of a robot, made once per Robot object."""
     found = _COMPILED.get(robot)
     if found is None:
         found = _COMPILED[robot] = _compile(robot)
@@ -99,6 +99,7 @@ def compile_robot(robot: Robot) -> Compiled:
 
 
 def _compile(robot: Robot) -> Compiled:
+    """Arrays of a robot."""
     joints = len(robot.joints)
     rotation, position = np.zeros((joints, 3, 9)), np.zeros((joints, 4, 3))
     subspace = np.zeros((joints, 6))
@@ -173,7 +174,7 @@ def _compile(robot: Robot) -> Compiled:
 
 
 def _stretches(column: Index, carried: list[int]) -> list[list[int]]:
-    """Ranges of parameter columns from one carried body to the last before a body that is not carried."""
+    """Ranges of parameter columns of consecutive bodies that are carried by a joint."""
     out: list[list[int]] = []
     inside = False
     for b in np.argsort(column):

@@ -1,4 +1,4 @@
-"""What to keep off, from a file: obstacles, shapes of links, and how far."""
+"""Clearances from a file: obstacles, shapes of links, and the distance to keep."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PLACED = {"kind", "size", "position", "rpy"}
 
 
 def read_avoid(path: str | Path, robot: Robot, urdf: str | Path | None = None) -> Collision:
-    """A clearance from a TOML file: `distance`, tables [[obstacle]] (name) and [[shape]] (link), and their placement.
+    """A clearance from a TOML file with `distance` (m) and tables [[obstacle]] (with name) and [[shape]] (with link).
 
-    Each has kind, size, and where it is by position (m) and rpy (rad). Shapes of a URDF that is given count too.
+    Each table has kind, size, position (m) and rpy (rad). Shapes of a given URDF file are added.
     """
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -35,7 +35,7 @@ def read_avoid(path: str | Path, robot: Robot, urdf: str | Path | None = None) -
         raise DataError(f"'{path}': the distance must be a number of metres, got {distance!r:.40}")
     obstacles = [Obstacle(*_entry(path, entry, "obstacle", "name")) for entry in _tables(path, data, "obstacle")]
     shapes = [LinkShape(*_entry(path, entry, "shape", "link")) for entry in _tables(path, data, "shape")]
-    return Collision(robot, urdf, float(distance), obstacles=obstacles, shapes=shapes)
+    return Collision(robot, urdf, distance=float(distance), obstacles=obstacles, shapes=shapes)
 
 
 def _tables(path: str | Path, data: dict[str, Any], name: str) -> list[dict[str, Any]]:

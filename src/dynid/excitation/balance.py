@@ -1,4 +1,4 @@
-"""Balance of a robot that stands on the ground: its feet push, they cannot pull.
+"""Balance of a robot on the ground: contact forces can only push.
 
 At rest the centre of mass must lie above the polygon of contact. In motion it is the zero-moment point that must: the
 point of the ground about which the ground's reaction has no moment along the ground (Vukobratovic and Borovac 2004).
@@ -25,9 +25,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """The zero-moment point (N, 2) along a motion at times (N,), and how far inside the polygon it is (N,), metres.
+    """The zero-moment point along a motion.
 
-    Where the ground would have to pull, the point is NaN and the margin minus infinity.
+    Attributes
+    ----------
+    times : array, shape (N,)
+        Times, s.
+    point : array, shape (N, 2)
+        Zero-moment point, m; NaN where the ground would have to pull.
+    margin : array, shape (N,)
+        Distance inside the support polygon, m; minus infinity where the ground would have to pull.
     """
 
     times: Array
@@ -36,20 +43,18 @@ class Balance:
 
     @property
     def kept(self) -> bool:
+        """Whether the point stays inside the polygon."""
         return bool(np.all(self.margin >= 0))
 
     @property
     def worst(self) -> tuple[float, float]:
-        """Smallest margin (m) and when (s)."""
+        """Smallest margin (m) and its time (s)."""
         k = int(np.argmin(self.margin))
         return float(self.margin[k]), float(self.times[k])
 
 
-def zero_moment_point(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float = 0.0) -> Array:
-    """Point (N, 2) of the plane z = `height` of the base frame about which the ground's reaction has no moment in it.
-
-    NaN where the robot would have to be held down.
-    """
+def zero_moment_point(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, height: float = 0.0) -> Array:
+    """Zero-moment point (N, 2), m, in the plane z = `height` of the base frame; NaN where the ground must pull."""
     wrench = inverse_dynamics(_standing(robot), *(np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a)))[:, :6]
     fx, fy, fz, mx, my, _ = wrench.T
     push = np.where(fz > 0, fz, np.nan)
@@ -58,11 +63,23 @@ def zero_moment_point(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, he
 
 
 class SupportPolygon:
-    """The centre of mass of a standing robot stays above the convex polygon of its contacts (k, 2), metres.
+    """Clearance: the centre of mass stays above the convex polygon of the contacts (static balance).
 
-    Points are x and y of the base frame, whose z axis points up; their convex hull counts, less `margin` all around.
-    One value for each edge: the distance from it over the radius of the largest circle inside. Motion is not in it:
-    that is `MovingSupport`, and `verify_balance` looks at the zero-moment point of a whole motion.
+    One value per edge: the distance from it over the radius of the largest inscribed circle. For dynamic balance use
+    `MovingSupport`.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot with a fixed or instrumented base whose z axis points up.
+    polygon : array, shape (k, 2)
+        Points of contact in x and y of the base frame, m; their convex hull counts.
+    margin : float
+        Distance to keep from the edges, m.
+    height : float
+        Height of the ground in the base frame, m.
+    label : str
+        Name of the limit.
     """
 
     def __init__(
@@ -76,14 +93,16 @@ class SupportPolygon:
             hull = spatial.ConvexHull(corners)
         except (spatial.QhullError, ValueError):
             raise DataError("the support polygon needs three points that do not lie on one line") from None
-        # Qhull names an edge once for each of its pieces and has normals point outwards.
+        # Qhull may list an edge several times, and its normals point outwards.
         planes = np.unique(np.round(-hull.equations, 12), axis=0)
         self.robot, self.label, self.margin, self.height = robot, label, float(margin), float(height)
         self.corners = corners[hull.vertices]
         self.normals, self._offsets = planes[:, :2], planes[:, 2]
         radius = _inner_radius(self.normals, self._offsets)
         if not 0 <= margin < radius:
-            raise DataError(f"a margin of {margin:g} m leaves nothing of a support polygon {radius:g} m deep")
+            raise DataError(
+                f"a margin of {margin:g} m leaves nothing of a support polygon with an inner radius of {radius:g} m"
+            )
         self._scale = radius - self.margin
         self._along = [standing.with_gravity(-axis) for axis in np.eye(3)[:2]]
         self._mass = sum(float(standing.links[i].inertia[0]) for i in standing.parameter_links)
@@ -97,10 +116,11 @@ class SupportPolygon:
         return np.column_stack([potential_energy(robot, q) for robot in self._along]) / self._mass
 
     def inside(self, points: ArrayLike) -> Array:
-        """Distance (N, edge) of points (N, 2) from the edges in metres, positive inside, margin not taken off."""
+        """Distance (N, edge) of points (N, 2) from the edges in metres, positive inside, margin not subtracted."""
         return np.asarray(points, dtype=float) @ self.normals.T + self._offsets
 
     def values(self, q: Array) -> Array:
+        """Distance from every edge (N, edge), margin subtracted, over the inscribed radius."""
         return np.asarray((self.inside(self.center_of_mass(q)) - self.margin) / self._scale)
 
     def gradients(self, q: Array, which: NDArray[np.intp]) -> Array:
@@ -111,10 +131,10 @@ class SupportPolygon:
 
 
 class MovingSupport(SupportPolygon):
-    """The zero-moment point of a moving robot stays inside the polygon: the ground need not pull.
+    """Clearance: the zero-moment point of a moving robot stays inside the polygon (dynamic balance).
 
-    Each edge is asked for as a moment about it, which is linear in the wrench, in units of weight times the radius of
-    the largest circle inside.
+    One value per edge: the moment about it, which is linear in the base wrench, over weight times the radius of the
+    largest inscribed circle. Parameters as for `SupportPolygon`.
     """
 
     moving = True
@@ -129,7 +149,7 @@ class MovingSupport(SupportPolygon):
         return out / (weight * self._scale)
 
     def values_in_motion(self, q: Array, v: Array, a: Array) -> Array:
-        """One value an edge (N, edge)."""
+        """Value of every edge (N, edge) along a motion."""
         wrench = inverse_dynamics(_standing(self.robot), q, v, a)[:, :6]
         return np.asarray(wrench @ self._edges().T)
 
@@ -141,20 +161,20 @@ class MovingSupport(SupportPolygon):
         return regressor_adjoint(robot, G, q, v, a)
 
 
-def verify_balance(support: SupportPolygon, motion: Excitation, rate: float = 200.0) -> Balance:
-    """The zero-moment point of a whole motion held against a support polygon, its margin taken off."""
+def verify_balance(support: SupportPolygon, motion: Excitation, *, rate: float = 200.0) -> Balance:
+    """Zero-moment point of a whole motion at a rate (Hz), against a support polygon with its margin."""
     t, q, v, a = motion.sample(rate)
-    point = zero_moment_point(support.robot, q, v, a, support.height)
+    point = zero_moment_point(support.robot, q, v, a, height=support.height)
     margin = support.inside(point).min(axis=1) - support.margin
     return Balance(t, point, np.where(np.isnan(margin), -np.inf, margin))
 
 
 def _standing(robot: Robot) -> Robot:
-    """The bodies alone, on a base whose reaction is known."""
+    """The robot without drives on an instrumented base."""
     if robot.base == "floating":
-        raise DataError("balance is looked at for robots with a fixed base, the foot that stands; fix the base first")
+        raise DataError("balance needs a robot with a fixed base, its foot; fix the base first")
     if robot.gravity[2] >= 0 or np.any(np.abs(robot.gravity[:2]) > 1e-9 * abs(robot.gravity[2])):
-        raise DataError(f"the ground is level where gravity points to -z of the base, not to {robot.gravity.tolist()}")
+        raise DataError(f"the ground must be level: gravity points to -z of the base, not to {robot.gravity.tolist()}")
     return replace(robot, base="instrumented", drives=(), transmission=None)
 
 

@@ -1,8 +1,8 @@
-"""Families of motion: functions of time that coefficients multiply, the same for every joint.
+"""Families of trajectories: basis functions of time, the same for every joint.
 
 A joint moves as q(t) = B(t) x with its own coefficients x, so positions and all derivatives are linear in them: limits
-on position, speed, acceleration and jerk become linear inequalities, and conditions at the ends (start at rest at a
-given posture) only narrow the family.
+on position, velocity, acceleration and jerk become linear inequalities, and conditions at the ends (start at rest at a
+given posture) restrict the family to a subspace.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
+from dynid.excitation.profiles import PROFILES
 
 __all__ = [
     "BSpline",
@@ -27,6 +28,7 @@ __all__ = [
     "Narrowed",
     "PointToPoint",
     "Quintic",
+    "Stretched",
     "at_rest",
     "sample_times",
 ]
@@ -36,7 +38,7 @@ Profile = Literal["quintic", "trapezoid", "double-s"]
 
 
 class Basis(Protocol):
-    """Functions of time on [0, duration]; `periodic` where the motion may be repeated without a stop."""
+    """Basis functions of time on [0, duration]; `periodic` if the motion may be repeated without a stop."""
 
     @property
     def duration(self) -> float: ...
@@ -46,11 +48,11 @@ class Basis(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of coefficients of a joint."""
+        """Number of coefficients per joint."""
         ...
 
     @property
-    def joints(self) -> list[float]:
+    def breakpoints(self) -> list[float]:
         """Times where a derivative up to the jerk jumps, and the ends."""
         ...
 
@@ -72,8 +74,8 @@ def _duration(duration: float) -> None:
 class Fourier:
     """A constant and harmonics of 1/period: coefficients (offset, a_1 ... a_L, b_1 ... b_L).
 
-    q = offset + sum a_l/(l w) sin(l w t) - b_l/(l w) cos(l w t): a and b are amplitudes of the speed. `harmonics`
-    is how many, or which ones: a second series up to a controller's bandwidth takes high ones only.
+    q = offset + sum a_l/(l w) sin(l w t) - b_l/(l w) cos(l w t): a and b are velocity amplitudes. `harmonics`
+    is their number, or a tuple of the harmonics themselves, for a second series of high frequencies only.
     """
 
     duration: float
@@ -98,7 +100,7 @@ class Fourier:
         return 1 + 2 * len(self.numbers)
 
     @property
-    def joints(self) -> list[float]:
+    def breakpoints(self) -> list[float]:
         return [0.0, self.duration]
 
     def values(self, t: ArrayLike, order: int = 0) -> Array:
@@ -106,7 +108,7 @@ class Fourier:
         w = 2 * np.pi / self.duration * self.numbers
         phase = np.outer(t, w) + (order - 1) * np.pi / 2
         power = w ** (order - 1)
-        # The speed is a cos + b sin; each derivative adds a quarter turn and a factor w.
+        # The velocity is a cos + b sin; each derivative adds a phase of 90 degrees and a factor w.
         constant = np.full((len(t), 1), 1.0 if order == 0 else 0.0)
         return np.hstack([constant, power * np.cos(phase), power * np.sin(phase)])
 
@@ -123,7 +125,7 @@ class Quintic:
         _duration(self.duration)
 
     @property
-    def joints(self) -> list[float]:
+    def breakpoints(self) -> list[float]:
         return [0.0, self.duration]
 
     def values(self, t: ArrayLike, order: int = 0) -> Array:
@@ -136,7 +138,7 @@ class Quintic:
 
 @dataclass(frozen=True)
 class FourierQuintic:
-    """Harmonics plus a fifth-order polynomial, which makes room for any conditions at both ends."""
+    """Harmonics plus a fifth-order polynomial, which can satisfy any conditions at both ends."""
 
     duration: float
     harmonics: int | tuple[int, ...] = 5
@@ -154,7 +156,7 @@ class FourierQuintic:
         return self._parts[0].size - 1 + 6
 
     @property
-    def joints(self) -> list[float]:
+    def breakpoints(self) -> list[float]:
         return [0.0, self.duration]
 
     def values(self, t: ArrayLike, order: int = 0) -> Array:
@@ -186,7 +188,7 @@ class BSpline:
         return self.segments + self.degree
 
     @property
-    def joints(self) -> list[float]:
+    def breakpoints(self) -> list[float]:
         return list(np.linspace(0.0, self.duration, self.segments + 1))
 
     def values(self, t: ArrayLike, order: int = 0) -> Array:
@@ -196,9 +198,9 @@ class BSpline:
 
 @dataclass(frozen=True)
 class CubicSpline:
-    """A twice differentiable cubic through equally spaced waypoints; coefficients are the waypoints.
+    """A twice differentiable cubic spline through equally spaced waypoints, which are its coefficients.
 
-    Speed is zero at both ends.
+    The velocity is zero at both ends.
     """
 
     duration: float
@@ -215,11 +217,11 @@ class CubicSpline:
         return self.waypoints
 
     @property
-    def joints(self) -> list[float]:
+    def breakpoints(self) -> list[float]:
         return list(np.linspace(0.0, self.duration, self.waypoints))
 
     def values(self, t: ArrayLike, order: int = 0) -> Array:
-        spline = scipy.interpolate.CubicSpline(self.joints, np.eye(self.size), bc_type="clamped")
+        spline = scipy.interpolate.CubicSpline(self.breakpoints, np.eye(self.size), bc_type="clamped")
         return np.asarray(spline(np.clip(_times(t), 0.0, self.duration), nu=order))
 
 
@@ -227,8 +229,8 @@ class CubicSpline:
 class PointToPoint:
     """All joints together from waypoint to waypoint, with a stop at each; coefficients are the waypoints.
 
-    `profile` is how a segment is driven: "quintic", "trapezoid" of speed, or "double-s" with limited jerk. `dwell` is
-    the share of a segment that rests at its end: with dwell the waypoints are static postures.
+    `profile` of a segment: "quintic", "trapezoid" (of velocity), or "double-s" with limited jerk. `dwell` is the share
+    of a segment spent at rest at its end: with dwell the waypoints are static postures.
     """
 
     duration: float
@@ -241,8 +243,8 @@ class PointToPoint:
         _duration(self.duration)
         if self.waypoints < 2:
             raise DataError(f"a motion needs two waypoints, got {self.waypoints}")
-        if self.profile not in _PROFILES:
-            raise DataError(f"profile '{self.profile}' is unknown: use {', '.join(_PROFILES)}")
+        if self.profile not in PROFILES:
+            raise DataError(f"profile '{self.profile}' is unknown: use {', '.join(PROFILES)}")
         if not 0 <= self.dwell < 1:
             raise DataError(f"the share of dwell lies in [0, 1), got {self.dwell}")
 
@@ -251,10 +253,10 @@ class PointToPoint:
         return self.waypoints
 
     @property
-    def joints(self) -> list[float]:
+    def breakpoints(self) -> list[float]:
         ends = np.linspace(0.0, self.duration, self.waypoints)
         # Without dwell a segment ends where the next one begins.
-        inner = np.append(_PROFILES[self.profile][1], [1.0] if self.dwell else []) * (1 - self.dwell)
+        inner = np.append(PROFILES[self.profile][1], [1.0] if self.dwell else []) * (1 - self.dwell)
         return sorted({float(x) for x in np.concatenate([ends[:-1, None] + inner * ends[1], ends[:, None]], axis=None)})
 
     def values(self, t: ArrayLike, order: int = 0) -> Array:
@@ -263,7 +265,7 @@ class PointToPoint:
         segment = np.minimum((t / length).astype(int), self.waypoints - 2)
         moving = length * (1 - self.dwell)
         s = np.minimum((t - segment * length) / moving, 1.0)
-        share = _PROFILES[self.profile][0](s, order) / moving**order
+        share = PROFILES[self.profile][0](s, order) / moving**order
         share = np.where((s >= 1.0) & (order > 0), 0.0, share)
         out = np.zeros((len(t), self.waypoints))
         rows = np.arange(len(t))
@@ -272,66 +274,9 @@ class PointToPoint:
         return out
 
 
-def _quintic_profile(s: Array, order: int) -> Array:
-    polynomial = np.polynomial.Polynomial([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])
-    return np.asarray(polynomial.deriv(order)(s) if order else polynomial(s))
-
-
-def _trapezoid_profile(s: Array, order: int) -> Array:
-    """A third speeding up, a third at speed, a third slowing down."""
-    top = 1.5
-    a = 3 * top
-    up, down = s < 1 / 3, s > 2 / 3
-    if order == 0:
-        return np.where(up, a * s**2 / 2, np.where(down, 1 - a * (1 - s) ** 2 / 2, top * (s - 1 / 6)))
-    if order == 1:
-        return np.where(up, a * s, np.where(down, a * (1 - s), top))
-    return np.where(up, a, np.where(down, -a, 0.0)) if order == 2 else np.zeros_like(s)
-
-
-def _double_s_profile(s: Array, order: int) -> Array:
-    """Seven pieces of constant jerk: 2/5 speeding up, a third of that at full acceleration, and 2/5 slowing down."""
-    T, rise = 0.4, 0.4 / 3
-    speed = 1 / (1 - T)
-    acceleration = speed / (T - rise)
-    jerk = acceleration / rise
-
-    def half(u: Array, order: int) -> Array:
-        """From rest, up to the middle of the segment."""
-        first, second, third = u < rise, u < T - rise, u < T
-        if order == 0:
-            return np.where(
-                first,
-                jerk * u**3 / 6,
-                np.where(
-                    second,
-                    acceleration * (3 * u**2 - 3 * rise * u + rise**2) / 6,
-                    np.where(third, speed * T / 2 - speed * (T - u) + jerk * (T - u) ** 3 / 6, speed * (u - T / 2)),
-                ),
-            )
-        if order == 1:
-            late = np.where(third, speed - jerk * (T - u) ** 2 / 2, speed)
-            return np.where(first, jerk * u**2 / 2, np.where(second, acceleration * (u - rise / 2), late))
-        if order == 2:
-            late = np.where(third, jerk * (T - u), 0.0)
-            return np.where(first, jerk * u, np.where(second, acceleration, late))
-        return np.where(first, jerk, np.where(second, 0.0, np.where(third, -jerk, 0.0)))
-
-    mirrored = half(1 - s, order)
-    sign = -1.0 if order % 2 == 0 else 1.0
-    return np.where(s <= 0.5, half(s, order), (1.0 if order == 0 else 0.0) + sign * mirrored)
-
-
-_PROFILES = {
-    "quintic": (_quintic_profile, np.zeros(0)),
-    "trapezoid": (_trapezoid_profile, np.array([1 / 3, 2 / 3])),
-    "double-s": (_double_s_profile, np.array([0.4 / 3, 0.8 / 3, 0.4, 0.6, 1 - 0.8 / 3, 1 - 0.4 / 3])),
-}
-
-
 @dataclass(frozen=True, eq=False)
 class Narrowed:
-    """A family with conditions: its coefficients are directions @ y, for any y."""
+    """A subspace of a family: coefficients are directions @ y, for any y."""
 
     family: Basis
     directions: Array
@@ -349,17 +294,44 @@ class Narrowed:
         return self.directions.shape[1]
 
     @property
-    def joints(self) -> list[float]:
-        return self.family.joints
+    def breakpoints(self) -> list[float]:
+        return self.family.breakpoints
 
     def values(self, t: ArrayLike, order: int = 0) -> Array:
         return self.family.values(t, order) @ self.directions
 
 
-def at_rest(family: Basis, orders: Sequence[int] = (1, 2), ends: Sequence[str] = ("start", "end")) -> Narrowed:
+@dataclass(frozen=True)
+class Stretched:
+    """A family with another duration: the same paths for the same coefficients."""
+
+    family: Basis
+    duration: float
+
+    def __post_init__(self) -> None:
+        _duration(self.duration)
+
+    @property
+    def periodic(self) -> bool:
+        return self.family.periodic
+
+    @property
+    def size(self) -> int:
+        return self.family.size
+
+    @property
+    def breakpoints(self) -> list[float]:
+        return [t * self.duration / self.family.duration for t in self.family.breakpoints]
+
+    def values(self, t: ArrayLike, order: int = 0) -> Array:
+        rate = self.family.duration / self.duration
+        return self.family.values(np.asarray(t, dtype=float) * rate, order) * rate**order
+
+
+def at_rest(family: Basis, *, orders: Sequence[int] = (1, 2), ends: Sequence[str] = ("start", "end")) -> Narrowed:
     """The motions of a family whose derivatives of these orders vanish at the start and at the end.
 
-    The first coefficient of the narrowed family is the posture at the start, which the others leave alone.
+    The first coefficient of the restricted family is the posture at the start; the others do not change it.
     """
     where = {"start": 0.0, "end": family.duration}
     if not ends or not orders or set(ends) - set(where):
@@ -370,7 +342,7 @@ def at_rest(family: Basis, orders: Sequence[int] = (1, 2), ends: Sequence[str] =
     null = _null_space(np.array([*rows, there]))
     start = np.linalg.lstsq(np.array([*rows, there]), np.array([0.0] * len(rows) + [1.0]), rcond=None)[0]
     if np.linalg.norm(np.array(rows) @ start) > 1e-9 or abs(there @ start - 1) > 1e-9:
-        raise DataError("this family cannot rest there")
+        raise DataError("this family cannot be at rest there")
     return Narrowed(family, np.column_stack([start, null]))
 
 

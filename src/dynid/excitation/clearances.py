@@ -1,4 +1,4 @@
-"""All that a motion can be kept clear of, in one place."""
+"""Clearances: limits of a motion beside those of its joints."""
 
 from dynid.excitation.balance import MovingSupport, SupportPolygon
 from dynid.excitation.collision import Collision, LinkShape, Obstacle

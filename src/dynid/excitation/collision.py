@@ -1,4 +1,4 @@
-"""Clearance of a robot from itself and from obstacles, for motions that are designed among them.
+"""Clearance of a robot from itself and from obstacles.
 
 Links are covered by convex shapes: those of a URDF file (meshes by their convex hull) or some given by hand. coal
 gives the distance of two shapes, its nearest points x1, x2 and the direction u from one to the other; the distance
@@ -32,13 +32,13 @@ Array = NDArray[np.float64]
 log = logging.getLogger("dynid")
 
 SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
-# Values stop growing here: pairs that are farther apart need no exact distance.
+# Largest value: pairs that are farther apart need no exact distance.
 _FAR = 2.0
 _SMALLEST_SCALE = 0.05
 _POSTURES = 200
-# Share of random postures with contact beyond which it is the shapes that overlap, not the links.
+# If a pair is in contact in more than this share of random postures, its shapes overlap, not the links.
 _ALWAYS = 0.95
-# coal's tolerances, tried in turn: the tight one fails now and then (its distance is then the largest float).
+# coal's tolerances, tried in turn: the tightest fails occasionally (its distance is then the largest float).
 _TOLERANCES = (1e-7, 1e-5, 1e-3)
 _FAILED = 1e100
 
@@ -55,9 +55,17 @@ def _check_shape(shape: LinkShape | Obstacle, what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class LinkShape:
-    """A convex shape that moves with a link or a named frame, at `placement` (4, 4) in it, metres.
+    """A convex shape fixed to a link or a named frame.
 
-    Sizes: box three edges; sphere radius; cylinder and capsule radius and length along z, the caps not counted.
+    Parameters
+    ----------
+    link : str
+        Link or named frame.
+    kind : {"box", "sphere", "cylinder", "capsule"}
+    size : array
+        In m. Box: three edges; sphere: radius; cylinder and capsule: radius and length along z, without the caps.
+    placement : array, shape (4, 4)
+        Placement in the link or frame.
     """
 
     link: str
@@ -84,7 +92,19 @@ class LinkShape:
 
 @dataclass(frozen=True, eq=False)
 class Obstacle:
-    """A convex shape that stands in the base frame, at `placement` (4, 4), metres; sizes as for `LinkShape`."""
+    """A convex shape fixed in the base frame.
+
+    Parameters
+    ----------
+    name : str
+        Name of the obstacle.
+    kind : str
+        Kind of shape, as for `LinkShape`.
+    size : array_like
+        Dimensions in m, as for `LinkShape`.
+    placement : array, shape (4, 4)
+        Placement in the base frame, m.
+    """
 
     name: str
     kind: str
@@ -97,15 +117,16 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Two links, or a link and an obstacle, whose distance is not looked at, and why."""
+    """Two links, or a link and an obstacle, whose distance is not checked, and why; `adjacent` if joined."""
 
     first: str
     second: str
     reason: str
+    adjacent: bool = False
 
 
 class _Solid:
-    """A shape as coal knows it: the link that carries it (-1: the world), where it sits there, and a box around it."""
+    """A shape in coal: the link that carries it (-1: the world), its placement there, and its bounding box."""
 
     def __init__(self, owner: str, body: int, geometry: Any, where: Array) -> None:
         self.owner, self.body, self.geometry, self.where = owner, body, geometry, where
@@ -116,31 +137,55 @@ class _Solid:
 
 
 class Collision:
-    """Clearance of at least `distance` metres between links, and between links and obstacles.
+    """Clearance: links keep a distance from each other and from obstacles.
 
-    Shapes are those of a URDF file, those given, or both; meshes count by their convex hull. Without `pairs` (names of
-    links and obstacles) all are looked at but links next to each other and pairs that touch at the zero posture or
-    nearly always: `left_out` names them. One value for each pair of shapes: (d - distance) / scale, at most 2.
+    One value per pair of shapes: (d - distance) / scale, at most 2. Without `pairs` all pairs are checked but adjacent
+    links, and pairs that touch at the zero posture or nearly always; the attribute `left_out` lists these.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot whose base does not float.
+    urdf : str or Path, optional
+        URDF file with collision shapes; meshes are replaced by their convex hull.
+    distance : float
+        Distance to keep, m.
+    pairs : sequence of (str, str), optional
+        Names of links and obstacles to check.
+    obstacles : sequence of Obstacle
+    package_dirs : sequence of str or Path
+        Folders in which package:// paths of meshes are searched.
+    shapes : sequence of LinkShape
+        Further shapes of links.
+    scale : float, optional
+        Unit of the values, m. Default: `distance`, at least 0.05.
+    label : str
+        Name of the limit.
+    seed : int
+        Seed of the random postures that decide which pairs are left out.
     """
 
     def __init__(
         self,
         robot: Robot,
         urdf: str | Path | None = None,
+        *,
         distance: float = 0.02,
         pairs: Sequence[tuple[str, str]] | None = None,
         obstacles: Sequence[Obstacle] = (),
         package_dirs: Sequence[str | Path] = (),
-        *,
         shapes: Sequence[LinkShape] = (),
         scale: float | None = None,
         label: str = "collision",
         seed: int = 0,
     ) -> None:
-        self._given = (robot, urdf, distance, pairs, obstacles, package_dirs)
-        self._options = {"shapes": shapes, "scale": scale, "label": label, "seed": seed}
+        self._given = (robot, urdf)
+        self._options = {
+            "distance": distance, "pairs": pairs, "obstacles": obstacles, "package_dirs": package_dirs,
+            "shapes": shapes, "scale": scale, "label": label, "seed": seed,
+        }  # fmt: skip
         if robot.base == "floating":
-            raise DataError("collisions are looked at for robots with a fixed base; fix the base first")
+            raise DataError("collisions are checked for robots with a fixed base; fix the base first")
         if not (np.isfinite(distance) and distance >= 0):
             raise DataError(f"the clearance must be a distance in metres, at least zero, got {distance}")
         if scale is not None and not (np.isfinite(scale) and scale > 0):
@@ -170,10 +215,10 @@ class Collision:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Names of what each value looks at; a link with several shapes comes several times."""
+        """Names of the pair of each value; a link with several shapes occurs several times."""
         return tuple((self._solids[i].owner, self._solids[j].owner) for i, j in self._pairs)
 
-    # -- what the designer asks ------------------------------------------------------------------
+    # -- values and gradients --------------------------------------------------------------------
 
     def values(self, q: Array) -> Array:
         """(d - distance) / scale of every pair (N, k), at most 2."""
@@ -209,7 +254,7 @@ class Collision:
         return self._distances(q, np.inf)
 
     def closest(self, q: ArrayLike) -> tuple[float, tuple[str, str]]:
-        """Smallest distance (m) over postures (N, n), and between what."""
+        """Smallest distance (m) over postures (N, n), and the names of that pair."""
         d = self.distances(q)
         return float(d.min()), self.pairs[int(np.argmin(d.min(axis=0)))]
 
@@ -225,7 +270,7 @@ class Collision:
         return np.ascontiguousarray(h[:, :, :3, :3]), np.ascontiguousarray(h[:, :, :3, 3])
 
     def _distances(self, q: ArrayLike, reach: float) -> Array:
-        """Distances (N, k), none larger than `reach`: most pairs are told to be beyond it by boxes around them."""
+        """Distances (N, k), at most `reach`: most pairs are beyond it by their bounding boxes."""
         (q,), samples, _ = as_batch(self.robot, q=q)
         turn, shift = self._places(q)
         out = np.full((samples, len(self._pairs)), reach)
@@ -243,7 +288,7 @@ class Collision:
         return np.minimum(out, reach)
 
     def _measure(self, k: int, one: Any, two: Any, result: Any) -> float:
-        """Distance of pair k with its shapes at these places; `result` holds the nearest points."""
+        """Distance of pair k with its shapes at these placements; `result` receives the nearest points."""
         for request in self._requests:
             result.clear()
             d = float(self._measures[k](one, two, request, result))
@@ -252,13 +297,13 @@ class Collision:
         raise DynidError(f"coal finds no distance between {' and '.join(self.pairs[k])}; give simpler shapes")
 
     def _bounds(self, turn: Array, shift: Array) -> Array:
-        """Lower bounds (N, k) of the distances: from the ball around either shape to the box around the other."""
+        """Lower bounds (N, k) of the distances: from the bounding sphere of either shape to the box of the other."""
         middle = np.array([solid.middle for solid in self._solids])
         half = np.array([solid.half for solid in self._solids])
         radius = np.array([solid.radius for solid in self._solids])
-        centre = shift + np.einsum("nsij,sj->nsi", turn, middle)
+        center = shift + np.einsum("nsij,sj->nsi", turn, middle)
         i, j = self._pairs.T
-        between = centre[:, j] - centre[:, i]
+        between = center[:, j] - center[:, i]
         out = []
         for one, other in ((i, j), (j, i)):
             inside = np.abs(np.einsum("nkji,nkj->nki", turn[:, one], between))
@@ -281,39 +326,41 @@ class Collision:
                     raise DataError(f"pair {pair}: '{name}' has no shape, those that have are {', '.join(owners)}")
             one, two = ([s for s, solid in enumerate(self._solids) if solid.owner == name] for name in pair)
             if (self._solids[one[0]].body <= 0 and self._solids[two[0]].body <= 0) or pair[0] == pair[1]:
-                raise DataError(f"pair {pair}: these two do not move against each other")
+                raise DataError(f"pair {pair}: these two do not move relative to each other")
             out += [(i, j) for i in one for j in two]
         return out
 
     def _leave_out(self, rng: np.random.Generator) -> None:
-        """Drop pairs that say nothing of a motion."""
+        """Leave out pairs whose distance does not depend on the motion in a useful manner."""
         low, high = _ranges(self.robot)
         zero = np.zeros(self.robot.n)
-        possible = bool(np.all((low <= zero) & (zero <= high)))
+        reachable = bool(np.all((low <= zero) & (zero <= high)))
         q = np.vstack([zero, rng.uniform(low, high, (_POSTURES, self.robot.n))])
-        # A hair more than the clearance, so that a shape that slides along another counts as close.
+        # Slightly more than the clearance, so that a shape that slides along another counts as close.
         d = self._distances(q, self.distance + 1e-6)
         names = list(dict.fromkeys(self.pairs))
-        reasons = {}
+        reasons: dict[tuple[str, str], str] = {}
+        adjacent: set[tuple[str, str]] = set()
         for name in names:
             columns = [k for k, pair in enumerate(self.pairs) if pair == name]
             bodies = [self._solids[s].body for s in self._pairs[columns[0]]]
             smallest = d[:, columns].min(axis=1)
             close = int(np.sum(smallest[1:] < self.distance + 1e-9))
             if -1 in bodies:
-                # An obstacle is real: only where no posture is clear of it can it not be kept clear of.
+                # Obstacles are real: one is left out only if no posture is clear of it.
                 if close == _POSTURES:
                     reasons[name] = f"closer than {self.distance:g} m in all of {_POSTURES} random postures"
             elif _adjacent(self.robot, *bodies):
-                reasons[name] = "next to each other"
-            elif possible and smallest[0] <= 0:
+                reasons[name] = "adjacent links"
+                adjacent.add(name)
+            elif reachable and smallest[0] <= 0:
                 reasons[name] = "touch at the zero posture"
             elif close >= _ALWAYS * _POSTURES:
                 reasons[name] = f"closer than {self.distance:g} m in {close} of {_POSTURES} random postures"
-        self.left_out = tuple(LeftOut(*name, reason) for name, reason in reasons.items())
+        self.left_out = tuple(LeftOut(*name, reason, name in adjacent) for name, reason in reasons.items())
         for left in self.left_out:
-            say = log.debug if left.reason == "next to each other" else log.warning
-            say("no clearance is kept between '%s' and '%s': %s", left.first, left.second, left.reason)
+            say = log.debug if left.adjacent else log.warning
+            say("no clearance is checked between '%s' and '%s': %s", left.first, left.second, left.reason)
         kept = [k for k, pair in enumerate(self.pairs) if pair not in reasons]
         self._set_pairs([(int(i), int(j)) for i, j in self._pairs[kept]])
 
@@ -340,7 +387,7 @@ def _moving_pairs(solids: list[_Solid]) -> list[tuple[int, int]]:
 
 
 def _adjacent(robot: Robot, one: int, two: int) -> bool:
-    """Whether one link carries the other, links without a body between them not counted."""
+    """Whether one link is the parent of the other, virtual links between them not counted."""
     up = max(one, two)
     while up > 0:
         up = robot.joints[up - 1].parent
@@ -350,7 +397,7 @@ def _adjacent(robot: Robot, one: int, two: int) -> bool:
 
 
 def _ranges(robot: Robot) -> tuple[Array, Array]:
-    """Position ranges (n,) of the joints, one turn or a metre either way where there are none."""
+    """Position ranges (n,) of the joints; half a revolution or a metre to either side where there are none."""
     kinds = {j.name: j.kind for j in robot.joints}
     wide = np.array([np.pi if kinds[name] == "revolute" else 1.0 for name in robot.coordinates])
     low, high = (np.array([getattr(limit, end) for limit in robot.limits.values()]) for end in ("lower", "upper"))
@@ -359,7 +406,7 @@ def _ranges(robot: Robot) -> tuple[Array, Array]:
 
 
 def _point_slopes(robot: Robot, q: Array, link: str, points: Array) -> Array:
-    """Velocity (N, 3, n) of points (N, 3) that move with a link over the joint speeds: J_v + J_w x (x - o)."""
+    """Jacobian (N, 3, n) of points (N, 3) that move with a link: J_v + J_w x (x - o)."""
     jacobian = frame_jacobian(robot, q, link)
     arm = points - frame_placement(robot, q, link)[:, :3, 3]
     return np.asarray(jacobian[:, :3] + np.cross(jacobian[:, 3:], arm[:, :, None], axis=1))
@@ -392,7 +439,7 @@ def _of_file(path: str | Path, robot: Robot, packages: Sequence[str | Path]) -> 
 
 
 def _hull(points: Array, where: str) -> Any:
-    """Convex hull of a mesh; faces turned outwards, as coal wants them."""
+    """Convex hull of a mesh, with faces oriented outwards for coal."""
     try:
         hull = spatial.ConvexHull(points)
     except (spatial.QhullError, ValueError):

@@ -1,13 +1,14 @@
-"""What a motion tells: criteria on its observation matrix, with their gradients.
+"""Criteria of optimal experiment design on the observation matrix of a motion, with their gradients.
 
-Rows of each channel are divided by its noise and columns multiplied by a typical size of the parameter, so that units
-decide nothing. Small values are good in every criterion.
+Rows of each channel are divided by its noise and columns multiplied by a typical size of the parameter, so that the
+result does not depend on units. Small values are good in every criterion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
@@ -43,15 +44,15 @@ def trace_of_covariance(A: Array, weights: Array | None = None) -> Scalar:
     if root is None:
         return np.inf, np.zeros_like(A)
     C = np.eye(A.shape[1]) if weights is None else weights
-    spread = scipy.linalg.cho_solve(root, C)
-    total = float(np.sum(C * spread))
-    return 0.5 * float(np.log(total / C.shape[1])), -(A @ spread) @ spread.T / total
+    solved = scipy.linalg.cho_solve(root, C)
+    total = float(np.sum(C * solved))
+    return 0.5 * float(np.log(total / C.shape[1])), -(A @ solved) @ solved.T / total
 
 
 def _root(A: Array) -> tuple[Array, bool] | None:
-    """Cholesky factor of A'A; None where A tells nothing of some combination.
+    """Cholesky factor of A'A; None if A is rank deficient.
 
-    Designs have condition numbers far below 1e8, so the square costs no digit that matters, and a third of the time.
+    Designs have condition numbers far below 1e8, so squaring loses no digits that matter, in a third of the time.
     """
     try:
         root = scipy.linalg.cholesky(A.T @ A, lower=True)
@@ -97,8 +98,22 @@ CRITERIA: dict[str, Callable[[Array], Scalar]] = {
 class Criterion:
     """A scalar of the base regressor W (N, channel, b), and its gradient over W.
 
-    `parts` are the pieces it is summed over: rows of some channels, some columns. `known` are rows of information that
-    is there already, so that the next motion complements the last.
+    Attributes
+    ----------
+    name : str
+    base : BaseParameters
+    function : callable
+        Value and gradient for a matrix.
+    noise : array, shape (channel,)
+        The standard deviation of each channel.
+    size : array, shape (b,)
+        Typical size of each base parameter.
+    parts : tuple
+        Channels and columns of the submatrices whose values are summed.
+    known : array, shape (k, b)
+        Rows of information from previous recordings.
+    weights : array, shape (b, k), or None
+        Combinations of the scaled parameters whose mean variance "sigma" and "torque" minimise.
     """
 
     name: str
@@ -108,22 +123,23 @@ class Criterion:
     size: Array
     parts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     known: Array
+    weights: Array | None = None
 
     def __call__(self, W: Array) -> Scalar:
         """Value and gradient (N, channel, b)."""
         if len(self.parts) == 1:
             value, slope = self._part(W, *self.parts[0])
-            return value, slope if slope.shape == W.shape else self._spread(W, slope, *self.parts[0])
+            return value, slope if slope.shape == W.shape else self._whole(W, slope, *self.parts[0])
         gradient = np.zeros_like(W)
         total = 0.0
         for channels, columns in self.parts:
             value, slope = self._part(W, channels, columns)
             if not np.isfinite(value):
                 return np.inf, gradient
-            # A sum over parts counts their condition numbers themselves, not the logarithms.
+            # The sum is over condition numbers, not over their logarithms.
             factor = np.exp(value)
             total += factor
-            gradient += self._spread(W, factor * slope, channels, columns)
+            gradient += self._whole(W, factor * slope, channels, columns)
         return total, gradient
 
     def _part(self, W: Array, channels: tuple[int, ...], columns: tuple[int, ...]) -> Scalar:
@@ -138,8 +154,8 @@ class Criterion:
         return value, slope[: rows.shape[0] * rows.shape[1]].reshape(rows.shape) * weight
 
     @staticmethod
-    def _spread(W: Array, slope: Array, channels: tuple[int, ...], columns: tuple[int, ...]) -> Array:
-        """A part's gradient put in its place in the whole."""
+    def _whole(W: Array, slope: Array, channels: tuple[int, ...], columns: tuple[int, ...]) -> Array:
+        """Gradient of a part at its place in the whole matrix."""
         out = np.zeros_like(W)
         out[np.ix_(range(len(W)), channels, columns)] = slope
         return out
@@ -155,40 +171,68 @@ def make_criterion(
     known: ArrayLike | None = None,
     chosen: Sequence[str] | None = None,
     task: Array | None = None,
+    weights: ArrayLike | None = None,
 ) -> Criterion:
-    """A criterion by name: d, a, e, cond, sum-cond (of links), sigma (of `chosen` parameters), torque (on `task`).
+    """A criterion by name.
 
-    `noise` (channel,) are torque deviations, `sizes` (b,) typical parameters (one where left out). Without `friction`
-    its columns do not count. `known` (k, b) are rows of information that is there already, `task` (N, channel, b) a
-    base regressor on whose torques the parameters shall be good.
+    Parameters
+    ----------
+    base : BaseParameters
+    name : {"d", "a", "e", "cond", "sum-cond", "sigma", "torque"}
+        Volume of the confidence ellipsoid, mean variance, smallest singular value, condition number, sum of the
+        condition numbers of the links, mean variance of the `chosen` parameters, mean variance of torques on `task`.
+    noise : array, shape (channel,) or (), optional
+        The standard deviation of each channel. Default: 1.
+    sizes : array, shape (b,) or (), optional
+        Typical size of each base parameter. Default: 1.
+    friction : bool
+        Whether friction parameters count.
+    known : array, shape (k, b), optional
+        Rows of information from previous recordings, divided by their noise.
+    chosen : sequence of str, optional
+        Names of base parameters for "sigma".
+    task : array, shape (N, channel, b), optional
+        Base regressor of the motion whose torques "torque" is about.
+    weights : array, shape (b, k), optional
+        Instead of `chosen` or `task`: the combinations themselves, as in `Criterion.weights`.
+
+    Returns
+    -------
+    Criterion
     """
     b, channels = base.count, len(base.channels)
-    deviation = _positive(noise, channels, "noise")
+    std = _positive(noise, channels, "noise")
     size = _positive(sizes, b, "sizes")
     rows = np.zeros((0, b)) if known is None else np.asarray(known, dtype=float)
     if rows.ndim != 2 or rows.shape[1] != b:
         raise DataError(f"known information needs {b} columns, got shape {rows.shape}")
     layout = base.robot.layout
-    rubbing = [layout[j].symbol[:2] in ("fv", "fc") for j in base.kept]
-    columns = tuple(i for i in range(b) if friction or not rubbing[i])
+    is_friction = [layout[j].symbol[:2] in ("fv", "fc") for j in base.kept]
+    columns = tuple(i for i in range(b) if friction or not is_friction[i])
     everything = tuple(range(channels))
     if name == "sum-cond":
         parts = _link_parts(base, everything, columns)
-        return Criterion(name, base, condition_number, deviation, size, parts, rows)
+        return Criterion(name, base, condition_number, std, size, parts, rows)
     parts = ((everything, columns),)
     if name in CRITERIA:
-        return Criterion(name, base, CRITERIA[name], deviation, size, parts, rows)
-    if name == "sigma":
-        weights = _chosen(base, chosen, columns) / size[list(columns), None]
+        return Criterion(name, base, CRITERIA[name], std, size, parts, rows)
+    if name in ("sigma", "torque") and weights is not None:
+        combinations = np.asarray(weights, dtype=float)
+        if combinations.ndim != 2 or len(combinations) != len(columns):
+            raise DataError(f"weights of criterion '{name}' need {len(columns)} rows, got shape {combinations.shape}")
+    elif name == "sigma":
+        combinations = _chosen(base, chosen, columns) / size[list(columns), None]
     elif name == "torque":
         if task is None or task.ndim != 3 or task.shape[1:] != (channels, b):
             raise DataError(f"criterion 'torque' needs a task regressor (N, {channels}, {b})")
-        weights = (task / deviation[:, None] * size).reshape(-1, b)[:, columns].T
-        weights = scipy.linalg.qr(weights.T, mode="r")[0][: len(columns)].T
+        rows_of_task = (task / std[:, None] * size).reshape(-1, b)[:, columns]
+        combinations = scipy.linalg.qr(rows_of_task, mode="r")[0][: len(columns)].T
     else:
         known_names = ", ".join([*CRITERIA, "sum-cond", "sigma", "torque"])
         raise DataError(f"criterion '{name}' is unknown: use {known_names}")
-    return Criterion(name, base, lambda A: trace_of_covariance(A, weights), deviation, size, parts, rows)
+    return Criterion(
+        name, base, partial(trace_of_covariance, weights=combinations), std, size, parts, rows, weights=combinations
+    )
 
 
 def _positive(given: ArrayLike | None, count: int, what: str) -> Array:

@@ -1,4 +1,4 @@
-"""The designer: many random motions are scored, the best few refined, and the best of those held against its limits."""
+"""Design of excitation trajectories: random motions are scored, the best refined, and the limits verified."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import check_duration, check_torque_model
 from dynid.excitation.search import refine, shrunk
 from dynid.parameters.base import base_parameters
+from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
 
 __all__ = ["FAMILIES", "design_excitation", "make_family"]
 
 Array = NDArray[np.float64]
-Progress = Callable[[str], None]
 
-# A grid misses the peaks between its points; limits are this much tighter during the search.
+# Peaks between grid points are missed, so limits are this much tighter during the search.
 _TIGHT = 0.01
-# And clearances this much wider, in their own unit: postures between grid points may come closer.
+# And clearances this much wider, in their own unit.
 _ROOM = 0.2
 _FINE = 10
 _CANDIDATES = 60
@@ -59,7 +59,7 @@ FAMILIES: dict[str, Callable[[float, int], Basis]] = {
 
 
 def make_family(family: str | Basis, duration: float, size: int) -> Basis:
-    """A basis by name: `size` harmonics, spline segments or waypoints."""
+    """A basis by name, with `size` harmonics, spline segments or waypoints; a basis is returned as it is."""
     if not isinstance(family, str):
         return family
     if family not in FAMILIES:
@@ -82,17 +82,67 @@ def design_excitation(
     budget: float = 30.0,
     seed: int = 0,
     samples: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     **options: Any,
 ) -> Excitation:
-    """A motion within all limits that tells most about the base parameters, found within `budget` seconds.
+    """Design a motion within all limits that identifies the base parameters best.
 
-    `family` is one of fourier (starts and ends at rest), fourier-free, fourier-quintic, b-spline, cubic, quintic,
-    trapezoid, double-s, postures, or a basis; `size` its harmonics, segments or waypoints. `criterion` and `options`
-    are those of `make_criterion`, `noise` the deviation of each channel. `channels` are those that will be measured: by
-    default joint torques, or the base wrench of an instrumented base. `limits` add to those of the robot's file. The
-    motion begins at posture `start` (n,), where it is given. The same seed gives the same motion unless the budget cuts
-    in.
+    The same seed gives the same motion, unless the budget ends the search.
+
+    Parameters
+    ----------
+    robot : Robot
+        Its base must not float.
+    duration : float
+        Duration of the motion, s.
+    family : str or Basis
+        "fourier" (starts and ends at rest), "fourier-free", "fourier-quintic", "b-spline", "cubic", "quintic",
+        "trapezoid", "double-s", "postures", or a basis.
+    size : int
+        Number of harmonics, segments or waypoints.
+    criterion : str
+        "d" (volume of the confidence ellipsoid), "a" (mean variance), "e" (smallest singular value), "cond" (condition
+        number), "sum-cond", "sigma" or "torque"; see `dynid.excitation.criteria.make_criterion`.
+    limits : mapping or MotionLimits, optional
+        Limits by joint name or pattern, beside those of the robot's model, such as {"joint*": {"acceleration": 10.0}}.
+    start : array, shape (n,), optional
+        Posture at which the motion starts, rad or m.
+    noise : array, shape (channel,) or (), optional
+        The standard deviation of each channel, N m (N for forces).
+    clearances : sequence of clearances
+        Further limits, such as those of `dynid.excitation.clearances`.
+    channels : str or sequence of str, optional
+        Channels that will be measured. Default: joint torques, or the base wrench of an instrumented base.
+    budget : float
+        Time for the search, s.
+    seed : int
+        Seed of the random starts.
+    samples : int, optional
+        Samples of the grid on which criterion and limits are computed.
+    progress : callable, optional
+        Called with a `dynid.progress.Progress` during the search.
+    **options
+        Further options of `dynid.excitation.criteria.make_criterion`: sizes, friction, known, chosen, task.
+
+    Returns
+    -------
+    Excitation
+
+    Raises
+    ------
+    DataError
+        If a setting is unknown or contradicts the robot.
+    DynidError
+        If no motion within the limits was found.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> motion = dynid.design_excitation(robot, 5.0, budget=1.0, limits={"*": {"acceleration": 10.0}})
+    >>> t, q, v, a = motion.sample(100.0)
+    >>> q.shape
+    (501, 2)
     """
     began = time.monotonic()
     if not budget > 0:
@@ -103,8 +153,8 @@ def design_excitation(
     check_torque_model(robot, None if isinstance(limits, MotionLimits) else limits)
     if robot.base == "floating":
         raise DataError(
-            "motions are designed for robots whose base stands still; stand this one on a foot (dynid.excitation.stand_on), or "
-            "fix its base"
+            "motions are designed for robots with a fixed base; put this one on a foot with dynid.excitation.stand_on, "
+            "or fix its base"
         )
     base = base_parameters(robot, channels=channels or ("torque" if robot.base == "fixed" else "wrench"))
     goal = make_criterion(base, criterion, noise=noise, **options)
@@ -115,10 +165,10 @@ def design_excitation(
     posture = None if start is None else _posture(robot, start, held)
     coarse = Problem(basis, goal, held.tightened(_TIGHT), count, tuple(clearances), posture, _ROOM)
     fine = replace(coarse, limits=held, samples=_FINE * count, clearance_room=0.0)
-    say = progress or (lambda line: None)
+    report = progress or (lambda _: None)
     with threadpool_limits(1, "blas"):
-        best = _search(coarse, seed, began + budget, say)
-        best, tightened = _verified(coarse, fine, best, began + budget, say)
+        best = _search(coarse, seed, began + budget, report)
+        best, tightened = _verified(coarse, fine, best, began + budget, report)
     return Excitation(
         robot=robot,
         basis=basis,
@@ -147,7 +197,7 @@ def _posture(robot: Robot, start: ArrayLike, limits: MotionLimits) -> Array:
     return q
 
 
-def _search(problem: Problem, seed: int, deadline: float, say: Progress) -> Array:
+def _search(problem: Problem, seed: int, deadline: float, report: ProgressCallback) -> Array:
     """The best of several local optima, from the best of many random motions."""
     rng = np.random.default_rng(seed)
     scored: list[tuple[float, int, Array]] = []
@@ -160,7 +210,8 @@ def _search(problem: Problem, seed: int, deadline: float, say: Progress) -> Arra
             break
     scored.sort(key=lambda entry: entry[:2])
     best, value = scored[0][2], scored[0][0]
-    say(f"{len(scored)} random motions: criterion {value:.4f}")
+    report(Progress(f"{len(scored)} random motions, criterion {value:.4f}", 0.0, _left(deadline)))
+    started, budget = time.monotonic(), _left(deadline)
     for k, (_, _, X) in enumerate(scored[:_REFINED], start=1):
         if time.monotonic() > deadline:
             break
@@ -168,11 +219,20 @@ def _search(problem: Problem, seed: int, deadline: float, say: Progress) -> Arra
         new = problem.value(found)
         if new < value:
             best, value = found, new
-        left = max(deadline - time.monotonic(), 0.0)
-        say(f"start {k} of {_REFINED}: {new:.4f}, best {value:.4f}, {left:.0f} s left")
+        # The search ends with the last start or with the budget, whichever comes first.
+        share = k / min(_REFINED, len(scored))
+        spent = time.monotonic() - started
+        left = min(spent * (1 / share - 1), _left(deadline))
+        message = f"start {k} of {_REFINED}: criterion {new:.4f}, best {value:.4f}"
+        report(Progress(message, max(share, min(spent / budget, 1.0)) if budget > 0 else 1.0, left))
     if not np.isfinite(value):
-        raise DynidError("no motion of this family shows all base parameters; use more harmonics or waypoints")
+        raise DynidError("no motion of this family excites all base parameters; use more harmonics or waypoints")
     return best
+
+
+def _left(deadline: float) -> float:
+    """Seconds until the deadline."""
+    return max(deadline - time.monotonic(), 0.0)
 
 
 def _random(problem: Problem, rng: np.random.Generator) -> Array:
@@ -181,20 +241,20 @@ def _random(problem: Problem, rng: np.random.Generator) -> Array:
 
 
 def _no_room(problem: Problem) -> str:
-    """Which limit already forbids standing still in the middle."""
+    """The limit that the middle of the position ranges violates at rest."""
     for limit in problem.slacks(problem.resting):
         if limit.slack.min(initial=1.0) < 0.02:
             column = int(np.argmin(limit.slack.min(axis=0)))
             names = problem.criterion.base.robot.coordinates
             where = f" of '{names[column]}'" if limit.kind not in {c.label for c in problem.clearances} else ""
-            return f"the {limit.kind} limit{where} leaves no room: the middle of the ranges breaks it at rest"
+            return f"the {limit.kind} limit{where} leaves no room: the middle of the ranges violates it at rest"
     return "the limits leave no room for motion about the middle of the ranges"
 
 
 def _verified(
-    coarse: Problem, fine: Problem, X: Array, deadline: float, say: Progress
+    coarse: Problem, fine: Problem, X: Array, deadline: float, report: ProgressCallback
 ) -> tuple[Array, tuple[str, ...]]:
-    """The motion with its limits held on a grid ten times finer: tightened and refined again, or drawn together."""
+    """The motion with its limits satisfied on a finer grid, by tighter limits and refinement, or by scaling it down."""
     notes: tuple[str, ...] = ()
     problem = coarse
     for k in range(1, _MOST_TIGHTENINGS + 1):
@@ -204,8 +264,8 @@ def _verified(
         close = max((-slack for near, slack in slacks if near), default=0.0)
         if max(over, close) <= 0 or time.monotonic() > deadline:
             break
-        say(f"limits are broken by {100 * max(over, close):.2f} % between grid points: tightened")
-        notes = (f"limits were tightened {k} times because they were broken between grid points",)
+        report(Progress(f"limits exceeded by {100 * max(over, close):.2f} % between grid points: tightened"))
+        notes = (f"limits were tightened {k} times because they were exceeded between grid points",)
         problem = replace(
             problem,
             limits=problem.limits.tightened(1.2 * max(over, 0.0)),
@@ -214,7 +274,7 @@ def _verified(
         inside = shrunk(problem, X)
         if inside is None:
             break
-        X = refine(problem, inside, deadline, iterations=20)
+        X = refine(problem, inside, deadline, max_iterations=20)
     held = shrunk(fine, X)
     if held is None:
         raise DynidError("no motion within the limits was found in time; give a larger budget")

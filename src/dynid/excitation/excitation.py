@@ -1,4 +1,4 @@
-"""Excitation: a designed motion with its limits, what it tells, and the files a controller can run."""
+"""Excitation: a designed motion with its limits and criterion, and its files."""
 
 from __future__ import annotations
 
@@ -27,17 +27,32 @@ __all__ = ["Excitation"]
 
 Array = NDArray[np.float64]
 
-# Peaks are looked for on a grid this fine.
+# Samples of the grid on which slacks are computed.
 _GRID = 2000
-# A limit with less slack than this is in the way.
+# A limit with less slack than this is active.
 _CLOSE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """Coefficients (n, k) of a basis for one robot, with the limits and the criterion they were found under.
+    """A designed motion: coefficients of a basis, with the limits and the criterion of the design.
 
-    `samples` is the grid on which the criterion was judged.
+    Attributes
+    ----------
+    robot : Robot
+    basis : Basis
+        Family of motions, with its duration.
+    coefficients : array, shape (n, k)
+        Coefficients of every joint.
+    limits : MotionLimits
+    criterion : Criterion
+    clearances : tuple of clearances
+    seconds : float
+        Duration of the search, s.
+    notes : tuple of str
+        Remarks of the design.
+    samples : int
+        Samples of the grid on which the criterion was computed.
     """
 
     robot: Robot
@@ -52,6 +67,7 @@ class Excitation:
 
     @property
     def duration(self) -> float:
+        """Duration of the motion, s."""
         return self.basis.duration
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
@@ -65,12 +81,12 @@ class Excitation:
         return t, *self.at(t)
 
     def problem(self, samples: int) -> Problem:
-        """The design problem on a grid of so many samples, to look at slacks and criteria."""
+        """The design problem on a grid of so many samples, for slacks and criteria."""
         return Problem(self.basis, self.criterion, self.limits, samples, self.clearances)
 
     @cached_property
     def value(self) -> float:
-        """The criterion of this motion; smaller is better."""
+        """Value of the criterion; smaller is better."""
         return self.problem(self.samples).value(self.coefficients)
 
     @cached_property
@@ -86,18 +102,18 @@ class Excitation:
 
     @cached_property
     def use(self) -> dict[str, Array]:
-        """Largest share (n,) of each kind of limit that each joint uses; NaN where it has none."""
+        """Largest share (n,) of each kind of limit that each joint uses; NaN where there is no limit."""
         out: dict[str, Array] = {}
         for kind in ("position", "velocity", "acceleration", "jerk", "torque", "power"):
             bound = self.limits.upper if kind == "position" else getattr(self.limits, kind)
-            felt = kind not in ("torque", "power") or has_torque_model(self.robot)
-            if felt and kind in self._smallest and np.any(np.isfinite(bound)):
+            known = kind not in ("torque", "power") or has_torque_model(self.robot)
+            if known and kind in self._smallest and np.any(np.isfinite(bound)):
                 out[kind] = np.where(np.isfinite(bound), 1.0 - self._smallest[kind], np.nan)
         return out
 
     @property
-    def in_the_way(self) -> tuple[str, ...]:
-        """Limits that the motion touches: "velocity of 'joint1'", or the name of a clearance."""
+    def active_limits(self) -> tuple[str, ...]:
+        """Limits that the motion reaches, such as "velocity of 'joint1'", or the name of a clearance."""
         names = self.robot.coordinates
         touched = [
             f"{kind} of '{names[j]}'"
@@ -107,45 +123,59 @@ class Excitation:
         return (*touched, *(c.label for c in self.clearances if self.slacks[c.label] < _CLOSE))
 
     def base_regressor(self, rate: float = 100.0) -> Array:
-        """W (N, channel, b) along the motion."""
+        """Base regressor W (N, channel, b) along the motion at a rate (Hz)."""
         _, q, v, a = self.sample(rate)
-        # Rounding at rest has a sign, which friction columns would take for motion.
+        # Rounding errors at rest have a sign, which friction columns would treat as motion.
         v = np.where(np.abs(v) < 1e-12 * self.limits.velocity, 0.0, v)
         return self.criterion.base.regressor(q, v, a)
 
     @cached_property
     def condition_number(self) -> float:
-        """Of the stacked base regressor at 100 Hz, as it is."""
+        """Condition number of the stacked base regressor at 100 Hz, without scaling."""
         W = self.base_regressor()
         return float(np.linalg.cond(W.reshape(-1, W.shape[-1])))
 
-    def predicted_sigma(self, noise: ArrayLike, periods: int = 1, rate: float = 100.0) -> Array:
-        """Standard deviation (b,) of each base parameter after `periods` runs at a rate, with white torque noise."""
-        return self.plan(noise, rate).std_after(periods)
+    def predicted_std(self, noise: ArrayLike, *, periods: int = 1, rate: float = 100.0) -> Array:
+        """Predicted standard deviation (b,) of each base parameter after `periods` runs at a rate (Hz)."""
+        return self.plan(noise, rate=rate).std_after(periods)
 
     def plan(
         self,
         noise: ArrayLike,
+        *,
         rate: float = 100.0,
         target: float = 0.02,
         previous: Observation | Sequence[Observation] = (),
     ) -> Plan:
-        """How well each base parameter will be known, and after how many periods it is known to `target`.
+        """Predict the accuracy of each base parameter, and the number of periods until it reaches `target`.
 
-        `noise` is the deviation of the torques, one or one a joint; `previous` are recordings that are there already.
+        Parameters
+        ----------
+        noise : float or array, shape (channel,)
+            The standard deviation of white torque noise, N m (N for prismatic joints).
+        rate : float
+            Sampling rate, Hz.
+        target : float
+            Relative standard deviation to be reached, such as 0.02.
+        previous : Observation or sequence of Observation
+            Observations of earlier recordings of the same robot.
+
+        Returns
+        -------
+        Plan
         """
         from dynid.excitation.plan import plan
 
-        return plan(self, noise, rate, target, previous)
+        return plan(self, noise, rate=rate, target=target, previous=previous)
 
     def summary(self) -> str:
-        """Use of every limit joint by joint, which are in the way, and what is still known worst."""
+        """Use of every limit by joint, active limits, and the parameters with the largest relative error."""
         from dynid.excitation.summary import excitation_text
 
         return excitation_text(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Figures of merit as plain data."""
+        """Criterion, condition number and use of limits as plain data."""
         names = self.robot.coordinates
         return {
             "robot": self.robot.name,
@@ -159,32 +189,50 @@ class Excitation:
                 for j, name in enumerate(names)
             },
             "clearances": {c.label: self.slacks[c.label] for c in self.clearances},
-            "in_the_way": list(self.in_the_way),
+            "active_limits": list(self.active_limits),
             "seconds": self.seconds,
             "notes": list(self.notes),
         }
 
     def to_csv(self, path: str | Path, rate: float = 100.0) -> None:
-        """Write t, q, v and a of every joint; `load_recording` reads it."""
+        """Write t, q, v and a of every joint at a rate (Hz); `load_recording` reads it."""
         from dynid.excitation.files import write_csv
 
         write_csv(self, path, rate)
 
     def to_joint_trajectory(self, path: str | Path, rate: float = 100.0) -> None:
-        """Write a ROS 2 trajectory_msgs/JointTrajectory, as YAML or JSON by the suffix of the path."""
+        """Write a ROS 2 trajectory_msgs/JointTrajectory, as YAML or JSON by the suffix of the path, at a rate (Hz)."""
         from dynid.excitation.files import write_joint_trajectory
 
         write_joint_trajectory(self, path, rate)
 
     def to_toml(self, path: str | Path) -> None:
-        """Write the motion itself: family, coefficients, limits and criterion; `from_toml` reads it back exactly."""
+        """Save the design: family, coefficients, limits and criterion; `from_toml` reads it back exactly."""
         from dynid.excitation.files import write_toml
 
         write_toml(self, path)
 
     @staticmethod
     def from_toml(path: str | Path, robot: Robot, clearances: Sequence[AnyClearance] = ()) -> Excitation:
-        """Read a motion back for a robot with the same joints; clearances are not in the file."""
+        """Load a design saved by `to_toml`.
+
+        Parameters
+        ----------
+        path : str or Path
+        robot : Robot
+            Robot with the same joints.
+        clearances : sequence of clearances
+            The file does not store clearances; give those of the design to check them.
+
+        Returns
+        -------
+        Excitation
+
+        Raises
+        ------
+        DataError
+            If the file is not a saved motion, or the robot has other joints.
+        """
         from dynid.excitation.files import read_toml
 
         return read_toml(path, robot, tuple(clearances))
@@ -193,11 +241,12 @@ class Excitation:
         return f"Excitation('{self.robot.name}', {self.duration:g} s, condition number {self.condition_number:.4g})"
 
     def _repr_html_(self) -> str:
+        """Use of limits as an HTML table."""
         rows = [
             (joint, *(f"{share[j]:.0%}" if np.isfinite(share[j]) else "-" for share in self.use.values()))
             for j, joint in enumerate(self.robot.coordinates)
         ]
         title = f"{self.robot.name}: motion of {self.duration:g} s, condition number {self.condition_number:.4g}"
         return html_table(
-            title, ("use of limits", *self.use), rows, f"in the way: {', '.join(self.in_the_way) or 'nothing'}"
+            title, ("use of limits", *self.use), rows, f"active limits: {', '.join(self.active_limits) or 'none'}"
         )

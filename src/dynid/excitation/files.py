@@ -1,6 +1,6 @@
-"""Files of motions: tables and ROS messages that controllers run, and a file that keeps the motion itself.
+"""Files of excitation trajectories: tables and ROS messages for controllers, and TOML files that store the design.
 
-A file is written beside its place and moved there when it is complete.
+A file is written under a temporary name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.excitation import basis as families
 from dynid.excitation.basis import Basis
-from dynid.excitation.criteria import CRITERIA, Criterion, make_criterion
+from dynid.excitation.criteria import Criterion, make_criterion
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import LIMIT_NAMES, MotionLimits
 from dynid.excitation.problem import AnyClearance
@@ -49,7 +49,7 @@ _SUFFIXES = (".csv", ".yaml", ".yml", ".json", ".toml")
 
 
 def write_excitation(motion: Excitation, path: str | Path, rate: float) -> None:
-    """Write a motion in the format of the suffix."""
+    """Write a motion in the format that the suffix of the path names."""
     check_suffix(path)
     suffix = Path(path).suffix.lower()
     if suffix == ".csv":
@@ -61,7 +61,7 @@ def write_excitation(motion: Excitation, path: str | Path, rate: float) -> None:
 
 
 def check_suffix(path: str | Path, known: Sequence[str] = _SUFFIXES) -> None:
-    """Refuse a path whose suffix names no known format."""
+    """Raise if the suffix of a path names no known format."""
     if Path(path).suffix.lower() not in known:
         raise DataError(f"'{path}' names no known format: end it in {', '.join(known)}")
 
@@ -75,7 +75,7 @@ def _read_text(path: str | Path) -> str:
         raise DataError(f"cannot read '{path}': {error}") from None
 
 
-# -- what a controller runs ----------------------------------------------------------------------
+# -- files for controllers ------------------------------------------------------------------------
 
 
 def write_csv(motion: Excitation, path: str | Path, rate: float) -> None:
@@ -119,19 +119,19 @@ def write_joint_trajectory(motion: Excitation, path: str | Path, rate: float) ->
 
 
 def _yaml_numbers(values: Array) -> str:
-    """YAML 1.1, which ROS reads, takes 1e-05 for a word and 1.0e-05 for a number."""
+    """Numbers for YAML 1.1, which ROS reads: 1e-05 would be a string there, 1.0e-05 is a number."""
     texts = [repr(x) for x in values.tolist()]
     return f"[{', '.join(x if '.' in x else x.replace('e', '.0e') for x in texts)}]"
 
 
 def _points(motion: Excitation, rate: float) -> tuple[Array, Array, Array, Array]:
-    """Samples of a motion, at a rate that can carry it."""
+    """Samples of a motion at a sufficient rate."""
     check_rate(motion.basis, rate)
     return motion.sample(rate)
 
 
 def check_rate(basis: Basis, rate: float) -> None:
-    """Refuse a rate whose points cannot carry a motion of the family."""
+    """Raise if a sampling rate is too low for the motions of a family."""
     least = 2 * basis.size / basis.duration
     if not (np.isfinite(rate) and rate > 0):
         raise DataError(f"the rate must be positive, got {rate}")
@@ -139,11 +139,11 @@ def check_rate(basis: Basis, rate: float) -> None:
         raise DataError(f"a rate of {rate:g} Hz has too few points for this motion; give at least {least:.3g} Hz")
 
 
-# -- the motion itself ---------------------------------------------------------------------------
+# -- the design itself ---------------------------------------------------------------------------
 
 
 def write_toml(motion: Excitation, path: str | Path) -> None:
-    """Family, coefficients, limits and criterion; every number is read back as it is."""
+    """Write family, coefficients, limits and criterion; every number is read back exactly."""
     names = motion.robot.coordinates
     goal = motion.criterion
     judged: dict[str, Any] = {
@@ -152,9 +152,11 @@ def write_toml(motion: Excitation, path: str | Path) -> None:
         "noise": goal.noise,
         "friction": _counts_friction(goal),
     }
-    if len(goal.known) or np.any(goal.size != 1):
+    if len(goal.known) or np.any(goal.size != 1) or goal.weights is not None:
         judged |= {"parameters": list(goal.base.names), "sizes": goal.size, "known": goal.known}
-    if set(goal.base.channels) != set(motion.robot.coordinates):
+    if goal.weights is not None:
+        judged |= {"weights": goal.weights}
+    if goal.base.channels != motion.robot.coordinates:
         judged |= {"channels": list(goal.base.channels)}
     tables = {
         "family": _family_data(motion.basis),
@@ -176,7 +178,7 @@ def write_toml(motion: Excitation, path: str | Path) -> None:
 
 
 def read_toml(path: str | Path, robot: Robot, clearances: tuple[AnyClearance, ...] = ()) -> Excitation:
-    """The motion of a file, for a robot with the same joints."""
+    """Read a motion, for a robot with the same joints."""
     try:
         data = tomllib.loads(_read_text(path))
     except tomllib.TOMLDecodeError as error:
@@ -208,7 +210,7 @@ def _excitation(
     if any(getattr(limits, name).shape != (robot.n,) for name in LIMIT_NAMES):
         raise DataError(f"'{path}' is damaged: a limit needs {robot.n} numbers")
     base = base_parameters(robot, channels=data["criterion"].get("channels", "torque"))
-    criterion, notes = _criterion(data["criterion"], base, path)
+    criterion = _criterion(data["criterion"], base, path)
     return Excitation(
         robot=robot,
         basis=basis,
@@ -217,23 +219,21 @@ def _excitation(
         criterion=criterion,
         clearances=clearances,
         seconds=float(data["seconds"]),
-        notes=tuple(dict.fromkeys([*data["notes"], *notes])),
+        notes=tuple(data["notes"]),
         samples=int(data["criterion"]["samples"]),
     )
 
 
-def _criterion(data: Mapping[str, Any], base: BaseParameters, path: str | Path) -> tuple[Criterion, list[str]]:
-    """The criterion of a file; one that asks for more than a file holds is replaced, with a note."""
+def _criterion(data: Mapping[str, Any], base: BaseParameters, path: str | Path) -> Criterion:
+    """The criterion of a file."""
     more: dict[str, Any] = {}
     if "parameters" in data:
         if data["parameters"] != list(base.names):
-            raise DataError(f"'{path}' was made for other base parameters than those of '{base.robot.name}'")
+            raise DataError(f"'{path}' was designed for other base parameters than those of '{base.robot.name}'")
         more = {"sizes": data["sizes"], "known": np.array(data["known"], dtype=float).reshape(-1, base.count)}
-    name, notes = data["name"], []
-    if name not in (*CRITERIA, "sum-cond"):
-        notes = [f"designed by criterion '{name}', whose settings are not in the file; judged by 'd'"]
-        name = "d"
-    return make_criterion(base, name, noise=data["noise"], friction=bool(data["friction"]), **more), notes
+    if "weights" in data:
+        more["weights"] = np.array(data["weights"], dtype=float)
+    return make_criterion(base, data["name"], noise=data["noise"], friction=bool(data["friction"]), **more)
 
 
 def _counts_friction(goal: Criterion) -> bool:
@@ -244,7 +244,7 @@ def _counts_friction(goal: Criterion) -> bool:
 def _family_data(basis: Basis) -> dict[str, Any]:
     kind = type(basis).__name__
     if _KINDS.get(kind) is not type(basis):
-        raise DataError(f"a family of your own ('{kind}') cannot be saved; write a .csv instead")
+        raise DataError(f"family '{kind}' is not one of dynid's and cannot be saved as TOML; write a .csv instead")
     settings = {f.name: getattr(basis, f.name) for f in fields(basis) if f.init}
     return {"kind": kind} | {
         key: _family_data(value) if type(value).__name__ in _KINDS else value for key, value in settings.items()
@@ -252,7 +252,7 @@ def _family_data(basis: Basis) -> dict[str, Any]:
 
 
 def _family(data: Mapping[str, Any]) -> Basis:
-    """A basis from its table: tables are families, tables of numbers arrays, lists tuples."""
+    """A basis from its table: nested tables are families, lists of lists are arrays, lists are tuples."""
     settings: dict[str, Any] = {}
     for key, value in data.items():
         if isinstance(value, Mapping):
@@ -298,7 +298,7 @@ def _toml(value: Any) -> str:
 
 
 def read_limits(source: str) -> dict[str, dict[str, float]]:
-    """Limits a joint pattern from a TOML or JSON file, or from JSON itself: {"joint*": {"velocity": 1.5}}."""
+    """Limits by joint pattern from a TOML or JSON file, or from JSON text: {"joint*": {"velocity": 1.5}}."""
     if source.lstrip().startswith("{"):
         where, data = "the limits", _parsed(json.loads, source, "the limits are")
     else:

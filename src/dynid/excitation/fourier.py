@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 def fourier(a: ArrayLike, b: ArrayLike, offset: ArrayLike, frequency: float, t: Array) -> tuple[Array, Array, Array]:
-    """q, v, a (N, n) of q = offset + sum a/(lw) sin(lwt) - b/(lw) cos(lwt), with a, b as (joint, harmonic)."""
+    """q, v, a (N, n) of q = offset + sum a/(lw) sin(lwt) - b/(lw) cos(lwt), with a, b (joint, harmonic), w = 2 pi f."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     w = 2 * np.pi * frequency * np.arange(1, a.shape[1] + 1)
     s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
@@ -20,14 +20,14 @@ def fourier(a: ArrayLike, b: ArrayLike, offset: ArrayLike, frequency: float, t: 
 
 
 def random_fourier(
-    lower: Array, upper: Array, speed: Array, period: float, t: Array, seed: int, harmonics: int = 5
+    lower: Array, upper: Array, velocity: Array, period: float, t: Array, seed: int, harmonics: int = 5
 ) -> tuple[Array, Array, Array]:
-    """A random periodic motion (q, v, a) filling 90 % of the position ranges or 60 % of the speeds, whichever binds."""
+    """A random periodic motion (q, v, a) that uses 90 % of the position ranges or 60 % of the velocity limits."""
     rng = np.random.default_rng(seed)
     n = len(lower)
     a, b = rng.normal(size=(2, n, harmonics))
     fine = np.linspace(0.0, period, 500)
     q, v, _ = fourier(a, b, 0.0, 1.0 / period, fine)
-    scale = np.minimum(0.9 * (upper - lower) / np.ptp(q, axis=0), 0.6 * speed / np.abs(v).max(axis=0))
-    centre = 0.5 * (lower + upper) - 0.5 * scale * (q.max(axis=0) + q.min(axis=0))
-    return fourier(a * scale[:, None], b * scale[:, None], centre, 1.0 / period, t)
+    scale = np.minimum(0.9 * (upper - lower) / np.ptp(q, axis=0), 0.6 * velocity / np.abs(v).max(axis=0))
+    center = 0.5 * (lower + upper) - 0.5 * scale * (q.max(axis=0) + q.min(axis=0))
+    return fourier(a * scale[:, None], b * scale[:, None], center, 1.0 / period, t)

@@ -1,4 +1,4 @@
-"""What a motion may ask of a robot: ranges, speeds, accelerations, jerks, torques and powers of its joints."""
+"""Limits of a motion: position, velocity, acceleration, jerk, torque and power of each joint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,23 @@ LIMIT_NAMES = ("lower", "upper", "velocity", "acceleration", "jerk", "torque", "
 
 @dataclass(frozen=True, eq=False)
 class MotionLimits:
-    """Bounds a joint (n,), infinite where there are none; those but the position's are symmetric."""
+    """Limits of each joint, infinite where there is none. All but the position limits are symmetric.
+
+    Attributes
+    ----------
+    lower, upper : array, shape (n,)
+        Position range in rad or m.
+    velocity : array, shape (n,)
+        In rad/s or m/s.
+    acceleration : array, shape (n,)
+        In rad/s2 or m/s2.
+    jerk : array, shape (n,)
+        In rad/s3 or m/s3.
+    torque : array, shape (n,)
+        In N m, or N for prismatic joints.
+    power : array, shape (n,)
+        Mechanical power in W.
+    """
 
     lower: Array
     upper: Array
@@ -32,25 +48,48 @@ class MotionLimits:
     power: Array
 
     @property
-    def centre(self) -> Array:
+    def center(self) -> Array:
         """Middle of the position ranges (n,)."""
         return 0.5 * (self.lower + self.upper)
 
     def tightened(self, share: float) -> MotionLimits:
-        """All limits closer by a share: ranges shrink about their middle."""
+        """All limits reduced by a share, 0 to 1; position ranges shrink about their middle."""
         keep = 1.0 - share
         half = 0.5 * keep * (self.upper - self.lower)
         names = ("velocity", "acceleration", "jerk", "torque", "power")
         others = {name: keep * getattr(self, name) for name in names}
-        return replace(self, lower=self.centre - half, upper=self.centre + half, **others)
+        return replace(self, lower=self.center - half, upper=self.center + half, **others)
 
 
 def motion_limits(
-    robot: Robot, given: Mapping[str, Mapping[str, float]] | None = None, share: float = 1.0
+    robot: Robot, given: Mapping[str, Mapping[str, float]] | None = None, *, share: float = 1.0
 ) -> MotionLimits:
-    """Limits of a robot's file, replaced where `given` says so: {"joint*": {"velocity": 1.5, "acceleration": 10.0}}.
+    """Limits of a robot's model, with some of them replaced.
 
-    `share` of the file's own limits is used. Every joint needs a range and a speed.
+    Parameters
+    ----------
+    robot : Robot
+    given : mapping, optional
+        Limits by joint name or pattern, such as {"joint*": {"velocity": 1.5, "acceleration": 10.0}}. Names of limits:
+        lower, upper, velocity, acceleration, jerk, torque, power. They replace those of the model.
+    share : float
+        Share of the model's own limits that is used, in (0, 1].
+
+    Returns
+    -------
+    MotionLimits
+
+    Raises
+    ------
+    DataError
+        If a joint or limit is unknown, or a joint has no position range or no velocity limit.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> dynid.excitation.motion_limits(robot, {"joint*": {"acceleration": 10.0}}).acceleration
+    array([10., 10.])
     """
     names = robot.coordinates
     if not 0 < share <= 1:
@@ -83,5 +122,5 @@ def motion_limits(
         if values["upper"][i] <= values["lower"][i]:
             raise DataError(f"the range of joint '{name}' is empty: [{values['lower'][i]:g}, {values['upper'][i]:g}]")
         if not (np.isfinite(values["velocity"][i]) and values["velocity"][i] > 0):
-            raise DataError(f"joint '{name}' has no speed limit; give one")
+            raise DataError(f"joint '{name}' has no velocity limit; give one")
     return MotionLimits(**values)

@@ -1,13 +1,12 @@
-"""What a motion has shown so far, while it goes on, and which part of the body to move next.
+"""Live score of a motion: the remaining uncertainty of each parameter, and which body to move next.
 
-Each sample's regressor rows are rotated into one triangular factor. Before the first sample every parameter is as
-uncertain as it is large: a body of that mass and that size. The factor and this together give what is left of the
-uncertainty, parameter by parameter, without trouble from what has not been moved at all.
+Each sample's regressor rows are rotated into one triangular factor. The prior standard deviation of every parameter is
+its typical size, that of a body of its mass and extent. Factor and prior together give the posterior standard
+deviation of every parameter, also of those that were not excited at all.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,37 +22,49 @@ from dynid.excitation.running_derivatives import RunningDerivatives
 from dynid.excitation.sizes import typical_sizes
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.terminal import rendered
 
 __all__ = ["Advice", "LiveExcitation", "LiveScore", "SegmentScore"]
 
 Array = NDArray[np.float64]
 
-# Deviations of a good plate on people and of joint torques: N, N m and N m.
+# The standard deviations of a good force plate (N, N m) and of joint torques (N m or N).
 _NOISE = {"force": 3.0, "moment": 1.0, "torque": 1.0}
-# The motion that is tried in thought: half a radian or ten centimetres, once a second, for so many samples. A body is
-# asked for where that takes so much of its variance away; what the noise hides whatever one does is not.
+# The trial motion: half a radian or ten centimetres at 1 Hz, for so many samples. A body is advised if the trial motion
+# removes this share of its variance; parameters below the noise are not.
 _TRIED = 300
 _WORTH = 0.1
-_SWING = {"revolute": 0.5, "prismatic": 0.1}
+_AMPLITUDE = {"revolute": 0.5, "prismatic": 0.1}
 _PHASES = 12
-# A link of less than this share of the mass separates joints, whatever its file says, and is not asked for.
+# A link with less than this share of the mass only separates joints and is never advised.
 _NO_BODY = 2e-3
 _RANK = 1e-12
 
 
 @dataclass(frozen=True)
 class SegmentScore:
-    """A body: how many of its parameters are known to the target, and the rms of what is left of their uncertainty."""
+    """Score of one body.
+
+    Attributes
+    ----------
+    name : str
+    known : int
+        Parameters whose relative standard deviation is below the target.
+    count : int
+        Parameters of the body.
+    relative_std : float
+        Rms over its parameters of the posterior over the prior standard deviation.
+    """
 
     name: str
     known: int
     count: int
-    deviation: float
+    relative_std: float
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The body to move next, the joint that shows most of it (None: the base itself), and how, in words."""
+    """The body to move next, the joint to move it with (None: the base itself), and how, in words."""
 
     segment: str
     joint: str | None
@@ -65,10 +76,25 @@ class Advice:
 
 @dataclass(frozen=True, eq=False)
 class LiveScore:
-    """Where a motion stands: `deviation` (b,) is what is left of each base parameter's uncertainty, from 1 down to 0.
+    """Score of a motion so far.
 
-    `known` of them are below the target. `condition_number` is that of the rows over their noise with columns scaled by
-    typical sizes, infinite as long as something has not moved at all. Segments come with the least known first.
+    Attributes
+    ----------
+    time : float
+        Time of the last sample, s.
+    samples : int
+    known : int
+        Base parameters whose relative standard deviation is below the target.
+    count : int
+        Base parameters.
+    condition_number : float
+        Of the rows over their noise, with columns scaled by typical sizes; infinite while a parameter is not excited.
+    relative_std : array, shape (b,)
+        Posterior over prior standard deviation of each base parameter, from 1 down to 0.
+    segments : tuple of SegmentScore
+        Bodies, the least known first.
+    advice : Advice
+        What to move next.
     """
 
     time: float
@@ -76,22 +102,22 @@ class LiveScore:
     known: int
     count: int
     condition_number: float
-    deviation: Array
+    relative_std: Array
     segments: tuple[SegmentScore, ...]
     advice: Advice
 
     @property
     def share(self) -> float:
-        """Share of the base parameters that are known to the target."""
+        """Share of the base parameters whose relative standard deviation is below the target."""
         return self.known / self.count
 
     @property
     def progress(self) -> float:
-        """Share of the uncertainty that is gone, a mean over all parameters: it grows with every sample that helps."""
-        return float(np.mean(1.0 - self.deviation))
+        """Reduction of the standard deviation, averaged over all parameters, 0 to 1; never decreases."""
+        return float(np.mean(1.0 - self.relative_std))
 
     def line(self) -> str:
-        """One line for a terminal."""
+        """The score in one line."""
         condition = f"{self.condition_number:.3g}" if np.isfinite(self.condition_number) else "-"
         return (
             f"{self.time:6.1f} s  {100 * self.progress:3.0f} %  {self.known} of {self.count} known  "
@@ -99,21 +125,18 @@ class LiveScore:
         )
 
     def summary(self) -> str:
-        """A table of the segments, the least known first, and the line."""
-        from rich.console import Console
+        """A table of the bodies, the least known first, and the score in one line."""
         from rich.table import Table
 
         table = Table(title=f"{self.samples} samples, {self.time:.1f} s")
-        for name in ("segment", "known", "of", "uncertainty left %"):
+        for name in ("segment", "known", "of", "relative std %"):
             table.add_column(name, justify="left" if name == "segment" else "right")
         for x in self.segments:
-            table.add_row(x.name, str(x.known), str(x.count), f"{100 * x.deviation:.1f}")
-        console = Console(file=io.StringIO(), width=120, highlight=False)
-        console.print(table)
-        return f"{console.file.getvalue()}{self.line().strip()}"  # type: ignore[attr-defined]
+            table.add_row(x.name, str(x.known), str(x.count), f"{100 * x.relative_std:.1f}")
+        return f"{rendered(table)}{self.line().strip()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data; a condition number that is not finite is None."""
+        """The score as plain data; None for an infinite condition number."""
         return {
             "time": self.time,
             "samples": self.samples,
@@ -122,7 +145,9 @@ class LiveScore:
             "share": self.share,
             "progress": self.progress,
             "condition_number": self.condition_number if np.isfinite(self.condition_number) else None,
-            "segments": {s.name: {"known": s.known, "count": s.count, "deviation": s.deviation} for s in self.segments},
+            "segments": {
+                s.name: {"known": s.known, "count": s.count, "relative_std": s.relative_std} for s in self.segments
+            },
             "advice": {
                 "segment": self.advice.segment,
                 "joint": self.advice.joint,
@@ -132,19 +157,38 @@ class LiveScore:
 
 
 class LiveExcitation:
-    """A running score of what a motion has excited, fed with samples as they come.
+    """A score of the excitation that is updated with every sample of a motion.
 
-    `channels` will be measured: by default the wrench where the base has one, else joint torques. A parameter is known
-    where `target` of its uncertainty is left. `noise` are the deviations of the channels, one or one each; by default
-    3 N and 1 N m. Where velocities do not come with the samples, they are differentiated by `derivative` (savgol,
-    central5, central), and a sample counts 8, 4 or 2 samples later.
+    Parameters
+    ----------
+    robot : Robot
+    channels : str or sequence of str, optional
+        Channels that will be measured. Default: the base wrench if there is one, else joint torques.
+    base : BaseParameters, optional
+        Instead of `channels`.
+    target : float
+        A parameter is known if its posterior standard deviation is below this share of the prior one, 0 to 1.
+    noise : float or array, shape (channel,), optional
+        The standard deviation of the channels. Default: 3 N and 1 N m.
+    derivative : {"savgol", "central5", "central"}
+        Differentiation of positions that come without velocities; delays a sample by 8, 4 or 2 samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dynid
+    >>> live = dynid.excitation.LiveExcitation(dynid.load_robot("twolink"))
+    >>> t = np.arange(0, 2, 0.01)
+    >>> live.update(t, np.column_stack([np.sin(3 * t), np.cos(2 * t)]))
+    >>> live.score().samples
+    184
     """
 
     def __init__(
         self,
         robot: Robot,
-        channels: str | Sequence[str] | None = None,
         *,
+        channels: str | Sequence[str] | None = None,
         base: BaseParameters | None = None,
         target: float = 0.1,
         noise: ArrayLike | None = None,
@@ -155,11 +199,11 @@ class LiveExcitation:
         if base is None:
             base = base_parameters(robot, channels=channels or ("torque" if robot.base == "fixed" else "wrench"))
         elif channels is not None:
-            raise DataError("base parameters have their channels already; give one or the other")
+            raise DataError("give either base parameters or channels, not both")
         elif base.robot.parameter_names != robot.parameter_names:
             raise DataError(f"the base parameters are of another robot than '{robot.name}'")
         self.robot, self.base, self.target = robot, base, target
-        self.noise = _deviations(base, noise)
+        self.noise = _channel_std(base, noise)
         self.sizes = typical_sizes(base)
         self.samples, self.time = 0, 0.0
         self._factor = np.zeros((base.count, base.count))
@@ -174,20 +218,32 @@ class LiveExcitation:
 
     @property
     def factor(self) -> Array:
-        """Triangular factor (b, b) of all rows so far, each over its channel's noise."""
+        """Triangular factor (b, b) of all rows so far, each divided by its channel's noise."""
         return self._factor.copy()
 
     def update(self, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> None:
-        """One sample or several: time in s, q (nq,) or (N, nq), and v, a (N, nv) where they are known.
+        """Add one sample or several.
 
-        A floating base comes first in them, its pose as position and quaternion x, y, z, w.
+        Parameters
+        ----------
+        t : float or array, shape (N,)
+            Time, s.
+        q : array, shape (nq,) or (N, nq)
+            Positions. A floating base comes first, its pose as position and quaternion x, y, z, w.
+        v, a : array, shape (nv,) or (N, nv), optional
+            Velocities and accelerations; both or neither.
+
+        Raises
+        ------
+        DataError
+            If a shape is wrong, a value is not finite or time does not increase.
         """
         times = np.atleast_1d(np.asarray(t, dtype=float))
         positions = np.atleast_2d(np.asarray(q, dtype=float))
         if times.ndim != 1 or positions.shape != (times.size, self.robot.nq):
             raise DataError(
-                f"q has shape {np.shape(q)} for {times.size} times; robot '{self.robot.name}' needs {self.robot.nq} "
-                "numbers each"
+                f"q has shape {np.shape(q)} for {times.size} times; robot '{self.robot.name}' has {self.robot.nq} "
+                "coordinates"
             )
         if not np.all(np.isfinite(times)):
             raise DataError("a time is not a finite number")
@@ -221,14 +277,14 @@ class LiveExcitation:
         self._score = None
 
     def score(self) -> LiveScore:
-        """Where the motion stands now; takes some milliseconds, so ask as often as it is shown."""
+        """The score now; takes some milliseconds."""
         if self._score is None:
             with threadpool_limits(1, "blas"):
                 self._score = self._scored()
         return self._score
 
     def line(self) -> str:
-        """The score in one line for a terminal."""
+        """The score now in one line."""
         return self.score().line()
 
     def _scored(self) -> LiveScore:
@@ -243,20 +299,20 @@ class LiveExcitation:
             own = left[[i for i, x in enumerate(self._owner) if x == name]]
             known = int(np.count_nonzero(own <= self.target))
             segments.append(SegmentScore(name, known, own.size, float(np.sqrt(np.mean(own**2)))))
-        segments.sort(key=lambda x: -x.deviation)
+        segments.sort(key=lambda x: -x.relative_std)
         return LiveScore(
             time=self.time,
             samples=self.samples,
             known=int(np.count_nonzero(left <= self.target)),
             count=b,
             condition_number=float(s[0] / s[-1]) if s[-1] > _RANK * s[0] else np.inf,
-            deviation=left,
+            relative_std=left,
             segments=tuple(segments),
             advice=self._advice(segments, root, left),
         )
 
     def _advice(self, segments: Sequence[SegmentScore], root: Array, left: Array) -> Advice:
-        """The least known body that moving helps, and the joint whose swing takes most of its uncertainty away."""
+        """The least known body that a trial motion improves, and the joint that improves it most."""
         masses = {link.name: abs(float(link.inertia[0])) for link in self.robot.links}
         least = _NO_BODY * sum(masses.values())
         q = self._posture if self._posture is not None else _at_rest(self.robot)
@@ -267,12 +323,12 @@ class LiveExcitation:
             own = [i for i, name in enumerate(self._owner) if name == segment.name]
             if not joints:
                 if self.robot.base == "floating":
-                    how = ", faster" if self._lacks_inertia(own, left) else " into other postures"
+                    how = ", faster" if self._needs_inertia(own, left) else " into other postures"
                     return Advice(segment.name, None, f"turn and tilt it{how}")
                 continue
             for joint in joints:
                 if joint not in seen:
-                    seen[joint] = self._swing(joint, q) @ root
+                    seen[joint] = self._trial(joint, q) @ root
             gains = [_gain(seen[joint], root[own]) for joint in joints]
             share = max(gains) / float(np.sum(left[own] ** 2))
             joint = joints[int(np.argmax(gains))]
@@ -285,21 +341,24 @@ class LiveExcitation:
             return Advice(segments[0].name, None, "hold other postures")
         _, name, joint = best
         own = [i for i, x in enumerate(self._owner) if x == name]
-        lacks = self._lacks_inertia(own, left)
-        return Advice(name, joint, f"swing {joint} faster" if lacks else f"hold {joint} at other angles")
+        needs = self._needs_inertia(own, left)
+        return Advice(name, joint, f"move {joint} faster" if needs else f"hold {joint} at other angles")
 
-    def _lacks_inertia(self, own: Sequence[int], left: Array) -> bool:
-        """Whether more is left of a body's inertias than of its mass and first moments."""
-        inertial = np.array([self.robot.layout[self.base.kept[i]].unit == "kg m2" for i in own])
+    def _needs_inertia(self, own: Sequence[int], left: Array) -> bool:
+        """Whether a body's inertias are less certain than its mass and first moments."""
+        inertial = np.array([self.robot.layout[self.base.kept[i]].group == "kg m2" for i in own])
         return float(np.sum(left[own][inertial] ** 2)) >= float(np.sum(left[own][~inertial] ** 2))
 
-    def _swing(self, joint: str, q: Array) -> Array:
-        """Rows (m, b), in units of typical sizes, of swinging one joint about a posture for some seconds."""
+    def _trial(self, joint: str, q: Array) -> Array:
+        """Rows (m, b), in units of typical sizes, of an oscillation of one joint about a posture."""
         robot = self.robot
         i = robot.coordinates.index(joint)
         kind = next(j.kind for j in robot.joints if j.name == joint)
         first, limits = robot.nq - robot.n, robot.limits[joint]
-        low, high = max(limits.lower, q[first + i] - _SWING[kind]), min(limits.upper, q[first + i] + _SWING[kind])
+        low, high = (
+            max(limits.lower, q[first + i] - _AMPLITUDE[kind]),
+            min(limits.upper, q[first + i] + _AMPLITUDE[kind]),
+        )
         phase = 2 * np.pi * np.arange(_PHASES) / _PHASES
         reach = 0.5 * max(high - low, 0.0)
         states = np.tile(q, (_PHASES, 1))
@@ -312,13 +371,14 @@ class LiveExcitation:
 
 
 def _gain(seen: Array, own: Array) -> float:
-    """Variance of some parameters, rows `own` of the covariance's root, that rows over that root (m, b) take away."""
+    """Variance of the parameters with rows `own` of the covariance root that the rows `seen` (m, b) remove."""
     inner = scipy.linalg.cho_factor(np.eye(len(seen)) + seen @ seen.T, lower=True)
     part = seen @ own.T
     return float(np.sum(part * scipy.linalg.cho_solve(inner, part)))
 
 
-def _deviations(base: BaseParameters, noise: ArrayLike | None) -> Array:
+def _channel_std(base: BaseParameters, noise: ArrayLike | None) -> Array:
+    """The standard deviation (channel,) of the noise."""
     if noise is None:
         kinds = [("force" if "f" in c[5:] else "moment") if c in WRENCH_CHANNELS else "torque" for c in base.channels]
         return np.array([_NOISE[k] for k in kinds])
@@ -329,7 +389,7 @@ def _deviations(base: BaseParameters, noise: ArrayLike | None) -> Array:
 
 
 def _owners(base: BaseParameters) -> list[str]:
-    """The body that each base parameter is counted to: its own, or the one that its drive moves."""
+    """The body of each base parameter: its own, or the one that its drive moves."""
     robot = base.robot
     carried = {joint.name: robot.links[i].name for i, joint in enumerate(robot.joints, start=1)}
     driven = {term.name: carried[robot.coordinates[term.owner]] for term in robot.drives}
@@ -337,7 +397,7 @@ def _owners(base: BaseParameters) -> list[str]:
 
 
 def _joints_that_carry(robot: Robot, link: str) -> list[str]:
-    """Independent joints on the way from the base to a link, the nearest first."""
+    """Independent joints between a link and the base, the nearest to the link first."""
     body, out = robot.link_index(link), list[str]()
     while body:
         joint = robot.joints[body - 1]

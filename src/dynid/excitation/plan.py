@@ -1,7 +1,7 @@
-"""Planning an experiment: how well a motion will show each parameter, and how often it must be run.
+"""Planning an experiment: predicted accuracy of each parameter, and how often a motion must be run.
 
 Rows of n periods and of previous recordings add up: information = R0'R0 + n R1'R1. One decomposition of the stacked
-factors gives every deviation for every n: with [R0; R1] = U S V' and R1 V S^-1 = P c Q', the covariance is
+factors gives every standard deviation for every n: with [R0; R1] = U S V' and R1 V S^-1 = P c Q', the covariance is
 Z diag(1 / (1 - c^2 + n c^2)) Z' with Z = V S^-1 Q.
 """
 
@@ -24,18 +24,35 @@ __all__ = ["Plan", "plan"]
 
 Array = NDArray[np.float64]
 
-# On unit columns: directions below are not seen, and parameters with a share of them stay unknown.
+# On unit columns: directions below this are not identifiable, nor are parameters with a share of them.
 _UNSEEN = 1e-10
-# A motion that has to be run more often than this does not show the parameter.
+# A parameter that needs more periods than this is not identifiable from the motion.
 MOST_PERIODS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Predicted deviations of the base parameters against the number of periods.
+    """Predicted standard deviations of the base parameters against the number of periods.
 
-    `prior` (b,) are a-priori values, `periods` (b,) how many periods until each is known to `target` of them (infinite
-    where never), `effect` (b,) the RMS torque error of one deviation after one period, in units of the noise.
+    Attributes
+    ----------
+    base : BaseParameters
+    duration : float
+        Duration of one period, s.
+    noise : array, shape (channel,)
+        The standard deviation of the torque noise.
+    rate : float
+        Sampling rate, Hz.
+    target : float
+        Relative standard deviation to be reached.
+    prior : array, shape (b,)
+        A-priori values of the base parameters.
+    periods : array, shape (b,)
+        Periods until each parameter reaches the target; infinite if it never does.
+    effect : array, shape (b,)
+        Rms torque error of one standard deviation of each parameter after one period, over the noise.
+    directions, gains, unseen : array
+        The decomposition from which standard deviations are computed; `unseen` (b,) are not identifiable.
     """
 
     base: BaseParameters
@@ -51,7 +68,7 @@ class Plan:
     unseen: NDArray[np.bool_]
 
     def std_after(self, periods: float = 1) -> Array:
-        """Standard deviation (b,) after so many periods; 0 is what the previous recordings tell."""
+        """The standard deviation (b,) after so many periods; 0 periods leave that of the previous recordings."""
         return _sigma(self.directions, self.gains, self.unseen, periods)
 
     def relative_after(self, periods: float = 1) -> Array:
@@ -60,46 +77,46 @@ class Plan:
 
     @property
     def std(self) -> Array:
-        """Standard deviation (b,) after one period."""
+        """The standard deviation (b,) after one period."""
         return self.std_after(1)
 
     @property
     def relative_std(self) -> Array:
-        """Standard deviation after one period as a share of the a-priori values (b,)."""
+        """The standard deviation after one period as a share of the a-priori values (b,)."""
         return self.relative_after(1)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Parameters that this motion never shows to the target, however often it is run."""
+        """Parameters that never reach the target, however often the motion is run."""
         return tuple(n for n, k in zip(self.base.names, self.periods, strict=True) if not np.isfinite(k))
 
     def reason(self, name: str) -> str:
-        """In words, when a parameter will be known, or why it will not."""
+        """A sentence on when a parameter reaches the target, or why it does not."""
         if name not in self.base.names:
             raise DataError(f"no base parameter is named '{name}'")
         i = self.base.names.index(name)
         goal = f"{100 * self.target:g} %"
         if self.unseen[i]:
-            return f"the motion does not show {name}"
+            return f"{name} is not identifiable from the motion"
         if self.prior[i] == 0:
-            return f"{name} is zero a priori: no percentage, its deviation is {self.std[i]:.2g} after one period"
+            return f"{name} is zero a priori, so it has no relative error; its standard deviation is {self.std[i]:.2g}"
         if np.isinf(self.periods[i]):
             share = 100 * self.relative_std[i]
-            return f"{name} stays unknown: {share:.2g} % after one period, {goal} not within {MOST_PERIODS}"
+            return f"{name}: relative error {share:.2g} % after one period, above {goal} after {MOST_PERIODS} periods"
         if self.periods[i] == 0:
-            return f"{name} is known to {goal} already"
+            return f"{name} has a relative error below {goal} already"
         count = int(self.periods[i])
-        often = "once" if count == 1 else f"{count} periods"
-        return f"run it {often} ({count * self.duration:g} s) and {name} will be known to {goal}"
+        often = "once" if count == 1 else f"for {count} periods"
+        return f"run the motion {often} ({count * self.duration:g} s) for a relative error of {name} below {goal}"
 
     def summary(self) -> str:
-        """Every base parameter with its deviation and the periods it asks for, worst last."""
+        """Every base parameter with its standard deviation and the periods it needs, worst last."""
         from dynid.excitation.summary import plan_text
 
         return plan_text(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain data; None stands for infinite."""
+        """The plan as plain data; None for infinite values."""
 
         def finite(x: float) -> float | None:
             return float(x) if np.isfinite(x) else None
@@ -127,24 +144,21 @@ class Plan:
 def plan(
     excitation: Excitation,
     noise: ArrayLike,
+    *,
     rate: float = 100.0,
     target: float = 0.02,
     previous: Observation | Sequence[Observation] = (),
 ) -> Plan:
-    """How well a motion will show each base parameter, with white torque noise (N m, one or one a channel) at a rate.
-
-    `target` is the share of the a-priori value to which a parameter shall be known, `previous` recordings whose
-    information is there already.
-    """
+    """Predict the accuracy of each base parameter; see `Excitation.plan`."""
     base = excitation.criterion.base
-    deviation = torque_noise(noise, len(base.channels))
+    std = torque_noise(noise, len(base.channels))
     if not (np.isfinite(target) and target > 0):
         raise DataError(f"the target must be a positive share, such as 0.02, got {target}")
-    W = excitation.base_regressor(rate)[:-1] / deviation[:, None]
+    W = excitation.base_regressor(rate)[:-1] / std[:, None]
     with threadpool_limits(1, "blas"):
         rows = fold(W.reshape(-1, base.count))
     old = [previous] if isinstance(previous, Observation) else list(previous)
-    before = np.vstack([np.zeros((0, base.count)), *(_rows(o, base, deviation) for o in old)])
+    before = np.vstack([np.zeros((0, base.count)), *(_rows(o, base, std) for o in old)])
     directions, gains, unseen = _decomposed(before, rows)
     prior = base.values()
     # Sums that cancel leave a trace of rounding.
@@ -154,7 +168,7 @@ def plan(
     return Plan(
         base=base,
         duration=excitation.duration,
-        noise=deviation,
+        noise=std,
         rate=rate,
         target=target,
         prior=prior,
@@ -167,7 +181,7 @@ def plan(
 
 
 def torque_noise(noise: ArrayLike, channels: int) -> Array:
-    """Deviation of each channel (channel,), checked."""
+    """The standard deviation of each channel (channel,), checked."""
     given = np.asarray(noise, dtype=float)
     if given.shape not in ((), (1,), (channels,)) or not np.all(np.isfinite(given)) or not np.all(given > 0):
         raise DataError(f"torque noise must be positive, one number or {channels}")
@@ -175,17 +189,17 @@ def torque_noise(noise: ArrayLike, channels: int) -> Array:
 
 
 def _rows(observation: Observation, base: BaseParameters, noise: Array) -> Array:
-    """Information of a recording in units of the noise."""
+    """Rows of information of a recording, divided by the noise."""
     if observation.base.expressions != base.expressions or observation.base.channels != base.channels:
         raise DataError("the previous recording is an observation of other base parameters or channels")
     return np.vstack([f[:, :-1] / s for f, s in zip(observation.factors, noise, strict=True)])
 
 
 def _decomposed(before: Array, rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Z (b, r), c^2 (r,) and which parameters neither part sees (b,)."""
+    """Z (b, r), c^2 (r,) and which parameters (b,) neither part identifies."""
     stacked = np.vstack([before, rows])
     size = np.linalg.norm(stacked, axis=0)
-    # What rounding leaves of a column that is not there must not be scaled up.
+    # Rounding errors in a zero column must not be scaled up.
     stacked, rows = (np.where(size > _UNSEEN * size.max(), part, 0.0) for part in (stacked, rows))
     size = np.where(size > _UNSEEN * size.max(), size, 1.0)
     _, s, vt = np.linalg.svd(fold(stacked / size))
@@ -201,7 +215,7 @@ def _decomposed(before: Array, rows: Array) -> tuple[Array, Array, NDArray[np.bo
 
 
 def _sigma(directions: Array, gains: Array, unseen: NDArray[np.bool_], periods: ArrayLike) -> Array:
-    """Deviations (b,) after so many periods, one number or one a parameter."""
+    """The standard deviations (b,) after so many periods, one number or one per parameter."""
     count = np.broadcast_to(np.asarray(periods, dtype=float), (len(directions),))
     if not np.all(np.isfinite(count)) or np.any(count < 0):
         raise DataError(f"the number of periods cannot be {periods!r}")
@@ -213,7 +227,7 @@ def _sigma(directions: Array, gains: Array, unseen: NDArray[np.bool_], periods: 
 
 
 def _periods(directions: Array, gains: Array, unseen: NDArray[np.bool_], goal: Array) -> Array:
-    """Fewest whole periods (b,) after which each deviation is below its goal; by bisection, as more never hurt."""
+    """Fewest whole periods (b,) after which each standard deviation is below its goal, by bisection."""
 
     def met(count: NDArray[np.int_]) -> NDArray[np.bool_]:
         return np.asarray((_sigma(directions, gains, unseen, count) <= goal) & (goal > 0))

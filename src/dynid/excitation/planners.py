@@ -1,8 +1,11 @@
-"""Moves in least time: trapezoids of speed and double-S profiles of limited jerk, alone and for all joints together.
+"""Point-to-point moves in minimum time: trapezoidal velocity and double-S profiles, for one joint and for all together.
 
-A move speeds up, keeps its speed and slows down again. Its jerk (double-S) or its acceleration (trapezoid) is constant
-in pieces; from the lengths of those pieces all else follows. Formulas after Biagiotti and Melchiorri, Trajectory
-Planning for Automatic Machines and Robots, sections 3.2 and 3.4.
+A move has phases of acceleration, constant velocity and deceleration. Its jerk (double-S) or its acceleration
+(trapezoid) is piecewise constant; the durations of the pieces determine the profile. Formulas of Biagiotti and
+Melchiorri (Springer 2008), sections 3.2 and 3.4.
+
+Own code instead of the library ruckig: none of its 22 releases on PyPI has a wheel for Linux on aarch64 (checked for
+Python 3.11 and 3.12), and 0.19.4 has none for macOS on x86-64.
 """
 
 from __future__ import annotations
@@ -24,15 +27,24 @@ __all__ = ["Path", "Profile", "double_s", "point_to_point", "trapezoid"]
 
 Array = NDArray[np.float64]
 
-# By how much the acceleration is lowered at a time where a double-S cannot reach it.
+# Factor by which the acceleration is lowered until a double-S can reach it.
 _LOWER = 0.99
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The move of one joint: Ta speeding up, Tv at constant speed, Td slowing down; Tj1, Tj2 are the rises of each.
+    """The move of one joint as a function of time.
 
-    `starts` (k,) are the times where its pieces begin, `states` (k, 4) position, speed, acceleration and jerk there.
+    Attributes
+    ----------
+    starts : array, shape (k,)
+        Times at which the pieces begin, s.
+    states : array, shape (k, 4)
+        Position, velocity, acceleration and jerk there.
+    Ta, Tv, Td : float
+        Durations of acceleration, constant velocity and deceleration, s.
+    Tj1, Tj2 : float
+        Durations of constant jerk within acceleration and deceleration, s.
     """
 
     starts: Array
@@ -45,10 +57,11 @@ class Profile:
 
     @property
     def duration(self) -> float:
+        """Duration of the move, s."""
         return self.Ta + self.Tv + self.Td
 
     def at(self, t: ArrayLike, order: int = 0) -> Array:
-        """Position or its derivative of the given order (0 to 3) at times (N,), which are held to the move's own."""
+        """Position or its derivative of the given order (0 to 3) at times (N,), clipped to the duration."""
         times = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration)
         piece = np.searchsorted(self.starts, times, side="right") - 1
         s = times - self.starts[piece]
@@ -59,7 +72,7 @@ class Profile:
         return out
 
     def stretched(self, duration: float) -> Profile:
-        """The same path in another time; rest where there is no path."""
+        """The same path in another duration; rest if the path has no length."""
         if self.duration == 0:
             return Profile(np.zeros(1), np.array([[self.states[-1, 0], 0.0, 0.0, 0.0]]), 0.0, duration, 0.0)
         k = self.duration / duration
@@ -68,9 +81,34 @@ class Profile:
 
 
 def double_s(q0: float, q1: float, v0: float, v1: float, velocity: float, acceleration: float, jerk: float) -> Profile:
-    """The move from q0 at speed v0 to q1 at speed v1 with seven pieces of constant jerk; it ends without acceleration.
+    """Double-S move from q0 at velocity v0 to q1 at velocity v1, in seven pieces of constant jerk.
 
-    Where the move is too short for the acceleration, that is lowered in steps of a hundredth until it fits.
+    The acceleration is zero at both ends. If the move is too short to reach the acceleration limit, the acceleration is
+    lowered by 1 % at a time until it fits.
+
+    Parameters
+    ----------
+    q0, q1 : float
+        Start and end position, rad or m.
+    v0, v1 : float
+        Start and end velocity, rad/s or m/s.
+    velocity, acceleration, jerk : float
+        Limits, positive.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    DataError
+        If a limit is not positive, or the distance is too short for the change of velocity.
+
+    Examples
+    --------
+    >>> move = double_s(0.0, 10.0, 1.0, 0.0, 5.0, 10.0, 30.0)
+    >>> round(move.Ta, 4), round(move.Tv, 4), round(move.Td, 4)
+    (0.7333, 1.1433, 0.8333)
     """
     _check({"velocity": velocity, "acceleration": acceleration, "jerk": jerk}, q0, q1, v0, v1)
     sign = -1.0 if q1 < q0 else 1.0
@@ -78,7 +116,7 @@ def double_s(q0: float, q1: float, v0: float, v1: float, velocity: float, accele
     lengths = [Tj1, Ta - 2 * Tj1, Tj1, Tv, Tj2, Td - 2 * Tj2, Tj2]
     jerks = sign * jerk * np.array([1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0])
     rise, fall = sign * jerk * Tj1, -sign * jerk * Tj2
-    # Known where a piece begins, so that rounding does not add up to a drift.
+    # Accelerations at the pieces' starts are set exactly, so that rounding errors do not accumulate.
     accelerations = np.array([0.0, rise, rise, 0.0, 0.0, fall, fall])
     starts, states = _pieces(q0, v0, lengths, accelerations, jerks)
     return Profile(starts, states, Ta, Tv, Td, Tj1, Tj2)
@@ -93,14 +131,14 @@ def _double_s_times(h: float, v0: float, v1: float, v: float, a: float, j: float
     needed = rise * (v0 + v1) if rise < a / j else 0.5 * (v0 + v1) * (a / j + change / a)
     _check_distance(h, needed, v0, v1)
 
-    def change_of_speed(dv: float) -> tuple[float, float]:
-        """Length of a change of speed and of its rise."""
+    def velocity_change(dv: float) -> tuple[float, float]:
+        """Duration of a change of velocity, and of its constant jerk."""
         if dv * j >= a**2:
             return a / j + dv / a, a / j
         return 2 * float(np.sqrt(dv / j)), float(np.sqrt(dv / j))
 
-    Ta, Tj1 = change_of_speed(v - v0)
-    Td, Tj2 = change_of_speed(v - v1)
+    Ta, Tj1 = velocity_change(v - v0)
+    Td, Tj2 = velocity_change(v - v1)
     Tv = h / v - Ta / 2 * (1 + v0 / v) - Td / 2 * (1 + v1 / v)
     if Tv > 0:
         return Ta, Tv, Td, Tj1, Tj2
@@ -110,7 +148,7 @@ def _double_s_times(h: float, v0: float, v1: float, v: float, a: float, j: float
         root = float(np.sqrt(max(rest + 2 * (v0**2 + v1**2), 0.0)))
         Ta, Td = ((a * Tj + _difference(root, x, rest + 2 * (y**2 - x**2))) / (2 * a) for x, y in ((v0, v1), (v1, v0)))
         if Ta < 0 or Td < 0:
-            # One change of speed alone, as slow as the way is long.
+            # A single change of velocity over the whole distance.
             T = 2 * h / (v0 + v1)
             Tj = 2 * change / j / (T + float(np.sqrt(max(T**2 - 4 * change / j, 0.0))))
             return (0.0, 0.0, T, 0.0, Tj) if Ta < 0 else (T, 0.0, 0.0, Tj, 0.0)
@@ -125,7 +163,7 @@ def _difference(root: float, v: float, squares: float) -> float:
 
 
 def trapezoid(q0: float, q1: float, v0: float, v1: float, velocity: float, acceleration: float) -> Profile:
-    """The move from q0 at speed v0 to q1 at speed v1 with full acceleration, constant speed and full deceleration."""
+    """Trapezoidal move from q0 at velocity v0 to q1 at velocity v1; parameters as for `double_s`."""
     _check({"velocity": velocity, "acceleration": acceleration}, q0, q1, v0, v1)
     sign = -1.0 if q1 < q0 else 1.0
     h, start, end, a = sign * (q1 - q0), sign * v0, sign * v1, acceleration
@@ -140,7 +178,7 @@ def trapezoid(q0: float, q1: float, v0: float, v1: float, velocity: float, accel
 
 
 def _pieces(q: float, v: float, lengths: Sequence[float], accelerations: Array, jerks: Array) -> tuple[Array, Array]:
-    """Where pieces with these lengths begin (k,), and the states there (k, 4)."""
+    """Start times (k,) of pieces with these durations, and the states there (k, 4)."""
     lengths = [max(x, 0.0) for x in lengths]
     states = []
     for T, a, j in zip(lengths, accelerations, jerks, strict=True):
@@ -154,24 +192,24 @@ def _check(limits: dict[str, float], q0: float, q1: float, v0: float, v1: float)
         if not (np.isfinite(value) and value > 0):
             raise DataError(f"the {name} limit of a move must be a positive number, got {value}")
     if not np.all(np.isfinite([q0, q1, v0, v1])):
-        raise DataError(f"a move needs finite positions and speeds at its ends, got {[q0, q1, v0, v1]}")
+        raise DataError(f"a move needs finite positions and velocities at its ends, got {[q0, q1, v0, v1]}")
     if max(abs(v0), abs(v1)) > limits["velocity"]:
         raise DataError(
-            f"the speeds {v0:g} and {v1:g} at the ends are beyond the velocity limit {limits['velocity']:g}"
+            f"the velocities {v0:g} and {v1:g} at the ends exceed the velocity limit {limits['velocity']:g}"
         )
 
 
 def _check_distance(h: float, needed: float, v0: float, v1: float) -> None:
     if h < needed:
         raise DataError(
-            f"a move over {h:g} is too short: to go from speed {v0:g} to {v1:g} takes {needed:g}; "
-            "give a longer way, closer speeds or wider limits"
+            f"a move over {h:g} is too short: the change of velocity from {v0:g} to {v1:g} needs {needed:g}; "
+            "give a longer distance, closer velocities or wider limits"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """All joints from waypoint to waypoint (m, n), with a stop at each; `moves` are profiles, one a joint."""
+    """All joints through waypoints (m, n), with a stop at each; `moves` holds one profile per joint and segment."""
 
     waypoints: Array
     moves: tuple[tuple[Profile, ...], ...]
@@ -183,6 +221,7 @@ class Path:
 
     @property
     def duration(self) -> float:
+        """Duration of the whole path, s."""
         return float(self.times[-1])
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
@@ -204,11 +243,27 @@ class Path:
 
 
 def point_to_point(
-    waypoints: ArrayLike, limits: MotionLimits, profile: Literal["double-s", "trapezoid"] = "double-s"
+    waypoints: ArrayLike, limits: MotionLimits, *, profile: Literal["double-s", "trapezoid"] = "double-s"
 ) -> Path:
-    """Through waypoints (m, n) with a stop at each, all joints arriving together, as fast as the slowest of them can.
+    """Minimum-time path through waypoints with a stop at each; all joints arrive together.
 
-    Range, speed, acceleration and, with "double-s", jerk are kept; torque is not looked at.
+    Parameters
+    ----------
+    waypoints : array, shape (m, n)
+        Postures, rad or m.
+    limits : MotionLimits
+        Position, velocity, acceleration and, for "double-s", jerk limits are satisfied; torques are not checked.
+    profile : {"double-s", "trapezoid"}
+        Velocity profile of every move.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    DataError
+        If a waypoint is out of range or a limit is missing.
     """
     points = np.asarray(waypoints, dtype=float)
     n = len(limits.lower)
@@ -240,6 +295,6 @@ def _from_rest(q0: float, q1: float, limits: MotionLimits, i: int, profile: str)
     v, a, j = (float(x[i]) for x in (limits.velocity, limits.acceleration, limits.jerk))
     if profile == "trapezoid":
         return trapezoid(float(q0), float(q1), 0.0, 0.0, v, a)
-    # More than this acceleration is not reached between stops: starting from it, no time is lost to steps.
+    # The largest acceleration that can be reached between stops, so that no iteration is needed.
     most = float(np.cbrt(0.5 * abs(q1 - q0) * j**2))
     return double_s(float(q0), float(q1), 0.0, 0.0, v, min(a, most) or a, j)

@@ -1,4 +1,4 @@
-"""Postures at rest that show masses and first moments best: chosen from many, and exchanged while it helps."""
+"""Static postures that identify masses and first moments best, chosen from many candidates by exchange."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 CRITERIA = ("d", "cond")
 _PASSES = 20
-# Condition numbers are looked at for this many replacements of a posture, others each time.
+# Replacements of a posture whose condition number is computed, drawn anew each time.
 _LOOKED_AT = 150
 _HALVINGS = 30
 _RANDOM_SETS = 100
@@ -34,11 +34,27 @@ _RANK = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Postures:
-    """Chosen postures q (count, nq), in an order with short ways between them, and what they tell at rest.
+    """Chosen static postures, ordered for short moves between them.
 
-    `condition_number` is that of their rows over the noise, columns scaled to unit size over all candidates;
-    `log_determinant` the mean logarithm of the singular values. `random_*` are those of random sets of as many
-    candidates. `which` are the numbers of the chosen among the `candidates` that were allowed.
+    Attributes
+    ----------
+    q : array, shape (count, nq)
+        Postures, rad or m.
+    base : BaseParameters
+        Base parameters that are identifiable at rest.
+    criterion : str
+    condition_number : float
+        Of the rows over the noise, with columns scaled to unit size over all candidates.
+    log_determinant : float
+        Mean logarithm of the singular values of these rows.
+    random_condition_numbers, random_log_determinants : array
+        The same for random sets of as many candidates.
+    which : tuple of int
+        Indices of the chosen postures among the admissible candidates.
+    candidates : int
+        Number of admissible candidates.
+    std : array, shape (b,)
+        The standard deviation of each base parameter for the given noise.
     """
 
     q: Array
@@ -54,15 +70,16 @@ class Postures:
 
     @property
     def robot(self) -> Robot:
+        """The robot."""
         return self.base.robot
 
     @property
     def gain(self) -> float:
-        """How many times as many random postures tell as much: by the volume of the confidence ellipsoid."""
+        """Factor on the number of random postures with the same volume of the confidence ellipsoid."""
         return float(np.exp(2 * (self.log_determinant - np.median(self.random_log_determinants))))
 
     def summary(self) -> str:
-        """A table of the postures and what random ones would tell."""
+        """A table of the postures, and a comparison with random ones."""
         from rich.console import Console
         from rich.table import Table
 
@@ -75,12 +92,12 @@ class Postures:
             table.add_row(name, *(f"{x:.2f}" for x in values))
         console = Console(file=io.StringIO(), width=max(120, 24 + 9 * len(joints)), highlight=False)
         console.print(table)
-        console.print(f"{self.base.count} combinations of masses and first moments show at rest")
+        console.print(f"{self.base.count} combinations of masses and first moments are identifiable at rest")
         console.print(
             f"condition number {self.condition_number:.4g}; of random sets "
             f"{np.median(self.random_condition_numbers):.4g}, best {self.random_condition_numbers.min():.4g}"
         )
-        console.print(f"worth {self.gain:.1f} times as many random postures")
+        console.print(f"equivalent to {self.gain:.1f} times as many random postures")
         return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -98,12 +115,47 @@ def select_postures(
     noise: ArrayLike | None = None,
     seed: int = 0,
 ) -> Postures:
-    """The best `count` of many postures at rest: for the volume of the confidence ellipsoid ("d") or "cond".
+    """Choose static postures that identify masses and first moments best.
 
-    `candidates` are postures (N, nq), or how many are drawn within the joints' ranges; those that break the `support`
-    (the pressure centre of a body at rest is below its centre of mass) or a clearance are drawn back towards `start`,
-    by default zero or the nearest posture in range. `channels` is "wrench", "torque" or names; by default the wrench
-    where the base has one. `noise` (channel,) are the channels' deviations.
+    Parameters
+    ----------
+    robot : Robot
+    count : int
+        Number of postures.
+    candidates : int or array, shape (N, nq)
+        Candidate postures, or how many are drawn at random within the position ranges.
+    criterion : {"d", "cond"}
+        Volume of the confidence ellipsoid, or condition number.
+    channels : str or sequence of str, optional
+        "wrench", "torque" or names of channels. Default: the base wrench if there is one, else torques.
+    support : SupportPolygon, optional
+        The centre of mass must stay above it.
+    clearances : sequence of clearances
+        Random candidates that violate the support or a clearance are moved towards `start` until they do not.
+    limits : mapping or MotionLimits, optional
+        Position ranges, beside those of the robot's model.
+    start : array, shape (n,), optional
+        An admissible posture. Default: zero, or the nearest posture within the ranges.
+    noise : array, shape (channel,) or (), optional
+        The standard deviation of each channel.
+    seed : int
+        Seed of the random candidates.
+
+    Returns
+    -------
+    Postures
+
+    Raises
+    ------
+    DataError
+        If there are too few postures or candidates, or none is admissible.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("tx40")
+    >>> dynid.excitation.select_postures(robot, 12, candidates=200).q.shape
+    (12, 6)
     """
     if criterion not in CRITERIA:
         raise DataError(f"criterion '{criterion}' is unknown: use {', '.join(CRITERIA)}")
@@ -117,7 +169,7 @@ def select_postures(
         q = np.atleast_2d(np.asarray(candidates, dtype=float))
         q = q[_allowed(q, kept)] if kept and len(q) else q
         if not len(q):
-            raise DataError("no candidate posture keeps the support and the clearances")
+            raise DataError("no candidate posture satisfies the support and the clearances")
     with threadpool_limits(1, "blas"):
         A, sizes = _rows(base, q, noise)
         _check_count(base, A, count)
@@ -128,7 +180,7 @@ def select_postures(
         figures = exchange.figures(which)
         random = np.array([exchange.figures(rng.permutation(len(q))[:count]) for _ in range(_RANDOM_SETS)])
         covariance = np.linalg.inv(exchange.information(which))
-    ordered = _short_ways(q, which)
+    ordered = _short_moves(q, which)
     return Postures(
         q=q[ordered],
         base=base,
@@ -151,10 +203,10 @@ def _drawn(
     start: ArrayLike | None,
     rng: np.random.Generator,
 ) -> Array:
-    """Random postures in range, brought back towards the start posture until they are allowed."""
+    """Random postures in range, moved towards the start posture until they are admissible."""
     if robot.base == "floating":
         raise DataError(
-            "postures are drawn for a robot whose base stands still: stand it on a foot (dynid.excitation.stand_on), or give "
+            "random postures need a robot with a fixed base: put it on a foot with dynid.excitation.stand_on, or give "
             "candidates with the pose of the base"
         )
     if count < 1:
@@ -165,7 +217,7 @@ def _drawn(
         raise DataError(f"the start posture needs {robot.n} numbers within the joints' ranges")
     if kept and not _allowed(home[None], kept)[0]:
         name = next(c.label for c in kept if c.values(home[None]).min() < 0)
-        raise DataError(f"the start posture breaks the {name} limit: give one that keeps it as start=")
+        raise DataError(f"the start posture violates the {name} limit: give another one as start=")
     q = rng.uniform(lower, upper, (count, robot.n))
     if not kept:
         return q
@@ -182,11 +234,11 @@ def _drawn(
 
 
 def _ranges(robot: Robot, limits: Mapping[str, Mapping[str, float]] | MotionLimits | None) -> tuple[Array, Array]:
-    """Position ranges; speeds do not matter at rest."""
+    """Position ranges; velocity limits are not needed at rest."""
     if not isinstance(limits, MotionLimits):
-        speeds = {name: {"velocity": 1.0} for name in robot.coordinates}
+        velocities = {name: {"velocity": 1.0} for name in robot.coordinates}
         given = {k: {n: x for n, x in v.items() if n != "velocity"} for k, v in (limits or {}).items()}
-        limits = motion_limits(robot, {**speeds, **{k: {**speeds.get(k, {}), **v} for k, v in given.items()}})
+        limits = motion_limits(robot, {**velocities, **{k: {**velocities.get(k, {}), **v} for k, v in given.items()}})
     return limits.lower, limits.upper
 
 
@@ -196,16 +248,18 @@ def _allowed(q: Array, kept: Sequence[Clearance]) -> NDArray[np.bool_]:
 
 def _rows(base: BaseParameters, q: Array, noise: ArrayLike | None) -> tuple[Array, Array]:
     """Rows (N, channel, s) at rest over their noise, columns of unit size over all candidates; and the unit sizes."""
-    deviation = np.ones(len(base.channels)) if noise is None else np.asarray(noise, dtype=float)
-    deviation = np.broadcast_to(deviation, (len(base.channels),)) if deviation.ndim == 0 else deviation
-    if deviation.shape != (len(base.channels),) or not np.all(deviation > 0) or not np.all(np.isfinite(deviation)):
+    std = np.ones(len(base.channels)) if noise is None else np.asarray(noise, dtype=float)
+    std = np.broadcast_to(std, (len(base.channels),)) if std.ndim == 0 else std
+    if std.shape != (len(base.channels),) or not np.all(std > 0) or not np.all(np.isfinite(std)):
         raise DataError(f"noise must be positive numbers, one or {len(base.channels)}")
     still = np.zeros((len(q), base.robot.nv))
-    A = base.regressor(q, still, still) / deviation[:, None]
+    A = base.regressor(q, still, still) / std[:, None]
     A = A[:, np.abs(A).max(axis=(0, 2)) > 0]
     norms = np.sqrt(np.mean(np.sum(A**2, axis=1), axis=0))
     if np.any(norms == 0):
-        raise DataError(f"no candidate shows '{base.names[int(np.argmin(norms))]}'; widen the ranges")
+        raise DataError(
+            f"'{base.names[int(np.argmin(norms))]}' is not identifiable from any candidate; widen the ranges"
+        )
     return A / norms, cast(Array, 1.0 / norms)
 
 
@@ -215,22 +269,22 @@ def _check_count(base: BaseParameters, A: Array, count: int) -> None:
     if count * A.shape[1] < base.count:
         least = -(-base.count // A.shape[1])
         raise DataError(
-            f"{count} postures give {count * A.shape[1]} rows for {base.count} combinations that show at rest; take at "
-            f"least {least}"
+            f"{count} postures give {count * A.shape[1]} rows for {base.count} parameters; take at least {least}"
         )
     singular = np.linalg.svd(A.reshape(-1, base.count), compute_uv=False)
     if len(singular) < base.count or singular[-1] <= _RANK * singular[0]:
-        raise DataError("all candidates together do not show every combination; widen the ranges or draw more")
+        raise DataError("all candidates together do not identify every parameter; widen the ranges or draw more")
 
 
 class _Exchange:
-    """Sets of candidates with rows A (N, c, s), made better one by one."""
+    """Sets of candidates with rows A (N, c, s), improved by exchanging one at a time."""
 
     def __init__(self, A: Array) -> None:
         self.A = A
         self.size = A.shape[2]
 
     def information(self, which: Sequence[int] | NDArray[np.intp]) -> Array:
+        """Information matrix of a set."""
         rows = self.A[np.asarray(which, dtype=int)].reshape(-1, self.size)
         return np.asarray(rows.T @ rows)
 
@@ -293,8 +347,8 @@ class _Exchange:
         return which
 
 
-def _short_ways(q: Array, which: Sequence[int]) -> list[int]:
-    """The chosen in an order in which the next is the nearest that is left."""
+def _short_moves(q: Array, which: Sequence[int]) -> list[int]:
+    """The chosen postures in an order in which the next is always the nearest one left."""
     left, out = list(which), list[int]()
     at = q[left].mean(axis=0)
     while left:

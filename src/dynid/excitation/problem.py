@@ -1,4 +1,4 @@
-"""The design problem: what a motion tells, and what keeps it within its limits, with exact derivatives.
+"""The design problem: criterion and limits of a motion, with exact derivatives.
 
 Unknowns are the coefficients of a basis, in units of the limits. Positions and their derivatives are linear in them;
 torques, powers and clearances are not. One reverse pass over the regressor kernel gives the gradient of any criterion,
@@ -27,11 +27,13 @@ Array = NDArray[np.float64]
 
 
 class Clearance(Protocol):
-    """A further limit on postures: values (N, k), at least zero where the limit is kept, one well inside."""
+    """A further limit on postures: values (N, k), not negative where it is satisfied, 1 well inside."""
 
     label: str
 
-    def values(self, q: Array) -> Array: ...
+    def values(self, q: Array) -> Array:
+        """Values (N, k) at postures (N, n)."""
+        ...
 
     def gradients(self, q: Array, which: NDArray[np.intp]) -> Array:
         """Derivative over the posture (N, n) of the value number `which` (N,) at each posture."""
@@ -39,12 +41,14 @@ class Clearance(Protocol):
 
 
 class MovingClearance(Protocol):
-    """A limit that knows speeds and accelerations too; its attribute `moving` is true."""
+    """A limit that depends on velocities and accelerations too; its attribute `moving` is true."""
 
     label: str
     moving: bool
 
-    def values_in_motion(self, q: Array, v: Array, a: Array) -> Array: ...
+    def values_in_motion(self, q: Array, v: Array, a: Array) -> Array:
+        """Values (N, k) along a motion."""
+        ...
 
     def gradients_in_motion(self, q: Array, v: Array, a: Array, which: NDArray[np.intp]) -> tuple[Array, Array, Array]:
         """Derivatives (N, n) over q, v and a of the value number `which` (N,) at each sample."""
@@ -68,9 +72,9 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Coefficients (n, k) of a basis, judged on `samples` times and kept within limits there.
+    """The design of coefficients (n, k) of a basis: criterion and limits on a grid of `samples` times.
 
-    `clearance_room` is what clearances keep free beyond their own measure.
+    `clearance_room` is an additional margin of all clearances, in their own unit.
     """
 
     basis: Basis
@@ -85,10 +89,11 @@ class Problem:
     def resting(self) -> Array:
         """Coefficients (n, k) of standing still at the start posture, or in the middle of the ranges."""
         there = np.linalg.lstsq(self.bases[0], np.ones(self.samples), rcond=None)[0]
-        return np.outer(self.limits.centre if self.start is None else self.start, there)
+        return np.outer(self.limits.center if self.start is None else self.start, there)
 
     @cached_property
     def times(self) -> Array:
+        """The grid (N,), s."""
         steps = self.samples if self.basis.periodic else self.samples - 1
         return np.asarray(np.arange(self.samples) * (self.basis.duration / steps), dtype=float)
 
@@ -100,19 +105,19 @@ class Problem:
 
     @cached_property
     def unit(self) -> Array:
-        """Coefficients (n, k) that would use a joint's whole range or its whole speed, whichever is less.
+        """Coefficients (n, k) that would use a joint's whole range or velocity limit, whichever is less.
 
-        With a start posture the first one, which is the posture, is not free: its unit is zero.
+        With a start posture the first coefficient, which is the posture, is fixed: its unit is zero.
         """
         lim = self.limits
         reach = 0.5 * (lim.upper - lim.lower)[:, None] / np.abs(self.bases[0]).max(axis=0).clip(1e-300)
-        speed = lim.velocity[:, None] / np.abs(self.bases[1]).max(axis=0).clip(1e-300)
-        out = np.minimum(reach, speed)
+        velocity = lim.velocity[:, None] / np.abs(self.bases[1]).max(axis=0).clip(1e-300)
+        out = np.minimum(reach, velocity)
         if self.start is not None:
             at_start = self.basis.values(0.0)[0]
             if abs(at_start[0] - 1) > 1e-9 or np.abs(at_start[1:]).max(initial=0.0) > 1e-9:
                 raise DataError(
-                    "this family has no posture of its own at the start; use fourier, a spline or waypoints"
+                    "no coefficient of this family is its start posture; use fourier, a spline or waypoints"
                 )
             out[:, 0] = 0.0
         return np.asarray(out, dtype=float)
@@ -151,7 +156,7 @@ class Problem:
         q, v, a, j = self.motion(X)
         lim = self.limits
         out = [
-            Limit("position", 1.0 - np.abs(q - lim.centre) / (0.5 * (lim.upper - lim.lower))),
+            Limit("position", 1.0 - np.abs(q - lim.center) / (0.5 * (lim.upper - lim.lower))),
             Limit("velocity", 1.0 - np.abs(v) / lim.velocity),
         ]
         if np.any(np.isfinite(lim.acceleration)):
@@ -178,7 +183,7 @@ class Problem:
         bq, bv, ba, bj = (b[sample] for b in self.bases)
         lim, n, rows = self.limits, len(X), np.arange(len(sample))
         linear = {
-            "position": (q - lim.centre, bq, 0.5 * (lim.upper - lim.lower)),
+            "position": (q - lim.center, bq, 0.5 * (lim.upper - lim.lower)),
             "velocity": (v, bv, lim.velocity),
             "acceleration": (a, ba, lim.acceleration),
             "jerk": (j, bj, lim.jerk),
@@ -197,9 +202,9 @@ class Problem:
             if kind == "torque":
                 factor = -np.sign(torque) / lim.torque[column]
             else:
-                speed = v[rows, column]
-                factor = -np.sign(torque * speed) / lim.power[column]
-                gq, gv, ga = (speed[:, None] * g for g in (gq, gv, ga))
+                velocity = v[rows, column]
+                factor = -np.sign(torque * velocity) / lim.power[column]
+                gq, gv, ga = (velocity[:, None] * g for g in (gq, gv, ga))
                 gv[rows, column] += torque
             gq, gv, ga = (factor[:, None] * g for g in (gq, gv, ga))
             return gq[:, :, None] * bq[:, None] + gv[:, :, None] * bv[:, None] + ga[:, :, None] * ba[:, None]

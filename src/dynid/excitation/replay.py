@@ -1,4 +1,4 @@
-"""A recording fed to a running score as if it happened now."""
+"""A recording passed to a live score as if it were measured now."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["replay"]
 
 
 def replay(
-    live: LiveExcitation, recording: Recording, signals: Signals | None = None, every: float = 1.0
+    live: LiveExcitation, recording: Recording, *, signals: Signals | None = None, every: float = 1.0
 ) -> Iterator[LiveScore]:
-    """The score after each `every` seconds of a recording, cleaned as for identification; runs follow on one another.
+    """The score after each `every` seconds of a recording, processed as for identification, run after run.
 
-    Only the motion counts: torques and wrenches need not be there.
+    Only the motion counts: torques and wrenches may be missing.
     """
     if not every > 0:
         raise DataError(f"the time between two scores must be positive, got {every}")

@@ -1,4 +1,4 @@
-"""Whether limits leave room for a motion at all, asked before a search begins."""
+"""Checks before a search: whether the limits allow any motion."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["check_duration", "check_torque_model", "has_torque_model"]
 
 Array = NDArray[np.float64]
 
-# A motion that can cross less than this share of a joint's range shows nothing of it.
+# A motion that covers less than this share of a joint's range does not excite its parameters.
 _LEAST_TRAVEL = 0.01
 
 
 def has_torque_model(robot: Robot) -> bool:
-    """Whether the a-priori model has any mass, so that its torques mean something."""
+    """Whether the a-priori model has any mass, so that it predicts torques."""
     return any(robot.links[i].inertia[0] > 0 for i in robot.parameter_links)
 
 
 def check_torque_model(robot: Robot, given: Mapping[str, Mapping[str, float]] | None) -> None:
-    """Refuse torque and power limits that there is no model to hold a motion against."""
+    """Raise if torque or power limits are given and there is no model to predict torques."""
     if has_torque_model(robot):
         return
     for pattern, entries in (given or {}).items():
@@ -38,22 +38,22 @@ def check_torque_model(robot: Robot, given: Mapping[str, Mapping[str, float]] | 
 
 
 def check_duration(robot: Robot, limits: MotionLimits, duration: float) -> None:
-    """Refuse a duration in which a joint, from rest to rest, cannot leave its place.
+    """Raise if a joint cannot move from rest to rest over a small share of its range within the duration.
 
-    Farthest ways: v T at top speed, a T^2 / 4 where the acceleration turns once, j T^3 / 32 where the jerk turns twice.
+    Largest distances: v T at constant velocity, a T^2 / 4 with one change of acceleration, j T^3 / 32 with two of jerk.
     """
     need = crossing_time(limits, _LEAST_TRAVEL)
     slowest = int(np.argmax(need))
     if duration < need[slowest]:
         whole = float(crossing_time(limits, 1.0)[slowest])
         raise DataError(
-            f"a motion of {duration:g} s is too short: within its speed and acceleration limits joint "
+            f"a motion of {duration:g} s is too short: within its velocity and acceleration limits joint "
             f"'{robot.coordinates[slowest]}' takes {whole:.2g} s to cross its range; give a longer duration"
         )
 
 
 def crossing_time(limits: MotionLimits, share: float) -> Array:
     """Least time (n,) from rest to rest over a share of each range."""
-    way = share * (limits.upper - limits.lower)
-    times = (way / limits.velocity, 2 * np.sqrt(way / limits.acceleration), np.cbrt(32 * way / limits.jerk))
+    path = share * (limits.upper - limits.lower)
+    times = (path / limits.velocity, 2 * np.sqrt(path / limits.acceleration), np.cbrt(32 * path / limits.jerk))
     return np.asarray(np.max(times, axis=0))

@@ -1,4 +1,4 @@
-"""Velocities and accelerations of samples as they arrive: those of whole runs, some samples later."""
+"""Velocities and accelerations of samples as they arrive, with a delay of some samples."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["METHODS", "RunningDerivatives"]
 
 Array = NDArray[np.float64]
 
-# A step of the clock this many times the last one is a gap, which nothing is differentiated over.
+# A time step this many times the last one is a gap; derivatives do not extend over it.
 _GAP = 3.0
-# Weights of a window of samples one second apart in the slope at its middle.
+# Weights of a window of samples, one second apart, for the derivative at its middle.
 METHODS: dict[str, Callable[[], Array]] = {
     "savgol": lambda: np.asarray(scipy.signal.savgol_coeffs(9, 3, deriv=1, use="dot")),
     "central5": lambda: np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0,
@@ -26,9 +26,10 @@ METHODS: dict[str, Callable[[], Array]] = {
 
 
 class RunningDerivatives:
-    """Windows over positions, and over the velocities in their middles: a sample of N wide windows is done N - 1 later.
+    """Derivatives over sliding windows of positions and of velocities: with windows of N the delay is N - 1 samples.
 
-    A floating base comes first in q: its position is differentiated in the world, its rotation as seen from the middle.
+    A floating base comes first in q: its position is differentiated in the world frame, its rotation relative to the
+    middle of the window.
     """
 
     def __init__(self, floating: bool, method: str = "savgol") -> None:
@@ -39,7 +40,7 @@ class RunningDerivatives:
         self._second: deque[tuple[float, Array, Array]] = deque(maxlen=len(self._weights))
 
     def push(self, t: float, q: Array) -> tuple[float, Array, Array, Array] | None:
-        """The sample that this one completes, t, q, v and a, or None while windows fill."""
+        """Add a sample; returns the delayed sample t, q, v, a, or None while the windows fill."""
         first, second, middle = self._first, self._second, len(self._weights) // 2
         if len(first) > 1 and t - first[-1][0] > _GAP * (first[-1][0] - first[-2][0]):
             first.clear()
@@ -57,19 +58,19 @@ class RunningDerivatives:
         second.append((first[middle][0], window[middle], self._slope(window, first[-1][0] - first[0][0])))
         if len(second) < len(self._weights):
             return None
-        at, posture, speed = second[middle]
+        at, posture, velocity = second[middle]
         rate = (len(second) - 1) / (second[-1][0] - second[0][0])
         a = rate * (self._weights @ np.array([x for _, _, x in second]))
         if not self._floating:
-            return at, posture, speed, a
-        v = speed.copy()
+            return at, posture, velocity, a
+        v = velocity.copy()
         turn = _matrix(posture[3:7])
-        v[:3], a[:3] = speed[:3] @ turn, a[:3] @ turn
+        v[:3], a[:3] = velocity[:3] @ turn, a[:3] @ turn
         a[:3] -= _cross(v[3:6], v[:3])
         return at, posture, v, a
 
     def _slope(self, window: Array, seconds: float) -> Array:
-        """Velocity in the middle of a window; linear in the world, angular in the base where it floats."""
+        """Velocity in the middle of a window; of a floating base linear in the world, angular in the base frame."""
         rate = (len(window) - 1) / seconds
         if not self._floating:
             return np.asarray(rate * (self._weights @ window))

@@ -1,8 +1,9 @@
-"""Sequential quadratic programming that stays within the limits.
+"""Sequential quadratic programming with feasible iterates.
 
-Every iterate is a motion that may be run. A quadratic model of the criterion (BFGS) is minimised subject to the limits
-that are close, by a non-negative least-squares dual; the step is then cut where another limit is met. Limits on
-positions and their derivatives are linear, so for them the cut is exact.
+Every iterate satisfies all limits, so a search that runs out of time still returns a usable motion. A quadratic model
+of the criterion (BFGS) is minimised subject to the limits that are nearly active, by a non-negative least-squares dual;
+the step is then shortened at the first other limit. Limits on positions and their derivatives are linear, so for them
+this is exact.
 """
 
 from __future__ import annotations
@@ -21,38 +22,35 @@ Array = NDArray[np.float64]
 
 # Limits with less slack than this enter the quadratic program.
 _NEAR = 0.4
-# Share of the way to the first other limit that a step goes.
+# Share of the distance to the first other limit that a step covers.
 _SHORT_OF = 0.98
 _ENOUGH = 1e-4
-# What arithmetic makes of a limit that is met exactly, as a share of it.
+# Rounding error of a limit that is met exactly, as a share of it.
 _ROUNDING = 1e-6
 _IDLE = 4
 
 
 def shrunk(problem: Problem, X: Array, room: float = 0.0) -> Array | None:
-    """The motion drawn together about a posture at rest until all limits are kept; None where that never is.
-
-    `room` is the slack that is left.
-    """
-    centre = problem.resting
+    """The motion scaled down about a posture at rest until all slacks are at least `room`; None if that fails."""
+    center = problem.resting
     low, high = 0.0, 1.0
     if problem.worst(X) >= room:
         return X
-    if problem.worst(centre) < room:
+    if problem.worst(center) < room:
         return None
     for _ in range(24):
         middle = 0.5 * (low + high)
-        if problem.worst(centre + middle * (X - centre)) >= room:
+        if problem.worst(center + middle * (X - center)) >= room:
             low = middle
         else:
             high = middle
-    return centre + low * (X - centre)
+    return center + low * (X - center)
 
 
-def refine(problem: Problem, X: Array, deadline: float, iterations: int = 150, tolerance: float = 1e-4) -> Array:
+def refine(problem: Problem, X: Array, deadline: float, *, max_iterations: int = 150, tolerance: float = 1e-4) -> Array:
     """A local optimum from a motion X within all limits, or the best motion until the deadline (time.monotonic).
 
-    Limits hold up to a millionth of themselves. Ends when four iterations in a row gain less than the tolerance.
+    Limits hold to 1e-6 of their value. The search ends when four successive iterations gain less than the tolerance.
     """
     free = problem.unit.ravel() > 0
     unit = problem.unit.ravel()[free]
@@ -66,7 +64,7 @@ def refine(problem: Problem, X: Array, deadline: float, iterations: int = 150, t
     gradient = slope.ravel()[free] * unit
     curvature = _fresh(gradient)
     idle = 0
-    for _ in range(iterations):
+    for _ in range(max_iterations):
         if time.monotonic() > deadline or not np.isfinite(value):
             break
         rows, room = _close_limits(problem, X, free, unit)
@@ -90,7 +88,7 @@ def refine(problem: Problem, X: Array, deadline: float, iterations: int = 150, t
         new, found, at_new = taken
         curvature = _updated(curvature, length * step, at_new - gradient)
         if not _definite(curvature):
-            # Limits that turn sharply can bend the model until rounding tips it over: begin it anew.
+            # Sharp changes of the active limits can make the model indefinite by rounding: restart it.
             curvature = _fresh(at_new)
         idle = idle + 1 if value - found < tolerance else 0
         X, value, gradient = new, found, at_new
@@ -102,7 +100,7 @@ def refine(problem: Problem, X: Array, deadline: float, iterations: int = 150, t
 def _close_limits(problem: Problem, X: Array, free: NDArray[np.bool_], unit: Array) -> tuple[Array, Array]:
     """Rows and right sides of rows @ step <= room for the limits that are close, linearised.
 
-    Of each stretch of neighbouring samples only the closest one and those beside it take part: the others follow.
+    Of neighbouring samples only local minima of the slack and those next to them take part: the others follow.
     """
     rows, room = [], []
     for limit in problem.slacks(X):
@@ -144,7 +142,7 @@ def _quadratic_step(curvature: Array, gradient: Array, rows: Array, room: Array)
 
 
 def _reach(problem: Problem, X: Array, to: Array) -> float:
-    """How far towards `to` the first linear limit lets the motion go, as a share of the way."""
+    """How far towards `to` the first linear limit lets the motion go, as a share of the distance."""
     lim = problem.limits
     out = np.inf
     upper = (lim.upper, lim.velocity, lim.acceleration, lim.jerk)
@@ -160,7 +158,7 @@ def _reach(problem: Problem, X: Array, to: Array) -> float:
 
 
 def _fresh(gradient: Array) -> Array:
-    """A first model: the same curvature everywhere, such that a step is about one unit."""
+    """Initial model: a multiple of the identity for which a step is about one unit."""
     return np.eye(len(gradient)) * max(float(np.linalg.norm(gradient)), 1e-3)
 
 
@@ -173,7 +171,7 @@ def _definite(curvature: Array) -> bool:
 
 
 def _updated(curvature: Array, step: Array, change: Array) -> Array:
-    """BFGS with Powell's damping, so that the model stays convex."""
+    """BFGS update with Powell's damping, which keeps the model convex."""
     bent = curvature @ step
     along, curve = float(step @ change), float(step @ bent)
     if curve <= 0:

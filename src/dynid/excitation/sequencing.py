@@ -1,4 +1,4 @@
-"""Motions in another time, with ramps, and one after another."""
+"""Retimed motions, ramps into and out of motions, and sequences of motions."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
-from dynid.excitation.basis import Basis, PointToPoint, Quintic, sample_times
+from dynid.excitation.basis import PointToPoint, Quintic, Stretched, sample_times
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits
 from dynid.excitation.planners import point_to_point
 
-__all__ = ["Joined", "Motion", "Stretched", "retimed", "sequence", "shortest_duration", "with_ramps"]
+__all__ = ["Joined", "Motion", "retimed", "sequence", "shortest_duration", "with_ramps"]
 
 Array = NDArray[np.float64]
 
-# Limits are looked at on this many steps, a multiple of those of Excitation.slacks.
+# Number of steps on which limits are checked, a multiple of those of Excitation.slacks.
 _STEPS = {True: 8000, False: 7996}
 # Limits that another duration changes.
 _TIMED = ("velocity", "acceleration", "jerk", "torque", "power")
-# Most durations that are too short show it on every so many steps.
+# Step of a first check, which rejects most durations that are too short.
 _COARSE = 20
 _LONGER = 1.02
 _LONGEST = 1e4
-# Positions and speeds closer than this (rad, rad/s) are the same, and such speeds are rest.
+# Positions and velocities closer than this (rad, rad/s) are equal, and velocities below are rest.
 _CLOSE = 1e-6
 
 
 class Motion(Protocol):
-    """Anything a robot can run: designed motions, paths through waypoints, and sequences of them."""
+    """A motion of a robot: a designed motion, a path through waypoints, or a sequence of motions."""
 
     @property
-    def duration(self) -> float: ...
+    def duration(self) -> float:
+        """Duration, s."""
+        ...
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """q, v and a (N, n) at times (N,)."""
@@ -49,36 +51,19 @@ class Motion(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Stretched:
-    """The motions of a family in another duration: along the same paths, with the same coefficients."""
-
-    family: Basis
-    duration: float
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.duration) and self.duration > 0):
-            raise DataError(f"the duration of a motion must be positive, got {self.duration}")
-
-    @property
-    def periodic(self) -> bool:
-        return self.family.periodic
-
-    @property
-    def size(self) -> int:
-        return self.family.size
-
-    @property
-    def joints(self) -> list[float]:
-        return [t * self.duration / self.family.duration for t in self.family.joints]
-
-    def values(self, t: ArrayLike, order: int = 0) -> Array:
-        speed = self.family.duration / self.duration
-        return self.family.values(np.asarray(t, dtype=float) * speed, order) * speed**order
-
-
 def retimed(excitation: Excitation, duration: float) -> Excitation:
-    """The same path in another duration: speeds change with its inverse, accelerations with the square of that."""
+    """The same path with another duration: velocities scale with its inverse, accelerations with the inverse square.
+
+    Parameters
+    ----------
+    excitation : Excitation
+    duration : float
+        New duration, s.
+
+    Returns
+    -------
+    Excitation
+    """
     basis = excitation.basis
     family = basis.family if isinstance(basis, Stretched) else basis
     note = f"retimed from {excitation.duration:g} s to {duration:g} s"
@@ -86,40 +71,55 @@ def retimed(excitation: Excitation, duration: float) -> Excitation:
 
 
 def shortest_duration(excitation: Excitation) -> float:
-    """The smallest duration (s) in which the motion keeps all its limits; it may be shorter or longer than its own."""
+    """The smallest duration (s) for which the motion satisfies all its limits; may be shorter or longer than its own.
+
+    Parameters
+    ----------
+    excitation : Excitation
+
+    Returns
+    -------
+    float
+        For `retimed`.
+
+    Raises
+    ------
+    DataError
+        If no duration satisfies the limits, or there is none that bounds it.
+    """
     steps = _STEPS[excitation.basis.periodic]
     problem = excitation.problem(steps if excitation.basis.periodic else steps + 1)
     X, limits, robot = excitation.coefficients, excitation.limits, excitation.robot
     for limit in problem.slacks(X):
         if limit.kind not in _TIMED and limit.slack.min(initial=1.0) < -1e-9:
-            raise DataError(f"the motion breaks its {limit.kind} limit, which no other duration changes")
+            raise DataError(f"the motion exceeds its {limit.kind} limit, which does not depend on the duration")
     q, v, a, j = problem.motion(X)
-    # Peaks of splines and profiles lie where their pieces meet.
-    corners = [excitation.basis.values(excitation.basis.joints, order) @ X.T for order in range(4)]
+    # Peaks of splines and profiles are at their breakpoints.
+    corners = [excitation.basis.values(excitation.basis.breakpoints, order) @ X.T for order in range(4)]
     q, v, a, j = (np.vstack(pair) for pair in zip((q, v, a, j), corners, strict=True))
     shares = (np.abs(v) / limits.velocity, np.sqrt(np.abs(a) / limits.acceleration), np.cbrt(np.abs(j) / limits.jerk))
     least = float(max(share.max() for share in shares)) * (1 + 1e-9)
     if not least > 0:
-        raise DataError("the motion stands still, or has no limits to keep: it has no shortest duration")
+        raise DataError("the motion is at rest, or has no limits: it has no shortest duration")
 
     def held(ratio: float) -> bool:
         """Whether torques and powers are within their limits in `ratio` times the duration."""
         for step in (_COARSE, 1):
-            speed = v[::step] / ratio
-            torque = inverse_dynamics(robot, q[::step], speed, a[::step] / ratio**2)[:, -robot.n :]
-            if np.any((np.abs(torque) > limits.torque) | (np.abs(torque * speed) > limits.power)):
+            velocity = v[::step] / ratio
+            torque = inverse_dynamics(robot, q[::step], velocity, a[::step] / ratio**2)[:, -robot.n :]
+            if np.any((np.abs(torque) > limits.torque) | (np.abs(torque * velocity) > limits.power)):
                 return False
         return True
 
     loaded = bool(np.any(np.isfinite(limits.torque)) or np.any(np.isfinite(limits.power)))
     if not loaded or held(least):
         return least * excitation.duration
-    # Torque need not fall with every longer duration: durations are tried from below.
+    # Torque is not monotonic in the duration: durations are tried from below.
     high = least
     while not held(high):
         high *= _LONGER
         if high > _LONGEST * least:
-            raise DataError("the motion breaks its torque limits however slow it is; use other postures")
+            raise DataError("the motion exceeds its torque limits at any duration; use other postures")
     low = high / _LONGER
     for _ in range(40):
         middle = 0.5 * (low + high)
@@ -129,7 +129,12 @@ def shortest_duration(excitation: Excitation) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Motions one right after another."""
+    """Motions in sequence without a pause.
+
+    Attributes
+    ----------
+    parts : tuple of Motion
+    """
 
     parts: tuple[Motion, ...]
 
@@ -140,6 +145,7 @@ class Joined:
 
     @property
     def duration(self) -> float:
+        """Duration of all parts together, s."""
         return float(self.starts[-1]) + self.parts[-1].duration
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
@@ -159,12 +165,27 @@ class Joined:
 
 
 def with_ramps(
-    excitation: Excitation, seconds: float, start: ArrayLike | None = None, end: ArrayLike | None = None
+    excitation: Excitation, seconds: float, *, start: ArrayLike | None = None, end: ArrayLike | None = None
 ) -> Joined:
-    """The motion with a smooth way from rest into it and out of it again, where it does not rest at its ends.
+    """Add ramps from rest into a motion and out of it, if it is not at rest at its ends.
 
-    Each ramp takes `seconds` and goes from the posture `start` (n,), or to `end`: by default those that ask for the
-    gentlest ramp within the ranges. Ramps keep all limits of the motion.
+    Parameters
+    ----------
+    excitation : Excitation
+    seconds : float
+        Duration of each ramp, s.
+    start, end : array, shape (n,), optional
+        Postures at rest before and after the motion. Default: those with the smoothest ramp, within the ranges.
+
+    Returns
+    -------
+    Joined
+        Ramps and motion; all satisfy the limits of the motion.
+
+    Raises
+    ------
+    DataError
+        If a ramp exceeds a limit.
     """
     if not (np.isfinite(seconds) and seconds > 0):
         raise DataError(f"ramps take a positive number of seconds, got {seconds}")
@@ -194,13 +215,13 @@ def _moving(v: Array, a: Array) -> bool:
 def _ramp(
     excitation: Excitation, T: float, state: tuple[Array, Array, Array], posture: Array | None, out: bool
 ) -> Excitation:
-    """A quintic from rest into a state, or out of it to rest; it is held against the limits of the motion."""
+    """A quintic from rest into a state, or out of it to rest, checked against the limits of the motion."""
     q, v, a = state
     limits = excitation.limits
     if posture is None:
-        # The quartic with the speeds and accelerations of both ends covers this way.
-        way = v * T / 2 + (1 if out else -1) * a * T**2 / 12
-        posture = np.clip(q + way if out else q - way, limits.lower, limits.upper)
+        # Distance of the quartic with the velocities and accelerations of both ends.
+        path = v * T / 2 + (1 if out else -1) * a * T**2 / 12
+        posture = np.clip(q + path if out else q - path, limits.lower, limits.upper)
     basis = Quintic(T)
     rest = (posture, np.zeros_like(v), np.zeros_like(a))
     ends = np.vstack([basis.values([0.0, T], order) for order in range(3)])
@@ -211,17 +232,31 @@ def _ramp(
     kind, slack = min(ramp.slacks.items(), key=lambda entry: entry[1])
     if slack < -1e-6:
         raise DataError(
-            f"the ramp {'out of' if out else 'into'} the motion breaks its {kind} limit by {-100 * slack:.3g} %; "
+            f"the ramp {'out of' if out else 'into'} the motion exceeds its {kind} limit by {-100 * slack:.3g} %; "
             "give it more or fewer seconds, or another posture at rest"
         )
     return ramp
 
 
-def sequence(motions: Sequence[Motion], limits: MotionLimits | None = None) -> Joined:
-    """Motions one after another, with a move from the end of each to the start of the next where those differ.
+def sequence(motions: Sequence[Motion], *, limits: MotionLimits | None = None) -> Joined:
+    """Join motions, with a move from the end of each to the start of the next if these differ.
 
-    Motions must rest where a move begins or ends. Moves keep `limits` in least time, torque aside; without them all
-    limits of the first designed motion, its torques and clearances too.
+    Parameters
+    ----------
+    motions : sequence of Motion
+        They must be at rest where a move begins or ends.
+    limits : MotionLimits, optional
+        Limits of minimum-time moves, torques not checked. Default: all limits of the first designed motion, its
+        torque limits and clearances included.
+
+    Returns
+    -------
+    Joined
+
+    Raises
+    ------
+    DataError
+        If motions have different joints, are not at rest, or there are no limits for the moves.
     """
     if not motions:
         raise DataError("a sequence needs a motion")
@@ -233,9 +268,9 @@ def sequence(motions: Sequence[Motion], limits: MotionLimits | None = None) -> J
     for k, (before, after) in enumerate(pairwise(motions), start=1):
         (qe, ve, _), (qs, vs, _) = ([x[0] for x in m.at(t)] for m, t in ((before, before.duration), (after, 0.0)))
         if np.abs(qe - qs).max() > _CLOSE or np.abs(ve - vs).max() > _CLOSE:
-            for number, word, speed in ((k, "end", ve), (k + 1, "start", vs)):
-                if np.abs(speed).max() > _CLOSE:
-                    raise DataError(f"motion {number} does not rest at its {word}; give it ramps with with_ramps")
+            for number, word, velocity in ((k, "end", ve), (k + 1, "start", vs)):
+                if np.abs(velocity).max() > _CLOSE:
+                    raise DataError(f"motion {number} is not at rest at its {word}; add ramps with with_ramps")
             if limits is not None:
                 parts.append(point_to_point([qe, qs], limits))
             elif model is not None:
@@ -255,6 +290,6 @@ def _designed(motions: Iterable[Motion]) -> Iterator[Excitation]:
 
 
 def _move(model: Excitation, start: Array, end: Array) -> Excitation:
-    """A double-S move, as short as all limits of a designed motion let it be."""
+    """The shortest double-S move within all limits of a designed motion."""
     move = replace(model, basis=PointToPoint(1.0, 2, "double-s"), coefficients=np.column_stack([start, end]), notes=())
     return replace(retimed(move, shortest_duration(move)), notes=())

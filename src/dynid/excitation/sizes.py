@@ -1,4 +1,4 @@
-"""How large a parameter typically is, before anything is measured: so parameters of any unit compare."""
+"""Typical sizes of parameters before any measurement, to compare parameters of different units."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Array = NDArray[np.float64]
 
 
 def typical_sizes(base: BaseParameters) -> Array:
-    """Typical size (b,) of each base parameter: of its parts, as large as a body of that mass and extent has them.
+    """Typical size (b,) of each base parameter, from the a-priori mass and extent of the bodies.
 
-    A body of mass m and size l (root of half the trace of its inertia over its mass) counts m, m l and m l2; drive
-    terms count as they are; what has no value counts one.
+    A body of mass m and size l (root of half the trace of its inertia over its mass) has sizes m, m l and m l^2; drive
+    terms have their absolute values; parameters without a value have size 1.
     """
     robot = base.robot
     size = np.ones(len(robot.layout))

@@ -1,4 +1,4 @@
-"""A body that stands: its foot becomes the base, and the outline of its soles what the pressure centre must stay in."""
+"""A standing robot: its foot becomes the base, and the outline of its soles the support polygon."""
 
 from __future__ import annotations
 
@@ -20,15 +20,23 @@ __all__ = ["Standing", "stand_on"]
 
 Array = NDArray[np.float64]
 
-# Soles that differ by more than this in height (m) or in the direction of their axes do not stand on one floor.
+# Largest difference of soles on one floor in height (m) and in the direction of their normals (rad).
 _LEVEL = 5e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """A robot on an instrumented base, its foot, with the support that keeps its pressure centre under it.
+    """A robot that stands on its feet, as `stand_on` returns it.
 
-    `support` is a clearance for `design_excitation` and `select_postures`. `held` are the joints that do not move.
+    Attributes
+    ----------
+    robot : Robot
+        The robot on an instrumented base, its first foot.
+    support : MovingSupport
+        Clearance for `design_excitation` and `select_postures`: the zero-moment point stays above the soles.
+    feet : tuple of str
+    held : mapping of str to float
+        Joints that do not move, with their positions.
     """
 
     robot: Robot
@@ -41,15 +49,15 @@ class Standing:
         q = np.zeros(self.robot.n)
         for name, value in (values or {}).items():
             if name not in self.robot.coordinates:
-                raise DataError(f"'{name}' is no joint that moves: use {', '.join(self.robot.coordinates)}")
+                raise DataError(f"'{name}' is not a moving joint: use {', '.join(self.robot.coordinates)}")
             q[self.robot.coordinates.index(name)] = value
         return q
 
     def prior(self, channels: str | Sequence[str] = "wrench") -> dict[str, Array]:
-        """Options of `design_excitation`: every parameter is known as well as its typical size before the motion.
+        """Options of `design_excitation` for a prior standard deviation of every parameter, its typical size.
 
-        A whole body in balance cannot show all of its parameters. With these the determinant is about what the motion
-        adds, and finite.
+        Not all parameters of a whole body are identifiable in balance. With a prior the determinant stays finite and
+        measures the information that the motion adds.
         """
         sizes = typical_sizes(base_parameters(self.robot, channels=channels))
         return {"sizes": sizes, "known": np.diag(1.0 / sizes)}
@@ -63,15 +71,34 @@ def stand_on(
     held: Mapping[str, float] | None = None,
     margin: float = 0.0,
 ) -> Standing:
-    """The robot standing on one foot or several: links or named frames in the ground plane, z upwards.
+    """Put a robot with a floating base on one foot or several.
 
-    `soles` (k, 2) are corners of a sole in its foot's own x and y (m); `margin` is kept from the edge of their hull.
-    `held` are joints that do not move, with their values. Feet that stand at once close a loop: all joints between
-    them must be held, as no joint of a leg can then move alone.
+    Several feet on the ground close a kinematic loop, so all joints between them must be held.
+
+    Parameters
+    ----------
+    robot : Robot
+    feet : str or sequence of str
+        Links or named frames in the ground plane, z upwards; the first becomes the base.
+    soles : array, shape (k, 2)
+        Corners of a sole in x and y of its foot, m.
+    held : mapping of str to float, optional
+        Joints that do not move, with their positions.
+    margin : float
+        Distance to keep from the edge of the soles' convex hull, m.
+
+    Returns
+    -------
+    Standing
+
+    Raises
+    ------
+    DataError
+        If feet are not on one floor, or joints between them are not held.
     """
     names = (feet,) if isinstance(feet, str) else tuple(feet)
     if not names or len(set(names)) < len(names):
-        raise DataError("a robot stands on at least one foot, each named once")
+        raise DataError("a robot needs at least one foot, each named once")
     corners = np.asarray(soles, dtype=float)
     if corners.ndim != 2 or corners.shape[1] != 2 or not np.all(np.isfinite(corners)):
         raise DataError(f"soles need corners of shape (k, 2), finite, got shape {corners.shape}")
@@ -83,13 +110,14 @@ def stand_on(
         loose = _joints_to(standing, link_of_frame(standing, name))
         if loose:
             raise DataError(
-                f"'{names[0]}' and '{name}' both stand, so {', '.join(loose)} between them cannot move one by one; "
+                f"'{names[0]}' and '{name}' are both on the ground, so {', '.join(loose)} between them cannot move "
+                "independently; "
                 "hold them with held=, or stand on one foot"
             )
         place = frame_placement(standing, np.zeros(standing.n), name)
         if abs(place[2, 3]) > _LEVEL or np.linalg.norm(place[:2, 2]) > _LEVEL or place[2, 2] < 0:
             raise DataError(
-                f"'{names[0]}' and '{name}' do not stand on one floor in this posture: {1000 * abs(place[2, 3]):.0f} mm"
+                f"'{names[0]}' and '{name}' are not on one floor in this posture: {1000 * abs(place[2, 3]):.0f} mm"
                 f" and {np.degrees(np.arccos(np.clip(place[2, 2], -1, 1))):.1f} degrees apart"
             )
         outline.append(corners @ place[:2, :2].T + place[:2, 3])

@@ -1,29 +1,20 @@
-"""Tables of motions and of plans."""
+"""Text summaries of excitations and plans."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.plan import MOST_PERIODS, Plan
+from dynid.terminal import rendered
 
 __all__ = ["excitation_text", "plan_text"]
 
 _WORST = 5
 _COUNTS = (1, 2, 5, 10, 20, 50, 100)
-
-
-def _text(*parts: object) -> str:
-    out = io.StringIO()
-    console = Console(file=out, width=150, highlight=False, markup=False)
-    for part in parts:
-        console.print(part)
-    return out.getvalue()
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
@@ -34,31 +25,33 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
 
 def excitation_text(motion: Excitation) -> str:
-    """Use of every limit joint by joint, what is in the way, and which parameters are known worst."""
+    """Use of every limit by joint, active limits, and the parameters with the largest relative error."""
     table = _table(f"{motion.robot.name}: motion of {motion.duration:g} s, use of limits in %", ["joint", *motion.use])
     for j, name in enumerate(motion.robot.coordinates):
         shares = [share[j] for share in motion.use.values()]
         table.add_row(name, *(f"{100 * x:.1f}" if np.isfinite(x) else "-" for x in shares))
     lines = [f"{c.label}: smallest clearance {motion.slacks[c.label]:.3g}" for c in motion.clearances]
-    close = motion.in_the_way
-    lines.append(f"in the way: {', '.join(close)}" if close else "in the way: no limit")
+    close = motion.active_limits
+    lines.append(f"active limits: {', '.join(close) or 'none'}")
     lines.append(
         f"criterion {motion.criterion.name}: {motion.value:.4f}; condition number {motion.condition_number:.4g}; "
         f"{motion.seconds:.1f} s"
     )
-    return _text(table, *lines, _worst(motion), *motion.notes)
+    return rendered(table, *lines, _worst(motion), *motion.notes)
 
 
 def _worst(motion: Excitation) -> str:
-    """Parameters with the largest deviation as a share of their a-priori value, for the noise of the criterion."""
+    """Parameters with the largest relative standard deviation, for the noise of the criterion."""
     found = motion.plan(motion.criterion.noise)
     relative = found.relative_std
     usable = [i for i in np.argsort(-relative) if found.prior[i] != 0]
     if not usable:
-        return "known worst: cannot be said, all a-priori values are zero"
+        return "relative errors: not available, all a-priori values are zero"
     shown = ", ".join(f"{found.base.names[i]} ({_percent(relative[i])})" for i in usable[:_WORST])
-    felt = ", ".join(found.base.names[i] for i in np.argsort(-found.effect)[:_WORST])
-    return f"known worst after one period, torque noise {_noise(found)}: {shown}; most felt in torques: {felt}"
+    effect = ", ".join(found.base.names[i] for i in np.argsort(-found.effect)[:_WORST])
+    return (
+        f"largest relative errors after one period, torque noise {_noise(found)}: {shown}; largest in torques: {effect}"
+    )
 
 
 def _noise(plan: Plan) -> str:
@@ -66,11 +59,11 @@ def _noise(plan: Plan) -> str:
 
 
 def plan_text(plan: Plan) -> str:
-    """Every base parameter with its deviation and the periods it asks for, and what more periods give."""
+    """Every base parameter with its standard deviation and the periods it needs, and the effect of more periods."""
     goal = f"{100 * plan.target:g} %"
     table = _table(
         f"{plan.base.robot.name}: one period of {plan.duration:g} s at {plan.rate:g} Hz, torque noise {_noise(plan)}",
-        ("combination", "a priori", "sigma", "sigma %", "error of torque / noise", f"periods to {goal}"),
+        ("combination", "a priori", "std", "std %", "torque error / noise", f"periods to {goal}"),
     )
     columns = (plan.base.expressions, plan.prior, plan.std, plan.relative_std, plan.effect, plan.periods)
     rows = list(zip(*columns, strict=True))
@@ -82,16 +75,18 @@ def plan_text(plan: Plan) -> str:
     for count in _COUNTS:
         known = int(np.count_nonzero(plan.periods <= count))
         often = "1 period" if count == 1 else f"{count} periods"
-        lines.append(f"{often} ({count * plan.duration:g} s): {known} of {len(rows)} known to {goal}")
+        lines.append(
+            f"{often} ({count * plan.duration:g} s): {known} of {len(rows)} with a relative error below {goal}"
+        )
         if known == np.count_nonzero(np.isfinite(plan.periods)):
             break
     without = [n for n, prior in zip(plan.base.names, plan.prior, strict=True) if prior == 0]
     if without:
-        lines.append(f"zero a priori, so without a percentage: {', '.join(without)}")
+        lines.append(f"zero a priori, so without a relative error: {', '.join(without)}")
     far = [n for n in plan.unknown if n not in without]
     if far:
-        lines.append(f"not known to {goal} within {MOST_PERIODS} periods: {', '.join(far)}")
-    return _text(table, *lines)
+        lines.append(f"relative error not below {goal} within {MOST_PERIODS} periods: {', '.join(far)}")
+    return rendered(table, *lines)
 
 
 def _percent(share: float) -> str:

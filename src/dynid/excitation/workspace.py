@@ -1,4 +1,4 @@
-"""A point of the robot that stays in a box of the base frame: a cell with walls, a tank, a table's edge."""
+"""Clearance: a point of the robot stays in a box of the base frame."""
 
 from __future__ import annotations
 
@@ -15,29 +15,42 @@ __all__ = ["KeepIn"]
 
 Array = NDArray[np.float64]
 
-# Half width (m) that stands for that of an axis with a bound on one side only.
+# Half width (m) of an axis with a bound on one side only.
 _OPEN = 0.5
 
 
 class KeepIn:
-    """A point (3,) of a link or named frame stays between `lower` and `upper` (3,) of the base frame, metres.
+    """Clearance: a point of a link or named frame stays in a box of the base frame.
 
-    A bound may be infinite. Six values a posture: the distances to the lower and then to the upper sides over half the
-    width of the box, 1 in its middle.
+    Six values per posture: the distances to the lower and then to the upper sides over half the width of the box, 1 in
+    its middle.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot whose base does not float.
+    frame : str
+        Link or named frame.
+    point : array, shape (3,)
+        Point in that frame, m.
+    lower, upper : array, shape (3,)
+        Sides of the box in the base frame, m; infinite where there is none.
+    label : str, optional
+        Name of the limit.
     """
 
     def __init__(
         self,
         robot: Robot,
         frame: str,
+        *,
         point: ArrayLike = (0.0, 0.0, 0.0),
         lower: ArrayLike = (-np.inf,) * 3,
         upper: ArrayLike = (np.inf,) * 3,
-        *,
         label: str | None = None,
     ) -> None:
         if robot.base == "floating":
-            raise DataError("a box is kept by robots with a fixed base; fix the base first")
+            raise DataError("a box needs a robot with a fixed base; fix the base first")
         self.robot, self.frame, self.label = robot, frame, label or f"box of '{frame}'"
         self.point = checked(point, (3,), f"point of '{frame}'", DataError)
         self.lower, self.upper = np.array(lower, dtype=float), np.array(upper, dtype=float)

@@ -15,15 +15,15 @@ from dynid.robot.spatial import clean
 
 __all__ = [
     "body_values",
-    "impossible_drives",
-    "impossible_links",
+    "infeasible_drives",
+    "infeasible_links",
     "listed",
     "lost_drives",
     "number",
     "numbers_text",
     "own_term",
     "plain_joint_terms",
-    "refuse_impossible",
+    "refuse_infeasible",
     "rpy_angles",
 ]
 
@@ -67,30 +67,32 @@ def body_values(pi: Array, link: str, words: str) -> tuple[float, Array, Array]:
     return float(mass), com, tensor
 
 
-def impossible_links(robot: Robot) -> list[str]:
+def infeasible_links(robot: Robot) -> list[str]:
     """Links that break the laws of physics, in words. One without mass and inertia breaks none."""
     out = []
     for i in robot.parameter_links:
         link = robot.links[i]
         broken = inertia_violations(link.inertia) if np.any(link.inertia) else []
         if broken:
-            out.append(f"link '{link.name}' is physically impossible: {'; '.join(broken)}")
+            out.append(f"link '{link.name}' is not physically consistent: {'; '.join(broken)}")
     return out
 
 
-def impossible_drives(robot: Robot) -> list[str]:
+def infeasible_drives(robot: Robot) -> list[str]:
     """Friction coefficients and rotor inertias below zero, in words."""
     out = []
     for term in robot.drives:
         if term.kind in NOT_NEGATIVE and not term.cross_only and term.value < -_ROUNDING:
             side = "motor" if term.motor else "joint"
-            out.append(f"{side} '{term.shaft}' is physically impossible: {term.name} = {term.value:.4g} is negative")
+            out.append(
+                f"{side} '{term.shaft}' is not physically consistent: {term.name} = {term.value:.4g} is negative"
+            )
     return out
 
 
-def refuse_impossible(robot: Robot, allow: bool) -> list[str]:
-    """What is impossible, as warnings where it is allowed and as an error where not."""
-    found = impossible_links(robot) + impossible_drives(robot)
+def refuse_infeasible(robot: Robot, allow: bool) -> list[str]:
+    """Violations of physical consistency, as warnings where they are allowed, else as an error."""
+    found = infeasible_links(robot) + infeasible_drives(robot)
     if found and not allow:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise ModelError(f"not written: {found[0]}{more}; allow_infeasible=True writes it all the same")

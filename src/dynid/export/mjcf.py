@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.export.contents import impossible_drives, numbers_text, refuse_impossible
+from dynid.export.contents import infeasible_drives, numbers_text, refuse_infeasible
 from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes
 from dynid.export.xmltext import document
 from dynid.files import writing
@@ -26,18 +26,36 @@ _WORLD = "world"  # MuJoCo's own body, a name that no other may have
 
 
 def write_mjcf(
-    robot: Robot, path: str | Path, template: str | Path | None = None, allow_infeasible: bool = False
+    robot: Robot, path: str | Path, *, template: str | Path | None = None, allow_infeasible: bool = False
 ) -> list[str]:
-    """Write a robot into `path`; returns what a reader of the file should be warned of.
+    """Write a robot as MJCF (MuJoCo).
 
-    Without `template` the file is made from the tree alone, with the frames of our links as MuJoCo's body frames.
-    With it, the text of that MJCF is taken and only the inertial elements and drive attributes that differ change: a
-    moving body takes the inertia of all that is fixed to it, and what is fixed loses its own. Bodies and drives that
-    break the laws of physics are refused unless `allow_infeasible`; MuJoCo then will not load the file.
+    Parameters
+    ----------
+    robot : Robot
+        The robot to write.
+    path : str or Path
+        File to write. It is replaced whole or not at all.
+    template : str or Path, optional
+        MJCF file of the same robot. Its text is kept and only inertial elements and drive attributes that differ
+        change: a moving body takes the inertia of all that is fixed to it. Without a template the file is made from the
+        tree, with the link frames as body frames.
+    allow_infeasible : bool, default False
+        Write bodies and drives that are not physically consistent. They are refused otherwise.
+
+    Returns
+    -------
+    list of str
+        Warnings for the reader of the file. MuJoCo does not load bodies that are not physically consistent.
+
+    Raises
+    ------
+    ModelError
+        If the parameters are refused, or the template is a file of another robot.
     """
-    found = refuse_impossible(robot, allow_infeasible)
+    found = refuse_infeasible(robot, allow_infeasible)
     # From the tree, each body that MuJoCo refuses is warned of where it is written.
-    warnings = (impossible_drives(robot) if template is None else found) + drive_warnings(robot)
+    warnings = (infeasible_drives(robot) if template is None else found) + drive_warnings(robot)
     if template is None:
         content = document(_from_tree(robot, warnings))
     else:
@@ -138,7 +156,7 @@ def _base(robot: Robot, world: ET.Element, name: str, warnings: list[str]) -> ET
     if robot.base == "fixed" and inertia_violations(link.inertia):
         if np.any(link.inertia):
             warnings.append(
-                f"the base '{link.name}' is physically impossible; its inertia, which nothing feels, is left out"
+                f"the base '{link.name}' is not physically consistent; its inertia, which has no effect, is left out"
             )
     elif floating or np.any(link.inertia):
         _add_inertial(body, link, warnings)

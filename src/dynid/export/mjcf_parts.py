@@ -41,7 +41,7 @@ def inertial_attributes(pi: Array, name: str, warnings: list[str]) -> dict[str, 
     rounding = _LEAST + 1e-10 * np.abs(principal).max() + 1e-12 * np.abs(pi[4:]).max()
     if mass < 0 or room < -rounding:
         laws = "; ".join(inertia_violations(pi))
-        warnings.append(f"{where} is physically impossible, MuJoCo will not load it: {laws}")
+        warnings.append(f"{where} is not physically consistent, MuJoCo will not load it: {laws}")
     elif pi[0] == 0 or short > 0:
         tensor = tensor + max(short, 0.0) * np.eye(3)
         added = f"{max(short, 0.0):.1g} kg m2" + (f" and {_LEAST:.1g} kg" if pi[0] == 0 else "")

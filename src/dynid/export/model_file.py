@@ -55,8 +55,9 @@ def write(
     --------
     >>> import tempfile, dynid
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     dynid.export.write(dynid.load_robot("twolink"), f"{folder}/arm.urdf")
-    []
+    ...     warnings = dynid.export.write(dynid.load_robot("twolink"), f"{folder}/arm.urdf")
+    >>> print(warnings[0])
+    URDF has no place for the drive terms Ia of joint1, joint2; fcp of joint1, joint2; fcn of joint1, joint2
     """
     form = form or ENDINGS.get(Path(path).suffix.lower())
     known = list(dict.fromkeys(ENDINGS.values()))
@@ -67,6 +68,6 @@ def write(
     if template is not None and form not in TEMPLATES:
         raise DataError(f"a template is for {', '.join(TEMPLATES)}, not for {form}")
     if form not in _WRITERS:
-        return write_parameters(source, path, allow_infeasible, form)
+        return write_parameters(source, path, allow_infeasible=allow_infeasible, form=form)
     robot = source if isinstance(source, Robot) else source.identified_robot
-    return _WRITERS[form](robot, path, template, allow_infeasible)
+    return _WRITERS[form](robot, path, template=template, allow_infeasible=allow_infeasible)

@@ -1,4 +1,4 @@
-"""Parameters of a robot as plain files: JSON and TOML with names, units and deviations, YAML for ROS 2 nodes."""
+"""Parameters of a robot as files: JSON and TOML with names, units and standard deviations, YAML for ROS 2 nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.export.contents import refuse_impossible
+from dynid.export.contents import refuse_infeasible
 from dynid.export.ros_parameters import from_ros, to_ros
 from dynid.files import write_text
 from dynid.robot.drives import DRIVE_SYMBOLS, DriveTerm
@@ -29,20 +29,42 @@ _FORMS = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def write_parameters(
-    source: Robot | Estimate, path: str | Path, allow_infeasible: bool = False, form: str | None = None
+    source: Robot | Estimate, path: str | Path, *, allow_infeasible: bool = False, form: str | None = None
 ) -> list[str]:
-    """Write the parameters of a robot or an estimate; the ending says how (.json, .toml, .yaml), or `form`.
+    """Write the parameters of a robot or an estimate as JSON, TOML or YAML.
 
-    JSON and TOML hold every standard parameter with its unit, and of an estimate the standard deviations and the base
-    parameters with their expressions. YAML is a parameter file of ROS 2 nodes: mass, centre of mass and inertia about
-    it of every link, friction and the like of every joint. Returns what is not in the file, in words. Bodies and
-    drives that break the laws of physics are refused unless `allow_infeasible`.
+    JSON and TOML hold every standard parameter with its unit and, of an estimate, the standard deviations and the base
+    parameters with their expressions. YAML is a ROS 2 parameter file: mass, centre of mass and inertia about it per
+    link, friction and the other drive terms per joint.
+
+    Parameters
+    ----------
+    source : Robot or Estimate
+        What to write.
+    path : str or Path
+        File to write; its ending names the format (.json, .toml, .yaml).
+    allow_infeasible : bool, default False
+        Write parameters that are not physically consistent. They are refused otherwise.
+    form : {"json", "toml", "yaml"}, optional
+        Format, where the ending does not name it.
+
+    Returns
+    -------
+    list of str
+        What the file cannot hold.
+
+    Raises
+    ------
+    DataError
+        If the format is unknown.
+    ModelError
+        If the parameters are refused.
     """
     form = _form(path) if form is None else form
     if form not in _FORMS.values():
         raise DataError(f"parameters are written as {', '.join(sorted(set(_FORMS.values())))}, not as '{form}'")
     robot = source if isinstance(source, Robot) else source.identified_robot
-    warnings = refuse_impossible(robot, allow_infeasible)
+    warnings = refuse_infeasible(robot, allow_infeasible)
     warnings += _not_in_the_file(robot)
     if form == "yaml":
         text = to_ros(robot)
@@ -54,9 +76,24 @@ def write_parameters(
 
 
 def load_parameters(path: str | Path, robot: Robot) -> Robot:
-    """The robot with the parameters of a file that `write_parameters` made.
+    """Read parameters that `write_parameters` wrote onto a robot.
 
-    Drive terms of joints and motors that only the file has are added; other differences are an error that names them.
+    Parameters
+    ----------
+    path : str or Path
+        JSON, TOML or YAML file.
+    robot : Robot
+        The robot they belong to. Drive terms that only the file has are added.
+
+    Returns
+    -------
+    Robot
+        The robot with the values of the file.
+
+    Raises
+    ------
+    DataError
+        If parameters of file and robot differ; they are named.
     """
     form = _form(path)
     data = _read(Path(path), form)
@@ -97,15 +134,15 @@ def _not_in_the_file(robot: Robot) -> list[str]:
 
 def _content(source: Robot | Estimate) -> dict[str, Any]:
     robot = source if isinstance(source, Robot) else source.identified_robot
-    deviation: Array | None = None
+    std: Array | None = None
     if not isinstance(source, Robot) and source.standard_covariance is not None:
-        deviation = np.sqrt(np.maximum(np.diag(source.standard_covariance), 0.0))
+        std = np.sqrt(np.maximum(np.diag(source.standard_covariance), 0.0))
     parameters = []
     terms = {t.name: t for t in robot.drives}
     for i, (p, value) in enumerate(zip(robot.layout, robot.parameters, strict=True)):
         row: dict[str, Any] = {"name": p.name, "value": float(value), "unit": p.unit}
-        if deviation is not None:
-            row["std"] = float(deviation[i])
+        if std is not None:
+            row["std"] = float(std[i])
         if not p.inertial:
             term = terms[p.name]
             row |= {"symbol": p.symbol, "motor" if term.motor else "joint": p.owner}

@@ -1,10 +1,10 @@
-"""A robot as a Pinocchio model, with words on what such a model cannot hold."""
+"""A robot as a Pinocchio model, with warnings of what such a model cannot hold."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.export.contents import lost_drives, refuse_impossible
+from dynid.export.contents import lost_drives, refuse_infeasible
 from dynid.robot.model import Robot
 from dynid.robot.pinocchio import has_place_in_model, model_of_robot
 
@@ -15,14 +15,29 @@ __all__ = ["pinocchio_model"]
 
 
 def pinocchio_model(
-    robot: Robot, independent: bool = False, allow_infeasible: bool = False
+    robot: Robot, *, independent: bool = False, allow_infeasible: bool = False
 ) -> tuple[pin.Model, list[str]]:
-    """The model of `robot.to_pinocchio(independent)`, and what a user of it should be warned of.
+    """Build a Pinocchio model of a robot.
 
-    Rotor inertia is its armature, viscous friction its damping, Coulomb friction, of either side, its dry-friction
-    limits; Pinocchio's algorithms use the armature alone. Bodies and drives that break the laws of physics are refused
-    unless `allow_infeasible`.
+    Rotor inertia becomes its armature, viscous friction its damping, Coulomb friction its dry-friction limits.
+    Pinocchio's algorithms use the armature only.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    independent : bool, default False
+        As in `Robot.to_pinocchio`.
+    allow_infeasible : bool, default False
+        Accept bodies and drives that are not physically consistent.
+
+    Returns
+    -------
+    model : pinocchio.Model
+        The model.
+    warnings : list of str
+        Drive terms that the model cannot hold.
     """
-    warnings = refuse_impossible(robot, allow_infeasible)
+    warnings = refuse_infeasible(robot, allow_infeasible)
     warnings += lost_drives(robot, "a Pinocchio model", has_place_in_model)
-    return model_of_robot(robot, independent), warnings
+    return model_of_robot(robot, independent=independent), warnings

@@ -33,6 +33,7 @@ _WORDS = {
     "k": "spring_stiffness",
 }
 _SYMBOLS = {word: symbol for symbol, word in _WORDS.items()}
+_UNITS = {False: "N m, rad, s", True: "N, m, s (prismatic)"}
 _REST, _SLOPE, _CROSS = "spring_rest", "_slope", "_cross_only"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # what YAML takes for other things
@@ -51,7 +52,9 @@ def to_ros(robot: Robot) -> str:
         lines.append(f"        inertia: {_floats(tensor[np.triu_indices(3)])}")
     for motor, section in ((False, "joints"), (True, "motors")):
         shafts: dict[str, list[str]] = {}
-        for term in (t for t in robot.drives if t.motor == motor):
+        terms = [t for t in robot.drives if t.motor == motor]
+        units = [_UNITS[linear] for linear in sorted({t.linear for t in terms})]
+        for term in terms:
             word = _WORDS.get(term.symbol, term.symbol)
             rows = shafts.setdefault(term.shaft, [])
             rows.append(f"{_key(word)}: {_float(term.value)}")
@@ -62,7 +65,7 @@ def to_ros(robot: Robot) -> str:
             if term.cross_only:
                 rows.append(f"{word}{_CROSS}: true")
         if shafts:
-            lines += ["    # N m, rad and s", f"    {section}:"]
+            lines += [f"    # {' and '.join(units)}", f"    {section}:"]
             for shaft, rows in shafts.items():
                 lines += [f"      {_key(shaft)}:", *(f"        {row}" for row in rows)]
     return "\n".join(lines) + "\n"

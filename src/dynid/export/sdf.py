@@ -18,7 +18,7 @@ from dynid.export.contents import (
     numbers_text,
     own_term,
     plain_joint_terms,
-    refuse_impossible,
+    refuse_infeasible,
     rpy_angles,
 )
 from dynid.export.template import Named, Template, match_template
@@ -44,16 +44,34 @@ _LEAST = 1e-13  # kg and kg m2: a link without an inertial element would weigh a
 
 
 def write_sdf(
-    robot: Robot, path: str | Path, template: str | Path | None = None, allow_infeasible: bool = False
+    robot: Robot, path: str | Path, *, template: str | Path | None = None, allow_infeasible: bool = False
 ) -> list[str]:
-    """Write a robot into `path`; returns what a reader of the file should be warned of.
+    """Write a robot as SDF (Gazebo).
 
-    Without `template` the file is made from the tree alone, with our link frames; a base that does not fly is fixed to
-    the world. With it, the text of that SDF is taken and only the inertial and dynamics elements that differ change: a
-    moving link takes the inertia of its whole body, and links on fixed joints lose theirs. Bodies and drives that break
-    the laws of physics are refused unless `allow_infeasible`.
+    Parameters
+    ----------
+    robot : Robot
+        The robot to write.
+    path : str or Path
+        File to write. It is replaced whole or not at all.
+    template : str or Path, optional
+        SDF file of the same robot. Its text is kept and only inertial and dynamics elements that differ change: a
+        moving link takes the inertia of its whole body, links on fixed joints lose theirs. Without a template the file
+        is made from the tree; a base that is not floating is fixed to the world.
+    allow_infeasible : bool, default False
+        Write bodies and drives that are not physically consistent. They are refused otherwise.
+
+    Returns
+    -------
+    list of str
+        Warnings for the reader of the file. Drive terms without a place in SDF are named.
+
+    Raises
+    ------
+    ModelError
+        If the parameters are refused, or the template is a file of another robot.
     """
-    warnings = refuse_impossible(robot, allow_infeasible)
+    warnings = refuse_infeasible(robot, allow_infeasible)
     warnings += lost_drives(robot, "SDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if template is not None:
         content = _from_template(robot, Path(template), warnings)

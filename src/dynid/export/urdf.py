@@ -16,7 +16,7 @@ from dynid.export.contents import (
     numbers_text,
     own_term,
     plain_joint_terms,
-    refuse_impossible,
+    refuse_infeasible,
     rpy_angles,
 )
 from dynid.export.template import Template, match_template, named_elements
@@ -35,16 +35,35 @@ _TENSOR = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1
 
 
 def write_urdf(
-    robot: Robot, path: str | Path, template: str | Path | None = None, allow_infeasible: bool = False
+    robot: Robot, path: str | Path, *, template: str | Path | None = None, allow_infeasible: bool = False
 ) -> list[str]:
-    """Write a robot into `path`; returns what a reader of the file should be warned of.
+    """Write a robot as URDF.
 
-    With `template`, the text of that URDF is taken and only the inertial and dynamics elements that differ change: a
-    moving link takes the inertia of its whole body, links on fixed joints lose theirs, which is part of it. Without it
-    the file is made from the tree alone. URDF has no place for rotor inertia, offsets, couplings and springs. Bodies
-    and drives that break the laws of physics are refused unless `allow_infeasible`.
+    Parameters
+    ----------
+    robot : Robot
+        The robot to write.
+    path : str or Path
+        File to write. It is replaced whole or not at all.
+    template : str or Path, optional
+        URDF file of the same robot. Its text is kept and only inertial and dynamics elements that differ change: a
+        moving link takes the inertia of its whole body, links on fixed joints lose theirs, which is part of it.
+        Without a template the file is made from the tree.
+    allow_infeasible : bool, default False
+        Write bodies and drives that are not physically consistent. They are refused otherwise.
+
+    Returns
+    -------
+    list of str
+        Warnings for the reader of the file. URDF has no place for rotor inertia, offsets, couplings, springs and
+        gravity.
+
+    Raises
+    ------
+    ModelError
+        If the parameters are refused, or the template is a file of another robot.
     """
-    warnings = refuse_impossible(robot, allow_infeasible)
+    warnings = refuse_infeasible(robot, allow_infeasible)
     warnings += lost_drives(robot, "URDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if not np.array_equal(robot.gravity, [0, 0, -9.81]):
         warnings.append(f"URDF has no place for gravity: load the file with gravity=({_commas(robot.gravity)})")

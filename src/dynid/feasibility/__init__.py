@@ -1,4 +1,4 @@
-"""Which robots are possible: constraint sets, cone programs, and the questions asked of them."""
+"""Physical consistency of parameters: constraint sets, cone programs and feasibility queries."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
-"""The most central robot with given base parameters: as far as possible from every boundary at once.
+"""Analytic centre of the feasible standard parameters with given base parameters.
 
-The analytic centre maximises the sum of log det over all matrix constraints and of log over all linear ones. It has no
-unit and does not depend on the frame or the scale of any link. The sum is self-concordant, so Newton's method finds its
-maximum to rounding from any point inside (Nesterov and Nemirovski 1994).
+The analytic centre maximises the sum of log det over all matrix constraints and of log over all linear constraints. It
+does not depend on units, frames or scales of the links. The sum is self-concordant, so that Newton's method finds its
+maximum to rounding from any interior point (Nesterov and Nemirovski 1994).
 """
 
 from __future__ import annotations
@@ -33,56 +33,77 @@ Array = NDArray[np.float64]
 
 _RANK = 1e-10
 _ROUNDING = 1e-12
-# Margin, in units of each constraint, below which base parameters leave no room for a centre.
+# Margin, in units of each constraint, below which the set has no interior.
 _ROOM = 1e-7
-# A way this many typical sizes long never ends.
+# Beyond this many typical sizes, the set is taken to be unbounded.
 _FAR = 1e8
 _ITERATIONS = 100
-# Newton's decrement at which the centre is found: the sum is then half its square from its maximum.
+# Newton decrement at convergence: the sum is then half its square below the maximum.
 _DECREMENT = 1e-7
 
 
 def analytic_center(base: BaseParameters, beta: ArrayLike | None, constraints: Constraints = "full") -> Array:
-    """Standard parameters (p,) with base values beta (b,), as far inside all constraints as possible.
+    """Analytic centre of the feasible standard parameters with given base parameters.
 
-    `beta` None takes the robot's own. Parameters that no torque and no constraint shows keep their a-priori values.
-    Base parameters seldom bound all masses and sizes: without constraints that do there is no centre, and the error
-    says which parameters run away.
+    Parameters that affect neither torques nor constraints keep their a-priori values. Base parameters seldom bound all
+    masses and sizes: constraints such as `Mass` and `Ellipsoids` must bound them, otherwise there is no centre.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        Base parameters of the robot.
+    beta : array_like, shape (b,), or None
+        Values of the base parameters; None for the a-priori values.
+    constraints : str, constraint or sequence
+        "full", "semi", or constraints of `dynid.feasibility.constraints`.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Standard parameters, SI units.
+
+    Raises
+    ------
+    DataError
+        For wrong shapes.
+    DynidError
+        If the base parameters are infeasible or on the boundary, or the feasible set is unbounded; the message names
+        the unbounded parameters.
     """
     given = base.values() if beta is None else beta
     values = checked(given, (base.count,), f"base parameters of robot '{base.robot.name}'", DataError)
-    possible = feasible_set(base.robot, constraints)
-    with threadpool_limits(1, "blas"):  # small matrices: more threads only get in each other's way
-        room = _Room.of(possible, base, values)
+    feasible = feasible_set(base.robot, constraints)
+    with threadpool_limits(1, "blas"):  # small matrices: several threads are slower
+        room = _Room.of(feasible, base, values)
         start = room.inside()
         if start is None:
             raise DynidError(_no_room(base, values, constraints))
         end, found = _newton(room, start)
     if not found:
-        raise DynidError(_endless(possible, room.directions @ (end - start)))
-    return np.asarray((room.offset + room.directions @ end)[: possible.size])
+        raise DynidError(_endless(feasible, room.directions @ (end - start)))
+    return np.asarray((room.offset + room.directions @ end)[: feasible.size])
 
 
 @dataclass(frozen=True, eq=False)
 class _Room:
-    """All unknowns x = offset + directions @ y that have the base values; blocks are over y."""
+    """The unknowns x = offset + directions @ y with the given base values; blocks are over y."""
 
-    possible: FeasibleSet
+    feasible: FeasibleSet
     offset: Array
     directions: Array
     blocks: tuple[Block, ...]
 
     @staticmethod
-    def of(possible: FeasibleSet, base: BaseParameters, beta: Array) -> _Room:
-        scale = possible.scale
-        equal = [b for b in possible.blocks if b.cone == "zero"]
-        cones = [b for b in possible.blocks if b.cone != "zero"]
+    def of(feasible: FeasibleSet, base: BaseParameters, beta: Array) -> _Room:
+        scale = feasible.scale
+        equal = [b for b in feasible.blocks if b.cone == "zero"]
+        cones = [b for b in feasible.blocks if b.cone != "zero"]
         if not cones:
-            raise DataError("a centre needs constraints to be in the middle of, such as full")
-        torque = np.column_stack([base.matrix, np.zeros((base.count, possible.extra))])
+            raise DataError("an analytic centre needs inequality constraints, such as full")
+        torque = np.column_stack([base.matrix, np.zeros((base.count, feasible.extra))])
         rows = np.vstack([torque, *(b.matrix.toarray() for b in equal)])
         target = np.concatenate([beta, *(-b.constant for b in equal)])
-        prior = np.concatenate([base.robot.parameters, np.zeros(possible.extra)])
+        prior = np.concatenate([base.robot.parameters, np.zeros(feasible.extra)])
         size = np.linalg.norm(rows * scale, axis=1)
         left, strength, right = np.linalg.svd(rows * scale / size[:, None])
         rank = int(np.sum(strength > _RANK * strength[0]))
@@ -92,16 +113,16 @@ class _Room:
             raise DynidError(f"base parameters of '{base.robot.name}' contradict an equality among the constraints")
         offset = prior + scale * (right[:rank].T @ (found / strength[:rank]))
         free = scale[:, None] * right[rank:].T
-        # Directions that no constraint sees stay where they are.
+        # Directions that affect no constraint are left out.
         seen = np.vstack([(b.matrix @ free) / np.abs(block_unit(b)).max() for b in cones])
         _, strength, right = np.linalg.svd(seen, full_matrices=False)
         directions = free @ right[: int(np.sum(strength > _RANK * strength.max(initial=0.0)))].T
         return _Room(
-            possible, offset, directions, tuple(_without_rounding(b, offset, directions, scale) for b in cones)
+            feasible, offset, directions, tuple(_without_rounding(b, offset, directions, scale) for b in cones)
         )
 
     def inside(self) -> Array | None:
-        """A y with about the largest smallest slack, at most one, or None where there is none inside."""
+        """An interior point y with nearly the largest margin, at most one; None if the set has no interior."""
         program = ConeProgram(self.directions.shape[1])
         (t,) = program.more(1)
         for block in self.blocks:
@@ -121,29 +142,29 @@ class _Room:
 
 
 def _without_rounding(block: Block, offset: Array, directions: Array, scale: Array) -> Block:
-    """The block over directions, with entries that only rounding leaves set to zero."""
+    """The block over directions, with rounding errors set to zero."""
     matrix = block.matrix @ directions
     matrix[np.abs(matrix) < _ROUNDING * (abs(block.matrix) @ scale)[:, None]] = 0.0
     return Block(block.cone, sparse.csr_array(matrix), block.value(offset), block.label, block.unit)
 
 
 def _newton(room: _Room, y: Array) -> tuple[Array, bool]:
-    """Maximise the sum of logarithms from a point inside; False where it has no maximum, with a point far away.
+    """Maximise the sum of logarithms from an interior point; False, with a distant point, where it has no maximum.
 
-    A decrement below one anywhere proves that there is a maximum. Without one it stays above, and the steps run away.
+    A Newton decrement below one proves that there is a maximum. Without a maximum the iterates diverge.
     """
     far = _FAR * max(1.0, float(np.abs(y).max(initial=0.0)))
     for _ in range(_ITERATIONS):
         rows, rest = _barrier(room, y)
         step = np.linalg.lstsq(rows, rest, rcond=None)[0]
         decrement = float(np.linalg.norm(rows @ step))
-        # Within a decrement of one the whole step stays inside; before, this share of it does.
+        # For a decrement below one the full step stays inside; otherwise this share of it does.
         y = y + (step if decrement < 0.25 else step / (1.0 + decrement))
         if decrement < _DECREMENT:
             return y, True
         if np.abs(y).max() > far:
             return y, False
-    raise DynidError(f"the most central robot was not found in {_ITERATIONS} iterations")
+    raise DynidError(f"the analytic centre did not converge in {_ITERATIONS} iterations")
 
 
 def _barrier(room: _Room, y: Array) -> tuple[Array, Array]:
@@ -164,10 +185,10 @@ def _barrier(room: _Room, y: Array) -> tuple[Array, Array]:
     return np.vstack(parts), np.concatenate(rest)
 
 
-def _endless(possible: FeasibleSet, way: Array) -> str:
-    """What to say of a way (p + extra,) that never meets a boundary."""
-    length = np.abs(way / possible.scale)[: possible.size]
-    moving = [q for q, x in zip(possible.robot.layout, length, strict=True) if x > 0.01 * length.max()]
+def _endless(feasible: FeasibleSet, direction: Array) -> str:
+    """Error message for an unbounded direction (p + extra,)."""
+    length = np.abs(direction / feasible.scale)[: feasible.size]
+    moving = [q for q, x in zip(feasible.robot.layout, length, strict=True) if x > 0.01 * length.max()]
     names = [q.name for q in sorted(moving, key=lambda q: q.symbol != "m")]
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     kinds = {q.symbol for q in moving}
@@ -175,17 +196,18 @@ def _endless(possible: FeasibleSet, way: Array) -> str:
     if kinds & set(INERTIAL_SYMBOLS[4:]):
         cures.append("a bound on the links' size (Ellipsoids)")
     return (
-        f"there is no most central robot: neither the base parameters nor the constraints bound {shown}; "
+        f"there is no analytic centre: neither the base parameters nor the constraints bound {shown}; "
         f"add {' and '.join(cures or ['bounds on them (Bounds)'])} to the constraints"
     )
 
 
 def _no_room(base: BaseParameters, beta: Array, constraints: Constraints) -> str:
-    verdict = is_feasible(base, beta, constraints)
-    reasons = f" ({'; '.join(verdict.reasons)})" if verdict.reasons else ""
-    if verdict.answer == "infeasible":
-        return f"no possible robot has these base parameters{reasons}; take the nearest ones that are possible first"
+    """Error message for base parameters without interior."""
+    test = is_feasible(base, beta, constraints)
+    reasons = f" ({'; '.join(test.reasons)})" if test.reasons else ""
+    if test.status == "infeasible":
+        return f"these base parameters are infeasible{reasons}; use nearest_feasible first"
     return (
-        f"these base parameters leave no room inside the constraints, their margin is {verdict.margin:.1e}{reasons}; "
-        "a robot on the boundary has no centre, take standard_parameters or base parameters farther inside"
+        f"these base parameters are on the boundary of the feasible set, their margin is {test.margin:.1e}{reasons}; "
+        "there is no analytic centre, use standard_parameters or base parameters with a larger margin"
     )

@@ -1,8 +1,8 @@
-"""Proof that no possible robot has given base parameters, which anyone can check by adding up.
+"""Infeasibility certificates: proofs that no feasible robot has given base parameters.
 
-Every constraint b says C_b(pi) lies in a cone, so its product with a multiplier Z_b of the dual cone is not negative,
-and neither is the sum of all products. Multipliers for which that sum depends on pi only through beta = K pi, and is
-negative at the beta in question, prove that it is impossible.
+Every constraint b requires C_b(pi) to lie in a cone, so its product with a multiplier Z_b of the dual cone is not
+negative, and neither is the sum of all products. If that sum depends on pi only through beta = K pi and is negative at
+the given beta, then these base parameters are infeasible. The proof is checked by adding up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Certificate", "block_unit", "cone_scale"]
 
 Array = NDArray[np.float64]
 
-# A multiplier below this share of the largest does not belong to the reasons.
+# Multipliers below this share of the largest one are not listed among the reasons.
 _COUNTS = 1e-3
 _RANK = 1e-12
 _PROJECTIONS = 100
@@ -33,12 +33,19 @@ _PROJECTIONS = 100
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Multipliers, one a constraint, and what their sum comes to.
+    """Proof that base parameters are infeasible: one multiplier per constraint.
 
-    `value` is the sum of products for every robot with these base parameters: it is negative, though no possible robot
-    has a negative one. `defect` is what rounding leaves of the dependence on other parameters, in units of their
-    typical size, or of what the given values need at least: a possible robot would need parameters `reach` times that
-    size to escape.
+    Attributes
+    ----------
+    multipliers : tuple of ndarray
+        Elements of the dual cones, one per block of the feasible set.
+    value : float
+        Sum of products at the given base parameters. It is negative, while it is not negative for a feasible robot.
+    defect : float
+        Remaining dependence on other parameters due to rounding errors, in units of their typical size or of the size
+        that the given values require.
+    reasons : tuple of str
+        Constraints with the largest multipliers, in descending order.
     """
 
     multipliers: tuple[Array, ...]
@@ -48,29 +55,30 @@ class Certificate:
 
     @property
     def reach(self) -> float:
+        """Size of the parameters, in multiples of their typical size, beyond which the proof does not apply."""
         return -self.value / self.defect if self.defect > 0 else np.inf
 
     @property
     def holds(self) -> bool:
-        """Whether the proof covers all robots with parameters up to a hundred times that size."""
+        """Whether the proof applies to all robots with parameters up to a hundred times the typical size."""
         return self.value < 0 and self.reach > 100
 
     @staticmethod
     def of(
-        possible: FeasibleSet, base: BaseParameters, beta: Array, rounding: float, duals: Sequence[Array]
+        feasible: FeasibleSet, base: BaseParameters, beta: Array, rounding: float, duals: Sequence[Array]
     ) -> Certificate:
-        """Put a solver's multipliers exactly into their dual cones and add everything up."""
-        blocks = possible.blocks
-        multipliers = _repaired(possible, base, duals)
+        """Project the multipliers of a solver onto the dual cones and compute the sum of products."""
+        blocks = feasible.blocks
+        multipliers = _repaired(feasible, base, duals)
         constant = sum(float(b.constant @ z) for b, z in zip(blocks, multipliers, strict=True))
-        slope = np.zeros(len(possible.scale))
+        slope = np.zeros(len(feasible.scale))
         for block, z in zip(blocks, multipliers, strict=True):
             slope += block.matrix.T @ z
-        scaled = slope * possible.scale
-        # slope = K' y as far as possible; what is left depends on more than beta.
-        K = base.matrix * possible.scale[: possible.size]
-        y = np.linalg.lstsq(K.T, scaled[: possible.size], rcond=None)[0]
-        left = np.concatenate([scaled[: possible.size] - K.T @ y, scaled[possible.size :]])
+        scaled = slope * feasible.scale
+        # slope = K' y in the least-squares sense; the remainder depends on more than beta.
+        K = base.matrix * feasible.scale[: feasible.size]
+        y = np.linalg.lstsq(K.T, scaled[: feasible.size], rcond=None)[0]
+        left = np.concatenate([scaled[: feasible.size] - K.T @ y, scaled[feasible.size :]])
         value = constant + float(y @ beta) + rounding * float(np.abs(y).sum())
         weight = np.array([float(z @ block_unit(b)) for b, z in zip(blocks, multipliers, strict=True)])
         order = np.argsort(-np.abs(weight), kind="stable")
@@ -80,27 +88,27 @@ class Certificate:
 
 
 def block_unit(block: Block) -> Array:
-    """The element of the cone that a block's slack is measured in: its own, or one in SI units."""
+    """The element of the cone in which the slack of a block is measured: its own unit, or one in SI units."""
     if block.unit is not None:
         return block.unit
     return svec(np.eye(len(smat(block.constant)))) if block.cone == "psd" else np.ones(block.rows)
 
 
-def _repaired(possible: FeasibleSet, base: BaseParameters, duals: Sequence[Array]) -> list[Array]:
-    """Multipliers inside their cones whose sum depends on beta alone, up to rounding: projections in turn."""
+def _repaired(feasible: FeasibleSet, base: BaseParameters, duals: Sequence[Array]) -> list[Array]:
+    """Multipliers inside their cones whose sum depends on beta alone, up to rounding: alternating projections."""
     dependent = len(base.dependent)
     free = base.join(np.zeros((dependent, base.count)), np.eye(dependent)).T
-    directions = scipy.linalg.block_diag(free, np.eye(possible.extra))
-    directions = directions / np.linalg.norm(directions / possible.scale[:, None], axis=0)
-    weights = [cone_scale(block) for block in possible.blocks]
-    rows = np.vstack([(b.matrix @ directions) / w[:, None] for b, w in zip(possible.blocks, weights, strict=True)])
+    directions = scipy.linalg.block_diag(free, np.eye(feasible.extra))
+    directions = directions / np.linalg.norm(directions / feasible.scale[:, None], axis=0)
+    weights = [cone_scale(block) for block in feasible.blocks]
+    rows = np.vstack([(b.matrix @ directions) / w[:, None] for b, w in zip(feasible.blocks, weights, strict=True)])
     basis, strength, _ = np.linalg.svd(rows, full_matrices=False)
     basis = basis[:, strength > _RANK * strength[0]] if len(strength) else basis
-    cuts = np.cumsum([b.rows for b in possible.blocks])[:-1]
+    cuts = np.cumsum([b.rows for b in feasible.blocks])[:-1]
     scaled = np.concatenate([z * w for z, w in zip(duals, weights, strict=True)])
     for _ in range(_PROJECTIONS):
         scaled = scaled - basis @ (basis.T @ scaled)
-        parts = [_inside(b.cone, z) for b, z in zip(possible.blocks, np.split(scaled, cuts), strict=True)]
+        parts = [_inside(b.cone, z) for b, z in zip(feasible.blocks, np.split(scaled, cuts), strict=True)]
         moved = np.linalg.norm(np.concatenate(parts) - scaled)
         scaled = np.concatenate(parts)
         if moved <= 1e-15 * np.linalg.norm(scaled):
@@ -109,7 +117,7 @@ def _repaired(possible: FeasibleSet, base: BaseParameters, duals: Sequence[Array
 
 
 def cone_scale(block: Block) -> Array:
-    """Row weights (rows,) that keep the cone as it is and bring the block's unit to one."""
+    """Row weights (rows,) that preserve the cone and scale the unit of the block to one."""
     if block.cone == "zero":
         return np.ones(block.rows)
     unit = block_unit(block)

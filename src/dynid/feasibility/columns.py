@@ -1,4 +1,4 @@
-"""Links and parameters by name, and rows over the standard vector."""
+"""Links and parameters selected by name, and sparse rows over the standard parameters."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Array = NDArray[np.float64]
 
 
 def links_named(robot: Robot, pattern: str) -> list[str]:
-    """Links with inertia whose names match a pattern."""
+    """Names of the links with inertial parameters that match a pattern."""
     return matching(pattern, [robot.links[i].name for i in robot.parameter_links], "link with inertia")
 
 
 def link_named(robot: Robot, name: str) -> str:
-    """The one link with inertia that a pattern names."""
+    """Name of the only link with inertial parameters that matches a pattern."""
     found = links_named(robot, name)
     if len(found) > 1:
-        raise DataError(f"'{name}' names more than one link: {', '.join(found)}")
+        raise DataError(f"'{name}' matches more than one link: {', '.join(found)}")
     return found[0]
 
 
 def matching(pattern: str, names: Iterable[str], what: str) -> list[str]:
-    """Names that match a pattern; none is an error that says `what` they would be."""
+    """Names that match a pattern; an error that mentions `what` if there are none."""
     found = [n for n in names if fnmatchcase(n, pattern)]
     if not found:
         raise DataError(f"no {what} is named '{pattern}'")
@@ -39,12 +39,12 @@ def matching(pattern: str, names: Iterable[str], what: str) -> list[str]:
 
 
 def first_column(robot: Robot, link: str) -> int:
-    """Where a link's ten numbers begin in the standard vector."""
+    """First column of the inertial parameters of a link."""
     return robot.parameter_names.index(f"m_{link}")
 
 
 def wide(coefficients: Array, columns: Iterable[int], width: int) -> sparse.csr_array:
-    """Coefficients (rows, k) put into k of `width` columns."""
+    """Coefficients (rows, k) as a sparse matrix with `width` columns."""
     coefficients = np.atleast_2d(coefficients)
     row, local = np.nonzero(coefficients)
     where = np.array(list(columns))[local]
@@ -53,5 +53,5 @@ def wide(coefficients: Array, columns: Iterable[int], width: int) -> sparse.csr_
 
 
 def columns_of(robot: Robot, coefficients: Array, columns: Iterable[int]) -> sparse.csr_array:
-    """Coefficients (rows, k) put into k columns of the standard vector."""
+    """Coefficients (rows, k) as a sparse matrix over the standard parameters."""
     return wide(coefficients, columns, len(robot.layout))

@@ -1,8 +1,8 @@
-"""Cone programs, handed straight to the solver.
+"""Cone programs, passed directly to the solver.
 
 A program minimises a sum of squares plus a linear term over unknowns x, while affine maps of x lie in cones. Rows of
 least squares stay explicit (never R'R, which squares the condition number). Unknowns and cones are brought to
-order one before solving, and duals are given back in the units of the caller.
+order one before solving, and duals are returned in the units of the caller.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Array = NDArray[np.float64]
 Cone = Literal["zero", "nonnegative", "second-order", "psd", "exponential"]
 Status = Literal["solved", "infeasible", "unbounded", "failed"]
 
-# Status, unknowns, duals, iterations and the solver's own word.
-Answer = tuple[Status, Array, Array, int, str]
+# Status, unknowns, duals, iterations and the status text of the solver.
+RawSolution = tuple[Status, Array, Array, int, str]
 
 _ORDER: tuple[Cone, ...] = ("zero", "nonnegative", "second-order", "psd", "exponential")
 _ROOT2 = np.sqrt(2.0)
-# A solver that gets stuck short of the tolerance has solved the problem if it came this close to it.
+# A solve that stops before the tolerance counts as solved within this multiple of it.
 _STUCK = 100.0
-# Closer than this, other numerics are not worth their time.
+# Within this multiple of the tolerance, other solver settings are not tried.
 _CLOSE = 20.0
-# Share of a sum of squares that may be lost.
+# Relative accuracy of a sum of squares.
 _OBJECTIVE = 2e-7
-# Unknowns and cones come scaled, so Clarabel's own scaling mostly harms. Where the solution lies on the boundary of
-# cones about one solve in fifty still breaks down in its last iterations; other numerics then get through.
+# Unknowns and cones are scaled already, so that the scaling of Clarabel is rarely useful. With a solution on the
+# boundary of cones, about one solve in fifty fails in its last iterations; other settings then succeed.
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"equilibrate_enable": False, "static_regularization_constant": 1e-10},
     {"equilibrate_enable": False, "static_regularization_constant": 1e-12, "static_regularization_proportional": 1e-32},
@@ -45,9 +45,9 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"equilibrate_enable": False, "static_regularization_constant": 1e-10, "max_step_fraction": 0.6},
     {"equilibrate_enable": False, "static_regularization_constant": 1e-10, "max_step_fraction": 0.3},
 )
-# Larger rows of least squares cost the interior-point method its last digits.
+# Rows of least squares above this size reduce the accuracy of the interior-point method.
 _LARGEST_ROWS = 1e3
-# Curvature that the solver's regularisation of 1e-10 does not drown.
+# Smallest curvature that is well above the regularisation of the solver, 1e-10.
 _SEEN = 1e-8
 
 
@@ -77,10 +77,10 @@ def smat(vector: ArrayLike) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """constant + matrix @ x lies in a cone; `label` says in words what that means.
+    """Cone constraint: constant + matrix @ x lies in a cone; `label` describes it in messages.
 
-    Positive semidefinite blocks are stored as `svec`, exponential cones three rows each: y exp(x / y) <= z.
-    `unit` (rows,), where given, is the element of the cone that slack is measured in.
+    Positive semidefinite blocks are stored as `svec`; exponential cones have three rows each: y exp(x / y) <= z.
+    `unit` (rows,), if given, is the element of the cone in which slack is measured.
     """
 
     cone: Cone
@@ -91,6 +91,7 @@ class Block:
 
     @property
     def rows(self) -> int:
+        """Number of rows."""
         return len(self.constant)
 
     def value(self, x: Array) -> Array:
@@ -98,9 +99,9 @@ class Block:
         return np.asarray(self.constant + self.matrix @ x)
 
     def slack(self, x: Array) -> float:
-        """How far inside its cone the block lies (negative: outside), in its own unit.
+        """Distance to the boundary of the cone in units of the block, negative outside.
 
-        Zero rows give minus their largest size; there is no inside.
+        Equalities give minus their largest residual.
         """
         value = self.value(x)
         if self.cone == "zero":
@@ -134,7 +135,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class ConeSolution:
-    """Unknowns (n,), one dual vector a block, the objective, and how the solver ended."""
+    """Solution of a cone program: unknowns (n,), one dual vector per block, objective and status of the solver."""
 
     status: Status
     x: Array
@@ -146,14 +147,14 @@ class ConeSolution:
     message: str
 
     def require(self, what: str) -> ConeSolution:
-        """This solution, or an error that says what was not solved."""
+        """Return this solution, or raise an error that names `what` if it was not solved."""
         if self.status != "solved":
             raise DynidError(f"{what} was not solved: {self.solver} ended with '{self.message}'")
         return self
 
 
 class _Scaled(NamedTuple):
-    """Entries of a block's matrix, its constant, and the row weights that brought it to order one."""
+    """Entries of the matrix of a block, its constant, and the row weights that scale it to order one."""
 
     data: Array
     row: NDArray[np.intp]
@@ -163,7 +164,7 @@ class _Scaled(NamedTuple):
 
 
 class ConeProgram:
-    """minimise 1/2 |R x - z|^2 + c.x subject to blocks; `scale` (n,) is the typical size of each unknown."""
+    """Minimise 1/2 |R x - z|^2 + c.x subject to blocks; `scale` (n,) is the typical size of each unknown."""
 
     def __init__(self, unknowns: int, scale: Array | None = None) -> None:
         self.unknowns = unknowns
@@ -173,7 +174,7 @@ class ConeProgram:
         self._linear = np.zeros(unknowns)
 
     def more(self, count: int, scale: ArrayLike = 1.0) -> range:
-        """Further unknowns; returns their columns."""
+        """Add unknowns and return their columns."""
         first = self.unknowns
         self.unknowns += count
         self.scale = np.concatenate([self.scale, np.broadcast_to(np.asarray(scale, dtype=float), (count,))])
@@ -181,7 +182,7 @@ class ConeProgram:
         return range(first, self.unknowns)
 
     def require(self, *blocks: Block) -> None:
-        """Add cone constraints; a block may be narrower than the program, its columns are the first ones."""
+        """Add cone constraints; a block with fewer columns refers to the first unknowns."""
         self.blocks += blocks
 
     def minimise_squares(self, matrix: Array | sparse.csr_array, target: Array) -> None:
@@ -192,7 +193,7 @@ class ConeProgram:
         """Add cost . x to the objective; cost may be shorter than x."""
         self._linear[: len(cost)] += cost
 
-    def solve(self, solver: str = "clarabel", tolerance: float = 1e-9) -> ConeSolution:
+    def solve(self, solver: str = "clarabel", *, tolerance: float = 1e-9) -> ConeSolution:
         """Solve by Clarabel, or by SCS for programs too large for an interior-point method."""
         if solver not in SOLVERS:
             raise DataError(f"solver '{solver}' is unknown: use {' or '.join(SOLVERS)}")
@@ -201,7 +202,7 @@ class ConeProgram:
         scaled = [self._scaled(self.blocks[i]) for i in order]
         size = self._objective_size()
         found = self._solved(solver, tolerance, order, scaled, size)
-        # Divided by its size, an objective may be so small that the solver's tolerance is much of it: look closer.
+        # A scaled objective may be so small that the tolerance of the solver is a large part of it: scale less.
         enough = max(1.0, abs(found.objective)) * _OBJECTIVE / (_CLOSE * tolerance)
         if found.status == "solved" and self._squares and size > enough:
             closer = self._solved(solver, tolerance, order, scaled, enough)
@@ -212,12 +213,12 @@ class ConeProgram:
     def _solved(
         self, solver: str, tolerance: float, order: list[int], scaled: list[_Scaled], size: float
     ) -> ConeSolution:
-        """One solve with the objective divided by `size`, and a second with all residuals explicit where it fails."""
+        """Solve with the objective divided by `size`; if that fails, again with all residuals explicit."""
         plain = [self._plain(R, size) for R, _ in self._squares]
-        answer = self._answer(solver, tolerance, order, scaled, size, plain)
-        if answer[0] == "failed" and any(plain):
-            answer = self._answer(solver, tolerance, order, scaled, size, [False] * len(plain))
-        status, u, z, iterations, message = answer
+        raw = self._raw(solver, tolerance, order, scaled, size, plain)
+        if raw[0] == "failed" and any(plain):
+            raw = self._raw(solver, tolerance, order, scaled, size, [False] * len(plain))
+        status, u, z, iterations, message = raw
         x = self.scale * u[: self.unknowns]
         duals: list[Array] = [np.zeros(0)] * len(self.blocks)
         start = len(z) - sum(block.rows for block in self.blocks)
@@ -230,10 +231,10 @@ class ConeProgram:
         )
         return ConeSolution(status, x, tuple(duals), objective, iterations, 0.0, solver, message)
 
-    def _answer(
+    def _raw(
         self, solver: str, tolerance: float, order: list[int], scaled: list[_Scaled], size: float, plain: list[bool]
-    ) -> Answer:
-        """Hand the program over, with residuals as further unknowns for all squares but the plain ones."""
+    ) -> RawSolution:
+        """Call the solver, with residuals as additional unknowns for all squares except the plain ones."""
         squares = []
         curvature, cost = np.zeros(self.unknowns), self._linear.copy()
         for (R, target), bare in zip(self._squares, plain, strict=True):
@@ -249,20 +250,20 @@ class ConeProgram:
         return SOLVERS[solver](P, q, A, b, cones, tolerance)
 
     def _objective_size(self) -> float:
-        """What the objective is divided by: its largest cost, or enough to keep the rows of squares below a limit."""
+        """Scale of the objective: its largest cost, or a value that keeps the rows of squares below a limit."""
         if not self._squares:
             return float(np.abs(self._linear * self.scale).max(initial=0.0)) or 1.0
         largest = max(float(np.linalg.norm(R.data * self.scale[R.indices])) for R, _ in self._squares)
         return float(max(1.0, largest / _LARGEST_ROWS) ** 2)
 
     def _plain(self, R: sparse.csr_array, size: float) -> bool:
-        """Whether rows have one unknown each and enough weight to do without residuals of their own."""
+        """Whether each row has one unknown and enough weight to do without explicit residuals."""
         if not 0 < R.nnz == R.shape[0] == np.count_nonzero(np.diff(R.indptr)):
             return False
         return bool(np.min(R.data * self.scale[R.indices]) ** 2 > _SEEN * size)
 
     def _scaled(self, block: Block) -> _Scaled:
-        """A block over scaled unknowns with its rows (or, for matrices, its coordinates) of order one."""
+        """A block over scaled unknowns, with rows (or the coordinates of a matrix) of order one."""
         row = np.repeat(np.arange(block.rows), np.diff(block.matrix.indptr))
         column = block.matrix.indices
         data = block.matrix.data * self.scale[column]
@@ -276,7 +277,7 @@ class ConeProgram:
             root = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
             weights = root[rows] * root[columns]
         elif block.cone == "second-order":
-            # Half way between rows and constant of order one: a tight ball has rows that are large beside its radius.
+            # A compromise between rows and constant of order one: a tight ball has rows much larger than its radius.
             weights = np.full(block.rows, max(1.0, size.max(initial=0.0)) ** -0.5)
         else:
             weights = np.ones(block.rows)
@@ -289,7 +290,7 @@ class ConeProgram:
         squares: list[tuple[sparse.csr_array, Array]],
         shrink: float,
     ) -> tuple[sparse.csc_matrix, Array, list[tuple[Cone, int]]]:
-        """The solver's A u + s = b with the residuals of least squares as further unknowns, and its cones in order."""
+        """A u + s = b of the solver, with the residuals of squares as additional unknowns, and its cones in order."""
         data, row, column, b = [], [], [], []
         start, first = 0, self.unknowns
         residuals = sum(len(target) for _, target in squares)
@@ -324,7 +325,8 @@ def _order_of(rows: int) -> int:
 
 def _clarabel(
     P: sparse.csc_matrix, q: Array, A: sparse.csc_matrix, b: Array, cones: list[tuple[Cone, int]], tolerance: float
-) -> Answer:
+) -> RawSolution:
+    """Solve by Clarabel."""
     import clarabel
 
     make: dict[Cone, Callable[[int], list[Any]]] = {
@@ -342,27 +344,27 @@ def _clarabel(
         settings.max_iter = 300
         settings.tol_gap_abs = settings.tol_gap_rel = tolerance
         settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = _STUCK * tolerance
-        # What is left of the equations is what a fit may lie outside of its constraints.
+        # The residual of the equations bounds the violation of the constraints.
         settings.tol_feas, settings.reduced_tol_feas = 0.1 * tolerance, 0.1 * _STUCK * tolerance
         settings.presolve_enable = settings.chordal_decomposition_enable = False
         for name, value in attempt.items():
             setattr(settings, name, value)
         work = clarabel.DefaultSolver(P, q, A, b, [c for kind, n in cones for c in make[kind](n)], settings)
         try:
-            answer = work.solve()
+            raw = work.solve()
         except BaseException as panic:  # raised by the compiled code where its eigenvalues do not converge
             if type(panic).__name__ != "PanicException":
                 raise
             continue
-        gap = abs(answer.obj_val - answer.obj_val_dual) / max(1.0, abs(answer.obj_val))
-        status = str(answer.status)
+        gap = abs(raw.obj_val - raw.obj_val_dual) / max(1.0, abs(raw.obj_val))
+        status = str(raw.status)
         if status in ("Solved", "PrimalInfeasible", "DualInfeasible"):
-            found = answer
+            found = raw
             break
-        # Of attempts that ended early the one that came closest counts.
+        # Among attempts that ended early, the most accurate one is kept.
         rank = (0, gap) if status == "AlmostSolved" else (1 if status.startswith("Almost") else 2, 0.0)
         if found is None or rank < best:
-            found, best = answer, rank
+            found, best = raw, rank
         if status == "AlmostSolved" and gap <= _CLOSE * tolerance:
             break
     if found is None:
@@ -381,7 +383,8 @@ def _clarabel(
 
 def _scs(
     P: sparse.csc_matrix, q: Array, A: sparse.csc_matrix, b: Array, cones: list[tuple[Cone, int]], tolerance: float
-) -> Answer:
+) -> RawSolution:
+    """Solve by SCS."""
     try:
         import scs
     except ImportError:
@@ -390,7 +393,7 @@ def _scs(
     sizes: dict[Cone, list[int]] = {cone: [] for cone in _ORDER}
     for kind, count in cones:
         if kind == "psd":
-            # SCS wants the lower triangle by columns, which is the upper one by rows.
+            # SCS expects the lower triangle by columns, which is the upper triangle by rows.
             rows, columns, _ = svec_indices(_order_of(count))
             order[start : start + count] = start + np.lexsort((columns, rows))
         sizes[kind].append(count)
@@ -413,4 +416,4 @@ def _scs(
     return known.get(message, "failed"), np.asarray(found["x"]), dual, int(found["info"]["iter"]), message
 
 
-SOLVERS: dict[str, Callable[..., Answer]] = {"clarabel": _clarabel, "scs": _scs}
+SOLVERS: dict[str, Callable[..., RawSolution]] = {"clarabel": _clarabel, "scs": _scs}

@@ -1,4 +1,4 @@
-"""Constraints that contradict each other: which few of them do, in words."""
+"""Contradictory constraints: a minimal subset that cannot be satisfied together."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ Array = NDArray[np.float64]
 _BROKEN = 1e-7
 
 
-def conflict(possible: FeasibleSet) -> list[str]:
-    """Labels of a set of constraints that cannot hold together, and can once any one of them is dropped.
+def conflict(feasible: FeasibleSet) -> list[str]:
+    """Labels of a minimal set of contradictory constraints; empty if all can be satisfied.
 
-    Every constraint is given a slack of its own and the sum of slacks is made small. Constraints without a multiplier
-    there have no part in the conflict; the others are dropped one by one where the conflict stays without them.
+    Every constraint is given a slack variable and the sum of slacks is minimised. Constraints without a multiplier
+    there have no part in the conflict; the others are dropped one by one where the conflict remains without them.
     """
-    kept = list(possible.blocks)
-    broken, duals = _least_violation(possible, kept)
+    kept = list(feasible.blocks)
+    broken, duals = _least_violation(feasible, kept)
     if broken <= _BROKEN:
         return []
     kept = [b for b, d in zip(kept, duals, strict=True) if d > 1e-6 * max(duals)]
     for block in list(kept):
         rest = [b for b in kept if b is not block]
-        if rest and _least_violation(possible, rest)[0] > _BROKEN:
+        if rest and _least_violation(feasible, rest)[0] > _BROKEN:
             kept = rest
     return [b.label for b in kept]
 
 
-def explain_conflict(possible: FeasibleSet) -> None:
-    """Raise an error that names the constraints which cannot hold together."""
-    found = conflict(possible)
+def explain_conflict(feasible: FeasibleSet) -> None:
+    """Raise an error that names contradictory constraints, if there are any."""
+    found = conflict(feasible)
     if found:
         raise DynidError(f"no robot can satisfy these constraints together: {'; '.join(found)}")
 
 
-def _least_violation(possible: FeasibleSet, blocks: list[Block]) -> tuple[float, list[float]]:
-    """Smallest sum of slacks with which the blocks can be satisfied, and the size of each block's multiplier."""
-    program = ConeProgram(possible.size + possible.extra, possible.scale)
+def _least_violation(feasible: FeasibleSet, blocks: list[Block]) -> tuple[float, list[float]]:
+    """Smallest sum of slacks with which the blocks can be satisfied, and the size of the multiplier of each block."""
+    program = ConeProgram(feasible.size + feasible.extra, feasible.scale)
     cost, units = [], []
     for block in blocks:
-        unit = _unit(possible, block)
+        unit = _unit(feasible, block)
         units.append(unit)
         if block.cone == "zero":
             up, down = program.more(block.rows), program.more(block.rows)
@@ -74,13 +74,14 @@ def _least_violation(possible: FeasibleSet, blocks: list[Block]) -> tuple[float,
     return float(weights @ found.x), sizes
 
 
-def _unit(possible: FeasibleSet, block: Block) -> Array:
-    """What slack is measured in: a body in its own size, a row in what it comes to for parameters of typical size."""
+def _unit(feasible: FeasibleSet, block: Block) -> Array:
+    """Unit of the slack: the unit of a matrix block; for a row, its magnitude at parameters of typical size."""
     if block.cone == "psd":
         return block_unit(block)
-    size = abs(block.matrix) @ possible.scale
+    size = abs(block.matrix) @ feasible.scale
     return np.asarray(np.where(size > 0, size, 1.0))
 
 
 def _pad(block: Block, width: int) -> sparse.csr_array:
+    """The matrix of a block with `width` columns."""
     return sparse.csr_array((block.matrix.data, block.matrix.indices, block.matrix.indptr), shape=(block.rows, width))

@@ -1,7 +1,7 @@
-"""Constraint sets: what is known of a robot before it moves, each as cones over the standard parameters.
+"""Constraints on the standard parameters, each expressed as cones.
 
-A set is a tuple of constraints. Each gives its blocks (linear matrix inequalities, rows, equalities), labelled in
-words, so that a verdict can say which law is broken and where.
+A constraint set is a tuple of constraints. Each gives labelled blocks (linear matrix inequalities, linear inequalities,
+equalities), so that results can name the constraints that are violated or active.
 """
 
 from __future__ import annotations
@@ -46,18 +46,20 @@ __all__ = [
 Array = NDArray[np.float64]
 Notion = Literal["full", "semi"]
 
-# Size of a body of which nothing is known.
+# Mass (kg) and length (m) of a link without a-priori inertia.
 _MASS, _LENGTH = 1.0, 0.1
 
 
 class Constraint(Protocol):
-    """Something a possible robot obeys; `extra` is the number of unknowns of its own."""
+    """Interface of a constraint; `extra` is the number of its auxiliary unknowns."""
 
     @property
-    def extra(self) -> int: ...
+    def extra(self) -> int:
+        """Number of auxiliary unknowns."""
+        ...
 
     def blocks(self, robot: Robot) -> list[Block]:
-        """Cones over the standard parameters (p,) followed by the constraint's own unknowns."""
+        """Cones over the standard parameters (p,), followed by the auxiliary unknowns."""
         ...
 
 
@@ -65,7 +67,22 @@ Constraints = str | Constraint | Sequence["Constraint | str"]
 
 
 def constraint_set(given: Constraints) -> tuple[Constraint, ...]:
-    """A tuple of constraints; "full" and "semi" stand for that notion on every link with signs of the drives."""
+    """Tuple of constraints from a name, a constraint, or a sequence of both.
+
+    Parameters
+    ----------
+    given : str, constraint or sequence
+        "full" and "semi" stand for `Inertia` of that kind on every link together with `Signs`.
+
+    Returns
+    -------
+    tuple of constraints
+
+    Raises
+    ------
+    DataError
+        For an unknown name, or an object that is not a constraint.
+    """
     if isinstance(given, str):
         if given not in ("full", "semi"):
             raise DataError(f"constraint set '{given}' is unknown: use full, semi, or constraints")
@@ -73,16 +90,25 @@ def constraint_set(given: Constraints) -> tuple[Constraint, ...]:
     if isinstance(given, Sequence):
         return tuple(c for part in given for c in constraint_set(part))
     if not hasattr(given, "blocks"):
-        raise DataError(f"{given!r} is no constraint")
+        raise DataError(f"{given!r} is not a constraint")
     return (given,)
 
 
 @dataclass(frozen=True)
 class Inertia:
-    """Every link is a possible body: 4x4 pseudo-inertia ("full") or 6x6 spatial inertia ("semi") positive definite.
+    """Physical consistency of links: a positive definite pseudo-inertia or spatial inertia.
 
-    `margin` keeps links off the boundary: the smallest eigenvalue, in units of each link's a-priori mass and size, or
-    in SI units with `relative=False`.
+    Attributes
+    ----------
+    notion : {"full", "semi"}
+        "full": the 4x4 pseudo-inertia is positive definite, so that a mass distribution exists. "semi": the 6x6 spatial
+        inertia is, which does not include the triangle inequality.
+    links : str
+        Pattern of the names of the links.
+    margin : float
+        Smallest eigenvalue, relative to the a-priori mass and size of each link, or in SI units.
+    relative : bool
+        Unit of the margin.
     """
 
     notion: Notion = "full"
@@ -92,6 +118,7 @@ class Inertia:
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         to_matrix = inertia_to_pseudo if self.notion == "full" else inertia_to_spatial
         if self.notion not in ("full", "semi"):
             raise DataError(f"inertia notion '{self.notion}' is unknown: use full or semi")
@@ -106,7 +133,7 @@ class Inertia:
                 unit = svec(mass * np.diag([1.0] * 3 + [length**2] * 3))
             shift = self.margin * (unit if self.relative else svec(np.eye(len(to_matrix(np.zeros(10))))))
             label = f"{name}: {'pseudo-inertia' if self.notion == 'full' else 'mass and inertia'} positive definite"
-            # A shallow copy costs a twentieth of what a new sparse matrix does.
+            # A shallow copy takes a twentieth of the time of a new sparse matrix.
             matrix = copy(pattern)
             matrix.indices = pattern.indices + first
             out.append(Block("psd", matrix, -shift, label, unit))
@@ -117,14 +144,20 @@ class Inertia:
 class Signs:
     """Friction coefficients and rotor inertias are not negative; offsets and springs are free.
 
-    Terms that hold only a coupling between joints have no sign of their own: together with the joints' own terms they
-    must form a positive semidefinite matrix.
+    Terms with `cross_only` may have either sign: together with the terms of the joints they couple, they must form a
+    positive semidefinite matrix.
+
+    Attributes
+    ----------
+    margin : float
+        Lower bound of the parameters, SI units.
     """
 
     margin: float = 0.0
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         index = {name: i for i, name in enumerate(robot.parameter_names)}
         row = columns_of(robot, np.ones((1, 1)), [0])
         out = []
@@ -140,7 +173,7 @@ class Signs:
 
 
 def _coupled(robot: Robot, terms: list[DriveTerm], index: Mapping[str, int]) -> list[Block]:
-    """One matrix inequality for the joints that cross-only terms of one kind couple."""
+    """One matrix inequality for the joints that are coupled by cross-only terms of one kind."""
     joints = sorted({int(j) for t in terms if t.cross_only for j in np.flatnonzero(t.direction)})
     if not joints:
         return []
@@ -159,12 +192,19 @@ def _coupled(robot: Robot, terms: list[DriveTerm], index: Mapping[str, int]) -> 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on standard parameters by name, wildcards allowed: {"fv_*": (0.0, 5.0)}; None leaves a side open."""
+    """Bounds on standard parameters.
+
+    Attributes
+    ----------
+    values : mapping
+        Parameter name, wildcards allowed, to (lower, upper) in SI units; None for no bound: {"fv_*": (0.0, 5.0)}.
+    """
 
     values: Mapping[str, tuple[float | None, float | None]]
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         out = []
         for pattern, (lower, upper) in self.values.items():
             for name in matching(pattern, robot.parameter_names, "parameter"):
@@ -174,7 +214,17 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Linear:
-    """lower <= sum of coefficient times parameter <= upper; equal bounds make an equality."""
+    """Linear constraint: lower <= sum of coefficient times parameter <= upper.
+
+    Attributes
+    ----------
+    coefficients : mapping
+        Parameter name to coefficient.
+    lower, upper : float or None
+        Bounds; equal bounds make an equality.
+    label : str
+        Name of the constraint in messages.
+    """
 
     coefficients: Mapping[str, float]
     lower: float | None = None
@@ -183,32 +233,48 @@ class Linear:
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         words = self.label or " + ".join(f"{c:g} {n}" for n, c in self.coefficients.items())
         return _between(robot, self.coefficients, self.lower, self.upper, words)
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Parameters that are known: {"m_link7": 0.85}."""
+    """Parameters with known values.
+
+    Attributes
+    ----------
+    values : mapping
+        Parameter name to value in SI units: {"m_link7": 0.85}.
+    """
 
     values: Mapping[str, float]
     extra: int = field(default=0, init=False)
 
     @staticmethod
     def body(link: str, inertia: ArrayLike) -> Fixed:
-        """A link, or a payload that is one, whose ten numbers are known."""
+        """A link with known inertial parameters (10,)."""
         from dynid.robot.inertia import INERTIAL_SYMBOLS
 
         numbers = checked(inertia, (10,), f"inertia of '{link}'", DataError)
         return Fixed({f"{s}_{link}": float(x) for s, x in zip(INERTIAL_SYMBOLS, numbers, strict=True)})
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         return [b for name, value in self.values.items() for b in _between(robot, {name: 1.0}, value, value, name)]
 
 
 @dataclass(frozen=True)
 class Mass:
-    """Mass of a link or of a group of links together, in kg: an interval, or a weighed value with equal bounds."""
+    """Bounds on the mass of a link, or on the total mass of several links.
+
+    Attributes
+    ----------
+    lower, upper : float or None
+        Bounds (kg); equal bounds for a weighed mass.
+    links : str or sequence of str
+        Patterns of the names of the links; all links by default.
+    """
 
     lower: float | None = None
     upper: float | None = None
@@ -216,6 +282,7 @@ class Mass:
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         patterns = [self.links] if isinstance(self.links, str) else list(self.links)
         names = [n for p in patterns for n in links_named(robot, p)]
         words = "total mass" if patterns == ["*"] else f"mass of {' and '.join(names)}"
@@ -224,7 +291,17 @@ class Mass:
 
 @dataclass(frozen=True)
 class CenterOfMass:
-    """Centre of mass of a link inside a box (lower and upper corner) or the convex hull of points, link frame, m."""
+    """Centre of mass of a link inside a box or a convex hull.
+
+    Attributes
+    ----------
+    link : str
+        Name of the link.
+    lower, upper : array_like, shape (3,), optional
+        Corners of the box in the link frame (m).
+    hull : array_like, shape (n, 3), optional
+        Points whose convex hull contains the centre of mass, in the link frame (m), instead of a box.
+    """
 
     link: str
     lower: ArrayLike | None = None
@@ -233,14 +310,15 @@ class CenterOfMass:
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         corners = [side is not None for side in (self.lower, self.upper)]
         if any(corners) if self.hull is not None else not all(corners):
-            raise DataError(f"the centre of mass of '{self.link}' needs lower and upper corner, or hull points")
+            raise DataError(f"the centre of mass of '{self.link}' needs a lower and an upper corner, or hull points")
         if self.hull is None:
             low = checked(self.lower, (3,), f"lower corner of '{self.link}'", DataError)  # type: ignore[arg-type]
             high = checked(self.upper, (3,), f"upper corner of '{self.link}'", DataError)  # type: ignore[arg-type]
             if np.any(low > high):
-                raise DataError(f"the box of '{self.link}' has a lower corner above its upper one")
+                raise DataError(f"the box of '{self.link}' has its lower corner above its upper corner")
             normals = np.vstack([-np.eye(3), np.eye(3)])
             reach = np.concatenate([-low, high])
             words = f"{self.link}: centre of mass in its box"
@@ -257,9 +335,17 @@ class CenterOfMass:
 
 @dataclass(frozen=True)
 class Ellipsoids:
-    """All mass of a link inside the union of ellipsoids: [x; 1]' Q [x; 1] >= 0 within, Q (4, 4), link frame.
+    """All mass of a link lies inside a union of ellipsoids.
 
-    With one ellipsoid that is tr(J Q) >= 0. With several the body is a sum of bodies, one within each.
+    With one ellipsoid this is tr(J Q) >= 0 for the pseudo-inertia J. With several, the link is a sum of bodies, one
+    inside each ellipsoid.
+
+    Attributes
+    ----------
+    link : str
+        Name of the link.
+    matrices : sequence of array_like, shape (4, 4)
+        Matrices Q with [x; 1]' Q [x; 1] >= 0 inside, in the link frame (m). See `bounding_ellipsoids`.
     """
 
     link: str
@@ -267,9 +353,11 @@ class Ellipsoids:
 
     @property
     def extra(self) -> int:
+        """Number of auxiliary unknowns: the inertial parameters of the parts."""
         return 10 * len(self.matrices) if len(self.matrices) > 1 else 0
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         name = link_named(robot, self.link)
         first, p = first_column(robot, name), len(robot.layout)
         shapes = [_ellipsoid(q, name) for q in self.matrices]
@@ -283,7 +371,7 @@ class Ellipsoids:
             return [Block("nonnegative", matrix, np.zeros(1), f"{name}: mass inside its ellipsoid", np.array([mass]))]
         width = p + self.extra
         parts = [range(p + 10 * k, p + 10 * k + 10) for k in range(len(shapes))]
-        # The numbers of the parts are unknowns in units of the link, as large as one.
+        # The inertial parameters of the parts are unknowns of order one, in units of the link.
         sizes = mass * np.array([1.0] + [length] * 3 + [length**2] * 6)
         total = np.zeros((10, width))
         total[:, first : first + 10] = np.eye(10)
@@ -303,7 +391,17 @@ class Ellipsoids:
 
 @dataclass(frozen=True)
 class BaseBounds:
-    """Bounds (b,) on base parameters beta = K pi, such as confidence intervals of another estimate."""
+    """Bounds on base parameters beta = K pi, such as confidence intervals of another estimate.
+
+    Attributes
+    ----------
+    matrix : array_like, shape (b, p)
+        K, for example `BaseParameters.matrix`.
+    lower, upper : array_like, scalar or shape (b,)
+        Bounds, infinite where there is none.
+    names : sequence of str
+        Names for messages.
+    """
 
     matrix: ArrayLike
     lower: ArrayLike
@@ -312,6 +410,7 @@ class BaseBounds:
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         K = np.asarray(self.matrix, dtype=float)
         b, p = len(K), len(robot.layout)
         if K.shape != (b, p):
@@ -320,7 +419,7 @@ class BaseBounds:
         try:
             low, high = (np.broadcast_to(np.asarray(side, dtype=float), (b,)) for side in (self.lower, self.upper))
         except (TypeError, ValueError):
-            raise DataError(f"base bounds need one number, or {b}, on either side") from None
+            raise DataError(f"base bounds need one number or {b} numbers per side") from None
         if len(names) != b:
             raise DataError(f"base bounds need {b} names, got {len(names)}")
         out = []
@@ -332,13 +431,24 @@ class BaseBounds:
 
 
 def link_scales(robot: Robot) -> dict[str, tuple[float, float]]:
-    """Typical mass (kg) and length (m) of each link, from its a-priori inertia; the robot's mean where it has none."""
+    """Typical mass and length of each link from its a-priori inertia; the geometric mean where it has none.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+
+    Returns
+    -------
+    dict of str to (float, float)
+        Mass (kg) and length (m) by link name.
+    """
     sizes: dict[str, tuple[float, float] | None] = {}
     for i in robot.parameter_links:
         pi = robot.links[i].inertia
-        spread = pi[4] + pi[6] + pi[9]
-        known = pi[0] > 0 and spread > 0
-        sizes[robot.links[i].name] = (float(pi[0]), float(np.sqrt(spread / (2 * pi[0])))) if known else None
+        trace = pi[4] + pi[6] + pi[9]
+        known = pi[0] > 0 and trace > 0
+        sizes[robot.links[i].name] = (float(pi[0]), float(np.sqrt(trace / (2 * pi[0])))) if known else None
     found = np.array([s for s in sizes.values() if s is not None])
     typical = tuple(float(x) for x in np.exp(np.log(found).mean(axis=0))) if len(found) else (_MASS, _LENGTH)
     return {name: size or (typical[0], typical[1]) for name, size in sizes.items()}
@@ -355,7 +465,7 @@ def _between(
         if side is not None and not np.isfinite(side):
             raise DataError(f"{words}: a bound must be finite, or None")
     if lower is not None and upper is not None and lower > upper:
-        raise DataError(f"{words}: the lower bound {lower:g} is above the upper one {upper:g}")
+        raise DataError(f"{words}: the lower bound {lower:g} is above the upper bound {upper:g}")
     columns = [robot.parameter_names.index(n) for n in coefficients]
     row = columns_of(robot, np.array([list(coefficients.values())]), columns)
     if lower is not None and lower == upper:
@@ -369,7 +479,7 @@ def _between(
 
 
 def _ellipsoid(matrix: ArrayLike, link: str) -> Array:
-    """A checked matrix (4, 4) that is negative far away and positive somewhere."""
+    """A checked matrix (4, 4) of an ellipsoid: positive inside, negative far away."""
     q = checked(matrix, (4, 4), f"ellipsoid of '{link}'", DataError)
     if not np.allclose(q, q.T) or np.linalg.eigvalsh(q[:3, :3])[-1] >= 0 or np.linalg.eigvalsh(q)[-1] <= 0:
         raise DataError(f"ellipsoid of '{link}': [x; 1]' Q [x; 1] must be positive inside and negative far away")
@@ -377,7 +487,7 @@ def _ellipsoid(matrix: ArrayLike, link: str) -> Array:
 
 
 def _half_spaces(points: Array, link: str) -> tuple[Array, Array]:
-    """Outward normals (k, 3) and reaches (k,) of the convex hull of points (n, 3)."""
+    """Outward normals (k, 3) and offsets (k,) of the convex hull of points (n, 3)."""
     if points.ndim != 2 or points.shape[1] != 3 or not np.all(np.isfinite(points)):
         raise DataError(f"hull points of '{link}' need shape (n, 3), got {points.shape}")
     try:

@@ -1,8 +1,8 @@
-"""Uncertainty of an estimate that constraints hold back.
+"""Covariance of an estimate with active constraints.
 
-Near the solution the constraints that are active act as equalities, and the curvature of their cones adds stiffness
-(the limit of an interior-point method's central path). The covariance is the sandwich of
-the data between two inverses of that stiffness, formed from factors: never a difference of nearly equal matrices.
+Near the solution, active constraints act as equalities, and the curvature of their cones adds to the Hessian (the limit
+of the central path of an interior-point method). The covariance is the sandwich of the data term between two inverses
+of that Hessian, computed from factors: differences of nearly equal matrices are avoided.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ _RANK = 1e-10
 
 
 def constrained_covariance(fit: Fit, R: Array, prior_rows: Array) -> Array:
-    """Covariance (p, p) of the fit's standard parameters under unit noise on the rows of R (k, p).
+    """Covariance (p, p) of the fitted standard parameters for unit noise on the rows of R (k, p).
 
-    `prior_rows` are those of the distance to the prior, times the root of its weight: they pin what no data show.
+    `prior_rows` are those of the distance from the prior, times the square root of its weight: they determine the
+    parameters that are not identifiable from the data.
     """
-    possible = fit.possible
-    unknowns = possible.size + possible.extra
-    scale = possible.scale
-    held, stiff = [], [np.pad(prior_rows, ((0, 0), (0, possible.extra)))]
-    for block, dual in zip(possible.blocks, fit.solution.duals, strict=False):
+    feasible = fit.feasible
+    unknowns = feasible.size + feasible.extra
+    scale = feasible.scale
+    held, stiff = [], [np.pad(prior_rows, ((0, 0), (0, feasible.extra)))]
+    for block, dual in zip(feasible.blocks, fit.solution.duals, strict=False):
         hard, soft = _face(block, fit.solution.x[:unknowns], dual)
         held.append(hard)
         stiff.append(soft)
@@ -45,18 +46,18 @@ def constrained_covariance(fit: Fit, R: Array, prior_rows: Array) -> Array:
     q, t = scipy.linalg.qr(rows, mode="economic")
     keep = np.abs(np.diag(t)) > _RANK * np.abs(np.diag(t)).max(initial=0.0)
     if not keep.all():
-        # Unknowns that neither data nor prior nor constraints stiffen (parts of a union of ellipsoids) do not matter.
+        # Unknowns without data, prior or constraints (parts of a union of ellipsoids) do not matter.
         u, s, vt = np.linalg.svd(rows, full_matrices=False)
         strong = s > _RANK * s[0]
-        spread = (vt[strong].T / s[strong]) @ u[: len(data), strong].T
+        gain = (vt[strong].T / s[strong]) @ u[: len(data), strong].T
     else:
-        spread = scipy.linalg.solve_triangular(t, q[: len(data)].T)
-    root = (scale[:, None] * (basis @ spread))[: possible.size]
+        gain = scipy.linalg.solve_triangular(t, q[: len(data)].T)
+    root = (scale[:, None] * (basis @ gain))[: feasible.size]
     return np.asarray(root @ root.T)
 
 
-def bootstrap_covariance(solve: Callable[[Array], Array], expected: Array, draws: int, seed: int = 0) -> Array:
-    """Covariance of solve(z) over draws of z = expected + unit noise: a parametric bootstrap."""
+def bootstrap_covariance(solve: Callable[[Array], Array], expected: Array, draws: int, *, seed: int = 0) -> Array:
+    """Parametric bootstrap: covariance of solve(z) over draws of z = expected + unit noise."""
     if draws < 2:
         raise DataError(f"a bootstrap needs at least two draws, got {draws}")
     rng = np.random.default_rng(seed)
@@ -65,7 +66,7 @@ def bootstrap_covariance(solve: Callable[[Array], Array], expected: Array, draws
 
 
 def _face(block: Block, x: Array, dual: Array) -> tuple[Array, Array]:
-    """Rows of directions that an active block forbids, and of those it stiffens, over the unknowns."""
+    """Rows over the unknowns that an active block fixes, and rows of the curvature that it adds."""
     matrix = block.matrix.toarray()
     none = np.zeros((0, matrix.shape[1]))
     if block.cone == "zero":
@@ -75,7 +76,7 @@ def _face(block: Block, x: Array, dual: Array) -> tuple[Array, Array]:
     matrix = matrix / weight[:, None]
     if block.cone == "nonnegative":
         return matrix[multiplier > value], none
-    # In the limit slack and multiplier commute and one of each pair of eigenvalues is zero.
+    # In the limit, slack and multiplier commute, and one eigenvalue of each pair is zero.
     values, vectors = np.linalg.eigh(smat(value) - smat(multiplier))
     rows, columns, _ = svec_indices(len(values))
     turned = np.zeros_like(matrix)
@@ -90,6 +91,7 @@ def _face(block: Block, x: Array, dual: Array) -> tuple[Array, Array]:
 
 
 def _null_space(rows: Array) -> Array:
+    """Orthonormal basis of the null space."""
     _, s, vt = np.linalg.svd(rows)
     rank = int(np.count_nonzero(s > _RANK * s[0])) if len(s) else 0
     return np.asarray(vt[rank:].T)

@@ -1,4 +1,4 @@
-"""Least squares within the set of possible robots."""
+"""Least squares within the feasible set."""
 
 from __future__ import annotations
 
@@ -19,36 +19,50 @@ __all__ = ["Fit", "closest", "fit"]
 
 Array = NDArray[np.float64]
 
-# Data leave many standard vectors equally good. The prior decides among them with a pull that is made weaker until its
-# share of the objective is hidden: with unit noise the sum of squares moves by less than 2e-3.
+# Many standard vectors fit the data equally well. The prior selects one of them, with a weight that is reduced until
+# its share of the objective is negligible: with unit noise, the sum of squares changes by less than 2e-3.
 _PULLS = (1e-6, 1e-8, 1e-10, 1e-12)
 _HIDDEN = 1e-3
 _BOUNDARY = 1e-4
-# A solution is looked at once more: eigenvalues may miss their cone by this share of the terms they are made of.
+# Final check of a solution: largest violation of a cone, relative to its terms.
 _OUTSIDE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Standard parameters (p,) that fit best, 1/2 |R pi - z|^2 at them, the prior's weight, and the solve."""
+    """Result of a constrained least-squares fit.
+
+    Attributes
+    ----------
+    parameters : ndarray, shape (p,)
+        Standard parameters, SI units.
+    cost : float
+        1/2 |R pi - z|^2 at the solution.
+    weight : float
+        Weight of the distance from the prior.
+    solution : ConeSolution
+        Result of the solver.
+    feasible : FeasibleSet
+        The constraints.
+    """
 
     parameters: Array
     cost: float
     weight: float
     solution: ConeSolution
-    possible: FeasibleSet
+    feasible: FeasibleSet
 
     @property
     def visible(self) -> bool:
-        """Whether the prior's pull shows in the objective."""
+        """Whether the share of the prior in the objective is more than negligible."""
         return self.solution.objective - self.cost > _HIDDEN
 
     @property
     def active(self) -> list[str]:
-        """Constraints that hold the fit back: on the boundary, with a multiplier larger than what slack is left."""
-        unknowns = self.solution.x[: self.possible.size + self.possible.extra]
+        """Active constraints: on the boundary, with a multiplier larger than the remaining slack."""
+        unknowns = self.solution.x[: self.feasible.size + self.feasible.extra]
         found = []
-        for block, dual in zip(self.possible.blocks, self.solution.duals, strict=False):
+        for block, dual in zip(self.feasible.blocks, self.solution.duals, strict=False):
             size = float(np.linalg.norm(dual * (block.unit if block.unit is not None else 1.0)))
             slack = block.slack(unknowns)
             if block.cone == "zero" or slack < min(size, _BOUNDARY):
@@ -57,7 +71,7 @@ class Fit:
 
 
 def fit(
-    possible: FeasibleSet,
+    feasible: FeasibleSet,
     R: Array,
     z: Array,
     prior: Array,
@@ -66,23 +80,23 @@ def fit(
     solver: str = "clarabel",
     scale: Array | None = None,
 ) -> Fit:
-    """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior) over possible robots; R (k, p), z (k,).
+    """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior) over the feasible set; R (k, p), z (k,).
 
-    Without a weight the prior only decides among vectors that fit equally well. `scale` (p,) are the units of the
-    Euclidean distance, by default typical sizes.
+    Without a weight, the prior only selects among vectors that fit equally well. `scale` (p,) are the units of the
+    Euclidean distance, the typical sizes if not given.
     """
     found: Fit | None = None
     pulls = _PULLS if weight is None else (weight,)
     for pull in pulls:
-        program = possible.program()
+        program = feasible.program()
         program.minimise_squares(R, z)
         if pull > 0:
-            add_distance(program, possible, prior, metric, pull, scale)
-        answer = program.solve(solver)
-        # A weaker pull may be too much for the solver where a stronger or a still weaker one is not.
-        if answer.status == "failed" and (found is not None or pull != pulls[-1]):
+            add_distance(program, feasible, prior, metric, pull, scale)
+        result = program.solve(solver)
+        # A solver may fail with one weight and not with a larger or a smaller one.
+        if result.status == "failed" and (found is not None or pull != pulls[-1]):
             continue
-        found = _solved(possible, answer, R, z, pull, "the feasible fit")
+        found = _solved(feasible, result, R, z, pull, "the feasible fit")
         if not found.visible:
             break
     assert found is not None
@@ -90,7 +104,7 @@ def fit(
 
 
 def closest(
-    possible: FeasibleSet,
+    feasible: FeasibleSet,
     R: Array,
     z: Array,
     bound: float,
@@ -99,29 +113,32 @@ def closest(
     solver: str = "clarabel",
     scale: Array | None = None,
 ) -> Fit:
-    """The possible robot nearest to a prior among those with |R pi - z| <= bound."""
-    program = possible.program()
+    """The feasible parameters nearest to a prior among those with |R pi - z| <= bound."""
+    program = feasible.program()
     rows = sparse.csr_array(np.vstack([np.zeros((1, R.shape[1])), R / bound]))
     inside = Block("second-order", rows, np.concatenate([[1.0], -z / bound]), "the data are fitted")
     program.require(inside)
-    add_distance(program, possible, prior, metric, scale=scale)
-    return _solved(possible, program.solve(solver), R, z, 1.0, "the point closest to the prior")
+    add_distance(program, feasible, prior, metric, scale=scale)
+    return _solved(feasible, program.solve(solver), R, z, 1.0, "the point closest to the prior")
 
 
-def _solved(possible: FeasibleSet, found: ConeSolution, R: Array, z: Array, weight: float, what: str) -> Fit:
+def _solved(feasible: FeasibleSet, found: ConeSolution, R: Array, z: Array, weight: float, what: str) -> Fit:
+    """The fit of a solution, checked against all constraints."""
     if found.status == "infeasible":
-        explain_conflict(possible)
+        explain_conflict(feasible)
     found.require(what)
-    unknowns = found.x[: possible.size + possible.extra]
-    outside = max((_outside(b, unknowns) for b in possible.blocks), default=0.0)
+    unknowns = found.x[: feasible.size + feasible.extra]
+    outside = max((_outside(b, unknowns) for b in feasible.blocks), default=0.0)
     if outside > _OUTSIDE:
-        raise DynidError(f"{what} breaks a constraint by {outside:.1e} though {found.solver} calls it solved")
-    pi = found.x[: possible.size]
-    return Fit(pi, 0.5 * float(np.sum((R @ found.x[: R.shape[1]] - z) ** 2)), weight, found, possible)
+        raise DynidError(
+            f"{what} violates a constraint by {outside:.1e}, although {found.solver} reports that it is solved"
+        )
+    pi = found.x[: feasible.size]
+    return Fit(pi, 0.5 * float(np.sum((R @ found.x[: R.shape[1]] - z) ** 2)), weight, found, feasible)
 
 
 def _outside(block: Block, x: Array) -> float:
-    """How far a block lies outside its cone, as a share of its terms (of its unit, where those are smaller)."""
+    """Violation of a block, relative to its terms (to its unit, where those are smaller)."""
     outside = -block.slack(x)
     if outside <= _OUTSIDE:
         return outside

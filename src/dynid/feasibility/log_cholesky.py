@@ -1,14 +1,15 @@
-"""Fits that cannot leave the possible: Gauss-Newton over log-Cholesky coordinates of every link.
+"""Nonlinear least squares over physically consistent parameters: Gauss-Newton in log-Cholesky coordinates.
 
-Each link's pseudo-inertia is U U' with a triangular U whose diagonal is an exponential (Rucker and Wensing 2022), drive
-parameters that must not be negative are exponentials, the others are themselves. The map is one to one onto the
-interior of the possible, so an optimum inside is one where the gradient over the standard parameters is zero. An
-optimum on the boundary lies infinitely far away in these coordinates: it is approached, and never reported as reached.
+The pseudo-inertia of each link is U U' with a triangular U whose diagonal is an exponential (Rucker and Wensing 2022).
+Drive parameters that must not be negative are exponentials; the other parameters are unchanged. The map is one to one
+onto the interior of the feasible set, so that the gradient with respect to the standard parameters is zero at an
+interior optimum. An optimum on the boundary is infinitely far away in these coordinates: it is approached and never
+reported as reached.
 
-Weak priors make valleys that are straight in the standard parameters and curved in the coordinates. So the full step
-over standard parameters comes first; where it leaves the possible, a damped one over the coordinates is taken. Such
-steps can be caught on the boundary far from the optimum. Then the search starts again, kept off the boundary by a share
-of the divergence from its start that becomes ever smaller.
+With weak priors the objective has valleys that are straight in the standard parameters and curved in the coordinates.
+Therefore a full step over the standard parameters is tried first; where it leaves the feasible set, a damped step over
+the coordinates is taken. Such steps can stall at the boundary far from the optimum. The search then starts again with a
+barrier, the divergence from its start, whose weight decreases in stages.
 """
 
 from __future__ import annotations
@@ -38,34 +39,47 @@ Status = Literal["converged", "stalled at the boundary", "stalled", "stopped at 
 
 # Row and column in U of the off-diagonal coordinates s12, s23, s13, t1, t2, t3.
 _OFF_DIAGONAL = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
-# A drive parameter of zero starts at this share of its typical size.
+# Start value of a drive parameter that is zero, relative to its typical size.
 _FIRST = 1e-3
-# Slack, in units of a link or joint, that rounding does not take for none.
+# Smallest slack of an interior point, in units of a link or joint.
 _INSIDE = 1e-12
-# No logarithm moves by more than this in one step, so that nothing overflows.
+# Largest change of a logarithm in one step, against overflow.
 _LONGEST = 1.0
 _RANK = 1e-12
-# A descent that does not arrive in so many steps starts again, kept off the boundary.
+# Iterations of the plain descent before it is restarted with a barrier.
 _PLAIN_STEPS = 100
-# What keeps a fit off the boundary falls by this factor after so many steps at most, to this share of the objective.
+# Factor of the barrier weight per stage, iterations per stage, and last weight relative to the objective.
 _LESS, _STAGE_STEPS, _LAST_BARRIER = 0.1, 30, 1e-12
-# Shares of a full step that are tried, and of the gain it promises that they must bring.
+# Step lengths of the line search, and required share of the predicted decrease.
 _SHARES, _ENOUGH = tuple(0.5**k for k in range(12)), 0.2
 _ROUNDING = 1e-14
-# Damping beyond which no step is left.
+# Largest damping: the step is then negligible.
 _MOST_DAMPING = 1e15
-# A fit stalls if this many steps together gain less than a share of what is left to gain.
+# A fit stalls if this many steps together gain less than this share of the gap.
 _STALL_STEPS, _STALL_SHARE = 10, 1e-3
-# Slack, in units of a link or joint, below which a stalled fit is said to be at that boundary.
+# Slack, in units of a link or joint, below which a stalled fit is at that boundary.
 _NEAR = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Standard parameters (p,), the objective there, and how the search ended.
+    """Result of `refine_parameters`.
 
-    `gap` is how much lower the objective's quadratic model gets without any constraint: near zero only at an optimum
-    inside. `boundary` names the constraints that a fit stalled at.
+    Attributes
+    ----------
+    parameters : ndarray, shape (p,)
+        Standard parameters, SI units.
+    objective : float
+        Value of the objective.
+    gap : float
+        Decrease of the quadratic model of the objective at its unconstrained minimum: near zero only at an interior
+        optimum.
+    status : str
+        "converged", "stalled at the boundary", "stalled" or "stopped at the iteration limit".
+    iterations : int
+        Number of iterations.
+    boundary : tuple of str
+        Constraints at whose boundary the fit stalled.
     """
 
     parameters: Array
@@ -77,13 +91,14 @@ class Refinement:
 
     @property
     def converged(self) -> bool:
+        """Whether the gap is below the tolerance."""
         return self.status == "converged"
 
 
 def log_cholesky_jacobian(theta: ArrayLike) -> Array:
-    """Derivative (10, 10) of the ten inertial numbers by the log-Cholesky ones of `inertia_from_log_cholesky`.
+    """Derivative (10, 10) of the inertial parameters with respect to those of `inertia_from_log_cholesky`.
 
-    d(U U') = dU U' + U dU'; alpha scales all of U, d_k its diagonal entry k, the others are entries themselves.
+    d(U U') = dU U' + U dU'; alpha scales all of U, d_k its diagonal entry k, the others are entries of U.
     """
     theta = checked(theta, (10,), "log-Cholesky parameters", DataError)
     size = np.exp(theta[0])
@@ -114,7 +129,7 @@ def fit_log_cholesky(
     max_iterations: int = 500,
     tolerance: float = 1e-12,
 ) -> Refinement:
-    """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior), as `fit` does, from a start inside (the prior)."""
+    """Minimise 1/2 |R pi - z|^2 + weight * distance(pi, prior), as `fit` does, from an interior start (the prior)."""
     return refine_parameters(
         robot,
         lambda pi: (R @ pi - z, R),
@@ -140,25 +155,53 @@ def refine_parameters(
     max_iterations: int = 500,
     tolerance: float = 1e-12,
 ) -> Refinement:
-    """Minimise 1/2 |r(pi)|^2 + weight * distance(pi, prior) over robots that are strictly possible.
+    """Minimise `|r(pi)|^2 / 2 + weight * distance(pi, prior)` over the interior of the feasible set.
 
-    `residual` gives r (k,) and its derivative (k, p) at standard parameters (p,). Links stay full bodies and drive
-    parameters keep their signs. It has converged when the objective's quadratic model has less than `tolerance` of it
-    left to gain.
+    The pseudo-inertia of every link stays positive definite, and friction and rotor inertia stay positive.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    residual : callable
+        residual(pi) -> r (k,) and its derivative (k, p) at standard parameters pi (p,).
+    start : array_like, shape (p,)
+        Standard parameters inside the feasible set. Friction and rotor inertia of zero start slightly above zero.
+    prior : array_like, shape (p,), optional
+        Prior; `robot.parameters` if not given.
+    weight : float
+        Weight of the distance from the prior.
+    metric : {"euclidean", "pullback", "entropic"}
+        Distance from the prior.
+    scale : ndarray, shape (p,), optional
+        Units of the Euclidean distance; typical sizes if not given.
+    max_iterations : int
+        Largest number of iterations.
+    tolerance : float
+        The search has converged when the gap is below this share of the objective.
+
+    Returns
+    -------
+    Refinement
+
+    Raises
+    ------
+    DataError
+        For wrong shapes, and if the start is not inside the feasible set.
     """
-    possible = feasible_set(robot, [Inertia(margin=0.0), Signs()])
+    feasible = feasible_set(robot, [Inertia(margin=0.0), Signs()])
     about = checked(
-        robot.parameters if prior is None else prior, (possible.size,), f"prior of robot '{robot.name}'", DataError
+        robot.parameters if prior is None else prior, (feasible.size,), f"prior of robot '{robot.name}'", DataError
     )
-    inside = _inside(possible, start)
-    units = possible.scale if scale is None else scale
-    problem = _Problem(possible, _Coordinates(robot), residual, about, weight, metric, units, inside)
-    with threadpool_limits(1, "blas"):  # small matrices: more threads only get in each other's way
+    inside = _inside(feasible, start)
+    units = feasible.scale if scale is None else scale
+    problem = _Problem(feasible, _Coordinates(robot), residual, about, weight, metric, units, inside)
+    with threadpool_limits(1, "blas"):  # small matrices: several threads are slower
         return _search(problem, inside, max_iterations, tolerance)
 
 
 def _search(problem: _Problem, start: Array, max_iterations: int, tolerance: float) -> Refinement:
-    """A plain descent; where that does not arrive, one kept off the boundary by ever less; the better of both."""
+    """A plain descent; if it does not converge, one with a decreasing barrier; the better of both."""
     plain = _descent(problem, start, min(max_iterations, _PLAIN_STEPS), tolerance)
     left = max_iterations - plain.iterations
     if plain.converged or left <= 0:
@@ -174,7 +217,7 @@ def _search(problem: _Problem, start: Array, max_iterations: int, tolerance: flo
 
 
 def _descent(problem: _Problem, start: Array, max_iterations: int, tolerance: float, enough: float = 0.0) -> Refinement:
-    """Steps down from a start inside until less than a share of the objective, or `enough`, is left to gain."""
+    """Descent from an interior start until the gap is below a share of the objective, or below `enough`."""
     here = problem.at(start)
     past = [here.objective]
     damping, factor = 1e-3, 2.0
@@ -211,7 +254,7 @@ class _Point:
     """The objective at standard parameters, and its quadratic model 1/2 |rows @ change + rest|^2 plus a constant.
 
     Rows are over the coordinates theta. `newton` (p,) is the smallest change of the standard parameters that minimises
-    the model, and `gap` what it gains: neither depends on coordinates, nor knows of boundaries.
+    the model, and `gap` the decrease of the model: both are independent of the coordinates and of the boundary.
     """
 
     parameters: Array
@@ -226,9 +269,9 @@ class _Point:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """1/2 |r|^2 + weight * distance from the prior and, to keep off the boundary, barrier * divergence from `about`."""
+    """The objective: 1/2 |r|^2 + weight * distance from the prior + barrier * divergence from `about`."""
 
-    possible: FeasibleSet
+    feasible: FeasibleSet
     coordinates: _Coordinates
     residual: Residual
     prior: Array
@@ -239,7 +282,8 @@ class _Problem:
     barrier: float = 0.0
 
     def at(self, pi: Array) -> _Point:
-        robot, p = self.possible.robot, self.possible.size
+        """Objective and quadratic model at a point."""
+        robot, p = self.feasible.robot, self.feasible.size
         rest, rows = self.residual(pi)
         objective = 0.5 * float(rest @ rest)
         parts: list[tuple[float, Array, Metric]] = [
@@ -266,14 +310,14 @@ class _Problem:
         return _Point(pi, theta, objective, rows, rest, newton, 0.5 * float(seen @ seen), rounding)
 
     def tried(self, pi: Array) -> _Point | None:
-        """The point, or None where it is not strictly possible.
+        """The point, or None where it is not inside the feasible set.
 
-        In coordinates all links are, but for rounding; couplings between drives are not among the coordinates.
+        In coordinates all links are inside, up to rounding; couplings between drives are not among the coordinates.
         """
-        return self.at(pi) if self.possible.slack(pi) > _INSIDE else None
+        return self.at(pi) if self.feasible.slack(pi) > _INSIDE else None
 
     def along(self, here: _Point) -> _Point | None:
-        """A lower point on the way of the full step: its end or, with a barrier, less of it."""
+        """A lower point along the full step: its end or, with a barrier, a point before."""
         for share in _SHARES if self.barrier > 0 else _SHARES[:1]:
             there = self.tried(here.parameters + share * here.newton)
             if there is not None and here.objective - there.objective > _ENOUGH * share * here.gap:
@@ -281,24 +325,24 @@ class _Problem:
         return None
 
     def polished(self, here: _Point) -> _Point:
-        """One more full step where it gets closer still: the objective no longer shows it."""
+        """One more full step if it reduces the gap, below the resolution of the objective."""
         there = self.tried(here.parameters + here.newton)
         return here if there is None or there.gap >= here.gap else there
 
     def near(self, pi: Array) -> tuple[str, ...]:
         """Labels of the constraints whose boundary is close, in units of each link and joint."""
         found = []
-        for block in self.possible.blocks:
+        for block in self.feasible.blocks:
             slack = block.slack(pi)
             if block.cone == "nonnegative":
-                slack /= self.possible.scale[block.matrix.indices[0]]
+                slack /= self.feasible.scale[block.matrix.indices[0]]
             if slack < _NEAR:
                 found.append(block.label)
         return tuple(found)
 
 
 class _Coordinates:
-    """Unconstrained coordinates theta (p,) of the standard parameters of a possible robot."""
+    """Unconstrained coordinates theta (p,) of feasible standard parameters."""
 
     def __init__(self, robot: Robot) -> None:
         self.links = [i for i, p in enumerate(robot.layout) if p.inertial and p.symbol == "m"]
@@ -307,6 +351,7 @@ class _Coordinates:
         self.logarithms = np.array([first + k for first in self.links for k in range(4)] + self.signed)
 
     def of(self, pi: Array) -> Array:
+        """Coordinates of standard parameters."""
         theta = pi.copy()
         for first in self.links:
             theta[first : first + 10] = inertia_to_log_cholesky(pi[first : first + 10])
@@ -314,6 +359,7 @@ class _Coordinates:
         return theta
 
     def parameters(self, theta: Array) -> Array:
+        """Standard parameters of coordinates."""
         pi = theta.copy()
         for first in self.links:
             pi[first : first + 10] = inertia_from_log_cholesky(theta[first : first + 10])
@@ -321,7 +367,7 @@ class _Coordinates:
         return pi
 
     def jacobian(self, theta: Array) -> Array:
-        """Derivative (p, p) of the standard parameters by theta."""
+        """Derivative (p, p) of the standard parameters with respect to theta."""
         out = np.eye(len(theta))
         for first in self.links:
             own = slice(first, first + 10)
@@ -331,7 +377,7 @@ class _Coordinates:
 
 
 def _damped(here: _Point, coordinates: _Coordinates, damping: float) -> tuple[Array, float]:
-    """Where a Levenberg-Marquardt step leads in coordinates, and the gain that the quadratic model promises for it."""
+    """Coordinates after a Levenberg-Marquardt step, and the decrease that the quadratic model predicts."""
     size = np.linalg.norm(here.rows, axis=0)
     size = np.maximum(size, 1e-8 * size.max())
     p = len(here.theta)
@@ -344,15 +390,16 @@ def _damped(here: _Point, coordinates: _Coordinates, damping: float) -> tuple[Ar
 
 
 def _no_progress(past: list[float], gap: float) -> bool:
+    """Whether the last steps together gained too little."""
     return len(past) > _STALL_STEPS and past[-1 - _STALL_STEPS] - past[-1] < _STALL_SHARE * gap
 
 
-def _inside(possible: FeasibleSet, start: ArrayLike) -> Array:
-    """The start, with drive parameters of zero a little above it, or an error that says what is not inside."""
-    pi = np.array(checked(start, (possible.size,), f"start of robot '{possible.robot.name}'", DataError))
-    zero = [i for i in signed_columns(possible.robot) if pi[i] == 0]
-    pi[zero] = _FIRST * possible.scale[zero]
-    outside = [block.label for block in possible.blocks if block.slack(pi) <= _INSIDE]
+def _inside(feasible: FeasibleSet, start: ArrayLike) -> Array:
+    """The start, with drive parameters of zero raised slightly; an error if it is not inside the feasible set."""
+    pi = np.array(checked(start, (feasible.size,), f"start of robot '{feasible.robot.name}'", DataError))
+    zero = [i for i in signed_columns(feasible.robot) if pi[i] == 0]
+    pi[zero] = _FIRST * feasible.scale[zero]
+    outside = [block.label for block in feasible.blocks if block.slack(pi) <= _INSIDE]
     if outside:
-        raise DataError(f"the start is not inside the possible: {'; '.join(outside)}; give a start that is")
+        raise DataError(f"the start is not inside the feasible set: {'; '.join(outside)}; give a feasible start")
     return pi

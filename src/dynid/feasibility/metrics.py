@@ -1,8 +1,10 @@
-"""How far a robot is from a prior: three distances that a cone program can minimise.
+"""Distances from a prior that a cone program can minimise.
 
-Euclidean counts every parameter in a unit of its own, by default its typical size. The constant-pullback metric
-measures each body's pseudo-inertia in units of the prior's (coordinate-free), the entropic divergence does so for
-finite changes and keeps bodies inside their cone (Lee, Wensing, Park 2020).
+- euclidean: every parameter in its own unit, by default its typical size.
+- pullback: the constant-pullback metric, which measures the pseudo-inertia of each link relative to that of the prior
+  and does not depend on coordinates.
+- entropic: the divergence of the pseudo-inertias, which agrees with the former for small changes and keeps links inside
+  their cone (Lee, Wensing, Park 2020).
 """
 
 from __future__ import annotations
@@ -28,10 +30,29 @@ METRICS = ("euclidean", "pullback", "entropic")
 
 
 def distance(robot: Robot, parameters: Array, prior: Array, metric: Metric, scale: Array) -> float:
-    """Distance of a standard vector from the prior: half a sum of squares, or the divergence.
+    """Distance of standard parameters from a prior.
 
-    `scale` (p,) are the units of parameters without a metric of their own: all of them in the Euclidean one, offsets
-    and springs in the others. The divergence of an impossible body is infinite.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    parameters, prior : ndarray, shape (p,)
+        Standard parameters, SI units.
+    metric : {"euclidean", "pullback", "entropic"}
+        Distance.
+    scale : ndarray, shape (p,)
+        Units of the parameters that are measured by their difference: all of them for "euclidean", offsets and springs
+        otherwise.
+
+    Returns
+    -------
+    float
+        Half a sum of squares, or the divergence, which is infinite for parameters that are not feasible.
+
+    Raises
+    ------
+    DataError
+        For an unknown metric, or a prior that is not physically consistent.
     """
     rows, target = _quadratic(robot, prior, metric, scale)
     value = 0.5 * float(np.sum((rows @ parameters - target) ** 2))
@@ -47,7 +68,7 @@ def distance(robot: Robot, parameters: Array, prior: Array, metric: Metric, scal
 
 
 def local_rows(robot: Robot, parameters: Array, prior: Array, metric: Metric, scale: Array) -> tuple[Array, Array]:
-    """Rows S (k, p) and residual e (k,) at a possible robot: S'e is the gradient and S'S the Hessian of the distance.
+    """Rows S (k, p) and residual e (k,) at feasible parameters: S'e is the gradient, S'S the Hessian of the distance.
 
     For the divergence of a body P = L L' from P0, e is L' P0^-1 L - 1 and a row of S the change of L^-1 P L^-T.
     """
@@ -72,22 +93,22 @@ def local_rows(robot: Robot, parameters: Array, prior: Array, metric: Metric, sc
     return np.vstack(parts), np.concatenate(rest)
 
 
-def hessian_rows(possible: FeasibleSet, parameters: Array, prior: Array, metric: Metric) -> Array:
-    """Rows (k, p) whose Gram matrix is the second derivative of the distance at a standard vector."""
-    return local_rows(possible.robot, parameters, prior, metric, possible.scale[: possible.size])[0]
+def hessian_rows(feasible: FeasibleSet, parameters: Array, prior: Array, metric: Metric) -> Array:
+    """Rows (k, p) whose Gram matrix is the Hessian of the distance at a standard vector."""
+    return local_rows(feasible.robot, parameters, prior, metric, feasible.scale[: feasible.size])[0]
 
 
 def add_distance(
     program: ConeProgram,
-    possible: FeasibleSet,
+    feasible: FeasibleSet,
     prior: Array,
     metric: Metric,
     weight: float = 1.0,
     scale: Array | None = None,
 ) -> None:
-    """Add weight times the distance from the prior to a program's objective; `scale` is by default the typical size."""
-    robot = possible.robot
-    rows, target = _quadratic(robot, prior, metric, possible.scale[: possible.size] if scale is None else scale)
+    """Add weight times the distance from the prior to the objective; `scale` is the typical size if not given."""
+    robot = feasible.robot
+    rows, target = _quadratic(robot, prior, metric, feasible.scale[: feasible.size] if scale is None else scale)
     program.minimise_squares(np.sqrt(weight) * rows, np.sqrt(weight) * target)
     if metric != "entropic":
         return
@@ -116,27 +137,28 @@ def add_divergence(program: ConeProgram, coefficients: Array, columns: range | l
         both[k, i, size + j] = both[k, size + j, i] = 1.0
         if i == j:
             both[k, size + i, size + i] = 1.0
-    matrix = _spread(svec(both).T, [*columns, *triangle], program.unknowns)
+    matrix = _widened(svec(both).T, [*columns, *triangle], program.unknowns)
     program.require(Block("psd", matrix, np.zeros(matrix.shape[0]), "log-determinant"))
     diagonal = [triangle[k] for k, (i, j) in enumerate(zip(*lower, strict=True)) if i == j]
     rows = np.zeros((3 * size, 2 * size))
     constant = np.zeros(3 * size)
     for k in range(size):
         rows[3 * k, k], constant[3 * k + 1], rows[3 * k + 2, size + k] = 1.0, 1.0, 1.0
-    program.require(Block("exponential", _spread(rows, [*logs, *diagonal], program.unknowns), constant, "logarithm"))
+    program.require(Block("exponential", _widened(rows, [*logs, *diagonal], program.unknowns), constant, "logarithm"))
     cost = np.zeros(program.unknowns)
     cost[list(columns)] = weight * np.trace(coefficients, axis1=1, axis2=2)
     cost[list(logs)] = -weight
     program.minimise_linear(cost)
 
 
-def _spread(rows: Array, columns: list[int], width: int) -> sparse.csr_array:
+def _widened(rows: Array, columns: list[int], width: int) -> sparse.csr_array:
+    """Rows as a sparse matrix with `width` columns."""
     row, local = np.nonzero(rows)
     return sparse.csr_array((rows[row, local], (row, np.array(columns)[local])), shape=(len(rows), width))
 
 
 def _quadratic(robot: Robot, prior: Array, metric: Metric, scale: Array) -> tuple[Array, Array]:
-    """Rows and targets of the part of a distance that is half a sum of squares."""
+    """Rows and targets of the quadratic part of a distance."""
     if metric not in METRICS:
         raise DataError(f"metric '{metric}' is unknown: use {', '.join(METRICS)}")
     p = len(prior)
@@ -156,7 +178,7 @@ def _quadratic(robot: Robot, prior: Array, metric: Metric, scale: Array) -> tupl
     for first in _bodies(robot):
         free[first : first + 10] = False
     free[_positive(robot, prior)] = False
-    # Offsets, springs and drives whose prior is zero have no metric of their own.
+    # Offsets, springs and drive parameters with a prior of zero are measured by their difference.
     rows.append(np.diag(1.0 / scale)[free])
     stacked = np.vstack(rows)
     return stacked, stacked @ prior
@@ -183,4 +205,6 @@ def _root(robot: Robot, prior: Array, first: int) -> Array:
         return np.asarray(np.linalg.cholesky(inertia_to_pseudo(prior[first : first + 10])))
     except np.linalg.LinAlgError:
         owner = robot.layout[first].owner
-        raise DataError(f"the prior of '{owner}' is no possible body; give one, or use metric 'euclidean'") from None
+        raise DataError(
+            f"the prior of '{owner}' is not physically consistent; give one that is, or use metric 'euclidean'"
+        ) from None

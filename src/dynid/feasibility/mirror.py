@@ -1,4 +1,4 @@
-"""Left and right: links that are mirror images of each other, one pair or a whole body."""
+"""Symmetry constraints: links that are mirror images of each other, one pair or the whole body."""
 
 from __future__ import annotations
 
@@ -25,9 +25,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mirrored:
-    """One link is the mirror image of another, as left and right limbs are: pi_link = move(pi_of, placement).
+    """One link is the mirror image of another, such as left and right limbs.
 
-    `placement` (4, 4) maps points of the other link's frame to this one's; the default mirrors x, y or z.
+    Attributes
+    ----------
+    link, of : str
+        Names of the two links.
+    axis : {"x", "y", "z"}
+        Axis that is mirrored.
+    placement : array_like, shape (4, 4), optional
+        Reflection that maps points in the frame of link `of` to the frame of `link`, instead of `axis`.
     """
 
     link: str
@@ -37,6 +44,7 @@ class Mirrored:
     extra: int = field(default=0, init=False)
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         mirror = np.eye(4)
         if self.axis not in ("x", "y", "z"):
             raise DataError(f"mirror axis '{self.axis}' is unknown: use x, y or z")
@@ -53,12 +61,20 @@ class Mirrored:
 
 @dataclass(frozen=True)
 class Symmetry:
-    """A body is its own mirror image: pairs of links (left, right) mirror each other, a link paired with itself itself.
+    """The robot is symmetric: pairs of links are mirror images of each other.
 
-    `plane` is the normal of the plane of symmetry in the base frame, "x", "y", "z" or a vector (3,). How link frames
-    mirror each other follows from how they lie with all joints at zero, which must be a symmetric posture. Their
-    origins are taken as mirrored points: small differences between the sides of a measured skeleton do no harm.
-    `placements` gives other reflections (4, 4) by right link; they map points of the left link's frame to its own.
+    The reflection between two link frames follows from their orientation with all joints at zero, which must be a
+    symmetric posture. Their origins are assumed to be mirrored points, so that small differences between the two sides
+    of a measured skeleton do not matter.
+
+    Attributes
+    ----------
+    pairs : sequence of (str, str) or mapping
+        Left and right link of each pair. A link that is paired with itself is symmetric.
+    plane : {"x", "y", "z"} or array_like, shape (3,)
+        Normal of the plane of symmetry in the base frame.
+    placements : mapping
+        Right link to a reflection (4, 4), which maps points in the frame of the left link to that of the right link.
     """
 
     pairs: Sequence[tuple[str, str]] | Mapping[str, str]
@@ -70,24 +86,24 @@ class Symmetry:
     def by_name(
         robot: Robot, plane: str | ArrayLike = "y", *, left: str = "left", right: str = "right", middle: bool = True
     ) -> Symmetry:
-        """Pairs are links whose names differ in `left` and `right`; with `middle` all others mirror themselves."""
+        """Pairs of links whose names differ in `left` and `right`; with `middle`, all other links are symmetric."""
         names = [robot.links[i].name for i in robot.parameter_links]
         pairs = []
         for name in names:
             if left in name:
                 other = name.replace(left, right, 1)
                 if other not in names:
-                    raise DataError(f"link '{name}' has no partner '{other}'")
+                    raise DataError(f"link '{name}' has no counterpart '{other}'")
                 pairs.append((name, other))
             elif right in name and name.replace(right, left, 1) not in names:
-                raise DataError(f"link '{name}' has no partner '{name.replace(right, left, 1)}'")
+                raise DataError(f"link '{name}' has no counterpart '{name.replace(right, left, 1)}'")
         if not pairs:
             raise DataError(f"robot '{robot.name}' has no pair of links named '{left}' and '{right}'")
         taken = {name for pair in pairs for name in pair}
         return Symmetry((*pairs, *((n, n) for n in names if middle and n not in taken)), plane)
 
     def reflections(self, robot: Robot) -> Iterator[tuple[str, str, Array]]:
-        """Left link, right link and the reflection (4, 4) from the left one's frame to the right one's."""
+        """Left link, right link and the reflection (4, 4) from the left link frame to the right link frame."""
         given = list(self.pairs.items() if isinstance(self.pairs, Mapping) else self.pairs)
         normal = _normal(self.plane)
         mirror = np.eye(3) - 2.0 * np.outer(normal, normal)
@@ -111,10 +127,11 @@ class Symmetry:
             raise DataError(f"symmetry has a placement for '{unknown[0]}', which is in none of its pairs")
 
     def blocks(self, robot: Robot) -> list[Block]:
+        """Cones over the standard parameters."""
         out = []
         for left, right, h in self.reflections(robot):
             transform = inertia_transform(h)
-            # Entries within rounding of zero would couple numbers that have nothing to do with each other.
+            # Rounding errors would couple parameters that are independent.
             transform[np.abs(transform) < 1e-12] = 0.0
             a, b = first_column(robot, right), first_column(robot, left)
             if left == right:
@@ -131,6 +148,7 @@ class Symmetry:
 
 
 def _normal(plane: str | ArrayLike) -> Array:
+    """Unit normal of the plane of symmetry."""
     if isinstance(plane, str):
         if plane not in ("x", "y", "z"):
             raise DataError(f"plane of symmetry '{plane}' is unknown: use x, y or z for its normal, or a vector")
@@ -142,7 +160,7 @@ def _normal(plane: str | ArrayLike) -> Array:
 
 
 def _reflection(given: ArrayLike, link: str) -> Array:
-    """A checked matrix (4, 4) that mirrors, and turns and shifts besides."""
+    """A checked 4x4 reflection, with a rotation and a translation."""
     h = checked(given, (4, 4), f"mirror placement of '{link}'", DataError)
     orthogonal = np.allclose(h[:3, :3] @ h[:3, :3].T, np.eye(3), atol=1e-6) and np.linalg.det(h[:3, :3]) < 0
     if not orthogonal or not np.array_equal(h[3], [0, 0, 0, 1]):
@@ -151,7 +169,7 @@ def _reflection(given: ArrayLike, link: str) -> Array:
 
 
 def _independent(rows: Array) -> Array:
-    """A basis of the space the rows span; plain rows where all that do not vanish are independent already."""
+    """A basis of the row space; the nonzero rows themselves where they are independent."""
     kept = rows[np.abs(rows).max(axis=1) > 1e-12]
     if np.linalg.matrix_rank(kept) == len(kept):
         return kept

@@ -1,4 +1,4 @@
-"""The questions of feasibility: is it possible, which possible one is nearest, and what may the rest be."""
+"""Feasibility queries: test of parameters, nearest feasible parameters, and standard parameters of base parameters."""
 
 from __future__ import annotations
 
@@ -24,36 +24,48 @@ from dynid.robot.parts import checked
 if TYPE_CHECKING:
     from dynid.parameters.base import BaseParameters
 
-__all__ = ["Nearest", "Verdict", "is_feasible", "nearest_feasible", "standard_parameters"]
+__all__ = ["FeasibilityTest", "Nearest", "is_feasible", "nearest_feasible", "standard_parameters"]
 
 Array = NDArray[np.float64]
 Unit = Literal["relative", "SI"]
 
-# No body is more than this many of its own units inside its cone; it bounds a search that could go on forever.
+# Largest margin, in units of each constraint: it bounds a search that could diverge.
 _CAP = 1.0
-# Candidates have parameters up to this many times the typical size.
+# Bound on the parameters of a candidate, in multiples of their typical size.
 _REACH = 1e5
-# What a solver leaves of an equality, as a share of its terms.
+# Residual of an equality after a solve, relative to its terms.
 _ROUNDING = 1e-7
-# Distances are small numbers: in units of a ten-thousandth the solver's tolerance is far below what is printed.
+# Distances are scaled up by this factor, so that the tolerance of the solver is far below the printed digits.
 _FINE = 1e4
-# The pull towards the prior picks one standard vector of many. A strong one is resolved best (to a hundredth of the
-# typical size); it is made weaker until its share of the objective, squares of such small units, is hidden.
+# Weights of the prior, which selects one of many standard vectors. A large weight is resolved best (to a hundredth of
+# the typical size); it is reduced until its share of the scaled objective is below _HIDDEN.
 _PULLS = (1e-3, 1e-5, 1e-8, 1e-11, 1e-14)
 _HIDDEN = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
-    """Whether some possible robot has these parameters, how clearly, and the proof.
+class FeasibilityTest:
+    """Result of the test whether parameters are physically consistent. It is true if they are feasible.
 
-    `margin` is how far inside (positive) or outside all constraints together the best candidate lies, in units of each
-    constraint. Within `tolerance` of zero the answer is "undecided". `parameters` (p,) is that candidate: the witness
-    of "feasible". `certificate` proves "infeasible". `virtual` is set for a standard vector that is impossible itself
-    while another one with the same dynamics is possible.
+    Attributes
+    ----------
+    status : {"feasible", "infeasible", "undecided"}
+        "undecided" where the margin is within `tolerance` of zero.
+    margin : float
+        Smallest slack of all constraints at the best candidate, in units of each constraint; negative if infeasible.
+    tolerance : float
+        Margins within this distance from zero are undecided.
+    parameters : ndarray, shape (p,)
+        Standard parameters of the best candidate, which prove "feasible".
+    certificate : Certificate or None
+        Proof of "infeasible".
+    reasons : tuple of str
+        Constraints that are violated, or that the certificate combines.
+    virtual : bool
+        A standard vector that violates the constraints itself, while another one with the same dynamics satisfies them.
     """
 
-    answer: Literal["feasible", "infeasible", "undecided"]
+    status: Literal["feasible", "infeasible", "undecided"]
     margin: float
     tolerance: float
     parameters: Array
@@ -62,18 +74,30 @@ class Verdict:
     virtual: bool = False
 
     def __bool__(self) -> bool:
-        return self.answer == "feasible"
+        return self.status == "feasible"
 
     def summary(self) -> str:
-        """The verdict and its reasons, a line each."""
-        kind = "virtually feasible" if self.virtual and self else self.answer
+        """Status, margin and reasons as text, one reason per line."""
+        kind = "virtually feasible" if self.virtual and self else self.status
         head = f"{kind} (margin {self.margin:.3g}, undecided within {self.tolerance:.0e})"
         return "\n".join([head, *(f"  {reason}" for reason in self.reasons)])
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The possible base parameters (b,) nearest to given ones, a standard vector (p,) that has them, the distance."""
+    """Feasible parameters nearest to given ones.
+
+    Attributes
+    ----------
+    beta : ndarray, shape (b,) or (p,)
+        Nearest feasible base parameters, or standard parameters where a Robot was given.
+    parameters : ndarray, shape (p,)
+        Feasible standard parameters with these values.
+    distance : float
+        Distance from the given values.
+    active : tuple of str
+        Constraints at which the result lies on the boundary.
+    """
 
     beta: Array
     parameters: Array
@@ -89,11 +113,42 @@ def is_feasible(
     rounding: float = 0.0,
     tolerance: float = 1e-7,
     unit: Unit = "relative",
-) -> Verdict:
-    """Whether base parameters (b,) of BaseParameters, or standard ones (p,) of a Robot, belong to a possible robot.
+) -> FeasibilityTest:
+    """Test whether base or standard parameters are physically consistent.
 
-    `values` default to the a-priori ones. With `rounding`, every base value may be off by that much: half of the last
-    printed digit of a table. The margin is measured in units of each link and joint, or in SI units.
+    Parameters
+    ----------
+    subject : BaseParameters or Robot
+        BaseParameters to test base parameters, Robot to test standard parameters.
+    values : array_like, shape (b,) or (p,), optional
+        Parameters to test; the a-priori values of the robot if not given.
+    constraints : str, constraint or sequence
+        "full", "semi", or constraints of `dynid.feasibility.constraints`.
+    rounding : float
+        Half the last printed digit of a table: every base value may differ by that much.
+    tolerance : float
+        Margins within this distance from zero are undecided.
+    unit : {"relative", "SI"}
+        Whether the margin is relative to the mass and size of each link and joint, or in SI units.
+
+    Returns
+    -------
+    FeasibilityTest
+
+    Raises
+    ------
+    DataError
+        For wrong shapes and settings.
+    DynidError
+        If the constraints contradict each other, or the solver fails.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("tx40")
+    >>> base = dynid.base_parameters(robot)
+    >>> dynid.feasibility.is_feasible(base).status
+    'feasible'
     """
     if rounding < 0:
         raise DataError(f"rounding must not be negative, got {rounding:g}")
@@ -102,37 +157,38 @@ def is_feasible(
     if isinstance(subject, Robot):
         return _standard_verdict(subject, values, constraints, tolerance, unit)
     beta = _base_values(subject, values)
-    possible = feasible_set(subject.robot, constraints)
-    offset, directions = _given(possible, subject, beta, rounding)
-    return _verdict(possible, subject, beta, offset, directions, rounding, tolerance, unit)
+    feasible = feasible_set(subject.robot, constraints)
+    offset, directions = _given(feasible, subject, beta, rounding)
+    return _verdict(feasible, subject, beta, offset, directions, rounding, tolerance, unit)
 
 
 def _standard_verdict(
     robot: Robot, values: ArrayLike | None, constraints: Constraints, tolerance: float, unit: Unit
-) -> Verdict:
+) -> FeasibilityTest:
+    """Test a standard vector itself and, where it violates a constraint, its base parameters."""
     from dynid.parameters.base import base_parameters
 
     pi = robot.parameters if values is None else _standard_values(robot, values)
-    possible = feasible_set(robot, constraints)
-    own = [_in_unit(b, unit) for b in possible.blocks]
-    if possible.extra:
+    feasible = feasible_set(robot, constraints)
+    own = [_in_unit(b, unit) for b in feasible.blocks]
+    if feasible.extra:
         raise DataError("a standard vector cannot be tested against unions of ellipsoids; test its base parameters")
     margin = min((b.slack(pi) for b in own if b.cone != "zero"), default=np.inf)
     off = max((-b.slack(pi) for b in own if b.cone == "zero"), default=0.0)
     margin = min(margin, -off) if off > tolerance else margin
     if margin > tolerance:
-        return Verdict("feasible", margin, tolerance, pi, None, ())
-    reasons = tuple(possible.violations(pi, 0.0))
+        return FeasibilityTest("feasible", margin, tolerance, pi, None, ())
+    reasons = tuple(feasible.violations(pi, 0.0))
     base = base_parameters(robot)
     other = is_feasible(base, base.values(pi), constraints, tolerance=tolerance, unit=unit)
     if other:
         return replace(other, reasons=reasons, virtual=True)
-    answer = "undecided" if abs(margin) <= tolerance else other.answer
-    return Verdict(answer, margin, tolerance, pi, other.certificate, reasons)
+    status = "undecided" if abs(margin) <= tolerance else other.status
+    return FeasibilityTest(status, margin, tolerance, pi, other.certificate, reasons)
 
 
 def _verdict(
-    possible: FeasibleSet,
+    feasible: FeasibleSet,
     base: BaseParameters,
     beta: Array,
     offset: Array,
@@ -140,15 +196,15 @@ def _verdict(
     rounding: float,
     tolerance: float,
     unit: Unit,
-) -> Verdict:
-    """Push the candidate as far inside all cones as it goes."""
+) -> FeasibilityTest:
+    """Maximise the smallest slack of all constraints over the candidates."""
     count = directions.shape[1]
     size = np.where(directions != 0, np.abs(directions), np.nan)
-    # As large as the largest typical change of a parameter that one unit of a direction stands for.
-    scale = np.nanmin(possible.scale[:, None] / size, axis=0)
+    # The typical size of each direction: the smallest ratio of typical size to coefficient.
+    scale = np.nanmin(feasible.scale[:, None] / size, axis=0)
     program = ConeProgram(count, scale)
     (t,) = program.more(1)
-    for block in possible.blocks:
+    for block in feasible.blocks:
         inner = block.substituted(offset, directions)
         if block.cone != "zero":
             slack = sparse.csr_array(-block_unit(_in_unit(block, unit))[:, None])
@@ -159,8 +215,8 @@ def _verdict(
         for i in range(base.count):
             program.require(_row(i, 1.0, rounding, program.unknowns, "rounding"))
             program.require(_row(i, -1.0, rounding, program.unknowns, "rounding"))
-    # The best candidate may be infinitely heavy; a search without end ends badly.
-    reach = _REACH * max(1.0, float(np.abs(offset / possible.scale).max(initial=0.0)))
+    # The best candidate may be infinitely heavy: the search is bounded.
+    reach = _REACH * max(1.0, float(np.abs(offset / feasible.scale).max(initial=0.0)))
     bounded = sparse.csr_array(sparse.vstack([sparse.csr_array((1, count)), sparse.diags_array(1 / (reach * scale))]))
     program.require(Block("second-order", bounded, np.eye(count + 1)[0], "reach"))
     cost = np.zeros(program.unknowns)
@@ -168,31 +224,31 @@ def _verdict(
     program.minimise_linear(cost)
     found = program.solve(tolerance=min(1e-9, 0.01 * tolerance))
     if found.status == "infeasible":
-        explain_conflict(possible)
-    # Whatever the solver says of itself: a witness and a proof are checked for what they are.
-    apart = found.status == "infeasible"  # equalities and these base values exclude each other
+        explain_conflict(feasible)
+    # Candidate and certificate are checked independently of the status of the solver.
+    apart = found.status == "infeasible"  # the equalities contradict these base values
     x = offset if apart else offset + directions @ found.x[:count]
-    margin = min((_in_unit(b, unit).slack(x) for b in possible.blocks if b.cone != "zero"), default=_CAP)
-    pi = x[: possible.size]
-    if margin > tolerance and not apart and _equalities_hold(possible, x):
-        return Verdict("feasible", margin, tolerance, pi, None, ())
-    certificate = Certificate.of(possible, base, beta, rounding, found.duals[: len(possible.blocks)])
-    pairs = zip(possible.blocks, certificate.multipliers, strict=True)
+    margin = min((_in_unit(b, unit).slack(x) for b in feasible.blocks if b.cone != "zero"), default=_CAP)
+    pi = x[: feasible.size]
+    if margin > tolerance and not apart and _equalities_hold(feasible, x):
+        return FeasibilityTest("feasible", margin, tolerance, pi, None, ())
+    certificate = Certificate.of(feasible, base, beta, rounding, found.duals[: len(feasible.blocks)])
+    pairs = zip(feasible.blocks, certificate.multipliers, strict=True)
     weight = sum(float(z @ block_unit(_in_unit(b, unit))) for b, z in pairs if b.cone != "zero")
-    # No candidate lies further inside than the proof allows.
+    # The certificate bounds the margin of every candidate.
     outside = certificate.value / weight if weight > 0 else -np.inf
     reasons = certificate.reasons
     if certificate.holds and outside < -tolerance:
-        return Verdict("infeasible", outside, tolerance, pi, certificate, reasons)
+        return FeasibilityTest("infeasible", outside, tolerance, pi, certificate, reasons)
     if not apart:
         found.require("the feasibility test")
-    return Verdict("undecided", margin, tolerance, pi, None, reasons)
+    return FeasibilityTest("undecided", margin, tolerance, pi, None, reasons)
 
 
-def _equalities_hold(possible: FeasibleSet, x: Array) -> bool:
-    """Whether every equality holds up to rounding of its terms."""
-    for block in possible.blocks:
-        size = np.abs(block.constant) + abs(block.matrix) @ np.maximum(np.abs(x), possible.scale)
+def _equalities_hold(feasible: FeasibleSet, x: Array) -> bool:
+    """Whether every equality holds up to rounding errors of its terms."""
+    for block in feasible.blocks:
+        size = np.abs(block.constant) + abs(block.matrix) @ np.maximum(np.abs(x), feasible.scale)
         if block.cone == "zero" and np.any(np.abs(block.value(x)) > _ROUNDING * size):
             return False
     return True
@@ -206,25 +262,48 @@ def nearest_feasible(
     covariance: ArrayLike | None = None,
     prior: ArrayLike | None = None,
 ) -> Nearest:
-    """The possible parameters nearest to given base (b,) or, for a Robot, standard values (p,).
+    """Feasible parameters nearest to given base or standard parameters.
 
-    Distances are Euclidean in SI units (they depend on the grouping), or in the metric of a covariance. Among standard
-    vectors with the nearest base values the one closest to `prior` is taken, by default the robot's own.
+    Parameters
+    ----------
+    subject : BaseParameters or Robot
+        BaseParameters if `values` are base parameters, Robot if they are standard parameters.
+    values : array_like, shape (b,) or (p,)
+        Parameters, SI units.
+    constraints : str, constraint or sequence
+        "full", "semi", or constraints of `dynid.feasibility.constraints`.
+    covariance : array_like, shape (b, b) or (p, p), optional
+        Covariance of `values`: the distance is then the Mahalanobis distance. Otherwise it is Euclidean in SI units,
+        which depends on the grouping of the base parameters.
+    prior : array_like, shape (p,), optional
+        Among standard vectors with the nearest values, the one closest to the prior is returned; `robot.parameters`
+        if not given.
+
+    Returns
+    -------
+    Nearest
+
+    Raises
+    ------
+    DataError
+        For wrong shapes and a covariance that is not positive definite.
+    DynidError
+        If the constraints contradict each other, or the solver fails.
     """
     if isinstance(subject, Robot):
         robot, K, given = subject, np.eye(len(subject.layout)), _standard_values(subject, values)
     else:
         robot, K, given = subject.robot, subject.matrix, _base_values(subject, values)
     root = np.eye(len(given)) if covariance is None else _whitening(covariance, len(given))
-    possible = feasible_set(robot, constraints)
+    feasible = feasible_set(robot, constraints)
     start = robot.parameters if prior is None else _standard_values(robot, prior)
-    rows, target = _wide(_FINE * root @ K, possible), _FINE * root @ given
+    rows, target = _wide(_FINE * root @ K, feasible), _FINE * root @ given
     found = None
     for pull in _PULLS:
         try:
-            found = fit(possible, rows, target, start, weight=pull)
+            found = fit(feasible, rows, target, start, weight=pull)
         except DynidError:
-            # A nearest point that only ever heavier bodies reach: the solver follows them a part of the way.
+            # The nearest point is a limit of ever heavier bodies: keep the last solution.
             if found is None:
                 raise
             break
@@ -244,33 +323,59 @@ def standard_parameters(
     metric: Metric = "euclidean",
     slack: float = 1e-6,
 ) -> Array:
-    """Standard parameters (p,) with given base values that are possible and closest to a prior.
+    """Feasible standard parameters with given base parameters, closest to a prior.
 
-    `slack` is by how much the base values may be missed, as a share of their norm: values on the boundary of the
-    possible leave no room otherwise.
+    Parameters
+    ----------
+    base : BaseParameters
+        Base parameters of the robot.
+    beta : array_like, shape (b,)
+        Values of the base parameters.
+    constraints : str, constraint or sequence
+        "full", "semi", or constraints of `dynid.feasibility.constraints`.
+    prior : array_like, shape (p,), optional
+        Prior; `robot.parameters` if not given.
+    metric : {"euclidean", "pullback", "entropic"}
+        Distance from the prior.
+    slack : float
+        Allowed error of the base values, relative to their norm. Values on the boundary of the feasible set need it.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Standard parameters, SI units.
+
+    Raises
+    ------
+    DataError
+        For wrong shapes and settings.
+    DynidError
+        If no feasible robot has these base parameters, or the solver fails.
     """
     given = _base_values(base, beta)
     if not slack > 0:
         raise DataError(f"slack must be positive, got {slack:g}")
-    possible = feasible_set(base.robot, constraints)
+    feasible = feasible_set(base.robot, constraints)
     start = base.robot.parameters if prior is None else _standard_values(base.robot, prior)
     bound = slack * (float(np.linalg.norm(given)) or 1.0)
-    return closest(possible, _wide(base.matrix, possible), given, bound, start, metric).parameters
+    return closest(feasible, _wide(base.matrix, feasible), given, bound, start, metric).parameters
 
 
 def _base_values(base: BaseParameters, values: ArrayLike | None) -> Array:
+    """Checked base parameters (b,), the a-priori ones if not given."""
     if values is None:
         return base.values()
     return checked(values, (base.count,), f"base parameters of robot '{base.robot.name}'", DataError)
 
 
 def _standard_values(robot: Robot, values: ArrayLike) -> Array:
+    """Checked standard parameters (p,)."""
     return checked(values, (len(robot.layout),), f"parameters of robot '{robot.name}'", DataError)
 
 
-def _given(possible: FeasibleSet, base: BaseParameters, beta: Array, rounding: float) -> tuple[Array, Array]:
-    """All unknowns with base values beta: a point, and the directions of rounding (b, where any) and of the rest."""
-    dependent, extra = len(base.dependent), possible.extra
+def _given(feasible: FeasibleSet, base: BaseParameters, beta: Array, rounding: float) -> tuple[Array, Array]:
+    """The unknowns with base values beta: a point, and the directions of rounding (if any) and of the null space."""
+    dependent, extra = len(base.dependent), feasible.extra
     free = base.join(np.zeros((dependent, base.count)), np.eye(dependent)).T
     if rounding:
         free = np.column_stack([base.join(np.eye(base.count)).T, free])
@@ -279,7 +384,7 @@ def _given(possible: FeasibleSet, base: BaseParameters, beta: Array, rounding: f
 
 
 def _in_unit(block: Block, unit: Unit) -> Block:
-    """The block with its slack measured relative to its link or joint, or in SI units."""
+    """The block with its slack relative to its link or joint, or in SI units."""
     return replace(block, unit=block_unit(block if unit == "relative" else replace(block, unit=None)))
 
 
@@ -290,6 +395,7 @@ def _row(column: int, coefficient: float, constant: float, width: int, label: st
 
 
 def _whitening(covariance: ArrayLike, size: int) -> Array:
+    """Whitening matrix of a covariance."""
     matrix = checked(covariance, (size, size), "covariance", DataError)
     try:
         return np.asarray(np.linalg.inv(np.linalg.cholesky(matrix)))
@@ -297,5 +403,6 @@ def _whitening(covariance: ArrayLike, size: int) -> Array:
         raise DataError("the covariance is not positive definite") from None
 
 
-def _wide(rows: Array, possible: FeasibleSet) -> Array:
-    return np.column_stack([rows, np.zeros((len(rows), possible.extra))]) if possible.extra else rows
+def _wide(rows: Array, feasible: FeasibleSet) -> Array:
+    """Rows over the standard parameters, padded for the extra unknowns."""
+    return np.column_stack([rows, np.zeros((len(rows), feasible.extra))]) if feasible.extra else rows

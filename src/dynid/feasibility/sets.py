@@ -1,4 +1,4 @@
-"""The set of possible robots: constraints compiled for one robot, ready to be asked."""
+"""The feasible set of a robot: its constraints as cones over the standard parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
-    """All blocks of a constraint set over the standard parameters (p,) and `extra` further unknowns."""
+    """Constraints of one robot as cones. Made by `feasible_set`.
+
+    Attributes
+    ----------
+    robot : Robot
+        The robot.
+    blocks : tuple of Block
+        Cone constraints over the p standard parameters and the extra unknowns.
+    extra : int
+        Number of auxiliary unknowns (unions of ellipsoids).
+    """
 
     robot: Robot
     blocks: tuple[Block, ...]
@@ -35,30 +45,42 @@ class FeasibleSet:
 
     @cached_property
     def scale(self) -> Array:
-        """Typical size of every unknown (p + extra,)."""
+        """Typical size of every unknown, shape (p + extra,), SI units."""
         sizes = link_scales(self.robot)
         prior = np.abs(self.robot.parameters)
-        units = np.array([p.unit for p in self.robot.layout])
+        groups = np.array([p.group for p in self.robot.layout])
         out = np.ones(self.size + self.extra)
         for i, parameter in enumerate(self.robot.layout):
             if parameter.inertial:
                 mass, length = sizes[parameter.owner]
                 out[i] = mass * length ** {"m": 0, "mx": 1, "my": 1, "mz": 1}.get(parameter.symbol, 2)
             else:
-                same = prior[units == parameter.unit]
+                same = prior[groups == parameter.group]
                 out[i] = same.max() or 1.0
         return out
 
     def program(self) -> ConeProgram:
-        """A cone program over the unknowns of this set, with its blocks required."""
+        """A cone program over the unknowns of this set, with its blocks as constraints."""
         program = ConeProgram(self.size + self.extra, self.scale)
         program.require(*self.blocks)
         return program
 
     def violations(self, parameters: ArrayLike, tolerance: float = 1e-9) -> list[str]:
-        """Which constraints a standard vector (p,) breaks, by how much, in words.
+        """Constraints that a standard vector violates.
 
-        Constraints with unknowns of their own (unions of ellipsoids) are not looked at here: they need a solver.
+        Constraints with auxiliary unknowns (unions of ellipsoids) need a solver and are not checked.
+
+        Parameters
+        ----------
+        parameters : array_like, shape (p,)
+            Standard parameters.
+        tolerance : float
+            Violations up to this size, in the unit of each constraint, are not reported.
+
+        Returns
+        -------
+        list of str
+            One message per violated constraint.
         """
         pi = checked(parameters, (self.size,), f"parameters of robot '{self.robot.name}'", DataError)
         found = []
@@ -71,7 +93,7 @@ class FeasibleSet:
         return found
 
     def _why(self, block: Block, pi: Array) -> str:
-        """What a link's impossible inertia amounts to."""
+        """Violated conditions of the inertia of a link, in parentheses."""
         if block.cone != "psd":
             return ""
         columns = np.unique(block.matrix.indices)
@@ -83,12 +105,36 @@ class FeasibleSet:
         return f" ({'; '.join(laws)})" if laws else ""
 
     def slack(self, x: Array) -> float:
-        """Smallest slack of all blocks at unknowns (p + extra,), in the blocks' units; equalities count as zero."""
+        """Smallest slack of all inequalities at unknowns (p + extra,), in the units of the blocks."""
         return min((b.slack(x) for b in self.blocks if b.cone != "zero"), default=np.inf)
 
 
 def feasible_set(robot: Robot, constraints: Constraints = "full") -> FeasibleSet:
-    """Compile a constraint set for a robot."""
+    """Feasible set of a robot.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    constraints : str, constraint or sequence
+        "full", "semi", or constraints of `dynid.feasibility.constraints`.
+
+    Returns
+    -------
+    FeasibleSet
+
+    Raises
+    ------
+    DataError
+        For unknown constraints, links or parameters.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> dynid.feasibility.feasible_set(robot).violations(-robot.parameters)[0]
+    'link1: pseudo-inertia positive definite: broken by 2 (mass -1 kg is not positive)'
+    """
     parts = constraint_set(constraints)
     extra = sum(c.extra for c in parts)
     p = len(robot.layout)

@@ -1,7 +1,7 @@
-"""Ellipsoids around the collision shapes of a robot file, for `Ellipsoids`: all mass of a link lies inside its shape.
+"""Ellipsoids around collision shapes, for the constraint `Ellipsoids`: the mass of a link lies inside its shape.
 
-Boxes, cylinders, spheres and capsules have their smallest ellipsoid in closed form, meshes theirs by Khachiyan's
-algorithm. A collision shape is often drawn a little too large, and never too small: a link's mass is inside.
+Boxes, cylinders, spheres and capsules have their smallest ellipsoid in closed form; that of a mesh is found by
+Khachiyan's algorithm. Collision shapes enclose their links, so that the mass of a link is inside.
 """
 
 from __future__ import annotations
@@ -22,17 +22,35 @@ __all__ = ["bounding_ellipsoids", "enclosing_ellipsoid", "moved_ellipsoid"]
 
 Array = NDArray[np.float64]
 
-# The smallest ellipsoid of a mesh is found to about this share of its volume; all points are inside in any case.
+# Relative accuracy of the volume of the ellipsoid of a mesh; all points are inside in any case.
 _TOLERANCE = 1e-4
 _ITERATIONS = 10_000
 
 
-def bounding_ellipsoids(path: str | Path, robot: Robot, packages: Sequence[str | Path] = ()) -> dict[str, list[Array]]:
-    """The smallest ellipsoid around each collision shape of a URDF file, by link of the robot read from it.
+def bounding_ellipsoids(
+    path: str | Path, robot: Robot, *, packages: Sequence[str | Path] = ()
+) -> dict[str, list[Array]]:
+    """Smallest ellipsoid around each collision shape of a URDF file.
 
-    Each is a matrix Q (4, 4) with [x; 1]' Q [x; 1] >= 0 inside, link frame, metres. Shapes of links on fixed joints
-    belong to the link that carries them; links without shapes are left out. Meshes named `package://NAME/...` are
-    looked for in folders `packages` and in those above the file.
+    Parameters
+    ----------
+    path : str or Path
+        URDF file.
+    robot : Robot
+        Robot that was loaded from it.
+    packages : sequence of str or Path
+        Folders in which meshes named `package://NAME/...` are searched, in addition to the parent folders of the file.
+
+    Returns
+    -------
+    dict of str to list of ndarray
+        Per link, matrices Q (4, 4) with [x; 1]' Q [x; 1] >= 0 inside, in the link frame (m). Shapes of links on fixed
+        joints belong to the link that carries them; links without shapes are left out.
+
+    Raises
+    ------
+    ModelError
+        For shapes that are unknown, meshes that cannot be read, and links that the robot does not have.
     """
     out: dict[str, list[Array]] = {}
     for shape in collision_shapes(path, robot, packages):
@@ -42,16 +60,16 @@ def bounding_ellipsoids(path: str | Path, robot: Robot, packages: Sequence[str |
 
 
 def moved_ellipsoid(matrix: ArrayLike, h: ArrayLike) -> Array:
-    """The same ellipsoid seen from the frame in which its own frame has placement `h` (4, 4)."""
+    """An ellipsoid Q (4, 4) expressed in the frame in which its own frame has placement `h` (4, 4)."""
     back = inverse_placement(np.asarray(h, dtype=float))
     return np.asarray(back.T @ np.asarray(matrix, dtype=float) @ back)
 
 
-def enclosing_ellipsoid(points: ArrayLike, tolerance: float = _TOLERANCE) -> Array:
-    """The ellipsoid of smallest volume around points (n, 3), as Q (4, 4), by Khachiyan's algorithm with away steps.
+def enclosing_ellipsoid(points: ArrayLike, *, tolerance: float = _TOLERANCE) -> Array:
+    """Ellipsoid of smallest volume around points (n, 3), as Q (4, 4), by Khachiyan's algorithm with away steps.
 
-    Weights u on the points [x; 1] are moved until X = sum of u [x; 1][x; 1]' gives all of them the same largest
-    [x; 1]' X^-1 [x; 1] (Todd and Yildirim 2007).
+    Weights u on the points [x; 1] are changed until all points with positive weight have the same, largest
+    [x; 1]' X^-1 [x; 1], where X is the sum of u [x; 1][x; 1]' (Todd and Yildirim 2007).
     """
     given = np.asarray(points, dtype=float)
     if given.ndim != 2 or given.shape[1] != 3 or not np.all(np.isfinite(given)):
@@ -76,7 +94,7 @@ def enclosing_ellipsoid(points: ArrayLike, tolerance: float = _TOLERANCE) -> Arr
         u[chosen] = max(u[chosen] + step, 0.0)
     inverse = np.linalg.inv((lifted.T * u) @ lifted)
     matrix = -inverse
-    # A hair more than the largest: points on the boundary stay inside after rounding.
+    # Slightly more than the largest: points on the boundary stay inside after rounding.
     matrix[3, 3] += np.einsum("ni,ij,nj->n", lifted, inverse, lifted).max() * (1.0 + 1e-12)
     centre = np.append(u @ lifted[:, :3], 1.0)
     to_unit = np.diag([1.0 / size] * 3 + [1.0])
@@ -92,7 +110,7 @@ def _ellipsoid(shape: CollisionShape) -> Array:
         except DataError:
             raise ModelError(f"{shape.where}: the mesh does not span a volume") from None
     if shape.kind == "box":
-        # The image of a ball around a cube: every half edge times the square root of three.
+        # Affine image of the ball around a cube: half edges times the square root of three.
         return _axes(np.sqrt(3.0) * 0.5 * shape.size)
     r = float(shape.size[0])
     if shape.kind == "sphere":
@@ -109,4 +127,5 @@ def _ellipsoid(shape: CollisionShape) -> Array:
 
 
 def _axes(semi_axes: Array) -> Array:
+    """Q (4, 4) of an ellipsoid with given semi-axes."""
     return np.diag([*(-1.0 / semi_axes**2), 1.0])

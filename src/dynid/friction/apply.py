@@ -12,7 +12,7 @@ from dynid.dynamics.functions import gravity_torque
 from dynid.errors import ModelError
 from dynid.friction.pieces import REFERENCE_TEMPERATURE, Features, Piece
 from dynid.friction.result import ModelFit
-from dynid.friction.rows import joint_index, without_friction
+from dynid.friction.rows import is_prismatic, joint_index, without_friction
 from dynid.robot.drives import DriveTerm
 from dynid.robot.model import Robot
 from dynid.simulation.unmodeled import UnmodeledEffects
@@ -25,55 +25,59 @@ _PLAIN = ("coulomb", "viscous", "offset", "coulomb-asymmetric", "viscous-asymmet
 
 
 class FrictionColumn:
-    """One column of a piece as a function of q, v, a (N, n) that gives (N, n)."""
+    """One regressor column of a friction piece, as a function of q, v, a (N, n) that returns (N, n)."""
 
-    def __init__(self, piece: Piece, k: int, theta: Array, joint: int, robot: Robot | None, warmth: float) -> None:
-        self.piece, self.k, self.theta, self.joint, self.robot, self.warmth = piece, k, theta, joint, robot, warmth
+    def __init__(self, piece: Piece, k: int, theta: Array, joint: int, robot: Robot | None, temperature: float) -> None:
+        self.piece, self.k, self.theta, self.joint = piece, k, theta, joint
+        self.robot, self.temperature = robot, temperature
 
     def __call__(self, q: Array, v: Array, a: Array) -> Array:
         load = None if self.robot is None else gravity_torque(self.robot, q)[:, -self.robot.n :][:, self.joint]
-        speed = v[:, self.joint]
-        features = Features(speed, load, np.full(len(speed), self.warmth))
+        velocity = v[:, self.joint]
+        features = Features(velocity, load, np.full(len(velocity), self.temperature))
         out = np.zeros(np.shape(v))
         out[:, self.joint] = self.piece.columns(features, self.theta)[:, self.k]
         return out
 
 
 def for_simulation(robot: Robot, joint: str, fit: ModelFit) -> tuple[Robot, UnmodeledEffects]:
-    """A robot with the plain part of a model, and the rest as what `simulate` knows beyond rigid models.
+    """The robot with the plain part of a friction model, and the Stribeck part as unmodeled effects of `simulate`.
 
-    The compiled simulation has Coulomb friction, sharp or smooth, viscous friction, offsets, and Stribeck friction
-    that fades with the square of the speed; other models are refused.
+    The compiled simulation has Coulomb (exact or tanh), viscous and offset terms and Gaussian Stribeck friction. Other
+    models are refused.
     """
     place = joint_index(robot, joint)
     foreign = [p.name for p in fit.model.pieces if p.name not in (*_PLAIN, "tanh", "stribeck")]
     if foreign:
-        raise ModelError(f"the simulation does not know '{foreign[0]}', which friction model '{fit.name}' has")
-    stiction, speed = np.zeros(robot.n), np.full(robot.n, 0.05)
+        raise ModelError(
+            f"the closed-loop simulation has no '{foreign[0]}' friction, which friction model '{fit.name}' needs"
+        )
+    stiction, velocity = np.zeros(robot.n), np.full(robot.n, 0.05)
     plain = with_friction(robot, joint, fit, None, "rigid")
     if "stribeck" in fit.model.names:
-        stiction[place], speed[place] = fit.parameters["fs"], fit.parameters["vs"]
+        stiction[place], velocity[place] = fit.parameters["fs"], fit.parameters["vs"]
         plain = plain.without(f"fs_{robot.coordinates[place]}")
-    return plain, UnmodeledEffects(stiction=stiction, stribeck_speed=speed)
+    return plain, UnmodeledEffects(stiction=stiction, stribeck_velocity=velocity)
 
 
 def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | None, load: str) -> Robot:
-    """The robot with a model as its friction of a joint: plain terms where there are such, columns for the rest.
+    """The robot with a fitted friction model on one joint, as drive terms: built-in ones where they exist, else custom.
 
-    Inner parameters stay as fitted; the linear ones can be identified anew. Friction that depends on temperature is
-    that of `temperature` (deg C). Friction that grows with the load of gravity needs the robot's own masses.
+    Nonlinear parameters are fixed at their fitted values; linear ones are parameters of the robot. Friction that
+    depends on temperature is evaluated at `temperature` (deg C). Load-dependent friction uses the masses of the robot.
     """
     place = joint_index(robot, joint)
     model, values = fit.model, fit.parameters
     if model.needs("temperature") and temperature is None:
-        raise ModelError(f"friction model '{model.name}' depends on temperature: say at which (deg C) the robot is")
+        raise ModelError(f"friction model '{model.name}' depends on temperature: give temperature= (deg C)")
     if model.needs("load") and load != "gravity":
         raise ModelError(
-            f"friction model '{model.name}' was fitted with the load of moving bodies, which no drive term holds; fit "
-            "it with load='gravity' to put it on a robot"
+            f"friction model '{model.name}' was fitted with the rigid-body load, which no drive term can express; fit "
+            "it with load='gravity' to apply it to a robot"
         )
     bare = without_friction(robot, place)
-    warmth = REFERENCE_TEMPERATURE if temperature is None else float(temperature)
+    reference = REFERENCE_TEMPERATURE if temperature is None else float(temperature)
+    units = model.units(prismatic=is_prismatic(robot, place))
     terms: list[DriveTerm] = []
     for piece in model.ordered:
         theta = np.array([values[x.name] for x in piece.inner])
@@ -84,7 +88,7 @@ def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | 
             elif piece.name == "tanh":
                 terms.append(replace(bare.joint_term(place, symbol, values[symbol]), slope=values["slope"]))
             else:
-                column: Any = FrictionColumn(piece, k, theta, place, carried, warmth)
+                column: Any = FrictionColumn(piece, k, theta, place, carried, reference)
                 name = symbol if symbol not in ("fv", "fc") else f"{symbol}_{piece.name}"
-                terms.append(bare.custom_term(name, place, column, values[symbol], piece.units[k]))
+                terms.append(bare.custom_term(name, place, column, values[symbol], unit=units[symbol]))
     return bare.with_terms(*terms)

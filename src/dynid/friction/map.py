@@ -1,4 +1,4 @@
-"""Friction against speed from motion at constant speeds, to and fro, so that gravity cancels."""
+"""Friction as a function of velocity, from motion at constant velocities in both directions: gravity cancels."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.friction.models import FrictionModel
-from dynid.friction.pieces import Features
-from dynid.friction.rows import FrictionRows
+from dynid.friction.pieces import Features, unit_of
+from dynid.friction.rows import FrictionRows, is_prismatic, joint_index
 from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
 
 __all__ = ["FrictionMap", "friction_map", "map_rows"]
 
 Array = NDArray[np.float64]
 
-# Speed within this share of its plateau is constant; speeds closer than this share belong to one plateau.
+# A velocity within this share of its plateau is constant; velocities closer than _SAME belong to one plateau.
 _STEADY = 0.05
 _SAME = 0.12
 _BINS = 20
@@ -28,38 +29,83 @@ _FEWEST_BINS = 4
 
 @dataclass(frozen=True, eq=False)
 class FrictionMap:
-    """Steady friction (m,) in N m at speeds (m,), half the difference of torques to and fro, with its deviation (m,).
+    """Friction of a joint at constant velocities.
 
-    `load` (m,) is the size of the torque that both directions share, mostly gravity. Friction that differs by direction
-    cannot be told from gravity this way; what is shown is the mean of both.
+    Friction is half the difference of the torques in both directions. Its even part, such as an offset or an
+    asymmetry, cannot be separated from gravity.
+
+    Attributes
+    ----------
+    joint : str
+        Name of the joint.
+    velocity : array of shape (m,)
+        Velocity magnitudes (rad/s or m/s).
+    friction : array of shape (m,)
+        Friction torque (N m or N).
+    std : array of shape (m,)
+        Its standard deviation.
+    load : array of shape (m,)
+        Magnitude of the torque common to both directions (N m or N), mostly gravity.
+    pairs : tuple of int
+        Number of position bins that were passed in both directions.
+    prismatic : bool
+        Whether the joint is prismatic, with units m/s and N.
     """
 
     joint: str
-    speed: Array
+    velocity: Array
     friction: Array
     std: Array
     load: Array
     pairs: tuple[int, ...]
+    prismatic: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("speed", "friction", "std", "load")
+        """The map as plain data."""
+        names = ("velocity", "friction", "std", "load")
         return {"joint": self.joint, "pairs": list(self.pairs), **{n: getattr(self, n).tolist() for n in names}}
 
     def summary(self) -> str:
-        lines = [f"friction of {self.joint} at {len(self.speed)} speeds", "  rad/s      N m          deviation  places"]
-        for v, f, s, n in zip(self.speed, self.friction, self.std, self.pairs, strict=True):
+        """A table of velocity, friction, standard deviation and number of position bins."""
+        rate, torque = (unit_of(u, prismatic=self.prismatic) for u in ("rad/s", "N m"))
+        lines = [
+            f"friction of {self.joint} at {len(self.velocity)} velocities",
+            f"  {rate:9}  {torque:11}  {'std':9}  bins",
+        ]
+        for v, f, s, n in zip(self.velocity, self.friction, self.std, self.pairs, strict=True):
             lines.append(f"  {v:<9.4g}  {f:<11.5g}  {s:<9.2g}  {n}")
         return "\n".join(lines)
 
 
-def friction_map(recording: Recording, joint: str | int, signals: Signals | None = None) -> FrictionMap:
-    """Steady friction of a joint at every speed at which it moved evenly over the same places to and fro."""
+def friction_map(
+    robot: Robot, recording: Recording, joint: str | int | None = None, *, signals: Signals | None = None
+) -> FrictionMap:
+    """Friction of a joint at every constant velocity that was held over the same positions in both directions.
+
+    Parameters
+    ----------
+    robot : Robot
+        The recorded robot; its model is not used.
+    recording : Recording
+        Motion such as that of `velocity_sweep`, with torques.
+    joint : str or int, optional
+        Name or index of the joint; optional for a robot with one joint.
+    signals : Signals, optional
+        Signal processing.
+
+    Returns
+    -------
+    FrictionMap
+
+    Raises
+    ------
+    DataError
+        If torques are missing, or no velocity was held in both directions.
+    """
+    place = joint_index(robot, joint)
     names = recording.joints
-    if isinstance(joint, str) and joint not in names:
-        raise DataError(f"no joint named '{joint}', the joints are {', '.join(names)}")
-    place = names.index(joint) if isinstance(joint, str) else int(joint)
-    if not 0 <= place < len(names):
-        raise DataError(f"joint {place} is out of range, the recording has {len(names)}")
+    if names != robot.coordinates:
+        raise DataError(f"the recording has joints {', '.join(names)}, robot '{robot.name}' has other ones")
     settings = signals or Signals()
     motions = []
     for run in recording.runs:
@@ -75,18 +121,22 @@ def friction_map(recording: Recording, joint: str | int, signals: Signals | None
         if point is not None:
             found.append(point)
     if not found:
-        one_way = not (np.any(v > 0) and np.any(v < 0))
-        why = "it never moves both ways" if one_way else "no speed is held over the same places to and fro"
-        raise DataError(f"no steady friction of '{names[place]}' can be seen: {why}")
+        single = not (np.any(v > 0) and np.any(v < 0))
+        why = (
+            "it does not move in both directions"
+            if single
+            else "no velocity is held over the same positions in both directions"
+        )
+        raise DataError(f"no steady friction of '{names[place]}' is identifiable: {why}")
     table = np.array([p[:4] for p in found])
     order = np.argsort(table[:, 0])
     pairs = tuple(int(found[i][4]) for i in order)
-    speed, friction, std, load = table[order].T
-    return FrictionMap(names[place], speed, friction, std, load, pairs)
+    velocity, friction, std, load = table[order].T
+    return FrictionMap(names[place], velocity, friction, std, load, pairs, is_prismatic(robot, place))
 
 
 def _steady(motions: list[Motion], place: int) -> tuple[Array, Array, Array]:
-    """Positions, speeds and torques of the samples at which the speed hardly changes and other joints rest."""
+    """Positions, velocities and torques of the samples at constant velocity with the other joints at rest."""
     parts = []
     for motion in motions:
         assert motion.torque is not None
@@ -105,21 +155,22 @@ def _steady(motions: list[Motion], place: int) -> tuple[Array, Array, Array]:
 
 
 def _mean(x: Array, width: int) -> Array:
+    """Moving average."""
     return np.convolve(np.pad(x, width // 2, mode="edge"), np.full(width, 1 / width), mode="valid")
 
 
-def _plateaus(speed: Array) -> list[tuple[float, float]]:
-    """Ranges of speed in which many samples lie, from the slowest."""
-    if not speed.size:
+def _plateaus(velocity: Array) -> list[tuple[float, float]]:
+    """Ranges of velocity magnitude with many samples, in ascending order."""
+    if not velocity.size:
         return []
-    bins = np.arange(np.log(speed.min()) - 1e-9, np.log(speed.max()) + 0.02, 0.01)
-    counts, edges = np.histogram(np.log(speed), np.append(bins, bins[-1] + 0.01))
+    bins = np.arange(np.log(velocity.min()) - 1e-9, np.log(velocity.max()) + 0.02, 0.01)
+    counts, edges = np.histogram(np.log(velocity), np.append(bins, bins[-1] + 0.01))
     out: list[tuple[float, float]] = []
     left = counts.astype(float)
     while left.max() > 0 and len(out) < 200:
         peak = float(edges[int(np.argmax(left))]) + 0.005
         window = np.abs(edges[:-1] + 0.005 - peak) <= _SAME / 2
-        if counts[window].sum() < 0.01 * len(speed) / max(len(out) + 1, 1):
+        if counts[window].sum() < 0.01 * len(velocity) / max(len(out) + 1, 1):
             break
         out.append((float(np.exp(peak - _SAME / 2)), float(np.exp(peak + _SAME / 2))))
         left[np.abs(edges[:-1] + 0.005 - peak) <= _SAME] = 0.0
@@ -127,7 +178,7 @@ def _plateaus(speed: Array) -> list[tuple[float, float]]:
 
 
 def _paired(q: Array, v: Array, torque: Array) -> tuple[float, float, float, float, int] | None:
-    """Speed, friction, its deviation, load and number of places that both directions pass at this speed."""
+    """Velocity, friction, its standard deviation, load and number of position bins passed in both directions."""
     up, down = v > 0, v < 0
     if up.sum() < _FEWEST_BINS or down.sum() < _FEWEST_BINS:
         return None
@@ -146,7 +197,7 @@ def _paired(q: Array, v: Array, torque: Array) -> tuple[float, float, float, flo
 
 
 def _binned(q: Array, torque: Array, edges: Array) -> Array:
-    """Mean torque in every bin of positions; NaN in empty ones."""
+    """Mean torque per position bin; NaN in empty bins."""
     label = np.clip(np.searchsorted(edges, q, side="right") - 1, 0, _BINS - 1)
     inside = (q >= edges[0]) & (q <= edges[-1])
     count = np.bincount(label[inside], minlength=_BINS)
@@ -156,32 +207,32 @@ def _binned(q: Array, torque: Array, edges: Array) -> Array:
 
 
 def map_rows(found: FrictionMap, models: list[FrictionModel]) -> FrictionRows:
-    """The map as rows of a friction problem, each divided by its deviation."""
+    """The map as rows of a friction fit, each divided by its standard deviation."""
     for model in models:
         bad = [p.name for p in model.pieces if not p.odd or p.needs == "temperature"]
         if bad:
             raise DataError(
-                f"friction model '{model.name}' cannot be fitted to a friction map: '{bad[0]}' does not show in pairs "
-                "of motion to and fro; fit it to a recording"
+                f"friction model '{model.name}' cannot be fitted to a friction map: '{bad[0]}' is not identifiable "
+                "from motion pairs in both directions; fit it to a recording"
             )
     largest = max(models, key=lambda m: m.count)
-    if len(found.speed) <= largest.count:
+    if len(found.velocity) <= largest.count:
         raise DataError(
-            f"{len(found.speed)} speeds are too few for the {largest.count} parameters of the friction model "
-            f"'{largest.name}': measure at more speeds, or ask for smaller models"
+            f"{len(found.velocity)} velocities are too few for the {largest.count} parameters of the friction model "
+            f"'{largest.name}': measure at more velocities, or choose smaller models"
         )
     std = np.maximum(found.std, 1e-3 * np.abs(found.friction).max())
     weight = std.min() / std
-    count = len(found.speed)
+    count = len(found.velocity)
     kept = np.arange(count)
     return FrictionRows(
         found.joint,
         np.zeros((count, 0)),
         found.friction * weight,
-        Features(found.speed, found.load),
+        Features(found.velocity, found.load),
         ((count, (), kept),),
-        found.speed,
-        # No row follows another.
+        found.velocity,
+        # No row is adjacent to another in time.
         2 * kept,
         count,
         float(count),

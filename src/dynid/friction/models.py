@@ -1,4 +1,4 @@
-"""Friction models by name: words joined by "+", each a set of pieces."""
+"""Friction models by name: words joined by "+", each of which stands for one or more pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError, did_you_mean
-from dynid.friction.pieces import PIECES, Features, Inner, Piece
+from dynid.friction.pieces import PIECES, Features, Inner, Piece, unit_of
 
 __all__ = ["FRICTION_WORDS", "FrictionModel", "friction_model"]
 
@@ -40,18 +40,19 @@ FRICTION_WORDS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class FrictionModel:
-    """A sum of pieces. `theta` (m,) are the inner parameters of all of them, piece by piece."""
+    """A sum of friction pieces. `theta` (m,) holds the inner parameters of all pieces in order."""
 
     name: str
     pieces: tuple[Piece, ...]
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """Names of the linear parameters, those of fixed columns first."""
+        """Names of the linear parameters; those of pieces without inner parameters first."""
         return tuple(s for piece in self.ordered for s in piece.symbols)
 
     @cached_property
     def inner(self) -> tuple[Inner, ...]:
+        """Inner (nonlinear) parameters."""
         return tuple(x for piece in self.ordered for x in piece.inner)
 
     @cached_property
@@ -59,25 +60,28 @@ class FrictionModel:
         """Pieces without inner parameters first."""
         return tuple(sorted(self.pieces, key=lambda p: bool(p.inner)))
 
-    @property
-    def units(self) -> dict[str, str]:
-        """Units by name of parameter."""
+    def units(self, *, prismatic: bool = False) -> dict[str, str]:
+        """Units by parameter name, for a revolute or a prismatic joint."""
         linear = {s: u for p in self.ordered for s, u in zip(p.symbols, p.units, strict=True)}
-        return linear | {x.name: x.unit for x in self.inner}
+        found = linear | {x.name: x.unit for x in self.inner}
+        return {name: unit_of(unit, prismatic=prismatic) for name, unit in found.items()}
 
     @property
     def count(self) -> int:
+        """Number of parameters."""
         return sum(piece.count for piece in self.pieces)
 
     @property
     def names(self) -> frozenset[str]:
+        """Names of the pieces."""
         return frozenset(piece.name for piece in self.pieces)
 
     def needs(self, what: str) -> bool:
+        """Whether a piece needs the feature "load" or "temperature"."""
         return any(piece.needs == what for piece in self.pieces)
 
     def fixed(self, features: Features) -> Array:
-        """Columns (N, k) that no inner parameter changes."""
+        """Columns (N, k) without inner parameters."""
         none = np.zeros(0)
         return _stacked([p.columns(features, none) for p in self.ordered if not p.inner], len(features.v))
 
@@ -86,7 +90,7 @@ class FrictionModel:
         return _stacked([p.columns(features, own) for p, own in self._shares(theta)], len(features.v))
 
     def slopes(self, features: Features, theta: Array) -> Array:
-        """Derivatives (m, N, k) of the curved columns by each inner parameter."""
+        """Derivatives (m, N, k) of the curved columns with respect to each inner parameter."""
         shares = list(self._shares(theta))
         width = sum(len(p.symbols) for p, _ in shares)
         out = np.zeros((len(theta), len(features.v), width))
@@ -99,16 +103,18 @@ class FrictionModel:
         return out
 
     def torque(self, features: Features, values: Mapping[str, float]) -> Array:
-        """Friction (N,) for values of all parameters by name."""
+        """Friction torque (N,) in N m or N for parameter values by name."""
         theta = np.array([values[x.name] for x in self.inner])
         columns = np.hstack([self.fixed(features), self.curved(features, theta)])
         return np.asarray(columns @ np.array([values[s] for s in self.symbols]))
 
-    def bounds(self, fastest: float) -> tuple[Array, Array]:
-        low, high = zip(*(x.bounds(fastest) for x in self.inner), strict=True) if self.inner else ((), ())
+    def bounds(self, max_velocity: float) -> tuple[Array, Array]:
+        """Lower and upper bounds (m,) of the inner parameters."""
+        low, high = zip(*(x.bounds(max_velocity) for x in self.inner), strict=True) if self.inner else ((), ())
         return np.array(low), np.array(high)
 
     def _shares(self, theta: Array) -> Iterator[tuple[Piece, Array]]:
+        """Pieces with inner parameters, each with its part of theta."""
         first = 0
         for piece in self.ordered:
             if piece.inner:
@@ -116,13 +122,13 @@ class FrictionModel:
                 first += len(piece.inner)
 
     def __contains__(self, other: Any) -> bool:
-        """Whether this model becomes the other, smaller one for some values of its parameters."""
+        """Whether this model reduces to the other, smaller one for some parameter values."""
         if not isinstance(other, FrictionModel) or other.names == self.names:
             return False
         return all(any(p.name == q.name or p.name in q.contains for q in self.pieces) for p in other.pieces)
 
     def unseen_inner(self, smaller: FrictionModel) -> list[bool]:
-        """Which inner parameters (m,) mean nothing where the smaller model is true."""
+        """Mask (m,) of the inner parameters that are undefined where the smaller model is true."""
         out = []
         for piece in self.ordered:
             grown = [PIECES[x] for x in (piece.name, *piece.contains) if x in smaller.names]
@@ -131,8 +137,8 @@ class FrictionModel:
         return out
 
 
-def friction_model(name: str, offset: bool = False) -> FrictionModel:
-    """The model of a name such as "stribeck+load", with a constant torque beside it if asked for."""
+def friction_model(name: str, *, offset: bool = False) -> FrictionModel:
+    """The model with a name such as "stribeck+load", optionally with a constant torque."""
     if not isinstance(name, str) or not name:
         raise ModelError(f"a friction model is named by words such as 'stribeck+load', got {name!r:.60}")
     wanted: list[str] = []
@@ -150,9 +156,10 @@ def friction_model(name: str, offset: bool = False) -> FrictionModel:
     symbols = [s for p in pieces for s in (*p.symbols, *(x.name for x in p.inner))]
     twice = {s for s in symbols if symbols.count(s) > 1}
     if twice:
-        raise ModelError(f"friction model '{name}' has two parts that share the parameter '{min(twice)}'")
+        raise ModelError(f"friction model '{name}' has two parts with the same parameter '{min(twice)}'")
     return FrictionModel(name, pieces)
 
 
 def _stacked(columns: list[Array], rows: int) -> Array:
+    """Columns side by side, or none (rows, 0)."""
     return np.hstack(columns) if columns else np.zeros((rows, 0))

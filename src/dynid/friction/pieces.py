@@ -1,7 +1,7 @@
-"""Pieces of friction models: torque columns that are linear in their coefficients, with inner parameters that are not.
+"""Pieces of friction models: torque columns, linear in their coefficients, with nonlinear (inner) parameters.
 
-A piece gives its columns C (N, k) for features of the motion and inner parameters theta (m,), and their exact
-derivatives by each inner parameter (m, N, k). A model is a sum of pieces.
+A piece computes its columns C (N, k) from features of the motion and inner parameters theta (m,), and their exact
+derivatives with respect to each inner parameter (m, N, k). A model is a sum of pieces.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PIECES", "REFERENCE_TEMPERATURE", "Features", "Inner", "Piece"]
+__all__ = ["PIECES", "REFERENCE_TEMPERATURE", "Features", "Inner", "Piece", "unit_of"]
 
 Array = NDArray[np.float64]
 
-# Temperature (deg C) at which a coefficient that depends on temperature has its printed value.
+# Temperature (deg C) at which temperature-dependent friction has its printed coefficients.
 REFERENCE_TEMPERATURE = 20.0
 _TINY = 1e-300
 
 
 class Features(NamedTuple):
-    """What friction may depend on, each (N,): speed, torque that the gear carries (N m), temperature (deg C)."""
+    """Inputs of friction, each (N,): velocity (rad/s or m/s), load of the gear (N m or N), temperature (deg C)."""
 
     v: Array
     load: Array | None = None
@@ -32,36 +32,37 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True)
 class Inner:
-    """A nonlinear parameter: where it may lie, and the value `null` at which its piece is the simpler one it contains.
+    """A nonlinear parameter with its bounds, and the value `null` at which its piece reduces to a simpler one.
 
-    Bounds are plain numbers, or in units of the highest speed ("speed") or of its inverse ("slope"). `log` where its
-    size matters rather than its value.
+    Bounds are absolute, or relative to the largest velocity ("velocity") or its inverse ("slope"). `log` parameters are
+    searched by their logarithm.
     """
 
     name: str
     unit: str
     low: float
     high: float
-    scale: Literal["", "speed", "slope"] = ""
+    scale: Literal["", "velocity", "slope"] = ""
     log: bool = True
     null: float | None = None
     points: int = 12
 
-    def bounds(self, fastest: float) -> tuple[float, float]:
-        factor = {"": 1.0, "speed": fastest, "slope": 1.0 / fastest}[self.scale]
+    def bounds(self, max_velocity: float) -> tuple[float, float]:
+        """Lower and upper bound for motion up to this velocity."""
+        factor = {"": 1.0, "velocity": max_velocity, "slope": 1.0 / max_velocity}[self.scale]
         return self.low * factor, self.high * factor
 
-    def grid(self, fastest: float) -> Array:
-        """Values over the whole range, for starts and for the distribution of a test."""
-        low, high = self.bounds(fastest)
+    def grid(self, max_velocity: float) -> Array:
+        """Values over the whole range, for initial values and for the distribution of a test."""
+        low, high = self.bounds(max_velocity)
         return np.geomspace(low, high, self.points) if self.log else np.linspace(low, high, self.points)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Columns of one effect. `contains` are pieces that it becomes for some values of its parameters.
+    """Columns of one friction effect. `contains` names the pieces that it reduces to for some parameter values.
 
-    `odd` pieces change nothing but their sign with the direction: only these show in pairs of motions to and fro.
+    `odd` pieces are odd functions of velocity. Only these are identifiable from pairs of motion in both directions.
     """
 
     name: str
@@ -77,16 +78,17 @@ class Piece:
 
     @property
     def count(self) -> int:
-        """Linear and inner parameters together."""
+        """Number of linear and inner parameters."""
         return len(self.symbols) + len(self.inner)
 
 
 def _one(column: Array) -> Array:
+    """One column (N, 1)."""
     return column[:, None]
 
 
 def _sides(x: Array, by: Array) -> Array:
-    """x where `by` is positive and x where it is negative, (N, 2)."""
+    """Two columns (N, 2): x where `by` is positive, x where it is negative."""
     return np.column_stack([np.where(by > 0, x, 0.0), np.where(by < 0, x, 0.0)])
 
 
@@ -117,6 +119,7 @@ def _load_directional(f: Features, theta: Array) -> Array:
 
 
 def _warmth(f: Features) -> Array:
+    """Temperature above the reference (K)."""
     assert f.temperature is not None
     return f.temperature - REFERENCE_TEMPERATURE
 
@@ -157,11 +160,12 @@ def _power_slopes(f: Features, theta: Array) -> Array:
     return np.array([_power(f, theta) * np.log(np.maximum(np.abs(f.v), _TINY))[:, None]])
 
 
-_TORQUE, _RATE = "N m", "N m s/rad"
-_SPEED = Inner("vs", "rad/s", 0.01, 0.7, "speed")
+# Units of a revolute joint; `unit_of` converts them for a prismatic one.
+_TORQUE, _DAMPING = "N m", "N m s/rad"
+_STRIBECK_VELOCITY = Inner("vs", "rad/s", 0.01, 0.7, "velocity")
 _ALL = (
     Piece("coulomb", ("fc",), (_TORQUE,), lambda f, _: _one(np.sign(f.v))),
-    Piece("viscous", ("fv",), (_RATE,), lambda f, _: _one(f.v)),
+    Piece("viscous", ("fv",), (_DAMPING,), lambda f, _: _one(f.v)),
     Piece("offset", ("off",), (_TORQUE,), lambda f, _: _one(np.ones_like(f.v)), odd=False),
     Piece(
         "coulomb-asymmetric",
@@ -174,20 +178,20 @@ _ALL = (
     Piece(
         "viscous-asymmetric",
         ("fvp", "fvn"),
-        (_RATE,) * 2,
+        (_DAMPING,) * 2,
         lambda f, _: _sides(f.v, f.v),
         contains=("viscous",),
         odd=False,
     ),
     Piece("quadratic", ("fq",), ("N m s2/rad2",), lambda f, _: _one(f.v * np.abs(f.v))),
-    Piece("stribeck", ("fs",), (_TORQUE,), _stribeck, _stribeck_slopes, (_SPEED,)),
+    Piece("stribeck", ("fs",), (_TORQUE,), _stribeck, _stribeck_slopes, (_STRIBECK_VELOCITY,)),
     Piece(
         "stribeck-shaped",
         ("fs",),
         (_TORQUE,),
         _stribeck,
         _stribeck_slopes,
-        (_SPEED, Inner("delta", "", 0.4, 6.0, null=2.0, points=5)),
+        (_STRIBECK_VELOCITY, Inner("delta", "", 0.4, 6.0, null=2.0, points=5)),
         contains=("stribeck",),
     ),
     Piece("load", ("fl",), ("",), _load, needs="load"),
@@ -196,7 +200,7 @@ _ALL = (
     Piece(
         "viscous-exponential",
         ("fv",),
-        (_RATE,),
+        (_DAMPING,),
         _thinning,
         _thinning_slopes,
         (Inner("kt", "1/K", -0.1, 0.2, log=False, null=0.0),),
@@ -218,7 +222,7 @@ _ALL = (
         (_TORQUE,),
         _sigmoid,
         _sigmoid_slopes,
-        (Inner("phi2", "s/rad", 0.3, 300.0, "slope"), Inner("phi3", "rad/s", -0.5, 0.5, "speed", False, points=9)),
+        (Inner("phi2", "s/rad", 0.3, 300.0, "slope"), Inner("phi3", "rad/s", -0.5, 0.5, "velocity", False, points=9)),
         replaces=("coulomb", "viscous"),
         odd=False,
     ),
@@ -233,3 +237,8 @@ _ALL = (
     ),
 )
 PIECES = {piece.name: piece for piece in _ALL}
+
+
+def unit_of(unit: str, *, prismatic: bool) -> str:
+    """A unit of a revolute joint, converted for a prismatic one: N m to N, rad to m."""
+    return unit.replace("N m", "N").replace("rad", "m") if prismatic else unit

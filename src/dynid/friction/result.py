@@ -1,4 +1,4 @@
-"""What a friction fit found: models in order, their parameters with deviations, the curve, and its way onto a robot."""
+"""Result of a friction fit: ranked models, parameters with standard deviations, and their use on a robot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.friction.models import FrictionModel
-from dynid.friction.pieces import Features
+from dynid.friction.pieces import Features, unit_of
 from dynid.robot.model import Robot
 from dynid.simulation.unmodeled import UnmodeledEffects
 
@@ -21,10 +21,32 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ModelFit:
-    """One model with the values of its parameters and their covariance, in the order of `parameters`.
+    """One fitted friction model.
 
-    `rms` is what it leaves of the joint's torque (N m). `statistic` and `p_value` are of the test against the model
-    `against`, the largest that it contains. AIC and BIC count rows that speak on their own.
+    Attributes
+    ----------
+    model : FrictionModel
+        The model.
+    parameters : dict of str to float
+        Parameter values by name.
+    covariance : array of shape (k, k)
+        Covariance in the order of `parameters`.
+    rss : float
+        Residual sum of squares.
+    rms : float
+        Root mean square of the residual torque (N m or N).
+    parameter_count : int
+        Number of parameters, with the base parameters of the robot.
+    aic, bic : float
+        Information criteria with the number of independent rows.
+    against : str
+        The largest fitted model that this one contains; "" if there is none.
+    statistic, p_value : float
+        F test against that model.
+    notes : tuple of str
+        Warnings.
+    prismatic : bool
+        Whether the joint is prismatic, with units N and N s/m.
     """
 
     model: FrictionModel
@@ -39,30 +61,53 @@ class ModelFit:
     statistic: float = np.nan
     p_value: float = np.nan
     notes: tuple[str, ...] = ()
+    prismatic: bool = False
 
     @property
     def name(self) -> str:
+        """Name of the model."""
         return self.model.name
 
     @property
+    def units(self) -> dict[str, str]:
+        """Units by parameter name."""
+        return self.model.units(prismatic=self.prismatic)
+
+    @property
     def std(self) -> dict[str, float]:
-        """Standard deviations by name; infinite for a parameter that the data do not show."""
+        """The standard deviation by name; infinite for a parameter that is not identifiable."""
         with np.errstate(invalid="ignore"):
             sigma = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return dict(zip(self.parameters, map(float, sigma), strict=True))
 
-    def curve(self, v: ArrayLike, load: ArrayLike = 0.0, temperature: ArrayLike = 20.0) -> Array:
-        """Friction torque (N,) at speeds (N,) for a load (N m) and temperature (deg C), numbers or (N,)."""
-        speed = np.atleast_1d(np.asarray(v, dtype=float))
-        full = [np.broadcast_to(np.asarray(x, dtype=float), speed.shape) for x in (load, temperature)]
-        return self.model.torque(Features(speed, *full), self.parameters)
+    def curve(self, v: ArrayLike, *, load: ArrayLike = 0.0, temperature: ArrayLike = 20.0) -> Array:
+        """Friction torque of the model.
+
+        Parameters
+        ----------
+        v : float or array of shape (N,)
+            Velocity (rad/s or m/s).
+        load : float or array of shape (N,)
+            Load of the gear (N m or N).
+        temperature : float or array of shape (N,)
+            Temperature (deg C).
+
+        Returns
+        -------
+        array of shape (N,)
+            Friction torque (N m or N).
+        """
+        velocity = np.atleast_1d(np.asarray(v, dtype=float))
+        full = [np.broadcast_to(np.asarray(x, dtype=float), velocity.shape) for x in (load, temperature)]
+        return self.model.torque(Features(velocity, *full), self.parameters)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fit as plain data."""
         return {
             "model": self.name,
             "parameters": self.parameters,
             "std": {k: v if np.isfinite(v) else None for k, v in self.std.items()},
-            "units": self.model.units,
+            "units": self.units,
             "rms": self.rms,
             "aic": self.aic,
             "bic": self.bic,
@@ -75,9 +120,40 @@ class ModelFit:
 
 @dataclass(frozen=True, eq=False)
 class FrictionFit:
-    """Friction of a joint: all models in `ranking`, the chosen one first, and the points (speed, friction) behind.
+    """Friction of a joint: the fitted models, the selected one, and the data.
 
-    `mean_load` (N m, its size) and `mean_temperature` (deg C) are those under which the points were measured.
+    Attributes
+    ----------
+    joint : str
+        Name of the joint.
+    ranking : tuple of ModelFit
+        All fitted models in order, the selected one first.
+    best : ModelFit
+        The selected model.
+    criterion : str
+        Selection criterion.
+    level : float
+        Significance level of the F tests.
+    velocity, friction : array of shape (N,)
+        Velocity (rad/s or m/s) and friction torque (N m or N) per row.
+    rows : int
+        Number of rows of the fit.
+    effective_rows : float
+        Number of independent rows.
+    max_velocity : float
+        Largest velocity magnitude of the motion (rad/s or m/s).
+    from_map : bool
+        Whether the data are a friction map.
+    load : str
+        Load of load-dependent friction, "rigid" or "gravity".
+    mean_load : float
+        Mean load magnitude (N m or N).
+    mean_temperature : float
+        Mean temperature (deg C).
+    notes : tuple of str
+        Models that were left out, with the reason.
+    prismatic : bool
+        Whether the joint is prismatic, with units N and N s/m.
     """
 
     joint: str
@@ -85,23 +161,26 @@ class FrictionFit:
     best: ModelFit
     criterion: str
     level: float
-    speed: Array
+    velocity: Array
     friction: Array
     rows: int
     effective_rows: float
-    fastest: float
+    max_velocity: float
     from_map: bool = False
     load: str = "rigid"
     mean_load: float = 0.0
     mean_temperature: float = 20.0
     notes: tuple[str, ...] = field(default=())
+    prismatic: bool = False
 
     @property
     def parameters(self) -> dict[str, float]:
+        """Parameter values of the selected model."""
         return self.best.parameters
 
     @property
     def std(self) -> dict[str, float]:
+        """The standard deviation by name, of the selected model."""
         return self.best.std
 
     def __getitem__(self, name: str) -> ModelFit:
@@ -111,45 +190,83 @@ class FrictionFit:
                 return fit
         raise DataError(f"no friction model '{name}' was fitted, there are {', '.join(f.name for f in self.ranking)}")
 
-    def curve(self, v: ArrayLike, load: ArrayLike = 0.0, temperature: ArrayLike = 20.0) -> Array:
-        """Friction torque (N,) of the chosen model at speeds (N,)."""
-        return self.best.curve(v, load, temperature)
+    def curve(self, v: ArrayLike, *, load: ArrayLike = 0.0, temperature: ArrayLike = 20.0) -> Array:
+        """Friction torque (N,) of the selected model, see `ModelFit.curve`."""
+        return self.best.curve(v, load=load, temperature=temperature)
 
-    def apply(self, robot: Robot, model: str | None = None, temperature: float | None = None) -> Robot:
-        """The robot with the chosen (or a named) model as its friction of this joint."""
+    def apply(self, robot: Robot, *, model: str | None = None, temperature: float | None = None) -> Robot:
+        """The robot with a fitted model as friction of this joint.
+
+        Parameters
+        ----------
+        robot : Robot
+            Its own friction terms of the joint are replaced.
+        model : str, optional
+            Name of a fitted model; the selected one by default.
+        temperature : float, optional
+            Temperature (deg C), required for a temperature-dependent model.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            If the temperature is missing, or drive terms cannot express the load.
+        """
         from dynid.friction.apply import with_friction
 
         fit = self.best if model is None else self[model]
         return with_friction(robot, self.joint, fit, temperature, self.load)
 
-    def for_simulation(self, robot: Robot, model: str | None = None) -> tuple[Robot, UnmodeledEffects]:
-        """The robot and the effects that `simulate` needs to move with the chosen (or a named) model."""
+    def for_simulation(self, robot: Robot, *, model: str | None = None) -> tuple[Robot, UnmodeledEffects]:
+        """The robot and the unmodeled effects with which `dynid.simulate` has this friction.
+
+        Parameters
+        ----------
+        robot : Robot
+            Its own friction terms of the joint are replaced.
+        model : str, optional
+            Name of a fitted model; the selected one by default.
+
+        Returns
+        -------
+        robot : Robot
+        unmodeled : UnmodeledEffects
+
+        Raises
+        ------
+        ModelError
+            If the closed-loop simulation does not have such friction.
+        """
         from dynid.friction.apply import for_simulation
 
         return for_simulation(robot, self.joint, self.best if model is None else self[model])
 
     def summary(self) -> str:
-        """The models in order and the parameters of the chosen one."""
+        """Tables of the models and of the parameters of the selected one."""
         width = max(len("model"), *(len(f.name) for f in self.ranking))
+        torque = unit_of("N m", prismatic=self.prismatic)
         lines = [
             f"friction of {self.joint}: {self.best.name} (by {self.criterion})",
-            f"  {self.rows} rows, worth {self.effective_rows:.0f} independent ones",
-            f"  {'model':{width}}  parameters   rms N m        AIC        BIC  p-value, against",
+            f"  {self.rows} rows, {self.effective_rows:.0f} of them independent",
+            f"  {'model':{width}}  parameters  {'rms ' + torque:>8}        AIC        BIC  p-value, against",
         ]
         for f in self.ranking:
             test = f"{f.p_value:.2g}, {f.against}" if f.against else "-"
             mark = "*" if f is self.best else " "
             shown = f"{f.model.count:10d}  {f.rms:8.4g}  {f.aic:9.1f}  {f.bic:9.1f}"
             lines.append(f"{mark} {f.name:{width}}  {shown}  {test}")
-        lines.append("  parameter        value   deviation  unit")
+        lines.append("  parameter        value         std  unit")
         for name, value in self.parameters.items():
-            unit = self.best.model.units[name]
+            unit = self.best.units[name]
             lines.append(f"  {name:9}  {value:11.5g} {self.std[name]:11.2g}  {unit}")
         lines += [f"  note: {note}" for note in (*self.notes, *self.best.notes)]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the points as plain data."""
+        """The result as plain data, without the rows."""
         return {
             "joint": self.joint,
             "criterion": self.criterion,

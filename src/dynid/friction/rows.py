@@ -1,7 +1,8 @@
-"""Rows that friction is fitted to: torques of one joint, the columns of everything else, and the joint's motion.
+"""Rows of a friction fit: torques of one joint, the columns of the other parameters, and the motion of the joint.
 
-Either the rest of the robot is known from an estimate and taken off, or its base parameters stay in the problem as
-linear columns. The other joints' rows, which know nothing of this joint's friction, are folded into one triangle.
+Either the torques of the rest of the robot are known from an estimate and subtracted, or its base parameters stay in
+the problem as linear columns. The rows of the other joints do not depend on this joint's friction and are folded into
+one triangular factor.
 """
 
 from __future__ import annotations
@@ -26,7 +27,15 @@ from dynid.signals.filters import decimate
 from dynid.signals.noise_color import independent_share
 from dynid.signals.settings import Motion, Signals, prepare
 
-__all__ = ["FrictionRows", "LoadKind", "friction_rows", "friction_symbols", "joint_index", "without_friction"]
+__all__ = [
+    "FrictionRows",
+    "LoadKind",
+    "friction_rows",
+    "friction_symbols",
+    "is_prismatic",
+    "joint_index",
+    "without_friction",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -34,27 +43,27 @@ LoadKind = Literal["rigid", "gravity"]
 
 _STANDARD = ("fv", "fvp", "fvn", "fc", "fcp", "fcn", "off")
 _OWN = ("fs", "fl", "fld", "flb", "fq", "fp", "fvt", "phi1")
-_SETTLED = 1e-4
+_LOAD_TOLERANCE = 1e-4
 _MAX_ITERATIONS = 10
-_HARDLY = 1e-4
+_RCOND = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionRows:
-    """Rows of one joint (own,), then those of all others folded; W (N, b), y (N,) in N m.
+    """Rows of one joint (own,), followed by the folded rows of the others: W (N, b), y (N,) in N m or N.
 
-    `features` are those of all samples of all runs before decimation; `rows_of` brings columns of them to rows (N, k).
-    `speed` (own,) is that of each row, `weight` (own,) what its torque was multiplied by. `samples` counts the rows
-    that went into the problem, `independent` those that white noise leaves independent. The folded rows are scaled to
-    the `noise` (N m) of this joint.
+    `features` hold all samples of all runs before decimation; `rows_of` turns columns of them into rows (N, k).
+    `velocity` (own,) and `weight` (own,) belong to the rows of the joint. `samples` counts the rows before folding,
+    `independent` the independent ones under white noise. The folded rows are scaled to the `noise` (N m or N) of this
+    joint.
     """
 
     joint: str
     W: Array
     y: Array
     features: Features
-    stretches: tuple[tuple[int, tuple[int, ...], Index], ...]
-    speed: Array
+    segments: tuple[tuple[int, tuple[int, ...], Index], ...]
+    velocity: Array
     index: Index
     samples: int
     independent: float
@@ -63,7 +72,7 @@ class FrictionRows:
     noise: float = 0.0
 
     def with_noise(self, noise: float) -> FrictionRows:
-        """The rows with the other joints' weighed for another noise (N m) of this joint's torques."""
+        """The rows with the folded part rescaled for another torque noise (N m or N) of this joint."""
         if not self.noise or len(self.y) == self.own:
             return self
         factor = np.ones(len(self.y))
@@ -72,17 +81,19 @@ class FrictionRows:
 
     @property
     def own(self) -> int:
-        return len(self.speed)
+        """Number of rows of this joint."""
+        return len(self.velocity)
 
     @property
-    def fastest(self) -> float:
+    def max_velocity(self) -> float:
+        """Largest velocity magnitude of the joint (rad/s or m/s)."""
         return float(np.abs(self.features.v).max())
 
     def rows_of(self, columns: Array) -> Array:
-        """Columns (samples, k) of the motion as rows (N, k): decimated run by run as the torques were."""
+        """Columns (samples, k) of the motion as rows (N, k), decimated run by run like the torques."""
         out = np.zeros((len(self.y), columns.shape[1]))
         first = row = 0
-        for length, factors, kept in self.stretches:
+        for length, factors, kept in self.segments:
             part = decimate(columns[first : first + length], factors)[kept]
             out[row : row + len(kept)] = part
             first, row = first + length, row + len(kept)
@@ -92,10 +103,10 @@ class FrictionRows:
 
 
 def joint_index(robot: Robot, joint: str | int | None) -> int:
-    """Number of a joint; the only one where none is named."""
+    """Index of a joint; optional where there is only one."""
     if joint is None:
         if robot.n != 1:
-            raise DataError(f"robot '{robot.name}' has {robot.n} joints: say whose friction is asked for")
+            raise DataError(f"robot '{robot.name}' has {robot.n} joints: give joint=")
         return 0
     if isinstance(joint, str):
         if joint not in robot.coordinates:
@@ -106,13 +117,19 @@ def joint_index(robot: Robot, joint: str | int | None) -> int:
     return int(joint)
 
 
+def is_prismatic(robot: Robot, joint: int) -> bool:
+    """Whether a joint slides, so that its friction is a force (N)."""
+    name = robot.coordinates[joint]
+    return any(j.name == name and j.kind == "prismatic" for j in robot.joints)
+
+
 def friction_symbols() -> tuple[str, ...]:
-    """Symbols of all drive terms that are friction of a joint."""
+    """Symbols of the drive terms that are joint friction."""
     return _STANDARD + _OWN
 
 
 def without_friction(robot: Robot, joint: int) -> Robot:
-    """The robot without this joint's friction and offset on the joint side."""
+    """The robot without friction and offset of this joint on the joint side."""
     symbols = friction_symbols()
     kept = tuple(t for t in robot.drives if t.owner != joint or t.motor or t.symbol not in symbols)
     return replace(robot, drives=kept)
@@ -129,12 +146,12 @@ def friction_rows(
     load: LoadKind | None = "rigid",
     directional: bool = False,
 ) -> FrictionRows:
-    """Rows of a joint from a recording; `load` None leaves the load out, which saves a first solution.
+    """Rows of a joint from a recording. `load=None` omits the load feature, which saves a first solution.
 
-    `directional` where friction may grow differently with loads that are driven and loads that drive.
+    `directional` allows for load-dependent friction that differs between driving and driven loads.
     """
     if robot.base == "floating":
-        raise DataError(f"friction is fitted to robots that are bolted down, the base of '{robot.name}' floats")
+        raise DataError(f"friction is fitted to robots with a fixed base, the base of '{robot.name}' floats")
     if load not in (None, "rigid", "gravity"):
         raise DataError(f"load '{load}' is unknown: use rigid or gravity")
     settings = signals or (estimate.signals if estimate is not None else Signals())
@@ -142,19 +159,19 @@ def friction_rows(
     for run in recording.runs:
         check_run(robot, run, robot.coordinates)
     motions = [prepare(run, settings) for run in recording.runs]
-    warmth = _temperatures(recording, motions, temperature)
-    speed = np.concatenate([m.v[:, joint] for m in motions])
-    features = Features(speed, None, warmth)
+    celsius = _temperatures(recording, motions, temperature)
+    velocity = np.concatenate([m.v[:, joint] for m in motions])
+    features = Features(velocity, None, celsius)
     if estimate is not None:
         rows = _residual_rows(estimate, motions, joint, settings, features)
     else:
         rows = _joint_rows(robot, motions, joint, settings, features)
-    moving = rows.speed
+    moving = rows.velocity
     for side, words in ((moving > 0, "forwards"), (moving < 0, "backwards")):
         if np.count_nonzero(side) < 10:
             raise DataError(
-                f"joint '{name}' never moves {words} for long enough: friction cannot be told from other torques that "
-                "stay the same; record motion to and fro"
+                f"joint '{name}' never moves {words} for long enough: friction cannot be separated from constant "
+                "torques; record motion in both directions"
             )
     return rows if load is None else _with_load(rows, robot, motions, joint, estimate, load, directional)
 
@@ -162,18 +179,18 @@ def friction_rows(
 def _residual_rows(
     estimate: Estimate, motions: list[Motion], joint: int, settings: Signals, features: Features
 ) -> FrictionRows:
-    """Measured torques less those of an estimate without this joint's friction."""
+    """Measured torques minus those of an estimate without the friction of this joint."""
     robot = without_friction(estimate.identified_robot, joint)
     base = base_parameters(robot, channels=[robot.coordinates[joint]])
-    y, stretches, speed, index, independent = [], [], [], [], 0.0
+    y, segments, velocity, index, independent = [], [], [], [], 0.0
     first = 0
     for motion in motions:
         assert motion.torque is not None
         own, kept = _own_blocks(base, motion, settings, 0)
         rest = motion.torque[:, joint] - inverse_dynamics(robot, motion.q, motion.v, motion.a)[:, -robot.n :][:, joint]
         y.append(decimate(rest[:, None], motion.decimate)[kept, 0])
-        speed.append(decimate(motion.v[:, joint, None], motion.decimate)[kept, 0])
-        stretches.append((len(motion.t), motion.decimate, kept))
+        velocity.append(decimate(motion.v[:, joint, None], motion.decimate)[kept, 0])
+        segments.append((len(motion.t), motion.decimate, kept))
         index.append(own.astype(np.int64) + first)
         independent += len(kept) * _share(motion)
         first += len(motion.t)
@@ -183,8 +200,8 @@ def _residual_rows(
         np.zeros((len(values), 0)),
         values,
         features,
-        tuple(stretches),
-        np.concatenate(speed),
+        tuple(segments),
+        np.concatenate(velocity),
         np.concatenate(index),
         len(values),
         independent,
@@ -192,12 +209,12 @@ def _residual_rows(
 
 
 def _joint_rows(robot: Robot, motions: list[Motion], joint: int, settings: Signals, features: Features) -> FrictionRows:
-    """Measured torques against all base parameters; other joints keep the friction that the robot has."""
+    """Measured torques against all base parameters; other joints keep the friction terms of the robot."""
     name = robot.coordinates[joint]
     base = base_parameters(without_friction(robot, joint), channels="torque")
     observation = observe_motions(base, motions, settings)
     place = base.channels.index(name)
-    W, y, stretches, speed, index = [], [], [], [], []
+    W, y, segments, velocity, index = [], [], [], [], []
     independent = 0.0
     first = 0
     for motion in motions:
@@ -207,17 +224,17 @@ def _joint_rows(robot: Robot, motions: list[Motion], joint: int, settings: Signa
         kept = numbers // step
         W += [b.W for b in blocks]
         y += [b.y for b in blocks]
-        speed.append(decimate(motion.v[:, joint, None], motion.decimate)[kept, 0])
-        stretches.append((len(motion.t), motion.decimate, kept))
+        velocity.append(decimate(motion.v[:, joint, None], motion.decimate)[kept, 0])
+        segments.append((len(motion.t), motion.decimate, kept))
         index.append(numbers + first)
         independent += len(kept) * _share(motion)
         first += len(motion.t)
     if not y:
         raise DataError(f"joint '{name}' never moves faster than min_velocity in this recording")
-    own_W, own_y, own_speed = np.vstack(W), np.concatenate(y), np.concatenate(speed)
+    own_W, own_y, own_velocity = np.vstack(W), np.concatenate(y), np.concatenate(velocity)
     others = [f for k, f in enumerate(observation.factors) if k != place]
     counts = [n for k, n in enumerate(observation.rows) if k != place]
-    noise, rest = _noise(own_W, own_y, own_speed, others, counts)
+    noise, rest = _noise(own_W, own_y, own_velocity, others, counts)
     factor = np.zeros((0, base.count + 1))
     if others:
         factor = fold(np.vstack([f * (noise / max(r, 1e-6 * noise)) for f, r in zip(others, rest, strict=True)]))
@@ -228,8 +245,8 @@ def _joint_rows(robot: Robot, motions: list[Motion], joint: int, settings: Signa
         whole,
         np.concatenate([own_y, factor[:, -1]]),
         features,
-        tuple(stretches),
-        own_speed,
+        tuple(segments),
+        own_velocity,
         np.concatenate(index),
         len(own_y) + sum(counts),
         independent + share * sum(counts),
@@ -238,9 +255,9 @@ def _joint_rows(robot: Robot, motions: list[Motion], joint: int, settings: Signa
     )
 
 
-def _noise(W: Array, y: Array, speed: Array, others: list[Array], counts: list[int]) -> tuple[float, list[float]]:
-    """Noise of this joint's torques and of the others' with plain Coulomb and viscous friction."""
-    plain = np.column_stack([np.sign(speed), speed, np.ones_like(speed)])
+def _noise(W: Array, y: Array, velocity: Array, others: list[Array], counts: list[int]) -> tuple[float, list[float]]:
+    """Torque noise of this joint and of the others, with Coulomb and viscous friction."""
+    plain = np.column_stack([np.sign(velocity), velocity, np.ones_like(velocity)])
     columns = W.shape[1] + plain.shape[1]
     stack = [np.column_stack([W, plain, y])]
     stack += [np.column_stack([f[:, :-1], np.zeros((len(f), plain.shape[1])), f[:, -1]]) for f in others]
@@ -266,7 +283,7 @@ def _with_load(
     kind: LoadKind,
     directional: bool,
 ) -> FrictionRows:
-    """The rows with the torque that the joint's gear carries: known, or found round by round beside the friction."""
+    """The rows with the load torque of the gear: known, or found iteratively together with the friction."""
     q, v, a = (np.concatenate([getattr(m, x) for m in motions]) for x in ("q", "v", "a"))
     bare = without_friction(robot if estimate is None else estimate.identified_robot, joint)
 
@@ -277,27 +294,27 @@ def _with_load(
 
     if rows.base is None:
         return replace(rows, features=rows.features._replace(load=carried(None)))
-    speed = rows.features.v
-    load = np.zeros_like(speed)
+    velocity = rows.features.v
+    load = np.zeros_like(velocity)
     for _ in range(_MAX_ITERATIONS):
-        columns = [np.sign(speed), speed, np.ones_like(speed)]
+        columns = [np.sign(velocity), velocity, np.ones_like(velocity)]
         if load.any():
-            grown = np.sign(speed) * np.abs(load)
-            driven = speed * load > 0
+            grown = np.sign(velocity) * np.abs(load)
+            driven = velocity * load > 0
             columns += [np.where(driven, grown, 0.0), np.where(driven, 0.0, grown)] if directional else [grown]
         whole = np.hstack([rows.W, rows.rows_of(np.column_stack(columns))])
         norms = np.linalg.norm(whole, axis=0)
         scale = np.where(norms > 0, norms, 1.0)
-        # Directions that hardly show, as the scale of a load whose friction differs by direction, stay where they are.
-        beta = np.linalg.lstsq(whole / scale, rows.y, rcond=_HARDLY)[0] / scale
+        # Poorly identifiable directions, such as the scale of a load with directional friction, are left unchanged.
+        beta = np.linalg.lstsq(whole / scale, rows.y, rcond=_RCOND)[0] / scale
         before, load = load, carried(rows.base.standard(beta[: rows.base.count]))
-        if np.abs(load - before).max() <= _SETTLED * np.abs(load).max():
+        if np.abs(load - before).max() <= _LOAD_TOLERANCE * np.abs(load).max():
             break
     return replace(rows, features=rows.features._replace(load=load))
 
 
 def _own_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int) -> tuple[Index, Index]:
-    """Sample numbers of the rows in which the joint moves, and their places after decimation."""
+    """Sample indices of the rows in which the joint moves, and their indices after decimation."""
     blocks = list(motion_blocks(base, motion, settings, first))
     step = int(np.prod(motion.decimate)) if motion.decimate else 1
     numbers = np.concatenate([b.index for b in blocks]) if blocks else np.zeros(0, np.int64)
@@ -305,13 +322,14 @@ def _own_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: 
 
 
 def _share(motion: Motion) -> float:
+    """Share of the rows that are independent under white noise."""
     return independent_share() if motion.decimate and int(np.prod(motion.decimate)) > 1 else 1.0
 
 
 def _temperatures(
     recording: Recording, motions: list[Motion], given: ArrayLike | Sequence[ArrayLike] | None
 ) -> Array | None:
-    """Temperatures at the samples of the cleaned runs, from one array (N,) a run or a single number."""
+    """Temperatures at the samples of the processed runs, from one array (N,) per run or a single number."""
     if given is None:
         return None
     raw: Any = given
@@ -320,7 +338,7 @@ def _temperatures(
     else:
         values = [raw] if len(recording.runs) == 1 and not hasattr(raw[0], "__len__") else list(raw)
     if len(values) != len(recording.runs):
-        raise DataError(f"temperature needs one column a run: {len(recording.runs)} runs, {len(values)} columns")
+        raise DataError(f"temperature needs one column per run: {len(recording.runs)} runs, {len(values)} columns")
     out = []
     for run, motion, column in zip(recording.runs, motions, values, strict=True):
         x = np.asarray(column, dtype=float)

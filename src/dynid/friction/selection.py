@@ -1,4 +1,4 @@
-"""Which friction model the data ask for: nested tests, information criteria, and how many rows speak on their own."""
+"""Selection of a friction model: nested F tests and the number of independent rows."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ Array = NDArray[np.float64]
 _LAGS = 200
 _DRAWS = 4000
 _RANK = 1e-6
-# Above this quantile of the simulated statistics the tail goes on as that of F, times a constant.
+# Above this quantile of the simulated statistics the tail is that of the F distribution, times a constant.
 _TAIL = 0.98
 
 
 class NestedTest:
-    """A statistic with the logarithm of its p-value, which may be too small for a number."""
+    """A test statistic with the logarithm of its p-value, which may be too small for a float."""
 
     def __init__(self, statistic: float, log_p: float, distribution: str) -> None:
         self.statistic, self.log_p, self.distribution = statistic, log_p, distribution
 
     @property
     def p_value(self) -> float:
+        """Probability of a larger statistic by chance."""
         return float(np.exp(self.log_p))
 
 
 def effective_rows(rows: FrictionRows, residual: Array) -> float:
-    """Rows that speak on their own: what white noise leaves of them, or fewer where the residual remembers its past.
+    """Number of independent rows: those of white noise after decimation, or fewer if the residual is autocorrelated.
 
-    The memory is the sum of the residual's autocorrelations up to the first that is not positive.
+    The reduction is the sum of the residual autocorrelations up to the first one that is not significant.
     """
     own = residual[: rows.own]
     centred = own - own.mean()
@@ -51,14 +52,14 @@ def effective_rows(rows: FrictionRows, residual: Array) -> float:
     place = positions(rows.index, _LAGS)
     dense = np.zeros(int(place[-1]) + 1)
     dense[place] = centred
-    memory = 1.0
+    correlated = 1.0
     for k in range(1, min(_LAGS, len(dense) - 1)):
         rho = float(dense[k:] @ dense[:-k]) / power
-        # White noise goes on below this by chance alone.
+        # White noise stays below this level by chance.
         if rho <= 2.0 / np.sqrt(rows.own):
             break
-        memory += 2.0 * rho
-    return rows.samples * min(share, 1.0 / memory)
+        correlated += 2.0 * rho
+    return rows.samples * min(share, 1.0 / correlated)
 
 
 def nested_test(
@@ -71,19 +72,19 @@ def nested_test(
     theta: Array,
     seed: int = 0,
 ) -> NestedTest:
-    """F test of a larger model against a smaller one it contains, which was fitted with inner parameters `theta` (m,).
+    """F test of a larger model against a smaller one it contains, fitted with inner parameters `theta` (m,).
 
-    `rss` and `parameters` are the sums of squares and the numbers of parameters of both.
+    `rss` and `parameters` are the residual sums of squares and the numbers of parameters of both models.
 
-    Where an inner parameter means nothing under the smaller model, as the speed of a Stribeck term that is zero, the
-    largest F over all its values does not follow the F distribution. Its distribution is then simulated: the same
-    columns over the whole grid, with white noise in place of the residual.
+    Where an inner parameter is undefined under the smaller model, such as the Stribeck velocity of a zero Stribeck
+    torque, the largest F over its values does not follow the F distribution. Its distribution is then simulated: the
+    same columns over the whole grid, with white noise in place of the residual.
     """
     extra = parameters[1] - parameters[0]
     freedom = effective - parameters[1]
     if freedom < 1:
         raise DataError(
-            f"too few independent rows to judge friction models: {effective:.0f} for {parameters[1]} parameters"
+            f"too few independent rows to compare friction models: {effective:.0f} for {parameters[1]} parameters"
         )
     gain = max(rss[0] - rss[1], 0.0)
     statistic = gain / extra / (rss[1] / freedom) if rss[1] > 0 else np.inf
@@ -106,20 +107,20 @@ def _simulated(
     fitted: Array,
     seed: int,
 ) -> Array:
-    """Statistics (draws,) of the larger model where the smaller one is true."""
-    f, fastest = rows.features, rows.fastest
+    """Simulated statistics (draws,) of the larger model where the smaller one is true."""
+    f, max_velocity = rows.features, rows.max_velocity
     small = np.hstack([rows.W, rows.rows_of(np.hstack([smaller.fixed(f), smaller.curved(f, fitted)]))])
     known = Separable(small, rows.y, lambda _: small, lambda _: small)
     value = {x.name: t for x, t in zip(smaller.inner, fitted, strict=True)}
     grids = [
-        x.grid(fastest) if free else np.array([value.get(x.name, x.null)])
+        x.grid(max_velocity) if free else np.array([value.get(x.name, x.null)])
         for x, free in zip(larger.inner, unseen, strict=True)
     ]
     spans = []
     for theta in (np.array(p, dtype=float) for p in product(*grids)):
         new = rows.rows_of(np.hstack([larger.fixed(f), larger.curved(f, theta)]))
         sizes = np.linalg.norm(new, axis=0)
-        # A parameter that is seen under the smaller model moves its column a little: one more direction.
+        # A parameter that is defined under the smaller model adds one direction, the derivative of its column.
         seen = [s.sum(axis=1) for s, free in zip(larger.slopes(f, theta), unseen, strict=True) if not free]
         if seen:
             tangent = rows.rows_of(np.column_stack(seen))
@@ -143,7 +144,7 @@ def _simulated(
 
 
 def _tail(draws: Array, statistic: float, extra: int, freedom: float) -> float:
-    """Logarithm of the p-value: the share of draws beyond, or F's tail fitted to the largest of them."""
+    """Logarithm of the p-value: the share of larger draws, or the tail of F fitted to the largest of them."""
     edge = float(np.quantile(draws, _TAIL))
     if statistic <= edge or edge == 0.0:
         return float(np.log((1 + np.count_nonzero(draws >= statistic)) / (1 + len(draws))))

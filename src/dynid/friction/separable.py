@@ -1,7 +1,7 @@
-"""Separable least squares: linear parameters are solved inside, only the inner ones are searched for.
+"""Separable least squares: linear parameters are eliminated, and only the inner ones are searched.
 
-y = W b + C(theta) c + e. What W explains is projected out once; C's coefficients are solved exactly for every theta,
-and the residual's derivative by theta is the full one of Golub and Pereyra (1973).
+y = W b + C(theta) c + e. The column space of W is projected out once. The coefficients c are solved exactly for every
+theta, and the derivative of the residual with respect to theta is the full one of Golub and Pereyra (1973).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AT_BOUND = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class SeparableFit:
-    """Inner parameters theta (m,), linear ones (b + k,), the sum of squares, and J' J's inverse over all of them."""
+    """Inner parameters theta (m,), linear ones (b + k,), the residual, and the inverse of J' J over all parameters."""
 
     theta: Array
     linear: Array
@@ -39,12 +39,13 @@ class SeparableFit:
 
     @property
     def rss(self) -> float:
+        """Residual sum of squares."""
         return float(self.residual @ self.residual)
 
 
 @dataclass(frozen=True, eq=False)
 class Separable:
-    """Rows y (N,), columns W (N, b), columns C(theta) (N, k) of inner parameters, and C's derivatives (m, N, k)."""
+    """Rows y (N,), columns W (N, b), nonlinear columns C(theta) (N, k) and their derivatives (m, N, k)."""
 
     W: Array
     y: Array
@@ -58,18 +59,24 @@ class Separable:
             return self.W
         norms = np.linalg.norm(self.W, axis=0)
         if not np.all(norms > 0):
-            raise DataError("a column of the friction problem is zero: the motion does not show all of its parameters")
+            raise DataError(
+                "a column of the friction problem is zero: not all parameters are identifiable from the motion"
+            )
         q, r, _ = scipy.linalg.qr(self.W / norms, mode="economic", pivoting=True)
         if abs(r[-1, -1]) <= _RANK * abs(r[0, 0]):
-            raise DataError("columns of the friction problem depend on one another: the motion shows too little")
+            raise DataError(
+                "columns of the friction problem are linearly dependent: not all parameters are identifiable from the "
+                "motion"
+            )
         return np.asarray(q)
 
     @cached_property
     def target(self) -> Array:
+        """y without its part in the column space of W."""
         return self._rest(self.y)
 
     def _rest(self, x: Array) -> Array:
-        """What the span of W leaves of x; twice, for rounding."""
+        """The part of x orthogonal to W; projected twice against rounding errors."""
         for _ in range(2 if self.W.shape[1] else 0):
             x = x - self.basis @ (self.basis.T @ x)
         return x
@@ -80,7 +87,7 @@ class Separable:
         return np.asarray(self.target - u @ (u.T @ self.target))
 
     def jacobian(self, theta: Array) -> Array:
-        """Derivative (N, m) of the residual."""
+        """Derivative (N, m) of the residual with respect to theta."""
         u, s, vt = self._factor(self._rest(self.columns(theta)))
         along = u.T @ self.target
         residual = self.target - u @ along
@@ -93,14 +100,15 @@ class Separable:
 
     @staticmethod
     def _factor(C: Array) -> tuple[Array, Array, Array]:
+        """Singular value decomposition without negligible values."""
         u, s, vt = np.linalg.svd(C, full_matrices=False)
         keep = s > _RANK * max(s.max(initial=0.0), np.finfo(float).tiny)
         return u[:, keep], s[keep], vt[keep]
 
     def solve(self, low: Array, high: Array, grids: Sequence[Array], log: Sequence[bool]) -> SeparableFit:
-        """Search from the best points of a grid, between bounds (m,); parameters with `log` by their logarithm."""
+        """Search from the best points of a grid, within bounds (m,); `log` parameters by their logarithm."""
         if not len(low):
-            return self._finished(np.zeros(0), low, high, True)
+            return self._result(np.zeros(0), low, high, True)
         logs = np.array(log, dtype=bool)
 
         def inside(x: Array) -> Array:
@@ -126,21 +134,22 @@ class Separable:
             if best is None or found.cost < best.cost:
                 best = found
         assert best is not None
-        return self._finished(inside(best.x), low, high, best.status > 0)
+        return self._result(inside(best.x), low, high, best.status > 0)
 
     def _starts(self, points: list[Array], sums: list[float]) -> Iterator[Array]:
-        """The best point of the grid, then the best ones that are no neighbours of those before."""
-        spread = np.ptp(points, axis=0)
+        """The best point of the grid, then the best ones that are not near the previous ones."""
+        extent = np.ptp(points, axis=0)
         taken: list[Array] = []
         for k in np.argsort(sums):
-            apart = [np.max(np.abs(points[k] - p) / np.where(spread > 0, spread, 1.0)) for p in taken]
+            apart = [np.max(np.abs(points[k] - p) / np.where(extent > 0, extent, 1.0)) for p in taken]
             if not taken or min(apart) > 0.15:
                 taken.append(points[k])
                 yield points[k]
             if len(taken) == _STARTS:
                 return
 
-    def _finished(self, theta: Array, low: Array, high: Array, converged: bool) -> SeparableFit:
+    def _result(self, theta: Array, low: Array, high: Array, converged: bool) -> SeparableFit:
+        """Linear parameters, residual and covariance at theta."""
         C = self.columns(theta)
         whole = np.hstack([self.W, C])
         norms = np.linalg.norm(whole, axis=0)
@@ -150,7 +159,7 @@ class Separable:
         tangent = np.column_stack([whole, *(s @ c for s in (self.slopes(theta) if len(theta) else ()))])
         sizes = np.linalg.norm(tangent, axis=0)
         sizes = np.where(sizes > 0, sizes, 1.0)
-        # A parameter without any effect, such as the speed of a Stribeck term that came out as zero, is not known.
+        # A parameter without effect, such as the Stribeck velocity of a zero Stribeck torque, has infinite variance.
         inverse = _inverse((tangent / sizes).T @ (tangent / sizes)) / np.outer(sizes, sizes)
         reach = _AT_BOUND * (high - low)
         at_bound = tuple(bool(x) for x in (theta - low < reach) | (high - theta < reach))

@@ -1,4 +1,4 @@
-"""Motion that shows friction against speed: one joint to and fro at constant speeds, the others at rest."""
+"""Motion for a friction map: one joint at constant velocities in both directions, the others at rest."""
 
 from __future__ import annotations
 
@@ -22,15 +22,28 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class VelocitySweep:
-    """Strokes of one joint at speeds (m,) between two positions with smooth turns; others rest at `posture` (n,).
+    """Motion of one joint between two positions at constant velocities, with smooth reversals.
 
-    A turn takes speed from -s to s along half a cosine, so that acceleration stays below its limit and begins and ends
-    at zero.
+    During a reversal the velocity follows half a cosine, so that the acceleration starts and ends at zero.
+
+    Attributes
+    ----------
+    robot : Robot
+    joint : int
+        Index of the moving joint.
+    velocities : array of shape (m,)
+        Velocity magnitudes (rad/s or m/s), each held forwards and backwards.
+    low, high : float
+        Ends of the strokes at constant velocity (rad or m).
+    acceleration : float
+        Largest acceleration of the reversals (rad/s2 or m/s2).
+    posture : array of shape (n,)
+        Positions of the other joints.
     """
 
     robot: Robot
     joint: int
-    speeds: Array
+    velocities: Array
     low: float
     high: float
     acceleration: float
@@ -38,12 +51,13 @@ class VelocitySweep:
 
     @property
     def duration(self) -> float:
+        """Length of the motion (s)."""
         return float(self._knots()[-1][0])
 
     def _knots(self) -> list[tuple[float, float, float]]:
-        """Times at which the phases end, and speeds (from, to) of each: a turn, a stroke that ends at an end, ..."""
+        """End times of the phases with their initial and final velocities: a reversal, a stroke, and so on."""
         out, now, before, where = [(0.0, 0.0, 0.0)], 0.0, 0.0, self.low
-        for s in self.speeds:
+        for s in self.velocities:
             for to, end in ((s, self.high), (-s, self.low)):
                 turn = _turn(before, to, self.acceleration)
                 now, where = now + turn, where + 0.5 * turn * (before + to)
@@ -54,7 +68,23 @@ class VelocitySweep:
         return out
 
     def sample(self, rate: float) -> tuple[Array, Array, Array, Array]:
-        """t (N,), q, v and a (N, n) at a rate (Hz)."""
+        """Sample the motion.
+
+        Parameters
+        ----------
+        rate : float
+            Sampling rate (Hz).
+
+        Returns
+        -------
+        t : array of shape (N,)
+        q, v, a : array of shape (N, n)
+
+        Raises
+        ------
+        DataError
+            If the rate is not positive.
+        """
         if not rate > 0:
             raise DataError(f"a rate is positive, got {rate:g} Hz")
         knots = self._knots()
@@ -67,7 +97,7 @@ class VelocitySweep:
             inside = (t >= start) & (t < stop)
             x = (t[inside] - start) / (stop - start)
             length, change = stop - start, last - first
-            # Speed from first to last along (1 - cos) / 2.
+            # Velocity from first to last along (1 - cos) / 2.
             v[inside] = first + 0.5 * change * (1 - np.cos(np.pi * x))
             a[inside] = 0.5 * change * np.pi / length * np.sin(np.pi * x) if change else 0.0
             q[inside] = where + length * (first * x + 0.5 * change * (x - np.sin(np.pi * x) / np.pi))
@@ -78,7 +108,15 @@ class VelocitySweep:
         return t, *full
 
     def to_csv(self, path: str | Path, rate: float) -> None:
-        """Write the motion as a table that a controller can follow and `load_recording` reads."""
+        """Write the motion as a CSV table for a controller, which `load_recording` also reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        rate : float
+            Sampling rate (Hz).
+        """
         t, q, v, a = self.sample(rate)
         Recording(self.robot.coordinates, (Run(t, q, v=v, a=a, reference=q, name="sweep"),)).to_csv(path)
 
@@ -86,26 +124,55 @@ class VelocitySweep:
 def velocity_sweep(
     robot: Robot,
     joint: str | int | None,
-    speeds: Sequence[float] | ArrayLike,
+    velocities: Sequence[float] | ArrayLike,
     *,
     between: tuple[float, float] | None = None,
     acceleration: float | None = None,
     posture: ArrayLike | None = None,
 ) -> VelocitySweep:
-    """Motion of one joint to and fro at each of the speeds (rad/s or m/s), for `friction_map`.
+    """Motion of one joint at constant velocities in both directions, for `friction_map`.
 
-    `between` are the ends of the even strokes, by default the middle half of the joint's range; turns need a little
-    room beyond, speed squared over acceleration. `acceleration` bounds the turns, by default five times the
-    highest speed a second.
+    Parameters
+    ----------
+    robot : Robot
+    joint : str, int or None
+        Name or index of the joint; None for a robot with one joint.
+    velocities : array of shape (m,)
+        Velocity magnitudes (rad/s or m/s), at least two.
+    between : tuple of two floats, optional
+        Ends of the strokes (rad or m), by default the middle half of the position limits. Reversals need additional
+        range, about the velocity squared over the acceleration.
+    acceleration : float, optional
+        Largest acceleration of the reversals (rad/s2 or m/s2), by default five times the largest velocity per second.
+    posture : array of shape (n,), optional
+        Positions of the other joints; zero by default.
+
+    Returns
+    -------
+    VelocitySweep
+
+    Raises
+    ------
+    DataError
+        If a velocity or the resulting position range exceeds the limits of the joint.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> sweep = dynid.friction.velocity_sweep(robot, 1, [0.2, 0.5], between=(-0.5, 0.5))
+    >>> t, q, v, a = sweep.sample(100.0)
+    >>> q.shape[1]
+    2
     """
     place = joint_index(robot, joint)
     name = robot.coordinates[place]
-    values = np.asarray(speeds, dtype=float)
+    values = np.asarray(velocities, dtype=float)
     if values.ndim != 1 or values.size < 2 or not np.all(np.isfinite(values)) or not np.all(values > 0):
-        raise DataError("a velocity sweep needs at least two speeds, finite and positive")
+        raise DataError("a velocity sweep needs at least two velocities, finite and positive")
     limits = robot.limits[name]
     if values.max() > limits.velocity:
-        raise DataError(f"a speed of {values.max():g} is beyond the limit of joint '{name}', {limits.velocity:g}")
+        raise DataError(f"a velocity of {values.max():g} exceeds the limit of joint '{name}', {limits.velocity:g}")
     if between is None:
         if not np.isfinite([limits.lower, limits.upper]).all():
             between = (-1.0, 1.0)
@@ -117,7 +184,7 @@ def velocity_sweep(
         raise DataError(f"between must be two positions, the lower one first, got {low:g} and {high:g}")
     most = float(acceleration) if acceleration is not None else 5.0 * values.max()
     if not most > 0:
-        raise DataError(f"the acceleration of turns is positive, got {most:g}")
+        raise DataError(f"the acceleration of reversals is positive, got {most:g}")
     rest = np.zeros(robot.n) if posture is None else np.asarray(posture, dtype=float)
     if rest.shape != (robot.n,):
         raise DataError(f"posture needs {robot.n} positions, got shape {rest.shape}")
@@ -133,5 +200,5 @@ def velocity_sweep(
 
 
 def _turn(before: float, to: float, acceleration: float) -> float:
-    """Seconds that a change of speed takes; its steepest slope is pi / 2 times the mean one."""
+    """Duration (s) of a velocity change; its largest acceleration is pi / 2 times the mean one."""
     return max(0.5 * np.pi * abs(to - before) / acceleration, 1e-9)

@@ -34,13 +34,40 @@ def human_model(
     lengths: Mapping[str, float] | None = None,
     name: str = "human",
 ) -> Robot:
-    """A person of this sex, height (m) and weight (kg) as a robot with a floating base, its lower trunk.
+    """Build a human model with a floating base from sex, height and weight.
 
-    At q = 0 the body stands upright, arms down and palms forward, all frames parallel: x forward, y left, z up; the
-    base lies midway between the hips. Ball joints are three joints in a row on virtual links; equal values on both
-    sides make a symmetric posture. Frames: vertex, and on either side fingertip, heel, toe and sole (the ground under
-    the ankle). `lengths` (m) replace what the table gives for the height.
+    At q = 0 the body stands upright with arms down and palms forward, and all frames are parallel: x forward, y left,
+    z up. The base is the lower trunk, with its origin midway between the hips. Ball joints are three successive
+    revolute joints on virtual links. Equal joint values on both sides give a symmetric posture. Frames: vertex, and on
+    each side fingertip, heel, toe and sole (the ground below the ankle).
 
+    Parameters
+    ----------
+    sex : {"male", "female"}, default "male"
+        Sex, which selects the columns of the table.
+    height : float, default 1.75
+        Body height, m.
+    weight : float, default 75.0
+        Body mass, kg.
+    table : str, Path or AnthropometricTable, default "de-leva"
+        Anthropometric table: a built-in name or a TOML file.
+    lengths : mapping of str to float, optional
+        Segment lengths, m, that replace those of the table.
+    name : str, default "human"
+        Name of the robot.
+
+    Returns
+    -------
+    Robot
+        Sixteen segments, thirty-five joints, floating base.
+
+    Raises
+    ------
+    DataError
+        If height, weight, table or lengths are out of range or unknown.
+
+    Examples
+    --------
     >>> robot = human_model("female", 1.68, 60)
     >>> robot.n, len(robot.parameter_links), f"{sum(link.inertia[0] for link in robot.links):.9f}"
     (35, 16, '60.000000000')
@@ -60,7 +87,7 @@ def human_model(
 
 
 def _in_order() -> list[tuple[Mapping[str, Any], str]]:
-    """Joints of the trunk, then of the left and the right side."""
+    """Joints of the trunk, then of the left and right sides."""
     rows = skeleton_data()["joint"]
     middle = [(row, "") for row in rows if row["child"] not in PAIRED]
     return middle + [(row, f"{side}_") for side in SIDES for row in rows if row["child"] in PAIRED]
@@ -69,7 +96,7 @@ def _in_order() -> list[tuple[Mapping[str, Any], str]]:
 def _add(
     row: Mapping[str, Any], side: str, body: Body, links: list[Link], joints: list[Joint], origin: dict[str, Array]
 ) -> None:
-    """Add the joints between two segments and the links that hang on them."""
+    """Add the joints between two segments, and their links."""
     child = side + row["child"]
     parent = side + row["parent"] if row["parent"] in PAIRED else row["parent"]
     number = next(i for i, link in enumerate(links) if link.name == parent)

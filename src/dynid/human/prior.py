@@ -52,15 +52,41 @@ def with_anthropometric_prior(
     pose: Mapping[str, float] | None = None,
     virtual_share: float = 0.0,
 ) -> Robot:
-    """The same skeleton with the inertias that a table gives a person of this sex and weight (kg).
+    """Give a skeleton the inertias of an anthropometric table for a person of this sex and weight.
 
-    Lengths are measured on the skeleton, rooted in the trunk and upright at q = 0 or at the joint values of `pose`. The
-    height (m) only scales head, hands and feet, and is estimated from the other lengths where it is left out.
-    `segments` says which link is which segment, {"l_femur": "left_thigh"}; a link may be several of them or, with None,
-    none. Left out, links are known by their names.
+    Lengths are measured on the skeleton, which is rooted in the trunk and upright at q = 0 or in the given `pose`.
+    Links without a segment become virtual: no mass and no parameters.
 
-    Links without a segment become virtual: no mass, no parameters. With a `virtual_share` each takes that share of the
-    mass of the segment it leads to, as a small ball about its joint, so that all links are possible bodies.
+    Parameters
+    ----------
+    robot : Robot
+        The skeleton.
+    sex : {"male", "female"}
+        Sex, which selects the columns of the table.
+    weight : float
+        Body mass, kg.
+    height : float, optional
+        Body height, m; scales head, hands and feet only. By default it is estimated from the other lengths.
+    table : str, Path or AnthropometricTable, default "de-leva"
+        Anthropometric table.
+    segments : mapping of str to str, sequence of str or None, optional
+        Segment of each link, such as {"l_femur": "left_thigh"}; a link may have several segments, or None for none.
+        By default segments are found from the names of the links.
+    pose : mapping of str to float, optional
+        Joint values, rad, of the upright posture.
+    virtual_share : float, default 0.0
+        Share of a segment's mass given to each virtual link before it, as a small ball about its joint, so that all
+        links are physically consistent.
+
+    Returns
+    -------
+    Robot
+        The skeleton with inertias.
+
+    Raises
+    ------
+    DataError
+        If a segment is missing, unknown or named twice, or a value is out of range.
     """
     check_weight(weight)
     if height is not None:
@@ -76,7 +102,7 @@ def with_anthropometric_prior(
 
 
 def segment_links(robot: Robot, segments: Mapping[str, str | Sequence[str] | None] | None = None) -> dict[str, int]:
-    """Number of the link that each segment belongs to, as `segments` says or by the names that skeletons often have."""
+    """Index of the link of each segment, from `segments` or from common names of links."""
     found: dict[str, int] = {}
     given = dict(segments or {})
     for name in given:
@@ -96,7 +122,7 @@ def segment_links(robot: Robot, segments: Mapping[str, str | Sequence[str] | Non
             found[segment] = i
     missing = [name for name in SEGMENTS if name not in found]
     if missing:
-        raise DataError(f"robot '{robot.name}' misses segments: {', '.join(missing)}")
+        raise DataError(f"robot '{robot.name}' has no link for segments: {', '.join(missing)}")
     return found
 
 
@@ -107,7 +133,7 @@ def _aliases() -> dict[str, str]:
 
 
 def _known(link: str) -> str | None:
-    """The segment that a link's name stands for, if any."""
+    """The segment that the name of a link stands for, if any."""
     words = [w for w in re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", link).lower()) if w]
     side = next((s for w in words for s in SIDES if w in (s, s[0])), None)
     plain = "".join(w for w in words if w not in ("left", "right", "l", "r", "middle", "link", "body"))
@@ -127,9 +153,9 @@ def with_segments(
     places: Array,
     virtual_share: float = 0.0,
 ) -> Robot:
-    """Give links the inertia of their segments; masses are the table's shares, made to add up to the weight exactly.
+    """Give links the inertia of their segments; mass shares are normalised to add up to the weight.
 
-    The trunk is cut where the skeleton bends: what lies beyond a joint moves with the link beyond it.
+    The trunk is divided at the joints of the skeleton: the part beyond a joint belongs to the link beyond it.
     """
     inertia = np.zeros((len(robot.links), 10))
     for name, i in links.items():
@@ -155,7 +181,7 @@ def with_segments(
 
 
 def _trunk(robot: Robot, links: Mapping[str, int], places: Array, up: Array) -> tuple[list[int], list[float]]:
-    """Links of the trunk from below, and how high the joints between them lie."""
+    """Links of the trunk from below, and the heights of the joints between them."""
     chain = list(dict.fromkeys(links[name] for name in TRUNK))
     joints = [upper if lower in _ancestors(robot, upper) else lower for lower, upper in pairwise(chain)]
     heights = [float(places[i][:3, 3] @ up) for i in joints]
@@ -179,9 +205,19 @@ def _leading(robot: Robot, link: int, own: set[int]) -> list[int]:
 
 
 def with_virtual_links(robot: Robot) -> Robot:
-    """The same robot whose links without mass and inertia, the base apart, are virtual: they have no parameters.
+    """Mark links without mass and inertia, except the base, as virtual: they have no parameters.
 
-    Robot files cannot say that a link only separates two joints of one body.
+    Robot files cannot express that a link only separates two joints of one body.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+
+    Returns
+    -------
+    Robot
+        The robot with virtual links.
     """
 
     def seen(i: int, link: Link) -> Link:
@@ -191,12 +227,12 @@ def with_virtual_links(robot: Robot) -> Robot:
 
 
 def check_weight(weight: float) -> None:
-    """Raise an error for a weight (kg) that no person has."""
+    """Raise an error if a weight (kg) is out of range."""
     _between("weight", weight, 1.0, 700.0, "kg")
 
 
 def check_height(height: float) -> None:
-    """Raise an error for a height (m) that no person has."""
+    """Raise an error if a height (m) is out of range."""
     _between("height", height, 0.3, 3.0, "m")
 
 

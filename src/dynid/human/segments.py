@@ -71,8 +71,9 @@ def place_segment(segment: SegmentShare, body: Body, side: str | None, mass: flo
 def cut(segment: PlacedSegment, links: Sequence[int], heights: Sequence[float], up: Array) -> list[tuple[int, Array]]:
     """Parts of a segment by link: what lies above height k belongs to link k + 1. The parts add up to the segment.
 
-    Mass is spread along the length with a density that is a straight line through the segment's own centre. Where that
-    spreads it more than the radii of gyration say, it is drawn together towards the centre, else slices have thickness.
+    Mass is distributed along the length with a linear density whose centroid is the segment's own centre of mass. Where
+    its moment about the centre exceeds that of the radii of gyration, it is contracted towards the centre; otherwise
+    slices have a thickness.
     """
     levels = segment.ends @ up
     across = [(h - levels[0]) / (levels[1] - levels[0]) for h in heights]
@@ -86,9 +87,9 @@ def cut(segment: PlacedSegment, links: Sequence[int], heights: Sequence[float], 
     if abs(slope) > 2.0:
         raise DataError(f"segment '{segment.name}' has its centre too near an end to be cut at a joint of the skeleton")
     sagittal, transverse, longitudinal = np.square(segment.radii)
-    spread = 0.5 * (sagittal + transverse - longitudinal)
+    moment = 0.5 * (sagittal + transverse - longitudinal)
     line = 1.0 / 12.0 - (segment.centre - 0.5) ** 2
-    draw = min(1.0, np.sqrt(spread / line))
+    draw = min(1.0, np.sqrt(moment / line))
     slice_squares = np.array([sagittal - draw**2 * line, transverse - draw**2 * line, longitudinal])
     parts = []
     for (a, b), link in zip(pairwise(cuts), owner, strict=True):

@@ -57,9 +57,20 @@ class SegmentShare:
 
 @dataclass(frozen=True)
 class AnthropometricTable:
-    """Segments by name for one sex; `mid_shoulder` is the height of the shoulder joints above the hip joints.
+    """Anthropometric table of one sex.
 
-    Lengths, also `mid_shoulder`, are shares of the body's height.
+    Attributes
+    ----------
+    name : str
+        Name of the table.
+    reference : str
+        Publication it comes from.
+    sex : {"male", "female"}
+        Sex.
+    mid_shoulder : float
+        Height of the shoulder joints above the hip joints, as a share of the body height.
+    segments : mapping of str to SegmentShare
+        Segments by name; lengths are shares of the body height.
     """
 
     name: str
@@ -70,13 +81,32 @@ class AnthropometricTable:
 
     @property
     def total(self) -> float:
-        """Sum of all mass shares, both sides counted; one up to the rounding of the printed table."""
+        """Sum of all mass shares of both sides; one up to the rounding of the printed table."""
         return sum(s.mass * (2 if name in PAIRED else 1) for name, s in self.segments.items())
 
 
 def anthropometric_table(source: str | Path | AnthropometricTable, sex: str = "male") -> AnthropometricTable:
-    """A built-in table by name ("de-leva"), or a TOML file of the same form, for "male" or "female".
+    """Load an anthropometric table.
 
+    Parameters
+    ----------
+    source : str, Path or AnthropometricTable
+        Name of a built-in table ("de-leva") or a TOML file of the same form; a table is returned as it is.
+    sex : {"male", "female"}, default "male"
+        Sex.
+
+    Returns
+    -------
+    AnthropometricTable
+        The table.
+
+    Raises
+    ------
+    DataError
+        If the table is unknown, incomplete, or its masses do not add up to one.
+
+    Examples
+    --------
     >>> table = anthropometric_table("de-leva", "female")
     >>> round(100 * table.segments["thigh"].mass, 2), round(table.total, 4)
     (14.78, 0.9999)
@@ -85,7 +115,7 @@ def anthropometric_table(source: str | Path | AnthropometricTable, sex: str = "m
         return source
     data, where = _read(source)
     if sex not in SEXES:
-        raise DataError(f"sex '{sex}' is unknown: anthropometric tables know {' and '.join(SEXES)}")
+        raise DataError(f"sex '{sex}' is unknown: use {' or '.join(SEXES)}")
     if sex not in data:
         raise DataError(f"{where} has no numbers for sex '{sex}'")
     rows = _rows(data, sex, where)
@@ -121,7 +151,7 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
 
 
 def builtin_tables() -> tuple[str, ...]:
-    """Names of the tables that come along."""
+    """Names of the built-in tables."""
     folder = resources.files("dynid.human") / "data"
     found = (entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
     return tuple(sorted(n for n in found if n not in ("names", "skeleton")))
@@ -151,7 +181,7 @@ def _segment(name: str, row: Any, ends: Any, height: float, where: str) -> Segme
     shares = tuple(float(r) / 100 for r in radii)
     broken = inertia_violations(inertia_from_com(1.0, np.zeros(3), np.diag(np.square(shares))))
     if broken:
-        raise DataError(f"{where} is no possible body: {'; '.join(broken)}")
+        raise DataError(f"{where} is not a physically consistent body: {'; '.join(broken)}")
     return SegmentShare(
         name, (ends[0], ends[1]), mass / 100, length / height, centre / 100, (shares[0], shares[1], shares[2])
     )

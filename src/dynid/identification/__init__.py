@@ -1,4 +1,4 @@
-"""From recordings to parameters: base parameters, observations, estimators."""
+"""Identification: observations, experiments, estimators, estimates and their validation."""
 
 import lazy_loader
 

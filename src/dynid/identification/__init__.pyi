@@ -1,56 +1,46 @@
-from .covariance import (
-    barrier_covariance as barrier_covariance,
-)
-from .covariance import (
-    base_covariance as base_covariance,
-)
-from .covariance import (
-    shortest_covariance as shortest_covariance,
-)
+from .covariance import barrier_covariance as barrier_covariance
+from .covariance import base_covariance as base_covariance
+from .covariance import shortest_covariance as shortest_covariance
 from .essential import Essential as Essential
 from .essential import essential_parameters as essential_parameters
 from .estimate import Estimate as Estimate
+from .estimators.closed_loop import DidimOptions as DidimOptions
+from .estimators.closed_loop import IvOptions as IvOptions
+from .estimators.closed_loop import PcDidimOptions as PcDidimOptions
+from .estimators.closed_loop import PcIvOptions as PcIvOptions
+from .estimators.feasible import FeasibleOptions as FeasibleOptions
+from .estimators.gls import GlsOptions as GlsOptions
+from .estimators.irls import IrlsOptions as IrlsOptions
+from .estimators.kalman import EkfOptions as EkfOptions
+from .estimators.kalman import UkfOptions as UkfOptions
+from .estimators.maximum_likelihood import MlOptions as MlOptions
+from .estimators.ols import OlsOptions as OlsOptions
+from .estimators.options import MethodOptions as MethodOptions
+from .estimators.output_error import ClieOptions as ClieOptions
+from .estimators.output_error import CloeOptions as CloeOptions
+from .estimators.ridge import RidgeOptions as RidgeOptions
+from .estimators.solution import Iteration as Iteration
+from .estimators.solution import Outcome as Outcome
+from .estimators.tls import TlsOptions as TlsOptions
+from .estimators.wls import WlsOptions as WlsOptions
 from .experiment import Experiment as Experiment
 from .observation import Observation as Observation
 from .observation import observe as observe
 from .paired import Paired as Paired
-from .pipeline import (
-    SequentialIdentification as SequentialIdentification,
-)
-from .pipeline import (
-    estimate_closed_loop as estimate_closed_loop,
-)
-from .pipeline import (
-    identify as identify,
-)
-from .sensor_comparison import (
-    Gain as Gain,
-)
-from .sensor_comparison import (
-    SensorSet as SensorSet,
-)
-from .sensor_comparison import (
-    SensorSets as SensorSets,
-)
-from .sensor_comparison import (
-    one_more_sensor as one_more_sensor,
-)
-from .sensor_comparison import (
-    sensor_sets as sensor_sets,
-)
+from .pipeline import SequentialIdentification as SequentialIdentification
+from .pipeline import estimate_closed_loop as estimate_closed_loop
+from .pipeline import estimate_from as estimate_from
+from .pipeline import identify as identify
+from .sensor_comparison import Gain as Gain
+from .sensor_comparison import SensorSet as SensorSet
+from .sensor_comparison import SensorSets as SensorSets
+from .sensor_comparison import one_more_sensor as one_more_sensor
+from .sensor_comparison import sensor_sets as sensor_sets
 from .shared import SharedEstimate as SharedEstimate
 from .shared import identify_shared as identify_shared
-from .static import (
-    StaticParameters as StaticParameters,
-)
-from .static import (
-    identify_in_steps as identify_in_steps,
-)
-from .static import (
-    pressure_wrench as pressure_wrench,
-)
-from .static import (
-    static_parameters as static_parameters,
-)
+from .static import StaticParameters as StaticParameters
+from .static import identify_in_steps as identify_in_steps
+from .static import pressure_wrench as pressure_wrench
+from .static import static_parameters as static_parameters
 from .validation import Validation as Validation
 from .validation import cross_validate as cross_validate

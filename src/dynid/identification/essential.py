@@ -1,4 +1,4 @@
-"""Essential parameters: base parameters that the data do not ask for are taken out one by one."""
+"""Essential parameters: base parameters that the data do not determine are removed one by one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.solution import condition_number
 from dynid.identification.observation import Observation
 
 __all__ = ["Essential", "essential_parameters"]
@@ -19,9 +20,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Essential:
-    """The estimate with the other base parameters at zero, which ones stay, and the order in which the rest left.
+    """Essential parameters of an estimate.
 
-    `change` is how far the predicted torques moved, relative to their size.
+    Attributes
+    ----------
+    estimate : Estimate
+        The estimate with all other base parameters at zero.
+    kept : tuple of int
+        Indices of the essential parameters among the base parameters.
+    removed : tuple of int
+        Indices of the others, in the order in which they were removed.
+    change : float
+        Norm of the change of the predicted torques relative to their norm.
     """
 
     estimate: Estimate
@@ -31,26 +41,47 @@ class Essential:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the essential parameters."""
         return tuple(self.estimate.base.names[i] for i in self.kept)
 
 
 def essential_parameters(
-    observation: Observation, estimate: Estimate, ratio: float = 30.0, test: str = "ratio", level: float = 0.05
+    observation: Observation, estimate: Estimate, *, ratio: float = 30.0, test: str = "ratio", level: float = 0.05
 ) -> Essential:
-    """Remove base parameters until the rest stands out.
+    """Remove base parameters that the data do not determine.
 
-    test="ratio" (Pham and Gautier): the one with the largest relative deviation leaves while that is more than `ratio`
-    times the smallest one. test="f": it leaves while an F-test at `level` does not see its effect. Weights stay those
-    of the estimate.
+    Parameters
+    ----------
+    observation : Observation
+        The data that the estimate was found from.
+    estimate : Estimate
+        The estimate; its weights of the channels are kept.
+    ratio : float, default 30
+        Limit of the test "ratio".
+    test : {"ratio", "f"}, default "ratio"
+        "ratio" (Pham and Gautier): the parameter with the largest relative standard deviation is removed while this is
+        more than `ratio` times the smallest one. "f": it is removed while an F-test does not find its effect
+        significant.
+    level : float, default 0.05
+        Level of the F-test.
+
+    Returns
+    -------
+    Essential
+
+    Raises
+    ------
+    DataError
+        If `test` is unknown.
     """
     if test not in ("ratio", "f"):
         raise DataError(f"test '{test}' is unknown: use ratio or f")
     factor = observation.stacked(1.0 / estimate.noise)
     kept = list(range(observation.base.count))
     removed: list[int] = []
-    beta, spread, residual = _fit(factor, kept)
+    beta, std, residual = _fit(factor, kept)
     while len(kept) > 1:
-        relative = spread / np.maximum(np.abs(beta), 1e-300)
+        relative = std / np.maximum(np.abs(beta), 1e-300)
         worst = int(np.argmax(relative))
         trial = kept[:worst] + kept[worst + 1 :]
         smaller = _fit(factor, trial)
@@ -64,7 +95,7 @@ def essential_parameters(
             break
         removed.append(kept[worst])
         kept = trial
-        beta, spread, residual = smaller
+        beta, std, residual = smaller
     full = np.zeros(observation.base.count)
     full[kept] = beta
     covariance = np.zeros((full.size, full.size))
@@ -79,19 +110,20 @@ def essential_parameters(
         covariance=covariance,
         rms=torque / np.sqrt(np.maximum(observation.rows, 1)),
         relative_error=torque / np.where(norms > 0, norms, np.inf),
-        condition_number=float(np.linalg.cond(plain[:, kept])),
+        condition_number=condition_number(factor[:, kept]),
         notes=(*estimate.notes, f"{len(kept)} essential parameters"),
     )
     return Essential(reduced, tuple(kept), tuple(removed), change)
 
 
 def _inverse(factor: Array, kept: list[int]) -> Array:
+    """Inverse triangle of some columns."""
     r = scipy.linalg.qr(factor[:, kept], mode="r")[0][: len(kept)]
     return np.asarray(scipy.linalg.solve_triangular(r, np.eye(len(kept))))
 
 
 def _fit(factor: Array, kept: list[int]) -> tuple[Array, Array, float]:
-    """Values, standard deviations and residual norm of a fit with only some columns."""
+    """Values, standard deviations and residual norm of a fit with some columns only."""
     beta = np.asarray(np.linalg.lstsq(factor[:, kept], factor[:, -1], rcond=None)[0], dtype=float)
-    spread = np.asarray(np.linalg.norm(_inverse(factor, kept), axis=1))
-    return beta, spread, float(np.linalg.norm(factor[:, -1] - factor[:, kept] @ beta))
+    std = np.asarray(np.linalg.norm(_inverse(factor, kept), axis=1))
+    return beta, std, float(np.linalg.norm(factor[:, -1] - factor[:, kept] @ beta))

@@ -1,7 +1,7 @@
-"""A recording made under a known controller, and the means to run it again with other parameters.
+"""A recording made under a known controller, which can be simulated again with other parameters.
 
-Noise of measured positions travels through the feedback into the torques, so regressors made from measurements are
-correlated with the errors. Those made from a simulation of the same loop, free of noise, are not.
+Feedback brings the noise of measured positions into the torques, so a regressor computed from measurements is
+correlated with the torque errors. A regressor computed from a noise-free simulation of the same loop is not.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
-from dynid.identification.observation import Observation, channel_rows, observe_motions, speed_limits
+from dynid.identification.observation import Observation, channel_rows, observe_motions, velocity_limits
 from dynid.identification.paired import Paired, PairedBlock, pair
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
-from dynid.simulation.engine import Loop, Simulation, simulate
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.engine import simulate
 from dynid.simulation.laws import Controller
 from dynid.simulation.reference import Reference, as_reference, whole_ratio
-from dynid.simulation.sensors import Sensors
+from dynid.simulation.simulation import Simulation
 
 __all__ = ["Experiment"]
 
@@ -32,88 +33,103 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """Runs with torques, the controller that made them along their references, and how loop and signals are computed.
+    """A recording with the closed loop that made it: the data of methods that simulate.
 
-    `sensors` says how the controller gets its speeds and how late it is; their noise is left out of simulations.
-    Controllers that know a model of the robot keep that model whatever parameters are simulated.
+    Parameters
+    ----------
+    robot : Robot
+        The robot to be identified, with a base that does not float. Its Coulomb friction is made smooth as `loop` says.
+    recording : Recording
+        Runs with joint torques and, for methods that simulate, references.
+    loop : ClosedLoop
+        Controller, sensors and integrator settings. The sensors define the velocity signal and the delay of the
+        controller; simulations leave their noise out. A controller that uses a model of the robot keeps that model
+        whatever parameters are simulated.
+    signals : Signals, optional
+        How measured and simulated signals are filtered and differentiated.
+    channels : str or sequence of str, optional
+        Joints whose torques are fitted; by default all.
+
+    Raises
+    ------
+    DataError
+        If the base floats, if a run has no torques, or if the signals average over periods.
     """
 
     robot: Robot
     recording: Recording
-    controller: Controller | None = None
+    loop: ClosedLoop = field(default_factory=ClosedLoop)
     signals: Signals = field(default_factory=Signals)
-    loop: Loop = field(default_factory=lambda: Loop("auto"))
-    sensors: Sensors = field(default_factory=Sensors)
     channels: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.signals.period is not None:
-            raise DataError("closed-loop methods need the runs as they are, not averaged over periods")
+            raise DataError("closed-loop methods cannot average runs over periods: leave the signal setting period out")
         if self.robot.base == "floating":
-            raise DataError(f"closed-loop methods need a base that is bolted down, that of '{self.robot.name}' floats")
-        # One smooth robot for good: its compiled form is kept with it.
-        object.__setattr__(self, "robot", self.loop.robot(self.robot))
+            raise DataError(f"closed-loop methods need a base that does not float; that of '{self.robot.name}' does")
+        # One smooth robot for all simulations, so that it is compiled once.
+        object.__setattr__(self, "robot", self.loop.regularized(self.robot))
         for run in self.recording.runs:
             if run.torque is None:
                 raise DataError(f"run '{run.name}' has no torques")
 
     @cached_property
     def base(self) -> BaseParameters:
+        """The base parameters that are the unknowns."""
         base = base_parameters(self.robot, channels=self.channels if self.channels is not None else "torque")
         wrench = [c for c in base.channels if c not in self.robot.coordinates]
         if wrench:
-            raise DataError(f"closed-loop methods know joint torques only, not '{wrench[0]}'")
+            raise DataError(f"closed-loop methods fit joint torques only, not '{wrench[0]}'")
         return base
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:
-        """What every run was asked to follow, at the controller's rate."""
+        """The reference of every run, at the rate of the controller."""
         return tuple(as_reference(run, self.robot, self.law.rate) for run in self.recording.runs)
 
     @cached_property
     def motions(self) -> tuple[Motion, ...]:
-        """The measured runs, cleaned."""
+        """The measured runs, filtered."""
         return tuple(prepare(run, self.signals) for run in self.recording.runs)
 
     @cached_property
     def centred_motions(self) -> tuple[Motion, ...]:
-        """The measured runs with torques half a control period earlier.
+        """The measured runs with torques shifted by half a control period.
 
-        A torque is recorded when it begins to be held, and acts half a period later on average. Simulated states know
-        that; measured ones are compared with the torque of their own time.
+        A torque is recorded at the start of the period during which it is held, so it acts half a period later on
+        average. Simulations include this delay; measured states do not.
         """
-        if self.controller is None:
+        if self.loop.controller is None:
             return self.motions
-        centred = replace(self.signals, delay=self.signals.delay - 0.5 / self.controller.rate)
+        centred = replace(self.signals, delay=self.signals.delay - 0.5 / self.loop.controller.rate)
         return tuple(prepare(run, centred) for run in self.recording.runs)
 
     @cached_property
     def measured(self) -> Observation:
-        """Torques against the regressor of the measured motion: what least squares sees."""
+        """Measured torques and the regressor of the measured motion: the data of least squares."""
         return observe_motions(self.base, self.centred_motions, self.signals)
 
     @property
     def law(self) -> Controller:
-        """The controller, which must be there for the loop to run."""
-        if self.controller is None:
+        """The controller; a DataError if there is none."""
+        if self.loop.controller is None:
             raise DataError("the closed loop cannot be simulated without the controller that made the recording")
-        return self.controller
+        return self.loop.controller
 
     def simulate(self, parameters: ArrayLike) -> tuple[Simulation, ...]:
-        """Every run again without noise, with these standard parameters (p,); ends with the first that stops early."""
-        quiet = replace(self.sensors, noise=0.0, counts=0.0, torque_noise=0.0)
+        """Simulate the runs without noise, with these standard parameters (p,), up to the first that stops early."""
+        quiet = replace(self.loop, sensors=self.loop.sensors.noise_free())
         out: list[Simulation] = []
         for run, reference in zip(self.recording.runs, self.references, strict=True):
             rate = (len(run) - 1) / (run.t[-1] - run.t[0])
             whole_ratio(self.law.rate, rate, f"run '{run.name}': controller and record")
-            given = {"rate": rate, "parameters": parameters, "sensors": quiet, "loop": self.loop}
-            out.append(simulate(self.robot, self.law, reference, **given))
-            if not out[-1].finished:
+            out.append(simulate(self.robot, quiet, reference, rate=rate, parameters=parameters))
+            if not out[-1].completed:
                 break
         return tuple(out)
 
     def simulated_motions(self, simulations: Sequence[Simulation]) -> tuple[Motion, ...]:
-        """Simulated states at the samples of the cleaned runs, with the measured torques."""
+        """Simulated states at the samples of the filtered runs, with the measured torques."""
         out = []
         for run, motion, simulation in zip(self.recording.runs, self.motions, simulations, strict=True):
             at = (motion.t - run.t[0]) * (len(simulation.t) - 1) / (simulation.t[-1] - simulation.t[0])
@@ -124,18 +140,18 @@ class Experiment:
         return tuple(out)
 
     def observe(self, simulations: Sequence[Simulation]) -> Observation:
-        """Measured torques against the regressor of simulated motion: what DIDIM sees."""
+        """Measured torques and the regressor of the simulated motion: the data of DIDIM."""
         return observe_motions(self.base, self.simulated_motions(simulations), self.signals)
 
     def pair(self, simulations: Sequence[Simulation]) -> Paired:
-        """Measured regressors with simulated ones as instruments, both cleaned alike: they differ by noise alone."""
+        """Measured regressors with simulated ones as instruments, with the same filters: only noise differs."""
         blocks, first = [], 0
         for motion, simulated in zip(self.centred_motions, self.simulated_motions(simulations), strict=True):
             simulated = self._cleaned(motion, simulated)
-            limits = speed_limits(self.base, simulated, self.signals)
+            limits = velocity_limits(self.base, simulated, self.signals)
             rows = zip(channel_rows(self.base, simulated, first), channel_rows(self.base, motion), strict=True)
-            for (z, speed), (x, _) in rows:
-                moving = np.abs(speed) >= limits[z.channel]
+            for (z, velocity), (x, _) in rows:
+                moving = np.abs(velocity) >= limits[z.channel]
                 blocks.append(PairedBlock(z.channel, z.W[moving], x.W[moving], x.y[moving], z.index[moving]))
             first += len(motion.t)
         return pair(self.base, blocks, self.signals, tuple(m.cutoff for m in self.motions))

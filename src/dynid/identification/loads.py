@@ -1,7 +1,8 @@
-"""The measured side of the equations of motion: joint torques and all wrenches from outside, channel by channel.
+"""The measured side of the equations of motion: joint torques and external wrenches per channel.
 
-A robot moves by Y pi = (0, torque) + sum of J' F over its contacts. Wrenches of named sensors are carried to the
-base's origin and axes, where they add up to the six base rows; each also loads the joints that carry its link.
+The equations of motion are Y pi = (0, torque) + sum of J' F over the contacts. Wrenches of named sensors are
+transformed to the origin and axes of the base, where they are summed into the six base rows; each also adds torques to
+the joints that carry its link.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ Array = NDArray[np.float64]
 
 
 def default_channels(robot: Robot, recording: Recording) -> str:
-    """What all runs of a recording measure: "torque", "wrench" or "all"."""
+    """The channels that all runs of a recording have: "torque", "wrench" or "all"."""
     if robot.base == "fixed" or not all(run.wrench is not None or run.wrenches for run in recording.runs):
         return "torque"
     return "all" if robot.n and all(run.torque is not None for run in recording.runs) else "wrench"
 
 
 def check_run(robot: Robot, run: Run, channels: Sequence[str]) -> None:
-    """Raise where a run lacks what the channels need."""
+    """Raise a DataError if a run does not have what the channels need."""
     if run.q.shape[1] != robot.n:
         raise DataError(f"the recording has {run.q.shape[1]} joints, robot '{robot.name}' has {robot.n}")
     torques = any(c not in WRENCH_CHANNELS for c in channels)
@@ -53,7 +54,7 @@ def check_run(robot: Robot, run: Run, channels: Sequence[str]) -> None:
 
 
 def state(robot: Robot, motion: Motion, rows: slice = slice(None)) -> tuple[Array, Array, Array]:
-    """q (N, nq), v and a (N, nv) of a cleaned run, the base first where it floats."""
+    """q (N, nq), v and a (N, nv) of a filtered run; a floating base comes first."""
     joints = motion.q[rows], motion.v[rows], motion.a[rows]
     if robot.base != "floating":
         return joints
@@ -64,7 +65,7 @@ def state(robot: Robot, motion: Motion, rows: slice = slice(None)) -> tuple[Arra
 
 
 def measured(robot: Robot, motion: Motion, q: Array, rows: slice = slice(None)) -> Array:
-    """Torques and wrenches (N, channel) of a cleaned run, external wrenches included; NaN where nothing is measured.
+    """Torques and wrenches (N, channel) of a filtered run with external wrenches; NaN for channels without data.
 
     q (N, nq) are the positions of these rows.
     """
@@ -89,7 +90,7 @@ def measured(robot: Robot, motion: Motion, q: Array, rows: slice = slice(None)) 
 
 
 def wrench_at_base(robot: Robot, sensor: WrenchSensor, q: Array, values: Array) -> Array:
-    """A sensor's wrench (N, 6) carried to the base's origin, in the base's axes; q (N, nq)."""
+    """Wrench of a sensor (N, 6) about the origin of the base and in its axes; q (N, nq)."""
     world = base_placement(robot, q)
     place = _place(robot, sensor, q, world) @ sensor.placement
     if sensor.axes == "sensor":
@@ -116,11 +117,12 @@ def _place(robot: Robot, sensor: WrenchSensor, q: Array, world: Array) -> Array:
 
 
 def _own(robot: Robot, name: str) -> bool:
+    """Whether the robot has a link or frame of this name."""
     return name in [x.name for x in robot.links] + [x.name for x in robot.frames]
 
 
 def _body(robot: Robot, sensor: WrenchSensor, name: str) -> int | None:
-    """Number of the link that a sensor's wrench acts on; None where it is fixed to the world and does not say."""
+    """Index of the link that the wrench of a sensor acts on; None for a sensor in the world without a link."""
     if sensor.link is not None:
         return robot.link_index(sensor.link)
     if _own(robot, sensor.frame):
@@ -136,7 +138,7 @@ def _body(robot: Robot, sensor: WrenchSensor, name: str) -> int | None:
 
 
 def _joint_loads(robot: Robot, body: int, q: Array, load: Array) -> Array:
-    """Torques (N, n) that a wrench on a body, given at the base, puts on the joints that carry it."""
+    """Torques (N, n) of a wrench on a body, given at the base, on the joints that carry it."""
     tree = compile_robot(robot).tree
     twists = joint_twists(robot, q, body)
     out = np.zeros((len(q), robot.n))

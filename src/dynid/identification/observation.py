@@ -1,8 +1,8 @@
-"""What estimators see: one triangular factor of [W y] a channel, folded from chunks of samples.
+"""The data of the estimators: one triangular factor of [W y] per channel, folded from chunks of samples.
 
-W is never held. A chunk of samples becomes regressor rows, the rows of each channel are folded into that
-channel's factor by Householder QR, and the rows are forgotten. The factor has the size of the base parameters
-whatever the number of samples, and keeps the accuracy that normal equations would square away.
+The whole regressor W is never stored. A chunk of samples becomes regressor rows, the rows of each channel are folded
+into the factor of that channel by Householder QR, and the rows are dropped. The size of the factor depends on the
+number of base parameters, not of samples. Normal equations would lose half of the digits; the factor does not.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -25,21 +26,24 @@ from dynid.robot.model import Robot
 from dynid.signals.filters import decimate
 from dynid.signals.settings import Motion, Signals, prepare
 
+if TYPE_CHECKING:
+    from dynid.recording.log_format import LogFormat
+
 __all__ = ["Block", "Observation", "observe"]
 
 Array = NDArray[np.float64]
 
 _CHUNK = 1024
-# Rows of small recordings are kept for estimators that need them again; those of large ones are made again.
+# Rows of small recordings are kept for estimators that need them again; those of large ones are computed again.
 _KEEP_BYTES = 128 * 2**20
-# Parallel decimation filters whole columns; it works on this many output samples at a time, with margins.
+# Parallel decimation filters whole columns, this many output samples at a time, with margins.
 _DECIMATED_BLOCK = 4096
 _DECIMATION_MARGIN = 60
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows of one channel from one stretch of samples: W (m, b), y (m,), and the sample numbers they belong to."""
+    """Rows of one channel from consecutive samples: W (m, b), y (m,), and the index (m,) of their samples."""
 
     channel: int
     W: Array
@@ -49,10 +53,26 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """Factors of [W y] (k, b + 1) a channel, how many rows went in, and a way to read the rows again.
+    """A recording folded into one factor per channel: all that a least-squares method needs.
 
-    `blocks` streams the rows once more, for estimators that weigh samples one by one. `signals` are the settings the
-    rows were cleaned with; an estimate is validated with the same.
+    Attributes
+    ----------
+    base : BaseParameters
+        The base parameters that are the unknowns.
+    factors : tuple of ndarray, shape (k, b + 1)
+        Triangular factor of [W y] per channel.
+    rows : tuple of int
+        Number of rows per channel.
+    blocks : callable
+        Streams the rows again, for methods that weight samples one by one.
+    signals : Signals
+        How the runs were filtered; an estimate is validated with the same settings.
+    cutoffs : tuple of float or None
+        Cut-off frequency per run in Hz.
+    log_format : LogFormat or None
+        How the recording was read, if known.
+    motions : tuple of Motion
+        The filtered runs, so that tests and assessments need not filter them again; () where they are not kept.
     """
 
     base: BaseParameters
@@ -61,30 +81,34 @@ class Observation:
     blocks: Callable[[], Iterator[Block]] = field(repr=False)
     signals: Signals = field(default_factory=Signals)
     cutoffs: tuple[float | None, ...] = ()
+    log_format: LogFormat | None = None
+    motions: tuple[Motion, ...] = field(default=(), repr=False)
 
     @property
     def robot(self) -> Robot:
+        """The robot that is identified."""
         return self.base.robot
 
     @property
     def total_rows(self) -> int:
+        """Number of rows of all channels."""
         return sum(self.rows)
 
     def residual_norms(self, beta: Array) -> Array:
-        """Norm of y - W beta, channel by channel (channel,)."""
+        """Norm of y - W beta per channel (channel,), in N m or N."""
         return np.array([np.linalg.norm(f[:, -1] - f[:, :-1] @ beta) for f in self.factors])
 
     def torque_norms(self) -> Array:
-        """Norm of y, channel by channel (channel,)."""
+        """Norm of y per channel (channel,), in N m or N."""
         return np.array([np.linalg.norm(f[:, -1]) for f in self.factors])
 
     def stacked(self, weights: Sequence[float] | Array | None = None) -> Array:
-        """One factor of all channels (<= b + 1, b + 1), each channel's rows times its weight."""
+        """One factor of all channels (<= b + 1, b + 1), the rows of each channel multiplied by its weight."""
         w = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=float)
         return fold(np.vstack([x * f for x, f in zip(w, self.factors, strict=True)]))
 
     def joined(self, other: Observation) -> Observation:
-        """Both observations as one; they must be of the same base parameters. The settings are those of the first."""
+        """Both observations as one; they must have the same base parameters. The settings are those of the first."""
         if other.base.kept != self.base.kept or other.base.channels != self.base.channels:
             raise DataError("observations of different base parameters or channels cannot be joined")
         factors = tuple(fold(np.vstack([a, b])) for a, b in zip(self.factors, other.factors, strict=True))
@@ -94,11 +118,13 @@ class Observation:
             yield from self.blocks()
             yield from other.blocks()
 
-        return Observation(self.base, factors, rows, blocks, self.signals, self.cutoffs + other.cutoffs)
+        return Observation(
+            self.base, factors, rows, blocks, self.signals, self.cutoffs + other.cutoffs, self.log_format
+        )
 
 
 def fold(rows: Array) -> Array:
-    """Triangular factor of a stack of rows; as it is where it has fewer rows than columns."""
+    """Triangular factor of a stack of rows; the rows themselves if they are fewer than the columns."""
     columns = rows.shape[1]
     if rows.shape[0] <= columns:
         return rows
@@ -110,6 +136,7 @@ def fold(rows: Array) -> Array:
 def observe(
     robot: Robot,
     recording: Recording,
+    *,
     signals: Signals | None = None,
     base: BaseParameters | None = None,
     channels: str | Sequence[str] | None = None,
@@ -117,11 +144,41 @@ def observe(
 ) -> Observation:
     """Fold a recording into an observation of the base parameters.
 
-    `channels` picks what is measured: "torque", "wrench" (the six base rows of a floating or instrumented base), "all",
-    or names; by default what all runs have. `base` may be given to share one structure. Wrenches of named sensors, such
-    as force plates and contacts, count on the measured side of base and joints.
-    `known` is a standard vector (p,) whose torques are taken off first: a payload that was weighed, drives that are
-    known. So runs with and without a payload become observations of the same parameters, and can be joined.
+    Parameters
+    ----------
+    robot : Robot
+        The robot to be identified.
+    recording : Recording
+        Measured motion and torques. Wrenches of named sensors, such as force plates and contacts, are included in the
+        measured base wrench and joint torques.
+    signals : Signals, optional
+        How the runs are filtered and differentiated; by default `Signals()`.
+    base : BaseParameters, optional
+        Base parameters to use, by default those of the robot and the channels.
+    channels : str or sequence of str, optional
+        "torque", "wrench" (six rows of a floating or instrumented base), "all", or names of channels with wildcards;
+        by default what all runs have.
+    known : array_like, shape (p,), optional
+        Standard parameters whose torques are subtracted first, such as those of a payload that was weighed. Runs with
+        and without a payload then become observations of the same parameters, which can be joined.
+
+    Returns
+    -------
+    Observation
+
+    Raises
+    ------
+    DataError
+        If a run does not have the channels, or if too few rows are left for the number of base parameters.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.cli.demo import synthetic_recording
+    >>> robot = dynid.load_robot("twolink")
+    >>> seen = dynid.identification.observe(robot, synthetic_recording(robot, 0, duration=5.0))
+    >>> seen.base.channels
+    ('joint1', 'joint2')
     """
     settings = signals or Signals()
     if base is None:
@@ -131,11 +188,11 @@ def observe(
     motions = [prepare(run, settings) for run in recording.runs]
     if known is not None:
         motions = [_less(robot, motion, known) for motion in motions]
-    return observe_motions(base, motions, settings)
+    return replace(observe_motions(base, motions, settings), log_format=recording.log_format)
 
 
 def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: Signals) -> Observation:
-    """Fold cleaned runs, measured or simulated, into an observation."""
+    """Fold filtered runs, measured or simulated, into an observation."""
 
     def blocks() -> Iterator[Block]:
         start = 0
@@ -148,7 +205,7 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
     factors = [np.zeros((0, len(c) + 1)) for c in touched]
     rows = [0] * len(base.channels)
     kept: list[Block] | None = []
-    # Tall, narrow factors gain nothing from several BLAS threads, which get in each other's way.
+    # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
     with threadpool_limits(1, "blas"):
         for block in blocks():
             if kept is not None:
@@ -156,7 +213,7 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
                 if (sum(rows) + len(block.y)) * size * 8 > _KEEP_BYTES:
                     kept = None
             factor, columns = factors[block.channel], touched[block.channel]
-            # Column order is LAPACK's: it works on this array itself.
+            # Fortran order, so that LAPACK works on this array without a copy.
             stack = np.empty((len(factor) + len(block.y), len(columns) + 1), order="F")
             stack[: len(factor)] = factor
             stack[len(factor) :, :-1] = block.W[:, columns]
@@ -173,28 +230,29 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
         wide[:, columns], wide[:, -1] = factor[:, :-1], factor[:, -1]
         whole.append(wide)
     again = blocks if kept is None else lambda: iter(kept)
-    return Observation(base, tuple(whole), tuple(rows), again, settings, tuple(m.cutoff for m in motions))
+    cutoffs = tuple(m.cutoff for m in motions)
+    return Observation(base, tuple(whole), tuple(rows), again, settings, cutoffs, motions=tuple(motions))
 
 
 def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int = 0) -> Iterator[Block]:
-    """Rows of every channel of a cleaned run, decimated and without stand-still samples."""
-    limits = speed_limits(base, motion, settings)
-    for block, speed in channel_rows(base, motion, first):
-        moving = np.abs(speed) >= limits[block.channel]
+    """Rows of every channel of a filtered run, decimated, without the samples at which the joint stands still."""
+    limits = velocity_limits(base, motion, settings)
+    for block, velocity in channel_rows(base, motion, first):
+        moving = np.abs(velocity) >= limits[block.channel]
         if moving.any():
             yield Block(block.channel, block.W[moving], block.y[moving], block.index[moving])
 
 
-def speed_limits(base: BaseParameters, motion: Motion, settings: Signals) -> Array:
-    """Slowest speed of each channel's joint whose rows count (channel,); all rows of wrenches, which no joint rubs."""
-    joints = settings.speed_limits(motion.v) if motion.v.shape[1] else np.zeros(0)
+def velocity_limits(base: BaseParameters, motion: Motion, settings: Signals) -> Array:
+    """Smallest |velocity| of the joint of each channel whose rows are used (channel,); zero for wrench channels."""
+    joints = settings.velocity_limits(motion.v) if motion.v.shape[1] else np.zeros(0)
     limits = dict(zip(base.robot.coordinates, joints, strict=True))
     return np.array([limits.get(c, 0.0) for c in base.channels])
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Samples `lo` to `hi` of a run, of which `start` to `stop` make rows; the rest lets the decimation settle."""
+class Segment:
+    """Samples `lo` to `hi` of a run. Those from `start` to `stop` make rows, the rest is for the decimation filter."""
 
     start: int
     stop: int
@@ -204,50 +262,51 @@ class Stretch:
 
     @property
     def whole(self) -> slice:
+        """All samples of the segment."""
         return slice(self.lo, self.hi)
 
     @property
     def step(self) -> int:
-        """Samples a row stands for."""
+        """Samples per row."""
         return math.prod(self.factors)
 
     def thinned(self, rows: Array) -> Array:
-        """Rows over `whole` as the decimated ones of `start` to `stop`."""
+        """Decimated rows of `start` to `stop`, from rows over `whole`."""
         if self.step == 1:
             return rows
         count = -(-(self.stop - self.start) // self.step)
         return decimate(rows, self.factors)[(self.start - self.lo) // self.step :][:count]
 
 
-def stretches(motion: Motion) -> Iterator[Stretch]:
-    """A cleaned run in pieces of which each can be held at full rate."""
+def segments(motion: Motion) -> Iterator[Segment]:
+    """A filtered run in segments that fit in memory at full rate."""
     factors = tuple(motion.decimate or ())
     step, samples = math.prod(factors), len(motion.t)
     span = _CHUNK if step == 1 else _DECIMATED_BLOCK * step
     margin = 0 if step == 1 else _DECIMATION_MARGIN * step
     for start in range(motion.lead, samples - motion.lead, span):
         stop = min(start + span, samples - motion.lead)
-        yield Stretch(start, stop, max(0, start - margin), min(samples, stop + margin), factors)
+        yield Segment(start, stop, max(0, start - margin), min(samples, stop + margin), factors)
 
 
 def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterator[tuple[Block, Array]]:
-    """All rows of every channel of a cleaned run, decimated, each block with the speeds of the channel's joint.
+    """All rows of every channel of a filtered run, decimated, each block with the velocities of the joint.
 
-    Channels of the base wrench belong to no joint, and their speeds are zero.
+    Channels of the base wrench belong to no joint, and their velocities are zero.
     """
     robot = base.robot
     joint = {name: j for j, name in enumerate(robot.coordinates)}
     row = [robot.channels.index(c) for c in base.channels]
     kept = np.array(base.kept)
     touched = touched_columns(base)
-    for part in stretches(motion):
+    for part in segments(motion):
         q, v, a = state(robot, motion, part.whole)
         Y = regressor(robot, q, v, a)
         y = measured(robot, motion, q, part.whole)
         for k, channel in enumerate(base.channels):
             columns = touched[k]
-            speed = motion.v[part.whole, joint[channel]] if channel in joint else np.zeros(len(y))
-            rows = part.thinned(np.column_stack([Y[:, row[k], kept[columns]], y[:, row[k]], speed]))
+            velocity = motion.v[part.whole, joint[channel]] if channel in joint else np.zeros(len(y))
+            rows = part.thinned(np.column_stack([Y[:, row[k], kept[columns]], y[:, row[k]], velocity]))
             wide = np.zeros((len(rows), base.count))
             wide[:, columns] = rows[:, :-2]
             index = first + part.start + part.step * np.arange(len(rows))
@@ -255,7 +314,7 @@ def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterat
 
 
 def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:
-    """The motion without the torques, and the base wrench, of what is known."""
+    """The motion with the torques and the base wrench of the known parameters subtracted."""
     load = inverse_dynamics(robot, *state(robot, motion), known)
     first = len(robot.channels) - robot.n
     torque = None if motion.torque is None else motion.torque - load[:, first:]
@@ -266,6 +325,6 @@ def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:
 
 
 def touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:
-    """Columns that can be non-zero in each channel: a joint sees only the links beyond it."""
+    """Columns that can be non-zero in each channel: a joint carries only the links beyond it."""
     W = base.regressor(*random_states(base.robot, 8, seed=0))
     return [np.flatnonzero(np.abs(W[:, k]).max(axis=0)) for k in range(len(base.channels))]

@@ -1,4 +1,4 @@
-"""Rows of a measured regressor beside those of instruments: what instrumental variables and their tests see."""
+"""Rows of the measured regressor together with those of the instruments, for instrumental variables and their tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,23 @@ class PairedBlock:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """Factors of [Z X y] a channel, how many rows went in, and a way to read the rows again."""
+    """Factors of [Z X y] per channel, from instruments Z, measured regressor X and torque y.
+
+    Attributes
+    ----------
+    base : BaseParameters
+        The base parameters that are the unknowns.
+    factors : tuple of ndarray, shape (k, bz + b + 1)
+        Triangular factor of [Z X y] per channel.
+    rows : tuple of int
+        Number of rows per channel.
+    blocks : callable
+        Streams the rows again.
+    signals : Signals
+        How the runs were filtered.
+    cutoffs : tuple of float or None
+        Cut-off frequency per run in Hz.
+    """
 
     base: BaseParameters
     factors: tuple[Array, ...]
@@ -43,22 +59,23 @@ class Paired:
 
     @property
     def total_rows(self) -> int:
+        """Number of rows of all channels."""
         return sum(self.rows)
 
     def stacked(self, weights: Sequence[float] | Array | None = None) -> Array:
-        """One factor of [Z X y] of all channels, each channel's rows times its weight."""
+        """One factor of [Z X y] of all channels, the rows of each channel multiplied by its weight."""
         w = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=float)
         return fold(np.vstack([x * f for x, f in zip(w, self.factors, strict=True)]))
 
     def projected(self, weights: Sequence[float] | Array) -> Array:
-        """Rows [X y] as the instruments see them: Q'[X y] with Q their orthonormal basis, channels weighted."""
+        """Rows [X y] projected onto the instruments: Q'[X y] with Q their orthonormal basis, channels weighted."""
         factor = self.stacked(weights)
         instruments = factor.shape[1] - self.base.count - 1
         return factor[:instruments, instruments:]
 
     @cached_property
     def measured(self) -> Observation:
-        """The measured side alone."""
+        """The observation of the measured regressor alone."""
         first = self.factors[0].shape[1] - self.base.count - 1
 
         def blocks() -> Iterator[Block]:
@@ -72,7 +89,7 @@ class Paired:
 def pair(
     base: BaseParameters, blocks: list[PairedBlock], signals: Signals, cutoffs: tuple[float | None, ...]
 ) -> Paired:
-    """Fold blocks of all channels."""
+    """Fold the blocks of all channels."""
     factors, rows = [], []
     for k in range(len(base.channels)):
         mine = [block for block in blocks if block.channel == k]

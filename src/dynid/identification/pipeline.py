@@ -1,27 +1,37 @@
-"""From a robot and a recording to an estimate, in one call or as data keep arriving."""
+"""From a robot and a recording to an estimate, in one call or while recordings keep arriving."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS, UNCONTROLLED, Solution
+from dynid.identification.estimators.feasible import FeasibleOptions
+from dynid.identification.estimators.irls import LOSSES
+from dynid.identification.estimators.options import MethodOptions
+from dynid.identification.estimators.registry import (
+    CLOSED_LOOP,
+    ESTIMATORS,
+    UNCONTROLLED,
+    Solution,
+    check_method,
+    method_options,
+)
+from dynid.identification.estimators.solution import condition_number
 from dynid.identification.experiment import Experiment
 from dynid.identification.observation import Observation, observe
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.progress import ProgressCallback
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
-from dynid.simulation.engine import Loop
-from dynid.simulation.laws import Controller
-from dynid.simulation.sensors import Sensors
+from dynid.simulation.closed_loop import ClosedLoop
 
 __all__ = [
     "SequentialIdentification",
@@ -38,34 +48,73 @@ def identify(
     recording: Recording | Observation,
     method: str = "wls",
     *,
+    options: MethodOptions | None = None,
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
-    controller: Controller | None = None,
-    sensors: Sensors | None = None,
-    loop: Loop | None = None,
-    **options: Any,
+    loop: ClosedLoop | None = None,
+    progress: ProgressCallback | None = None,
+    **keywords: Any,
 ) -> Estimate:
-    """Identify the base parameters of a robot from a recording.
+    """Identify the dynamic parameters of a robot from a recording.
 
-    `method` is one of ols, wls, gls, irls, tls, ridge, feasible; `options` go to it. `signals` says how runs are
-    cleaned, `channels` what counts: "torque", "wrench" of the base, "all" or names (by default what was recorded). An
-    Observation may be given instead of a recording. The methods iv, didim, pc-iv, pc-didim, cloe and clie simulate the
-    closed loop: they need recorded references and the `controller`, with the `sensors` it reads and how the `loop` is
-    computed; ml, ekf and ukf do without.
+    Parameters
+    ----------
+    robot : Robot
+        The robot, with the drive terms that are to be identified. Its parameter values are the prior of methods that
+        use one and the start of methods that iterate.
+    recording : Recording or Observation
+        Measured motion and torques. Methods that do not simulate also take an observation, see `observe`.
+    method : str, default "wls"
+        "ols", "wls", "gls", "irls", "tls", "ridge" and "feasible" fit the measured regressor. "iv", "didim", "pc-iv",
+        "pc-didim", "cloe" and "clie" simulate the closed loop; they need recorded references and the `loop`.
+        "ml", "ekf" and "ukf" use the recording without the controller.
+    options : MethodOptions, optional
+        Options of the method as its dataclass, for example `WlsOptions(iterations=3)`.
+    signals : Signals, optional
+        How the runs are filtered and differentiated; by default `Signals()`.
+    channels : str or sequence of str, optional
+        Measured quantities that are fitted: "torque", "wrench" (of the base), "all", or names of channels with
+        wildcards. By default what all runs of the recording have.
+    loop : ClosedLoop, optional
+        The closed loop with the controller that made the recording. Methods "ml", "ekf" and "ukf" take its integrator
+        settings only.
+    progress : callable, optional
+        Called with a `dynid.progress.Progress` after every iteration of a method that simulates or filters.
+    **keywords
+        Options of the method by name, instead of `options`: `identify(robot, recording, "wls", iterations=3)`.
+
+    Returns
+    -------
+    Estimate
+        Base parameters with their covariance and the fit per channel.
+
+    Raises
+    ------
+    DataError
+        If the method, an option or a value of an option is wrong (before any signal is processed), or if the recording
+        does not have what the method needs.
+    DynidError
+        If the motion does not excite all base parameters.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.cli.demo import synthetic_recording
+    >>> robot = dynid.load_robot("rv2sq")
+    >>> estimate = dynid.identify(robot, synthetic_recording(robot, 0, duration=5.0), "wls", iterations=2)
+    >>> estimate.converged
+    True
     """
     started = time.perf_counter()
-    check_method(method)
+    chosen = method_options(method, options, **keywords)
     if method in CLOSED_LOOP:
         if isinstance(recording, Observation):
-            raise DataError(f"method '{method}' simulates the closed loop and needs the recording itself")
-        if controller is None and method not in UNCONTROLLED:
-            raise DataError(f"method '{method}' simulates the closed loop: give the controller that made the recording")
-        experiment = Experiment(
-            robot, recording, controller, signals or Signals(), loop or Loop("auto"), sensors or Sensors(), channels
-        )
-        return replace(estimate_closed_loop(experiment, method, **options), seconds=time.perf_counter() - started)
-    if controller is not None or sensors is not None or loop is not None:
-        raise DataError(f"method '{method}' does not simulate; controller, sensors and loop are for {_listed()}")
+            raise DataError(f"method '{method}' simulates the closed loop and needs the recording, not an observation")
+        experiment = Experiment(robot, recording, _checked_loop(loop, method), signals or Signals(), channels)
+        found = estimate_closed_loop(experiment, method, options=chosen, progress=progress)
+        return replace(found, seconds=time.perf_counter() - started)
+    if loop is not None:
+        raise DataError(f"method '{method}' does not simulate; a loop is for {_listed()}")
     if isinstance(recording, Observation):
         if signals is not None or channels is not None:
             raise DataError("an observation has its signals and channels already; give them to observe")
@@ -73,53 +122,107 @@ def identify(
             raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
         observation = recording
     else:
-        observation = observe(robot, recording, signals, channels=channels)
-    return replace(estimate_from(observation, method, **options), seconds=time.perf_counter() - started)
+        observation = observe(robot, recording, signals=signals, channels=channels)
+    return replace(estimate_from(observation, method, options=chosen), seconds=time.perf_counter() - started)
 
 
-def check_method(method: str) -> None:
-    """Refuse a name that no estimator has."""
-    known = [*ESTIMATORS, *CLOSED_LOOP]
-    if method not in known:
-        raise DataError(f"method '{method}' is unknown: use {', '.join(known)}{did_you_mean(method, known)}")
+def _checked_loop(loop: ClosedLoop | None, method: str) -> ClosedLoop:
+    """The loop that a method simulates, refused where it has no controller and the method needs one."""
+    if loop is not None and not isinstance(loop, ClosedLoop):
+        raise DataError(f"loop is a dynid.ClosedLoop(controller=...), got {loop!r:.60}")
+    loop = loop or ClosedLoop()
+    if loop.controller is None and method not in UNCONTROLLED:
+        raise DataError(
+            f"method '{method}' simulates the closed loop: give the controller that made the recording, "
+            "loop=ClosedLoop(controller=...)"
+        )
+    return loop
 
 
-def estimate_from(observation: Observation, method: str, **options: Any) -> Estimate:
-    """Run one estimator on an observation."""
-    check_method(method)
+def estimate_from(
+    observation: Observation, method: str = "wls", *, options: MethodOptions | None = None, **keywords: Any
+) -> Estimate:
+    """Run a method that does not simulate on an observation.
+
+    Parameters
+    ----------
+    observation : Observation
+        What `observe` returned.
+    method : str, default "wls"
+        "ols", "wls", "gls", "irls", "tls", "ridge" or "feasible".
+    options : MethodOptions, optional
+        Options of the method, as for `identify`.
+    **keywords
+        Options of the method by name.
+
+    Returns
+    -------
+    Estimate
+    """
+    started = time.perf_counter()
+    chosen = method_options(method, options, **keywords)
     if method in CLOSED_LOOP:
         raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
+    # Small matrices gain nothing from several BLAS threads, which slow each other down.
+    with threadpool_limits(1, "blas"):
+        solution = ESTIMATORS[method](observation, chosen)
+        return estimate_of(observation, solution, method, started)
+
+
+def estimate_closed_loop(
+    experiment: Experiment,
+    method: str,
+    *,
+    options: MethodOptions | None = None,
+    progress: ProgressCallback | None = None,
+    **keywords: Any,
+) -> Estimate:
+    """Run a method that simulates or filters on an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The recording with the controller that made it.
+    method : str
+        "iv", "didim", "pc-iv", "pc-didim", "cloe", "clie", "ml", "ekf" or "ukf".
+    progress : callable, optional
+        Called with a `dynid.progress.Progress` after every iteration.
+    options : MethodOptions, optional
+        Options of the method, as for `identify`.
+    **keywords
+        Options of the method by name.
+
+    Returns
+    -------
+    Estimate
+    """
     started = time.perf_counter()
-    solution = _run(ESTIMATORS[method], observation, method, options)
-    return estimate_of(observation, solution, method, started)
-
-
-def estimate_closed_loop(experiment: Experiment, method: str, **options: Any) -> Estimate:
-    """Run one estimator that simulates on an experiment."""
+    chosen = method_options(method, options, **keywords)
     if method not in CLOSED_LOOP:
         raise DataError(f"method '{method}' does not simulate; {_listed()} do")
-    started = time.perf_counter()
-    solution, observation = _run(CLOSED_LOOP[method], experiment, method, options)
-    return estimate_of(observation, solution, method, started)
-
-
-def _run(estimator: Callable[..., Any], data: Observation | Experiment, method: str, options: dict[str, Any]) -> Any:
-    try:
-        # Small matrices gain nothing from several BLAS threads, which get in each other's way.
-        with threadpool_limits(1, "blas"):
-            return estimator(data, **options)
-    except TypeError as error:
-        if "unexpected keyword" in str(error):
-            raise DataError(f"method '{method}' does not take {str(error).split('argument ')[-1]}") from None
-        raise
+    with threadpool_limits(1, "blas"):
+        solution, observation = CLOSED_LOOP[method](experiment, chosen, progress)
+        found = estimate_of(observation, solution, method, started)
+    return replace(found, log_format=experiment.recording.log_format)
 
 
 def _listed() -> str:
+    """The methods that simulate or filter."""
     return ", ".join(CLOSED_LOOP)
 
 
-def estimate_of(observation: Observation, solution: Solution, method: str, started: float) -> Estimate:
+def estimate_of(
+    observation: Observation, solution: Solution, method: str, started: float, condition: float | None = None
+) -> Estimate:
+    """The estimate of a solution, with its fit to an observation.
+
+    `started` is the value of time.perf_counter at the start. `condition` replaces the condition number of the
+    observation where the solution rests on more rows than these.
+    """
     residual, torque = observation.residual_norms(solution.beta), observation.torque_norms()
+    if condition is None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            condition = condition_number(observation.stacked(1.0 / solution.noise)[:, :-1])
     return Estimate(
         base=observation.base,
         method=method,
@@ -129,27 +232,46 @@ def estimate_of(observation: Observation, solution: Solution, method: str, start
         rows=observation.rows,
         rms=residual / np.sqrt(np.maximum(observation.rows, 1)),
         relative_error=residual / np.where(torque > 0, torque, np.inf),
-        condition_number=solution.condition_number,
+        condition_number=condition,
         status=solution.status,
         seconds=time.perf_counter() - started,
+        outcome=solution.outcome,
         signals=observation.signals,
         cutoffs=observation.cutoffs,
         notes=solution.notes,
         standard=solution.parameters,
         standard_covariance=solution.parameter_covariance,
         history=solution.history,
+        log_format=observation.log_format,
     )
 
 
 class SequentialIdentification:
-    """Least squares for logs that keep arriving: each recording is folded in and can be forgotten.
+    """Least squares for recordings that keep arriving.
 
-    With `forgetting` below one, what was known before each update counts that much less.
+    Every recording is folded into one triangular factor per channel, so that its samples need not be kept.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot to be identified.
+    signals : Signals, optional
+        How the runs are filtered and differentiated.
+    channels : str or sequence of str, optional
+        Measured quantities that are fitted, as for `identify`; by default "torque".
+    forgetting : float, default 1.0
+        Factor in (0, 1] by which the information of earlier recordings is multiplied at every update.
+
+    Raises
+    ------
+    DataError
+        If `forgetting` is not in (0, 1].
     """
 
     def __init__(
         self,
         robot: Robot,
+        *,
         signals: Signals | None = None,
         channels: str | Sequence[str] | None = None,
         forgetting: float = 1.0,
@@ -162,20 +284,38 @@ class SequentialIdentification:
         self._observation: Observation | None = None
 
     def update(self, recording: Recording) -> None:
-        """Fold a recording in."""
-        new = observe(self._base.robot, recording, self._signals, self._base)
+        """Add a recording."""
+        new = observe(self._base.robot, recording, signals=self._signals, base=self._base)
         if self._observation is not None:
             old = self._observation
             faded = replace(old, factors=tuple(np.sqrt(self._forgetting) * f for f in old.factors))
             new = faded.joined(new)
-        self._observation = replace(new, blocks=lambda: iter(()))
+        self._observation = replace(new, blocks=lambda: iter(()), motions=())
 
-    def estimate(self, method: str = "wls", **options: Any) -> Estimate:
-        """What all recordings so far say; methods that need the rows again (irls, gls) are refused."""
+    def estimate(self, method: str = "wls", *, options: MethodOptions | None = None, **keywords: Any) -> Estimate:
+        """The estimate from all recordings so far.
+
+        Parameters
+        ----------
+        method : str, default "wls"
+            "ols", "wls", "tls", "ridge" or "feasible". Methods that read the samples again ("irls", "gls") are refused.
+        options, **keywords
+            Options of the method, as for `identify`.
+
+        Returns
+        -------
+        Estimate
+
+        Raises
+        ------
+        DataError
+            If no recording has been added yet, or if the method reads the samples again.
+        """
         if self._observation is None:
-            raise DataError("no recording has arrived yet")
-        if method in ("irls", "gls"):
-            raise DataError(
-                f"method '{method}' needs the samples again, which are not kept; use ols, wls, tls or ridge"
-            )
-        return estimate_from(self._observation, method, **options)
+            raise DataError("no recording has been added yet")
+        chosen = method_options(method, options, **keywords)
+        robust = isinstance(chosen, FeasibleOptions) and chosen.objective in LOSSES
+        if method in ("irls", "gls") or robust:
+            what = "a robust objective" if robust else f"method '{method}'"
+            raise DataError(f"{what} needs the samples again, which are not kept; use ols, wls, tls or ridge")
+        return estimate_from(self._observation, method, options=chosen)

@@ -1,8 +1,7 @@
-"""What each set of sensors can show of a robot, and what one more sensor would add."""
+"""Base parameters that are identifiable with different sets of sensors, and what another sensor would add."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,25 +15,35 @@ from dynid.parameters.base import BaseParameters, Method, base_parameters, choos
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals, prepare
+from dynid.terminal import rendered, table_of
 
 __all__ = ["Gain", "SensorSet", "SensorSets", "one_more_sensor", "sensor_sets"]
 
 Array = NDArray[np.float64]
 Choice = str | Sequence[str]
 
-# A combination is new where this much of it lies outside of what was known, on rows of unit length.
+# A combination is new if its remainder outside of the known ones is larger than this, on rows of unit length.
 _NEW = 1e-7
-# Unit columns: singular values further below the largest than this leave a percent of noise to decide.
+# A combination is excited if its singular value (unit columns) is above this share of the largest.
 _EXCITED = 1e-3
 _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
 class SensorSet:
-    """A set of channels with the base parameters that it can show.
+    """A set of channels with the base parameters that are identifiable from them.
 
-    From a recording: `excited` of them lie within a factor of 1000 of the best-excited combination, and
-    `condition_number` is that of the regressor with unit columns; both are None without one.
+    Attributes
+    ----------
+    name : str
+        Name of the set.
+    base : BaseParameters
+        The identifiable combinations.
+    excited : int or None
+        Number of combinations whose singular value is within a factor of 1000 of the largest one in a recording; None
+        without a recording.
+    condition_number : float or None
+        Condition number of the regressor with unit columns in a recording; None without one.
     """
 
     name: str
@@ -44,17 +53,28 @@ class SensorSet:
 
     @property
     def channels(self) -> tuple[str, ...]:
+        """Names of the channels."""
         return self.base.channels
 
     @property
     def count(self) -> int:
-        """Identifiable combinations of standard parameters."""
+        """Number of identifiable combinations of standard parameters."""
         return self.base.count
 
 
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """What adding a sensor shows: how many more combinations, which, and the set with the sensor."""
+    """What becomes identifiable with an additional sensor.
+
+    Attributes
+    ----------
+    sensor : str
+        Name of the sensor.
+    combinations : tuple of str
+        Combinations that become identifiable.
+    together : SensorSet
+        The set with the sensor.
+    """
 
     sensor: str
     combinations: tuple[str, ...]
@@ -62,12 +82,21 @@ class Gain:
 
     @property
     def count(self) -> int:
+        """Number of combinations that become identifiable."""
         return len(self.combinations)
 
 
 @dataclass(frozen=True, eq=False)
 class SensorSets:
-    """Sets of sensors of one robot, by name."""
+    """Sets of sensors of one robot, by name.
+
+    Attributes
+    ----------
+    robot : Robot
+        The robot.
+    sets : tuple of SensorSet
+        The sets, in the order in which they were given.
+    """
 
     robot: Robot
     sets: tuple[SensorSet, ...]
@@ -80,49 +109,61 @@ class SensorSets:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of identifiable combinations, set by set."""
+        """Number of identifiable combinations by the name of the set."""
         return {x.name: x.count for x in self.sets}
 
     def gain(self, first: str, second: str) -> tuple[str, ...]:
-        """Combinations that the second set shows and the first does not."""
+        """Combinations that are identifiable with the second set and not with the first, given by their names."""
         return new_combinations(self[first].base, self[second].base)
 
     def summary(self) -> str:
-        """A table of the sets."""
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(title=f"{self.robot.name}: {len(self.robot.layout)} standard parameters")
-        for name in ("sensors", "channels", "identifiable", "excited", "condition number"):
-            table.add_column(name, justify="left" if name == "sensors" else "right")
+        """A table of the sets, as wide as the terminal."""
+        names = ("sensors", "channels", "identifiable", "excited", "condition number")
+        title = f"{self.robot.name}: {len(self.robot.layout)} standard parameters"
+        table = table_of(title, *names, text=("sensors",))
         for x in self.sets:
             data = ("-", "-") if x.excited is None else (str(x.excited), f"{x.condition_number:.4g}")
             table.add_row(x.name, str(len(x.channels)), str(x.count), *data)
-        console = Console(file=io.StringIO(), width=120, highlight=False)
-        console.print(table)
-        return console.file.getvalue()  # type: ignore[attr-defined]
+        return rendered(table)
 
 
 def sensor_sets(
     robot: Robot,
     sets: Mapping[str, Choice] | None = None,
+    *,
     recording: Recording | None = None,
     signals: Signals | None = None,
     method: Method = "left-to-right",
 ) -> SensorSets:
-    """Identifiable combinations by set of sensors: structurally, and in a recording where one is given.
+    """Identifiable combinations per set of sensors, and how well a recording excites them.
 
-    `sets` names choices of channels as `base_parameters` takes them; by default joint torques, base wrench, its forces,
-    its moments, and all, as far as the base has them. `method` is that of `base_parameters`. Of the recording only the
-    motion counts: it need not hold what the sensors would measure.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    sets : mapping of str to channels, optional
+        Sets of channels by name, as for `base_parameters`. By default joint torques, base wrench, its forces, its
+        moments, and all, as far as the robot has them.
+    recording : Recording, optional
+        Motion whose excitation is computed. Only the motion is used: it need not contain what the sensors measure.
+    signals : Signals, optional
+        How the runs are filtered and differentiated.
+    method : str, default "left-to-right"
+        The method of `base_parameters`.
 
+    Returns
+    -------
+    SensorSets
+
+    Examples
+    --------
     >>> import dynid
     >>> dynid.identification.sensor_sets(dynid.load_robot("box2", base="instrumented")).counts["wrench"]
     13
     """
     chosen = dict(_usual(robot) if sets is None else sets)
     if not chosen:
-        raise DataError("no set of sensors is given")
+        raise DataError("sets is empty: give at least one set of sensors")
     found = [SensorSet(name, base_parameters(robot, channels=x, method=method)) for name, x in chosen.items()]
     if recording is not None:
         union = [c for c in robot.channels if any(c in x.channels for x in found)]
@@ -135,12 +176,29 @@ def one_more_sensor(
     robot: Robot,
     channels: Choice,
     sensors: Mapping[str, Choice] | None = None,
+    *,
     recording: Recording | None = None,
     signals: Signals | None = None,
 ) -> tuple[Gain, ...]:
-    """What each further sensor would show that `channels` do not, the most first.
+    """What becomes identifiable with each of several additional sensors.
 
-    `sensors` names choices of channels to add; by default the whole base wrench and the torque of each joint alone.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    channels : str or sequence of str
+        Channels that are measured already.
+    sensors : mapping of str to channels, optional
+        Channels of each additional sensor, by name. By default the base wrench, and the torque of each joint.
+    recording : Recording, optional
+        Recorded motion, as for `sensor_sets`.
+    signals : Signals, optional
+        How it is filtered, as for `sensor_sets`.
+
+    Returns
+    -------
+    tuple of Gain
+        One per sensor that is not among the channels, in descending order of the number of combinations.
     """
     have = [robot.channels[i] for i in choose_channels(robot, channels)]
     if sensors is None:
@@ -151,13 +209,13 @@ def one_more_sensor(
     added = {name: [robot.channels[i] for i in choose_channels(robot, choice)] for name, choice in more.items()}
     added = {name: own for name, own in added.items() if not set(own) <= set(have)}
     names = {"": have} | {name: [c for c in robot.channels if c in {*have, *own}] for name, own in added.items()}
-    found = sensor_sets(robot, names, recording, signals)
+    found = sensor_sets(robot, names, recording=recording, signals=signals)
     gains = [Gain(name, found.gain("", name), found[name]) for name in added]
     return tuple(sorted(gains, key=lambda g: -g.count))
 
 
 def new_combinations(known: BaseParameters, more: BaseParameters) -> tuple[str, ...]:
-    """Base parameters of the second structure that the first, and those before them in the list, do not give."""
+    """Base parameters of the second structure that do not follow from the first and from those before them."""
     basis = np.linalg.qr(_unit(known.matrix).T)[0]
     out = []
     for row, expression in zip(_unit(more.matrix), more.expressions, strict=True):
@@ -172,10 +230,12 @@ def new_combinations(known: BaseParameters, more: BaseParameters) -> tuple[str, 
 
 
 def _unit(rows: Array) -> Array:
+    """Rows scaled to unit norm."""
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def _usual(robot: Robot) -> dict[str, Choice]:
+    """The default sets of sensors."""
     if robot.base == "fixed":
         return {"torque": "torque"}
     wrench: dict[str, Choice] = {"wrench": "wrench", "force": ("base.f?",), "moment": ("base.m?",)}
@@ -183,7 +243,7 @@ def _usual(robot: Robot) -> dict[str, Choice]:
 
 
 def _motion_alone(robot: Robot, recording: Recording, settings: Signals, channels: Sequence[str]) -> Observation:
-    """The regressor of a recorded motion, folded, for channels that need not be measured."""
+    """The folded regressor of a recorded motion, for channels that need not be measured."""
     motions = []
     for run in recording.runs:
         check_run(robot, run, ())
@@ -194,8 +254,8 @@ def _motion_alone(robot: Robot, recording: Recording, settings: Signals, channel
 
 
 def _excited(one: SensorSet, seen: Observation) -> SensorSet:
-    """The set with how a recording excites it: its channels' factors, on its own columns of unit length."""
-    # Scanned from left to right, columns kept for some channels are kept for more channels too.
+    """The set with the excitation by a recording, from the factors of its channels with unit columns."""
+    # In a scan from left to right, columns kept for some channels are also kept for more channels.
     columns = [seen.base.kept.index(j) for j in one.base.kept]
     rows = [f[:, columns] for f, c in zip(seen.factors, seen.base.channels, strict=True) if c in one.channels]
     factor = fold(np.vstack(rows))

@@ -1,9 +1,9 @@
-"""Masses and first moments from postures at rest, inertias from motions: the two parts of an identification.
+"""Masses and first moments from postures at rest, then the other parameters from motion.
 
-At rest only gravity counts. What it shows are combinations of masses and first moments: those of the centre of mass,
-which a force plate, or a centre of pressure and a weight, tell in every posture. They are the base parameters of the
-robot at rest, and each of them is a combination of its base parameters in motion. So an estimate from postures becomes
-information about those: as it is known, which is the same as all rows in one least squares, or held.
+At rest only gravity acts. Combinations of masses and first moments are identifiable from it, for example with a force
+plate or from the centre of pressure and the weight. They are the base parameters of the robot at rest, and each of them
+is a combination of the base parameters in motion. An estimate from postures is therefore information about those: it is
+added with its covariance, which equals one least squares over all rows, or it is held fixed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.solution import Solution, solve_factor
-from dynid.identification.estimators.wls import joint_noise, wls
+from dynid.identification.estimators.options import check_at_least_one
+from dynid.identification.estimators.solution import Solution, condition_number, solve_factor
+from dynid.identification.estimators.wls import WlsOptions, joint_noise, wls
 from dynid.identification.loads import check_run, default_channels
 from dynid.identification.observation import Block, Observation, channel_rows, fold, observe
 from dynid.identification.pipeline import estimate_of
@@ -34,22 +35,40 @@ __all__ = ["StaticParameters", "identify_in_steps", "pressure_wrench", "static_p
 
 Array = NDArray[np.float64]
 
-# A static combination is one of those in motion where no more than this of it is left over.
+# A combination at rest is one of those in motion if the remainder is not larger than this.
 _SAME = 1e-7
-# Share of a channel's size that its noise is taken to be before there is a residual.
+# First guess of the noise of a channel, relative to its RMS torque.
 _FIRST_NOISE = 0.01
-# Postures in which the typical size of a column is looked at, and weights that are rounding.
+# Number of postures for the typical size of a column, and weights that count as rounding.
 _STATES = 200
 _ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class StaticParameters:
-    """Combinations of masses and first moments (s,) with covariance (s, s), found at rest.
+    """Combinations of masses and first moments, identified at rest.
 
-    `base` is the structure at rest, `noise` (channel,) the residual deviation, `postures` the number of still stretches
-    and `seconds` how long they lasted. `observation` are the rows. `unseen` names combinations that other postures
-    would have shown and these do not, such as heights in a foot that always stands flat.
+    Attributes
+    ----------
+    base : BaseParameters
+        The combinations that are identifiable from these postures.
+    beta : ndarray, shape (s,)
+        Their values.
+    covariance : ndarray, shape (s, s)
+        Their covariance.
+    noise : ndarray, shape (channel,)
+        Standard deviation of the residual per channel, in N m or N.
+    condition_number : float
+        Condition number of the regressor over its noise, with unit columns.
+    postures : int
+        Number of intervals at rest.
+    seconds : float
+        Their total duration in s.
+    observation : Observation
+        The rows.
+    unseen : tuple of str
+        Combinations that are identifiable from other postures but not from these, such as heights in a foot that always
+        stands flat.
     """
 
     base: BaseParameters
@@ -64,6 +83,7 @@ class StaticParameters:
 
     @property
     def robot(self) -> Robot:
+        """The robot."""
         return self.base.robot
 
     @property
@@ -72,15 +92,31 @@ class StaticParameters:
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
     def in_motion(self, base: BaseParameters) -> Array:
-        """T (s, b): the static combinations as combinations of the base parameters of the robot in motion."""
+        """The combinations at rest as combinations of the base parameters in motion.
+
+        Parameters
+        ----------
+        base : BaseParameters
+            Base parameters of the same robot in motion.
+
+        Returns
+        -------
+        ndarray, shape (s, b)
+            T, with combinations at rest = T beta.
+
+        Raises
+        ------
+        DataError
+            If the robots differ, or if a combination is not identifiable from the channels of `base`.
+        """
         if base.robot.parameter_names != self.robot.parameter_names:
-            raise DataError(f"the static part is of another robot or other drive terms than '{base.robot.name}'")
+            raise DataError(f"the static parameters are of another robot or other drive terms than '{base.robot.name}'")
         T = self.base.matrix[:, list(base.kept)]
         left = np.abs(T @ base.matrix - self.base.matrix).max(axis=1)
         lost = np.flatnonzero(left > _SAME * np.abs(self.base.matrix).max(axis=1))
         if lost.size:
             raise DataError(
-                f"'{self.base.names[lost[0]]}' was found at rest but does not show in the channels "
+                f"'{self.base.names[lost[0]]}' was identified at rest but is not identifiable from the channels "
                 f"{', '.join(base.channels)}; identify the motion from the same channels or more"
             )
         return np.asarray(T)
@@ -90,10 +126,27 @@ class StaticParameters:
 
 
 def pressure_wrench(point: ArrayLike, weight: float, height: float = 0.0) -> Array:
-    """Wrench (N, 6) of the ground on a body at rest from its centre of pressure (N, 2), m, and its weight, N.
+    """Wrench of the ground on a body at rest, from its centre of pressure and its weight.
 
-    It is in the axes and about the origin in which the points are given, z upwards; they lie at z = `height`. No other
-    forces act at rest, so the height does not matter then. As a run's wrench it goes with `WrenchSensor("world")`.
+    Parameters
+    ----------
+    point : array_like, shape (N, 2)
+        Centres of pressure in m, in axes with z upwards.
+    weight : float
+        Weight in N.
+    height : float, default 0
+        Height of the ground in m. It has no influence, since no horizontal force acts at rest.
+
+    Returns
+    -------
+    ndarray, shape (N, 6)
+        Force (N) and moment (N m) about the origin of these axes. As the wrench of a run it belongs to
+        `WrenchSensor("world")`.
+
+    Raises
+    ------
+    DataError
+        If a value is not finite or the weight is not positive.
     """
     points = np.atleast_2d(np.asarray(point, dtype=float))
     points = checked(points, (len(points), 2), "centres of pressure", DataError)
@@ -109,46 +162,70 @@ def pressure_wrench(point: ArrayLike, weight: float, height: float = 0.0) -> Arr
 def static_parameters(
     robot: Robot,
     recording: Recording,
-    signals: Signals | None = None,
     *,
+    signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
-    speed: float = 0.02,
+    max_velocity: float = 0.02,
     hold: float = 0.3,
     iterations: int = 1,
 ) -> StaticParameters:
-    """Combinations of masses and first moments from the still samples of a recording, by weighted least squares.
+    """Combinations of masses and first moments from the samples at rest of a recording, by weighted least squares.
 
-    Still is where no joint, nor the base, moves faster than `speed` (rad/s or m/s) for at least `hold` seconds. Joint
-    torques at rest hold whatever friction keeps back, which no posture tells from load: the base wrench is free of it.
+    Parameters
+    ----------
+    robot : Robot
+        The robot to be identified.
+    recording : Recording
+        Runs with intervals at rest. Joint torques at rest contain static friction, which cannot be separated from the
+        load; the base wrench does not.
+    signals : Signals, optional
+        How the runs are filtered and differentiated.
+    channels : str or sequence of str, optional
+        Measured quantities that are fitted, as for `identify`; by default what all runs have.
+    max_velocity : float, default 0.02
+        Largest velocity of a joint or of the base at rest, in rad/s or m/s.
+    hold : float, default 0.3
+        Shortest interval at rest in s.
+    iterations : int, default 1
+        As for method "wls".
+
+    Returns
+    -------
+    StaticParameters
+
+    Raises
+    ------
+    DataError
+        If the recording has no interval at rest, or if nothing is identifiable from it.
     """
-    if not speed > 0 or not hold >= 0:
-        raise DataError("speed must be positive and hold not negative")
+    if not max_velocity > 0 or not hold >= 0:
+        raise DataError("max_velocity must be positive and hold not negative")
+    options = WlsOptions(iterations=iterations)
     settings = signals or Signals()
     chosen = channels if channels is not None else default_channels(robot, recording)
     base = base_parameters(robot, channels=chosen, still=True)
-    stretches = []
+    intervals = []
     for run in recording.runs:
         check_run(robot, run, base.channels)
-        stretches += _still(prepare(run, settings), speed, hold)
-    if not stretches:
-        raise DataError(f"the recording never stands still: no {hold:g} s below {speed:g} rad/s or m/s")
+        intervals += _at_rest(prepare(run, settings), max_velocity, hold)
+    if not intervals:
+        raise DataError(f"the recording is never at rest: no {hold:g} s below {max_velocity:g} rad/s or m/s")
     with threadpool_limits(1, "blas"):
-        observation = _observe_at_rest(base, stretches, settings)
-        shown = _shown(observation)
-        if shown is not base:
-            observation = _observe_at_rest(shown, stretches, settings)
-        found = wls(observation, iterations)
-    seconds = sum(len(m.t) / m.rate for m in stretches)
+        observation = _observe_at_rest(base, intervals, settings)
+        identifiable = _identifiable(observation)
+        if identifiable is not base:
+            observation = _observe_at_rest(identifiable, intervals, settings)
+        found = wls(observation, options)
     return StaticParameters(
-        shown,
-        found.beta,
-        found.covariance,
-        found.noise,
-        found.condition_number,
-        len(stretches),
-        seconds,
-        observation,
-        tuple(n for j, n in zip(base.kept, base.names, strict=True) if j not in shown.kept),
+        base=identifiable,
+        beta=found.beta,
+        covariance=found.covariance,
+        noise=found.noise,
+        condition_number=condition_number(observation.stacked(1.0 / found.noise)[:, :-1]),
+        postures=len(intervals),
+        seconds=sum(len(m.t) / m.rate for m in intervals),
+        observation=observation,
+        unseen=tuple(n for j, n in zip(base.kept, base.names, strict=True) if j not in identifiable.kept),
     )
 
 
@@ -162,13 +239,37 @@ def identify_in_steps(
     held: bool = False,
     iterations: int = 2,
 ) -> Estimate:
-    """Base parameters from motions, with what postures told about masses and first moments.
+    """Base parameters from motion, with masses and first moments that were identified at rest.
 
-    The static combinations count as they are known, which is one least squares over the rows of both, or with `held`
-    are not moved at all: their covariance then goes into that of the others. Channels are those of the static part
-    unless others are given.
+    Parameters
+    ----------
+    robot : Robot
+        The robot to be identified.
+    static : StaticParameters
+        What `static_parameters` returned.
+    motion : Recording or Observation
+        Measured motion and torques.
+    signals : Signals, optional
+        How the runs are filtered and differentiated.
+    channels : str or sequence of str, optional
+        Measured quantities that are fitted; by default those of the static parameters.
+    held : bool, default False
+        Whether the static parameters are held fixed, and their covariance carried to the others. By default they are
+        information with their covariance, which equals one least squares over the rows of both.
+    iterations : int, default 2
+        How often the noise is estimated from the residuals and the fit repeated.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    DataError
+        If the static parameters belong to another robot, or if the motion does not excite the other parameters.
     """
     started = time.perf_counter()
+    check_at_least_one("iterations", iterations)
     if isinstance(motion, Observation):
         if signals is not None or channels is not None:
             raise DataError("an observation has its signals and channels already; give them to observe")
@@ -176,9 +277,7 @@ def identify_in_steps(
             raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
         observation = motion
     else:
-        observation = observe(robot, motion, signals, channels=channels or static.base.channels)
-    if iterations < 1:
-        raise DataError(f"at least one iteration is needed, got {iterations}")
+        observation = observe(robot, motion, signals=signals, channels=channels or static.base.channels)
     T = static.in_motion(observation.base)
     size = observation.torque_norms() / np.sqrt(np.maximum(observation.rows, 1))
     noise = np.where(size > 0, _FIRST_NOISE * size, 1.0)
@@ -188,20 +287,22 @@ def identify_in_steps(
         for _ in range(iterations):
             noise = joint_noise(observation, beta)
             beta, covariance, condition = solve(observation.stacked(1.0 / noise), T, static, observation.base)
-    solution = Solution(beta, covariance, noise, condition, iterations=iterations)
-    return estimate_of(observation, solution, "static, held + wls" if held else "static + wls", started)
+    solution = Solution(beta, covariance, noise, iterations=iterations)
+    method = "static, held + wls" if held else "static + wls"
+    return estimate_of(observation, solution, method, started, condition)
 
 
 def _as_known(factor: Array, T: Array, static: StaticParameters, base: BaseParameters) -> tuple[Array, Array, float]:
-    """Least squares over the rows of motion and those at rest, each over its noise."""
+    """Least squares over the rows in motion and at rest, each over its noise; also their condition number."""
     known = static.observation.stacked(1.0 / static.noise)
     rows = np.column_stack([known[:, :-1] @ T, known[:, -1]])
-    beta, inverse, condition = solve_factor(fold(np.vstack([factor, rows])), base)
-    return beta, inverse @ inverse.T, condition
+    both = fold(np.vstack([factor, rows]))
+    beta, inverse = solve_factor(both, base)
+    return beta, inverse @ inverse.T, condition_number(both[:, :-1])
 
 
 def _held(factor: Array, T: Array, static: StaticParameters, base: BaseParameters) -> tuple[Array, Array, float]:
-    """Least squares over what the static combinations leave free."""
+    """Least squares over what the static parameters leave free; also the condition number of those columns."""
     R, y = factor[:, :-1], factor[:, -1]
     size = np.linalg.norm(R, axis=0)
     size = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 1.0)
@@ -212,32 +313,33 @@ def _held(factor: Array, T: Array, static: StaticParameters, base: BaseParameter
     singular = np.linalg.svd(rows[:, :-1] / np.where(norms > 0, norms, 1.0), compute_uv=False)
     if free.shape[1] and (len(singular) < free.shape[1] or singular[-1] <= 1e-12 * singular[0]):
         names = [base.names[i] for i in np.argsort(-np.abs(free / size[:, None]).max(axis=1))[:6]]
-        raise DataError(f"this motion does not show all that postures leave open, among it {', '.join(names)}")
+        raise DataError(f"this motion does not excite all that the postures leave free, such as {', '.join(names)}")
     solve = np.linalg.pinv(rows[:, :-1])
     beta = pinned @ static.beta + free @ (solve @ rows[:, -1])
     carry = pinned - free @ (solve @ (R @ pinned))
-    spread = free @ solve
-    condition = float(np.linalg.cond(rows[:, :-1])) if free.shape[1] else 1.0
-    return beta, carry @ static.covariance @ carry.T + spread @ spread.T, condition
+    root = free @ solve
+    condition = condition_number(rows[:, :-1]) if free.shape[1] else 1.0
+    return beta, carry @ static.covariance @ carry.T + root @ root.T, condition
 
 
-def _still(motion: Motion, speed: float, hold: float) -> list[Motion]:
-    """Stretches of a cleaned run in which nothing moves, with velocities and accelerations of zero."""
+def _at_rest(motion: Motion, max_velocity: float, hold: float) -> list[Motion]:
+    """Intervals at rest of a filtered run, with velocities and accelerations of zero."""
     fast = np.abs(motion.v).max(axis=1, initial=0.0)
     if motion.base is not None:
         fast = np.maximum(fast, np.abs(motion.base.v).max(axis=1))
-    inside = fast <= speed
+    inside = fast <= max_velocity
     inside[: motion.lead] = False
     inside[len(inside) - motion.lead :] = False
     edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]])))
     out = []
     for start, stop in edges.reshape(-1, 2):
         if stop - start >= max(hold * motion.rate, 1):
-            out.append(_at_rest(motion, slice(int(start), int(stop))))
+            out.append(_interval(motion, slice(int(start), int(stop))))
     return out
 
 
-def _at_rest(motion: Motion, rows: slice) -> Motion:
+def _interval(motion: Motion, rows: slice) -> Motion:
+    """Some samples of a run, with velocities and accelerations of zero."""
     zero = np.zeros_like(motion.q[rows])
     base = motion.base
     if base is not None:
@@ -258,8 +360,8 @@ def _at_rest(motion: Motion, rows: slice) -> Motion:
     )
 
 
-def _shown(observation: Observation) -> BaseParameters:
-    """The combinations that these postures show: the structure itself, or fewer."""
+def _identifiable(observation: Observation) -> BaseParameters:
+    """The combinations that are identifiable from these postures: all of the base parameters at rest, or fewer."""
     base = observation.base
     q, v, a = random_states(base.robot, _STATES, seed=0)
     typical = np.sqrt(np.mean(np.sum(base.regressor(q, 0 * v, 0 * a) ** 2, axis=1), axis=0))
@@ -269,7 +371,7 @@ def _shown(observation: Observation) -> BaseParameters:
     if len(kept) == base.count:
         return base
     if not kept:
-        raise DataError("the postures show nothing: the chosen channels feel no weight")
+        raise DataError("nothing is identifiable from these postures: no weight acts on the chosen channels")
     rest = [i for i in range(base.count) if i not in kept]
     weights = np.linalg.lstsq(W[:, kept], W[:, rest], rcond=None)[0]
     weights[np.abs(weights) < _ROUNDING] = 0.0
@@ -281,12 +383,12 @@ def _shown(observation: Observation) -> BaseParameters:
     return replace(base, matrix=C @ base.matrix, kept=columns, dependent=others)
 
 
-def _observe_at_rest(base: BaseParameters, stretches: Sequence[Motion], settings: Signals) -> Observation:
-    """All rows of still stretches, folded; no row is left out for its joint's speed."""
+def _observe_at_rest(base: BaseParameters, intervals: Sequence[Motion], settings: Signals) -> Observation:
+    """All rows of the intervals at rest, folded; none is left out because its joint stands still."""
 
     def blocks() -> Iterator[Block]:
         first = 0
-        for motion in stretches:
+        for motion in intervals:
             for block, _ in channel_rows(base, motion, first):
                 yield block
             first += len(motion.t)
@@ -297,4 +399,4 @@ def _observe_at_rest(base: BaseParameters, stretches: Sequence[Motion], settings
         stack = np.vstack([factors[block.channel], np.column_stack([block.W, block.y])])
         factors[block.channel] = fold(np.asfortranarray(stack))
         rows[block.channel] += len(block.y)
-    return Observation(base, tuple(factors), tuple(rows), blocks, settings, tuple(m.cutoff for m in stretches))
+    return Observation(base, tuple(factors), tuple(rows), blocks, settings, tuple(m.cutoff for m in intervals))

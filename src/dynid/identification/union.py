@@ -1,4 +1,4 @@
-"""The standard parameters of several models as one vector: those they share once, their own ones each."""
+"""The standard parameters of several models as one joint vector, in which shared parameters appear once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.parameters.base import BaseParameters, left_to_right
 from dynid.robot.model import Robot
 
-__all__ = ["Union", "UnionBase", "shared_parameters", "union_base"]
+__all__ = ["Union", "UnionBase", "feasible_union", "shared_parameters", "union_base"]
 
 Array = NDArray[np.float64]
 Patterns = str | Sequence[str]
@@ -28,7 +28,7 @@ _WEIGHT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """Names of the joint vector (P,), the models' labels, and where each model's own vector lies in it."""
+    """The joint vector (P,): its names and labels, the models and their marks, and the columns of each model."""
 
     robots: tuple[Robot, ...]
     marks: tuple[str, ...]
@@ -38,6 +38,7 @@ class Union:
 
     @property
     def size(self) -> int:
+        """Number of joint parameters P."""
         return len(self.names)
 
     @property
@@ -50,14 +51,14 @@ class Union:
 
     @cached_property
     def prior(self) -> Array:
-        """A-priori values (P,): of a shared parameter those of the first model that has it."""
+        """A-priori values (P,); those of shared parameters come from the first model that has them."""
         out = np.zeros(self.size)
         for robot, columns in zip(reversed(self.robots), reversed(self.columns), strict=True):
             out[columns] = robot.parameters
         return out
 
-    def spread(self, rows: Array, model: int) -> Array:
-        """Rows over one model's standard parameters as rows over the joint vector."""
+    def expand(self, rows: Array, model: int) -> Array:
+        """Rows over the standard parameters of one model as rows over the joint vector (k, P)."""
         out = np.zeros((len(rows), self.size))
         out[:, self.columns[model]] = rows
         return out
@@ -65,7 +66,7 @@ class Union:
 
 @dataclass(frozen=True, eq=False)
 class UnionBase:
-    """beta = K pi of the joint vector: `matrix` is K (b, P), `kept` the columns that stand for the combinations."""
+    """Base parameters beta = K pi of the joint vector: `matrix` is K (b, P), `kept` are the representatives."""
 
     union: Union
     matrix: Array
@@ -73,17 +74,18 @@ class UnionBase:
 
     @property
     def count(self) -> int:
+        """Number of joint base parameters b."""
         return len(self.kept)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name of the representative of each combination, with an R where others are regrouped into it."""
+        """Name of the representative of each combination, with an R if other parameters are regrouped into it."""
         rows = zip(self.kept, self.matrix, strict=True)
         return tuple(self.union.names[j] + ("R" if np.count_nonzero(row) > 1 else "") for j, row in rows)
 
 
-class PossibleUnion(FeasibleSet):
-    """The models' sets of possible robots over the joint vector."""
+class FeasibleUnion(FeasibleSet):
+    """The constraints of all models over the joint vector."""
 
     union: Union
 
@@ -100,7 +102,7 @@ class PossibleUnion(FeasibleSet):
 
 
 def shared_parameters(robots: Sequence[Robot], marks: Sequence[str], shared: Patterns, own: Patterns) -> Union:
-    """The joint vector: parameters of one name that `shared` matches and `own` does not are the same number."""
+    """The joint vector: parameters of one name that match `shared` and not `own` are one parameter."""
     yes, no = (tuple([x] if isinstance(x, str) else x) for x in (shared, own))
     everything = [(p.name, p.label, p.inertial) for robot in robots for p in robot.layout]
     for pattern in yes + no:
@@ -126,14 +128,14 @@ def shared_parameters(robots: Sequence[Robot], marks: Sequence[str], shared: Pat
 def union_base(union: Union, bases: Sequence[BaseParameters]) -> UnionBase:
     """Base parameters of all models together, from those of each.
 
-    Every measured torque is a combination of some model's base parameters, so the rows of all K, spread over the joint
-    vector, span what can be seen.
+    Every measured torque is a combination of the base parameters of one model, so the rows of all K over the joint
+    vector span what is identifiable.
     """
-    rows = np.vstack([union.spread(base.matrix, i) for i, base in enumerate(bases)])
+    rows = np.vstack([union.expand(base.matrix, i) for i, base in enumerate(bases)])
     norms = np.linalg.norm(rows, axis=0)
     seen = norms > _ZERO_COLUMN * norms.max(initial=0.0)
     unit = np.where(seen, rows / np.where(seen, norms, 1.0), 0.0)
-    # In the order of each model's own scan, so that groupings stay those that one knows.
+    # In the order of the scan of each model, so that the groupings are the usual ones.
     scan = [int(union.columns[i][j]) for i, base in enumerate(bases) for j in (*base.kept, *reversed(base.dependent))]
     kept = left_to_right(unit, [j for j in dict.fromkeys(scan) if seen[j]])
     rank = int(np.linalg.matrix_rank(unit, tol=1e-8 * np.linalg.norm(unit, 2)))
@@ -145,8 +147,8 @@ def union_base(union: Union, bases: Sequence[BaseParameters]) -> UnionBase:
     return UnionBase(union, matrix, tuple(kept))
 
 
-def possible_union(union: Union, constraints: Constraints) -> PossibleUnion:
-    """What makes every model a possible robot, each constraint of shared parts once."""
+def feasible_union(union: Union, constraints: Constraints) -> FeasibleUnion:
+    """The constraints that make every model physically consistent; those of shared parts appear once."""
     sets = [feasible_set(robot, constraints) for robot in union.robots]
     extra = sum(s.extra for s in sets)
     blocks: list[Block] = []
@@ -166,11 +168,12 @@ def possible_union(union: Union, constraints: Constraints) -> PossibleUnion:
             known.add(key)
             matrix = type(block.matrix)((coo.data, (coo.row, place)), shape=(block.rows, union.size + extra))
             blocks.append(Block(block.cone, matrix, block.constant, label, block.unit))
-    out = PossibleUnion(union.robots[0], tuple(blocks), extra)
+    out = FeasibleUnion(union.robots[0], tuple(blocks), extra)
     object.__setattr__(out, "union", union)
     return out
 
 
 def _matches(pattern: str, name: str, label: str, inertial: bool) -> bool:
+    """Whether a pattern or group matches a parameter."""
     groups = {"all": True, "links": inertial, "drives": not inertial}
     return groups[pattern] if pattern in groups else fnmatchcase(name, pattern) or fnmatchcase(label, pattern)

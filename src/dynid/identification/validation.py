@@ -1,9 +1,9 @@
-"""How well an estimate predicts torques, on motion it has not seen."""
+"""How well an estimate predicts torques, on motion that it was not identified from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.loads import check_run
 from dynid.identification.observation import motion_blocks
 from dynid.identification.pipeline import identify
@@ -25,13 +26,30 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Errors of predicted torques, each (channel,).
+    """Errors of predicted torques.
 
-    rmse and largest in N m (or N); relative: |error| / |torque| of the whole signal; nrmse: rmse over the range of the
-    measured torque; r2: share of the variance explained. `measured` and `predicted` are the rows themselves.
+    Attributes
+    ----------
+    channels : tuple of str
+        Joints and wrench channels.
+    units : tuple of str
+        Unit of each channel: N m or N.
+    rows : tuple of int
+        Number of compared rows per channel.
+    rmse, largest : ndarray, shape (channel,)
+        Root mean square and largest magnitude of the error, in `units`.
+    relative : ndarray, shape (channel,)
+        Norm of the error relative to the norm of the torque.
+    nrmse : ndarray, shape (channel,)
+        RMSE relative to the range of the measured torque.
+    r2 : ndarray, shape (channel,)
+        Share of the variance that is explained; NaN if the torque is constant.
+    measured, predicted, time : tuple of ndarray
+        Torques and times in s of the rows, per channel.
     """
 
     channels: tuple[str, ...]
+    units: tuple[str, ...]
     rows: tuple[int, ...]
     rmse: Array
     relative: Array
@@ -43,20 +61,20 @@ class Validation:
     time: tuple[Array, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Figures by channel, without the signals."""
+        """The figures per channel as plain data, without the signals."""
         names = ("rmse", "relative", "nrmse", "largest", "r2")
         figures = {c: {n: float(getattr(self, n)[i]) for n in names} for i, c in enumerate(self.channels)}
-        return {c: {"rows": self.rows[i], **figures[c]} for i, c in enumerate(self.channels)}
+        return {c: {"rows": self.rows[i], "unit": self.units[i], **figures[c]} for i, c in enumerate(self.channels)}
 
     def summary(self) -> str:
-        """A table of the errors."""
+        """A table of the errors per channel, as wide as the terminal."""
         from dynid.identification.summary import validation_text
 
         return validation_text(self)
 
 
-def validate(estimate: Estimate, recording: Recording, signals: Signals | None = None) -> Validation:
-    """Predict the torques of a recording with an estimate and compare."""
+def validate(estimate: Estimate, recording: Recording, *, signals: Signals | None = None) -> Validation:
+    """Predict the torques of a recording with an estimate and compare; as `Estimate.validate`."""
     settings = signals or estimate.signals
     base = estimate.base
     measured: list[list[Array]] = [[] for _ in base.channels]
@@ -75,13 +93,17 @@ def validate(estimate: Estimate, recording: Recording, signals: Signals | None =
     if missing:
         raise DataError(f"joint '{missing[0]}' never moves faster than min_velocity in this recording")
     joined = ([np.concatenate(x) for x in rows] for rows in (measured, predicted, when))
-    return validation_of(base.channels, *joined)
+    return validation_of(base.robot, base.channels, *joined)
 
 
 def validation_of(
-    channels: tuple[str, ...], measured: Sequence[Array], predicted: Sequence[Array], time: Sequence[Array]
+    robot: Robot,
+    channels: tuple[str, ...],
+    measured: Sequence[Array],
+    predicted: Sequence[Array],
+    time: Sequence[Array],
 ) -> Validation:
-    """Figures of merit from the rows of every channel: measured and predicted torques, and their times."""
+    """The validation of measured and predicted torques (rows,) and their times in s, per channel of the robot."""
     errors = [m - p for m, p in zip(measured, predicted, strict=True)]
     rmse = np.array([np.sqrt(np.mean(e**2)) for e in errors])
     sizes = np.array([np.linalg.norm(m) for m in measured])
@@ -89,6 +111,7 @@ def validation_of(
     variances = np.array([np.var(m) for m in measured])
     return Validation(
         channels=channels,
+        units=tuple(robot.channel_units[c] for c in channels),
         rows=tuple(len(e) for e in errors),
         rmse=rmse,
         relative=np.array([np.linalg.norm(e) for e in errors]) / np.where(sizes > 0, sizes, np.inf),
@@ -105,12 +128,45 @@ def cross_validate(
     robot: Robot,
     recording: Recording,
     method: str = "wls",
+    *,
     folds: int = 5,
+    options: MethodOptions | None = None,
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
-    **options: Any,
+    **keywords: Any,
 ) -> tuple[Validation, ...]:
-    """Each of `folds` stretches of time predicted from the others; neighbouring samples never sit on both sides."""
+    """Predict each of several segments of time from the others.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot to be identified.
+    recording : Recording
+        Measured motion and torques. Every run is cut into `folds` segments of consecutive samples, so that neighbouring
+        samples are not on both sides.
+    method : str, default "wls"
+        The method, as for `identify`.
+    folds : int, default 5
+        Number of segments, at least two.
+    options : MethodOptions, optional
+        Options of the method, as for `identify`.
+    signals : Signals, optional
+        How runs are filtered, as for `identify`.
+    channels : str or sequence of str, optional
+        Measured quantities that are fitted, as for `identify`.
+    **keywords
+        Options of the method by name.
+
+    Returns
+    -------
+    tuple of Validation
+        One per segment.
+
+    Raises
+    ------
+    DataError
+        If `folds` is less than two, or as `identify` does.
+    """
     if folds < 2:
         raise DataError(f"cross-validation needs at least two folds, got {folds}")
     out = []
@@ -122,8 +178,7 @@ def cross_validate(
             lo, hi = int(edges[fold]), int(edges[fold + 1])
             inside.append(run.rows(lo, hi))
             outside += [run.rows(a, b) for a, b in ((0, lo), (hi, len(run))) if b - a > 1]
-        estimate = identify(
-            robot, Recording(recording.joints, tuple(outside)), method, signals=signals, channels=channels, **options
-        )
-        out.append(validate(estimate, Recording(recording.joints, tuple(inside))))
+        others = replace(recording, runs=tuple(outside))
+        estimate = identify(robot, others, method, options=options, signals=signals, channels=channels, **keywords)
+        out.append(validate(estimate, replace(recording, runs=tuple(inside))))
     return tuple(out)

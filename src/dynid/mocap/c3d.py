@@ -107,7 +107,7 @@ class _Numbers:
         if self.processor != _DEC:
             with np.errstate(invalid="ignore"):  # damaged bytes may be no number
                 return np.frombuffer(self.raw, f"{self.order}f4", count, start).astype(float)
-        # A DEC float has its two words the other way round and an exponent that is larger by two.
+        # A DEC float has its two words in reverse order and an exponent that is larger by two.
         words = np.frombuffer(self.raw, "<u2", 2 * count, start).reshape(-1, 2)
         bits = words[:, 0].astype(np.uint32) << 16 | words[:, 1]
         with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Capture: what cameras, analog channels and force plates saw of a moving body, on one clock that starts at 0."""
+"""Capture: markers, analog channels and force plates of one motion-capture trial, on one clock that starts at 0."""
 
 from __future__ import annotations
 
@@ -40,16 +40,34 @@ class Channels:
 
     @property
     def t(self) -> Array:
+        """Times (K,), s."""
         return np.arange(len(self.values)) / self.rate
 
 
 @dataclass(frozen=True, eq=False)
 class Capture:
-    """Markers, analog channels, force plates and coordinates of one trial; metres, radians, newtons, z up.
+    """One motion-capture trial: markers, analog channels, force plates and coordinates. Metres, radians, newtons, z up.
 
-    positions (N, M, 3) of the markers at `rate` Hz in the laboratory, NaN where one was not seen. `analogs` are the
-    raw channels in units of the file, `coordinates` those of a motion file. `events`: name and time in s. `start` is
-    the time that the file gives its first sample; here every clock starts at 0.
+    Attributes
+    ----------
+    name : str
+        Name of the trial.
+    rate : float
+        Frame rate of the cameras, Hz.
+    markers : tuple of str
+        Marker names.
+    positions : ndarray, shape (N, M, 3)
+        Marker positions in the laboratory, m; nan where a marker was not visible.
+    analogs : Channels
+        Raw analog channels in units of the file.
+    plates : tuple of Plate
+        Force plates.
+    coordinates : Channels
+        Coordinates of a motion file.
+    events : tuple of (str, float)
+        Names and times (s) of events.
+    start : float
+        Time of the first sample in the file, s. In the capture every clock starts at 0.
     """
 
     name: str
@@ -87,17 +105,18 @@ class Capture:
         return np.asarray(self.positions[:, self.marker_index(marker)])
 
     def marker_index(self, marker: str) -> int:
+        """Index of a marker by name."""
         if marker not in self.markers:
             raise DataError(f"capture '{self.name}' has no marker '{marker}', it has {', '.join(self.markers)}")
         return self.markers.index(marker)
 
     def with_markers(self, positions: Mapping[str, ArrayLike]) -> Capture:
-        """The same trial with only these markers, at positions (N, 3) in m."""
+        """The trial with these markers only, a mapping of name to positions (N, 3) in m."""
         stacked = np.stack([np.asarray(x, dtype=float) for x in positions.values()], axis=1)
         return replace(self, markers=tuple(positions), positions=stacked)
 
     def with_plates(self, other: Capture) -> Capture:
-        """The same trial with the plates of another file of it, whose clock is told by both files' `start`."""
+        """The trial with the plates of another file of the same trial; the `start` of both files aligns the clocks."""
         late = self.start - other.start
         if late < -0.5 / self.rate:
             raise DataError(f"the plates of '{other.name}' start {-late:.4g} s after the cameras of '{self.name}'")
@@ -110,10 +129,19 @@ class Capture:
     # -- one clock -------------------------------------------------------------------------------
 
     def wrench(self, times: ArrayLike | None = None, delay: float = 0.0) -> Array:
-        """Reaction of all plates together (N, 6) about the laboratory's origin, at the camera frames or `times`.
+        """Total ground reaction of all plates about the origin of the laboratory.
 
-        What the new clock cannot show is filtered out first. `delay`: seconds by which the plates' clock lags the
-        cameras' (as `clock_offset` tells it); times that no plate covers hold NaN.
+        Parameters
+        ----------
+        times : array_like, optional
+            Times, s; by default the camera frames. Frequencies above their Nyquist rate are filtered out.
+        delay : float, default 0.0
+            Delay of the plates against the cameras, s, as given by `clock_offset`.
+
+        Returns
+        -------
+        ndarray, shape (N, 6)
+            Force (N) and moment (N m); nan at times that no plate covers.
         """
         if not self.plates:
             raise DataError(f"capture '{self.name}' has no force plate")
@@ -123,9 +151,21 @@ class Capture:
         return np.asarray(sum(plate.at(at + delay) for plate in self.plates))
 
     def resampled(self, rate: float, delay: float = 0.0) -> Capture:
-        """Cameras, plates and channels on one clock of `rate` Hz, band-limited; `delay` as for `wrench`.
+        """Resample cameras, plates and channels to one clock, band-limited.
 
-        Gaps of markers stay gaps. Only the time that cameras and plates both cover is kept, starting at 0.
+        Gaps of markers remain. Only the time that cameras and plates both cover is kept; it starts at 0.
+
+        Parameters
+        ----------
+        rate : float
+            New rate, Hz.
+        delay : float, default 0.0
+            Delay of the plates against the cameras, s.
+
+        Returns
+        -------
+        Capture
+            The resampled trial.
         """
         if not rate > 0:
             raise DataError(f"rate must be positive, got {rate:g}")
@@ -162,19 +202,19 @@ class Capture:
     # -- what is wrong with it -------------------------------------------------------------------
 
     def gaps(self) -> tuple[Gap, ...]:
-        """Stretches of frames in which a marker was not seen."""
+        """Intervals of frames in which a marker was not visible."""
         from dynid.mocap.faults import find_gaps
 
         return find_gaps(self)
 
     def swaps(self) -> tuple[Swap, ...]:
-        """Stretches of frames in which two markers bear each other's name."""
+        """Intervals of frames in which the names of two markers are exchanged."""
         from dynid.mocap.faults import find_swaps
 
         return find_swaps(self)
 
     def spikes(self) -> tuple[Spike, ...]:
-        """Frames in which a marker leaps away and comes back."""
+        """Frames in which a marker jumps away and back."""
         from dynid.mocap.faults import find_spikes
 
         return find_spikes(self)
@@ -186,16 +226,38 @@ class Capture:
         return undo_swaps(self)
 
     def findings(self, mass: float | None = None) -> tuple[Finding, ...]:
-        """What is wrong with markers, plates and clocks, in words, worst first; `mass` of the body in kg helps."""
+        """Check markers, plates and clocks.
+
+        Parameters
+        ----------
+        mass : float, optional
+            Mass of the body, kg, for checks of the weight.
+
+        Returns
+        -------
+        tuple of Finding
+            Findings, most severe first.
+        """
         from dynid.mocap.findings import find
 
         return find(self, mass)
 
     def clock_offset(self, height: ArrayLike | None = None) -> tuple[float, float]:
-        """Seconds by which the plates lag the cameras, and the correlation that tells it.
+        """Estimate the delay of the plates against the cameras.
 
-        Compares the vertical force with the vertical acceleration of the body: of `height` (N,) in m, the centre of
-        mass where it is known, or of the mean of all markers.
+        Compares the vertical force with the vertical acceleration of the body.
+
+        Parameters
+        ----------
+        height : array_like, shape (N,), optional
+            Height of the centre of mass, m; by default the mean of all markers.
+
+        Returns
+        -------
+        delay : float
+            Delay, s.
+        correlation : float
+            Correlation at this delay.
         """
         from dynid.mocap.plate_checks import compare_clocks
 
@@ -203,7 +265,7 @@ class Capture:
         return lag, correlation
 
     def recording(self, robot: Robot) -> Recording:
-        """The coordinates of a motion file as a recording of a robot with fixed base, joints by their names."""
+        """Coordinates of a motion file as a recording of a robot with fixed base, matched by joint names."""
         if robot.base == "floating":
             raise DataError(f"robot '{robot.name}' has a floating base: its motion comes from inverse_kinematics")
         missing = [name for name in robot.coordinates if name not in self.coordinates.names]
@@ -221,7 +283,7 @@ class Capture:
 
 
 def _with_gaps(positions: Array, rate: float, times: Array, new_rate: float) -> Array:
-    """Markers on another clock; a new frame between two old ones of which one is missing is missing."""
+    """Markers on another clock; a new frame is missing if one of its two neighbours is."""
     count, markers = positions.shape[:2]
     out = np.full((len(times), markers, 3), np.nan)
     where = np.clip(times * rate, 0, count - 1)
@@ -238,7 +300,7 @@ def _with_gaps(positions: Array, rate: float, times: Array, new_rate: float) -> 
 
 
 def unique_names(given: list[str], count: int, otherwise: str) -> tuple[str, ...]:
-    """One name each: numbers where names are missing, a number behind those that repeat."""
+    """Unique names: numbers where names are missing, a suffix for repeated ones."""
     out: list[str] = []
     for k in range(count):
         name = given[k] if k < len(given) and given[k] else f"{otherwise}{k + 1}"

@@ -71,7 +71,7 @@ def find_gaps(capture: Capture) -> tuple[Gap, ...]:
     out = []
     for m, name in enumerate(capture.markers):
         missing = ~np.isfinite(capture.positions[:, m, 0])
-        out += [Gap(name, start, stop) for start, stop in stretches(missing)]
+        out += [Gap(name, start, stop) for start, stop in intervals(missing)]
     return tuple(out)
 
 
@@ -85,7 +85,7 @@ def find_spikes(capture: Capture) -> tuple[Spike, ...]:
     for m, name in enumerate(capture.markers):
         size = _spike_sizes(capture.positions[:, m])
         size[exchanged[:, m]] = 0.0
-        out += [Spike(name, a, b, float(size[a:b].max())) for a, b in stretches(size > 0)]
+        out += [Spike(name, a, b, float(size[a:b].max())) for a, b in intervals(size > 0)]
     return tuple(out)
 
 
@@ -138,7 +138,7 @@ def _surest(x: Array) -> tuple[int, int, list[tuple[int, int]]] | None:
             continue
         unseen = np.isnan(x[:, [i, j], 0])
         exchanged = _likeliest(evidence, jumps, unseen[:, 0] | unseen[:, 1])
-        spans = _trimmed(stretches(exchanged), unseen[:, 0] & unseen[:, 1])
+        spans = _trimmed(intervals(exchanged), unseen[:, 0] & unseen[:, 1])
         shown = float(evidence[exchanged].sum()) + _IGNORED_LEAP * len(jumps)
         if spans and shown > most:
             best, most = (i, j, spans), shown
@@ -169,7 +169,7 @@ def _likeliest(evidence: Array, leaps: list[int], unseen: Mask) -> Mask:
 
 
 def _trimmed(found: list[tuple[int, int]], gone: Mask) -> list[tuple[int, int]]:
-    """Stretches without the frames at their ends in which neither marker is seen."""
+    """Intervals without the frames at their ends in which neither marker is seen."""
     out = []
     for start, stop in found:
         seen = np.flatnonzero(~gone[start:stop])
@@ -192,10 +192,10 @@ def _exchanges(x: Array) -> dict[tuple[int, int], list[int]]:
         [max(_LEAST_LEAP, 6 * _typical(np.linalg.norm(np.diff(y, 2, axis=0), axis=1))) for y in x.swapaxes(0, 1)]
     )
     out: dict[tuple[int, int], list[int]] = {}
-    last, speed, age = x[0].copy(), np.zeros_like(x[0]), np.zeros(x.shape[1])
+    last, velocity, age = x[0].copy(), np.zeros_like(x[0]), np.zeros(x.shape[1])
     for k in range(1, len(x)):
         seen = np.isfinite(x[k, :, 0])
-        heading = last + speed * (age + 1)[:, None]
+        heading = last + velocity * (age + 1)[:, None]
         with np.errstate(invalid="ignore"):
             leap = np.linalg.norm(x[k] - heading, axis=1)
             leaping = np.flatnonzero(leap > least * (1 + age))
@@ -204,15 +204,15 @@ def _exchanges(x: Array) -> dict[tuple[int, int], list[int]]:
             if crossed < 0.25 * (leap[i] + leap[j]):
                 out.setdefault((int(i), int(j)), []).append(k)
                 # Each track goes on with the velocity of the other.
-                last[[i, j]], speed[[i, j]] = last[[j, i]], speed[[j, i]]
+                last[[i, j]], velocity[[i, j]] = last[[j, i]], velocity[[j, i]]
         known = seen & np.isfinite(last[:, 0])
         step = (x[k] - last) / (age + 1)[:, None]
-        speed = np.where(known[:, None], step, np.where(seen[:, None], 0.0, speed))
+        velocity = np.where(known[:, None], step, np.where(seen[:, None], 0.0, velocity))
         last = np.where(seen[:, None], x[k], last)
         age = np.where(seen, 0.0, age + 1)
         lost = age > _BRIDGED
         last[lost] = np.nan
-        speed[lost] = 0.0
+        velocity[lost] = 0.0
         age[lost] = _BRIDGED
     return out
 
@@ -285,7 +285,7 @@ def _typical(x: Array) -> float:
     return float(1.4826 * np.median(x)) if len(x) else 0.0
 
 
-def stretches(mask: Mask) -> list[tuple[int, int]]:
+def intervals(mask: Mask) -> list[tuple[int, int]]:
     """Start and stop (excluded) of every run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

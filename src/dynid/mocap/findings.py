@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dynid.assessment.finding import SEVERITIES, Finding
+from dynid.assessment.finding import SEVERITIES, Finding, FindingCode
 from dynid.mocap.faults import Gap, find_gaps, find_spikes, find_swaps
 from dynid.mocap.plate_checks import plate_findings
 
@@ -33,18 +33,23 @@ def _gaps(capture: Capture) -> Iterator[Finding]:
         missing = sum(g.frames for g in gaps)
         where = _listed([_frames(g.start, g.stop) for g in gaps])
         if missing == frames:
+            code = FindingCode.MARKER_NEVER_SEEN
             what, to_do = "the marker is never seen", "leave it out"
         else:
+            code = FindingCode.MARKER_MISSING
             what = f"the marker is missing in {where}"
             to_do = "inverse kinematics goes on with the other markers; keep at least three a segment in sight"
         longest = max(g.frames for g in gaps)
         share = f"{missing} of {frames} frames, the longest gap {longest} frames ({longest / capture.rate:.2f} s)"
-        yield Finding("warning" if missing > _MOSTLY * frames else "info", capture.name, marker, what, share, to_do)
+        yield Finding(
+            code, "warning" if missing > _MOSTLY * frames else "info", capture.name, marker, what, share, to_do
+        )
 
 
 def _swaps(capture: Capture) -> Iterator[Finding]:
     for swap in find_swaps(capture):
         yield Finding(
+            FindingCode.MARKERS_SWAPPED,
             "error",
             capture.name,
             swap.first,
@@ -60,6 +65,7 @@ def _spikes(capture: Capture) -> Iterator[Finding]:
         by_marker.setdefault(spike.marker, []).append((_frames(spike.start, spike.stop), spike.size))
     for marker, spikes in by_marker.items():
         yield Finding(
+            FindingCode.MARKER_SPIKE,
             "warning",
             capture.name,
             marker,
@@ -75,4 +81,4 @@ def _frames(start: int, stop: int) -> str:
 
 def _listed(parts: list[str]) -> str:
     more = len(parts) - _SHOWN
-    return ", ".join(parts[:_SHOWN]) + (f" and {more} more stretches" if more > 0 else "")
+    return ", ".join(parts[:_SHOWN]) + (f" and {more} more intervals" if more > 0 else "")

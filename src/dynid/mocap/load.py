@@ -1,4 +1,4 @@
-"""One door for motion capture: C3D, TRC, MOT and STO files to metres, radians and newtons with z up."""
+"""Loading of motion capture: C3D, TRC, MOT and STO files to metres, radians and newtons with z up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["load_capture"]
 
 Array = NDArray[np.float64]
 
-# What turns the axis that points up in the file to z.
+# Rotation of the vertical axis of the file to z.
 _UP = {
     "x": axis_rotation((0, 1, 0), -np.pi / 2),
     "y": axis_rotation((1, 0, 0), np.pi / 2),
@@ -40,12 +40,31 @@ def load_capture(
     plates: Literal["reaction", "action", "none"] = "reaction",
     translations: Sequence[str] = (),
 ) -> Capture:
-    """Capture from a .c3d, .trc, .mot or .sto file (also as .gz, .xz, .bz2).
+    """Load a motion-capture file: .c3d, .trc, .mot or .sto (also compressed as .gz, .xz, .bz2).
 
-    up: the axis that points up in the file; the capture has z up (OpenSim's files have "y"). unit: of length, where
-    the file names none or a wrong one. plates: whether the plate channels of a C3D file tell the reaction on the body
-    (most programs) or the action of the body on the plate; "none" leaves them unread. translations: columns of a
-    motion file in degrees that are lengths, beside those that end in _tx, _ty, _tz. See docs/capture.md.
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    up : {"x", "y", "z"}, default "z"
+        Vertical axis of the file ("y" in OpenSim files). The capture has z up.
+    unit : str, optional
+        Unit of length, where the file names none or a wrong one.
+    plates : {"reaction", "action", "none"}, default "reaction"
+        Whether the plate channels of a C3D file are the reaction on the body (most programs) or the action of the
+        body on the plate; "none" does not read them.
+    translations : sequence of str
+        Columns of a motion file in degrees that are lengths, besides those that end in _tx, _ty, _tz.
+
+    Returns
+    -------
+    Capture
+        The trial.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or an option is unknown.
     """
     path = Path(path)
     if up not in _UP:

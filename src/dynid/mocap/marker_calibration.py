@@ -1,4 +1,4 @@
-"""Where markers sit on their segments, from a static trial or a slow motion."""
+"""Positions of markers on their segments, from a static trial or a slow motion."""
 
 from __future__ import annotations
 
@@ -14,20 +14,29 @@ from dynid.mocap.marker_kinematics import inverse_kinematics
 from dynid.mocap.marker_model import Attachments, MarkerModel, checked_attachments
 from dynid.robot.model import Robot
 
-__all__ = ["Calibration", "calibrate_markers"]
+__all__ = ["MarkerCalibration", "calibrate_markers"]
 
 Array = NDArray[np.float64]
 
-_MOST_STEPS = 40
+_MAX_ITERATIONS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class MarkerCalibration:
     """Positions of markers on their segments.
 
-    attachments: as `inverse_kinematics` takes them; moved (M,): distance from where they were said to be, m; rms: what
-    is left between markers and model, m; q (F, nq): poses of the frames used; converged: whether the last step was
-    small.
+    Attributes
+    ----------
+    attachments : dict of str to (str, ndarray)
+        Link or frame of each marker and its position there, m, for `inverse_kinematics`.
+    moved : dict of str to float
+        Distance of each marker from its initial position, m.
+    rms : float
+        Root mean square distance between markers and model, m.
+    q : ndarray, shape (F, nq)
+        Poses of the frames that were used.
+    converged : bool
+        Whether the search converged.
     """
 
     attachments: dict[str, tuple[str, Array]]
@@ -43,15 +52,39 @@ def calibrate_markers(
     attachments: Attachments,
     *,
     q: ArrayLike | None = None,
-    spread: float | Mapping[str, float] = 0.02,
+    prior_std: float | Mapping[str, float] = 0.02,
     noise: float = 0.001,
     frames: int = 20,
-) -> Calibration:
-    """Marker positions on the links from a static trial or a motion.
+) -> MarkerCalibration:
+    """Estimate marker positions on the links from a static trial or a motion.
 
-    With the pose known, q (nq,) or (N, nq), positions are means in the frames of the links. Else poses and positions
-    are estimated together: `spread` (m, for all or by marker) says how far a marker may sit from where `attachments`
-    put it, 0 for exactly there, `noise` (m) how well cameras see; `frames` evenly chosen ones of the trial are used.
+    Parameters
+    ----------
+    robot : Robot
+        The robot or human model.
+    markers : Capture
+        Captured markers.
+    attachments : mapping of str to (str, array_like)
+        Link or frame of each marker and its approximate position there, m.
+    q : array_like, shape (nq,) or (N, nq), optional
+        Known poses; marker positions are then means in the frames of the links. Otherwise poses and positions are
+        estimated together.
+    prior_std : float or mapping of str to float, default 0.02
+        Standard deviation of the approximate positions, m, for all markers or per marker; 0 keeps a position.
+    noise : float, default 0.001
+        Standard deviation of the captured markers, m.
+    frames : int, default 20
+        Number of evenly spaced frames to use.
+
+    Returns
+    -------
+    MarkerCalibration
+        Marker positions and poses.
+
+    Raises
+    ------
+    DataError
+        If a marker is never visible, or an option is invalid.
     """
     places = checked_attachments(attachments)
     if not noise > 0 or frames < 1:
@@ -59,7 +92,7 @@ def calibrate_markers(
     target = markers.positions[:, [markers.marker_index(name) for name in places]]
     unseen = [name for name, x in zip(places, target.swapaxes(0, 1), strict=True) if not np.isfinite(x).any()]
     if unseen:
-        raise DataError(f"marker '{unseen[0]}' is never seen in '{markers.name}'")
+        raise DataError(f"marker '{unseen[0]}' is never visible in '{markers.name}'")
     model = MarkerModel(robot, places)
     if q is not None:
         poses = np.atleast_2d(np.asarray(q, dtype=float))
@@ -67,21 +100,23 @@ def calibrate_markers(
             raise DataError(f"q has shape {np.shape(q)}, expected ({robot.nq},) or ({len(target)}, {robot.nq})")
         poses = np.broadcast_to(poses, (len(target), robot.nq))
         return _known_pose(model, places, target, poses)
-    prior = np.array([_spread_of(spread, name) for name in places])
+    prior = np.array([_std_of(prior_std, name) for name in places])
     some = np.unique(np.linspace(0, len(target) - 1, min(frames, len(target))).astype(int))
     start = Capture(markers.name, markers.rate, tuple(places), target[some])
     poses = inverse_kinematics(robot, start, attachments).q.copy()
     return _together(model, places, target[some], poses, prior, noise)
 
 
-def _spread_of(spread: float | Mapping[str, float], name: str) -> float:
-    value = float(spread.get(name, 0.02)) if isinstance(spread, Mapping) else float(spread)
+def _std_of(prior_std: float | Mapping[str, float], name: str) -> float:
+    value = float(prior_std.get(name, 0.02)) if isinstance(prior_std, Mapping) else float(prior_std)
     if not value >= 0:
-        raise DataError(f"spread of marker '{name}' must not be negative, got {value:g}")
+        raise DataError(f"prior_std of marker '{name}' must not be negative, got {value:g}")
     return value
 
 
-def _known_pose(model: MarkerModel, places: dict[str, tuple[str, Array]], target: Array, poses: Array) -> Calibration:
+def _known_pose(
+    model: MarkerModel, places: dict[str, tuple[str, Array]], target: Array, poses: Array
+) -> MarkerCalibration:
     seen = np.isfinite(target[..., 0])
     local = np.full(target.shape, np.nan)
     for k, pose in enumerate(poses):
@@ -94,13 +129,13 @@ def _known_pose(model: MarkerModel, places: dict[str, tuple[str, Array]], target
 
 def _together(
     model: MarkerModel, places: dict[str, tuple[str, Array]], target: Array, poses: Array, prior: Array, noise: float
-) -> Calibration:
+) -> MarkerCalibration:
     """Gauss-Newton over poses and positions; poses are eliminated frame by frame (Schur complement)."""
     nominal = np.array([x for _, x in places.values()])
     offsets, free = nominal.copy(), np.repeat(prior > 0, 3)
     belief = np.repeat((noise / np.where(prior > 0, prior, 1.0)) ** 2, 3)
     converged = False
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         size = offsets.size
         matrix, right = np.diag(belief), -belief * (offsets - nominal).ravel()
         eliminated = []
@@ -113,7 +148,7 @@ def _together(
             for m in np.flatnonzero(seen):
                 spin[3 * m : 3 * m + 3, 3 * m : 3 * m + 3] = turn[m]
             off = np.where(seen[:, None], target[k] - p, 0.0).ravel()
-            # What no marker tells stays where it is.
+            # Coordinates that no marker determines keep their value.
             inverse = np.linalg.pinv(rows.T @ rows, rcond=1e-10, hermitian=True)
             cross = rows.T @ spin
             matrix += spin.T @ spin - cross.T @ inverse @ cross
@@ -135,7 +170,7 @@ def _together(
 
 def _result(
     model: MarkerModel, places: dict[str, tuple[str, Array]], offsets: Array, rms: float, q: Array, converged: bool
-) -> Calibration:
+) -> MarkerCalibration:
     attachments = {name: (frame, offsets[m]) for m, (name, (frame, _)) in enumerate(places.items())}
     moved = {name: float(np.linalg.norm(offsets[m] - old)) for m, (name, (_, old)) in enumerate(places.items())}
-    return Calibration(attachments, moved, rms, q, converged)
+    return MarkerCalibration(attachments, moved, rms, q, converged)

@@ -1,4 +1,4 @@
-"""Joint angles from markers: nonlinear least squares, frame by frame, each from the pose before."""
+"""Inverse kinematics from markers: nonlinear least squares per frame, each started from the previous pose."""
 
 from __future__ import annotations
 
@@ -21,23 +21,41 @@ __all__ = ["InverseKinematics", "inverse_kinematics"]
 
 Array = NDArray[np.float64]
 
-# The first pose is tried from other starts while the markers are farther off than this (m, root mean square).
+# The first pose is tried from other initial poses while the marker error exceeds this (m, root mean square).
 _POOR = 0.03
 _STARTS = 12
-# A frame whose markers are this many times farther off than usual is solved again, from up to so many other poses;
-# where that does not help, the next frames are not tried that way for a while.
+# A frame whose marker error exceeds the usual one by this factor is solved again from up to this many other poses;
+# if that does not help, the next frames are not retried for this many frames.
 _WORSE, _RETRIES, _PAUSE = 1.5, 8, 10
-_MOST_REJECTED = 5
+_MAX_REJECTED = 5
 
 
 @dataclass(frozen=True, eq=False)
 class InverseKinematics:
     """Poses of a robot from markers.
 
-    q (N, nq): position, quaternion x y z w (unit, without leaps of its sign) of a floating base, then the joints.
-    residuals (N, M): distance of every marker from where the pose puts it, m, NaN where it was not seen or rejected.
-    status (N,): "ok", "undetermined" (a coordinate that no marker tells kept its value), "not converged", "unseen".
-    unit_deviation (N, nv): standard deviation of every coordinate (velocities' order) for marker noise of 1 m.
+    Attributes
+    ----------
+    robot : Robot
+        The robot.
+    name : str
+        Name of the trial.
+    t : ndarray, shape (N,)
+        Times, s.
+    q : ndarray, shape (N, nq)
+        Position and unit quaternion x y z w (continuous in sign) of a floating base, then the joints. m and rad.
+    markers : tuple of str
+        Markers that were used.
+    residuals : ndarray, shape (N, M)
+        Distance of every marker from its predicted position, m; nan where it was not visible or was rejected.
+    status : ndarray of str, shape (N,)
+        "ok", "undetermined" (a coordinate without markers kept its value), "not converged" or "unseen".
+    steps : ndarray of int, shape (N,)
+        Iterations per frame.
+    unit_std : ndarray, shape (N, nv)
+        Standard deviation of every coordinate (in the order of velocities) per metre of marker noise.
+    weights : ndarray, shape (M,)
+        Weights of the markers.
     """
 
     robot: Robot
@@ -48,29 +66,29 @@ class InverseKinematics:
     residuals: Array
     status: NDArray[np.str_]
     steps: NDArray[np.int64]
-    unit_deviation: Array
+    unit_std: Array
     weights: Array
 
     @property
     def noise(self) -> float:
         """Standard deviation of a marker's coordinate at weight 1, m, from the residuals of all frames."""
         squares = np.nansum(self.weights * self.residuals**2)
-        # What the markers determine, limits left out, takes one number away each.
-        told = np.sum((self.unit_deviation > 0) & np.isfinite(self.unit_deviation))
-        left = 3 * np.isfinite(self.residuals).sum() - told
+        # Every coordinate that the markers determine takes one degree of freedom.
+        determined = np.sum((self.unit_std > 0) & np.isfinite(self.unit_std))
+        left = 3 * np.isfinite(self.residuals).sum() - determined
         if left <= 0:
-            raise DataError("the markers are too few to tell their noise: give it in m")
+            raise DataError("too few markers to estimate their noise: give it in m")
         return float(np.sqrt(squares / left))
 
-    def deviation(self, noise: float | None = None) -> Array:
-        """Standard deviation (N, nv) of every coordinate for marker noise in m (left out: as the residuals tell)."""
-        return np.asarray(self.unit_deviation * (self.noise if noise is None else noise))
+    def std(self, noise: float | None = None) -> Array:
+        """Standard deviation (N, nv) of every coordinate for marker noise in m; by default that of the residuals."""
+        return np.asarray(self.unit_std * (self.noise if noise is None else noise))
 
     def undetermined(self) -> tuple[str, ...]:
         """Coordinates that some frame leaves undetermined."""
         base = ("base.x", "base.y", "base.z", "base.rx", "base.ry", "base.rz")
         names = (base if self._first else ()) + self.robot.coordinates
-        lost = np.isinf(self.unit_deviation).sum(axis=0) > 0
+        lost = np.isinf(self.unit_std).sum(axis=0) > 0
         return tuple(name for name, gone in zip(names, lost.tolist(), strict=True) if gone)
 
     @property
@@ -82,8 +100,20 @@ class InverseKinematics:
     ) -> Recording:
         """The motion as a recording; every force plate of a capture becomes a wrench sensor fixed to the world.
 
-        Plates are read at the camera frames, band-limited; `delay` as `Capture.clock_offset` tells it. feet: plate to
-        the link that stands on it, which only joint torques need. Frames that a plate does not cover are cut off.
+        Parameters
+        ----------
+        plates : Capture, optional
+            Capture with force plates, read at the camera frames, band-limited. Frames that a plate does not cover are
+            cut off.
+        delay : float, default 0.0
+            Delay of the plates against the cameras, s, as given by `Capture.clock_offset`.
+        feet : mapping of str to str, optional
+            Link that stands on each plate; needed only for joint torques.
+
+        Returns
+        -------
+        Recording
+            One run with the motion and the wrenches.
         """
         q, base = self.q[:, self.robot.nq - self.robot.n :], self.q[:, :7] if self._first else None
         run = Run(self.t, q, base=base, name=self.name)
@@ -106,7 +136,7 @@ class InverseKinematics:
         return Recording(self.robot.coordinates, (run,))
 
     def summary(self) -> str:
-        """Frames, status and residuals, marker by marker, worst first."""
+        """Frames, status and residuals per marker, largest first."""
         rms = np.sqrt(np.nanmean(self.residuals**2))
         counts = ", ".join(f"{np.sum(self.status == s)} {s}" for s in dict.fromkeys(self.status.tolist()))
         lines = [f"{self.name}: {len(self.q)} frames ({counts}), markers off by {1000 * rms:.1f} mm (rms)"]
@@ -137,12 +167,40 @@ def inverse_kinematics(
     max_iterations: int = 50,
     seed: int = 0,
 ) -> InverseKinematics:
-    """Poses (N, nq) of a robot whose markers come nearest to the captured ones.
+    """Compute the poses of a robot whose markers are closest to the captured ones.
 
-    attachments: marker to (link or frame, its position there in m); markers that are not named are not used, frames in
-    which some are missing are solved with the others. start: first pose (nq,), else found. weights: marker to weight
-    (1 where left out). limits: the joints' limits as bounds, as soft walls, or not at all. reject: a marker farther
-    off than this (m) is left out of its frame, the worst first. tolerance: of the last step, rad and m.
+    Parameters
+    ----------
+    robot : Robot
+        The robot or human model.
+    markers : Capture
+        Captured markers. Frames with missing markers are solved with the visible ones.
+    attachments : mapping of str to (str, array_like)
+        Link or frame of each marker and its position there, m. Other markers are not used.
+    start : array_like, shape (nq,), optional
+        Initial pose; found by search if left out.
+    weights : mapping of str to float, optional
+        Weight of each marker, 1 if left out.
+    limits : {"bounds", "soft", "none"}, default "bounds"
+        Joint limits as bounds, as penalties, or not used.
+    reject : float, optional
+        A marker with a larger residual than this (m) is left out of its frame, largest first.
+    tolerance : float, default 1e-6
+        Size of the last step, rad and m.
+    max_iterations : int, default 50
+        Maximum number of iterations per frame.
+    seed : int, default 0
+        Seed of the search for an initial pose.
+
+    Returns
+    -------
+    InverseKinematics
+        Poses with residuals, status and standard deviations.
+
+    Raises
+    ------
+    DataError
+        If no attached marker is visible, or an option is invalid.
     """
     if limits not in ("bounds", "soft", "none"):
         raise DataError(f"limits '{limits}' is unknown: use bounds, soft or none")
@@ -210,7 +268,7 @@ def _find_start(solver: PoseSolver, target: Array, weights: Array, seed: int) ->
 
 
 def _elsewhere(solver: PoseSolver, q: Array, target: Array, share: float, rng: np.random.Generator) -> Array:
-    """Another pose to start from: joints a `share` of the way to anywhere within limits (or a quarter turn)."""
+    """Another initial pose: joints moved by a `share` towards a random pose within limits (or a quarter turn)."""
     robot = solver.model.robot
     low = np.maximum(solver.lower[robot.nv - robot.n :], -np.pi / 2)
     high = np.maximum(np.minimum(solver.upper[robot.nv - robot.n :], np.pi / 2), low)
@@ -252,7 +310,7 @@ class _Track:
         self._usual: list[float] = []
 
     def follow(self, first: int, pose: Pose) -> None:
-        """From the frame that shows most markers both ways, so that every frame starts beside a solved one."""
+        """Solve forwards and backwards from the frame with most markers, so that each starts next to a solved frame."""
         for frames in (range(first, len(self.target)), range(first - 1, -1, -1)):
             last, wait = pose, 0
             for k in frames:
@@ -305,7 +363,7 @@ class _Track:
         if not np.isfinite(target[:, 0]).any():
             return None
         pose = self.solver.solve(q, target, self.weights)
-        for _ in range(_MOST_REJECTED if self.reject is not None else 0):
+        for _ in range(_MAX_REJECTED if self.reject is not None else 0):
             far = np.nan_to_num(pose.distances)
             if far.max() <= (self.reject or np.inf):
                 break
@@ -322,13 +380,13 @@ def _collected(
 ) -> InverseKinematics:
     count, markers = len(poses), len(model.markers)
     q, residuals = np.full((count, robot.nq), np.nan), np.full((count, markers), np.nan)
-    deviation, steps = np.full((count, robot.nv), np.inf), np.zeros(count, np.int64)
+    std, steps = np.full((count, robot.nv), np.inf), np.zeros(count, np.int64)
     status = np.full(count, "unseen", dtype="<U16")
     for k, pose in enumerate(poses):
         if pose is None:
             continue
-        q[k], residuals[k], deviation[k], steps[k] = pose.q, pose.distances, pose.unit_deviation, pose.steps
-        lost = np.isinf(pose.unit_deviation).any()
+        q[k], residuals[k], std[k], steps[k] = pose.q, pose.distances, pose.unit_std, pose.steps
+        lost = np.isinf(pose.unit_std).any()
         status[k] = "not converged" if not pose.converged else "undetermined" if lost else "ok"
     known = np.flatnonzero(status != "unseen")
     # Frames without any marker hold the pose of the nearest one that has some.
@@ -337,9 +395,7 @@ def _collected(
     if robot.base == "floating":
         flips = np.sum(q[1:, 3:7] * q[:-1, 3:7], axis=1) < 0
         q[1:, 3:7] *= np.where(np.cumsum(flips) % 2, -1.0, 1.0)[:, None]
-    return InverseKinematics(
-        robot, capture.name, capture.t, q, model.markers, residuals, status, steps, deviation, weights
-    )
+    return InverseKinematics(robot, capture.name, capture.t, q, model.markers, residuals, status, steps, std, weights)
 
 
 def _unit(robot: Robot, q: Array) -> Array:

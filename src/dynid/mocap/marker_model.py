@@ -52,11 +52,11 @@ class MarkerModel:
         self._leaders = np.array(leaders, dtype=int)
         self._rows = np.array([j.idx_q for j in joints], dtype=int)
         # Pinocchio's velocities from ours: joints in another order, mimic joints with their leaders.
-        spread = np.zeros((self._model.nv, robot.nv))
-        spread[: self._first, : self._first] = np.eye(self._first)
+        reduction = np.zeros((self._model.nv, robot.nv))
+        reduction[: self._first, : self._first] = np.eye(self._first)
         for joint, leader, ratio in zip(joints, leaders, self._ratio, strict=True):
-            spread[joint.idx_v, self._first + leader] = ratio
-        self._spread = None if np.array_equal(spread, np.eye(len(spread))) else spread
+            reduction[joint.idx_v, self._first + leader] = ratio
+        self._reduction = None if np.array_equal(reduction, np.eye(len(reduction))) else reduction
         places = [self._place(frame) for frame, _ in attachments.values()]
         self._body = np.array([body for body, _ in places], dtype=int)
         self._frame = np.array([np.asarray(h) for _, h in places])
@@ -119,7 +119,7 @@ class MarkerModel:
         out[:, 1] = v[1] + w[2] * x - w[0] * z
         out[:, 2] = v[2] + w[0] * y - w[1] * x
         out *= self._moved
-        return p, out if self._spread is None else out @ self._spread
+        return p, out if self._reduction is None else out @ self._reduction
 
     def moved(self, q: Array, step: Array) -> Array:
         """The pose a step (nv,) further; a floating base along the exponential map, its quaternion kept unit."""

@@ -1,4 +1,4 @@
-"""Force plate: the reaction it gives the body, in its own frame and in the laboratory."""
+"""Force plate: reaction on the body, in the frame of the plate and in the laboratory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Plate:
-    """A force plate: reaction on the body (what carries it), never the body's action on the plate.
+    """A force plate with its reaction on the body (never the action of the body on the plate).
 
-    wrench (K, 6): force, then moment about the centre of the top surface, in plate axes, N and N m, `rate` Hz from
-    time 0. placement (4, 4): the plate frame in the laboratory; by C3D's rule its origin is the centre of the top
-    surface, corner 1 lies at +x +y, corner 2 at -x +y, and z usually points into the floor. corners (4, 3) in the
-    laboratory, or None for forces that come without a plate.
+    Attributes
+    ----------
+    name : str
+        Name of the plate.
+    rate : float
+        Sampling rate, Hz; the first sample is at time 0.
+    wrench : ndarray, shape (K, 6)
+        Force (N), then moment (N m) about the centre of the top surface, in plate axes.
+    placement : ndarray, shape (4, 4)
+        Plate frame in the laboratory. As in C3D, its origin is the centre of the top surface, corner 1 lies at +x +y,
+        corner 2 at -x +y, and z usually points into the floor.
+    corners : ndarray, shape (4, 3), or None
+        Corners in the laboratory, m; None for forces without a plate.
     """
 
     name: str
@@ -40,22 +49,23 @@ class Plate:
 
     @property
     def t(self) -> Array:
+        """Times (K,), s."""
         return np.arange(len(self.wrench)) / self.rate
 
     def in_laboratory(self) -> Array:
-        """Wrench (K, 6) in laboratory axes, the moment about the laboratory's origin."""
+        """Wrench (K, 6) in laboratory axes, with the moment about the origin of the laboratory."""
         turn, at = self.placement[:3, :3], self.placement[:3, 3]
         force = self.wrench[:, :3] @ turn.T
         return np.hstack([force, self.wrench[:, 3:] @ turn.T + np.cross(at, force)])
 
     def centre_of_pressure(self, least_force: float = 10.0) -> Array:
-        """Where the force meets the top surface (K, 3), laboratory, m; NaN below `least_force` N along the normal."""
+        """Centre of pressure (K, 3) in the laboratory, m; nan where the normal force is below `least_force` N."""
         x, y = self._pressure(least_force)
         local = np.column_stack([x, y, np.zeros(len(x))])
         return np.asarray(local @ self.placement[:3, :3].T + self.placement[:3, 3])
 
     def free_moment(self, least_force: float = 10.0) -> Array:
-        """Moment (K,) about the upward normal through the centre of pressure, N m; NaN as there."""
+        """Free moment (K,) about the upward normal through the centre of pressure, N m; nan as for the centre."""
         x, y = self._pressure(least_force)
         f = self.wrench
         about_z = f[:, 5] - x * f[:, 1] + y * f[:, 0]
@@ -66,14 +76,14 @@ class Plate:
         return -self.wrench[:, 4] / normal, self.wrench[:, 3] / normal
 
     def zeroed(self, start: float, stop: float) -> Plate:
-        """The plate less its mean over `start` to `stop` s, when nobody touched it."""
+        """The plate with its mean over `start` to `stop` s subtracted, an interval in which it carried no load."""
         rows = (self.t >= start) & (self.t < stop)
         if not rows.any():
             raise DataError(f"plate '{self.name}' has no samples between {start:g} and {stop:g} s")
         return replace(self, wrench=self.wrench - self.wrench[rows].mean(axis=0))
 
     def at(self, times: Array, new_rate: float | None = None) -> Array:
-        """Laboratory wrench (N, 6) at `times` in s, what their rate cannot show filtered out; NaN outside."""
+        """Laboratory wrench (N, 6) at `times` in s, filtered to the new rate; nan outside the recorded time."""
         return resample(self.in_laboratory(), self.rate, times, new_rate)
 
 

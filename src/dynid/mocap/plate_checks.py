@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.errors import DataError
 from dynid.mocap.plate import Plate
 
@@ -42,7 +42,15 @@ def plate_findings(capture: Capture, mass: float | None) -> Iterator[Finding]:
         if not finite.all():
             count = f"{int((~finite).sum())} samples"
             to_do = "leave these samples out or read the file again"
-            yield Finding("error", capture.name, plate.name, "the wrench is not finite", count, to_do)
+            yield Finding(
+                FindingCode.PLATE_NOT_FINITE,
+                "error",
+                capture.name,
+                plate.name,
+                "the wrench is not finite",
+                count,
+                to_do,
+            )
             continue
         yield from _zero(capture, plate)
         yield from _direction(capture, plate)
@@ -63,6 +71,7 @@ def _zero(capture: Capture, plate: Plate) -> Iterator[Finding]:
     off, turn = float(np.linalg.norm(mean[:3])), float(np.linalg.norm(mean[3:]))
     if off > _ZERO_FORCE or turn > _ZERO_MOMENT:
         yield Finding(
+            FindingCode.PLATE_NOT_ZEROED,
             "warning",
             capture.name,
             plate.name,
@@ -83,13 +92,15 @@ def _direction(capture: Capture, plate: Plate) -> Iterator[Finding]:
         return
     axis = "xyz"[int(np.argmax(np.abs(mean)))]
     if angle > 180 - _TILT:
+        code = FindingCode.PLATE_SIGN
         what = "the force points down: the channels tell the action on the plate, not the reaction on the body"
         to_do = "read the file with plates='action'"
     else:
-        way = "+" if mean["xyz".index(axis)] > 0 else "-"
-        what = f"the weight is carried along {way}{axis}, not upwards: the force stands in another frame"
+        sign = "+" if mean["xyz".index(axis)] > 0 else "-"
+        code = FindingCode.PLATE_AXES
+        what = f"the weight is carried along {sign}{axis}, not upwards: the force is given in another frame"
         to_do = "check the plate's corners, and which axis of the file points up (up=)"
-    yield Finding("error", capture.name, plate.name, what, f"{angle:.0f} degrees from vertical", to_do)
+    yield Finding(code, "error", capture.name, plate.name, what, f"{angle:.0f} degrees from vertical", to_do)
 
 
 def _pressure(capture: Capture, plate: Plate) -> Iterator[Finding]:
@@ -105,6 +116,7 @@ def _pressure(capture: Capture, plate: Plate) -> Iterator[Finding]:
     if outside.mean() > 0.02:
         far = float(np.max(np.abs(local[:, :2]) - half[:2]))
         yield Finding(
+            FindingCode.PLATE_CENTER_OF_PRESSURE,
             "error" if outside.mean() > 0.5 else "warning",
             capture.name,
             plate.name,
@@ -129,6 +141,7 @@ def _together(capture: Capture, mass: float | None) -> Iterator[Finding]:
     side = float(np.linalg.norm(mean[:2]))
     if side > max(_SIDE_FORCE * weight, _ZERO_FORCE) and side < abs(mean[2]):
         yield Finding(
+            FindingCode.PLATE_HORIZONTAL_FORCE,
             "warning",
             capture.name,
             "",
@@ -138,6 +151,7 @@ def _together(capture: Capture, mass: float | None) -> Iterator[Finding]:
         )
     if mass is not None and abs(mean[2] - weight) > max(0.02 * weight, _ZERO_FORCE):
         yield Finding(
+            FindingCode.PLATE_WEIGHT,
             "warning",
             capture.name,
             "",
@@ -157,6 +171,7 @@ def _clock(capture: Capture) -> Iterator[Finding]:
     # The mean of the markers is not the centre of mass; only a shift that explains most of the misfit counts.
     if correlation > _TELLING and abs(lag) > 1.5 / capture.rate and 1 - correlation < _EXPLAINED * (1 - unshifted):
         yield Finding(
+            FindingCode.PLATE_DELAY,
             "warning",
             capture.name,
             "",

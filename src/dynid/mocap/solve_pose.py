@@ -25,7 +25,7 @@ _SOFT = 0.05  # m/rad: what a violated limit costs beside markers
 class Pose:
     """A solved frame: q (nq,), distances (M,) m of the markers, steps taken, and what it is worth.
 
-    `unit_deviation` (nv,) is the standard deviation of every coordinate for marker noise of 1 m at weight 1; infinite
+    `unit_std` (nv,) is the standard deviation of every coordinate for marker noise of 1 m at weight 1; infinite
     where the markers seen do not determine it, 0 where it stands at a limit.
     """
 
@@ -34,7 +34,7 @@ class Pose:
     cost: float
     steps: int
     converged: bool
-    unit_deviation: Array
+    unit_std: Array
 
     @property
     def rms(self) -> float:
@@ -98,7 +98,7 @@ class PoseSolver:
                 converged = True
                 break
         distances = np.where(weights > 0, np.linalg.norm(target - p, axis=1), np.nan)
-        return Pose(q, distances, cost, steps, converged, _unit_deviation(normal, self._free(q, slope)))
+        return Pose(q, distances, cost, steps, converged, _unit_std(normal, self._free(q, slope)))
 
     def _cost(self, p: Array, q: Array, target: Array, weights: Array) -> float:
         off = target - p
@@ -146,7 +146,7 @@ def _damped(normal: Array, slope: Array, damping: float) -> Array:
     return np.asarray(step).ravel()
 
 
-def _unit_deviation(normal: Array, free: Mask) -> Array:
+def _unit_std(normal: Array, free: Mask) -> Array:
     out = np.zeros(len(free))
     where = np.flatnonzero(free)
     h = normal[np.ix_(where, where)]

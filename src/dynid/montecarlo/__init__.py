@@ -1,4 +1,4 @@
-"""Monte Carlo studies over many seeds, processes and machines."""
+"""Monte Carlo studies over many seeds, processes and computers."""
 
 import lazy_loader
 

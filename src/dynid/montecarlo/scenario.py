@@ -1,9 +1,8 @@
-"""What a Monte Carlo study consists of: robots under control, sensors, filters, starts and estimators."""
+"""Parts of a Monte Carlo study: robots in closed loop, sensors, filters, starts and estimators."""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
@@ -11,16 +10,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import DataError
 from dynid.feasibility.constraints import Signs
 from dynid.feasibility.sets import feasible_set
-from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
+from dynid.identification.estimators.registry import CLOSED_LOOP, method_options
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
-from dynid.simulation.engine import Loop
-from dynid.simulation.laws import Controller
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.reference import as_reference
 from dynid.simulation.sensors import Sensors
 
@@ -30,25 +28,38 @@ Array = NDArray[np.float64]
 Start = Literal["truth", "feasible"] | float | ArrayLike
 
 _BATCH = 4096
-_MOST_DRAWS = 1_000_000
+_MAX_DRAWS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A robot whose parameters are the truth, under a controller along a reference.
+    """A robot whose parameters are the truth, in closed loop along a reference.
 
-    `rate` (Hz) is that of the recordings, by default the controller's. `model` is the robot that is identified where it
-    differs from the true one, as when a friction term is left out; its true values are taken by name.
+    Attributes
+    ----------
+    robot : Robot or str
+        The true robot, or the name of a built-in one.
+    loop : ClosedLoop
+        Controller and integrator settings; the study's `noise` provides the sensors.
+    reference : Reference, Excitation, Run or array_like of shape (K, n)
+        Motion that the controller follows.
+    rate : float, optional
+        Rate of the recordings, Hz; by default that of the controller.
+    model : Robot, optional
+        The robot that is identified, where it differs from the true one, as when a friction term is left out. Its true
+        values are taken by name.
     """
 
     robot: Robot | str
-    controller: Controller
+    loop: ClosedLoop
     reference: Any
-    loop: Loop = field(default_factory=Loop)
     rate: float | None = None
     model: Robot | None = None
 
     def __post_init__(self) -> None:
+        controller = self.loop.controller if isinstance(self.loop, ClosedLoop) else None
+        if controller is None:
+            raise DataError("a scenario needs a dynid.ClosedLoop with a controller")
         robot = load_robot(self.robot) if isinstance(self.robot, str) else self.robot
         model = robot if self.model is None else self.model
         unknown = sorted(set(model.parameter_names) - set(robot.parameter_names))
@@ -57,12 +68,22 @@ class Scenario:
         truth = dict(zip(robot.parameter_names, robot.parameters, strict=True))
         object.__setattr__(self, "robot", robot)
         object.__setattr__(self, "model", model.with_parameters([truth[name] for name in model.parameter_names]))
-        object.__setattr__(self, "reference", as_reference(self.reference, robot, self.controller.rate))
+        object.__setattr__(self, "reference", as_reference(self.reference, robot, controller.rate))
 
 
 @dataclass(frozen=True, eq=False)
 class Estimator:
-    """A method of `identify` with its options, under a name of its own where one method runs with several."""
+    """A method of `identify` with its options.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    options : mapping of str to object
+        Options of the method by name.
+    name : str
+        Name in the tables, where one method runs with several options; by default the method.
+    """
 
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -70,16 +91,7 @@ class Estimator:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.method)
-        function = (CLOSED_LOOP | ESTIMATORS).get(self.method)
-        if function is None:
-            known = [*ESTIMATORS, *CLOSED_LOOP]
-            raise DataError(
-                f"method '{self.method}' is unknown: use {', '.join(known)}{did_you_mean(self.method, known)}"
-            )
-        taken = inspect.signature(function).parameters
-        for option in self.options:
-            if option not in taken:
-                raise DataError(f"method '{self.method}' does not take '{option}'")
+        method_options(self.method, **self.options)
 
     @property
     def simulates(self) -> bool:
@@ -89,11 +101,29 @@ class Estimator:
 
 @dataclass(frozen=True, eq=False)
 class MonteCarloStudy:
-    """robots x noise x filters x starts x estimators, `runs` times; parts are named by their keys.
+    """A Monte Carlo study: robots x noise x filters x starts x estimators, repeated `runs` times.
 
-    A start is "truth", "feasible" (the possible robot that fits the measured regressors best), a share by which the
-    truth is perturbed, anew in every run, or standard parameters (p,). Methods that do not simulate have no start.
-    `pairs` of noise and filter names restrict the grid. `measure(experiment, estimate)` gives more figures of each fit.
+    Attributes
+    ----------
+    robots : mapping of str to Scenario
+        Scenarios by name.
+    noise : mapping of str to Sensors
+        Sensors by name.
+    filters : mapping of str to Signals
+        Signal settings by name.
+    starts : mapping of str to start
+        Initial parameters of methods that simulate: "truth", "feasible" (the physically consistent fit to the measured
+        regressors), standard parameters (p,), or a share by which the truth is perturbed anew in every run.
+    estimators : sequence of str or Estimator
+        Methods. Those that do not simulate have no start.
+    runs : int
+        Number of recordings per robot and noise.
+    seed : int
+        Seed of all random numbers.
+    pairs : sequence of (str, str), optional
+        Combinations of noise and filter names; all by default.
+    measure : callable, optional
+        `measure(experiment, estimate)` returns further figures of each fit by name.
     """
 
     robots: Mapping[str, Scenario]
@@ -148,10 +178,29 @@ class MonteCarloStudy:
 
 
 def perturbed_parameters(robot: Robot, share: float, rng: np.random.Generator | int) -> Array:
-    """Standard parameters (p,) drawn around the robot's own with deviations of `share` times each value.
+    """Draw standard parameters around those of a robot.
 
-    Draws are rejected link by link until each is a possible body, and for the drives until no friction or rotor inertia
-    is negative; what is zero stays zero.
+    Draws are rejected link by link until each is physically consistent, and for the drives until no friction or rotor
+    inertia is negative. Parameters that are zero stay zero.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    share : float
+        Standard deviation of each parameter relative to its value.
+    rng : numpy.random.Generator or int
+        Random number generator or seed.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Standard parameters.
+
+    Raises
+    ------
+    DataError
+        If the share is invalid, or no physically consistent draw is found.
     """
     if not 0 <= share < np.inf:
         raise DataError(f"the share of a perturbation must be finite and not negative, got {share}")
@@ -159,12 +208,12 @@ def perturbed_parameters(robot: Robot, share: float, rng: np.random.Generator | 
     truth = robot.parameters
     out = np.array(truth)
     inertial = np.array([p.inertial for p in robot.layout])
-    # Entry k of a body's ten numbers, as its share of the 4x4 pseudo-inertia.
+    # Contribution of each inertial parameter to the 4x4 pseudo-inertia.
     pseudo = np.array([inertia_to_pseudo(row) for row in np.eye(10)])
     for i in robot.parameter_links:
         name = robot.links[i].name
         at = robot.parameter_names.index(f"m_{name}") + np.arange(10)
-        out[at] = _first_possible(
+        out[at] = _first_feasible(
             truth[at], share, rng, lambda x: np.linalg.eigvalsh(np.tensordot(x, pseudo, 1))[:, 0] > 0, f"link '{name}'"
         )
     drives = np.flatnonzero(~inertial)
@@ -175,29 +224,27 @@ def perturbed_parameters(robot: Robot, share: float, rng: np.random.Generator | 
         whole[:, drives] = x
         return np.array([signs.slack(row) >= 0 for row in whole])
 
-    out[drives] = _first_possible(truth[drives], share, rng, allowed, "the drives", batch=16)
+    out[drives] = _first_feasible(truth[drives], share, rng, allowed, "the drives", batch=16)
     return out
 
 
-def _first_possible(
+def _first_feasible(
     value: Array,
     share: float,
     rng: np.random.Generator,
-    possible: Callable[[Array], NDArray[np.bool]],
+    accepted: Callable[[Array], NDArray[np.bool]],
     what: str,
     batch: int = _BATCH,
 ) -> Array:
-    """The first draw around a value that is possible."""
+    """The first draw around a value that is accepted."""
     if share == 0 or value.size == 0:
         return value
-    for _ in range(0, _MOST_DRAWS, _BATCH):
+    for _ in range(0, _MAX_DRAWS, _BATCH):
         draws = value + share * np.abs(value) * rng.standard_normal((batch, value.size))
-        good = possible(draws)
+        good = accepted(draws)
         if good.any():
             return draws[int(np.argmax(good))]
-    raise DataError(
-        f"no possible values of {what} are found {100 * share:g} % around its own; its own must be possible"
-    )
+    raise DataError(f"no physically consistent values of {what} are found {100 * share:g} % around its own")
 
 
 def _check_start(name: str, start: Start) -> None:

@@ -1,4 +1,4 @@
-"""Monte Carlo: many simulated recordings, every estimator on each of them, and what their estimates scatter like."""
+"""Monte Carlo studies: many simulated recordings, every estimator on each of them, and the scatter of the estimates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +21,12 @@ from dynid.errors import DataError, DynidError
 from dynid.files import make_folder, write_text
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.feasible import feasible
+from dynid.identification.estimators.solution import Outcome
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Start, perturbed_parameters
 from dynid.montecarlo.tables import MonteCarlo
+from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
 from dynid.simulation.engine import simulate
 
@@ -39,17 +41,41 @@ _HEADER = "study.json"
 
 def monte_carlo(
     study: MonteCarloStudy,
+    *,
     workers: int | None = None,
     folder: str | Path | None = None,
     client: Any = None,
-    progress: Callable[[str], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> MonteCarlo:
-    """Run a study: simulate every recording once and run all filters, starts and estimators on it.
+    """Run a Monte Carlo study: simulate every recording once and run all filters, starts and estimators on it.
 
-    `workers` processes share the work (all cores by default, 1 for none but this one), or the workers of a
-    `distributed.Client` do. Recordings and starts follow from the study's seed and names alone, so neither changes the
-    results. With a `folder` each finished recording is kept there in a file, and a later call with the same study, or
-    more runs of it, does only what is missing. `progress` is told a line on how far it is.
+    Recordings and starts follow from the study's seed and names alone: the number of workers does not change results.
+
+    Parameters
+    ----------
+    study : MonteCarloStudy
+        What to simulate and identify.
+    workers : int, optional
+        Number of processes; by default one per core. With 1 everything runs in this process.
+    folder : str or Path, optional
+        Folder that keeps each completed recording in a file. A later call with the same study, or with more runs of
+        it, computes only what is missing.
+    client : distributed.Client, optional
+        Dask cluster that runs the work instead (`pip install dynid[cluster]`).
+    progress : callable, optional
+        Receives a `Progress` after every recording.
+
+    Returns
+    -------
+    MonteCarlo
+        Tables of all fits and estimates.
+
+    Raises
+    ------
+    DataError
+        If the number of workers or the folder does not fit the study.
+    DynidError
+        If a worker process dies; completed recordings stay in `folder`.
     """
     store = None if folder is None else _Store(Path(folder), study)
     done = {} if store is None else store.read(study.units())
@@ -61,17 +87,16 @@ def monte_carlo(
             store.write(result)
         if progress is not None:
             spent = time.perf_counter() - started
-            progress(
-                f"{len(done)} of {len(study.units())} recordings, {spent / count:.3g} s each, "
-                f"{spent / count * (len(left) - count) / 60:.1f} min left"
-            )
+            total = len(study.units())
+            message = f"{len(done)} of {total} recordings, {spent / count:.3g} s each"
+            progress(Progress(message, len(done) / total, spent / count * (len(left) - count)))
     return MonteCarlo.from_units([done[unit] for unit in study.units()])
 
 
 def _results(
     study: MonteCarloStudy, left: list[Unit], workers: int | None, client: Any, store: _Store | None
 ) -> Iterator[dict[str, Any]]:
-    """What each unit gives, as soon as it does."""
+    """Result of each unit, as soon as it is there."""
     count = workers if workers is not None else len(os.sched_getaffinity(0))
     if count < 1:
         raise DataError(f"a study needs at least one worker, got {count}")
@@ -129,31 +154,30 @@ def _run_packed(packed: bytes, robot: str, noise: str, run: int) -> dict[str, An
 
 
 def _kept(store: _Store | None) -> str:
-    return "" if store is None else f"; what was finished is in '{store.folder}', call again to go on"
+    return "" if store is None else f"; completed recordings are in '{store.folder}', call again to continue"
 
 
 def run_unit(study: MonteCarloStudy, robot: str, noise: str, run: int) -> dict[str, Any]:
     """One simulated recording with every fit to it, as plain data."""
-    scenario, sensors = study.robots[robot], study.noise[noise]
+    scenario = study.robots[robot]
+    loop = replace(scenario.loop, sensors=study.noise[noise])
     assert isinstance(scenario.robot, Robot) and scenario.model is not None
     truth = scenario.model.parameters
     with _one_thread():
         simulation = simulate(
             scenario.robot,
-            scenario.controller,
+            loop,
             scenario.reference,
-            sensors=sensors,
-            loop=scenario.loop,
             rate=scenario.rate,
             seed=study.seed_of("recording", robot, noise, run),
         )
-        given = simulation.recording(), scenario.controller
+        recording = simulation.recording()
         fits: list[dict[str, Any]] = []
         for name, signals in study.filters_of(noise).items():
-            experiment = Experiment(scenario.model, *given, signals, scenario.loop, sensors)
+            experiment = Experiment(scenario.model, recording, loop, signals)
             for start, estimators in _groups(study):
                 seed = study.seed_of("start", robot, start, run)
-                stop = None if simulation.finished else simulation.outcome
+                stop = None if simulation.completed else simulation.outcome
                 fits += [{"filter": name, **fit} for fit in _fits(study, experiment, start, estimators, seed, stop)]
     base = experiment.base
     return {
@@ -245,7 +269,7 @@ def _plain(estimate: Estimate, preparation: float) -> dict[str, Any]:
 def _outcome(estimate: Estimate) -> str:
     if estimate.converged:
         return "converged"
-    return "aborted" if estimate.status.startswith("aborted") else "not converged"
+    return "aborted" if estimate.outcome is Outcome.ABORTED else "not converged"
 
 
 def _failed(error: Exception) -> dict[str, Any]:

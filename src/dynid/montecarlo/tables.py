@@ -32,11 +32,17 @@ _ESTIMATE_TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class MonteCarlo:
-    """Results of a study.
+    """Results of a Monte Carlo study.
 
-    `fits`: one row a fit with its outcome (converged, not converged, aborted, failed, no data), status, rounds, smallest
-    slack of any round, seconds and the study's own figures. `estimates`: one row a parameter of a fit, of kind "base"
-    or "standard", with estimate, predicted sigma and truth. Methods that do not simulate have no start.
+    Attributes
+    ----------
+    fits : polars.DataFrame
+        One row per fit: robot, noise, filter, start, method, run, outcome (converged, not converged, aborted, failed,
+        no data), status, iterations, smallest feasibility slack of any iteration, seconds, and the figures of the
+        study's own `measure`. Methods that do not simulate have no start.
+    estimates : polars.DataFrame
+        One row per parameter and fit, of kind "base" or "standard": estimate, predicted standard deviation (`std`) and
+        true value, in SI units.
     """
 
     fits: pl.DataFrame
@@ -44,7 +50,7 @@ class MonteCarlo:
 
     @staticmethod
     def from_units(units: Sequence[dict[str, Any]]) -> MonteCarlo:
-        """Tables of the recordings' results, in their order."""
+        """Build the tables from the results of the recordings, in their order."""
         import polars as pl
 
         figures = sorted({name for unit in units for fit in unit["fits"] for name in fit.get("figures", {})})
@@ -59,11 +65,11 @@ class MonteCarlo:
 
     @property
     def table(self) -> pl.DataFrame:
-        """Every estimate with what is known of its fit, in one table."""
+        """Every estimate joined with the row of its fit."""
         return self.estimates.join(self.fits, on=_FIT, how="left", nulls_equal=True, maintain_order="left")
 
     def methods(self) -> pl.DataFrame:
-        """Runs and outcomes of every method, with mean rounds and seconds of the fits that converged."""
+        """Runs and outcomes of every method, with mean iterations and seconds of the fits that converged."""
         import polars as pl
 
         good = pl.col("outcome") == "converged"
@@ -74,7 +80,19 @@ class MonteCarlo:
         return self.fits.group_by(*_CASE, "method", maintain_order=True).agg(pl.len().alias("runs"), *counts, *means)
 
     def parameters(self, kind: str = "base") -> pl.DataFrame:
-        """Mean, deviation, mean predicted sigma and bias of every parameter by method, over the fits that converged."""
+        """Statistics of every parameter by method, over the fits that converged.
+
+        Parameters
+        ----------
+        kind : {"base", "standard"}, default "base"
+            Base or standard parameters.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns truth, mean, std (of the estimates), predicted (mean of the predicted standard deviations) and
+            bias_percent.
+        """
         import polars as pl
 
         if kind not in ("base", "standard"):
@@ -89,15 +107,25 @@ class MonteCarlo:
             pl.len().alias("fits"),
             truth,
             mean.alias("mean"),
-            pl.col("estimate").std().alias("deviation"),
+            pl.col("estimate").std().alias("std"),
             pl.col("std").mean().alias("predicted"),
             pl.when(truth != 0).then(100 * (mean - truth) / truth.abs()).alias("bias_percent"),
         )
 
     def summary(self, parameters: Sequence[str] | None = None, kind: str = "base") -> str:
-        """Markdown, one table a case: parameter, mean (deviation) and bias of each method, truth; then how fits ended.
+        """Summarise the study as Markdown.
 
-        `parameters` chooses rows by name; all are shown by default.
+        Parameters
+        ----------
+        parameters : sequence of str, optional
+            Names of the parameters to show; all by default.
+        kind : {"base", "standard"}, default "base"
+            Base or standard parameters.
+
+        Returns
+        -------
+        str
+            One table per case: mean, standard deviation and bias of each method beside the truth, then the outcomes.
         """
         import polars as pl
 
@@ -126,7 +154,7 @@ class MonteCarlo:
 
 
 def _estimates(unit: dict[str, Any]) -> pl.DataFrame:
-    """One row a parameter of every fit that has an estimate."""
+    """One row per parameter of every fit that has an estimate."""
     import polars as pl
 
     frames = [pl.DataFrame(schema=_ESTIMATE_TYPES)]
@@ -135,12 +163,12 @@ def _estimates(unit: dict[str, Any]) -> pl.DataFrame:
         for kind in ("base", "standard"):
             if fit.get(kind) is None:
                 continue
-            values, sigma = fit[kind]
+            values, std = fit[kind]
             columns = {
                 "kind": kind,
                 "parameter": unit[kind]["names"],
                 "estimate": values,
-                "std": sigma,
+                "std": std,
                 "truth": unit[kind]["truth"],
             }
             frames.append(pl.DataFrame(label | columns, schema=_ESTIMATE_TYPES))
@@ -169,26 +197,27 @@ def _case_text(case: dict[str, str | None], figures: pl.DataFrame, methods: pl.D
     names = methods["method"].to_list()
     yield f"### {', '.join(f'{c} {case[c]}' for c in _CASE if case[c] is not None)}"
     yield ""
-    yield f"| parameter | {' | '.join(f'{n} | bias % | sigma' for n in names)} | true |"
+    yield f"| parameter | {' | '.join(f'{n} | bias % | std' for n in names)} | true |"
     yield f"|---|{'---|---|---|' * len(names)}---|"
     for parameter in figures["parameter"].unique(maintain_order=True):
         rows = {r["method"]: r for r in figures.filter(pl.col("parameter") == parameter).iter_rows(named=True)}
         truth = next(iter(rows.values()))["truth"]
         yield f"| {parameter} | {' | '.join(_cell(rows.get(n)) for n in names)} | {truth:.5g} |"
     yield ""
-    yield f"| method | runs | {' | '.join(OUTCOMES)} | rounds | seconds |"
+    yield f"| method | runs | {' | '.join(OUTCOMES)} | iterations | seconds |"
     yield f"|---|---|{'---|' * len(OUTCOMES)}---|---|"
     for row in methods.iter_rows(named=True):
         counts = " | ".join(str(row[o]) for o in OUTCOMES)
-        yield f"| {row['method']} | {row['runs']} | {counts} | {_number(row['rounds'])} | {_number(row['seconds'])} |"
+        costs = f"{_number(row['iterations'])} | {_number(row['seconds'])}"
+        yield f"| {row['method']} | {row['runs']} | {counts} | {costs} |"
     yield ""
 
 
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return "- | - | -"
-    deviation, bias = _number(row["deviation"]), row["bias_percent"]
-    return f"{row['mean']:.5g} ({deviation}) | {'-' if bias is None else f'{bias:+.2f}'} | {_number(row['predicted'])}"
+    std, bias = _number(row["std"]), row["bias_percent"]
+    return f"{row['mean']:.5g} ({std}) | {'-' if bias is None else f'{bias:+.2f}'} | {_number(row['predicted'])}"
 
 
 def _number(value: float | None) -> str:

@@ -1,7 +1,7 @@
-"""Base parameters: the combinations of standard parameters that the torques can show.
+"""Base parameters: the combinations of standard parameters that are identifiable from the torques.
 
-The structure is decided on exact random samples (never on noisy data), or without any sampling by
-the recursion of `observability`. Columns are scaled to unit norm first, so that units do not decide.
+The structure is computed from the regressor of exact random motion, never from noisy data, or without sampling by the
+recursion of `observability`. Columns are scaled to unit norm first, so that the result does not depend on units.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Array = NDArray[np.float64]
 Method = Literal["left-to-right", "pivoted", "recursive"]
 METHODS = ("left-to-right", "pivoted", "recursive")
 
-# On unit columns, rounding leaves about 1e-13 of a dependent column; real geometry leaves far more of
-# an independent one. Anything between is reported through `gap`.
+# With unit columns, rounding leaves about 1e-13 of a dependent column; real geometry leaves far more of an independent
+# one. `gap` tells how clearly the two are separated.
 _INDEPENDENT = 1e-8
 _ZERO_COLUMN = 1e-10
 _SMALLEST_GAP = 100.0
@@ -40,11 +40,28 @@ _SMALLEST_GAP = 100.0
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """beta = K pi, the identifiable combinations of the standard parameters.
+    """The identifiable combinations beta = K pi of the standard parameters pi.
 
-    `matrix` is K (b, p); `kept` are the columns that represent the combinations, `dependent` the rest.
-    `singular_values` are those of the scaled regressor and `gap` the ratio between the last one that
-    counts and the first that does not (inf where nothing is left over).
+    Attributes
+    ----------
+    robot : Robot
+        The robot.
+    channels : tuple of str
+        Measured torques and wrenches that the combinations are identifiable from.
+    method : str
+        How the structure was computed.
+    matrix : ndarray, shape (b, p)
+        K.
+    kept : tuple of int
+        Standard parameters that represent the combinations; their columns of K are unit vectors.
+    dependent : tuple of int
+        The other standard parameters.
+    singular_values : ndarray
+        Those of the regressor with unit columns.
+    gap : float
+        Ratio of the smallest singular value of the rank and the next one; infinite if there is none.
+    without_effect : tuple of int
+        Standard parameters that no channel depends on.
     """
 
     robot: Robot
@@ -59,16 +76,27 @@ class BaseParameters:
 
     @property
     def count(self) -> int:
+        """Number of base parameters b."""
         return len(self.kept)
+
+    @cached_property
+    def units(self) -> tuple[str, ...]:
+        """Unit of each base parameter: that of the standard parameter that represents it."""
+        return tuple(self.robot.layout[j].unit for j in self.kept)
+
+    @cached_property
+    def channel_units(self) -> tuple[str, ...]:
+        """Unit of each channel: N m, or N for prismatic joints and forces of the base."""
+        return tuple(self.robot.channel_units[channel] for channel in self.channels)
 
     @property
     def effective_count(self) -> int:
-        """Standard parameters with any effect on the chosen channels."""
+        """Number of standard parameters that the channels depend on."""
         return self.matrix.shape[1] - len(self.without_effect)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Name of the representative of each combination, with an R where others are regrouped into it."""
+        """Name of the representative of each combination, with an R if other parameters are regrouped into it."""
         names = self.robot.parameter_names
         return tuple(
             names[j] + ("R" if np.count_nonzero(row) > 1 else "") for j, row in zip(self.kept, self.matrix, strict=True)
@@ -76,7 +104,7 @@ class BaseParameters:
 
     @cached_property
     def expressions(self) -> tuple[str, ...]:
-        """Each combination in short labels: "Izz_1 + Ia_1 + 0.05185 m_3"."""
+        """Each combination in short labels, such as "Izz_1 + Ia_1 + 0.05185 m_3"."""
         labels = self.robot.parameter_labels
         out = []
         for j, row in zip(self.kept, self.matrix, strict=True):
@@ -86,7 +114,7 @@ class BaseParameters:
 
     @cached_property
     def classes(self) -> dict[str, str]:
-        """For every standard parameter: "identifiable" alone, only "combined", or "unidentifiable"."""
+        """Class of every standard parameter: "identifiable" alone, only "combined", or "unidentifiable"."""
         names = self.robot.parameter_names
         out = dict.fromkeys(names, "combined")
         for j, row in zip(self.kept, self.matrix, strict=True):
@@ -97,19 +125,29 @@ class BaseParameters:
         return out
 
     def values(self, parameters: ArrayLike | None = None) -> Array:
-        """beta (b,) of a standard vector, by default the robot's own."""
+        """Base parameters of standard parameters.
+
+        Parameters
+        ----------
+        parameters : array_like, shape (..., p), optional
+            Standard parameters, by default those of the robot.
+
+        Returns
+        -------
+        ndarray, shape (..., b)
+        """
         pi = self.robot.parameters if parameters is None else np.asarray(parameters, dtype=float)
         if pi.shape[-1:] != (self.matrix.shape[1],):
             raise DataError(f"expected {self.matrix.shape[1]} standard parameters, got shape {pi.shape}")
         return pi @ self.matrix.T
 
     def split(self, parameters: ArrayLike | None = None) -> tuple[Array, Array]:
-        """pi -> (beta, dependent part): one half of the bijection."""
+        """Split standard parameters (..., p) into base parameters (..., b) and dependent ones (..., p - b)."""
         pi = self.robot.parameters if parameters is None else np.asarray(parameters, dtype=float)
         return self.values(pi), pi[..., list(self.dependent)]
 
     def join(self, beta: ArrayLike, dependent: ArrayLike | None = None) -> Array:
-        """(beta, dependent part) -> pi, the other half; the dependent part is zero where left out."""
+        """Standard parameters (..., p) from base parameters (..., b) and dependent ones, zero by default."""
         beta = np.asarray(beta, dtype=float)
         if beta.shape[-1:] != (self.count,):
             raise DataError(f"expected {self.count} base parameters, got shape {beta.shape}")
@@ -122,21 +160,42 @@ class BaseParameters:
         return pi
 
     def standard(self, beta: ArrayLike, prior: ArrayLike | None = None) -> Array:
-        """The standard vector (p,) with these base values that moves least from `prior`, the robot's own by default.
+        """The standard parameters with these base parameters that are closest to a prior.
 
-        Moves are measured in units of each kind's typical size. It need not be physically possible.
+        Parameters
+        ----------
+        beta : array_like, shape (b,)
+            Base parameters.
+        prior : array_like, shape (p,), optional
+            Standard parameters, by default those of the robot.
+
+        Returns
+        -------
+        ndarray, shape (p,)
+            Distances are measured in units of the typical size of each kind of parameter. The result need not be
+            physically consistent.
         """
         start = self.robot.parameters if prior is None else np.asarray(prior, dtype=float)
-        units = np.array([p.unit for p in self.robot.layout])
+        groups = np.array([p.group for p in self.robot.layout])
         size = np.ones(len(start))
-        for unit in set(units):
-            typical = float(np.sqrt(np.mean(start[units == unit] ** 2)))
-            size[units == unit] = typical if typical > 0 else 1.0
+        for group in set(groups):
+            typical = float(np.sqrt(np.mean(start[groups == group] ** 2)))
+            size[groups == group] = typical if typical > 0 else 1.0
         step = np.linalg.lstsq(self.matrix * size, np.asarray(beta) - self.matrix @ start, rcond=None)[0]
         return np.asarray(start + size * step)
 
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """Base regressor (N, channel, b) on the chosen channels: torque = Y_b beta."""
+        """Base regressor of a motion: torque = Y_b beta.
+
+        Parameters
+        ----------
+        q, v, a : array_like, shapes (N, nq), (N, nv), (N, nv)
+            Positions, velocities and accelerations.
+
+        Returns
+        -------
+        ndarray, shape (N, channel, b)
+        """
         rows = [self.robot.channels.index(c) for c in self.channels]
         return regressor(self.robot, q, v, a)[..., rows, :][..., list(self.kept)]
 
@@ -153,16 +212,39 @@ def base_parameters(
     seed: int = 0,
     still: bool = False,
 ) -> BaseParameters:
-    """Base parameters of a robot and the map between them and the standard ones.
+    """Base parameters of a robot and the map between them and the standard parameters.
 
-    `channels`: which torques are measured: None or "all", "torque", "wrench", or names with wildcards.
-    `order`: the order in which columns are scanned, "textbook" (per link inertia, first moments, mass,
-    then drives: the groupings of the books), "layout" (that of the standard vector), or parameter
-    names that come first. `method`: "left-to-right" keeps a column that is independent of those
-    before it, "pivoted" lets a pivoted QR choose, "recursive" is left-to-right on an exact description
-    without samples (trees of one-degree-of-freedom joints; all channels, torques or wrench of a floating base).
-    `still`: what shows in postures at rest alone, masses and first moments.
+    Parameters
+    ----------
+    robot : Robot
+        The robot, with its drive terms.
+    channels : str or sequence of str, optional
+        Which torques are measured: None or "all", "torque", "wrench" (of the base), or names with wildcards.
+    order : {"textbook", "layout"} or sequence of str, default "textbook"
+        Order in which columns are scanned: "textbook" (per link inertia, first moments, mass, then drives, which gives
+        the usual groupings), "layout" (that of the standard parameters), or names of parameters that come first.
+    method : {"left-to-right", "pivoted", "recursive"}, default "left-to-right"
+        "left-to-right" keeps a column that is independent of those before it, "pivoted" uses a pivoted QR
+        decomposition, "recursive" is left-to-right on an exact description without samples (trees of joints with one
+        degree of freedom; all channels, torques, or the wrench of a floating base).
+    seed : int, default 0
+        Seed of the random motion.
+    still : bool, default False
+        Only what is identifiable from postures at rest: combinations of masses and first moments.
 
+    Returns
+    -------
+    BaseParameters
+
+    Raises
+    ------
+    DataError
+        If an argument is unknown or the recursive method does not cover the robot.
+    DynidError
+        If no parameter has an effect on the channels, or if the rank is not clear.
+
+    Examples
+    --------
     >>> import dynid
     >>> dynid.base_parameters(dynid.load_robot("tx40")).count
     61
@@ -173,12 +255,12 @@ def base_parameters(
     scan = _scan_order(robot, order)
     if method == "recursive":
         if still:
-            raise DataError("the recursive method knows robots in motion only; leave still out")
+            raise DataError("the recursive method does not cover robots at rest; leave still out")
         from dynid.parameters.observability import observability_matrix
 
         matrix = observability_matrix(robot, _sensed(robot, rows))
     else:
-        with threadpool_limits(1, "blas"):  # small blocks: more threads only get in each other's way
+        with threadpool_limits(1, "blas"):  # several threads slow each other down on small blocks
             matrix = _sampled_factor(robot, rows, seed, still)
     norms = np.linalg.norm(matrix, axis=0)
     largest = norms.max(initial=0.0)
@@ -217,7 +299,7 @@ def base_parameters(
 
 
 def choose_channels(robot: Robot, channels: str | Sequence[str] | None) -> list[int]:
-    """Row numbers of the chosen channels."""
+    """Indices of the chosen channels among those of the robot."""
     if channels is None or (channels == "all" and "all" not in robot.channels):
         return list(range(len(robot.channels)))
     if isinstance(channels, str):
@@ -235,7 +317,7 @@ def choose_channels(robot: Robot, channels: str | Sequence[str] | None) -> list[
 
 
 def _sensed(robot: Robot, rows: Sequence[int]) -> Sensed:
-    """The choice of channels by the word of the recursive method."""
+    """The chosen channels as an argument of the recursive method."""
     first = len(robot.channels) - robot.n
     choices: dict[Sensed, range] = {
         "all": range(len(robot.channels)),
@@ -245,10 +327,11 @@ def _sensed(robot: Robot, rows: Sequence[int]) -> Sensed:
     for name, choice in choices.items():
         if list(rows) == list(choice):
             return name
-    raise DataError('the recursive method knows the channels "all", "torque" and "wrench", no part of them')
+    raise DataError('the recursive method covers the channels "all", "torque" and "wrench" only')
 
 
 def _scan_order(robot: Robot, order: str | Sequence[str]) -> list[int]:
+    """Indices of the standard parameters in the order in which their columns are scanned."""
     names = robot.parameter_names
     if order == "layout":
         return list(range(len(names)))
@@ -272,7 +355,7 @@ def _scan_order(robot: Robot, order: str | Sequence[str]) -> list[int]:
 
 
 def random_states(robot: Robot, samples: int, seed: int) -> tuple[Array, Array, Array]:
-    """Exact random motion over the whole space: all angles, speeds of both signs, accelerations."""
+    """Random q, v and a: all angles, velocities and accelerations of both signs."""
     rng = np.random.default_rng(seed)
     revolute = np.array([j.kind == "revolute" for j in robot.joints if j.mimic is None], dtype=bool)
     q = rng.uniform(-1.0, 1.0, (samples, robot.n)) * np.where(revolute, np.pi, 1.0)
@@ -285,7 +368,7 @@ def random_states(robot: Robot, samples: int, seed: int) -> tuple[Array, Array, 
 
 
 def _sampled_factor(robot: Robot, rows: list[int], seed: int, still: bool) -> Array:
-    """Triangular factor of the regressor on random samples: same columns, few rows."""
+    """Triangular factor of the regressor of random motion (<= p, p)."""
     p = len(robot.layout)
     needed = max(4 * p // max(len(rows), 1), 40)
     chunk = max(1, 4_000_000 // (len(robot.channels) * p))
@@ -313,17 +396,20 @@ def left_to_right(unit: Array, scan: Sequence[int]) -> list[int]:
 
 
 def _pivoted(unit: Array, singular: Array) -> list[int]:
+    """Independent columns by a pivoted QR decomposition."""
     rank = int(np.count_nonzero(singular > _INDEPENDENT * singular[0]))
     pivots = scipy.linalg.qr(unit, mode="r", pivoting=True)[1]
     return [int(j) for j in pivots[:rank]]
 
 
 def _gap(singular: Array, rank: int) -> float:
+    """Ratio of the last singular value of the rank and the next one."""
     below = singular[rank] if rank < len(singular) else 0.0
     return float(singular[rank - 1] / below) if below > 0 else np.inf
 
 
 def _expression(terms: Sequence[tuple[float, str]]) -> str:
+    """A sum of weighted labels as text."""
     out = ""
     for weight, label in terms:
         size = f"{abs(weight):.6g}"

@@ -1,10 +1,10 @@
-"""All dynamic functions from base parameters alone: no standard parameter is known, and none is needed.
+"""All dynamic functions from base parameters alone, without values of the standard parameters.
 
-The standard vector that has beta on the representatives and zero elsewhere gives the torques of every vector
-with these base values, for every motion. Mass matrix, Coriolis and gravity torque are what the torque is made
-of (its slope in the acceleration, its part quadratic in the speed, what is left at rest), and the Coriolis
-matrix of the Christoffel symbols follows from the mass matrix, so that vector serves for all of them. It is no
-robot: masses may be zero or negative there.
+The standard parameters that are beta for the representatives and zero elsewhere give the same torques as all others
+with these base parameters, for every motion. Mass matrix, Coriolis and gravity torque are parts of the torque (its
+derivative by the acceleration, its part quadratic in the velocity, its value at rest), and the Coriolis matrix of the
+Christoffel symbols follows from the mass matrix. So these standard parameters serve for all of them. They are not
+physically consistent: masses may be zero or negative.
 """
 
 from __future__ import annotations
@@ -39,17 +39,36 @@ _MATRICES: dict[str, Callable[..., Array]] = {
     "coriolis_matrix": functions.coriolis_matrix,
 }
 
-# A vector without base values leaves rounding, about 1e-13 of the terms that cancel; a visible one leaves far more.
+# Parameters with base values of zero leave rounding, about 1e-13 of the terms that cancel; others leave far more.
 _VISIBLE = 1e-9
 _FRICTION = range(TermKind.VISCOUS, TermKind.OFFSET)
 
 
 @dataclass(frozen=True, eq=False)
 class BaseModel:
-    """A robot known by its base parameters beta (b,), with their covariance (b, b) where it is known.
+    """Dynamic functions of a robot whose base parameters are known.
 
-    Torques have the rows `channels`: those that the base parameters determine. `notes` says which parts of the
-    torque show only together, as the offset of a vertical slide and the weight on it do.
+    Parameters
+    ----------
+    base : BaseParameters
+        The base parameters.
+    beta : array_like, shape (b,)
+        Their values.
+    covariance : array_like, shape (b, b), optional
+        Their covariance, for `std`.
+
+    Raises
+    ------
+    DataError
+        If shapes are wrong or values are not finite.
+
+    Examples
+    --------
+    >>> import dynid, numpy as np
+    >>> base = dynid.base_parameters(dynid.load_robot("twolink"))
+    >>> model = dynid.parameters.BaseModel(base, base.values())
+    >>> model.mass_matrix(np.zeros((1, 2))).shape
+    (1, 2, 2)
     """
 
     base: BaseParameters
@@ -65,50 +84,50 @@ class BaseModel:
 
     @property
     def robot(self) -> Robot:
-        """The robot whose geometry and drive terms these are; its own parameter values play no part."""
+        """The robot with its geometry and drive terms; its parameter values are not used."""
         return self.base.robot
 
     @cached_property
     def parameters(self) -> Array:
-        """The standard vector (p,) that stands for all with these base values; not a physically possible one."""
+        """Standard parameters (p,) with these base parameters, zero where dependent; not physically consistent."""
         return self.base.join(self.beta)
 
     @cached_property
     def channels(self) -> tuple[str, ...]:
-        """Torque rows: the channels of the base parameters and all others that these determine too."""
+        """Channels of the torques: those of the base parameters and all others that these determine."""
         hidden = self._hidden["torque"]
         return tuple(c for c in self.robot.channels if c in self.base.channels or c not in hidden)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What shows only together with something else, in words."""
+        """Remarks on parts of the torque that are identifiable only together, such as a drive offset and a weight."""
         out = []
         for part in ("gravity", "coriolis", "friction"):
             mixed = [c for c in self.channels if c in self._hidden[part] and c not in self._hidden["torque"]]
             if mixed:
                 out.append(
-                    f"the {part} torque of {', '.join(mixed)} is known only together with other terms of the drive, "
-                    "so part of these counts there"
+                    f"the {part} torque of {', '.join(mixed)} is identifiable only together with other drive terms "
+                    "and contains a part of them"
                 )
         return tuple(out)
 
     def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """Torque (N, channel) for the motion, drives included."""
+        """Torque (N, channel) in N m or N for q (N, nq), v and a (N, nv), with drives."""
         self._need("torque", self.channels)
         return self._rows(functions.inverse_dynamics(self.robot, q, v, a, self.parameters))
 
     def mass_matrix(self, q: ArrayLike) -> Array:
-        """Mass matrix (N, nv, nv), rotor inertias included."""
+        """Mass matrix (N, nv, nv) at q (N, nq), with rotor inertias."""
         self._need("torque", self._moving)
         return functions.mass_matrix(self.robot, q, self.parameters)
 
     def gravity_torque(self, q: ArrayLike) -> Array:
-        """Torque (N, channel) that holds the robot still against gravity, without drives."""
+        """Torque (N, channel) that balances gravity at q (N, nq), without drives."""
         self._need("gravity", [c for c in self.channels if c in self._hidden["torque"]])
         return self._rows(functions.gravity_torque(self.robot, q, self.parameters))
 
     def coriolis_torque(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """Centrifugal and Coriolis torque (N, channel)."""
+        """Centrifugal and Coriolis torque (N, channel) at q (N, nq), v (N, nv)."""
         self._need("torque", self.channels)
         return self._rows(functions.coriolis_torque(self.robot, q, v, self.parameters))
 
@@ -118,13 +137,13 @@ class BaseModel:
         return functions.coriolis_matrix(self.robot, q, v, self.parameters)
 
     def friction_torque(self, v: ArrayLike) -> Array:
-        """Viscous and Coulomb torque (N, channel), of joints and motors."""
+        """Viscous and Coulomb friction (N, channel) of joints and motors at v (N, nv)."""
         (v,), _, single = as_batch(self.robot, v=v)
         torque = self._drives(np.zeros((len(v), self.robot.nq)), v, np.where(self._friction, self.parameters, 0.0))
         return torque[0] if single else torque
 
     def drive_torque(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """Friction, offsets, springs and the user's own terms together (N, channel), rotor inertias left out.
+        """Friction, offsets, springs and custom terms together (N, channel), without rotor inertias.
 
         With it, inverse dynamics = M a + Coriolis torque + gravity torque + drive torque.
         """
@@ -133,9 +152,13 @@ class BaseModel:
         return torque[0] if single else torque
 
     def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
-        """Acceleration (N, nv) under the torques tau (N, nv), drives included.
+        """Acceleration (N, nv) for q (N, nq), v (N, nv) and torques tau (N, nv), with drives.
 
-        Raises where the mass matrix is not positive definite, as that of base parameters of no possible robot may be.
+        Raises
+        ------
+        DynidError
+            If the mass matrix is not positive definite, which happens only if the base parameters are not physically
+            consistent.
         """
         self._need("torque", self._moving)
         try:
@@ -144,36 +167,64 @@ class BaseModel:
             raise
         except DynidError as error:
             raise DynidError(
-                f"{error}; no robot has these base parameters, so take those of the feasible estimator or of "
+                f"{error}; these base parameters are not physically consistent, use method 'feasible' or "
                 "nearest_feasible"
             ) from None
 
     def std(self, part: Part, *motion: ArrayLike) -> Array:
-        """Standard deviation of a part, shaped as the part itself: sigma("mass_matrix", q).
+        """Standard deviation of a dynamic function, exact since all of them are linear in beta.
 
-        Every part is linear in beta, so this is exact for the covariance given.
+        Parameters
+        ----------
+        part : str
+            Name of the function: "inverse_dynamics", "gravity_torque", "coriolis_torque", "mass_matrix" or
+            "coriolis_matrix".
+        *motion : array_like
+            Its arguments.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of the function's result.
+
+        Raises
+        ------
+        DataError
+            If the covariance is not known, or if the base parameters do not determine this part.
         """
         known = _TORQUES | _MATRICES
         if part not in known:
-            raise DataError(f"no uncertainty is known of '{part}': ask for {', '.join(known)}")
+            raise DataError(f"there is no standard deviation of '{part}': use {', '.join(known)}")
         if self.covariance is None:
-            raise DataError("these base parameters came without a covariance, so no uncertainty is known")
+            raise DataError("there is no standard deviation without the covariance of the base parameters")
         getattr(self, part)(*motion)  # refuses what the base parameters do not determine
         columns = [known[part](self.robot, *motion, parameters=pi) for pi in self.base.join(np.eye(self.base.count))]
         slope = np.stack([self._rows(c) for c in columns] if part in _TORQUES else columns, axis=-1)
         return np.asarray(np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", slope, self.covariance, slope), 0.0)))
 
     def with_gravity(self, gravity: ArrayLike) -> BaseModel:
-        """The same machine under another gravity vector (m/s2, base frame), where the base parameters determine that.
+        """The same robot under another gravity vector.
 
-        They do not where the new gravity loads an axis that the old one did not, such as a first joint laid on its
-        side: then this raises.
+        Parameters
+        ----------
+        gravity : array_like, shape (3,)
+            Gravity in m/s2, in the base frame.
+
+        Returns
+        -------
+        BaseModel
+
+        Raises
+        ------
+        DataError
+            If the base parameters do not determine the torques there, because the new gravity loads an axis that the
+            old one did not, such as a first joint that is no longer vertical.
         """
         moved = replace(self, base=replace(self.base, robot=self.robot.with_gravity(gravity)))
         lost = [c for c in self.channels if c in moved._hidden["torque"] and c not in self._hidden["torque"]]
         if lost:
             raise DataError(
-                f"under this gravity the torque of {', '.join(lost)} depends on parameters that did not show before: "
+                f"under this gravity the torque of {', '.join(lost)} depends on parameters that were not identifiable: "
                 "identify the robot as it is mounted now"
             )
         return moved
@@ -182,7 +233,7 @@ class BaseModel:
 
     @cached_property
     def _moving(self) -> Sequence[str]:
-        """Channels whose motion is free: an instrumented base stands still."""
+        """Channels with a degree of freedom; an instrumented base has none."""
         return self.robot.channels if self.robot.base == "floating" else self.robot.coordinates
 
     @cached_property
@@ -196,7 +247,7 @@ class BaseModel:
 
     @cached_property
     def _hidden(self) -> dict[str, frozenset[str]]:
-        """For each part the channels where a standard vector without base values still shows."""
+        """Channels on which each part of the torque is not determined by the base parameters."""
         robot, base = self.robot, self.base
         blind = base.join(np.zeros((len(base.dependent), base.count)), np.eye(len(base.dependent))).T
         q, v, a = random_states(robot, 16, seed=1)
@@ -211,10 +262,10 @@ class BaseModel:
         return {part: self._visible(rows, blind) for part, rows in parts.items()}
 
     def _visible(self, rows: Array, vectors: Array) -> frozenset[str]:
-        """Channels on which some of the vectors (p, k) show through the regressor rows (N, channel, p)."""
+        """Channels on which some of the vectors (p, k) have an effect, by regressor rows (N, channel, p)."""
         left = np.abs(rows @ vectors).max(axis=0, initial=0.0)
         terms = (np.abs(rows) @ np.abs(vectors)).max(axis=(0, 1), initial=0.0)
-        # Of a column without effect all is rounding: a tenth of the largest column is its scale.
+        # A column without effect is rounding only; its scale is then a tenth of the largest column.
         shows = np.any(left > _VISIBLE * np.maximum(terms, 0.1 * np.abs(rows).max(initial=0.0)), axis=-1)
         return frozenset(c for c, seen in zip(self.robot.channels, shows, strict=True) if seen)
 
@@ -223,7 +274,7 @@ class BaseModel:
         if lost:
             raise DataError(
                 f"the base parameters of {', '.join(self.base.channels)} do not determine the {part} of "
-                f"{', '.join(lost)}: parameters show there that they do not hold"
+                f"{', '.join(lost)}, which depends on other parameters"
             )
 
     def _rows(self, torque: Array) -> Array:
@@ -235,7 +286,7 @@ class BaseModel:
         self._need("torque", self.channels)
         if self.robot.base == "floating":
             q = q.copy()
-            q[:, 3:7] = (0.0, 0.0, 0.0, 1.0)  # no drive looks at the pose of the base
+            q[:, 3:7] = (0.0, 0.0, 0.0, 1.0)  # drive terms do not depend on the pose of the base
         return self._rows(functions.inverse_dynamics(self.robot, q, v, np.zeros_like(v), parameters))
 
     def __repr__(self) -> str:

@@ -1,12 +1,11 @@
-"""What the torques of a tree can show, exactly and without samples.
+"""Which combinations of parameters are identifiable from the torques of a tree, exactly and without samples.
 
-A change of the parameters leaves all torques alone exactly when it leaves kinetic and potential
-energy alone (up to constants) and the dissipative drive terms too. Walking from the tips to the
-base, a change of a body must do nothing through its own joint, for every motion its parent can
-have; what is left over acts as a change of the parent. Which motions the parent can have is a span
-of orbits under the joints before it, and the span of an orbit exp(q A) x is the smallest
-A-invariant space that holds x: linear algebra, no sampling. The idea is that of Wensing, Niemeyer
-and Slotine (2024); rotor inertias, offsets and friction on any shaft are carried along here.
+A change of the parameters does not change the torques exactly if it changes neither the kinetic and potential energy
+(up to constants) nor the dissipative drive terms. From the tips to the base, a change of a body must have no effect
+through its own joint, for every motion of its parent; the remaining changes act as a change of the parent. The motions
+of the parent are a span of orbits under the joints before it, and the span of an orbit exp(q A) x is the smallest
+A-invariant subspace that contains x, which linear algebra gives without sampling. The method follows Wensing, Niemeyer
+and Slotine (2024); here it includes rotor inertias, offsets and friction on any shaft.
 """
 
 from __future__ import annotations
@@ -38,23 +37,24 @@ _UNIT_INERTIAS = inertia_to_spatial(np.eye(10))
 
 
 def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
-    """Rows over the standard parameters (r, p) with the same row space as the regressor over all motions.
+    """Rows over the standard parameters (r, p) with the same row space as the regressor of all motions.
 
-    `sensed` leaves out the base wrench ("torque") or the joint torques ("wrench") of a floating base. Torques alone do
-    not show what the whole robot, frozen, is to its base: that is all they lack. The wrench alone shows all bodies as
-    all channels do: where a change of the bodies leaves momentum alone, it leaves the sum I S of bodies beyond a
-    joint times its screw at zero, and with it all of the kinetic energy. What it lacks are the drives.
+    With a floating base, `sensed` can leave out the base wrench ("torque") or the joint torques ("wrench"). Joint
+    torques determine everything but the inertia of the whole robot with locked joints at its base. The wrench
+    determines the inertial parameters of all bodies as all channels do: a change of the bodies that does not change the
+    momentum leaves I S = 0, for the inertia I of the bodies beyond a joint and its screw S, and with it the kinetic
+    energy. It does not determine the drives.
     """
     for joint in robot.joints:
         if joint.mimic is not None:
-            raise DataError(f"the recursive method knows independent joints only, and '{joint.name}' is a mimic joint")
+            raise DataError(f"the recursive method covers independent joints only, and '{joint.name}' is a mimic joint")
     if robot.base == "instrumented":
-        raise DataError("the recursive method knows joint torques only: use a fixed or floating base")
+        raise DataError("the recursive method covers joint torques only: use a fixed or floating base")
     if sensed != "all" and robot.base != "floating":
-        raise DataError(f"a {robot.base} base has one kind of channel only in the recursive method")
+        raise DataError(f"sensed has a meaning for a floating base only, this base is {robot.base}")
     for term in robot.drives:
         if term.kind == TermKind.CUSTOM and sensed != "wrench":
-            raise DataError(f"the recursive method cannot know what the term '{term.name}' does")
+            raise DataError(f"the recursive method does not cover the custom term '{term.name}'")
     p = len(robot.layout)
     model = compile_robot(robot)
     home = [j.placement @ j.mount for j in robot.joints]
@@ -63,7 +63,7 @@ def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
     rows = [drive.rows()]
 
     floating = robot.base == "floating"
-    # Per body: twists with joint-speed labels (6 + n), kinetic functionals (10), gravity with a one (4).
+    # Per body: twists with labels of the joint velocities (6 + n), kinetic functionals (10), gravity with a one (4).
     twists = [np.vstack([np.eye(6), np.zeros((robot.n, 6))]) if floating else np.zeros((6 + robot.n, 0))]
     kinetic = [np.eye(10) if floating else np.zeros((10, 0))]
     gravity = [np.eye(4) if floating and robot.gravity.any() else np.append(robot.gravity, 1.0)[:, None]]
@@ -88,7 +88,7 @@ def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
         g = _orbit(turn4, seen4 @ gravity[parent])
 
         here = effective[j + 1]
-        # Own speed squared, own speed times what comes from below, dependence on the own position.
+        # Own velocity squared, own velocity times that of the parent, dependence on the own position.
         rows.append((_kinetic_row(s, s) @ here + drive.inertia[j, j])[None])
         if w.shape[1]:
             crossed = np.array([_kinetic_row(s, column[:6]) for column in w.T])
@@ -96,7 +96,7 @@ def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
         rows.append((change @ k).T @ here)
         pull = np.array([np.concatenate([[-x[:3] @ s[:3]], -np.cross(x[:3], s[3:]), np.zeros(6)]) for x in g.T])
         rows.append(pull @ here + np.outer(g[3], drive.constant[j]))
-        # Joints on different branches never meet in the bodies' kinetic energy.
+        # Joints of different branches have no common term in the kinetic energy of the bodies.
         rows.append(np.array([drive.inertia[j, i] for i in range(j) if i not in ancestors[parent]]).reshape(-1, p))
 
         label = np.zeros(6 + robot.n)
@@ -111,7 +111,7 @@ def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
 
 
 def _effective_inertias(robot: Robot, home: list[Array], column: NDArray[np.int64], p: int) -> list[Array]:
-    """Each body's inertia with all it carries (10, p), joints at zero, as a function of the parameters."""
+    """Inertia of each body with all bodies beyond it (10, p), joints at zero, as a function of the parameters."""
     out = [np.zeros((10, p)) for _ in robot.links]
     for b, c in enumerate(column):
         if c >= 0:
@@ -122,7 +122,7 @@ def _effective_inertias(robot: Robot, home: list[Array], column: NDArray[np.int6
 
 
 def _kinetic_row(s: Array, w: Array) -> Array:
-    """Coefficients (10,) of the inertial numbers in s' I w."""
+    """Coefficients (10,) of the inertial parameters in s' I w."""
     return np.asarray(s @ _UNIT_INERTIAS @ w)
 
 
@@ -135,7 +135,7 @@ def _motion_cross(s: Array) -> Array:
 
 
 def _inertia_generator(s: Array) -> Array:
-    """Rate (10, 10) at which inertial numbers seen from the parent change as the joint moves."""
+    """Rate (10, 10) at which the inertial parameters in the parent frame change as the joint moves."""
     t = twist_matrix(s)
     pseudo = inertia_to_pseudo(np.eye(10))
     return inertia_from_pseudo(t @ pseudo + pseudo @ t.T).T
@@ -152,7 +152,7 @@ def _span(columns: Array) -> Array:
 
 
 def _orbit(generator: Array, start: Array) -> Array:
-    """Basis of the smallest invariant space of `generator` that holds `start`."""
+    """Basis of the smallest invariant subspace of `generator` that contains `start`."""
     basis = _span(start)
     while True:
         wider = _span(np.column_stack([basis, generator @ basis]))
@@ -165,7 +165,7 @@ class _DriveRows:
     """Drive columns written in independent functions of the motion.
 
     `inertia` (n, n, p): coefficients in the constant part of the mass matrix; `constant` (n, p): in the
-    constant torques. Speeds, signs and magnitudes along a shaft, and positions, give rows of their own.
+    constant torques. Velocities, signs and magnitudes along a shaft, and positions, give separate rows.
     """
 
     def __init__(self, robot: Robot, used: bool = True) -> None:
@@ -189,10 +189,10 @@ class _DriveRows:
         if cross_only:
             np.fill_diagonal(linear, 0.0)
         first = d[np.flatnonzero(d)[0]]
-        scale = float(np.linalg.norm(d) * np.sign(first))  # shaft speed = scale * (unit direction . v)
+        scale = float(np.linalg.norm(d) * np.sign(first))  # shaft velocity = scale * (unit direction . v)
         shaft = tuple(np.round(d / scale, 9))
-        # Each effort as a mix of 1, s, |s| and sign(s).
-        one, speed, size, sign = {
+        # Each torque as a combination of 1, s, |s| and sign(s).
+        one, linear_part, size, sign = {
             TermKind.VISCOUS: (0.0, 1.0, 0.0, 0.0),
             TermKind.VISCOUS_POSITIVE: (0.0, 0.5, 0.5, 0.0),
             TermKind.VISCOUS_NEGATIVE: (0.0, 0.5, -0.5, 0.0),
@@ -208,8 +208,8 @@ class _DriveRows:
         for i in np.flatnonzero(d):
             self.constant[i, column] += one * d[i]
             for j in np.flatnonzero(linear[i]):
-                if speed:
-                    self._put(("speed", i, j), column, speed * linear[i, j])
+                if linear_part:
+                    self._put(("velocity", i, j), column, linear_part * linear[i, j])
                 if kind == TermKind.SPRING:
                     self._put(("position", i, j), column, linear[i, j])
             if size:

@@ -1,4 +1,4 @@
-"""What a robot did: recordings, the files they come from, and checks that speak plainly."""
+"""Recordings of a robot, log formats, and the readers of log files."""
 
 import lazy_loader
 

@@ -18,7 +18,7 @@ from dynid.recording.table import Table, Unusable
 __all__ = ["read_hdf5", "read_json", "read_mat", "read_npy", "read_npz"]
 
 _OBJECTS = Unusable("is an array of Python objects, which is not read: save plain numbers")
-# Marks of HDF5 files and of MATLAB files that are HDF5 files.
+# First bytes of an HDF5 file.
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
@@ -29,12 +29,13 @@ def read_npz(path: Path) -> Table:
         with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as archive:
             for name in archive.files:
                 _add_array(data, name, _member(archive, name))
-    except Exception as error:  # readers fail in many ways on damaged files
-        raise DataError(f"{path.name} is no NPZ file or damaged: {damage(error)}") from None
+    except Exception as error:  # readers raise errors of many types on damaged files
+        raise DataError(f"{path.name} is not an NPZ file or damaged: {damage(error)}") from None
     return _table(path, data)
 
 
 def _member(archive: Any, name: str) -> Any:
+    """One array of an NPZ file; arrays of Python objects are never unpickled."""
     try:
         return archive[name]
     except ValueError as error:
@@ -44,17 +45,17 @@ def _member(archive: Any, name: str) -> Any:
 
 
 def read_npy(path: Path) -> Table:
-    """Table of a single array (N, width) without names."""
+    """Table of a single array (N, width) whose columns have no names."""
     try:
         array = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
     except Exception as error:
-        raise DataError(f"{path.name} is no NPY file of numbers or damaged: {damage(error)}") from None
+        raise DataError(f"{path.name} is not an NPY file of numbers or damaged: {damage(error)}") from None
     if array.dtype.names:
         return _table(path, {name: array[name] for name in array.dtype.names})
     data: dict[str, Any] = {}
     _add_array(data, "array", array)
     if "array" not in data:
-        raise DataError(f"{path.name} holds no table of numbers: its array has shape {array.shape}")
+        raise DataError(f"{path.name} contains no table of numbers: its array has shape {array.shape}")
     array = data["array"].reshape(len(data["array"]), -1)
     return Table(path.name, {str(k): array[:, k] for k in range(array.shape[1])}, header=False)
 
@@ -69,7 +70,7 @@ def read_mat(path: Path) -> Table:
     try:
         content = scipy.io.loadmat(io.BytesIO(raw), simplify_cells=True)
     except Exception as error:
-        raise DataError(f"{path.name} is no MATLAB file or damaged: {damage(error)}") from None
+        raise DataError(f"{path.name} is not a MATLAB file or damaged: {damage(error)}") from None
     data: dict[str, Any] = {}
     for name, value in flat({k: v for k, v in content.items() if not k.startswith("__")}).items():
         _add_array(data, name, value)
@@ -82,6 +83,7 @@ def read_hdf5(path: Path) -> Table:
 
 
 def _hdf5_arrays(raw: bytes, path: Path, matlab: bool) -> dict[str, Any]:
+    """Arrays of an HDF5 file, or of a MATLAB file of version 7.3, by their names."""
     h5py = optional_package("h5py", "hdf5", "HDF5 files and MATLAB files of version 7.3")
     data: dict[str, Any] = {}
 
@@ -89,28 +91,28 @@ def _hdf5_arrays(raw: bytes, path: Path, matlab: bool) -> dict[str, Any]:
         if not isinstance(node, h5py.Dataset) or name.startswith("#") or node.attrs.get("MATLAB_class") == b"char":
             return
         if sum(n > 1 for n in node.shape) > 2:
-            return  # pictures and the like are not even read
-        # MATLAB counts columns first, so its arrays lie transposed.
+            return  # arrays of three and more dimensions, such as images, are not loaded
+        # MATLAB stores arrays column by column, so they appear transposed.
         _add_array(data, name.replace("/", ".") if matlab else name, node[()].T if matlab else node[()])
 
     try:
         with h5py.File(io.BytesIO(raw), "r") as file:
             file.visititems(visit)
     except Exception as error:
-        raise DataError(f"{path.name} is no HDF5 file or damaged: {damage(error)}") from None
+        raise DataError(f"{path.name} is not an HDF5 file or damaged: {damage(error)}") from None
     return data
 
 
 def read_json(path: Path) -> Table:
-    """Table of a JSON file: a list of records, an object that holds one such list, or an object of lists."""
+    """Table of a JSON file: a list of records, an object that contains one such list, or an object of lists."""
     try:
         content = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path.name} is no JSON file or damaged: {damage(error)}") from None
+        raise DataError(f"{path.name} is not a JSON file or damaged: {damage(error)}") from None
     if isinstance(content, Mapping):
         lists = [k for k, v in content.items() if _is_records(v)]
         if len(lists) > 1:
-            raise DataError(f"{path.name} holds several lists of records: {', '.join(lists)}")
+            raise DataError(f"{path.name} contains several lists of records: {', '.join(lists)}")
         content = content[lists[0]] if lists else content
     if _is_records(content):
         return _table(path, columns_of([flat(record) for record in content]))
@@ -123,11 +125,12 @@ def read_json(path: Path) -> Table:
 
 
 def _is_records(value: Any) -> bool:
+    """Whether a value is a list of JSON objects."""
     return isinstance(value, list) and bool(value) and all(isinstance(x, Mapping) for x in value)
 
 
 def _add_array(data: dict[str, Any], name: str, value: Any) -> None:
-    """Keep an array of one or two dimensions as columns; scalars and texts are no signals."""
+    """Keep an array of one or two dimensions as columns; scalars and texts are left out."""
     if isinstance(value, Unusable):
         data[name] = value
         return
@@ -143,12 +146,13 @@ def _add_array(data: dict[str, Any], name: str, value: Any) -> None:
     if array.ndim > 2 or (array.ndim == 2 and 1 in array.shape):
         array = np.squeeze(array)
     if array.ndim == 2 and array.shape[0] < array.shape[1]:
-        array = array.T  # one row a joint: a recording has more samples than joints
+        array = array.T  # one row per joint: a recording has more samples than joints
     if array.ndim in (1, 2) and array.size:
         data[name] = array
 
 
 def _table(path: Path, data: dict[str, Any]) -> Table:
+    """The table of these arrays, of which there must be some."""
     if not data:
-        raise DataError(f"{path.name} holds no arrays of numbers")
+        raise DataError(f"{path.name} contains no arrays of numbers")
     return Table(path.name, data)

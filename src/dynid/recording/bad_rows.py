@@ -1,4 +1,4 @@
-"""Rows that cannot be used: found, named, and cut out where the caller asks for it."""
+"""Rows that cannot be used: an error that names them, or runs that are split there."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.recording.table import Table
 
-__all__ = ["Block", "bad_rows", "stretches"]
+__all__ = ["Block", "bad_rows", "segments"]
 
 Array = NDArray[np.float64]
 
 logger = logging.getLogger("dynid")
 
-# Larger numbers are garbage in any unit of positions, velocities and torques; stamps in ns reach 2e18.
+# Largest plausible number in any unit of positions, velocities and torques; time stamps in ns reach 2e18.
 _ABSURD, _ABSURD_TIME = 1e9, 1e19
+# Fewest samples of a run after splitting.
 _SHORTEST = 16
-# A clock that stands still longer than this many steps, or runs back, has lost samples.
+# Samples are missing where the clock advances by more than this many steps, or runs backwards.
 _GAP = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Columns of a signal in SI units (N, column), the table they came from and the row there of the first sample."""
+    """Values (N, column) of a signal, the table and columns they come from, and the row of the first sample there."""
 
     table: Table
     signal: str
@@ -38,7 +39,26 @@ class Block:
 
 
 def bad_rows(blocks: Sequence[Block], refuse: bool) -> NDArray[np.bool_]:
-    """Which rows hold a cell without a number, an absurd number, or too few or too many cells; an error if `refuse`."""
+    """Find rows that cannot be used.
+
+    A row is bad if a cell is not a number or is implausibly large, or if the row has too few or too many cells.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Signals with the same number of rows N.
+    refuse : bool
+        Whether a bad row is an error.
+
+    Returns
+    -------
+    ndarray of bool (N,)
+
+    Raises
+    ------
+    DataError
+        If `refuse` and a row is bad; the message names the line and the column.
+    """
     bad = np.zeros(len(blocks[0].values), dtype=bool)
     for block in blocks:
         bad |= _wrong(block).any(axis=1)
@@ -49,11 +69,12 @@ def bad_rows(blocks: Sequence[Block], refuse: bool) -> NDArray[np.bool_]:
 
 
 def _wrong(block: Block) -> NDArray[np.bool_]:
-    """Cells (N, column) that hold no number or an absurd one."""
+    """Cells (N, column) that are not a number or are implausibly large."""
     return ~(np.abs(block.values) <= (_ABSURD_TIME if block.signal == "t" else _ABSURD))
 
 
 def _refuse(blocks: Sequence[Block], k: int) -> None:
+    """Raise DataError for bad row k."""
     hint = 'bad_rows="split" leaves such rows out'
     for block in blocks:
         table, row = block.table, k + block.first
@@ -63,12 +84,12 @@ def _refuse(blocks: Sequence[Block], k: int) -> None:
         if wrong.size:
             column, value = block.columns[wrong[0]], block.values[k, wrong[0]]
             cell = f"'{table.text(column, row):.40}' is not a number"
-            what = f"{value:.4g} is no plausible value" if np.isfinite(value) else cell
+            what = f"{value:.4g} is not plausible" if np.isfinite(value) else cell
             raise DataError(f"{table.file}, {table.place(row)}, column '{column}': {what}; {hint}")
 
 
-def stretches(file: str, t: Array, bad: NDArray[np.bool_], runs: Array | None, split: bool) -> list[slice]:
-    """The rows of each run; with `split` the long enough ones between bad rows and jumps of the clock."""
+def segments(file: str, t: Array, bad: NDArray[np.bool_], runs: Array | None, split: bool) -> list[slice]:
+    """Rows of each run; with `split` also cut at bad rows and jumps of the clock, without pieces that are too short."""
     cut = np.zeros(len(t) + 1, dtype=bool)
     cut[[0, -1]] = True
     if runs is not None:
@@ -83,18 +104,18 @@ def stretches(file: str, t: Array, bad: NDArray[np.bool_], runs: Array | None, s
         return pieces
     long = [s for s in pieces if s.stop - s.start >= _SHORTEST]
     if not long:
-        raise DataError(f"{file} has no {_SHORTEST} good rows in a row ({int(bad.sum())} of {len(t)} rows are bad)")
+        raise DataError(f"{file} has no {_SHORTEST} consecutive good rows ({int(bad.sum())} of {len(t)} rows are bad)")
     kept = sum(s.stop - s.start for s in long)
     if kept < len(t):
         logger.warning(
-            "%s: %d bad rows and %d rows in stretches shorter than %d left out of %d, %d stretches kept",
+            "%s: %d bad rows and %d rows in runs shorter than %d are left out of %d, %d runs are kept",
             *(file, int(bad.sum()), len(t) - kept - int(bad.sum()), _SHORTEST, len(t), len(long)),
         )
     return long
 
 
 def _jumps(t: Array, bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Steps (N - 1,) between good rows at which the clock runs back or leaps."""
+    """Steps (N - 1,) between good rows at which the clock runs backwards or jumps."""
     with np.errstate(invalid="ignore", over="ignore"):
         steps = np.diff(t)
     good = ~(bad[1:] | bad[:-1])

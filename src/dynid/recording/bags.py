@@ -1,4 +1,4 @@
-"""Bags: ROS 1 and ROS 2 bags and MCAP files, with joints taken by the names that every message carries."""
+"""ROS 1 and ROS 2 bags and MCAP files; joints are identified by the names in every message."""
 
 from __future__ import annotations
 
@@ -26,24 +26,41 @@ _NAME_FIELDS = ("name", "joint_names", "names")
 
 
 def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Table:
-    """Table of one topic: t from the header stamps (log time without them), and field_joint for every joint.
+    """Table of one topic of a bag.
 
-    Without `topic` the only topic of joint states is taken. Messages that lack one of `joints` while others have them
-    all (several nodes publish on one topic) are left out.
+    Parameters
+    ----------
+    path : Path
+        File, or folder of a ROS 2 bag.
+    topic : str, optional
+        The topic; by default the only topic of joint states, or the only topic.
+    joints : sequence of str, optional
+        Joints that are needed. Where several nodes publish on one topic, messages without all of these joints are left
+        out.
+
+    Returns
+    -------
+    Table
+        t from the header stamps (from the times of logging where there are none), and field_joint for every joint.
+
+    Raises
+    ------
+    DataError
+        If the bag cannot be read or the topic is not clear.
     """
     try:
         records = list(_mcap(path, topic) if path.suffix.lower() == ".mcap" else _rosbag(path, topic))
     except DynidError:
         raise
-    except Exception as error:  # the readers fail in many ways on damaged files
-        raise DataError(f"{path.name} is no bag, damaged or cut off: {damage(error)}") from None
+    except Exception as error:  # readers raise errors of many types on damaged files
+        raise DataError(f"{path.name} is not a bag, damaged or cut off: {damage(error)}") from None
     if not records:
-        raise DataError(f"{path.name} holds no messages of the topic")
+        raise DataError(f"{path.name} contains no messages of the topic")
     return _table(path.name, _one_publisher(records, joints, path.name))
 
 
 def _chosen(topics: Mapping[str, str], topic: str | None, file: str) -> str:
-    """The topic to read: the one asked for, the only one of joint states, or the only one there is."""
+    """The topic to read: the given one, the only one of joint states, or the only one."""
     listed = shown([f"{name} ({kind})" for name, kind in topics.items()])
     if topic is not None:
         if topic not in topics:
@@ -59,7 +76,7 @@ def _rosbag(path: Path, topic: str | None) -> Iterator[Message]:
     """Messages of one topic of a ROS 1 or ROS 2 bag."""
     highlevel = optional_package("rosbags.highlevel", "ros", "ROS bags")
     typesys = optional_package("rosbags.typesys", "ros", "ROS bags")
-    # Older ROS 2 bags do not carry their message definitions; that of joint states never changed.
+    # Older ROS 2 bags do not contain their message definitions; that of joint states has never changed.
     store = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
     with highlevel.AnyReader([path], default_typestore=store) as reader:
         chosen = _chosen({c.topic: c.msgtype for c in reader.connections}, topic, path.name)
@@ -87,7 +104,7 @@ def _mcap(path: Path, topic: str | None) -> Iterator[Message]:
 
 
 def _decoder(schema: Any, channel: Any, file: str) -> Any:
-    """What turns the bytes of a channel into a record."""
+    """The function that decodes the bytes of a channel into a record."""
     if channel.message_encoding == "json":
         return json.loads
     if schema is None or schema.encoding not in ("ros2msg", "ros1msg", "ros2idl"):
@@ -106,7 +123,7 @@ def _decoder(schema: Any, channel: Any, file: str) -> Any:
 
 
 def _joints_of(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Joint names that a message carries, empty where it carries none."""
+    """Joint names in a message, empty where it has none."""
     for field in _NAME_FIELDS:
         names = record.get(field)
         if isinstance(names, list | tuple) and names and all(isinstance(x, str) for x in names):
@@ -115,7 +132,7 @@ def _joints_of(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _one_publisher(records: list[Message], joints: Sequence[str] | None, file: str) -> list[Message]:
-    """Only the messages about one set of joints, where several nodes publish on the topic."""
+    """Only the messages with the needed joints, where several nodes publish on the topic."""
     sets = dict.fromkeys(frozenset(_joints_of(record)) for record, _ in records)
     wanted = [s for s in sets if joints is not None and s.issuperset(joints)]
     if len(sets) == 1 or len(wanted) == len(sets):
@@ -129,6 +146,7 @@ def _one_publisher(records: list[Message], joints: Sequence[str] | None, file: s
 
 
 def _table(file: str, records: list[Message]) -> Table:
+    """Columns t and field_joint of the messages."""
     rows = []
     for record, _ in records:
         names = _joints_of(record)
@@ -149,12 +167,13 @@ def _clock(file: str, records: list[Message]) -> Any:
     """Seconds since the first message, from integer nanoseconds."""
     stamps = [_stamp(record) for record, _ in records]
     if not any(stamps):
-        logger.info("%s: messages carry no time stamps, the times of logging are used", file)
+        logger.info("%s: messages have no time stamps, the times of logging are used", file)
         stamps = [logged for _, logged in records]
     return (np.array(stamps, dtype=np.int64) - stamps[0]) / 1e9
 
 
 def _stamp(record: Mapping[str, Any]) -> int:
+    """Header stamp of a message in ns, 0 where it has none."""
     for field in ("header.stamp", "stamp", "timestamp"):
         if f"{field}.sec" in record:
             parts = (record.get(f"{field}.{x}") for x in ("nanosec", "nsec"))

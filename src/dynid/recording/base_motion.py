@@ -1,4 +1,4 @@
-"""Motion of a floating base from what was measured of it: matrices, an inertial unit, or a foot that stands."""
+"""Motion of a floating base from measurements: rotation matrices, an inertial unit, or a foot at rest."""
 
 from __future__ import annotations
 
@@ -20,44 +20,87 @@ __all__ = ["BaseMotion", "base_from_foot", "base_from_imu", "base_from_matrices"
 
 Array = NDArray[np.float64]
 
-# Printed with three digits a rotation matrix is off by less; beyond, it scales, mirrors or holds something else.
+# Largest error of R'R - I: a rotation matrix printed with three digits stays below it.
 _LARGEST_SKEW = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class BaseMotion:
-    """Pose of a base (N, 7: position, quaternion x, y, z, w) and, where measured, body twist and its rate (N, 6)."""
+    """Motion of a floating base.
+
+    Attributes
+    ----------
+    pose : ndarray (N, 7)
+        Position (m) and quaternion (x, y, z, w) in the world.
+    twist : ndarray (N, 6) or None
+        Body twist (linear m/s, angular rad/s), where it is measured.
+    acceleration : ndarray (N, 6) or None
+        Time derivative of the body twist, where it is measured.
+    """
 
     pose: Array
     twist: Array | None = None
     acceleration: Array | None = None
 
     def on(self, run: Run) -> Run:
-        """The run with this motion of its base."""
+        """A run with this motion of its base.
+
+        Parameters
+        ----------
+        run : Run
+            A run with N samples.
+
+        Returns
+        -------
+        Run
+        """
         return replace(run, base=self.pose, base_v=self.twist, base_a=self.acceleration)
 
 
 def base_from_matrices(matrices: ArrayLike, positions: ArrayLike | None = None) -> BaseMotion:
-    """Motion of a base from rotations (N, 3, 3) with `positions` (N, 3), or from placements (N, 4, 4), in the world.
+    """Motion of a base from rotation matrices or placements in the world.
 
-    Rotations that are a little off for their digits are replaced by the nearest ones.
+    Rotation matrices with rounding errors are replaced by the nearest rotations.
+
+    Parameters
+    ----------
+    matrices : array_like (N, 3, 3) or (N, 4, 4)
+        Rotations, or placements that contain the positions.
+    positions : array_like (N, 3), optional
+        Positions in m that belong to rotations; zero by default.
+
+    Returns
+    -------
+    BaseMotion
+
+    Raises
+    ------
+    DataError
+        If the shapes do not match, or a matrix is not a rotation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dynid.recording import base_from_matrices
+    >>> base_from_matrices(np.tile(np.eye(3), (2, 1, 1))).pose.tolist()[0]
+    [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     """
     given = np.asarray(matrices, dtype=float)
     if given.ndim != 3 or given.shape[1:] not in ((3, 3), (4, 4)):
         raise DataError(f"matrices of a base are (N, 3, 3) or (N, 4, 4), got shape {given.shape}")
     if given.shape[1] == 4 and positions is not None:
-        raise DataError("placements (N, 4, 4) hold the positions already; give rotations (N, 3, 3) with positions=")
+        raise DataError("placements (N, 4, 4) contain the positions already; give rotations (N, 3, 3) with positions=")
     if positions is None:
         where = given[:, :3, 3] if given.shape[1] == 4 else np.zeros((len(given), 3))
     else:
         where = checked(positions, (len(given), 3), "positions of the base", DataError)
     turns = given[:, :3, :3]
     if not np.all(np.isfinite(turns)) or not np.all(np.isfinite(where)):
-        raise DataError("the matrices of the base hold a number that is not finite")
+        raise DataError("the matrices of the base contain a number that is not finite")
     off = np.abs(np.swapaxes(turns, 1, 2) @ turns - np.eye(3)).max(axis=(1, 2), initial=0.0)
     wrong = np.flatnonzero((off > _LARGEST_SKEW) | (np.linalg.det(turns) < 0))
     if wrong.size:
-        raise DataError(f"the matrix of the base at row {wrong[0]} is no rotation")
+        raise DataError(f"the matrix of the base at row {wrong[0]} is not a rotation")
     u, _, vt = np.linalg.svd(turns)
     quaternion = scipy.spatial.transform.Rotation.from_matrix(u @ vt).as_quat()
     return BaseMotion(mended_poses(np.hstack([where, quaternion]), "the base"))
@@ -72,16 +115,39 @@ def base_from_imu(
     gravity: ArrayLike = (0.0, 0.0, -9.81),
     placement: ArrayLike | None = None,
 ) -> BaseMotion:
-    """Motion of a base from an inertial unit: rates (N, 3) in rad/s and specific forces (N, 3) in m/s2, its own axes.
+    """Motion of a base from an inertial measurement unit.
 
-    `start` is the base's orientation (x, y, z, w) at the first sample, `placement` (4x4) the unit's place in the base.
-    Orientation is the rates integrated, so it drifts as they do. The position stays at zero and the linear velocity
-    too: a unit cannot tell them, and the wrench of a body does not depend on them. The acceleration holds the rest:
-    what `accelerometer` shows with gravity put back, moved to the base's origin.
+    The orientation is the integral of the angular velocity, so it drifts with the bias of the gyroscope. Position and
+    linear velocity are zero: an inertial unit does not measure them, and the wrench of a body does not depend on them.
+    The acceleration is that of the accelerometer plus gravity, at the origin of the base.
+
+    Parameters
+    ----------
+    t : array_like (N,)
+        Time in s, increasing.
+    gyroscope : array_like (N, 3)
+        Angular velocity in rad/s, in the axes of the unit.
+    accelerometer : array_like (N, 3), optional
+        Specific force in m/s2, in the axes of the unit; without it the acceleration is None.
+    start : array_like (4,)
+        Quaternion (x, y, z, w) of the base at the first sample.
+    gravity : array_like (3,)
+        Gravity in the world in m/s2.
+    placement : array_like (4, 4), optional
+        Placement of the unit in the base.
+
+    Returns
+    -------
+    BaseMotion
+
+    Raises
+    ------
+    DataError
+        If the shapes do not match or the time does not increase.
     """
     clock = np.asarray(t, dtype=float)
     if clock.ndim != 1 or clock.size < 2 or not np.all(np.diff(clock) > 0):
-        raise DataError("the clock of an inertial unit must be (N,) and go forward")
+        raise DataError("the time of an inertial unit must have shape (N,) and increase")
     shape = (clock.size, 3)
     rates = checked(gyroscope, shape, "the gyroscope", DataError)
     pull = np.array(checked(gravity, (3,), "gravity", DataError))
@@ -89,7 +155,7 @@ def base_from_imu(
     mount = np.eye(4) if placement is None else checked_placement(placement, "placement of the unit", DataError)
     rates = rates @ mount[:3, :3].T
     step = np.diff(clock)[:, None]
-    # Between samples the rate is taken as a straight line; its mean turns the base, its slope adds a little (Magnus).
+    # The angular velocity is linear between samples: its mean and the second term of the Magnus expansion.
     turn = 0.5 * (rates[1:] + rates[:-1]) * step + np.cross(rates[:-1], rates[1:]) * step**2 / 12.0
     rotation = scipy.spatial.transform.Rotation
     turns = np.concatenate([quaternion[None], rotation.from_rotvec(turn).as_quat()])
@@ -106,12 +172,30 @@ def base_from_imu(
 
 
 def base_from_foot(
-    robot: Robot, q: ArrayLike, foot: str | Sequence[str], placement: ArrayLike | None = None
+    robot: Robot, q: ArrayLike, foot: str | Sequence[str], *, placement: ArrayLike | None = None
 ) -> BaseMotion:
-    """Motion of a base from joint positions q (N, n) and a link or named frame that stands still in the world.
+    """Motion of a base from joint positions and a foot at rest in the world.
 
-    `placement` (4x4) is where the first foot stands, the world's origin if left out. A list of N names says which foot
-    stands at each sample; a foot that takes over stands where it was at the last sample of the foot before.
+    Parameters
+    ----------
+    robot : Robot
+        The robot, with a fixed or floating base.
+    q : array_like (N, joint)
+        Joint positions.
+    foot : str or sequence of str
+        Link or named frame at rest, or its name at each of the N samples. A foot that takes over rests where it was at
+        the last sample of the foot before.
+    placement : array_like (4, 4), optional
+        Placement of the first foot in the world; the origin by default.
+
+    Returns
+    -------
+    BaseMotion
+
+    Raises
+    ------
+    DataError
+        If the shapes do not match.
     """
     still = robot.with_base("fixed")
     joints = np.asarray(q, dtype=float)
@@ -135,7 +219,7 @@ def base_from_foot(
 
 
 def running_product(quaternions: Array) -> Array:
-    """Products (N, 4) of the first k rotations, k = 1 ... N, in log2(N) passes over all of them."""
+    """Products (N, 4) of the first k quaternions, k = 1 ... N, in log2(N) vectorised passes."""
     rotation = scipy.spatial.transform.Rotation
     out, reach = np.array(quaternions), 1
     while reach < len(out):

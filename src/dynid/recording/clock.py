@@ -1,4 +1,4 @@
-"""The clock of a recording: seconds from its beginning, and whether its unit can be what it is said to be."""
+"""The clock of a recording: seconds from its beginning, and whether the unit that is assumed for it is plausible."""
 
 from __future__ import annotations
 
@@ -6,51 +6,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.recording.convert import TIME_UNITS
 from dynid.recording.names import named_unit
+from dynid.recording.units import TIME_UNITS
 
 __all__ = ["check_unit", "from_start"]
 
 Array = NDArray[np.float64]
 
-# Nobody identifies dynamics from samples a tenth of a second apart; clocks in ms step by 0.1 and more up to 10 kHz.
+# Dynamics are not identified from samples 0.1 s apart; clocks in ms advance by 0.1 and more up to rates of 10 kHz.
 _LONGEST_STEP = 0.1
-# Clocks that start later than this many seconds (three years) count from 1970, not from a start of the machine.
+# Clocks that start later than this many seconds (three years) count from 1970, not from power-on.
 _UNIX = 1e8
 
 
 def from_start(t: Array, start: float) -> Array:
-    """Absolute stamps counted from `start`; clocks of the machine stay as they are."""
+    """Times (N,) since 1970 counted from `start` (s) instead; clocks that count from power-on stay as they are."""
     return t - start if abs(start) >= _UNIX else t
 
 
-def check_unit(file: str, column: str, t: Array, q: Array, v: Array | None, rate: float | None) -> None:
-    """Raise where a clock, read as seconds, cannot be one; the message names the unit that it seems to have.
+def check_unit(file: str, column: str, t: Array, q: Array, v: Array | None) -> None:
+    """Raise DataError where a clock t (N,) cannot be in seconds; the message gives the unit that it seems to have.
 
-    Judged by the rate where one is given, by velocities against positions where there are some, else by the step.
+    The unit follows from the name of the column, from velocities against positions where there are both, otherwise
+    from the step.
     """
     named = named_unit("t", column)
     steps = np.diff(t)
     step = float(np.median(steps[steps > 0])) if np.any(steps > 0) else 0.0
     if step == 0.0:
         return
-    if rate is not None:
-        unit = _unit_of(step * rate)
-        if unit is None and not 0.5 < step * rate < 2:
-            raise DataError(f"{file}: '{column}' steps at {1 / step:.4g} Hz, rate={rate:g} is given: drop one")
-    else:
-        unit = _unit_from_motion(t, q, v) or (_unit_by_size(step) if step >= _LONGEST_STEP else "s")
-    unit = named or unit or "s"
+    unit = _unit_from_motion(t, q, v) or (_unit_by_size(step) if step >= _LONGEST_STEP else "s")
+    unit = named or unit
     if unit == "s":
         return
     raise DataError(
-        f'{file}: \'{column}\' advances by {step:.4g} a sample, which cannot be seconds: give units={{"t": "{unit}"}} '
-        "if it is a time, or time=None and rate= in Hz if it counts samples"
+        f'{file}: \'{column}\' advances by {step:.4g} per sample, which cannot be seconds: give units={{"t": "{unit}"}}'
+        " if it is a time, or time=None and rate= in Hz if it counts samples"
     )
 
 
 def _unit_of(ratio: float) -> str | None:
-    """The unit that makes a clock too fast by this ratio, within a factor of three."""
+    """The unit of a clock that advances this many times faster than seconds, within a factor of three."""
     for unit, count in TIME_UNITS.items():
         if abs(np.log10(ratio / count)) < 0.5:
             return unit
@@ -58,14 +54,14 @@ def _unit_of(ratio: float) -> str | None:
 
 
 def _unit_by_size(step: float) -> str:
-    """The unit by the step alone: rates of robots lie between 10 Hz and 10 kHz."""
+    """The unit by the step alone: sampling rates of robots lie between 10 Hz and 10 kHz."""
     return "ms" if step < 100 else "us" if step < 1e5 else "ns"
 
 
 def _unit_from_motion(t: Array, q: Array, v: Array | None) -> str | None:
-    """The unit in which the distance travelled fits the velocities; None where the motion cannot tell.
+    """The unit in which the distance travelled fits the velocities; None where the motion does not decide.
 
-    Distances are net ones over fifty stretches, so that noise of the samples averages out.
+    Distances are net ones over fifty intervals, so that noise of the samples averages out.
     """
     if v is None or len(t) < 100:
         return None

@@ -1,4 +1,4 @@
-"""Which columns of a table hold which signal: as the caller says, or guessed from their names."""
+"""Which columns of a table belong to which signal: given by the caller, or recognised by their names."""
 
 from __future__ import annotations
 
@@ -9,18 +9,40 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.errors import DataError
-from dynid.recording.names import Group, groups, is_time
+from dynid.recording.names import Group, groups, is_time, joint_first, tokens
 from dynid.recording.recording import NAMED_WRENCH, SIGNALS, WIDTH, column_names
 from dynid.recording.table import Table, shown
 
-__all__ = ["Channels", "Spec", "guess", "guess_one", "guess_time", "named_wrenches", "resolve", "resolve_time"]
+__all__ = [
+    "Channels",
+    "Spec",
+    "guess",
+    "guess_one",
+    "guess_time",
+    "is_own_file",
+    "named_wrenches",
+    "resolve",
+    "resolve_time",
+]
 
 Spec = str | int | Sequence[str | int]
 
 
 @dataclass(frozen=True)
 class Channels:
-    """What a signal has one column each of: `names` to look for, `pick` of the file's channels, how many (if known)."""
+    """The joints, motors or components that a signal has one column each for.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names to look for in the column names.
+    pick : tuple of int or None
+        Indices (from 0) of the channels to use, where the file has more.
+    count : int or None
+        Number of channels, if known.
+    what : str
+        The word for the channels in messages.
+    """
 
     names: tuple[str, ...] = ()
     pick: tuple[int, ...] | None = None
@@ -28,12 +50,12 @@ class Channels:
     what: str = "joints"
 
     def numbers(self) -> Sequence[int] | None:
-        """Indices (from 0) of the channels, None where their number is open."""
+        """Indices (from 0) of the channels, None where their number is unknown."""
         return self.pick if self.pick is not None else None if self.count is None else range(self.count)
 
 
 def resolve(table: Table, signal: str, spec: Spec, channels: Channels) -> list[str]:
-    """Columns that a caller's `spec` names, in the order of the channels."""
+    """Columns that `spec` of the caller selects, in the order of the channels."""
     if isinstance(spec, str) and "{" in spec:
         columns = _expand(table, signal, spec, channels)
     elif isinstance(spec, str | int | np.integer):
@@ -55,7 +77,7 @@ def _some(table: Table, signal: str, part: str | int) -> list[str]:
     names, text = table.names, str(part)
     if isinstance(part, int | np.integer):
         if not -len(names) <= part < len(names):
-            raise DataError(f"{table.file}: {signal} asks for column {part}, the file has {len(names)}")
+            raise DataError(f"{table.file}: {signal} needs column {part}, the file has {len(names)} columns")
         return [names[part]]
     if text in table.data:
         width = table.width(text)
@@ -67,7 +89,7 @@ def _some(table: Table, signal: str, part: str | int) -> list[str]:
         inside = _some(table, signal, match[1]) if match[1] else list(names)
         start, stop = (int(x) if x else None for x in match.group(2, 3))
         if (stop or 0) > len(inside) or not inside[start:stop]:
-            raise DataError(f"{table.file}: {signal} asks for columns {text}, the file has {len(inside)} of them")
+            raise DataError(f"{table.file}: {signal} needs columns {text}, the file has {len(inside)} of them")
         return inside[start:stop]
     raise DataError(f"{table.file} has no column '{text}' for {signal}, it has {shown(names)}")
 
@@ -84,7 +106,7 @@ def _expand(table: Table, signal: str, pattern: str, channels: Channels) -> list
         try:
             return pattern.format(i=k + 1, k=k, **{word: label})
         except (KeyError, IndexError, ValueError):
-            raise DataError(f"{signal}: the pattern '{pattern}' may hold {{i}}, {{k}} or {{{word}}} only") from None
+            raise DataError(f"{signal}: the pattern '{pattern}' may contain {{i}}, {{k}} or {{{word}}} only") from None
 
     if numbers is None:
         count = 0
@@ -101,7 +123,7 @@ def _expand(table: Table, signal: str, pattern: str, channels: Channels) -> list
 
 def _picked(table: Table, signal: str, columns: Sequence[str], pick: Sequence[int]) -> list[str]:
     if max(pick) >= len(columns) or min(pick) < 0:
-        raise DataError(f"{table.file}: joints= asks for {signal}[{max(pick)}], the file has {len(columns)} of them")
+        raise DataError(f"{table.file}: joints= selects {signal}[{max(pick)}], the file has {len(columns)} of them")
     return [columns[k] for k in pick]
 
 
@@ -109,31 +131,46 @@ def resolve_time(table: Table, time: str | int) -> str:
     """The column of the clock that the caller names."""
     columns = _some(table, "t", time)
     if len(columns) != 1:
-        raise DataError(f"{table.file}: time='{time}' names {len(columns)} columns, not one")
+        raise DataError(f"{table.file}: time='{time}' selects {len(columns)} columns, not one")
     return columns[0]
 
 
-def guess_time(table: Table) -> str | None:
-    """The column that is named as a clock is."""
+def guess_time(table: Table, joints: Sequence[str] = (), one_signal: bool = False) -> str | None:
+    """The column whose name is that of a clock.
+
+    With a joint t, a column t is the clock unless there is another one. In a file of one signal it is the joint if
+    every joint has a column of its name.
+    """
     found = [name for name in table.names if is_time(name)]
+    known = {tokens(joint) for joint in joints}
+    clocks = [name for name in found if tokens(name) not in known]
+    if clocks or (one_signal and known <= {tokens(name) for name in table.names}):
+        found = clocks
     if len(found) > 1:
         raise DataError(f"{table.file}: several columns may be the time ({shown(found)}): choose with time=")
     return found[0] if found else None
 
 
-def guess(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
-    """Columns of every signal that the names of a table tell."""
+def guess(table: Table, channels: dict[str, Channels], clock: str | None = None) -> dict[str, list[str]]:
+    """Columns of every signal that can be recognised by the names of a table."""
     out = _own(table, channels)
-    if "q" in out:
+    if "q" in out and is_own_file(table):
         return out
     if not table.header:
         raise DataError(
             f"{table.file} has {len(table.names)} columns and no header: say which are which, "
             'such as columns={"q": "1:7", "torque": "13:19"}'
         )
+    first = joint_first(table.names, channels["q"].names)
+    if first:  # q_v then is the velocity of joint q, not the position of joint v
+        out = {signal: columns for signal, columns in out.items() if channels[signal].what == "columns"}
+    taken = {name for columns in out.values() for name in columns}
+    left = [name for name in table.names if name not in taken]
     for signal in ("q", "v", "a", "torque", "current", "reference"):
         wanted = channels[signal]
-        found = [g for g in groups(table.names, wanted.names) if g.signal == signal]
+        if signal in out:
+            continue
+        found = [g for g in _groups(table, left, wanted, clock, first=first) if g.signal == signal]
         columns = _choose(table, signal, found, wanted)
         if columns:
             out[signal] = columns
@@ -144,13 +181,13 @@ def guess(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
     return out
 
 
-def guess_one(table: Table, signal: str, channels: Channels, time: str | None) -> list[str]:
-    """Columns of the one signal that a file is said to hold."""
+def guess_one(table: Table, signal: str, channels: Channels, clock: str | None) -> list[str]:
+    """Columns of the one signal that a file contains."""
     own = _own(table, {signal: channels})
     if own:
         return own[signal]
-    names = [name for name in table.names if name != time]
-    found = groups(names, channels.names, bare=True)
+    names = [name for name in table.names if name != clock]
+    found = _groups(table, names, channels, clock, bare=True, first=joint_first(names, channels.names))
     named = [g for g in found if g.signal == signal]
     plain = [g for g in found if g.signal is None]
     columns = _choose(table, signal, named or plain, channels)
@@ -159,8 +196,28 @@ def guess_one(table: Table, signal: str, channels: Channels, time: str | None) -
     return columns
 
 
+def _groups(
+    table: Table,
+    names: Sequence[str],
+    channels: Channels,
+    clock: str | None,
+    *,
+    bare: bool = False,
+    first: bool | None,
+) -> list[Group]:
+    try:
+        return groups(names, channels.names, bare=bare, clock=clock, first=first)
+    except DataError as error:
+        raise DataError(f"{table.file}: {error}") from None
+
+
+def is_own_file(table: Table) -> bool:
+    """Whether the file was written by `Recording.to_csv` or `Recording.to_parquet`."""
+    return "run" in table.names and "t" in table.names
+
+
 def _own(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
-    """Columns under the names that our own writer gives them."""
+    """Columns under the names that `Recording.to_csv` gives them."""
     out = {}
     named = [s for s in channels if s.startswith(NAMED_WRENCH)]
     for signal in (*SIGNALS, *named):
@@ -173,7 +230,7 @@ def _own(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
 
 
 def named_wrenches(table: Table) -> list[str]:
-    """Signals of named wrench sensors that the table holds under the names of our own writer."""
+    """Signals of named wrench sensors, under the names that `Recording.to_csv` gives them."""
     first = "_fx"
     return [n.removesuffix(first) for n in table.names if n.startswith(NAMED_WRENCH) and n.endswith(first)]
 
@@ -210,7 +267,7 @@ def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -
 
 
 def _refuse_size(table: Table, signal: str, found: list[Group], channels: Channels) -> None:
-    """No group has the right size: an error for positions and for signals that clearly are there, else nothing."""
+    """No group has the right size: an error for positions and for signals with several columns, else nothing."""
     several = [g for g in found if len(g.columns) > 1] or (found if signal == "q" else [])
     if not several:
         return

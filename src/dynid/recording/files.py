@@ -1,4 +1,4 @@
-"""Opening files: compression by ending, missing and damaged ones, packages that are not installed by default."""
+"""Opening files: compression by ending, errors on missing and damaged files, optional packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPENERS = {".gz": gzip.decompress, ".xz": lzma.decompress, ".bz2": bz2.decompre
 
 
 def kind_of(path: Path) -> str:
-    """Ending of a file without its compression, in small letters: ".csv" for run.CSV.gz."""
+    """Ending of a file without its compression, in lower case: ".csv" for run.CSV.gz."""
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in _OPENERS:
         suffixes.pop()
@@ -35,7 +35,7 @@ def stem_of(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """What a file holds, decompressed where its ending says so."""
+    """Content of a file, decompressed according to its ending."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -52,13 +52,13 @@ def read_bytes(path: Path) -> bytes:
 
 
 def damage(error: Exception) -> str:
-    """What a reader of files says about one that it cannot read, in one short line."""
+    """The message of an error on a damaged file, in one short line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return f"{lines[0]:.120}"
 
 
 def optional_package(name: str, extra: str, what: str) -> ModuleType:
-    """A package of an extra, imported on first use."""
+    """An optional package, imported on first use; the error names the extra to install."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -1,4 +1,4 @@
-"""What column names say: words for signals, numbers and names of joints, units."""
+"""Column names: words for signals, names and numbers of joints, units."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-__all__ = ["Group", "groups", "is_time", "mentioned", "named_unit", "tokens"]
+from dynid.errors import DataError
+
+__all__ = ["Group", "groups", "is_time", "joint_first", "mentioned", "named_unit", "tokens"]
 
 _WORDS = {
     "q": {"q", "pos", "position", "positions", "angle", "angles", "ang", "theta"},
@@ -17,6 +19,7 @@ _WORDS = {
     "current": {"i", "cur", "curr", "current", "currents"},
     "reference": {"reference", "qref"},
 }
+_SIGNAL_WORDS = frozenset().union(*_WORDS.values())
 
 
 def _words(text: str) -> frozenset[str]:
@@ -24,9 +27,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 _TIME = {"t", "time", "times", "timestamp", "timestamps", "stamp", "sec", "seconds"}
-# Words that change nothing about what a column is.
+# Words that do not change the quantity.
 _NEUTRAL = _words("joint joints jnt j axis actual act measured measurement meas msr field state states feedback robot")
-# Words that make it another quantity: planned, modelled, cleaned, a bound or a state.
+# Words that make it another quantity: planned, modeled or filtered values, limits, states.
 _OTHER = _words(
     "ext external cmd command commanded des desired target ref goal setpoint con control fric friction "
     "grav gravity model computed cmptd calc est estimated filt filtered limit limits max min err error "
@@ -40,7 +43,7 @@ _TIMES_OFF |= dict.fromkeys(("ns", "nsec", "nanos"), "ns")
 
 @cache
 def tokens(name: str) -> tuple[str, ...]:
-    """Words and numbers of a name in small letters: TorqueSm1 and torque_sm[1] give torque, sm, 1."""
+    """Words and numbers of a name in lower case: TorqueSm1 and torque_sm[1] give torque, sm, 1."""
     return tuple(x.lower() for x in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
 
 
@@ -54,12 +57,12 @@ def _bare(words: Sequence[str]) -> str:
 
 
 def is_time(name: str) -> bool:
-    """Whether a column is named as a clock is."""
+    """Whether the name of a column is that of a clock."""
     return _bare(tokens(name)) in _TIME
 
 
 def named_unit(signal: str, name: str) -> str | None:
-    """A unit other than SI that the name of a column tells, for times, positions, velocities and accelerations."""
+    """A unit other than SI in the name of a column of times, positions, velocities or accelerations."""
     off = {"t": _TIMES_OFF, "q": _ANGLES_OFF, "v": _ANGLES_OFF, "a": _ANGLES_OFF, "reference": _ANGLES_OFF}
     table = off.get(signal, {})
     found = next((table[w] for w in tokens(name)[1:] if w in table), None)
@@ -68,8 +71,9 @@ def named_unit(signal: str, name: str) -> str | None:
     return found
 
 
-def _signal(words: Sequence[str]) -> str | None:
-    """The signal that the words of a name tell, None where they tell none or several."""
+@cache
+def _signal(words: tuple[str, ...]) -> str | None:
+    """The signal that the words name, None where they name none or several."""
     bare = _bare(words)
     for signal, known in _WORDS.items():
         if bare in known:
@@ -90,10 +94,12 @@ class Group:
 
     @property
     def signal(self) -> str | None:
+        """The signal of the columns, None where their names do not decide."""
         return _signal(self.words)
 
     @property
     def numbered(self) -> bool:
+        """Whether the joints are given by numbers."""
         return all(isinstance(key, int) for key in self.columns)
 
     def __str__(self) -> str:
@@ -101,21 +107,86 @@ class Group:
         return names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]}"
 
 
-def groups(names: Iterable[str], labels: Sequence[str] = (), bare: bool = False) -> list[Group]:
-    """Columns put together by what they hold.
+@dataclass(frozen=True)
+class _Reading:
+    """One reading of a column name: the joint, the place of its name (first word, word after), the other words."""
 
-    A column belongs to the joint among `labels` whose name it contains, else to the last number in its name. Names
-    that hold a joint's name and no other word count only with `bare`: q1 of a robot with a joint q1 is no joint name.
+    joint: str
+    start: int
+    stop: int
+    rest: tuple[str, ...]
+
+    @property
+    def signal(self) -> str | None:
+        return _signal(self.rest)
+
+    @property
+    def rank(self) -> int:
+        """2 where the other words name a signal and nothing else, 1 where they name one among others, else 0."""
+        return 2 if not self.rest or _bare(self.rest) in _SIGNAL_WORDS else int(self.signal is not None)
+
+    @property
+    def joint_first(self) -> bool:
+        """Whether the joint stands before the signal."""
+        return self.start <= next((k for k, word in enumerate(self.rest) if word in _SIGNAL_WORDS), 0)
+
+    def inside(self, other: _Reading) -> bool:
+        """Whether the other joint's name contains this one."""
+        longer = other.stop - other.start > self.stop - self.start
+        return longer and other.start <= self.start and self.stop <= other.stop
+
+
+def groups(
+    names: Iterable[str],
+    joints: Sequence[str] = (),
+    *,
+    bare: bool = False,
+    clock: str | None = None,
+    first: bool | None = None,
+) -> list[Group]:
+    """Columns grouped by their quantity.
+
+    A column belongs to the joint whose name it contains, otherwise to the last number in its name.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of the columns.
+    joints : sequence of str
+        Names of the joints or motors.
+    bare : bool
+        Whether a name that consists of the joint's name alone counts. It does not in a file of several signals: q1 of
+        a robot with a joint q1 is a position.
+    clock : str, optional
+        Column of the clock, which is left out.
+    first : bool, optional
+        Whether the joint stands before the signal in names that can be read in two forms, see `joint_first`.
+
+    Returns
+    -------
+    list of Group
+
+    Raises
+    ------
+    DataError
+        If a name can be read in two forms and `first` is None.
     """
-    known = {label: tokens(label) for label in labels}
+    known = {joint: tokens(joint) for joint in joints}
     out: dict[tuple[type, tuple[str, ...]], Group] = {}
     for name in names:
-        if is_time(name) or name == "run":
-            continue
         words = tokens(name)
+        if name in (clock, "run") or (is_time(name) and not (bare and words in known.values())):
+            continue
         key: str | int | None
-        key, rest = _label(words, known)
-        if key is None or not (bare or rest):
+        readings = _readings(words, known, bare)
+        if len(readings) > 1:
+            readings = [r for r in readings if r.joint_first is first] or readings
+        if len(readings) > 1:
+            options = " or ".join(f"{r.signal} of joint '{r.joint}'" for r in readings)
+            raise DataError(f"column '{name}' may be {options}: say which with columns=, for all signals")
+        if readings:
+            key, rest = readings[0].joint, readings[0].rest
+        else:
             places = [k for k, word in enumerate(words) if word.isdigit()]
             key = int(words[places[-1]]) if places else None
             rest = words[: places[-1]] + words[places[-1] + 1 :] if places else words
@@ -126,18 +197,50 @@ def groups(names: Iterable[str], labels: Sequence[str] = (), bare: bool = False)
     return list(out.values())
 
 
+def joint_first(names: Iterable[str], joints: Sequence[str]) -> bool | None:
+    """Whether a log writes the joint before the signal (x_tau) or after it (tau_x); None where no name decides.
+
+    Only names with one reading decide. It matters for joints whose names are words for signals: q_v is the position of
+    joint v or the velocity of joint q.
+    """
+    known = {joint: tokens(joint) for joint in joints}
+    votes = [0, 0]
+    for name in names:
+        readings = _readings(tokens(name), known)
+        if len(readings) == 1 and readings[0].signal is not None and not _symmetric(readings[0], known):
+            votes[readings[0].joint_first] += 1
+    return None if votes[0] == votes[1] else votes[1] > votes[0]
+
+
 def mentioned(names: Iterable[str], labels: Sequence[str]) -> bool:
-    """Whether one of the joints or motors `labels` stands in one of the names."""
+    """Whether one of the names contains one of the joints or motors `labels`."""
     known = {label: tokens(label) for label in labels}
-    return any(_label(tokens(name), known)[0] is not None for name in names)
+    return any(_readings(tokens(name), known, bare=True) for name in names)
 
 
-def _label(words: tuple[str, ...], known: dict[str, tuple[str, ...]]) -> tuple[str | None, tuple[str, ...]]:
-    """The joint whose name stands in these words, the longest one, and the words without it."""
-    best: tuple[str | None, tuple[str, ...]] = None, words
-    size = 0
-    for label, parts in known.items():
-        for k in range(len(words) - len(parts) + 1):
-            if len(parts) > size and words[k : k + len(parts)] == parts:
-                best, size = (label, words[:k] + words[k + len(parts) :]), len(parts)
-    return best
+def _symmetric(reading: _Reading, known: dict[str, tuple[str, ...]]) -> bool:
+    """Whether the joint's name and the word for the signal are the same, as in q_q."""
+    return known[reading.joint] == reading.rest
+
+
+def _readings(words: tuple[str, ...], known: dict[str, tuple[str, ...]], bare: bool = False) -> list[_Reading]:
+    """The best readings of a name as a joint and a signal: several only where they differ in the signal.
+
+    The other words must name a signal, if possible and nothing else; longer joint names go before those they contain.
+    """
+    readings = []
+    for joint, parts in known.items():
+        for k in range(len(words) - len(parts) + 1 if parts else 0):
+            rest = words[:k] + words[k + len(parts) :]
+            if words[k : k + len(parts)] == parts and (rest or bare):
+                readings.append(_Reading(joint, k, k + len(parts), rest))
+    best = max((r.rank for r in readings), default=0)
+    readings = [r for r in readings if r.rank == best]
+    readings = [r for r in readings if not any(r.inside(other) for other in readings)]
+    if best < 2:
+        return sorted(readings, key=lambda r: (r.start - r.stop, r.start))[:1]
+    # Of two readings as one signal the first holds: what follows is a unit, as in "current x [A]" with a joint a.
+    first: dict[str | None, _Reading] = {}
+    for reading in sorted(readings, key=lambda r: r.start):
+        first.setdefault(reading.signal, reading)
+    return list(first.values())

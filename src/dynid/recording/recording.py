@@ -1,4 +1,4 @@
-"""Recording: what a robot did, as one or more runs of evenly or unevenly sampled signals."""
+"""Recording: the measured motion of a robot, as one or more runs of evenly or unevenly sampled signals."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,17 @@ from dynid.files import writing
 from dynid.markup import html_table
 from dynid.recording.wrench import WrenchSensor
 
+if TYPE_CHECKING:
+    from dynid.recording.log_format import LogFormat
+
 __all__ = ["Recording", "Run"]
 
 Array = NDArray[np.float64]
 
-# Signals of a run beside t, and their width where it is not the number of joints.
+# Signals of a run other than t, and their width where it is not the number of joints.
 SIGNALS = ("q", "v", "a", "torque", "current", "reference", "wrench", "base", "base_v", "base_a")
 WIDTH = {"wrench": 6, "base": 7, "base_v": 6, "base_a": 6}
-# Wrenches of named sensors are signals too, under this word and their name.
+# Prefix of the signals that are wrenches of named sensors.
 NAMED_WRENCH = "wrench:"
 PARTS = {
     "wrench": ("fx", "fy", "fz", "mx", "my", "mz"),
@@ -35,12 +39,38 @@ PARTS = {
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One uninterrupted stretch of samples: t (N,) in s, all other signals (N, joint) on the joint side in SI units.
+    """One uninterrupted run of samples, on the joint side, in SI units.
 
-    `wrench` (N, 6) acts on the base at its origin. `base` (N, 7) is its position and quaternion (x, y, z, w), brought
-    to unit length and freed of changes of sign; `base_v` and `base_a` (N, 6) its body twist (linear, angular) and the
-    rate of it where they are measured. `wrenches` (N, 6) are those of named sensors, exerted on the robot; `sensors`
-    says where each is. One that is not named there sits in the frame of its own name.
+    Attributes
+    ----------
+    t : ndarray (N,)
+        Time in s.
+    q, v, a : ndarray (N, joint)
+        Position (rad, m), velocity and acceleration of the joints; v and a are None where they are not measured.
+    torque : ndarray (N, joint) or None
+        Torque (N m) or force (N) that the drives deliver on the joint side.
+    current : ndarray (N, joint) or None
+        Motor current in A.
+    reference : ndarray (N, joint) or None
+        Positions that the controller follows (rad, m).
+    wrench : ndarray (N, 6) or None
+        Force (N) and moment (N m) on the base at its origin.
+    base : ndarray (N, 7) or None
+        Position (m) and quaternion (x, y, z, w) of the base. Quaternions are normalised and their sign is made
+        continuous.
+    base_v, base_a : ndarray (N, 6) or None
+        Body twist of the base (linear m/s, angular rad/s) and its time derivative, where they are measured.
+    wrenches : mapping of str to ndarray (N, 6)
+        Force and moment that the surroundings exert on the robot, by the name of the sensor.
+    sensors : mapping of str to WrenchSensor
+        Where each of these sensors is; one that is left out sits in the robot's frame of its own name.
+    name : str
+        Name of the run in messages and tables.
+
+    Raises
+    ------
+    DataError
+        If a signal has the wrong shape or a value that is not finite.
     """
 
     t: Array
@@ -68,9 +98,9 @@ class Run:
             if value is not None:
                 width = WIDTH[signal] if signal in WIDTH else np.shape(self.q)[-1]
                 object.__setattr__(self, signal, self._checked(signal, value, width))
-        lost = sorted(set(self.sensors) - set(self.wrenches))
-        if lost:
-            raise DataError(f"run '{self.name}': sensor '{lost[0]}' has no wrench")
+        unused = sorted(set(self.sensors) - set(self.wrenches))
+        if unused:
+            raise DataError(f"run '{self.name}': sensor '{unused[0]}' has no wrench")
         named = {n: self._checked(NAMED_WRENCH + n, w, 6) for n, w in self.wrenches.items()}
         object.__setattr__(self, "wrenches", named)
         object.__setattr__(self, "sensors", {n: self.sensors.get(n, WrenchSensor(n)) for n in named})
@@ -80,6 +110,7 @@ class Run:
             raise DataError(f"run '{self.name}': the time is not a finite number at row {np.argmin(np.isfinite(t))}")
 
     def _checked(self, signal: str, value: Array, width: int) -> Array:
+        """A signal as a contiguous array (N, width) of finite numbers."""
         array = np.ascontiguousarray(value, dtype=float)
         if array.ndim != 2 or len(array) != self.t.size:
             raise DataError(
@@ -99,21 +130,62 @@ class Run:
 
     @property
     def step(self) -> float:
-        """Median time between samples (s)."""
+        """Median time between samples in s."""
         return float(np.median(np.diff(self.t)))
 
     def rows(self, start: int, stop: int) -> Run:
-        """The run between two row numbers."""
+        """Part of the run.
+
+        Parameters
+        ----------
+        start, stop : int
+            First row, counted from 0, and the row after the last; negative numbers count from the end.
+
+        Returns
+        -------
+        Run
+            The samples in between, under the same name.
+        """
         cut = {s: getattr(self, s)[start:stop] for s in ("t", *SIGNALS) if getattr(self, s) is not None}
         return replace(self, **cut, wrenches={n: w[start:stop] for n, w in self.wrenches.items()})
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One or more runs of the same robot; nothing is filtered or differentiated across their boundaries."""
+    """One or more runs of the same robot; nothing is filtered or differentiated across their boundaries.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Names of the joints, in the order of the columns of every signal.
+    runs : tuple of Run
+        The runs, at least one.
+    log_format : LogFormat or None
+        How the log was read, with the clock and the columns that were found; None if it does not come from a log, or
+        from logs that were read differently.
+    unread_columns : tuple of str
+        Columns of the log that were not read.
+
+    Raises
+    ------
+    DataError
+        If there is no run, or a run has another number of joints.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dynid import Recording, Run
+    >>> t = np.arange(0.0, 4.0, 0.01)
+    >>> recording = Recording(("shoulder",), (Run(t, np.sin(t)[:, None], torque=np.cos(t)[:, None]),))
+    >>> fit, held_out = recording.split(0.25)
+    >>> fit.samples, held_out.samples
+    (300, 100)
+    """
 
     joints: tuple[str, ...]
     runs: tuple[Run, ...]
+    log_format: LogFormat | None = None
+    unread_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -124,20 +196,40 @@ class Recording:
 
     @property
     def samples(self) -> int:
+        """Number of samples of all runs together."""
         return sum(map(len, self.runs))
 
     @property
     def duration(self) -> float:
-        """Seconds of all runs together."""
+        """Duration of all runs together in s."""
         return float(sum(run.t[-1] - run.t[0] for run in self.runs))
 
     def __add__(self, other: Recording) -> Recording:
         if other.joints != self.joints:
             raise DataError("recordings of different joints cannot be joined")
-        return Recording(self.joints, self.runs + other.runs)
+        ours, theirs = self.log_format, other.log_format
+        shared = ours.common(theirs) if ours is not None and theirs is not None else ours or theirs
+        unread = tuple(dict.fromkeys(self.unread_columns + other.unread_columns))
+        return Recording(self.joints, self.runs + other.runs, log_format=shared, unread_columns=unread)
 
     def between(self, start: float, stop: float) -> Recording:
-        """Only the samples from `start` to `stop` seconds after each run's beginning."""
+        """Part of every run by time.
+
+        Parameters
+        ----------
+        start, stop : float
+            Seconds after the beginning of each run.
+
+        Returns
+        -------
+        Recording
+            Runs with fewer than two samples in between are left out.
+
+        Raises
+        ------
+        DataError
+            If no run is left.
+        """
         out = []
         for run in self.runs:
             t = run.t - run.t[0]
@@ -146,10 +238,83 @@ class Recording:
                 out.append(run.rows(int(inside[0]), int(inside[-1]) + 1))
         if not out:
             raise DataError(f"no run has samples between {start:g} and {stop:g} s")
-        return Recording(self.joints, tuple(out))
+        return replace(self, runs=tuple(out))
+
+    def rows(self, start: int | None = None, stop: int | None = None) -> Recording:
+        """Part of every run by rows.
+
+        Parameters
+        ----------
+        start, stop : int, optional
+            First row of each run, counted from 0, and the row after the last; negative numbers count from the end.
+
+        Returns
+        -------
+        Recording
+            Runs with fewer than two samples in between are left out.
+
+        Raises
+        ------
+        DataError
+            If no run is left.
+        """
+        cuts = [slice(start, stop).indices(len(run))[:2] for run in self.runs]
+        parts = [run.rows(*cut) for run, cut in zip(self.runs, cuts, strict=True) if cut[1] - cut[0] >= 2]
+        if not parts:
+            raise DataError(f"no run has two samples in rows {_range(start, stop)}")
+        return replace(self, runs=tuple(parts))
+
+    def split(
+        self, share: float = 0.25, *, rows: tuple[int | None, int | None] | None = None
+    ) -> tuple[Recording, Recording]:
+        """Split every run into a part to identify from and a part held out for validation.
+
+        Parameters
+        ----------
+        share : float
+            Share of the samples at the end of every run that is held out, between 0 and 1.
+        rows : tuple of int, optional
+            Rows (start, stop) of every run that are held out instead, counted from 0.
+
+        Returns
+        -------
+        fit, held_out : Recording
+            Rows before and after the held-out rows are separate runs. Parts with fewer than two samples are left out.
+            Both keep `log_format` and `unread_columns`.
+
+        Raises
+        ------
+        DataError
+            If the share is not between 0 and 1, or one of the two would have no run.
+        """
+        if rows is None and not 0.0 < share < 1.0:
+            raise DataError(f"the share that is held out must be between 0 and 1, got {share:g}")
+        fit, held_out = [], []
+        for run in self.runs:
+            count = len(run)
+            wanted = slice(count - round(share * count), None) if rows is None else slice(*rows)
+            start, stop, _ = wanted.indices(count)
+            if stop - start >= 2:
+                held_out.append(run.rows(start, stop))
+            sides = [(0, start), (max(start, stop), count)]
+            sides = [side for side in sides if side[1] - side[0] >= 2]
+            for k, side in enumerate(sides, 1):
+                name = run.name if len(sides) == 1 else f"{run.name}#{k}"
+                fit.append(replace(run.rows(*side), name=name))
+        if not fit or not held_out:
+            what = f"a share of {share:g}" if rows is None else f"rows {_range(*rows)}"
+            left = "to identify from" if held_out else "for validation"
+            raise DataError(f"holding out {what} of every run leaves no samples {left}")
+        return replace(self, runs=tuple(fit)), replace(self, runs=tuple(held_out))
 
     def columns(self) -> dict[str, Array]:
-        """All runs as one table, column by column: run number, t, then signal_joint for what all runs have."""
+        """All runs as one table.
+
+        Returns
+        -------
+        dict of str to ndarray (samples,)
+            run (number of the run, from 0), t, then signal_joint for every signal that all runs have.
+        """
         signals = [s for s in SIGNALS if all(getattr(run, s) is not None for run in self.runs)]
         out = {
             "run": np.concatenate([np.full(len(run), i, float) for i, run in enumerate(self.runs)]),
@@ -167,7 +332,13 @@ class Recording:
         return out
 
     def to_csv(self, path: str | Path) -> None:
-        """Write all runs into one CSV file with a header; `load_recording` reads it back."""
+        """Write all runs into one CSV file with a header; `load_recording` reads it back exactly.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        """
         table = self.columns()
         header = io.StringIO()
         csv.writer(header, lineterminator="").writerow(table)
@@ -176,7 +347,13 @@ class Recording:
             np.savetxt(part, rows, "%.17g", ",", header=header.getvalue(), comments="", encoding="utf-8")
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write all runs into one Parquet file; `load_recording` reads it back."""
+        """Write all runs into one Parquet file; `load_recording` reads it back exactly.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        """
         import polars
 
         with writing(path) as part:
@@ -186,35 +363,64 @@ class Recording:
         counts = f"{len(self.runs)} runs, {self.samples} samples, {self.duration:.1f} s, {len(self.joints)} joints"
         return f"Recording({counts})"
 
+    def summary(self) -> str:
+        """The runs with their signals, how the log was read, and the columns that were not read.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
+        lines = [f"{len(self.joints)} joints: {', '.join(self.joints)}"]
+        for name, samples, seconds, rate, signals in self._table():
+            lines.append(f"{name}: {samples} samples, {seconds} s at {rate} Hz: {signals}")
+        if self.log_format is not None:
+            lines += ["", "Log format", self.log_format.summary()]
+        if self.unread_columns:
+            lines.append(f"{'not read':<12}{', '.join(self.unread_columns)}")
+        return "\n".join(lines)
+
     def _repr_html_(self) -> str:
-        kinds = [s for s in SIGNALS if any(getattr(run, s) is not None for run in self.runs)]
-        rows = [
+        counts = f"Recording of {len(self.joints)} joints, {self.duration:.1f} s"
+        note = ", ".join(self.joints)
+        if self.unread_columns:
+            note += f"; columns not read: {', '.join(self.unread_columns)}"
+        page = html_table(counts, ("run", "samples", "seconds", "Hz", "signals"), self._table(), note)
+        return page if self.log_format is None else page + self.log_format._repr_html_()
+
+    def _table(self) -> list[tuple[str, int, str, str, str]]:
+        """Name, samples, seconds, rate and signals of every run."""
+        return [
             (
                 run.name or f"run {k}",
                 len(run),
                 f"{run.t[-1] - run.t[0]:.2f}",
                 f"{1 / run.step:.4g}",
-                ", ".join([s for s in kinds if getattr(run, s) is not None] + sorted(run.wrenches)),
+                ", ".join([s for s in SIGNALS if getattr(run, s) is not None] + sorted(run.wrenches)),
             )
             for k, run in enumerate(self.runs, 1)
         ]
-        counts = f"Recording of {len(self.joints)} joints, {self.duration:.1f} s"
-        return html_table(counts, ("run", "samples", "seconds", "Hz", "signals"), rows, ", ".join(self.joints))
+
+
+def _range(start: int | None, stop: int | None) -> str:
+    """Rows for a message: 100:5000."""
+    return f"{'' if start is None else start}:{'' if stop is None else stop}"
 
 
 def column_names(signal: str, joints: Sequence[str]) -> list[str]:
+    """Names of the columns of a signal in the files that `Recording.to_csv` writes."""
     kind = "wrench" if signal.startswith(NAMED_WRENCH) else signal
     return [f"{signal}_{x}" for x in PARTS.get(kind, joints)]
 
 
 def mended_poses(poses: Array, where: str) -> Array:
-    """Poses (N, 7) with quaternions of unit length that never jump to their opposite, which is the same rotation."""
+    """Poses (N, 7) with unit quaternions of continuous sign: a quaternion and its opposite are the same rotation."""
     quaternion = poses[:, 3:]
     length = np.linalg.norm(quaternion, axis=1)
     # Printed with few digits a quaternion is off by a percent; a much shorter one is a gap filled with zeros.
     if length.min(initial=1.0) < 1e-3:
         row = int(np.argmin(length))
-        raise DataError(f"{where}: the quaternion of the base is zero at row {row}, which is no rotation")
+        raise DataError(f"{where}: the quaternion of the base is zero at row {row}, which is not a rotation")
     if np.abs(length - 1.0).max(initial=0.0) > 1e-12:
         quaternion = quaternion / length[:, None]
     flips = np.cumprod(np.where(np.sum(quaternion[1:] * quaternion[:-1], axis=1) < 0, -1.0, 1.0))

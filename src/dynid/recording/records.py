@@ -1,4 +1,4 @@
-"""Lists of records (JSON objects, ROS messages) turned into columns."""
+"""Columns from lists of records (JSON objects, ROS messages)."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def flat(record: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _items(record: Any) -> Iterator[tuple[str, Any]]:
+    """Fields of a mapping or a dataclass."""
     if isinstance(record, Mapping):
         yield from record.items()
     elif is_dataclass(record):
@@ -38,17 +39,18 @@ def _items(record: Any) -> Iterator[tuple[str, Any]]:
 
 
 def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[np.float64] | Unusable]:
-    """Flat records, field by field: numbers (N,), lists (N, width); what a record lacks is NaN."""
+    """Columns of flat records, by field: numbers (N,), lists (N, width); missing values are NaN."""
     names = dict.fromkeys(name for record in records for name in record)
     return {name: _column([record.get(name) for record in records]) for name in names}
 
 
 def _column(values: list[Any]) -> NDArray[np.float64] | Unusable:
+    """One field of all records."""
     try:
         return np.array([np.nan if x is None else x for x in values], dtype=float)
     except (TypeError, ValueError):
         pass
-    # Lists of different lengths, or missing in some records: filled up, so that the rows count as bad ones.
+    # Lists of different lengths, or missing in some records, are padded with NaN, so that the rows count as bad.
     width = max((len(x) for x in values if _is_list(x)), default=0)
     out = np.full((len(values), width), np.nan)
     try:
@@ -56,9 +58,10 @@ def _column(values: list[Any]) -> NDArray[np.float64] | Unusable:
             if value is not None:
                 row[: len(value)] = [np.nan if x is None else x for x in value]
     except (TypeError, ValueError):
-        return Unusable("holds no numbers")
-    return out if width else Unusable("holds no numbers")
+        return Unusable("contains no numbers")
+    return out if width else Unusable("contains no numbers")
 
 
 def _is_list(value: Any) -> bool:
+    """Whether a value is a list or an array."""
     return isinstance(value, np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str))

@@ -22,18 +22,30 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Unusable:
-    """A column that is there but holds no numbers, and why."""
+    """A column that contains no numbers, and why."""
 
     reason: str
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of a file by name: arrays (N,) or (N, width), or the text of a column, turned into numbers on demand.
+    """Columns of a file by name.
 
-    An array (N, width) named x also offers its columns as x[0], x[1], ... `lines` are the line numbers of the rows of a
-    text file, `broken` tells what is wrong with rows that have too few or too many cells. Without a header the columns
-    are named by their index: 0, 1, ... `joints` are the joints that the file itself names.
+    Attributes
+    ----------
+    file : str
+        Name of the file, for messages.
+    data : mapping
+        Name to an array (N,) or (N, width), or to a column of text that is converted to numbers on demand. The columns
+        of an array x of two dimensions are named x[0], x[1], ...
+    lines : ndarray of int (N,) or None
+        Line numbers of the rows of a text file.
+    broken : mapping
+        Row to the problem, for rows with too few or too many cells.
+    header : bool
+        Whether the columns have names; without a header they are named 0, 1, ...
+    joints : tuple of str
+        Joint names in the file.
     """
 
     file: str
@@ -58,7 +70,7 @@ class Table:
         return column.shape[1] if isinstance(column, np.ndarray) and column.ndim == 2 else None
 
     def values(self, names: Sequence[str]) -> Array:
-        """The named single columns (N, len(names)); cells that hold no number are NaN."""
+        """The named single columns (N, len(names)); cells that are not numbers are NaN."""
         columns = [self._numbers(name) for name in names]
         lengths = {len(c): name for c, name in zip(columns, names, strict=True)}
         if len(lengths) > 1:
@@ -67,12 +79,12 @@ class Table:
         return np.column_stack(columns)
 
     def text(self, name: str, row: int) -> str:
-        """What stands in a cell, for messages."""
+        """Text of a cell, for messages."""
         cell = self.data[name][row] if name in self.data else self._numbers(name)[row]
         return "" if cell is None else str(cell)
 
     def place(self, row: int) -> str:
-        """Where a row stands in the file: its line, or its number counted from 1."""
+        """Place of a row in the file, for messages: its line, or its number counted from 1."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def _numbers(self, name: str) -> Array:

@@ -1,4 +1,4 @@
-"""Tables in files: text with any usual separator, with or without a header, and Parquet."""
+"""Tables in files: text with the usual separators, with or without a header, and Parquet."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NEWLINE = ord("\n")
 
 
 def read_text(path: Path) -> Table:
-    """Table of a text file; separator, header and decimal comma are found by themselves.
+    """Table of a text file; separator, header and decimal comma are detected.
 
-    Lines that start with # or % are comments, the last one before the numbers may be the header.
+    Lines that start with # or % are comments; the last one before the numbers may be the header.
     """
     lines = _Lines.of(_plain(read_bytes(path)), path.name)
     separator = lines.separator()
@@ -86,20 +86,21 @@ def read_parquet(path: Path) -> Table:
 
     try:
         frame = polars.read_parquet(io.BytesIO(read_bytes(path)))
-    except Exception as error:  # readers fail in many ways on damaged files
-        raise DataError(f"{path.name} is no Parquet file or damaged: {damage(error)}") from None
+    except Exception as error:  # readers raise errors of many types on damaged files
+        raise DataError(f"{path.name} is not a Parquet file or damaged: {damage(error)}") from None
     if not frame.height:
         raise DataError(f"{path.name} has columns and no rows")
     return Table(path.name, {series.name: _parquet_column(series) for series in frame.get_columns()})
 
 
 def _parquet_column(series: Any) -> Any:
+    """A column of a Parquet file; lists of equal length become an array (N, width)."""
     import polars
 
     if isinstance(series.dtype, polars.List):
         widths = series.list.len().unique()
         if len(widths) != 1 or widths[0] is None:
-            return Unusable("holds lists of different lengths")
+            return Unusable("contains lists of different lengths")
         series = series.list.to_array(int(widths[0]))
     if isinstance(series.dtype, polars.Array):
         return np.asarray(series.to_numpy(), dtype=float)
@@ -115,7 +116,7 @@ def _plain(raw: bytes) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    """A text by lines: where they start and stop, and which of them (counted from 0) hold data or comments."""
+    """A text by lines: where they start and stop, and which of them (counted from 0) are data or comments."""
 
     text: bytes
     start: NDArray[np.int64]
@@ -125,6 +126,7 @@ class _Lines:
 
     @staticmethod
     def of(text: bytes, file: str) -> _Lines:
+        """The lines of a text, which must have data."""
         letters = np.frombuffer(text, dtype=np.uint8)
         feeds = np.flatnonzero(letters == _NEWLINE)
         start = np.concatenate([[0], feeds + 1])
@@ -135,14 +137,15 @@ class _Lines:
         is_comment = np.isin(letters[start[filled]], _COMMENTS)
         comments, data = filled[is_comment], filled[~is_comment]
         if not len(data):
-            raise DataError(f"{file} is empty" if not len(comments) else f"{file} holds comments and no rows")
+            raise DataError(f"{file} is empty" if not len(comments) else f"{file} contains comments and no rows")
         return _Lines(text, start, stop, data, comments)
 
     def line(self, k: int) -> bytes:
+        """The text of line k."""
         return self.text[self.start[k] : self.stop[k]]
 
     def separator(self) -> str:
-        """Tab, semicolon, comma or blank: the first that stands in most of the leading lines."""
+        """Tab, semicolon, comma or blank: the first that occurs in most of the leading lines."""
         sample = [self.line(k) for k in self.data[:20]]
         for mark in ("\t", ";", ","):
             if sum(mark.encode() in line for line in sample) * 2 > len(sample):
@@ -151,6 +154,7 @@ class _Lines:
         return " " if blanks * 2 > len(sample) else ","
 
     def cells(self, k: int, separator: str) -> list[str]:
+        """The cells of line k."""
         row = next(csv.reader([self.line(k).decode(errors="replace")], delimiter=separator))
         return [cell.strip() for cell in row]
 
@@ -178,7 +182,7 @@ class _Lines:
 
 
 def _looks_like_header(cells: list[str]) -> bool:
-    """Whether a first row holds names: its first cell or half of its cells are no numbers, or it counts columns."""
+    """Whether the first row is a header: its first cell or half of its cells are not numbers, or it counts columns."""
     filled = [cell for cell in cells if cell]
     words = [cell for cell in filled if not _is_number(cell)]
     if not words:
@@ -187,6 +191,7 @@ def _looks_like_header(cells: list[str]) -> bool:
 
 
 def _is_number(cell: str) -> bool:
+    """Whether a cell is a number, with a decimal point or comma."""
     try:
         float(cell.replace(",", "."))
     except ValueError:
@@ -195,10 +200,10 @@ def _is_number(cell: str) -> bool:
 
 
 def _column_names(names: list[str] | None, frame: Any, file: str) -> list[str] | None:
-    """One distinct name a column; names that occur twice get a number, so that neither is taken for the other."""
+    """A distinct name for every column; names that occur twice are numbered."""
     if names is None:
         return None
-    # A separator at the end of the lines makes one more cell, which is empty.
+    # A separator at the end of the lines adds one cell, which is empty.
     if len(names) == frame.width - 1 and frame.to_series(-1).null_count() == frame.height:
         names = [*names, ""]
     elif len(names) == frame.width + 1 and not names[-1]:
@@ -213,7 +218,7 @@ def _column_names(names: list[str] | None, frame: Any, file: str) -> list[str] |
 
 
 def _by_joint_name(columns: dict[str, Any], file: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Columns name0, position0, ... of a printed joint state, renamed by the joint that the name column tells."""
+    """Columns name0, position0, ... of a printed joint state, renamed by the joint in the name column."""
     joints = {}
     for column, series in columns.items():
         match = re.fullmatch(r"(.*?\b)name\[?(\d+)\]?", column)

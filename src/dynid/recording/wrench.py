@@ -1,4 +1,4 @@
-"""Where a wrench is measured: the frame its moment is about, and the axes it is written in."""
+"""Where a wrench is measured: the frame of the sensor, and the axes in which the wrench is expressed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,30 @@ Axes = Literal["sensor", "world", "base"]
 
 @dataclass(frozen=True, eq=False)
 class WrenchSensor:
-    """A sensor of the wrench (force, then moment) that the surroundings exert on the robot.
+    """A sensor of the wrench (force in N, then moment in N m) that the surroundings exert on the robot.
 
-    frame: what it is fixed to: a link or named frame of the robot, "base", or "world" as a force plate is.
-    placement: 4x4 of the sensor in that frame; its origin is the point that moments are about. axes: those the numbers
-    are written in, the sensor's own, the world's or the base's. link: the link that the wrench acts on; only sensors
-    fixed to the world need it, and only where joint torques are measured too.
+    Attributes
+    ----------
+    frame : str
+        What the sensor is fixed to: a link or named frame of the robot, "base", or "world" for a force plate.
+    axes : {"sensor", "world", "base"}
+        Axes in which the wrench is expressed.
+    placement : ndarray (4, 4)
+        Placement of the sensor in that frame; moments are about its origin.
+    link : str or None
+        The link on which the wrench acts. It is needed only for sensors fixed to the world, and only if joint torques
+        are measured too.
+
+    Raises
+    ------
+    DataError
+        If the axes are unknown or the placement is not a rigid transform.
+
+    Examples
+    --------
+    >>> from dynid.recording import WrenchSensor
+    >>> WrenchSensor("world", link="left_foot").axes
+    'sensor'
     """
 
     frame: str

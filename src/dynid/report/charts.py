@@ -1,4 +1,4 @@
-"""Charts as inline SVG that take their colours from the page and tell their values to its script."""
+"""Charts as SVG: parts have CSS classes for their color, and carry their values for the script of the page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 10.0, 10.0, 34.0
 
 
 def number(value: float) -> str:
-    """A number of at most four digits."""
+    """Format a number with at most four digits."""
     return "-" if value is None or not np.isfinite(value) else f"{value:.4g}"
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
-    """About `count` round numbers between two bounds."""
+    """About `count` tick positions between two bounds."""
     span = max(high - low, 1e-300)
     step = 10.0 ** np.floor(np.log10(span / count))
     for factor in (1.0, 2.0, 5.0, 10.0):
@@ -38,7 +38,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
 class Chart:
     """One pair of axes; parts are drawn in the order in which they are added.
 
-    `names` of lines are read out by the page's script where the pointer is.
+    Lines with a name are read out by the script of the page at the pointer.
     """
 
     x_label: str
@@ -55,7 +55,7 @@ class Chart:
     _bounds: tuple[float, float, float, float] | None = None
 
     def line(self, x: ArrayLike, y: ArrayLike, kind: str, name: str = "", gaps: bool = False) -> Chart:
-        """A line of a kind the page has a colour for; with `gaps` it breaks where x leaps."""
+        """Add a line with the CSS class `kind`; with `gaps` it breaks at large steps of x."""
         a, b = self._seen(x, y)
         self._parts.append(("line", (a, b, kind, gaps)))
         if name:
@@ -63,19 +63,19 @@ class Chart:
         return self
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: str) -> Chart:
-        """The room between two lines."""
+        """Add the area between two lines."""
         a, b = self._seen(x, low)
         _, c = self._seen(x, high)
         self._parts.append(("band", (a, b, c, kind)))
         return self
 
     def dots(self, x: ArrayLike, y: ArrayLike, kind: str) -> Chart:
-        """A cloud of points."""
+        """Add points."""
         self._parts.append(("dots", (*self._seen(x, y), kind)))
         return self
 
     def bars(self, x: ArrayLike, y: ArrayLike, width: float, kind: str, base: float = 0.0) -> Chart:
-        """Bars from `base` on, each `width` wide in units of x."""
+        """Add bars from `base`, each `width` wide in units of x."""
         a, b = self._seen(x, y)
         self._x.append(np.array([a.min() - width / 2, a.max() + width / 2]))
         self._y.append(np.array([base]))
@@ -83,20 +83,33 @@ class Chart:
         return self
 
     def level(self, y: float, kind: str, counts: bool = True) -> Chart:
-        """A horizontal line."""
+        """Add a horizontal line; it widens the range of y if it `counts`."""
         if counts:
             self._y.append(np.array([y]))
         self._parts.append(("level", (y, kind)))
         return self
 
+    def spans(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: str) -> Chart:
+        """Add vertical lines from `low` to `high`, such as error bars."""
+        a, b = self._seen(x, low)
+        _, c = self._seen(x, high)
+        self._parts.append(("spans", (a, b, c, kind)))
+        return self
+
     def _seen(self, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        """Note data for the ranges of the axes, and return them as arrays."""
         a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         self._x.append(a)
         self._y.append(b)
         return a, b
 
+    def placed(self, x: float, y: float) -> str:
+        """Return the chart as a part of a larger SVG, with its upper left corner at x, y."""
+        size = f'<svg x="{x:g}" y="{y:g}" width="{self.width:g}" height="{self.height:g}" '
+        return size + self.svg().removeprefix("<svg ")
+
     def svg(self) -> str:
-        """The chart."""
+        """Return the chart as SVG."""
         x0, x1 = self._range(self._x, self.log_x, 0.0)
         y0, y1 = self._range(self._y, self.log_y, 0.05)
         right, bottom = self.width - _RIGHT, self.height - _BOTTOM
@@ -134,6 +147,7 @@ class Chart:
         return "".join(out)
 
     def _drawn(self, kind: str, part: Any, u: Any, v: Any) -> str:
+        """SVG of one part."""
         if kind == "line":
             x, y, look, gaps = part
             return f'<path class="line {look}" d="{_path(u(x), v(y), x if gaps else None)}"/>'
@@ -142,6 +156,10 @@ class Chart:
             there, back = zip(u(x), v(high), strict=True), zip(u(x)[::-1], v(low)[::-1], strict=True)
             points = "L".join(f"{a:.1f} {b:.1f}" for a, b in (*there, *back))
             return f'<path class="band {look}" d="M{points}Z"/>'
+        if kind == "spans":
+            x, low, high, look = part
+            points = "".join(f"M{a:.1f} {b:.1f}V{c:.1f}" for a, b, c in zip(u(x), v(low), v(high), strict=True))
+            return f'<path class="span {look}" d="{points}"/>'
         if kind == "dots":
             x, y, look = part
             points = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(u(x), v(y), strict=True))
@@ -160,6 +178,7 @@ class Chart:
         return f'<path class="level {look}" d="M{_LEFT:g} {h:.1f}H{self.width - _RIGHT:g}"/>'
 
     def _range(self, values: list[Array], log: bool, margin: float) -> tuple[float, float]:
+        """Range of an axis, as exponents of ten if it is logarithmic."""
         every = np.concatenate([np.ravel(x) for x in values]) if values else np.zeros(1)
         every = every[np.isfinite(every) & ((every > 0) if log else True)]
         low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
@@ -169,6 +188,7 @@ class Chart:
         return low - room, high + room
 
     def _ticks(self, low: float, high: float, log: bool, count: int) -> list[float]:
+        """Tick positions of an axis."""
         if not log:
             return ticks(low, high, count)
         step = max(1, int(np.ceil((high - low) / count)))
@@ -179,7 +199,7 @@ class Chart:
         return [x for x in finer if low <= np.log10(x) <= high]
 
     def _data(self, x0: float, x1: float, y0: float, y1: float) -> str:
-        """What the script needs to read values out and to draw a part of the chart larger."""
+        """Data for the script, which reads out values and zooms."""
         if not self._read or self.log_x or self.log_y:
             return ""
         x = self._read[0][1]
@@ -195,7 +215,7 @@ class Chart:
 
 
 def interval(prior: float | None, value: float, low: float, high: float) -> str:
-    """An estimate with its interval and, as a tick, the a-priori value, on a scale of their own."""
+    """SVG of an estimate with its confidence interval and, as a tick, the a-priori value."""
     seen = [x for x in (prior, low, high) if x is not None and np.isfinite(x)]
     if not seen or not np.isfinite(value):
         return ""
@@ -215,6 +235,7 @@ def interval(prior: float | None, value: float, low: float, high: float) -> str:
 
 
 def _path(u: Array, v: Array, x: Array | None) -> str:
+    """SVG path of a line; it breaks at large steps of x."""
     new = np.zeros(len(u), bool)
     if x is not None and len(x) > 2:
         steps = np.diff(x)
@@ -225,6 +246,7 @@ def _path(u: Array, v: Array, x: Array | None) -> str:
 
 
 def _tick(value: float) -> str:
+    """Short text of a tick value."""
     if abs(value) < 1e-12:
         return "0"
     plain = f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""Sections that set estimates of one robot side by side."""
+"""Sections that compare estimates of one robot."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ __all__ = ["comparison_sections", "method_section"]
 
 
 def method_section(evidence: Evidence, others: Sequence[Estimate]) -> Section:
-    """The methods that ran, each judged by the same motion."""
+    """Comparison of several methods on the same motion."""
     rows = []
     for estimate in (evidence.estimate, *others):
-        unseen = estimate.validate(evidence.unseen).relative if evidence.unseen is not None else None
-        possible = estimate.standard is not None or estimate.feasibility().answer == "feasible"
+        validation = evidence.validated(estimate)
+        unseen = None if validation is None else validation.relative
+        consistent = estimate.standard is not None or estimate.feasibility().status == "feasible"
         rows.append(
             [
                 estimate.method,
                 estimate.status,
-                "yes" if possible else "no",
+                "yes" if consistent else "no",
                 f"{100 * float(np.median(estimate.relative_error)):.2f}",
                 "-" if unseen is None else f"{100 * float(np.median(unseen)):.2f}",
                 "-" if unseen is None else f"{100 * float(np.max(unseen)):.2f}",
                 number(estimate.seconds),
             ]
         )
-    head = ["method", "status", "possible", "% fitted", "% unseen", "% worst joint", "seconds"]
+    head = ["method", "status", "physically consistent", "% fitted", "% unseen", "% worst joint", "seconds"]
     return section(
         "methods", "Methods", "Estimates of the same recording by several methods.", Table(head, rows, numbers=3)
     )
@@ -42,14 +43,16 @@ def method_section(evidence: Evidence, others: Sequence[Estimate]) -> Section:
 def comparison_sections(
     both: Sequence[Evidence], judgements: Sequence[Assessment], names: tuple[str, str]
 ) -> list[Section]:
-    """Figures, errors, checks and parameters of two estimates."""
+    """Key figures, errors, checks and parameters of two estimates."""
     first, second = (e.estimate for e in both)
     if first.base.expressions != second.base.expressions:
-        raise DataError("the two estimates are of other robots or other drive terms and cannot be compared")
+        raise DataError("the two estimates are of different robots or drive terms and cannot be compared")
     return [_figures(both, names), _errors(both, names), _checked(judgements, names), _parameters(first, second, names)]
 
 
 def _figures(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
+    """Key figures."""
+
     def row(words: str, values: Sequence[object]) -> list[str]:
         return [words, *(x if isinstance(x, str) else number(float(x)) for x in values)]  # type: ignore[arg-type]
 
@@ -66,10 +69,11 @@ def _figures(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
         rows.append(row("worst error unseen, %", [100 * float(np.max(x)) for x in relative]))
     rows.append(row("condition number", [e.condition_number for e in estimates]))
     rows.append(row("rows", [sum(e.rows) for e in estimates]))
-    return section("figures", "Key figures", "What matters most, side by side.", Table(["", *names], rows))
+    return section("figures", "Key figures", "The most important figures of both.", Table(["", *names], rows))
 
 
 def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
+    """Torque errors per joint."""
     unseen = all(e.validation is not None for e in both)
     values = [e.validation.relative if unseen and e.validation else e.estimate.relative_error for e in both]
     channels = both[0].estimate.base.channels
@@ -80,7 +84,7 @@ def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
         [c, f"{100 * a:.2f}", f"{100 * b:.2f}", f"{100 * (b - a):+.2f}"]
         for c, a, b in zip(channels, *values, strict=True)
     ]
-    where = "motion that neither has seen" if unseen else "the motion each was fitted to: no other was given"
+    where = "unseen motion" if unseen else "the fitted motion of each: no other was given"
     legend = (("predicted", names[0]), ("second", names[1]))
     head = ["joint", f"% {names[0]}", f"% {names[1]}", "difference"]
     return section(
@@ -89,6 +93,7 @@ def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
 
 
 def _checked(judgements: Sequence[Assessment], names: tuple[str, str]) -> Section:
+    """Checks of both."""
     rows = [
         [a.name, a.result, b.result, a.words, b.words] for a, b in zip(*(j.checks for j in judgements), strict=True)
     ]
@@ -97,8 +102,9 @@ def _checked(judgements: Sequence[Assessment], names: tuple[str, str]) -> Sectio
 
 
 def _parameters(first: Estimate, second: Estimate, names: tuple[str, str]) -> Section:
-    spread = np.hypot(first.std, second.std)
-    away = (second.beta - first.beta) / np.where(spread > 0, spread, np.inf)
+    """Base parameters of both, sorted by their normalised difference."""
+    std = np.hypot(first.std, second.std)
+    away = (second.beta - first.beta) / np.where(std > 0, std, np.inf)
     order = np.argsort(-np.abs(away))
     rows = [
         [
@@ -110,7 +116,7 @@ def _parameters(first: Estimate, second: Estimate, names: tuple[str, str]) -> Se
         ]
         for i in order
     ]
-    head = ["base parameter", "a priori", *names, "apart by (deviations)"]
+    head = ["base parameter", "a priori", *names, "difference / std"]
     far = int(np.count_nonzero(np.abs(away) > 3))
-    lead = f"{far} of {len(rows)} base parameters lie more than three deviations apart; the furthest come first."
+    lead = f"{far} of {len(rows)} base parameters differ by more than three standard deviations; largest first."
     return section("parameters", "Parameters", lead, Table(head, rows))

@@ -1,4 +1,4 @@
-"""What a report consists of: sections of text, tables, figures and joints to choose from."""
+"""Contents of a report: sections with text, tables, figures, and parts that are shown per joint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text, or of marked-up text where a cell is a picture; numbers stand right from column `numbers` on."""
+    """Rows of text or markup; columns from `numbers` on are aligned right."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str | Markup]]
@@ -33,7 +33,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG picture with a title and a line below it."""
+    """An SVG picture with a title and a caption."""
 
     svg: str
     title: str = ""
@@ -41,12 +41,13 @@ class Figure:
 
     @property
     def picture(self) -> Markup:
+        """The picture as markup."""
         return Markup(self.svg)
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Pictures side by side, as many as there is room for, with one legend; `size` is wide, medium or small."""
+    """Pictures side by side with one legend; `size` is "wide", "medium" or "small"."""
 
     figures: Sequence[Figure]
     size: str = "wide"
@@ -56,7 +57,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Joints:
-    """The same blocks for every joint, one joint shown at a time; all of them on paper."""
+    """The same blocks for every joint: one joint is shown at a time, all of them in print."""
 
     key: str
     joints: Sequence[tuple[str, Sequence[Any]]]
@@ -65,7 +66,7 @@ class Joints:
 
 @dataclass(frozen=True)
 class Scene:
-    """A robot that can be turned: plain data for the page's script."""
+    """A rotatable view of a robot: plain data for the script of the page."""
 
     data: str
     words: str
@@ -73,6 +74,7 @@ class Scene:
 
     @property
     def json(self) -> Markup:
+        """The data as markup."""
         # A closing tag inside a name must not end the script element.
         return Markup(self.data.replace("<", "\\u003c"))
 
@@ -82,7 +84,7 @@ Block = Text | Table | Figures | Joints | Scene
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report with a heading and one sentence on what it shows."""
+    """A part of the report, with a heading and one introductory sentence."""
 
     key: str
     title: str
@@ -91,5 +93,5 @@ class Section:
 
 
 def section(key: str, title: str, lead: str, *blocks: Block | None) -> Section:
-    """A section of the blocks that there are."""
+    """A section of the blocks that are not None."""
     return Section(key, title, lead, [b for b in blocks if b is not None])

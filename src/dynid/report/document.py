@@ -1,4 +1,4 @@
-"""The report of an estimate: one HTML file that opens anywhere, with the verdict first."""
+"""The report of an estimate: one self-contained HTML file, with the verdict first."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from dynid.assessment.finding import Finding
 from dynid.assessment.tests.diagnosis import Diagnosis
 from dynid.assessment.verdict.assess import assess_evidence, evidence_of
 from dynid.assessment.verdict.assessment import RESULTS, Assessment, Check
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
+from dynid.identification.observation import Observation
 from dynid.identification.validation import Validation
 from dynid.recording.recording import Recording
 from dynid.report.compared import comparison_sections, method_section
@@ -29,7 +31,7 @@ from dynid.report.section_parameters import hidden_section, parameter_section
 from dynid.report.section_record import data_section, settings_section
 from dynid.report.section_residuals import residual_section, test_section
 
-__all__ = ["write", "write_comparison"]
+__all__ = ["write", "write_comparison", "write_evidence"]
 
 _RESULT = {"passed": "passed", "warned": "warned", "failed": "failed", "not checked": "not"}
 
@@ -37,23 +39,80 @@ _RESULT = {"passed": "passed", "warned": "warned", "failed": "failed", "not chec
 def write(
     estimate: Estimate,
     path: str | Path,
-    validation: Validation | Recording | None = None,
+    validation: Validation | Recording | Observation | None = None,
     *,
     recording: Recording | None = None,
+    observation: Observation | None = None,
     findings: Iterable[Finding] | None = None,
     diagnosis: Diagnosis | None = None,
     others: Sequence[Estimate] = (),
     command: str = "",
     seed: int | None = None,
 ) -> Assessment:
-    """Write the report of an estimate into one HTML file, and give the assessment that it opens with.
+    """Write the report of an estimate into one HTML file.
 
-    `validation`, `recording`, `findings` and `diagnosis` are as for `dynid.assess`; `others` are estimates of the same
-    robot by other methods. `command` and `seed` are written down for whoever wants to make the estimate again.
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate to report.
+    path : str or Path
+        HTML file to write.
+    validation : Recording, Observation or Validation, optional
+        Motion that was not used for the estimate, see `dynid.assess`.
+    recording : Recording, optional
+        Recording that the estimate was identified from.
+    observation : Observation, optional
+        Observation that the estimate was identified from; by default it is computed from `recording`.
+    findings : iterable of Finding, optional
+        Findings of `dynid.check`; by default the recordings are checked here.
+    diagnosis : Diagnosis, optional
+        Hypothesis tests of `dynid.stats.diagnose`.
+    others : sequence of Estimate
+        Estimates of the same robot by other methods, for comparison.
+    command : str
+        Command that reproduces the estimate; it is shown in the report.
+    seed : int, optional
+        Random seed of the estimate; it is shown in the report.
+
+    Returns
+    -------
+    Assessment
+        The assessment at the top of the report.
+
+    Raises
+    ------
+    DataError
+        If the estimate has no finite parameters, or the data do not fit it.
+
+    Examples
+    --------
+    >>> import tempfile, dynid
+    >>> from dynid.cli.demo import synthetic_recording
+    >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb")
+    >>> fitted, unseen = (synthetic_recording(robot, seed, 10.0) for seed in (0, 1))
+    >>> estimate = dynid.identify(robot, fitted, "feasible")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dynid.report.write(estimate, folder + "/report.html", unseen, recording=fitted).verdict
+    'trusted'
     """
-    evidence = evidence_of(estimate, validation, recording, findings, diagnosis)
+    evidence = evidence_of(
+        estimate, validation, recording=recording, observation=observation, findings=findings, diagnosis=diagnosis
+    )
+    return write_evidence(evidence, path, others=others, command=command, seed=seed)
+
+
+def write_evidence(
+    evidence: Evidence,
+    path: str | Path,
+    *,
+    others: Sequence[Estimate] = (),
+    command: str = "",
+    seed: int | None = None,
+) -> Assessment:
+    """Write the report of an estimate whose evidence was collected before; for the parameters see `write`."""
+    estimate = evidence.estimate
     if not evidence.finite:
-        raise DataError(f"the estimate is {estimate.status}; it has no values to report")
+        raise DataError(f"the estimate is {estimate.status}; it has no parameters to report")
     assessment = assess_evidence(evidence)
     sections = [
         torque_section(evidence),
@@ -89,12 +148,36 @@ def write_comparison(
     recording: Recording | None = None,
     names: tuple[str, str] = ("A", "B"),
 ) -> tuple[Assessment, Assessment]:
-    """Write two estimates of one robot side by side into one HTML file."""
-    both = [evidence_of(e, validation, recording) for e in (first, second)]
+    """Write a comparison of two estimates of one robot into one HTML file.
+
+    Parameters
+    ----------
+    first, second : Estimate
+        Estimates of the same robot and drive terms.
+    path : str or Path
+        HTML file to write.
+    validation : Recording, optional
+        Motion that was used for neither.
+    recording : Recording, optional
+        Recording that both were identified from.
+    names : tuple of str
+        Names of the two estimates in the report.
+
+    Returns
+    -------
+    tuple of Assessment
+        The assessments of both.
+
+    Raises
+    ------
+    DataError
+        If the estimates are of different robots or drive terms.
+    """
+    both = [evidence_of(e, validation, recording=recording) for e in (first, second)]
     judgements = [assess_evidence(e) for e in both]
     page = _page(
-        title=f"{first.robot.name}: {names[0]} against {names[1]}",
-        subtitle=f"{first.method} and {second.method}, side by side.",
+        title=f"{first.robot.name}: {names[0]} and {names[1]}",
+        subtitle=f"Comparison of {first.method} and {second.method}.",
         judgements=judgements,
         names=list(names),
         figures=[],
@@ -105,13 +188,15 @@ def write_comparison(
 
 
 def _checks(assessment: Assessment) -> Section:
+    """All checks, failed ones first."""
     rows = [_row(c) for result in RESULTS for c in assessment.checks if c.result == result]
     head = ["check", "result", "found, and what to do", "figure", "limit"]
-    lead = "Every question that was asked of the estimate. One failure forbids its use, one warning asks for care."
+    lead = "All checks of the estimate. With a failed check it should not be used; with a warning, use it with care."
     return section("checks", "Why", lead, Table(head, rows, numbers=3))
 
 
 def _row(check: Check) -> list[str | Markup]:
+    """Table row of a check."""
     mark = Markup('<span class="result {}">{}</span>').format(_RESULT[check.result], check.result)
     figure = "" if check.figure is None else f"{check.figure:.3g}"
     limit = "" if check.limit is None else f"{check.limit:.3g}"
@@ -120,6 +205,7 @@ def _row(check: Check) -> list[str | Markup]:
 
 
 def _page(**content: Any) -> str:
+    """The HTML page."""
     import jinja2
 
     folder = resources.files("dynid.report") / "templates"
@@ -136,6 +222,6 @@ def _page(**content: Any) -> str:
     return template.render(
         style=Markup(read("style.css")),
         script=Markup(read("report.js")),
-        footer=f"Made by dynid {__version__} with Python {sys.version.split()[0]}. It needs nothing else to open.",
+        footer=f"Made by dynid {__version__} with Python {sys.version.split()[0]}. This file is self-contained.",
         **content,
     )

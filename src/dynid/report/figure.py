@@ -1,6 +1,6 @@
-"""A picture of a robot: its skeleton at rest and which of its parameters a motion can show.
+"""Figure of a robot: its skeleton, and a map of its identifiable parameters.
 
-Written as SVG by hand: it opens anywhere and needs nothing installed.
+SVG, because `dynid inspect --figure` must draw it in the default install; no chart library draws such a picture.
 """
 
 from __future__ import annotations
@@ -20,19 +20,32 @@ __all__ = ["robot_figure"]
 
 Array = NDArray[np.float64]
 
-_COLOUR = {"identifiable": "#2a9d5c", "combined": "#f2b134", "unidentifiable": "#d9dde3"}
+_COLOR = {"identifiable": "#2a9d5c", "combined": "#f2b134", "unidentifiable": "#d9dde3"}
 _LEGEND = {
     "identifiable": "identifiable alone",
     "combined": "only in combination",
     "unidentifiable": "not identifiable",
 }
 _CELL, _LEFT, _TOP, _VIEW = 34, 40, 96, 420
-_BEND = 0.6  # rad; straight arms hide their joints
+_BEND = 0.6  # rad; the joints of a straight arm overlap
 _AXES = ("#d1495b", "#2a9d5c", "#3d6fb6")
 
 
 def robot_figure(robot: Robot, base: BaseParameters) -> str:
-    """SVG with the robot on the left and the map of its parameters on the right."""
+    """Return an SVG with the robot on the left and the map of its parameters on the right.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot to draw.
+    base : BaseParameters
+        Base parameters of the robot, which classify its standard parameters.
+
+    Returns
+    -------
+    str
+        The SVG file.
+    """
     symbols = parameter_symbols(robot)
     owners = list(dict.fromkeys(parameter_groups(robot).values()))
     name_width = 9 + 7.2 * max(map(len, owners))
@@ -52,31 +65,31 @@ def robot_figure(robot: Robot, base: BaseParameters) -> str:
     x = map_left
     for kind, words in _LEGEND.items():
         y = height - 34
-        out.append(f'<rect x="{x}" y="{y - 12}" width="14" height="14" rx="3" fill="{_COLOUR[kind]}"/>')
+        out.append(f'<rect x="{x}" y="{y - 12}" width="14" height="14" rx="3" fill="{_COLOR[kind]}"/>')
         out.append(f'<text x="{x + 20}" y="{y}" fill="#1d2b3a">{words}</text>')
         x += 30 + 7 * len(words)
     return "\n".join([*out, "</svg>", ""])
 
 
 def _map(robot: Robot, base: BaseParameters, symbols: list[str], owners: list[str], left: float) -> list[str]:
-    """Grid of parameters: a row a link or shaft, a column a symbol."""
+    """Map of parameters: one row per link or motor, one column per symbol."""
     out, group = [], parameter_groups(robot)
-    impossible = {robot.links[i].name for i in robot.parameter_links if inertia_violations(robot.links[i].inertia)}
+    inconsistent = {robot.links[i].name for i in robot.parameter_links if inertia_violations(robot.links[i].inertia)}
     for column, symbol in enumerate(symbols):
         x = left + _CELL * (column + 0.5)
         out.append(f'<text x="{x}" y="{_TOP - 10}" text-anchor="middle" fill="#52606d">{escape(symbol)}</text>')
     for row, owner in enumerate(owners):
         y = _TOP + _CELL * (row + 0.5) + 4
-        colour = "#c1121f" if owner in impossible else "#1d2b3a"
-        note = "<title>physically impossible a-priori inertia</title>" if owner in impossible else ""
-        out.append(f'<text x="{left - 9}" y="{y}" text-anchor="end" fill="{colour}">{note}{escape(owner)}</text>')
+        color = "#c1121f" if owner in inconsistent else "#1d2b3a"
+        note = "<title>the a-priori inertia is not physically consistent</title>" if owner in inconsistent else ""
+        out.append(f'<text x="{left - 9}" y="{y}" text-anchor="end" fill="{color}">{note}{escape(owner)}</text>')
     for p, value in zip(robot.layout, robot.parameters, strict=True):
         x = left + _CELL * symbols.index(p.symbol) + 2
         y = _TOP + _CELL * owners.index(group[p.owner]) + 2
         kind = base.classes[p.name]
         title = escape(f"{p.name} = {value:.6g} {p.unit} ({_LEGEND[kind]})")
         out.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{_CELL - 4}" height="{_CELL - 4}" rx="5" fill="{_COLOUR[kind]}">'
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{_CELL - 4}" height="{_CELL - 4}" rx="5" fill="{_COLOR[kind]}">'
             f"<title>{title}</title></rect>"
         )
     return out
@@ -139,11 +152,9 @@ def _skeleton(robot: Robot) -> list[str]:
             f"{shape}<title>{title}</title></{'circle' if joint.kind == 'revolute' else 'rect'}>"
         )
     origin = places[0]
-    for k, colour in enumerate(_AXES):
+    for k, color in enumerate(_AXES):
         (x1, y1), (x2, y2) = on_page(origin[:3, 3]), on_page(origin[:3, 3] + 0.1 * reach * origin[:3, k])
-        out.append(
-            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="2"/>'
-        )
+        out.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}" stroke-width="2"/>')
     return out
 
 

@@ -1,9 +1,8 @@
-"""What `dynid check` tells of a recording, as data and as a table."""
+"""Output of `dynid check`: findings as data and as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
@@ -14,21 +13,21 @@ from dynid.report.page import page
 
 __all__ = ["findings_data", "print_findings"]
 
-_COLOUR = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_COLOR = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 def findings_data(findings: Iterable[Finding]) -> dict[str, Any]:
-    """All findings as plain data, with the count of each severity."""
+    """Return all findings as plain data, with the count of each severity."""
     listed = list(findings)
-    return {"counts": _counts(listed), "findings": [asdict(f) for f in listed]}
+    return {"counts": _counts(listed), "findings": [f.to_dict() for f in listed]}
 
 
 def print_findings(findings: Iterable[Finding]) -> None:
-    """The terminal page: one row a finding, worst first, then how many there are."""
+    """Print one row per finding, errors first, then their counts."""
     listed = list(findings)
     console = page()
     if not listed:
-        console.print("[green]Nothing was found wrong with the recording.[/green]")
+        console.print("[green]No problem was found in the recording.[/green]")
         return
     several = len({f.run for f in listed}) > 1
     table = Table(show_lines=True)
@@ -42,11 +41,12 @@ def print_findings(findings: Iterable[Finding]) -> None:
     for f in listed:
         run = (Text(f.run),) if several else ()
         cells = (Text(x) for x in (f.joint, f.what, f.how_much, f.what_to_do))
-        table.add_row(Text(f.severity, _COLOUR[f.severity]), *run, *cells)
+        table.add_row(Text(f.severity, _COLOR[f.severity]), *run, *cells)
     console.print(table)
     console.print(", ".join(f"{severity}: {count}" for severity, count in _counts(listed).items()))
 
 
 def _counts(findings: Iterable[Finding]) -> dict[str, int]:
+    """Number of findings of each severity."""
     listed = list(findings)
     return {severity: sum(f.severity == severity for f in listed) for severity in SEVERITIES}

@@ -1,4 +1,4 @@
-"""What `dynid inspect` tells of a robot, as data and as a terminal page."""
+"""Output of `dynid inspect`: a robot and its identifiable parameters, as data and as a terminal page."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ from dynid.robot.model import Robot
 __all__ = ["inspection_data", "print_inspection"]
 
 _MARK = {"identifiable": ("●", "green"), "combined": ("◐", "yellow"), "unidentifiable": ("○", "bright_black")}
-_WORDS = {"identifiable": "identifiable alone", "combined": "only in combination", "unidentifiable": "not at all"}
+_WORDS = {
+    "identifiable": "identifiable alone",
+    "combined": "only in combination",
+    "unidentifiable": "not identifiable",
+}
 
 
 def inspection_data(robot: Robot, base: BaseParameters, audit: Audit | None = None) -> dict[str, Any]:
-    """Everything of an inspection as plain data."""
+    """Return the inspection as plain data for JSON."""
 
     def finite(x: float) -> float | None:
         return float(x) if np.isfinite(x) else None
@@ -58,13 +62,13 @@ def inspection_data(robot: Robot, base: BaseParameters, audit: Audit | None = No
         ],
         "method": base.method,
         "gap": finite(base.gap),
-        "impossible_links": link_violations(robot),
+        "inconsistent_links": link_violations(robot),
         **({} if audit is None else {"audit": audit.to_dict()}),
     }
 
 
 def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = False, audit: Audit | None = None) -> None:
-    """The terminal page: tree with limits, parameter map, feasibility and, if asked, all expressions and an audit."""
+    """Print tree with limits, parameter map, physical consistency and, on request, all expressions and an audit."""
     console = page()
     gravity = ", ".join(f"{g:g}" for g in robot.gravity)
     console.print(f"[bold]{robot.name}[/bold]: {robot.n} joints, {robot.base} base, gravity ({gravity}) m/s2")
@@ -74,19 +78,19 @@ def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = Fal
     for table in _maps(robot, base, console.width):
         console.print(table)
     legend = Text("  ")
-    for name, (mark, colour) in _MARK.items():
-        legend.append(f"{mark} ", colour)
+    for name, (mark, color) in _MARK.items():
+        legend.append(f"{mark} ", color)
         legend.append(f"{_WORDS[name]}   ")
     console.print(legend)
     console.print(
         f"[bold]{len(robot.layout)}[/bold] standard parameters, {base.effective_count} with an effect, "
-        f"[bold]{base.count}[/bold] base parameters ({base.method}; the spectrum falls by {base.gap:.0e} behind them)"
+        f"[bold]{base.count}[/bold] base parameters ({base.method}; gap of the singular values {base.gap:.0e})"
     )
     broken = link_violations(robot)
     for link, reasons in broken.items():
-        console.print(f"[red]impossible[/red] {link}: {'; '.join(reasons)}")
+        console.print(f"[red]not physically consistent[/red] {link}: {'; '.join(reasons)}")
     if not broken:
-        console.print("[green]All a-priori inertias are physically possible.[/green]")
+        console.print("[green]All a-priori inertias are physically consistent.[/green]")
     if expressions:
         table = Table(title="base parameters", title_justify="left")
         table.add_column("#", justify="right")
@@ -105,19 +109,20 @@ def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = Fal
 
 
 def parameter_symbols(robot: Robot) -> list[str]:
-    """Symbols that occur in a robot's parameters: inertial ones, drive ones, then the user's own."""
+    """Symbols of a robot's parameters: inertial ones, drive ones, then custom ones."""
     used = [p.symbol for p in robot.layout]
     known = [s for s in (*INERTIAL_SYMBOLS, *DRIVE_SYMBOLS) if s in used]
     return list(dict.fromkeys([*known, *used]))
 
 
 def parameter_groups(robot: Robot) -> dict[str, str]:
-    """Which link or motor each parameter's owner is shown with: a joint's drive stands with the joint's link."""
+    """Link or motor under which the parameters of each owner are shown; a drive is shown under its joint's link."""
     link_of = {j.name: robot.links[i + 1].name for i, j in enumerate(robot.joints)}
     return {p.owner: link_of.get(p.owner, p.owner) for p in robot.layout}
 
 
 def _tree(robot: Robot) -> Tree:
+    """Tree of links and joints, with limits."""
     root = Tree(robot.links[0].name)
     nodes = [root]
     for i, joint in enumerate(robot.joints):
@@ -140,12 +145,12 @@ def _tree(robot: Robot) -> Tree:
 
 
 def _maps(robot: Robot, base: BaseParameters, width: int) -> Iterator[Table]:
-    """A column a link with its joint's drive, or a motor; a row a symbol: value and class of every parameter."""
+    """Tables of all parameters: one column per link or motor, one row per symbol, with value and class."""
     group = parameter_groups(robot)
     columns: dict[str, dict[str, Text]] = {}
     for p, value in zip(robot.layout, robot.parameters, strict=True):
-        mark, colour = _MARK[base.classes[p.name]]
-        columns.setdefault(group[p.owner], {})[p.symbol] = Text(f"{value:.4g} {mark}", colour)
+        mark, color = _MARK[base.classes[p.name]]
+        columns.setdefault(group[p.owner], {})[p.symbol] = Text(f"{value:.4g} {mark}", color)
     symbols = parameter_symbols(robot)
     owners = list(columns)
     fitting = max(1, (width - 8) // (max(10, *map(len, owners)) + 3))

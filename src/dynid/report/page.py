@@ -1,15 +1,14 @@
-"""The terminal that pages are printed on."""
+"""The console for terminal pages."""
 
 from __future__ import annotations
 
 from rich.console import Console
 
-__all__ = ["page"]
+from dynid.terminal import width
 
-_PIPE_WIDTH = 150
+__all__ = ["page"]
 
 
 def page() -> Console:
-    """A console as wide as the terminal; output into a pipe or file is not squeezed into 80 columns."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+    """Return a console as wide as the terminal, or 150 columns wide for a pipe or file."""
+    return Console(highlight=False, width=width())

@@ -1,4 +1,4 @@
-"""Section on the bodies: which of them can exist, and the robot with their equivalent ellipsoids, before and after."""
+"""Section on the bodies: physical consistency, and the robot with equivalent ellipsoids before and after."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["body_section", "ellipsoid"]
 
 Array = NDArray[np.float64]
 
-_BEND = 0.5  # rad; straight arms hide their joints
+_BEND = 0.5  # rad; the joints of a straight arm overlap in the view
 
 
 def body_section(evidence: Evidence) -> Section:
-    """Every body before and after, and whether it can exist."""
+    """Every body before and after, and whether it is physically consistent."""
     estimate, robot = evidence.estimate, evidence.estimate.robot
     after = estimate.identified_robot
     rows = []
@@ -42,33 +42,44 @@ def body_section(evidence: Evidence) -> Section:
                 number(smallest),
             ]
         )
-    head = ["body", "possible", "kg a priori", "kg", "centre a priori, m", "centre, m", "least pseudo-inertia"]
+    head = [
+        "body",
+        "physically consistent",
+        "kg a priori",
+        "kg",
+        "centre a priori, m",
+        "centre, m",
+        "least pseudo-inertia",
+    ]
     how = (
-        "The method kept every body possible."
+        "The method enforces it."
         if estimate.standard is not None
-        else "Only combinations are known; of all bodies with these torques the nearest to the a-priori ones are shown."
+        else "Only combinations are identifiable: the bodies nearest to the a-priori ones are shown."
     )
-    words = "Ellipsoids of even density with each body's mass, centre and inertia. Drag to turn, scroll to come closer."
-    lead = f"Which bodies can exist, before and after. {how}"
+    words = (
+        "Homogeneous ellipsoids with the mass, centre of mass and inertia of each body. Drag to rotate, scroll to zoom."
+    )
+    lead = f"Physical consistency of the bodies, before and after. {how}"
     return section(
         "bodies", "Bodies", lead, Scene(json.dumps(_scene(robot, after)), words), Table(head, rows, numbers=2)
     )
 
 
 def ellipsoid(inertia: Array) -> tuple[Array, Array] | None:
-    """Centre (3,) and the matrix of semi-axes (3, 3) of an even ellipsoid with this inertia; None where none has it."""
+    """Centre (3,) and semi-axes (3, 3) of a homogeneous ellipsoid with this inertia; None where none has it."""
     if not inertia[0] > 0:
         return None
     mass, centre, tensor = inertia_to_com(inertia)
     second = 0.5 * np.trace(tensor) * np.eye(3) - tensor
     values, axes = np.linalg.eigh(second / float(mass))
-    # Flat and thin bodies of data sheets are drawn; those with a negative second moment cannot be.
+    # Flat and thin bodies of data sheets are drawn; negative second moments cannot be drawn.
     if values[0] < -1e-9 * max(values[-1], 1e-12):
         return None
     return centre, axes * np.sqrt(5.0 * np.maximum(values, 0.0))
 
 
 def _centre(inertia: Array) -> str:
+    """Centre of mass as text."""
     return ", ".join(f"{x:.3f}" for x in inertia[1:4] / inertia[0]) if inertia[0] > 0 else "-"
 
 

@@ -1,4 +1,4 @@
-"""Section on friction: the curve that was identified in every joint, with what the recording says of it."""
+"""Section on friction: the identified curve of every joint, with the measured torques."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, section
-from dynid.report.section_errors import speed_unit, unit_of
+from dynid.report.section_errors import unit_of, velocity_label
 from dynid.report.section_residuals import fitted_rows
 from dynid.robot.drives import TermKind
 
@@ -19,11 +19,11 @@ Array = NDArray[np.float64]
 
 _KINDS = tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET + 1]
 _MOST_DOTS = 500
-_LEGEND = (("predicted", "identified"), ("prior", "a priori"), ("measured", "measured less the rest"))
+_LEGEND = (("predicted", "identified"), ("prior", "a priori"), ("measured", "measured, without the rest of the model"))
 
 
 def friction_section(evidence: Evidence) -> Section | None:
-    """Friction torque over speed of every joint that has a model of it; None where none has."""
+    """Friction torque over velocity of every joint with a friction model; None where there is none."""
     estimate, robot = evidence.estimate, evidence.estimate.robot
     terms = {j: [t for t in robot.drives if t.owner == j and t.kind in _KINDS] for j in range(robot.n)}
     if not any(terms.values()) or robot.base == "floating":
@@ -37,30 +37,30 @@ def friction_section(evidence: Evidence) -> Section | None:
         reach = robot.limits[name].velocity
         if name in rows:
             reach = float(np.abs(rows[name][2]).max())
-        speed = np.linspace(-1.0, 1.0, 201) * (reach if np.isfinite(reach) else 1.0)
-        chart = Chart(speed_unit(unit), unit, f"friction of {name}", width=340, height=210)
+        velocity = np.linspace(-1.0, 1.0, 201) * (reach if np.isfinite(reach) else 1.0)
+        chart = Chart(velocity_label(unit), unit, f"friction of {name}", width=340, height=210)
         if name in rows:
             e, _, v, _, _ = rows[name]
             pick = np.unique(np.linspace(0, len(e) - 1, _MOST_DOTS).astype(int))
             chart.dots(v[pick], e[pick] + _curve(evidence, j, own, v[pick], estimate.parameters), "measured")
         if any(robot.parameters[[p.name in own for p in robot.layout]]):
-            chart.line(speed, _curve(evidence, j, own, speed, robot.parameters), "prior")
-        chart.line(speed, _curve(evidence, j, own, speed, estimate.parameters), "predicted", "friction").level(
+            chart.line(velocity, _curve(evidence, j, own, velocity, robot.parameters), "prior")
+        chart.line(velocity, _curve(evidence, j, own, velocity, estimate.parameters), "predicted", "friction").level(
             0.0, "zero"
         )
         values = [
             f"{p.symbol} {number(x)}" for p, x in zip(robot.layout, estimate.parameters, strict=True) if p.name in own
         ]
         figures.append(Figure(chart.svg(), name, ", ".join(values)))
-    lead = "Identified friction over speed, with the measured torque less everything else in the model."
+    lead = "Identified friction over velocity, with the measured torque minus the rest of the model."
     return section("friction", "Friction", lead, Figures(figures, "small", _LEGEND))
 
 
-def _curve(evidence: Evidence, joint: int, own: set[str], speed: Array, parameters: Array) -> Array:
-    """Torque of some drive terms of one joint at these speeds."""
+def _curve(evidence: Evidence, joint: int, own: set[str], velocity: Array, parameters: Array) -> Array:
+    """Torque of some drive terms of one joint at these velocities."""
     robot = evidence.estimate.robot
     alone = np.where([p.name in own for p in robot.layout], parameters, 0.0)
-    q = np.zeros((len(speed), robot.n))
+    q = np.zeros((len(velocity), robot.n))
     v = q.copy()
-    v[:, joint] = speed
+    v[:, joint] = velocity
     return inverse_dynamics(robot, q, v, np.zeros_like(q), alone)[:, -robot.n + joint]

@@ -1,80 +1,75 @@
-"""Sections on predicted torques: key figures, and measured against predicted joint by joint."""
+"""Sections on predicted torques: key figures, and measured and predicted torques per joint."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dynid.assessment.verdict.assessment import Assessment
+from dynid.assessment.verdict.assessment import Assessment, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.identification.validation import Validation
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, section
 from dynid.report.thinning import thinned
 
-__all__ = ["key_figures", "speed_unit", "torque_section", "unit_of"]
+__all__ = ["key_figures", "torque_section", "unit_of", "velocity_label"]
 
 _LEGEND = (
     ("measured", "measured"),
     ("predicted", "predicted"),
-    ("band", "predicted \u00b1 2 deviations of the fit"),
+    ("band", "predicted \u00b1 2 standard deviations of the fit"),
     ("error", "difference"),
 )
 
 
 def unit_of(evidence: Evidence, channel: str) -> str:
     """Unit of a channel's torque."""
-    kinds = {j.name: j.kind for j in evidence.estimate.robot.joints}
-    if channel in kinds:
-        return "N m" if kinds[channel] == "revolute" else "N"
-    return "N m" if channel.split(".")[-1].startswith(("m", "t")) else "N"
+    return evidence.estimate.robot.channel_units[channel]
 
 
-def speed_unit(unit: str) -> str:
-    """The speed that goes with a torque or a force, as an axis has it."""
-    return "speed in rad/s" if unit == "N m" else "speed in m/s"
+def velocity_label(unit: str) -> str:
+    """Axis label of the velocity that belongs to a torque or a force."""
+    return "velocity in rad/s" if unit == "N m" else "velocity in m/s"
 
 
 def key_figures(evidence: Evidence, assessment: Assessment) -> list[tuple[str, str, str]]:
-    """Name, value and a few words of what matters most."""
+    """Name, value and explanation of the most important figures."""
     estimate, validation = evidence.estimate, evidence.validation
     shown, where = (
-        (estimate.relative_error, "fitted motion")
-        if validation is None
-        else (validation.relative, "motion it has not seen")
+        (estimate.relative_error, "fitted motion") if validation is None else (validation.relative, "unseen motion")
     )
-    figures = [("torque error", f"{100 * float(np.median(shown)):.1f} %", f"median of the joints, on {where}")]
+    figures = [("torque error", f"{100 * float(np.median(shown)):.1f} %", f"median over the joints, on {where}")]
     figures.append(
         ("worst joint", f"{100 * float(np.max(shown)):.1f} %", estimate.base.channels[int(np.argmax(shown))])
     )
-    if evidence.condition is not None:
-        figures.append(("condition number", number(evidence.condition), "of the regressor with unit columns"))
-    possible = assessment.check("physically possible")
-    answer = {"passed": "yes", "failed": "no", "warned": "no"}.get(possible.result, "unknown")
-    figures.append(("possible bodies", answer, "can such a robot exist"))
+    figures.append(("condition number", number(evidence.condition), "of the regressor with unit columns"))
+    result = assessment.check(CheckCode.PHYSICALLY_CONSISTENT).result
+    consistent = {"passed": "yes", "failed": "no", "warned": "no"}.get(result, "unknown")
+    figures.append(("physically consistent", consistent, "masses, inertias and friction"))
     figures.append(("base parameters", f"{estimate.base.count}", f"of {len(estimate.robot.layout)} standard ones"))
     figures.append(("rows", f"{sum(estimate.rows)}", f"fitted by {estimate.method} in {estimate.seconds:.2g} s"))
     return figures
 
 
 def torque_section(evidence: Evidence) -> Section:
-    """Measured against predicted torque of every joint."""
+    """Measured and predicted torque of every joint."""
     unseen = evidence.validation is not None
     shown = evidence.validation
-    if shown is None and evidence.recording is not None:
-        shown = evidence.estimate.validate(evidence.recording)
-    title = "Measured against predicted torque"
     if shown is None:
-        lead = "No recording was given to the report, so there is nothing to draw."
+        shown = evidence.fit_validation
+    title = "Measured and predicted torque"
+    if shown is None:
+        lead = "No recording was given to the report."
         return section("torques", title, lead, _table(evidence, None))
-    where = "motion that the estimate has not seen" if unseen else "the motion that was fitted: no other was given"
+    where = "unseen motion" if unseen else "the fitted motion: no other was given"
     figures = [_figure(evidence, shown, i) for i in range(len(shown.channels))]
-    lead = f"On {where}. Drag over a chart to look closer, double-click to see all of it."
+    lead = f"On {where}. Drag over a chart to zoom in, double-click to zoom out."
     return section(
         "torques", title, lead, _table(evidence, shown if unseen else None), Figures(figures, "medium", _LEGEND)
     )
 
 
 def _figure(evidence: Evidence, shown: Validation, i: int) -> Figure:
+    """Measured and predicted torque of one channel."""
     channel, unit = shown.channels[i], unit_of(evidence, shown.channels[i])
     t, measured, predicted = shown.time[i], shown.measured[i], shown.predicted[i]
     rows = thinned(t, (measured, measured - predicted))
@@ -93,6 +88,7 @@ def _figure(evidence: Evidence, shown: Validation, i: int) -> Figure:
 
 
 def _table(evidence: Evidence, validation: Validation | None) -> Table:
+    """Errors of all channels."""
     estimate = evidence.estimate
     rows = []
     for i, channel in enumerate(estimate.base.channels):

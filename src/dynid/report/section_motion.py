@@ -1,4 +1,4 @@
-"""Section on the motion: how much of the robot it showed, and how much of its room it used."""
+"""Section on the excitation: singular values of the regressor, and ranges of the joints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["motion_section"]
 
 
 def motion_section(evidence: Evidence) -> Section:
-    """Singular values of the regressor and the ranges that the joints used."""
+    """Singular values of the regressor, and ranges of positions, velocities and accelerations."""
     figures = []
     if evidence.information is not None:
         size = np.sqrt(np.maximum(np.diag(evidence.information), 0.0))
@@ -21,10 +21,8 @@ def motion_section(evidence: Evidence) -> Section:
         values = np.sqrt(np.maximum(values, 1e-18))
         chart = Chart("combination of parameters", "singular value", "singular values", 1000, 240, log_y=True)
         chart.bars(np.arange(1, len(values) + 1), values, 1.0, "predicted")
-        caption = (
-            "unit columns, each channel over its noise: bars far below the rest are combinations that are hardly shown"
-        )
-        figures.append(Figure(chart.svg(), "How well the motion shows each combination", caption))
+        caption = "unit columns, each channel divided by its noise; small values are poorly excited combinations"
+        figures.append(Figure(chart.svg(), "Excitation of each combination of parameters", caption))
     rows = []
     if evidence.motions:
         robot = evidence.estimate.robot
@@ -33,24 +31,22 @@ def motion_section(evidence: Evidence) -> Section:
         for j, name in enumerate(robot.coordinates):
             limit = robot.limits[name]
             room = limit.upper - limit.lower
-            span, speed = float(np.ptp(q[:, j])), float(np.abs(v[:, j]).max())
+            span, velocity = float(np.ptp(q[:, j])), float(np.abs(v[:, j]).max())
             rows.append(
                 [
                     name,
                     f"{q[:, j].min():.3g} \u2026 {q[:, j].max():.3g}",
                     f"{100 * span / room:.0f} %" if np.isfinite(room) and room > 0 else "-",
-                    number(speed),
-                    f"{100 * speed / limit.velocity:.0f} %" if np.isfinite(limit.velocity) and limit.velocity else "-",
+                    number(velocity),
+                    f"{100 * velocity / limit.velocity:.0f} %"
+                    if np.isfinite(limit.velocity) and limit.velocity
+                    else "-",
                     number(float(np.abs(a[:, j]).max())),
                 ]
             )
-    head = ["joint", "positions", "of its range", "highest speed", "of its limit", "highest acceleration"]
-    condition = evidence.condition
-    lead = (
-        "How much the recorded motion can tell."
-        if condition is None
-        else f"Condition number {number(condition)}: up to a hundred is well designed, beyond a thousand noise decides."
-    )
+    head = ["joint", "positions", "of its range", "largest velocity", "of its limit", "largest acceleration"]
+    condition = number(evidence.condition)
+    lead = f"Condition number {condition}: designed motions reach 100; beyond 1000 noise dominates."
     return section(
         "motion", "Excitation", lead, Figures(figures) if figures else None, Table(head, rows) if rows else None
     )

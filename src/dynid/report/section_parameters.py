@@ -1,4 +1,4 @@
-"""Sections on parameters: values with intervals against the prior, and what the motion could not show."""
+"""Sections on parameters: values with confidence intervals, and parameters that are poorly identified."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynid.report.content import Section, Table, Text, section
 
 __all__ = ["hidden_section", "parameter_section"]
 
-# Deviations in percent of the value beyond which a parameter is called poorly known.
+# Relative standard deviation (%) beyond which a parameter is called poorly identified.
 _POOR = 30.0
 
 
@@ -32,55 +32,53 @@ def parameter_section(evidence: Evidence) -> Section:
         ends = f"{number(low)} \u2026 {number(high)}"
         rows.append([label, number(prior) if known else "-", number(value), ends, percent, picture])
     head = [
-        "base parameter and what it combines",
+        "base parameter and its combination",
         "a priori",
         "estimate",
         "95 % interval",
-        "deviation %",
+        "std %",
         "",
     ]
-    note = "In the pictures the dot is the estimate, the bar its interval, and the tick the a-priori value."
-    lead = (
-        f"{base.count} combinations are all that torques can show of {len(estimate.robot.layout)} standard parameters. "
-        + (note if known else "The robot has no a-priori values.")
+    note = "In the pictures the dot is the estimate, the bar its confidence interval, and the tick the a-priori value."
+    lead = f"{base.count} combinations of {len(estimate.robot.layout)} standard parameters are identifiable. " + (
+        note if known else "The robot has no a-priori values."
     )
     return section("parameters", "Parameters", lead, Table(head, rows), _standard(evidence))
 
 
 def _standard(evidence: Evidence) -> Table:
+    """All standard parameters."""
     estimate = evidence.estimate
-    deviation = None
+    std = None
     if estimate.standard_covariance is not None:
-        deviation = np.sqrt(np.maximum(np.diag(estimate.standard_covariance), 0.0))
+        std = np.sqrt(np.maximum(np.diag(estimate.standard_covariance), 0.0))
     classes = {"identifiable": "alone", "combined": "in combination", "unidentifiable": "not at all"}
     rows = []
     for i, (p, prior, value) in enumerate(
         zip(estimate.robot.layout, estimate.robot.parameters, estimate.parameters, strict=True)
     ):
-        spread = "-" if deviation is None else number(float(deviation[i]))
-        rows.append([p.name, p.unit, number(prior), number(value), spread, classes[estimate.base.classes[p.name]]])
-    how = "as the method found them" if estimate.standard is not None else "nearest to the a-priori ones"
+        sigma = "-" if std is None else number(float(std[i]))
+        rows.append([p.name, p.unit, number(prior), number(value), sigma, classes[estimate.base.classes[p.name]]])
+    how = "as estimated" if estimate.standard is not None else "nearest to the a-priori ones"
     title = f"All {len(rows)} standard parameters, {how}"
     return Table(
-        ["parameter", "unit", "a priori", "estimate", "deviation", "identifiable"], rows, title, folded=True, numbers=2
+        ["parameter", "unit", "a priori", "estimate", "std", "identifiable"], rows, title, folded=True, numbers=2
     )
 
 
 def hidden_section(evidence: Evidence) -> Section:
-    """What no motion shows, and what this one showed poorly."""
+    """Parameters that are not identifiable, and those that are poorly identified from this motion."""
     estimate, base = evidence.estimate, evidence.estimate.base
     never = [name for name, kind in base.classes.items() if kind == "unidentifiable"]
-    relative = 100.0 * evidence.deviation / np.maximum(np.abs(estimate.beta), 1e-300)
+    relative = 100.0 * evidence.std / np.maximum(np.abs(estimate.beta), 1e-300)
     poor = [int(i) for i in np.argsort(-relative) if relative[i] > _POOR]
     blocks: list[Table | Text] = []
     if never:
-        blocks.append(
-            Text(f"No motion of this robot shows {_listed(never)}: the estimate keeps their a-priori values.")
-        )
-    if evidence.condition is not None and np.isfinite(evidence.condition) and evidence.weakest:
+        blocks.append(Text(f"Not identifiable from any motion, kept at their a-priori values: {_listed(never)}."))
+    if np.isfinite(evidence.condition) and evidence.weakest:
         blocks.append(
             Text(
-                f"Most easily mimicked by others in this motion: {', '.join(evidence.weakest[:6])} "
+                f"Most correlated with other parameters in this motion: {', '.join(evidence.weakest[:6])} "
                 f"(condition number {number(evidence.condition)})."
             )
         )
@@ -90,19 +88,22 @@ def hidden_section(evidence: Evidence) -> Section:
                 base.names[i],
                 base.expressions[i],
                 number(estimate.beta[i]),
-                number(evidence.deviation[i]),
+                number(evidence.std[i]),
                 number(relative[i]),
             ]
             for i in poor
         ]
-        title = f"{len(poor)} of {base.count} base parameters with deviations beyond {_POOR:.0f} % of their value"
-        blocks.append(Table(["parameter", "combination", "estimate", "deviation", "%"], rows, title, len(poor) > 12, 2))
+        title = (
+            f"{len(poor)} of {base.count} base parameters with standard deviations above {_POOR:.0f} % of their value"
+        )
+        blocks.append(Table(["parameter", "combination", "estimate", "std", "%"], rows, title, len(poor) > 12, 2))
     else:
-        blocks.append(Text(f"Every base parameter is known to better than {_POOR:.0f} % of its value."))
-    lead = "Parameters that the data leave open. Small ones among them do no harm to predicted torques."
-    return section("hidden", "What the motion could not show", lead, *blocks)
+        blocks.append(Text(f"The standard deviation of every base parameter is below {_POOR:.0f} % of its value."))
+    lead = "Parameters with a large uncertainty. Small ones hardly affect predicted torques."
+    return section("hidden", "Poorly identified parameters", lead, *blocks)
 
 
-def _listed(names: list[str], most: int = 12) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _listed(names: list[str], limit: int = 12) -> str:
+    """The first names, and the number of the others."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -1,4 +1,4 @@
-"""Sections on what the model leaves: its distribution, memory and spectrum, what it follows, and tests in words."""
+"""Sections on the residual: distribution, autocorrelation, spectrum, dependence on velocity and torque, and tests."""
 
 from __future__ import annotations
 
@@ -13,83 +13,86 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Joints, Section, Table, Text, section
-from dynid.report.section_errors import speed_unit, unit_of
+from dynid.report.section_errors import unit_of, velocity_label
 
 __all__ = ["Rows", "fitted_rows", "residual_section", "test_section"]
 
 Array = NDArray[np.float64]
-# Error, prediction, speed, sample number and row step of a channel.
+# Error, prediction, velocity, sample number, and time between rows of a channel.
 Rows = tuple[Array, Array, Array, NDArray[np.int64], float]
 
 _MOST_DOTS = 400
 
 
 def fitted_rows(evidence: Evidence) -> list[Rows]:
-    """Rows of each channel of the fitted recording: error, prediction, speed, sample number, and time between rows."""
+    """Rows of each channel of the fitted recording: error, prediction, velocity, sample number, time between rows."""
     estimate, seen = evidence.estimate, evidence.fitted
     assert seen is not None
-    speeds = np.vstack([m.v for m in evidence.motions])
+    velocities = np.vstack([m.v for m in evidence.motions])
     parts: list[list[tuple[Array, Array, Array, NDArray[np.int64]]]] = [[] for _ in estimate.base.channels]
     joint = {name: j for j, name in enumerate(estimate.robot.coordinates)}
     for block in seen.blocks():
         channel = estimate.base.channels[block.channel]
-        speed = speeds[block.index, joint[channel]] if channel in joint else np.zeros(len(block.y))
+        velocity = velocities[block.index, joint[channel]] if channel in joint else np.zeros(len(block.y))
         predicted = block.W @ estimate.beta
-        parts[block.channel].append((block.y - predicted, predicted, speed, block.index))
+        parts[block.channel].append((block.y - predicted, predicted, velocity, block.index))
     first = evidence.motions[0]
     step = float(np.prod(first.decimate) if first.decimate else 1) / first.rate
     none = (np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
     out = []
     for part in parts:
-        e, predicted, speed, index = (np.concatenate(x) for x in zip(*(part or [none]), strict=True))
-        out.append((e, predicted, speed, index, step))
+        e, predicted, velocity, index = (np.concatenate(x) for x in zip(*(part or [none]), strict=True))
+        out.append((e, predicted, velocity, index, step))
     return out
 
 
 def residual_section(evidence: Evidence) -> Section:
-    """What the model leaves of every joint's torque, from five sides."""
-    title = "What the model leaves"
-    if evidence.recording is None:
+    """Five plots of the residual of every joint."""
+    title = "Residual"
+    if not evidence.motions:
         lead = "The fitted recording was not given to the report, so its residual cannot be shown."
         return section("residuals", title, lead)
     joints = []
     for channel, rows in zip(evidence.estimate.base.channels, fitted_rows(evidence), strict=True):
         unit = unit_of(evidence, channel)
         enough = len(rows[0]) > 20
-        block = Figures(_figures(rows, unit, speed_unit(unit)), "small") if enough else Text("Too few rows.")
+        block = Figures(_figures(rows, unit, velocity_label(unit)), "small") if enough else Text("Too few rows.")
         joints.append((channel, [block]))
-    lead = "Noise alone has a bell for a histogram, no memory, a flat spectrum, and follows neither speed nor torque."
+    lead = "White noise is normally distributed, not autocorrelated, and independent of velocity and torque."
     return section("residuals", title, lead, Joints("residual", joints))
 
 
-def _figures(rows: Rows, unit: str, speed_words: str) -> Sequence[Figure]:
-    e, predicted, speed, index, step = rows
-    out = [Figure(_histogram(e, unit), "Histogram", "bars: residual; line: normal of the same spread")]
+def _figures(rows: Rows, unit: str, velocity_words: str) -> Sequence[Figure]:
+    """Histogram, autocorrelation, spectrum, and dependence on velocity and torque."""
+    e, predicted, velocity, index, step = rows
+    out = [Figure(_histogram(e, unit), "Histogram", "bars: residual; line: normal distribution of the same variance")]
     try:
         page = correlogram(e, index)
         lag = np.arange(1, len(page.autocorrelation) + 1)
         chart = _small("lag in rows", "autocorrelation").bars(lag, page.autocorrelation, 1.0, "residual")
         chart.line(lag, page.expected + page.limits, "limit").line(lag, page.expected - page.limits, "limit")
         chart.level(0.0, "zero")
-        out.append(Figure(chart.svg(), "Memory", "dashed: where white noise, cleaned alike, stays at 95 %"))
+        out.append(Figure(chart.svg(), "Autocorrelation", "dashed: 95 % limits of white noise, filtered alike"))
     except DataError:
-        pass  # too few neighbouring rows to tell
+        pass  # too few neighbouring rows
     frequency, power = scipy.signal.welch(e, 1.0 / step, nperseg=min(256, len(e)))
     chart = _small("frequency in Hz", f"({unit})\u00b2/Hz", log_y=True)
-    out.append(Figure(chart.line(frequency[1:], power[1:], "residual").svg(), "Spectrum", "power over frequency"))
+    out.append(Figure(chart.line(frequency[1:], power[1:], "residual").svg(), "Spectrum", "power spectral density"))
     for x, words, title in (
-        (speed, speed_words, "Against speed"),
+        (velocity, velocity_words, "Against velocity"),
         (predicted, f"predicted torque in {unit}", "Against torque"),
     ):
-        out.append(Figure(_cloud(x, e, words, unit), title, "dots: rows; line: their mean, bin by bin"))
+        out.append(Figure(_cloud(x, e, words, unit), title, "dots: rows; line: mean per bin"))
     return out
 
 
 def _small(x_label: str, y_label: str, log_y: bool = False) -> Chart:
+    """A small chart."""
     return Chart(x_label, y_label, width=340.0, height=200.0, log_y=log_y)
 
 
 def _histogram(e: Array, unit: str) -> str:
+    """Histogram of a residual."""
     reach = 4 * float(np.std(e)) or 1.0
     count, edges = np.histogram(np.clip(e, -reach, reach), 41, (-reach, reach), density=True)
     middle = 0.5 * (edges[1:] + edges[:-1])
@@ -100,6 +103,7 @@ def _histogram(e: Array, unit: str) -> str:
 
 
 def _cloud(x: Array, e: Array, words: str, unit: str) -> str:
+    """Residual over a signal, with the mean per bin."""
     pick = np.unique(np.linspace(0, len(e) - 1, _MOST_DOTS).astype(int))
     chart = _small(words, f"residual in {unit}").dots(x[pick], e[pick], "residual").level(0.0, "zero")
     order = np.argsort(x)
@@ -108,21 +112,21 @@ def _cloud(x: Array, e: Array, words: str, unit: str) -> str:
 
 
 def test_section(evidence: Evidence) -> Section:
-    """Hypothesis tests, each in words."""
-    title, diagnosis = "Tests in words", evidence.tested
+    """Hypothesis tests."""
+    title, diagnosis = "Hypothesis tests", evidence.tested
     if diagnosis is None:
         return section("tests", title, "No tests were made: the fitted recording was not given to the report.")
     rows = []
     for test in diagnosis.tests:
         where = ", ".join(test.rejected_names[:6])
-        answer = test.verdict + (f" ({where})" if where else "")
-        rows.append([test.name, test.null, answer, test.advice, f"{test.p_value:.2g}"])
-    blocks: list[Table | Text] = [Table(["test", "assumed", "found", "what follows", "p"], rows, numbers=4)]
+        found = test.verdict + (f" ({where})" if where else "")
+        rows.append([test.name, test.null, found, test.advice, f"{test.p_value:.2g}"])
+    blocks: list[Table | Text] = [Table(["test", "null hypothesis", "found", "what to do", "p"], rows, numbers=4)]
     missing = diagnosis.missing
     if missing is not None:
         blocks.append(Text(f"Missing effects: {missing.verdict}. {missing.advice[:1].upper()}{missing.advice[1:]}."))
         if missing.effects:
-            found = [
+            effects = [
                 [
                     e.joint,
                     e.words,
@@ -133,7 +137,7 @@ def test_section(evidence: Evidence) -> Section:
                 for e in missing.effects
             ]
             head = ["joint", "effect", "% of its residual", "coefficient (SI)", "p"]
-            blocks.append(Table(head, found, "Effects that explain part of the residual", numbers=2))
+            blocks.append(Table(head, effects, "Effects that explain part of the residual", numbers=2))
     blocks += [Text(f"Not tested: {reason}.") for reason in diagnosis.untested]
-    lead = "Long recordings make tests sharp: they reject even what is too small to matter. The verdict weighs sizes."
+    lead = "With many rows, tests reject even negligible effects. The verdict depends on their size instead."
     return section("tests", title, lead, *blocks)

@@ -1,4 +1,4 @@
-"""Long signals for small pictures: what a pixel column can show, and no more."""
+"""Reduction of long signals to what the pixel columns of a chart can show."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Array = NDArray[np.float64]
 
 
 def thinned(t: Array, signals: Sequence[Array], columns: int = 400) -> NDArray[np.intp]:
-    """Rows that keep the lowest and highest sample of every signal (N,) in each of `columns` stretches of time.
+    """Rows with the lowest and highest sample of every signal (N,) in each of `columns` intervals.
 
-    A line through them looks like a line through all: no peak is lost. First and last row are always kept.
+    A line through these rows looks like a line through all rows. First and last row are always kept.
     """
     rows = len(t)
     if rows <= 2 * columns * max(len(signals), 1):

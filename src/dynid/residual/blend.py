@@ -1,4 +1,4 @@
-"""How far a learned torque is used, by how uncertain it is."""
+"""Share of a learned torque that is used, as a function of its uncertainty."""
 
 from __future__ import annotations
 
@@ -16,10 +16,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Blend:
-    """How the learned part fades: whole up to the share `whole` of the prior variance, 0 from `gone`.
+    """How the learned torque fades to zero where the data do not support it.
 
-    It fades too where a position that the kernel sees leaves the range that was learned from, to 0 at the share `reach`
-    of that range beyond it. `Blend.everywhere()` trusts it everywhere.
+    The share falls linearly with the posterior variance, and with the distance of a position from the range of the
+    training data.
+
+    Parameters
+    ----------
+    whole : float
+        The learned torque is used whole up to this share of the prior variance, from 0 to 1.
+    gone : float
+        It is not used from this share of the prior variance on, `whole` to 1.
+    reach : float
+        It is not used where a position lies beyond the range of the training data by this share of the range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Blend(whole=0.5, gone=1.0)(np.array([0.2, 0.75, 1.0]))
+    array([1. , 0.5, 0. ])
     """
 
     whole: float = 0.5
@@ -34,10 +49,11 @@ class Blend:
 
     @staticmethod
     def everywhere() -> Blend:
+        """A blend that uses the learned torque whole everywhere."""
         return Blend(1.0, 1.0, np.inf)
 
     def __call__(self, uncertainty: Array) -> Array:
-        """Share of the learned part that is used, for shares of the prior variance."""
+        """Share of the learned torque that is used, for posterior variances given as shares of the prior variance."""
         if self.whole == self.gone:
             return np.where(uncertainty <= self.whole, 1.0, 0.0)
         return np.asarray(np.clip((self.gone - uncertainty) / (self.gone - self.whole), 0.0, 1.0))

@@ -1,4 +1,4 @@
-"""Predictors as plain C99 for controllers: tables and the code that reads them."""
+"""Predictors as C99 code for controllers: constants and tables of `dynid.residual.layout`, and the functions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.files import make_folder, write_text
-from dynid.residual.posterior import NEIGHBOURS
-from dynid.residual.tables import INTEGERS, NUMBERS, Fields
+from dynid.residual.layout import FIELDS, c_constants
+from dynid.residual.tables import Fields
 
 __all__ = ["write_c"]
 
@@ -22,14 +22,14 @@ _WIDTH = 118
 
 
 def write_c(fields: Fields, coordinates: Sequence[str], folder: Path, name: str) -> tuple[Path, Path]:
-    """Write name.c and name.h into a folder, which is made where it is missing; both paths."""
+    """Write name.c and name.h into a folder, which is created if missing; returns both paths."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise DataError(f"'{name}' cannot be a name in C: use letters, digits and underscores")
     words = _words(fields, coordinates, name)
     written = []
     make_folder(folder)
     for ending in ("c", "h"):
-        text = resources.files("dynid.export").joinpath("c", f"predictor.{ending}").read_text()
+        text = resources.files("dynid.residual").joinpath("c", f"predictor.{ending}").read_text()
         path = folder / f"{name}.{ending}"
         write_text(path, re.sub("@([A-Z_]+)@", lambda found: words[found[1]], text))
         written.append(path)
@@ -37,23 +37,23 @@ def write_c(fields: Fields, coordinates: Sequence[str], folder: Path, name: str)
 
 
 def _words(fields: Fields, coordinates: Sequence[str], name: str) -> dict[str, str]:
-    """What stands for every placeholder of the templates."""
-    sizes = {"N": "home", "D": "centre", "JOINTS": "parent", "TERMS": "kind", "SETS": "set_size", "BLOCKS": "rows"}
+    """Text of every placeholder of the templates."""
+    sizes = {"N": "home", "D": "center", "JOINTS": "parent", "TERMS": "kind", "SETS": "set_size", "BLOCKS": "rows"}
     plain = [re.sub(r"[^\x20-\x7e]|/\*|\*/|\\", "?", coordinate) for coordinate in coordinates]
     return {
         "NAME": name,
         "GUARD": f"{name.upper()}_H",
         "COORDINATES": ", ".join(plain),
-        "NEIGHBOURS": str(NEIGHBOURS),
+        "CONSTANTS": c_constants(),
         "WEIGHTS": str(fields["weights"].size),
         "HOME": ", ".join(map(_number, fields["home"])),
-        "TABLES": "".join(_table(field, fields[field]) for field in (*INTEGERS, *NUMBERS)),
+        "TABLES": "".join(_table(field, fields[field]) for field in FIELDS),
         **{word: str(fields[field].size) for word, field in sizes.items()},
     }
 
 
 def _table(name: str, values: NDArray[Any]) -> str:
-    """One constant array; C has no empty ones, so what is empty holds a zero."""
+    """One constant array; C has no empty arrays, so an empty field holds a zero."""
     kind = "int" if values.dtype == np.int64 else "double"
     entries = [str(x) if kind == "int" else _number(x) for x in values.tolist()] or ["0"]
     lines, line = [], "   "
@@ -66,7 +66,7 @@ def _table(name: str, values: NDArray[Any]) -> str:
 
 
 def _number(x: float) -> str:
-    """The shortest text that reads back as the same number."""
+    """The shortest text that is read back as the same number."""
     if np.isinf(x):
         return "INFINITY" if x > 0 else "-INFINITY"
     return repr(float(x))

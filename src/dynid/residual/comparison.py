@@ -1,4 +1,4 @@
-"""Torque errors with and without the learned part."""
+"""Torque errors with and without the learned torque."""
 
 from __future__ import annotations
 
@@ -21,10 +21,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Torque errors joint by joint: `rigid` alone and `compensated`, with the learned part.
+    """Torque errors of k joints with and without the learned torque.
 
-    `coverage` (k,) of 95 % intervals, NaN where nothing was learned; `share` (k,): how much of the learned part was
-    used on the mean.
+    Attributes
+    ----------
+    rigid : Validation
+        Errors of the rigid model alone.
+    compensated : Validation
+        Errors of rigid model and learned torque together.
+    coverage : array, shape (k,)
+        Share of samples within the 95 % intervals; NaN where nothing was learned.
+    share : array, shape (k,)
+        Mean share of the learned torque that was used, 0 to 1.
     """
 
     rigid: Validation
@@ -34,11 +42,12 @@ class Comparison:
 
     @property
     def joints(self) -> tuple[str, ...]:
+        """Names of the joints."""
         return self.rigid.channels
 
     @property
     def ratio(self) -> Array:
-        """Compensated over rigid rmse (k,)."""
+        """Rms error of the compensated model over that of the rigid model (k,)."""
         return np.asarray(self.compensated.rmse / np.where(self.rigid.rmse > 0, self.rigid.rmse, 1.0))
 
     @property
@@ -47,10 +56,11 @@ class Comparison:
         return np.array([1.0 - self.rigid.r2, 1.0 - self.compensated.r2])
 
     def to_dict(self) -> dict[str, Any]:
-        """Figures by joint."""
+        """Rows, errors, coverage and share by joint name; None where a value is not finite."""
         return {
             joint: {
                 "rows": self.rigid.rows[k],
+                "unit": self.rigid.units[k],
                 "rigid_rmse": float(self.rigid.rmse[k]),
                 "rmse": float(self.compensated.rmse[k]),
                 "ratio": float(self.ratio[k]),
@@ -63,19 +73,21 @@ class Comparison:
         }
 
     def summary(self) -> str:
-        """A table of the errors."""
+        """A table with one line per joint."""
         width = max(map(len, self.joints))
-        lines = [f"{'':<{width}}    rows  rigid N m  with residual  ratio  nmse rigid   nmse with  coverage  share"]
+        lines = [
+            f"{'':<{width}}    rows      rigid  with residual  unit  ratio  nmse rigid   nmse with  coverage  share"
+        ]
         for k, joint in enumerate(self.joints):
             covered = f"{self.coverage[k]:8.2f}" if np.isfinite(self.coverage[k]) else "       -"
-            errors = f"{self.rigid.rmse[k]:9.4g}  {self.compensated.rmse[k]:13.4g}  {self.ratio[k]:5.2f}"
+            errors = f"{self.rigid.rmse[k]:9.4g}  {self.compensated.rmse[k]:13.4g}  {self.rigid.units[k]:<4}"
             shares = f"{self.nmse[0, k]:10.3g}  {self.nmse[1, k]:10.3g}  {covered}  {self.share[k]:5.2f}"
-            lines.append(f"{joint:<{width}}  {self.rigid.rows[k]:6d}  {errors}  {shares}")
+            lines.append(f"{joint:<{width}}  {self.rigid.rows[k]:6d}  {errors}  {self.ratio[k]:5.2f}  {shares}")
         return "\n".join(lines)
 
 
 def compare(residual: Residual, rows: TorqueRows) -> Comparison:
-    """Errors of a residual on rows that it need not have seen."""
+    """Torque errors of a residual on rows of any recording."""
     measured, rigid, both, covered, share = [], [], [], [], []
     for one in rows.joints:
         j = one.joint
@@ -83,12 +95,12 @@ def compare(residual: Residual, rows: TorqueRows) -> Comparison:
         measured.append(one.torque)
         rigid.append(one.rigid if residual.has_rigid else np.zeros(len(one)))
         both.append(rigid[-1] + found.learned[:, j])
-        inside = np.abs(one.torque - both[-1]) <= 1.96 * found.deviation[:, j]
+        inside = np.abs(one.torque - both[-1]) <= 1.96 * found.std[:, j]
         covered.append(float(np.mean(inside)) if residual.joints[j] is not None else np.nan)
         share.append(float(found.share[:, j].mean()))
     names = tuple(residual.robot.coordinates[one.joint] for one in rows.joints)
     times = [one.clock for one in rows.joints]
-    before, after = (validation_of(names, measured, predicted, times) for predicted in (rigid, both))
+    before, after = (validation_of(residual.robot, names, measured, predicted, times) for predicted in (rigid, both))
     return Comparison(before, after, np.array(covered), np.array(share))
 
 

@@ -33,29 +33,30 @@ def log_likelihood(problem: Problem, theta: Array) -> tuple[float, Array]:
 
 
 def condition(problem: Problem, theta: Array) -> Block:
-    """What the data say at these hyper-parameters."""
+    """Posterior of the data at these hyper-parameters."""
     kernel_theta, noise_theta = problem.split(theta)
     K = problem.kernel.matrix(kernel_theta, problem.x)
     K[np.diag_indices_from(K)] += problem.noise_variance(noise_theta)
     L = _factor(K)
     H = problem.basis
     if H.shape[1]:
-        pulled = _solve(L, H)
-        precision = np.eye(H.shape[1]) + H.T @ pulled
-        coefficients = np.asarray(np.linalg.solve(precision, pulled.T @ problem.y))
-        spread = np.asarray(np.linalg.inv(precision))
+        solved = _solve(L, H)
+        precision = np.eye(H.shape[1]) + H.T @ solved
+        coefficients = np.asarray(np.linalg.solve(precision, solved.T @ problem.y))
+        covariance = np.asarray(np.linalg.inv(precision))
     else:
-        pulled, coefficients, spread = np.zeros_like(H), np.zeros(0), np.zeros((0, 0))
-    return Block(problem.x, _solve(L, problem.y - H @ coefficients), _inverse(L), coefficients, spread, pulled.T.copy())
+        solved, coefficients, covariance = np.zeros_like(H), np.zeros(0), np.zeros((0, 0))
+    weights = _solve(L, problem.y - H @ coefficients)
+    return Block(problem.x, weights, _inverse(L), coefficients, covariance, solved.T.copy())
 
 
 def extend(block: Block, cross: Array, corner: Array, x: Array, y: Array) -> Block:
     """The block with points x (k, d) added, of covariances cross (m, k), corner (k, k); y (m + k,) are all targets."""
     A = block.reduction
-    pulled = A @ cross
-    L = _factor(corner - cross.T @ pulled)
-    back = _solve(L, pulled.T)
-    inverse = np.block([[A + pulled @ back, -back.T], [-back, _inverse(L)]])
+    solved = A @ cross
+    L = _factor(corner - cross.T @ solved)
+    back = _solve(L, solved.T)
+    inverse = np.block([[A + solved @ back, -back.T], [-back, _inverse(L)]])
     none = np.zeros((0, len(y)))
     return Block(np.vstack([block.points, x]), inverse @ y, inverse, np.zeros(0), np.zeros((0, 0)), none)
 

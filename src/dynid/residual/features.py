@@ -1,4 +1,4 @@
-"""What a residual model sees of a motion: scaled positions, speeds, accelerations and directions of motion."""
+"""Features of a motion, the inputs of the Gaussian processes."""
 
 from __future__ import annotations
 
@@ -15,33 +15,44 @@ __all__ = ["Features", "fit_features"]
 
 Array = NDArray[np.float64]
 
-# Share of a joint's usual speed at which its smooth direction of motion, tanh(v / speed), has three quarters converged.
+# Share of a joint's rms velocity that is the scale of its smooth direction of motion, tanh(v / velocity_scale).
 _DIRECTION_SHARE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Columns x (N, d) of a motion: positions, speeds, accelerations, directions tanh(v / speed), each centred, scaled.
+    """Features x (N, d) of a motion, each centred and scaled.
 
-    A joint that is `periodic` (n,) has two columns for its position, sine and cosine. `speed` (n,) settles the
-    directions; `centre` and `scale` are (d,). The columns of what was learned from lay between `low` and `high`
-    (d,), in scaled units.
+    The columns are all positions, velocities, accelerations and directions of motion tanh(v / velocity_scale).
+
+    Attributes
+    ----------
+    periodic : array of bool, shape (n,)
+        Joints whose position enters with two columns, sine and cosine.
+    velocity_scale : array, shape (n,)
+        Velocity in rad/s or m/s at which the direction of motion reaches tanh(1).
+    center, scale : array, shape (d,)
+        A column x is (raw value - center) / scale.
+    low, high : array, shape (d,)
+        Range of the training data, scaled.
     """
 
     periodic: NDArray[np.bool_]
-    speed: Array
-    centre: Array
+    velocity_scale: Array
+    center: Array
     scale: Array
     low: Array
     high: Array
 
     @property
     def n(self) -> int:
-        return len(self.speed)
+        """Number of joint coordinates."""
+        return len(self.velocity_scale)
 
     @property
     def count(self) -> int:
-        return len(self.centre)
+        """Number of columns d."""
+        return len(self.center)
 
     @property
     def positions(self) -> tuple[tuple[int, ...], ...]:
@@ -49,52 +60,52 @@ class Features:
         starts = np.cumsum([0, *(1 + self.periodic.astype(int))])
         return tuple(tuple(range(starts[j], starts[j + 1])) for j in range(self.n))
 
-    def speeds(self, joint: int) -> tuple[int, ...]:
-        """Columns of one joint's speed and direction of motion."""
+    def velocities(self, joint: int) -> tuple[int, ...]:
+        """Columns of one joint's velocity and direction of motion."""
         first = self.count - 3 * self.n
         return first + joint, first + 2 * self.n + joint
 
     def own(self, joint: int) -> tuple[int, ...]:
-        """Columns of one joint's position, speed and direction of motion."""
-        return (*self.positions[joint], *self.speeds(joint))
+        """Columns of one joint's position, velocity and direction of motion."""
+        return (*self.positions[joint], *self.velocities(joint))
 
     def load(self, joint: int) -> tuple[int, ...]:
-        """Columns of all positions, and of one joint's speed and direction of motion."""
-        return (*(column for columns in self.positions for column in columns), *self.speeds(joint))
+        """Columns of all positions, and of one joint's velocity and direction of motion."""
+        return (*(column for columns in self.positions for column in columns), *self.velocities(joint))
 
     @property
     def motion(self) -> tuple[int, ...]:
-        """Columns of all joints' positions, speeds and accelerations."""
+        """Columns of all joints' positions, velocities and accelerations."""
         return tuple(range(self.count - self.n))
 
     def __call__(self, q: Array, v: Array, a: Array) -> Array:
-        """x (N, d)."""
-        return (_raw(self.periodic, self.speed, q, v, a) - self.centre) / self.scale
+        """Features x (N, d) of a motion q, v, a (N, n)."""
+        return (_raw(self.periodic, self.velocity_scale, q, v, a) - self.center) / self.scale
 
     def edges(self, columns: Iterable[int], reach: float) -> Array:
-        """One over how far each column (d,) may go beyond its range until nothing is trusted, 0 where none counts.
+        """Reciprocal distance (d,) beyond its range at which a column ends all trust in the learned part.
 
-        The positions among the given columns count, up to `reach` of their range, however little a kernel minds them:
-        gravity, hoses and gears are others elsewhere.
+        Only the positions among `columns` count; the others are 0. The distance is `reach` times the range of the
+        training data, whatever the length scales: gravity load, cables and gears differ at other positions.
         """
         out = np.zeros(self.count)
         for c in columns:
             if c < self.count - 3 * self.n:
-                # What never changed has a range of one unit.
+                # A column that was constant in the training data gets a range of one unit.
                 out[c] = 1.0 / (reach * max(self.high[c] - self.low[c], 1.0))
         return out
 
     def inside(self, x: Array, edges: Array) -> Array:
-        """1 (N,) where all columns of x (N, d) that count are within their ranges, falling to 0 at their `edges`."""
+        """Trust (N,) from the range of the training data: 1 within it, falling to 0 at the `edges` (d,)."""
         beyond = np.maximum(np.maximum(self.low - x, x - self.high), 0.0) * edges
         return np.asarray(np.clip(1.0 - beyond.max(axis=1), 0.0, 1.0))
 
 
 def fit_features(robot: Robot, q: Array, v: Array, a: Array, periodic: bool | str = "auto") -> Features:
-    """Features scaled to a motion (N, n) each.
+    """Features scaled to a motion q, v, a (N, n).
 
-    `periodic`: whether positions of revolute joints enter as sine and cosine; "auto" for those that turn further than
-    half a revolution.
+    With `periodic`, positions of revolute joints enter as sine and cosine; "auto" does so for joints whose range of
+    motion exceeds half a revolution.
     """
     kind = {joint.name: joint.kind for joint in robot.joints}
     revolute = np.array([kind[name] == "revolute" for name in robot.coordinates])
@@ -103,17 +114,17 @@ def fit_features(robot: Robot, q: Array, v: Array, a: Array, periodic: bool | st
     elif isinstance(periodic, bool):
         turning = revolute & periodic
     else:
-        raise DataError(f"periodic is true, false or 'auto', not {periodic!r}")
-    usual = np.sqrt(np.mean(v**2, axis=0))
-    speed = np.where(usual > 0, _DIRECTION_SHARE * usual, 1.0)
-    raw = _raw(turning, speed, q, v, a)
-    spread = raw.std(axis=0)
-    # What never changes gets its SI unit for a scale: a query elsewhere is then seen to be elsewhere.
-    centre, scale = raw.mean(axis=0), np.where(spread > 1e-9, spread, 1.0)
-    x = (raw - centre) / scale
-    return Features(turning, speed, centre, scale, x.min(axis=0), x.max(axis=0))
+        raise DataError(f"periodic must be true, false or 'auto', got {periodic!r}")
+    rms = np.sqrt(np.mean(v**2, axis=0))
+    velocity_scale = np.where(rms > 0, _DIRECTION_SHARE * rms, 1.0)
+    raw = _raw(turning, velocity_scale, q, v, a)
+    std = raw.std(axis=0)
+    # A constant column is scaled by its SI unit, so that a query at another value counts as far from the data.
+    center, scale = raw.mean(axis=0), np.where(std > 1e-9, std, 1.0)
+    x = (raw - center) / scale
+    return Features(turning, velocity_scale, center, scale, x.min(axis=0), x.max(axis=0))
 
 
-def _raw(periodic: NDArray[np.bool_], speed: Array, q: Array, v: Array, a: Array) -> Array:
+def _raw(periodic: NDArray[np.bool_], velocity_scale: Array, q: Array, v: Array, a: Array) -> Array:
     places = [np.column_stack([np.sin(x), np.cos(x)]) if p else x[:, None] for x, p in zip(q.T, periodic, strict=True)]
-    return np.column_stack([*places, v, a, np.tanh(v / speed)])
+    return np.column_stack([*places, v, a, np.tanh(v / velocity_scale)])

@@ -1,16 +1,16 @@
-"""Residuals in files."""
+"""Save residuals to files and load them."""
 
 from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import DataError, ModelError
 from dynid.files import writing
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features
@@ -21,6 +21,7 @@ from dynid.residual.residual import JointResidual, Residual
 from dynid.residual.rigid_prior import RigidPosterior
 from dynid.residual.selection import Score
 from dynid.robot.model import Robot
+from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["load_residual", "save_residual"]
 
-_FORMAT = "dynid residual 1"
-_FEATURES = ("periodic", "speed", "centre", "scale", "low", "high")
-_BLOCK = ("points", "weights", "reduction", "coefficients", "spread", "pulled")
+_FORMAT = "dynid residual 2"
+_FEATURES = tuple(field.name for field in fields(Features))
+_BLOCK = tuple(field.name for field in fields(Block))
 
 
 def save_residual(residual: Residual, path: str | Path) -> None:
     """Write a residual into one .npz file."""
     arrays: dict[str, Any] = {f"features_{name}": getattr(residual.features, name) for name in _FEATURES}
-    arrays |= {"parameters": residual.robot.parameters, "home": residual.home}
+    arrays["home"] = residual.home
     joints: list[dict[str, Any] | None] = []
     for j, joint in enumerate(residual.joints):
         if joint is None:
@@ -52,22 +53,22 @@ def save_residual(residual: Residual, path: str | Path) -> None:
                 "blocks": len(p.blocks),
                 "trust": joint.trust,
                 "bound": joint.bound if np.isfinite(joint.bound) else None,
-                "spread": joint.spread,
+                "variance_factor": joint.variance_factor,
             }
         )
-        arrays |= {f"{j}_theta": p.theta, f"{j}_noise_theta": p.noise_theta, f"{j}_centres": p.centres}
+        arrays |= {f"{j}_theta": p.theta, f"{j}_noise_theta": p.noise_theta, f"{j}_centers": p.centers}
         if p.statistics is not None:
-            arrays |= {f"{j}_information": p.statistics.information, f"{j}_pull": p.statistics.pull}
+            arrays[f"{j}_information"] = p.statistics.information
+            arrays[f"{j}_information_vector"] = p.statistics.information_vector
         for b, block in enumerate(p.blocks):
             arrays |= {f"{j}_{b}_{name}": getattr(block, name) for name in _BLOCK}
     together = residual.rigid_posterior
     if together is not None:
         arrays |= {"rigid_change": together.change, "rigid_covariance": together.covariance}
-        arrays |= {f"{j}_rigid_pulled": value for j, value in together.pulled.items()}
+        arrays |= {f"{j}_rigid_projection": value for j, value in together.projection.items()}
     header = {
         "format": _FORMAT,
-        "robot": residual.robot.name,
-        "parameter_names": list(residual.robot.parameter_names),
+        "robot": robot_to_dict(residual.robot),
         "joints": joints,
         "blend": asdict(residual.blend),
         "has_rigid": residual.has_rigid,
@@ -80,8 +81,8 @@ def save_residual(residual: Residual, path: str | Path) -> None:
         np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
 
 
-def load_residual(path: str | Path, robot: Robot) -> Residual:
-    """Read a residual back; `robot` must be the one it was made for."""
+def load_residual(path: str | Path, robot: Robot | None = None) -> Residual:
+    """Load a residual; a robot that is given must have the parameters of the one that it was fitted for."""
     try:
         with np.load(path, allow_pickle=False) as file:
             data = {name: file[name] for name in file.files}
@@ -92,11 +93,9 @@ def load_residual(path: str | Path, robot: Robot) -> Residual:
         raise DataError(f"there is no file '{path}'") from None
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
         raise DataError(f"'{path}' is not a saved residual") from None
-    if header["parameter_names"] != list(robot.parameter_names):
-        raise DataError(f"'{path}' was made for another robot or other drive terms than '{robot.name}'")
     features = Features(*(data[f"features_{name}"] for name in _FEATURES))
     return Residual(
-        robot.with_parameters(data["parameters"]),
+        _robot(header["robot"], robot, path),
         features,
         tuple(_joint(j, entry, data, features) for j, entry in enumerate(header["joints"])),
         data["home"],
@@ -110,11 +109,25 @@ def load_residual(path: str | Path, robot: Robot) -> Residual:
     )
 
 
+def _robot(data: Mapping[str, Any], given: Robot | None, path: str | Path) -> Robot:
+    """The stored robot, with the Python functions of custom drive terms of the given one."""
+    functions = {} if given is None else {t.name: t.function for t in given.drives if t.function is not None}
+    try:
+        stored = robot_from_dict(data, functions)
+    except ModelError as error:
+        if given is None:
+            raise DataError(f"'{path}' cannot be loaded alone: {error}, Residual.load(path, robot)") from None
+        raise DataError(f"'{path}' was fitted for another robot or other drive terms than '{given.name}'") from None
+    if given is not None and stored.parameter_names != given.parameter_names:
+        raise DataError(f"'{path}' was fitted for another robot or other drive terms than '{given.name}'")
+    return stored
+
+
 def _rigid(data: Mapping[str, Any]) -> RigidPosterior | None:
     if "rigid_change" not in data:
         return None
-    pulled = {int(name.split("_")[0]): value for name, value in data.items() if name.endswith("_rigid_pulled")}
-    return RigidPosterior(data["rigid_change"], data["rigid_covariance"], pulled)
+    projection = {int(name.split("_")[0]): value for name, value in data.items() if name.endswith("_rigid_projection")}
+    return RigidPosterior(data["rigid_change"], data["rigid_covariance"], projection)
 
 
 def _joint(
@@ -131,9 +144,9 @@ def _joint(
         data[f"{j}_noise_theta"],
         entry["scale"],
         blocks,
-        data[f"{j}_centres"],
+        data[f"{j}_centers"],
         entry["degree"],
-        Statistics(data[f"{j}_information"], data[f"{j}_pull"]) if known else None,
+        Statistics(data[f"{j}_information"], data[f"{j}_information_vector"]) if known else None,
     )
     bound = np.inf if entry["bound"] is None else entry["bound"]
-    return JointResidual(fitted, entry["trust"], bound, entry["spread"])
+    return JointResidual(fitted, entry["trust"], bound, entry["variance_factor"])

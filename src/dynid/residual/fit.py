@@ -1,8 +1,8 @@
-"""Fit what an estimate misses."""
+"""Fit a Gaussian-process residual to the torque errors of a rigid model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
+from dynid.progress import Progress, ProgressCallback
 from dynid.recording.recording import Recording
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features, fit_features
@@ -31,11 +32,11 @@ __all__ = ["CANDIDATES", "fit_residual"]
 Array = NDArray[np.float64]
 
 CANDIDATES = ("friction", "own", "load", "se", "ard", "ard+own")
-# Along one run every column is a function of time: which of them matter cannot be told.
+# Along one run every feature is a function of time, so their relevance cannot be determined.
 _ONE_RUN = ("friction", "own", "load", "se")
 _DEGREES = {"none": -1, "constant": 0, "linear": 1}
 _RIGID = ("fixed", "prior", "none")
-# Rows of a joint that are looked at; more are thinned evenly.
+# Rows per joint that are used; more are decimated evenly.
 _MOST_ROWS = 20_000
 
 
@@ -52,24 +53,73 @@ def fit_residual(
     periodic: bool | str = "auto",
     blend: Blend | None = None,
     bound: float | ArrayLike | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Residual:
-    """Learn what a rigid model misses in the torques of a recording.
+    """Learn the torque errors of a rigid model from a recording, with one Gaussian process per joint.
 
-    `kernel`: words of `parse_kernel`, one for all joints or several, simplest first, to choose from by held-out error;
-    "auto" chooses from friction, own, load, se, ard and ard+own, with one run from the first four. Where several are
-    given a joint that gains nothing on held-out stretches of motion keeps its rigid torque, and others use their
-    learned part as far as it was right there.
-    `noise`: "even" or "reversal". `basis`: "none", "constant" or "linear" in the features. `rigid`: "fixed" keeps the
-    model's parameters, "prior" estimates them together with the residual, starting from their covariance times
-    prior_scale^2, "none" learns the whole torque. `bound` (N m, one or one a joint) limits the learned part, by
-    default to the largest error seen.
+    Parameters
+    ----------
+    model : Estimate or Robot
+        The rigid model: an estimate, or a robot whose parameters are taken as exact.
+    data : Recording or TorqueRows
+        Recorded motion and torques. A recording is processed with the signal settings of the estimate.
+    kernel : str or sequence of str
+        Covariance function, in words joined by "+": "se", "ard", "matern32" and "matern52" depend on the motion of all
+        joints; "friction", "own" and "load" on that of the joint itself (see the page on residuals). Of several, given
+        simplest first, cross-validation chooses one per joint. "auto" chooses from friction, own, load, se, ard and
+        ard+own, with a single run from the first four. Where there is a choice, a joint whose held-out error does not
+        fall keeps its rigid torque, and the others scale the learned torque by what held-out data support.
+    training : Training, optional
+        Inference method and search for hyper-parameters.
+    noise : {"even", "reversal"}
+        Constant measurement noise, or more noise where a joint reverses its motion.
+    basis : {"none", "constant", "linear"}
+        Explicit basis functions beside the kernel, in the features.
+    rigid : {"fixed", "prior", "none"}
+        "fixed" keeps the rigid parameters, "prior" estimates them together with the residual, "none" learns the whole
+        torque without a rigid model.
+    prior_scale : float
+        With rigid="prior", factor on the standard deviations of the rigid parameters.
+    periodic : bool or "auto"
+        Whether positions of revolute joints enter as sine and cosine; "auto" where a joint moves by more than half a
+        revolution.
+    blend : Blend, optional
+        How the learned torque fades away from the data.
+    bound : float or array, shape (n,), optional
+        Largest learned torque in N m (N for prismatic joints). Default: the largest error in the data.
+    progress : callable, optional
+        Called with a `dynid.progress.Progress` after each joint.
+
+    Returns
+    -------
+    Residual
+        Rigid model and learned torques.
+
+    Raises
+    ------
+    DataError
+        If a setting is unknown, or the data do not fit the robot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> t = np.linspace(0, 10, 200)
+    >>> q = np.column_stack([np.sin(t), np.cos(1.3 * t)])
+    >>> v = np.column_stack([np.cos(t), -1.3 * np.sin(1.3 * t)])
+    >>> a = np.column_stack([-np.sin(t), -1.69 * np.cos(1.3 * t)])
+    >>> torque = dynid.inverse_dynamics(robot, q, v, a) + 0.5 * np.sin(q)
+    >>> rows = dynid.residual.TorqueRows.of_motion(robot, q, v, a, torque)
+    >>> residual = dynid.fit_residual(robot, rows, kernel="own")
+    >>> bool(np.abs(residual.predict(q, v, a).torque - torque).max() < 0.1)
+    True
     """
     training, blend = training or Training(), blend or Blend()
     if rigid not in _RIGID:
-        raise DataError(f"rigid is {', '.join(map(repr, _RIGID))}, not {rigid!r}")
+        raise DataError(f"rigid must be one of {', '.join(map(repr, _RIGID))}, got {rigid!r}")
     if basis not in _DEGREES:
-        raise DataError(f"basis is {', '.join(map(repr, _DEGREES))}, not {basis!r}")
+        raise DataError(f"basis must be one of {', '.join(map(repr, _DEGREES))}, got {basis!r}")
     rigid_model = RigidPart.of(model)
     rows = data if isinstance(data, TorqueRows) else TorqueRows.of(model, data)
     words = _words(kernel, rows)
@@ -83,11 +133,11 @@ def fit_residual(
     scores: dict[str, tuple[Score, ...]] = {}
     notes: list[str] = []
     names = rigid_model.robot.coordinates
-    # Matrices of a few hundred rows gain nothing from several BLAS threads; small ones lose.
+    # Matrices of a few hundred rows gain nothing from several BLAS threads; small ones get slower.
     with threadpool_limits(None if training.rows is None else 1, "blas"):
         thinned = [_thinned(one, _MOST_ROWS) for one in rows.joints]
         folds = fold_numbers(thinned) if len(words) > 1 else []
-        # Values that are taken as exact were not fitted to any of the folds.
+        # A robot's own parameters are exact: they were not fitted to any of the folds.
         fitted = len(words) > 1 and rigid != "none" and rigid_model.covariance.any()
         errors = held_out_errors(thinned, folds) if fitted else []
         for k, one in enumerate(thinned):
@@ -100,7 +150,7 @@ def fit_residual(
                 joints[j] = replace(found, bound=largest if limits is None else limits[j])
                 used[j] = one
             if progress is not None:
-                progress(f"{names[j]}, {k + 1} of {len(thinned)} joints")
+                progress(Progress(f"residual of joint '{names[j]}'", (k + 1) / len(thinned)))
         robot, together_with = rigid_model.robot, None
         if rigid == "prior" and used:
             robot, joints, together_with = _with_prior(rigid_model, joints, used, prior_scale)
@@ -121,7 +171,7 @@ def fit_residual(
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
-    """What is the same for all joints."""
+    """Settings that all joints share."""
 
     features: Features
     words: tuple[str, ...]
@@ -131,24 +181,26 @@ class _Setting:
     rigid: str
 
     def target(self, rows: JointRows) -> Array:
+        """Torque (N,) to be learned."""
         return rows.torque if self.rigid == "none" else rows.error
 
     def joint(
         self, rows: JointRows, held: tuple[NDArray[np.intp], Array | None] | None
     ) -> tuple[JointResidual | None, tuple[Score, ...], tuple[str, ...]]:
-        """The residual of one joint, None where none helps or can be fitted, with scores and remarks.
+        """The residual of one joint, or None if none helps or can be fitted, with scores and notes.
 
-        `held`: a fold for every row and, where the rigid model was fitted to them, its errors without each (folds, N).
+        `held` is a fold for every row and, if the rigid model was fitted to the data, its errors (folds, N) without
+        each fold.
         """
         y, x = self.target(rows), self.features(*rows.motion)
         scale = float(np.sqrt(np.mean(y**2)))
         if scale <= 1e-9 * max(1.0, float(np.abs(rows.torque).max())):
-            return None, (), ("nothing to learn: the rigid model predicts the torque exactly",)
+            return None, (), ("no residual: the rigid model predicts the torque exactly",)
         kernels = [parse_kernel(word, self.features, rows.joint) for word in self.words]
         noise = parse_noise(self.noise, self.features, rows.joint)
         basis = basis_columns(self.degree, x)
         problems = [Problem.of(kernel, noise, self.features, x, y / scale, basis) for kernel in kernels]
-        chosen, trust, spread = problems[0], 1.0, 1.0
+        chosen, trust, variance_factor = problems[0], 1.0, 1.0
         scores: tuple[Score, ...] = ()
         notes: tuple[str, ...] = ()
         if held is not None:
@@ -157,13 +209,14 @@ class _Setting:
             best, scores, notes = choose(problems, targets / scale, folds, self.training, self.degree)
             if best is None:
                 return None, scores, notes
-            chosen, trust, spread = problems[self.words.index(best.kernel)], best.trust, best.spread
+            chosen, trust = problems[self.words.index(best.kernel)], best.trust
+            variance_factor = best.variance_factor
         try:
             theta, _ = hyper_parameters(chosen, self.training)
             fitted = posterior(chosen, theta, self.training, scale, self.degree)
         except Unfit as why:
             return None, scores, (*notes, f"{why}; the rigid model is kept")
-        return JointResidual(fitted, trust, np.inf, spread), scores, notes
+        return JointResidual(fitted, trust, np.inf, variance_factor), scores, notes
 
 
 def _with_prior(
@@ -196,7 +249,7 @@ def _limits(bound: float | ArrayLike | None, n: int) -> Array | None:
         return None
     given = np.asarray(bound, dtype=float)
     if given.shape not in ((), (n,)) or not np.all(given >= 0):
-        raise DataError(f"bound needs one torque or one a joint ({n}), none below zero")
+        raise DataError(f"bound must be one torque or one per joint ({n}), not negative")
     return np.broadcast_to(given, (n,))
 
 

@@ -9,20 +9,19 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.residual.features import Features
+from dynid.residual.layout import SHAPES
 
-__all__ = ["SHAPES", "Kernel", "Part", "parse_kernel"]
+__all__ = ["Kernel", "Part", "parse_kernel"]
 
 Array = NDArray[np.float64]
-
-# Shapes g(s) of the scaled squared distance s, in the order of their codes for compiled predictors.
-SHAPES = ("se", "matern32", "matern52")
 
 
 @dataclass(frozen=True)
 class Part:
-    """amplitude^2 g(s) with s the sum of squared differences over `columns`, each over its length scale.
+    """amplitude^2 g(s) with s the sum of squared differences over `columns`, each divided by its length scale.
 
-    One length scale for all columns, or one a column with `ard`. Hyper-parameters: log amplitude, log length scales.
+    All columns share one length scale, or have one each with `ard` (automatic relevance determination).
+    Hyper-parameters: log amplitude, log length scales.
     """
 
     columns: tuple[int, ...]
@@ -31,6 +30,7 @@ class Part:
 
     @property
     def size(self) -> int:
+        """Number of hyper-parameters."""
         return 1 + (len(self.columns) if self.ard else 1)
 
     def lengths(self, theta: Array) -> Array:
@@ -44,18 +44,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A sum of parts; hyper-parameters stand part by part."""
+    """A sum of parts; the hyper-parameters are those of the parts, one after the other."""
 
     name: str
     parts: tuple[Part, ...]
 
     @property
     def size(self) -> int:
+        """Number of hyper-parameters."""
         return sum(part.size for part in self.parts)
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """All columns that some part sees."""
+        """All columns that at least one part depends on."""
         return tuple(sorted({c for part in self.parts for c in part.columns}))
 
     def split(self, theta: Array) -> list[Array]:
@@ -89,7 +90,7 @@ class Kernel:
     def gradients(
         self, theta: Array, x: Array, z: Array | None, outer: Array, places: bool = True
     ) -> tuple[Array, Array]:
-        """d F / d theta, and d F / d z (M, d) where the places are asked for."""
+        """d F / d theta, and d F / d z (M, d) with `places`."""
         w = x if z is None else z
         pieces, moved = [], np.zeros_like(w) if places else np.zeros((0, 0))
         for part, t in zip(self.parts, self.split(theta), strict=True):
@@ -100,24 +101,31 @@ class Kernel:
             columns, lengths = list(part.columns), part.lengths(t)
             a, b = x[:, columns], w[:, columns]
             rows, sums = slope.sum(axis=1), slope.sum(axis=0)
-            pulled = slope.T @ a
-            per = (a**2).T @ rows + (b**2).T @ sums - 2 * np.einsum("jm,jm->m", b, pulled)
+            weighted = slope.T @ a
+            per = (a**2).T @ rows + (b**2).T @ sums - 2 * np.einsum("jm,jm->m", b, weighted)
             per *= -2 / lengths**2
             pieces.append(np.concatenate([[2 * amplitude * value.sum()], per if part.ard else [per.sum()]]))
             if places:
-                moved[:, columns] += 2 * (sums[:, None] * b - pulled) / lengths**2
+                moved[:, columns] += 2 * (sums[:, None] * b - weighted) / lengths**2
         return np.concatenate(pieces), moved
 
 
 def parse_kernel(name: str, features: Features, joint: int) -> Kernel:
-    """A kernel from words joined by '+'.
+    """A kernel from words joined by '+', for one joint.
 
-    se: squared exponential, one length scale. ard: one a column. matern32, matern52: Matern, one a column. These see
-    positions, speeds and accelerations of all joints. friction: squared exponential over the joint's own speed and
-    direction of motion, own: over its position too; what they learn holds wherever the other joints are. load: over
-    all positions and its own speed and direction, which friction that grows with the load of gravity needs.
+    Over positions, velocities and accelerations of all joints:
+
+    - se: squared exponential with one length scale;
+    - ard: squared exponential with one length scale per column;
+    - matern32, matern52: Matern with one length scale per column.
+
+    Squared exponential over fewer columns, with one length scale each:
+
+    - friction: velocity and direction of motion of the joint itself;
+    - own: position, velocity and direction of the joint itself;
+    - load: positions of all joints, velocity and direction of the joint itself, for load-dependent friction.
     """
-    own = {"friction": features.speeds(joint), "own": features.own(joint), "load": features.load(joint)}
+    own = {"friction": features.velocities(joint), "own": features.own(joint), "load": features.load(joint)}
     parts = []
     for word in name.split("+"):
         if word in own:
@@ -149,7 +157,7 @@ def _distances(part: Part, theta: Array, x: Array, z: Array | None) -> Array:
 
 
 def _shape(shape: str, s: Array) -> tuple[Array, Array]:
-    """g and dg/ds."""
+    """Values of g(s) and dg/ds."""
     if shape == "se":
         s *= -0.5
         g = np.exp(s, out=s)

@@ -1,4 +1,4 @@
-"""How much a measured torque scatters: evenly, or more where a joint turns round."""
+"""Noise of a measured torque: constant, or larger where a joint reverses its motion."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Noise:
-    """Variance exp(2 t0), or exp(2 t0 + 2 t1 (1 - s^2)) with s the joint's direction of motion tanh(v / speed).
+    """Variance exp(2 t0), or exp(2 t0 + 2 t1 (1 - s^2)) with s = tanh(v / velocity_scale) the direction of motion.
 
-    The second falls from reversal to motion: friction that turns round is never caught exactly. `column` is that of
-    the direction among the features, -1 for even noise.
+    The second form is largest at a reversal, where friction is modelled worst. `column` is the feature that holds the
+    direction of motion, or -1 for even noise.
     """
 
     column: int = -1
 
     @property
     def size(self) -> int:
+        """Number of hyper-parameters."""
         return 1 if self.column < 0 else 2
 
     def variance(self, theta: Array, reversal: Array) -> Array:
-        """(N,)."""
+        """Variance (N,), scaled."""
         log = 2 * theta[0] + (2 * theta[1] * reversal if self.size == 2 else 0.0 * reversal)
         return np.asarray(np.exp(log))
 
@@ -45,13 +46,13 @@ def reversal_at(noise: Noise, features: Features, x: Array) -> Array:
     c = noise.column
     if c < 0:
         return np.zeros(len(x))
-    return np.asarray(1.0 - (x[:, c] * features.scale[c] + features.centre[c]) ** 2)
+    return np.asarray(1.0 - (x[:, c] * features.scale[c] + features.center[c]) ** 2)
 
 
 def parse_noise(name: str, features: Features, joint: int) -> Noise:
-    """Noise by name: "even", or "reversal"."""
+    """Noise model by name: "even" or "reversal"."""
     if name == "even":
         return Noise()
     if name == "reversal":
         return Noise(features.count - features.n + joint)
-    raise DataError(f"noise is 'even' or 'reversal', not '{name}'")
+    raise DataError(f"noise must be 'even' or 'reversal', got '{name}'")

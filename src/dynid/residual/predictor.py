@@ -1,4 +1,4 @@
-"""Predictor: a residual in the form for control, compiled and without allocation."""
+"""Predictor: a residual compiled for control rate; a prediction allocates no arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import first_use, for_kernel, run
 from dynid.errors import DataError
 from dynid.files import writing
-from dynid.residual.residual import Prediction, Residual, mended
+from dynid.residual.layout import Flag
+from dynid.residual.residual import Prediction, Residual, fill_missing
 from dynid.residual.tables import Fields, fault, join, tabulate
 
 __all__ = ["Predictor"]
@@ -23,12 +24,24 @@ _FORMAT = "dynid predictor 1"
 
 
 class Predictor:
-    """Rigid and learned torques at control rate: what `Residual.predict` gives, compiled, from preallocated memory.
+    """Rigid and learned torques at control rate: `Residual.predict`, compiled and working in preallocated arrays.
 
-    Made with `Predictor.of(residual)` or `Predictor.load(path)`. Without variances the learned part does not fade, and
-    deviations are NaN. One predictor serves one thread: it remembers its last position and works in its own memory.
+    Made with `Predictor.of(residual)` or `Predictor.load(path)`. Without variances the learned torque does not fade
+    with its uncertainty, and standard deviations are NaN. Use a predictor from one thread only: it stores its last
+    position and its intermediate results.
 
-    `valid` says whether the last single sample was finite; where not, its torque was the rigid one alone.
+    Attributes
+    ----------
+    coordinates : tuple of str
+        Names of the joint coordinates.
+    n : int
+        Number of joint coordinates.
+    variance : bool
+        Whether variances are computed.
+    valid : bool
+        Whether the last single sample was finite. If not, its torque was that of the rigid model alone.
+    fields : dict of str to array
+        The flat arrays of `dynid.residual.layout`.
     """
 
     def __init__(self, fields: Fields, coordinates: tuple[str, ...]) -> None:
@@ -37,7 +50,7 @@ class Predictor:
         self.fields = fields
         self.coordinates = coordinates
         self.n = len(coordinates)
-        self.variance = bool(fields["flags"][1])
+        self.variance = bool(fields["flags"][Flag.VARIANCE])
         self._shape = (self.n,)
         self._state = np.zeros((3, 1, self.n))
         self._q, self._v, self._a = self._state[:, 0]
@@ -53,20 +66,51 @@ class Predictor:
         self.reset()
 
     @staticmethod
-    def of(residual: Residual, variance: bool = True, rank: int = 100) -> Predictor:
-        """The predictor of a residual; variances from at most `rank` directions a block, never less than they are."""
+    def of(residual: Residual, *, variance: bool = True, rank: int = 100) -> Predictor:
+        """Compile a residual.
+
+        Parameters
+        ----------
+        residual : Residual
+        variance : bool
+            Whether variances are computed.
+        rank : int
+            Largest rank of the variance of a block. A lower rank is faster and never gives a smaller variance.
+
+        Returns
+        -------
+        Predictor
+
+        Raises
+        ------
+        DataError
+            If the base is not fixed, or a drive term is a Python function.
+        """
         if rank < 1:
             raise DataError(f"rank must be positive, got {rank}")
         return Predictor(tabulate(residual, variance, rank), residual.robot.coordinates)
 
     def reset(self) -> None:
-        """Forget the last position and what was computed for it."""
+        """Reset the last position to the home position and clear the last result."""
         self.valid = True
         self._results[:4] = np.nan
         self._results[4] = self.fields["home"]
 
     def __call__(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Array | None = None) -> Array:
-        """Torque (n,) of one sample, written into `out` where one is given."""
+        """Torque (n,) of one sample.
+
+        Parameters
+        ----------
+        q, v, a : array, shape (n,)
+            Position, velocity and acceleration, SI units.
+        out : array, shape (n,), optional
+            Array that receives the torque.
+
+        Returns
+        -------
+        array, shape (n,)
+            Torque in N m (N for prismatic joints); `out` if it was given.
+        """
         shape = self._shape
         if np.shape(q) != shape or np.shape(v) != shape or np.shape(a) != shape:
             raise DataError(f"q, v and a must each be ({self.n},), got {np.shape(q)}, {np.shape(v)} and {np.shape(a)}")
@@ -82,33 +126,33 @@ class Predictor:
         return out
 
     @property
-    def deviation(self) -> Array:
-        """Deviation (n,) of a measurement about the torque of the last single sample."""
+    def std(self) -> Array:
+        """The standard deviation (n,) of a measured torque about the torque of the last single sample."""
         return np.array(self._results[3, 0])
 
     def torques(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """Torques (N, n) along a motion; what controllers feed forward."""
+        """Torques (N, n) along a motion q, v, a (N, n), for feed-forward control."""
         return self.predict(q, v, a).torque
 
     def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Prediction:
-        """Torques of a motion, (N, n) each, with their deviation."""
+        """Torques and standard deviations along a motion q, v, a (N, n); does not change the last position."""
         from dynid.residual import compiled
 
-        motion, valid = mended(self.n, self.fields["home"], q, v, a)
-        rigid, learned, share, deviation = np.zeros((4, len(valid), self.n))
+        motion, valid = fill_missing(self.n, self.fields["home"], q, v, a)
+        rigid, learned, share, std = np.zeros((4, len(valid), self.n))
         before = (self._index, self._numbers, *map(for_kernel, motion))
-        run(compiled.batch, len(valid), before, (rigid, learned, share, deviation))
+        run(compiled.batch, len(valid), before, (rigid, learned, share, std))
         learned[~valid], share[~valid] = 0.0, 0.0
-        return Prediction(rigid + learned, rigid, learned, deviation, share, valid)
+        return Prediction(rigid + learned, rigid, learned, std, share, valid)
 
     def save(self, path: str | Path) -> None:
-        """Write all there is to it into one .npz file."""
+        """Save the predictor to one .npz file."""
         with writing(path) as part, part.open("wb") as file:
             np.savez(file, format=np.array(_FORMAT), coordinates=np.array(self.coordinates), **self.fields)  # type: ignore[arg-type]
 
     @staticmethod
     def load(path: str | Path) -> Predictor:
-        """A predictor from its file; neither a robot nor the data are needed."""
+        """Load a predictor from its file; neither the robot nor the training data are needed."""
         try:
             file = np.load(path, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
@@ -131,7 +175,20 @@ class Predictor:
         return Predictor(content, coordinates)
 
     def to_c(self, folder: str | Path, name: str = "predictor") -> tuple[Path, Path]:
-        """Write name.c and name.h, plain C99, into a folder."""
+        """Write the predictor as C99 code without dependencies.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Created if it does not exist.
+        name : str
+            Name of the files and prefix of the C functions.
+
+        Returns
+        -------
+        tuple of Path
+            Paths of name.c and name.h.
+        """
         from dynid.residual.c_code import write_c
 
         return write_c(self.fields, self.coordinates, Path(folder), name)

@@ -1,4 +1,4 @@
-"""One output to be learned: features, targets, kernel, noise and basis, all in scaled units."""
+"""Regression problem of one joint: features, targets, kernel, noise and basis, all in scaled units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REVERSALS = (-3.0, 3.0)
 
 
 class Unfit(Exception):
-    """Hyper-parameters at which nothing can be computed."""
+    """The covariance matrix cannot be factorised at these hyper-parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,12 @@ class Problem:
 
     @staticmethod
     def of(kernel: Kernel, noise: Noise, features: Features, x: Array, y: Array, basis: Array) -> Problem:
+        """The problem with the reversal of the motion taken from its features."""
         return Problem(kernel, noise, x, y, basis, reversal_at(noise, features, x))
 
     @property
     def size(self) -> int:
+        """Number of hyper-parameters of kernel and noise."""
         return self.kernel.size + self.noise.size
 
     def split(self, theta: Array) -> tuple[Array, Array]:
@@ -49,9 +51,11 @@ class Problem:
         return theta[: self.kernel.size], theta[self.kernel.size :]
 
     def noise_variance(self, theta: Array) -> Array:
+        """Noise variance (N,) for the hyper-parameters of the noise."""
         return self.noise.variance(theta, self.reversal)
 
     def noise_gradient(self, theta: Array, outer: Array) -> Array:
+        """d F / d theta of the noise from outer = d F / d variance (N,)."""
         return self.noise.gradient(theta, self.reversal, outer)
 
     def rows(self, index: NDArray[np.intp]) -> Problem:
@@ -59,7 +63,7 @@ class Problem:
         return replace(self, x=self.x[index], y=self.y[index], basis=self.basis[index], reversal=self.reversal[index])
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Ranges of the hyper-parameters (logarithms)."""
+        """Ranges of the hyper-parameters, as logarithms."""
         out = []
         for part in self.kernel.parts:
             out += [_AMPLITUDES] + [_LENGTHS] * (part.size - 1)
@@ -68,7 +72,7 @@ class Problem:
         return logs + [_REVERSALS] * (self.noise.size - 1)
 
     def start(self) -> Array:
-        """Where a search begins: half of the scatter to the kernel, long length scales, the rest noise."""
+        """Initial hyper-parameters: half of the variance in the kernel, long length scales, the rest noise."""
         theta = []
         for part in self.kernel.parts:
             theta += [np.log(0.7 / np.sqrt(len(self.kernel.parts)))]

@@ -1,4 +1,4 @@
-"""Residual: a rigid model with what it misses learned on top, and where that may be trusted."""
+"""Residual: a rigid model with a learned torque per joint, which fades where the data do not support it."""
 
 from __future__ import annotations
 
@@ -37,42 +37,74 @@ _CHUNK = 1024
 
 @dataclass(frozen=True, eq=False)
 class JointResidual:
-    """The learned torque of one joint: `trust` times the posterior's mean, faded, and never beyond `bound` (N m).
+    """The learned torque of one joint: the faded posterior mean times `trust`, limited to +-`bound` (N m or N).
 
-    The posterior's variance is taken times `spread`, which made it fit held-out errors.
+    The predictive variance is multiplied by `variance_factor`, which fits it to held-out errors.
     """
 
     posterior: Posterior
     trust: float
     bound: float
-    spread: float = 1.0
+    variance_factor: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Torques (N, n): `torque` = `rigid` + `learned`; `deviation` of a measurement about it (1 sigma).
+    """Predicted torques along a motion.
 
-    `share` (N, n) is how much of the learned part was used. `valid` (N,) is false where a query was not finite: the
-    torque is then the rigid one alone, with missing speeds and accelerations taken as zero and missing positions as
-    the last ones before.
+    Attributes
+    ----------
+    torque : array, shape (N, n)
+        `rigid` + `learned`, in N m (N for prismatic joints).
+    rigid : array, shape (N, n)
+        Torque of the rigid model.
+    learned : array, shape (N, n)
+        Learned torque, faded and bounded.
+    std : array, shape (N, n)
+        The standard deviation of a measured torque about `torque`; NaN where no variance is computed.
+    share : array, shape (N, n)
+        Share of the learned torque that was used, 0 to 1.
+    valid : array of bool, shape (N,)
+        False where q, v or a is not finite. The torque is then that of the rigid model alone, with missing velocities
+        and accelerations replaced by zero and missing positions by the last finite ones.
     """
 
     torque: Array
     rigid: Array
     learned: Array
-    deviation: Array
+    std: Array
     share: Array
     valid: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """A robot with identified parameters and a learned torque for each of its joints, None where none helps.
+    """A rigid model and a learned torque per joint, as `fit_residual` returns it.
 
-    With `has_rigid` false there is no rigid part (a plain Gaussian process). `home` (n,) stands for a position that is
-    missing before any was given. `channels` are the joints whose torques were measured (empty: all), `signals` how they
-    were cleaned. `rigid_posterior` is there where rigid parameters were estimated together with the residual. `notes`
-    say what was found while fitting, `scores` how the kernels did, by joint.
+    Attributes
+    ----------
+    robot : Robot
+        Robot with the identified parameters.
+    features : Features
+        Inputs of the Gaussian processes.
+    joints : tuple of JointResidual or None
+        Learned torque of every joint; None where none helps.
+    home : array, shape (n,)
+        Position that replaces a missing one before any finite position was given.
+    blend : Blend
+        How the learned torque fades.
+    has_rigid : bool
+        False for a Gaussian process without a rigid model.
+    channels : tuple of str
+        Joints whose torques were measured; empty for all.
+    signals : Signals
+        Signal settings of the training data.
+    rigid_posterior : RigidPosterior or None
+        Rigid parameters estimated together with the residual (rigid="prior").
+    notes : tuple of str
+        Remarks of the fit.
+    scores : mapping of str to tuple of Score
+        Cross-validation of every kernel, by joint.
     """
 
     robot: Robot
@@ -88,12 +120,27 @@ class Residual:
     scores: Mapping[str, tuple[Score, ...]] = field(default_factory=dict)
 
     def torques(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """Rigid and learned torque (N, n) along a motion; what controllers feed forward."""
+        """Rigid plus learned torque (N, n) along a motion q, v, a (N, n), for feed-forward control."""
         return self.predict(q, v, a).torque
 
     def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Prediction:
-        """Torques of a motion, (N, n) each, with their deviation."""
-        motion, valid = mended(self.robot.n, self.home, q, v, a)
+        """Predict torques and their standard deviation along a motion.
+
+        Parameters
+        ----------
+        q, v, a : array, shape (N, n) or (n,)
+            Positions, velocities and accelerations, SI units. Rows may contain NaN.
+
+        Returns
+        -------
+        Prediction
+
+        Raises
+        ------
+        DataError
+            If a shape is wrong.
+        """
+        motion, valid = fill_missing(self.robot.n, self.home, q, v, a)
         N, n = motion[0].shape
         rigid = inverse_dynamics(self.robot, *motion) if self.has_rigid else np.zeros((N, n))
         learned, share, variance = np.zeros((N, n)), np.zeros((N, n)), np.zeros((N, n))
@@ -109,52 +156,107 @@ class Residual:
                 total = left + fitted.noise_variance(fitted.reversal(self.features, x))
                 if self.rigid_posterior is not None:
                     total = total + self.rigid_posterior.variance(j, fitted, x, W[j][rows])
-                variance[rows, j] = joint.spread * total
+                variance[rows, j] = joint.variance_factor * total
         learned[~valid], share[~valid] = 0.0, 0.0
         return Prediction(rigid + learned, rigid, learned, np.sqrt(variance), share, valid)
 
-    def predictor(self, variance: bool = True, rank: int = 100) -> Predictor:
-        """The compiled form for control; with `variance` it fades as this one does, from `rank` directions a joint."""
+    def predictor(self, *, variance: bool = True, rank: int = 100) -> Predictor:
+        """Compile the residual for control rate.
+
+        Parameters
+        ----------
+        variance : bool
+            Whether variances are computed. Without them the learned torque does not fade with its uncertainty.
+        rank : int
+            Largest rank of the variance of a block. A lower rank is faster and never gives a smaller variance.
+
+        Returns
+        -------
+        Predictor
+        """
         from dynid.residual.predictor import Predictor
 
-        return Predictor.of(self, variance, rank)
+        return Predictor.of(self, variance=variance, rank=rank)
 
-    def evaluate(self, recording: Recording, signals: Signals | None = None) -> Comparison:
-        """Torque errors on a recording with and without the learned part, joint by joint."""
+    def evaluate(self, recording: Recording, *, signals: Signals | None = None) -> Comparison:
+        """Torque errors on a recording with and without the learned torque.
+
+        Parameters
+        ----------
+        recording : Recording
+            Runs that the residual was not fitted to.
+        signals : Signals, optional
+            Signal settings. Default: those of the training data.
+
+        Returns
+        -------
+        Comparison
+        """
         from dynid.residual.comparison import compare
 
-        return compare(self, self.rows(recording, signals))
+        return compare(self, self.rows(recording, signals=signals))
 
-    def rows(self, recording: Recording, signals: Signals | None = None) -> TorqueRows:
-        """What a recording says of the torques, cleaned as the one that was learned from unless `signals` is given."""
+    def rows(self, recording: Recording, *, signals: Signals | None = None) -> TorqueRows:
+        """Rows of a recording, with the signal settings of the training data unless `signals` is given."""
         from dynid.residual.rows import RigidPart, TorqueRows
 
-        return TorqueRows.of(RigidPart.of(self.robot, self.channels, self.signals), recording, signals)
+        return TorqueRows.of(RigidPart.of(self.robot, self.channels, self.signals), recording, signals=signals)
 
-    def updated(self, data: Recording | TorqueRows, most: int = 2000) -> Residual:
-        """The residual with more data; kernels and hyper-parameters stay. Exact ones keep at most `most` points."""
+    def updated(self, data: Recording | TorqueRows, *, max_points: int = 2000) -> Residual:
+        """Add data at fixed kernels and hyper-parameters.
+
+        Parameters
+        ----------
+        data : Recording or TorqueRows
+            Additional data.
+        max_points : int
+            Most points of an exact or local block. Sparse residuals keep their inducing points.
+
+        Returns
+        -------
+        Residual
+        """
         from dynid.residual.streaming import updated
 
-        return updated(self, data, most)
+        return updated(self, data, max_points)
 
     def save(self, path: str | Path) -> None:
-        """Write the residual into one .npz file."""
+        """Save the residual to one .npz file."""
         from dynid.residual.files import save_residual
 
         save_residual(self, path)
 
     @staticmethod
-    def load(path: str | Path, robot: Robot) -> Residual:
-        """Read a residual back; `robot` must be the one it was made for."""
+    def load(path: str | Path, robot: Robot | None = None) -> Residual:
+        """Load a residual.
+
+        Parameters
+        ----------
+        path : str or Path
+            File written by `save`.
+        robot : Robot, optional
+            The robot that the residual was fitted for. The file stores the robot completely except for the Python
+            functions of custom drive terms, which are then taken from here.
+
+        Returns
+        -------
+        Residual
+
+        Raises
+        ------
+        DataError
+            If the file is not a residual, belongs to a robot with other parameters, or has custom drive terms and no
+            robot is given.
+        """
         from dynid.residual.files import load_residual
 
         return load_residual(path, robot)
 
     def summary(self) -> str:
-        """Kernel, points, trust and bound of every joint, and what was found while fitting."""
+        """A table with kernel, points, trust, noise and bound of every joint, and the notes of the fit."""
         names = self.robot.coordinates
         width = max(map(len, names))
-        lines = [f"{'':<{width}}  kernel        points  trust  noise N m  bound N m"]
+        lines = [f"{'':<{width}}  kernel        points  trust      noise      bound  unit"]
         for name, joint in zip(names, self.joints, strict=True):
             if joint is None:
                 lines.append(f"{name:<{width}}  none")
@@ -162,7 +264,7 @@ class Residual:
             p = joint.posterior
             noise = p.scale * np.exp(p.noise_theta[0])
             start = f"{name:<{width}}  {p.kernel.name:<12}  {p.points:6d}  {joint.trust:5.2f}"
-            lines.append(f"{start}  {noise:9.3g}  {joint.bound:9.3g}")
+            lines.append(f"{start}  {noise:9.3g}  {joint.bound:9.3g}  {self.robot.channel_units[name]}")
         return "\n".join([*lines, *self.notes])
 
     def __repr__(self) -> str:
@@ -170,7 +272,7 @@ class Residual:
         return f"Residual('{self.robot.name}', {count} of {len(self.joints)} joints learned)"
 
     def _base_rows(self, motion: Sequence[Array]) -> dict[int, Array]:
-        """Base regressor rows (N, b) of every measured joint, none where rigid parameters are certain."""
+        """Base regressor rows (N, b) of every measured joint; empty if rigid parameters are certain."""
         if self.rigid_posterior is None:
             return {}
         base = base_parameters(self.robot, channels=self.channels or "torque")
@@ -181,8 +283,8 @@ class Residual:
         return ((j, joint) for j, joint in enumerate(self.joints) if joint is not None)
 
 
-def mended(n: int, home: Array, *given: ArrayLike) -> tuple[list[Array], NDArray[np.bool_]]:
-    """q, v, a (N, n) without gaps, and which rows (N,) had none."""
+def fill_missing(n: int, home: Array, *given: ArrayLike) -> tuple[list[Array], NDArray[np.bool_]]:
+    """q, v, a (N, n) with missing values replaced, and which rows (N,) were complete."""
     arrays = [np.atleast_2d(np.array(x, dtype=float)) for x in given]
     shape = (len(arrays[0]), n)
     if any(x.shape != shape for x in arrays):

@@ -17,33 +17,43 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RigidPosterior:
-    """Change of the base values (b,), their covariance (b, b), and W'K^-1 (b, m) of every learned joint's points."""
+    """Rigid parameters estimated together with the residual.
+
+    Attributes
+    ----------
+    change : array, shape (b,)
+        Change of the base parameters from their prior values.
+    covariance : array, shape (b, b)
+        Covariance of the base parameters.
+    projection : mapping of int to array, shape (b, m)
+        W'K^-1 of every learned joint's points, by joint.
+    """
 
     change: Array
     covariance: Array
-    pulled: Mapping[int, Array]
+    projection: Mapping[int, Array]
 
     def variance(self, joint: int, posterior: Posterior, x: Array, W: Array) -> Array:
-        """What the base values' uncertainty adds to the variance (N,) at features x, base regressor rows W (N, b)."""
+        """Variance (N,) from uncertain base parameters at features x (N, d), with base regressor rows W (N, b)."""
         cross = posterior.kernel.matrix(posterior.theta, x, posterior.blocks[0].points)
-        r = W - cross @ self.pulled[joint].T
+        r = W - cross @ self.projection[joint].T
         return np.asarray(np.einsum("ij,ij->i", r @ self.covariance, r))
 
 
 def together(posteriors: Mapping[int, Posterior], W: Mapping[int, Array], prior: Array) -> RigidPosterior:
-    """Base values given all joints' data: W (m, b) holds the base regressor at the points, prior (b, b) a covariance.
+    """Base parameters given all joints' data, with their `prior` covariance (b, b).
 
-    Each joint's own posterior has the base values where they were; with r its target there and K its covariance,
-    information and pull of the change are the sums of W'K^-1 W and W'K^-1 r.
+    W (m, b) holds each joint's base regressor at its points. With r the target and K the covariance of a joint at the
+    prior base parameters, the information matrix and vector of their change are the sums of W'K^-1 W and W'K^-1 r.
     """
     values, vectors = np.linalg.eigh(prior)
     half = vectors * np.sqrt(np.maximum(values, 0.0))
-    information, pull = np.eye(len(prior)), np.zeros(len(prior))
-    pulled = {}
+    information, vector = np.eye(len(prior)), np.zeros(len(prior))
+    projection = {}
     for joint, posterior in posteriors.items():
         block, rows = posterior.blocks[0], W[joint]
-        pulled[joint] = rows.T @ block.reduction
-        information += half.T @ (pulled[joint] @ rows) @ half / posterior.scale**2
-        pull += half.T @ (rows.T @ block.weights) / posterior.scale
+        projection[joint] = rows.T @ block.reduction
+        information += half.T @ (projection[joint] @ rows) @ half / posterior.scale**2
+        vector += half.T @ (rows.T @ block.weights) / posterior.scale
     covariance = half @ np.linalg.inv(information) @ half.T
-    return RigidPosterior(half @ np.linalg.solve(information, pull), covariance, pulled)
+    return RigidPosterior(half @ np.linalg.solve(information, vector), covariance, projection)

@@ -1,4 +1,4 @@
-"""What a residual is learned from: motion, measured torque and rigid torque, joint by joint and run by run."""
+"""Training data of a residual: motion, measured torque and rigid torque, by joint and run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RigidPart:
-    """Base parameters with their values (b,) and covariance (b, b), a robot that has them, how signals are cleaned."""
+    """The rigid model: base parameters, their values (b,) and covariance (b, b), the robot and its signal settings."""
 
     base: BaseParameters
     beta: Array
@@ -37,20 +37,36 @@ class RigidPart:
     def of(
         model: Estimate | Robot | RigidPart, channels: Sequence[str] = (), signals: Signals | None = None
     ) -> RigidPart:
-        """Of an estimate, or of a robot with its own values, which are then taken as exact."""
+        """The rigid part of an estimate, or of a robot whose own parameters are taken as exact."""
         if isinstance(model, RigidPart):
             return model
         if isinstance(model, Estimate):
             return RigidPart(model.base, model.beta, model.covariance, model.identified_robot, model.signals)
         if not isinstance(model, Robot):
-            raise DataError(f"a residual stands on an estimate or a robot, got {model!r:.60}")
+            raise DataError(f"a residual needs an estimate or a robot, got {model!r:.60}")
         base = base_parameters(model, channels=channels or "torque")
         return RigidPart(base, base.values(), np.zeros((base.count, base.count)), model, signals or Signals())
 
 
 @dataclass(frozen=True, eq=False)
 class JointRows:
-    """Rows of one joint: motion q, v, a (N, n), measured and rigid torque (N,), base regressor W (N, b), run, time."""
+    """Rows of one joint.
+
+    Attributes
+    ----------
+    joint : int
+        Index of the joint coordinate.
+    q, v, a : array, shape (N, n)
+        Motion of all joints.
+    torque, rigid : array, shape (N,)
+        Measured torque of this joint and that of the rigid model, N m (N for a prismatic joint).
+    W : array, shape (N, b)
+        Base regressor of this joint.
+    run : array of int, shape (N,)
+        Index of the run that each row comes from.
+    t : array, shape (N,)
+        Time within the run, s.
+    """
 
     joint: int
     q: Array
@@ -67,6 +83,7 @@ class JointRows:
 
     @property
     def motion(self) -> tuple[Array, Array, Array]:
+        """q, v and a."""
         return self.q, self.v, self.a
 
     @property
@@ -79,7 +96,7 @@ class JointRows:
 
     @property
     def error(self) -> Array:
-        """What the rigid model misses (N,)."""
+        """Torque error (N,) of the rigid model."""
         return self.torque - self.rigid
 
     def rows(self, index: NDArray[np.intp]) -> JointRows:
@@ -98,14 +115,42 @@ class JointRows:
 
 @dataclass(frozen=True, eq=False)
 class TorqueRows:
-    """Rows of every measured joint, and the runs they come from."""
+    """Training or validation data of a residual: rows of every measured joint, and the names of their runs.
+
+    Made with `TorqueRows.of(model, recording)` or `TorqueRows.of_motion(model, q, v, a, torque)`.
+
+    Attributes
+    ----------
+    joints : tuple of JointRows
+        One per measured joint.
+    runs : tuple of str
+    """
 
     joints: tuple[JointRows, ...]
     runs: tuple[str, ...]
 
     @staticmethod
-    def of(model: Estimate | Robot | RigidPart, recording: Recording, signals: Signals | None = None) -> TorqueRows:
-        """Rows of a recording, cleaned as the one the model was identified from unless `signals` is given."""
+    def of(model: Estimate | Robot | RigidPart, recording: Recording, *, signals: Signals | None = None) -> TorqueRows:
+        """Rows of a recording.
+
+        Parameters
+        ----------
+        model : Estimate, Robot or RigidPart
+            The rigid model.
+        recording : Recording
+            Runs with positions and torques.
+        signals : Signals, optional
+            Signal settings. Default: those that the model was identified with.
+
+        Returns
+        -------
+        TorqueRows
+
+        Raises
+        ------
+        DataError
+            If the base is not fixed, the joints do not match, torques are missing or a joint never moves.
+        """
         rigid = RigidPart.of(model)
         base, settings = rigid.base, signals or rigid.signals
         robot = base.robot
@@ -117,7 +162,7 @@ class TorqueRows:
         pieces: list[list[JointRows]] = [[] for _ in joints]
         for number, run in enumerate(recording.runs):
             if run.torque is None:
-                raise DataError(f"run '{run.name}' has no torques to learn from")
+                raise DataError(f"run '{run.name}' has no torques")
             motion = prepare(run, settings)
             for block in motion_blocks(base, motion, settings):
                 i, W = block.index, block.W
@@ -137,20 +182,42 @@ class TorqueRows:
         v: ArrayLike,
         a: ArrayLike,
         torque: ArrayLike,
+        *,
         runs: Sequence[int] | NDArray[np.intp] | None = None,
     ) -> TorqueRows:
-        """Rows of a motion q, v, a (N, n) that needs no cleaning, with its torques (N, n) and the run of each row."""
+        """Rows of a motion that needs no filtering.
+
+        Parameters
+        ----------
+        model : Estimate, Robot or RigidPart
+            The rigid model.
+        q, v, a : array, shape (N, n)
+            Positions, velocities and accelerations, SI units.
+        torque : array, shape (N, n)
+            Joint torques in N m (N for prismatic joints).
+        runs : sequence of int, shape (N,), optional
+            Index of the run that each row belongs to. Default: one run.
+
+        Returns
+        -------
+        TorqueRows
+
+        Raises
+        ------
+        DataError
+            If a shape is wrong or a value is not finite.
+        """
         rigid = RigidPart.of(model)
         n = rigid.robot.n
         arrays = [np.asarray(x, dtype=float) for x in (q, v, a, torque)]
         if any(x.shape != (len(arrays[0]), n) for x in arrays) or len(arrays[0]) == 0:
             raise DataError(f"q, v, a and torque must each be (N, {n}), got {', '.join(str(x.shape) for x in arrays)}")
         if not all(np.all(np.isfinite(x)) for x in arrays):
-            raise DataError("the motion or its torques hold values that are not finite")
+            raise DataError("q, v, a and torque must be finite")
         q, v, a, tau = arrays
         number = np.zeros(len(q), np.intp) if runs is None else np.asarray(runs, np.intp)
         if number.shape != (len(q),):
-            raise DataError(f"runs needs one number a row ({len(q)}), got shape {number.shape}")
+            raise DataError(f"runs needs one number per row ({len(q)}), got shape {number.shape}")
         W, clock = rigid.base.regressor(q, v, a), np.arange(len(q), dtype=float)
         joints = [rigid.robot.coordinates.index(c) for c in rigid.base.channels]
         rows = tuple(

@@ -1,4 +1,4 @@
-"""Which kernel a joint deserves, by how well it predicts what it was not shown, and how far to trust it."""
+"""Choice of a kernel by cross-validation, and the share of the learned torque that held-out data support."""
 
 from __future__ import annotations
 
@@ -11,50 +11,62 @@ from numpy.typing import NDArray
 from dynid.residual import exact
 from dynid.residual.blend import Blend
 from dynid.residual.problem import Problem, Unfit
-from dynid.residual.training import Training, maximise, posterior, spread_rows
+from dynid.residual.training import Training, maximise, posterior, stratified_rows
 
 __all__ = ["Score", "choose", "judge"]
 
 Array = NDArray[np.float64]
 
-# Rows that hyper-parameters, what is learned and its assessment come from: enough to rank kernels.
+# Rows for hyper-parameters, for training and for validation of one fold: enough to rank kernels.
 _TUNE, _LEARN, _JUDGE = 110, 250, 200
 _ITERATIONS = 25
-# A fold with fewer rows says nothing.
+# Folds with fewer rows are left out.
 _FEWEST = 4
-# A learned part that takes off less than this share of the held-out squared error is not worth computing.
+# A learned torque that removes less than this share of the held-out squared error is not used.
 _WORTH = 0.001
 
 
 @dataclass(frozen=True)
 class Score:
-    """How a kernel does on folds it was not shown, in shares of the scatter that the rigid model leaves there.
+    """Cross-validation of one kernel.
 
-    The learned part is taken times `trust`: the share of it that suits the folds best, times the share of their
-    squared error that this would explain. Its variance is taken times `spread`, which fits the held-out errors.
-    `density`: mean log predictive density; `error`: rms error over that of the rigid model alone, `shown`: the same on
-    rows it was fitted to; `coverage` of 95 % intervals before their variance was mended.
+    Attributes
+    ----------
+    kernel : str
+    density : float
+        Mean log predictive density of held-out rows, scaled by the rms of the targets.
+    error : float
+        Rms error on held-out rows over that of the rigid model alone.
+    training_error : float
+        The same on the rows that the kernel was fitted to.
+    trust : float
+        Factor on the learned torque, 0 to 1: the one that suits the held-out folds best, times the share of their
+        squared error that this explains.
+    variance_factor : float
+        Factor on the predictive variance that fits the held-out errors.
+    coverage : float
+        Share of held-out rows within the 95 % intervals, before their variance was corrected.
     """
 
     kernel: str
     density: float
     error: float
-    shown: float
+    training_error: float
     trust: float
-    spread: float
+    variance_factor: float
     coverage: float
 
 
 def judge(
     problem: Problem, targets: Array, folds: NDArray[np.intp], training: Training, degree: int
 ) -> tuple[Score, Array]:
-    """Fit on all folds but one and predict that one, for each; a score, and the squared error taken off each fold.
+    """Cross-validate one kernel: its score, and the squared error (folds,) that it removes from each held-out fold.
 
-    `targets` (folds, N) are what is to be learned where a fold is held out. What is taken off is in shares of the mean
-    squared error that the rigid model leaves.
+    `targets` (folds, N) are the targets of all rows while a fold is held out. The squared error removed is a share of
+    the mean squared error of the rigid model.
     """
     plain = Training(method="exact", seed=training.seed)
-    wanted, given, variances, shown, left = [], [], [], 0.0, 0.0
+    wanted, given, variances, unexplained, total_square = [], [], [], 0.0, 0.0
     for fold in _judged(folds):
         one = replace(problem, y=targets[fold])
         known = one.rows(_some(np.flatnonzero(folds != fold), _LEARN))
@@ -64,8 +76,8 @@ def judge(
         wanted.append(hidden.y)
         given.append(mean * Blend()(variance / fitted.prior_variance))
         variances.append(variance + fitted.noise_variance(hidden.reversal))
-        shown += float(np.sum((known.y - fitted.mean(known.x)) ** 2))
-        left += float(np.sum(known.y**2))
+        unexplained += float(np.sum((known.y - fitted.mean(known.x)) ** 2))
+        total_square += float(np.sum(known.y**2))
     # Every fold counts the same, however many rows it has.
     both = np.array([np.mean(y * f) for y, f in zip(wanted, given, strict=True)])
     learned, missed = (np.array([np.mean(x**2) for x in xs]) for xs in (given, wanted))
@@ -73,14 +85,14 @@ def judge(
     taken = (2 * trust * both - trust**2 * learned) / missed.mean()
     y, f, total = (np.concatenate(x) for x in (wanted, given, variances))
     error = y - trust * f
-    spread = float(np.mean(error**2 / total))
+    factor = float(np.mean(error**2 / total))
     score = Score(
         problem.kernel.name,
-        density=float(-0.5 * np.mean(np.log(2 * np.pi * spread * total) + error**2 / (spread * total))),
+        density=float(-0.5 * np.mean(np.log(2 * np.pi * factor * total) + error**2 / (factor * total))),
         error=float(np.sqrt(max(1.0 - taken.mean(), 0.0))),
-        shown=float(np.sqrt(shown / left)),
+        training_error=float(np.sqrt(unexplained / total_square)),
         trust=trust,
-        spread=spread,
+        variance_factor=factor,
         coverage=float(np.mean(np.abs(error) < 1.96 * np.sqrt(total))),
     )
     return score, taken
@@ -89,12 +101,13 @@ def judge(
 def choose(
     problems: Sequence[Problem], targets: Array, folds: NDArray[np.intp], training: Training, degree: int
 ) -> tuple[Score | None, tuple[Score, ...], tuple[str, ...]]:
-    """The simplest kernel that is not surely worse than the best, or none where the rigid model is as good.
+    """The simplest kernel that is not significantly worse than the best, or None where the rigid model is as good.
 
-    Problems stand simplest first. Sure is what exceeds one standard error over the folds. With scores and warnings.
+    Problems are ordered simplest first. A difference is significant if it exceeds one standard error over the folds.
+    Returns the chosen score, the scores of all kernels, and notes.
     """
     if len(_judged(folds)) < 2:
-        return None, (), (f"{len(folds)} rows are too few to choose a kernel by",)
+        return None, (), (f"{len(folds)} rows are too few for the choice of a kernel",)
     found = []
     for problem in problems:
         try:
@@ -104,34 +117,36 @@ def choose(
     scores = tuple(score for score, _ in found)
     if not found:
         return None, scores, ("no kernel could be fitted; the rigid model is kept",)
-    _, most = max(found, key=lambda x: _sure(x[1]))
-    worth = [x for x in found if _sure(x[1]) > 0 and x[1].mean() > _WORTH and _sure(most - x[1]) <= 0]
+    _, most = max(found, key=lambda x: _lower_mean(x[1]))
+    worth = [x for x in found if _lower_mean(x[1]) > 0 and x[1].mean() > _WORTH and _lower_mean(most - x[1]) <= 0]
     best = worth[0][0] if worth else None
     notes = []
     by_name = {s.kernel: s for s in scores}
     if "se" in by_name and "ard" in by_name:
         one, many = by_name["se"], by_name["ard"]
-        if many.shown < one.shown and many.error > 1.02 * one.error:
+        if many.training_error < one.training_error and many.error > 1.02 * one.error:
             notes.append(
-                f"a length scale a column over-fits: error shown {many.shown:.2f} (one length scale: {one.shown:.2f}), "
-                f"held out {many.error:.2f} ({one.error:.2f})"
+                f"one length scale per column over-fits: training error {many.training_error:.2f} "
+                f"(one for all: {one.training_error:.2f}), held-out error {many.error:.2f} ({one.error:.2f})"
             )
     if best is None:
         least = min(score.error for score in scores)
-        notes.append(f"nothing to gain: held-out error {least:.2f} of the rigid model's")
-    elif best.shown < 0.5 * best.error:
-        notes.append(f"over-fits: error {best.shown:.2f} of the rigid model's where shown, {best.error:.2f} held out")
+        notes.append(f"no learned torque: held-out error {least:.2f} of the rigid model's at best")
+    elif best.training_error < 0.5 * best.error:
+        notes.append(
+            f"over-fits: training error {best.training_error:.2f} of the rigid model's, held-out error {best.error:.2f}"
+        )
     return best, scores, tuple(notes)
 
 
-def _sure(taken: Array) -> float:
-    """Mean over the folds less one standard error of it."""
+def _lower_mean(taken: Array) -> float:
+    """Mean over the folds minus its standard error."""
     return float(taken.mean() - taken.std(ddof=1) / np.sqrt(len(taken)))
 
 
 def _tuned(problem: Problem) -> Array:
-    """Hyper-parameters of large marginal likelihood from some rows and steps."""
-    some = spread_rows(problem, _TUNE)
+    """Hyper-parameters of large marginal likelihood, from few rows and iterations."""
+    some = stratified_rows(problem, _TUNE)
     start, bounds = problem.start(), problem.bounds()
     theta, value = maximise(lambda x: exact.log_likelihood(some, x), start, bounds, _ITERATIONS)
     if not np.isfinite(value):
@@ -147,7 +162,7 @@ def _trust(both: float, learned: float, missed: float) -> float:
 
 
 def _judged(folds: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Folds with enough rows to say something."""
+    """Folds with enough rows."""
     number, count = np.unique(folds, return_counts=True)
     return np.asarray(number[count >= _FEWEST])
 

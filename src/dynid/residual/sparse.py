@@ -14,12 +14,12 @@ __all__ = ["bound", "choose_points", "choose_rows", "condition", "gather"]
 
 Array = NDArray[np.float64]
 
-# Added to the diagonal of the points' own covariance, in shares of it.
+# Added to the diagonal of the points' own covariance, as a share of it.
 _JITTER = 1e-8
 
 
 def bound(problem: Problem, theta: Array, points: Array, places: bool = False) -> tuple[float, Array, Array]:
-    """Lower bound of the log marginal likelihood, its gradient, and that over the points (m, d) where asked for."""
+    """Lower bound of the log marginal likelihood, its gradient, and with `places` that over the points (m, d)."""
     kernel, x, y = problem.kernel, problem.x, problem.y
     kernel_theta, noise_theta = problem.split(theta)
     D = problem.noise_variance(noise_theta)
@@ -70,20 +70,20 @@ def condition(kernel: Kernel, kernel_theta: Array, points: Array, statistics: St
     """The posterior at the inducing points."""
     m = len(points)
     L = _points_factor(kernel, kernel_theta, points)
-    S = statistics.information + np.eye(len(statistics.pull))
+    S = statistics.information + np.eye(len(statistics.information_vector))
     inverse = np.linalg.inv(S)
     inverse = 0.5 * (inverse + inverse.T)
-    w = inverse @ statistics.pull
+    w = inverse @ statistics.information_vector
     back = solve_triangular(L, np.eye(m), lower=True)
     # With f = L^-1 k and h, the variance is k(x,x) - f'f + (f, h)' S^-1 (f, h); in the form r = h - T k.
     uu, ub, bb = inverse[:m, :m], inverse[:m, m:], inverse[m:, m:]
-    pulled = -np.linalg.solve(bb, ub.T) @ back if len(bb) else np.zeros((0, m))
+    projection = -np.linalg.solve(bb, ub.T) @ back if len(bb) else np.zeros((0, m))
     inner = np.eye(m) - uu + (ub @ np.linalg.solve(bb, ub.T) if len(bb) else 0.0)
-    return Block(points, back.T @ w[:m], back.T @ inner @ back, w[m:], bb, pulled)
+    return Block(points, back.T @ w[:m], back.T @ inner @ back, w[m:], bb, projection)
 
 
 def choose_points(kernel: Kernel, theta: Array, x: Array, count: int) -> NDArray[np.intp]:
-    """Samples that leave least unexplained: greedily the one of largest variance given those before."""
+    """Indices of inducing points, chosen greedily: each is the sample of largest variance given those before."""
     count = min(count, len(x))
     left = np.full(len(x), kernel.variance(theta))
     rows = np.zeros((count, len(x)))
@@ -100,7 +100,7 @@ def choose_points(kernel: Kernel, theta: Array, x: Array, count: int) -> NDArray
 
 
 def choose_rows(kernel: Kernel, theta: Array, x: Array, count: int) -> NDArray[np.intp]:
-    """So many samples, all where there are no more: those of `choose_points`, then others evenly over the rest."""
+    """Indices of at most `count` samples: those of `choose_points`, then others evenly over the rest."""
     first = choose_points(kernel, theta, x, count)
     rest = np.setdiff1d(np.arange(len(x)), first)
     more = min(count - len(first), len(rest))

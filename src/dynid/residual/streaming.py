@@ -1,4 +1,4 @@
-"""More data for a residual that is already there, at fixed kernels and hyper-parameters."""
+"""Add data to a fitted residual at fixed kernels and hyper-parameters."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["updated"]
 Array = NDArray[np.float64]
 
 
-def updated(residual: Residual, data: Recording | TorqueRows, most: int) -> Residual:
+def updated(residual: Residual, data: Recording | TorqueRows, max_points: int) -> Residual:
     """The residual with more data.
 
     Sparse posteriors add the statistics of the new rows, which is exact. Exact and local ones grow by the new rows;
-    beyond `most` points a block keeps those that leave least unexplained.
+    beyond `max_points` a block keeps the points that explain most of the variance.
     """
-    if most < 1:
-        raise DataError(f"a residual keeps at least one point, not {most}")
+    if max_points < 1:
+        raise DataError(f"max_points must be positive, got {max_points}")
     rows = data if isinstance(data, TorqueRows) else residual.rows(data)
     joints = list(residual.joints)
     for one in rows.joints:
@@ -40,15 +40,15 @@ def updated(residual: Residual, data: Recording | TorqueRows, most: int) -> Resi
             continue
         old = joint.posterior
         if old.degree >= 0:
-            raise DataError("a residual with a basis cannot take more data; fit it again")
+            raise DataError("data cannot be added to a residual with a basis; fit it again")
         y = (one.error if residual.has_rigid else one.torque) / old.scale
         x = residual.features(*one.motion)
         problem = Problem.of(old.kernel, old.noise, residual.features, x, y, np.zeros((len(y), 0)))
-        joints[one.joint] = replace(joint, posterior=_grown(old, problem, residual.features, most))
+        joints[one.joint] = replace(joint, posterior=_grown(old, problem, residual.features, max_points))
     return replace(residual, joints=tuple(joints))
 
 
-def _grown(old: Posterior, problem: Problem, features: Features, most: int) -> Posterior:
+def _grown(old: Posterior, problem: Problem, features: Features, max_points: int) -> Posterior:
     theta = np.append(old.theta, old.noise_theta)
     if old.statistics is not None:
         points = old.blocks[0].points
@@ -59,19 +59,19 @@ def _grown(old: Posterior, problem: Problem, features: Features, most: int) -> P
     blocks = []
     for b, block in enumerate(old.blocks):
         mine = np.flatnonzero(home == b)
-        blocks.append(_with_rows(block, problem.rows(mine), theta, features, most) if mine.size else block)
+        blocks.append(_with_rows(block, problem.rows(mine), theta, features, max_points) if mine.size else block)
     return replace(old, blocks=tuple(blocks))
 
 
-def _with_rows(block: Block, problem: Problem, theta: Array, features: Features, most: int) -> Block:
+def _with_rows(block: Block, problem: Problem, theta: Array, features: Features, max_points: int) -> Block:
     kernel = problem.kernel
     kernel_theta, noise_theta = problem.split(theta)
     known = np.linalg.solve(block.reduction, block.weights)
     x, y = np.vstack([block.points, problem.x]), np.concatenate([known, problem.y])
-    if len(x) <= most:
+    if len(x) <= max_points:
         cross = kernel.matrix(kernel_theta, block.points, problem.x)
         corner = kernel.matrix(kernel_theta, problem.x)
         corner[np.diag_indices_from(corner)] += problem.noise_variance(noise_theta)
         return exact.extend(block, cross, corner, problem.x, y)
     whole = Problem.of(kernel, problem.noise, features, x, y, np.zeros((len(y), 0)))
-    return exact.condition(whole.rows(sparse.choose_rows(kernel, kernel_theta, x, most)), theta)
+    return exact.condition(whole.rows(sparse.choose_rows(kernel, kernel_theta, x, max_points)), theta)

@@ -1,4 +1,4 @@
-"""A residual as two flat arrays that compiled code reads: what a predictor computes with, saves and exports."""
+"""A residual as the flat arrays of `dynid.residual.layout`: computed, joined for the kernels, and checked."""
 
 from __future__ import annotations
 
@@ -9,42 +9,20 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError
-from dynid.residual.kernel import SHAPES
+from dynid.residual.layout import INTEGERS, NUMBERS, SHAPES, Flag
 from dynid.residual.posterior import Block, Posterior, basis_columns
 from dynid.residual.residual import Residual
 from dynid.robot.drives import TermKind
 
-__all__ = ["INTEGERS", "NUMBERS", "Fields", "fault", "join", "leading", "tabulate"]
+__all__ = ["Fields", "fault", "join", "leading", "tabulate"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Fields = dict[str, NDArray[Any]]
 
-# A learned joint has a kernel of several parts and one block of points, or several local ones. Blocks whose points are
-# the same, whatever their joint, belong to one set: distances to its points are computed once. `*_start` fields say
-# where each item's share of a list begins, with the end of the last one behind.
-INTEGERS = (
-    "flags",  # whether there is a rigid part, and variances
-    "parent", "coordinate", "massive",  # the tree
-    "kind", "term_start", "term_joint", "cross",  # drive terms
-    "periodic",
-    "part_start", "noise_column", "block_start",  # a joint
-    "shape", "column_start", "column",  # a part of a kernel
-    "set_column_start", "set_column", "set_block_start", "set_block", "set_size", "set_point_start",
-    "joint", "weight_start", "rows", "triangular", "factor_start", "coefficient_start", "spread_start",  # a block
-)  # fmt: skip
-NUMBERS = (
-    "ratio", "offset", "rotation", "position", "subspace", "gravity", "inertia",
-    "term_weight", "rest", "slope", "value",
-    "home", "speed", "centre", "scale", "low", "high", "edge", "blend",
-    "output", "prior", "noise", "trust", "bound", "widening",  # a joint
-    "amplitude", "closeness",  # of a part (squared), of its columns (1 / length^2)
-    "centres", "points", "weights", "coefficients", "spread", "factors",
-)  # fmt: skip
-
 
 def tabulate(residual: Residual, variance: bool, rank: int) -> Fields:
-    """Every field, flat."""
+    """Every field of a residual, as flat arrays by name."""
     fields = _rigid(residual, variance) | _features(residual) | _learned(residual, variance, rank)
     return {name: _plain(fields[name], np.int64) for name in INTEGERS} | {
         name: _plain(fields[name], np.float64) for name in NUMBERS
@@ -56,7 +34,7 @@ def _plain(x: NDArray[Any], kind: type) -> NDArray[Any]:
 
 
 def join(fields: Fields) -> tuple[Index, Array]:
-    """All integers, led by where each field of either kind begins, and all numbers."""
+    """The two arrays of `dynid.residual.layout`: head and integers, and numbers."""
     head = len(INTEGERS) + len(NUMBERS) + 2
     whole = head + np.cumsum([0, *(fields[name].size for name in INTEGERS)])
     broken = np.cumsum([0, *(fields[name].size for name in NUMBERS)])
@@ -65,7 +43,7 @@ def join(fields: Fields) -> tuple[Index, Array]:
 
 
 def fault(f: Fields) -> str | None:
-    """What is wrong with fields from a file, or None: nothing that compiled code follows may lead astray."""
+    """The first inconsistency in fields from a file, or None: compiled code does not check its indices."""
     missing = [name for name in (*INTEGERS, *NUMBERS) if name not in f]
     if missing:
         return f"'{missing[0]}' is missing"
@@ -74,18 +52,19 @@ def fault(f: Fields) -> str | None:
             return f"'{name}' is not a list of {'integers' if name in INTEGERS else 'numbers'}"
         if name not in ("bound", "points") and not np.all(np.isfinite(f[name])):
             return f"'{name}' is not finite"
-    n, d, joints = f["home"].size, f["centre"].size, f["parent"].size
+    n, d, joints = f["home"].size, f["center"].size, f["parent"].size
     terms, parts, sets, blocks = f["kind"].size, f["shape"].size, f["set_size"].size, f["rows"].size
     sizes = {
-        "flags": 2, "blend": 2, "gravity": 3, "inertia": 10 * joints + 10, "massive": joints + 1,
+        "flags": len(Flag), "blend": 2, "gravity": 3, "inertia": 10 * joints + 10, "massive": joints + 1,
         **dict.fromkeys(("parent", "coordinate", "ratio", "offset"), joints),
         "rotation": 27 * joints, "position": 12 * joints, "subspace": 6 * joints,
         **dict.fromkeys(("cross", "rest", "slope", "value"), terms), "term_weight": f["term_joint"].size,
-        **dict.fromkeys(("periodic", "speed", "noise_column", "output", "prior", "trust", "bound", "widening"), n),
+        **dict.fromkeys(("periodic", "velocity_scale", "noise_column", "output_scale", "prior_variance"), n),
+        **dict.fromkeys(("trust", "bound", "variance_factor"), n),
         "noise": 2 * n,
-        "centre": 3 * n + n + int(np.count_nonzero(f["periodic"])), "amplitude": parts,
+        "center": 3 * n + n + int(np.count_nonzero(f["periodic"])), "amplitude": parts,
         "edge": n * d, **dict.fromkeys(("scale", "low", "high"), d),
-        "closeness": f["column"].size, "joint": blocks, "triangular": blocks, "centres": d * blocks,
+        "inverse_squared_length": f["column"].size, "joint": blocks, "triangular": blocks, "block_center": d * blocks,
         "set_block": blocks,
     }  # fmt: skip
     lists = {
@@ -93,7 +72,7 @@ def fault(f: Fields) -> str | None:
         "column_start": (parts, "column"), "set_column_start": (sets, "set_column"),
         "set_block_start": (sets, "set_block"), "set_point_start": (sets, "points"),
         "weight_start": (blocks, "weights"), "factor_start": (blocks, "factors"),
-        "coefficient_start": (blocks, "coefficients"), "spread_start": (blocks, "spread"),
+        "coefficient_start": (blocks, "coefficients"), "basis_root_start": (blocks, "basis_root"),
     }  # fmt: skip
     for name, size in sizes.items():
         if f[name].size != size:
@@ -126,11 +105,11 @@ def _block_fault(f: Fields) -> str | None:
         return "'points' do not fit 'set_size'"
     if np.any(f["rows"] < 0) or np.any((f["triangular"] != 0) & (f["rows"] > points)):
         return "'rows' is out of range"
-    if f["flags"][1] and np.any(np.diff(f["factor_start"]) != whole + bases * points):
+    if f["flags"][Flag.VARIANCE] and np.any(np.diff(f["factor_start"]) != whole + bases * points):
         return "'factors' do not fit 'rows'"
-    if f["flags"][1] and np.any(np.diff(f["spread_start"]) != bases**2):
-        return "'spread' does not fit 'coefficients'"
-    if np.any(bases > 1 + f["centre"].size):
+    if f["flags"][Flag.VARIANCE] and np.any(np.diff(f["basis_root_start"]) != bases**2):
+        return "'basis_root' does not fit 'coefficients'"
+    if np.any(bases > 1 + f["center"].size):
         return "'coefficients' are too many"
     return None
 
@@ -142,10 +121,12 @@ def _rigid(residual: Residual, variance: bool) -> Fields:
     model = compile_robot(robot)
     if model.custom and residual.has_rigid:
         name = robot.drives[model.custom[0][0]].name
-        raise DataError(f"term '{name}' is a function of yours and cannot be compiled; drop it with robot.without")
+        raise DataError(
+            f"drive term '{name}' is a Python function and cannot be compiled; remove it with robot.without"
+        )
     tree, drives, pi = model.tree, model.drives, robot.parameters
     return {
-        "flags": np.array([residual.has_rigid, variance]),
+        "flags": _flags(residual.has_rigid, variance),
         "parent": tree.parent, "coordinate": tree.coordinate, "massive": tree.massive,
         "ratio": tree.ratio, "offset": tree.offset, "rotation": tree.rotation, "position": tree.position,
         "subspace": tree.subspace, "gravity": tree.gravity, "inertia": model.inertias(robot, pi),
@@ -154,11 +135,17 @@ def _rigid(residual: Residual, variance: bool) -> Fields:
     }  # fmt: skip
 
 
+def _flags(rigid: bool, variance: bool) -> Index:
+    """The field FLAGS."""
+    values = {Flag.RIGID: rigid, Flag.VARIANCE: variance}
+    return np.array([values[flag] for flag in Flag], np.int64)
+
+
 def _features(residual: Residual) -> Fields:
     features, blend = residual.features, residual.blend
     return {
-        "periodic": features.periodic, "speed": features.speed, "centre": features.centre, "scale": features.scale,
-        "low": features.low, "high": features.high,
+        "periodic": features.periodic, "velocity_scale": features.velocity_scale, "center": features.center,
+        "scale": features.scale, "low": features.low, "high": features.high,
         "home": residual.home, "blend": np.array([blend.whole, blend.gone]),
     }  # fmt: skip
 
@@ -170,10 +157,10 @@ def _learned(residual: Residual, variance: bool, rank: int) -> Fields:
     fields: Fields = {
         "trust": np.array([joint.trust if joint else 0.0 for joint in residual.joints]),
         "bound": np.array([joint.bound if joint else 0.0 for joint in residual.joints]),
-        "widening": np.array([joint.spread if joint else 1.0 for joint in residual.joints]),
+        "variance_factor": np.array([joint.variance_factor if joint else 1.0 for joint in residual.joints]),
         "noise_column": np.array([p.noise.column if p else -1 for p in posteriors]),
-        "output": np.array([p.scale if p else 1.0 for p in posteriors]),
-        "prior": np.array([p.kernel.variance(p.theta) if p else 1.0 for p in posteriors]),
+        "output_scale": np.array([p.scale if p else 1.0 for p in posteriors]),
+        "prior_variance": np.array([p.kernel.variance(p.theta) if p else 1.0 for p in posteriors]),
         "noise": np.zeros((n, 2)),
         "edge": np.array([features.edges(p.kernel.columns if p else (), residual.blend.reach) for p in posteriors]),
         "block_start": _starts(len(p.blocks) if p else 0 for p in posteriors),
@@ -189,12 +176,12 @@ def _learned(residual: Residual, variance: bool, rank: int) -> Fields:
         "column_start": _starts(len(part.columns) for part, _ in parts),
         "column": np.array([c for part, _ in parts for c in part.columns], np.int64),
         "amplitude": np.array([np.exp(2 * theta[0]) for _, theta in parts]),
-        "closeness": _flat(1 / part.lengths(theta) ** 2 for part, theta in parts),
+        "inverse_squared_length": _flat(1 / part.lengths(theta) ** 2 for part, theta in parts),
     }
     blocks = [(p, block) for p in known for block in p.blocks]
     factors = [_factor(p, block, rank) if variance else _NO_FACTOR for p, block in blocks]
     fields |= {
-        "centres": _flat(p.centres if len(p.blocks) > 1 else np.zeros((1, d)) for p in known),
+        "block_center": _flat(p.centers if len(p.blocks) > 1 else np.zeros((1, d)) for p in known),
         "joint": np.array([j for j, p in enumerate(posteriors) if p for _ in p.blocks], np.int64),
         "weight_start": _starts(len(block.points) for _, block in blocks),
         "weights": _flat(block.weights for _, block in blocks),
@@ -204,14 +191,14 @@ def _learned(residual: Residual, variance: bool, rank: int) -> Fields:
         "triangular": np.array([triangular for _, triangular, _, _ in factors], np.int64),
         "factor_start": _starts(flat.size for _, _, flat, _ in factors),
         "factors": _flat(flat for _, _, flat, _ in factors),
-        "spread_start": _starts(root.size for _, _, _, root in factors),
-        "spread": _flat(root for _, _, _, root in factors),
+        "basis_root_start": _starts(root.size for _, _, _, root in factors),
+        "basis_root": _flat(root for _, _, _, root in factors),
     }
     return fields | _sets(blocks)
 
 
 def _sets(blocks: list[tuple[Posterior, Block]]) -> Fields:
-    """Blocks with the same points together, and those points column by column, only the columns that are looked at."""
+    """Sets of blocks with the same points, and these points by column, for the columns that their kernels use."""
     members: dict[tuple[int, bytes], list[int]] = {}
     for b, (_, block) in enumerate(blocks):
         members.setdefault((len(block.points), block.points.tobytes()), []).append(b)
@@ -229,18 +216,15 @@ def _sets(blocks: list[tuple[Posterior, Block]]) -> Fields:
     }
 
 
-# What basis functions 1, x are multiplied by in a posterior; here its coefficients are, and the functions are plain.
+# Factor of the basis functions 1, x in a posterior. Here it multiplies the coefficients, and the functions are plain.
 _BASIS = float(basis_columns(0, np.zeros((1, 0)))[0, 0])
 _NO_FACTOR = (0, 0, np.zeros(0), np.zeros(0))
 
 
 def _factor(posterior: Posterior, block: Block, rank: int) -> tuple[int, int, Array, Array]:
-    """How k'Ak and r'Sr are computed: the rows of B, |B k|^2, whether they are triangular; all rows; a root of S.
-
-    The rows of T follow those of B; with the root Z of S, r'Sr = |Z'r|^2.
-    """
+    """Factors of k'Ak = |B k|^2 and r'Sr = |Z'r|^2: rows of B, whether B is triangular, B with T, and Z."""
     A, m = block.reduction, len(block.points)
-    tail, root = block.pulled.ravel() / _BASIS, _BASIS * _root(block.spread)
+    tail, root = block.projection.ravel() / _BASIS, _BASIS * _root(block.covariance)
     if m > rank:
         rows = leading(posterior.kernel.matrix(posterior.theta, block.points), A, rank)
         return rank, 0, np.concatenate([rows.ravel(), tail]), root
@@ -250,10 +234,10 @@ def _factor(posterior: Posterior, block: Block, rank: int) -> tuple[int, int, Ar
 
 
 def leading(K: Array, A: Array, rank: int) -> Array:
-    """B (rank, m) with |B k|^2 never above k'Ak, and as close to it as can be for queries like the points.
+    """B (rank, m) with |B k|^2 at most k'Ak, and as close to it as possible for queries like the points.
 
-    With A = C C' and any orthonormal U, |U'C'k|^2 <= |C'k|^2. Over the columns of K the loss is least for the leading
-    left singular vectors of C'K, found by iterated projection; where those are inexact the bound holds all the same.
+    With A = C C' and any orthonormal U, |U'C'k|^2 <= |C'k|^2. Over the columns of K the loss is smallest for the
+    leading left singular vectors of C'K, found by iterated projection; the bound also holds where these are inexact.
     """
     C = _root(A)
     U = np.random.default_rng(0).normal(size=(len(K), rank + _OVERSAMPLED))

@@ -1,6 +1,6 @@
 """Hyper-parameters of large sets through GPyTorch, on a processor or a graphics card.
 
-Takes plain arrays and hyper-parameters in the order of `Problem`, and imports nothing else of this package: a machine
+Takes plain arrays and hyper-parameters in the order of `Problem`, and imports nothing else of this package: a computer
 that has only numpy, scipy, torch and gpytorch can load it from its file.
 """
 
@@ -24,11 +24,11 @@ Array = NDArray[np.float64]
 # Columns, shape ("se", "matern32" or "matern52") and whether each column has a length scale of its own.
 Part = tuple[Sequence[int], str, bool]
 
-# Added to the diagonal of the points' own covariance, in shares of it; the same as in `sparse`.
+# Added to the diagonal of the points' own covariance, as a share of it; the same as in `sparse`.
 _JITTER = 1e-8
 # Samples of which the sparse bound holds covariances at a time.
 _CHUNK = 16384
-# Where the covariance matrix cannot be factorised a search is told this, far above any negative log likelihood.
+# Value of the objective where the covariance matrix cannot be factorised, far above any negative log likelihood.
 _NOWHERE = 1e15
 
 
@@ -76,7 +76,7 @@ class Data:
 class Found:
     """Hyper-parameters `theta` of the highest `value` met, in `evaluations`; `message` says why the search ended.
 
-    `points` (m, d) are the inducing points, moved where that was asked for; `history` the values on the way.
+    `points` (m, d) are the inducing points, moved with `move_points`; `history` holds the value of each evaluation.
     """
 
     theta: Array
@@ -88,16 +88,16 @@ class Found:
 
 
 def fit_hyper_parameters(
-    parts: Sequence[Part], x: ArrayLike, y: ArrayLike, theta: ArrayLike, steps: int = 100, method: str = "exact",
-    points: ArrayLike | None = None, device: str = "cpu", *, basis: ArrayLike | None = None,
+    parts: Sequence[Part], x: ArrayLike, y: ArrayLike, theta: ArrayLike, max_iterations: int = 100,
+    method: str = "exact", points: ArrayLike | None = None, device: str = "cpu", *, basis: ArrayLike | None = None,
     reversal: ArrayLike | None = None, bounds: Sequence[tuple[float, float]] | None = None,
     optimiser: str = "lbfgs", rate: float = 0.05, move_points: bool = False, chunk: int = _CHUNK,
 ) -> Found:  # fmt: skip
-    """The likeliest hyper-parameters from `theta` on: log amplitude and log length scales of every part, log noise, ...
+    """Hyper-parameters of largest likelihood, from the start `theta`: log amplitude, log length scales, log noise.
 
-    `method` "exact" climbs the log marginal likelihood, "sparse" its lower bound with inducing `points` (m, d).
-    `optimiser` "lbfgs" makes at most `steps` quasi-Newton iterations, "adam" exactly `steps` of that `rate`. `bounds`
-    are ranges of the hyper-parameters. `move_points` lets the points wander as well.
+    `method` "exact" maximises the log marginal likelihood, "sparse" its lower bound with inducing `points` (m, d).
+    `optimiser` "lbfgs" makes at most `max_iterations` quasi-Newton iterations, "adam" exactly that many at a learning
+    rate `rate`. `bounds` are ranges of the hyper-parameters. With `move_points` the points are optimised too.
     """
     data = Data.of(parts, x, y, basis, reversal, device)
     start = np.array(theta, dtype=float)
@@ -113,22 +113,22 @@ def fit_hyper_parameters(
         z = np.array(points, dtype=float)
     else:
         raise ValueError(f"method is 'exact' or 'sparse', not '{method}'")
-    wandering = z if move_points else None
-    search = _Search(data, z, wandering is not None, chunk, len(start))
-    first = start if wandering is None else np.concatenate([start, wandering.ravel()])
+    moving = z if move_points else None
+    search = _Search(data, z, moving is not None, chunk, len(start))
+    first = start if moving is None else np.concatenate([start, moving.ravel()])
     ranges = None
     if bounds is not None:
         ranges = list(bounds) + [(-np.inf, np.inf)] * (len(first) - len(start))
     if optimiser == "lbfgs":
-        message = _quasi_newton(search, first, ranges, steps)
+        message = _quasi_newton(search, first, ranges, max_iterations)
     elif optimiser == "adam":
-        message = _adam(search, first, ranges, steps, rate)
+        message = _adam(search, first, ranges, max_iterations, rate)
     else:
         raise ValueError(f"optimiser is 'lbfgs' or 'adam', not '{optimiser}'")
     if search.best is None:
         raise ValueError("the covariance matrix is not positive definite at any hyper-parameters tried")
     at = search.best
-    moved = at[len(start) :].reshape(wandering.shape) if wandering is not None else z
+    moved = at[len(start) :].reshape(moving.shape) if moving is not None else z
     history = tuple(search.history)
     return Found(at[: len(start)], max(history), len(history), message, moved, history)
 
@@ -167,8 +167,8 @@ def bound(data: Data, theta: ArrayLike, points: ArrayLike, chunk: int = _CHUNK) 
         K = kernel(z).to_dense()
     prior = kernel(z[:1], diag=True)[0]
     L = torch.linalg.cholesky(K + _JITTER * prior * torch.eye(len(z), dtype=K.dtype, device=K.device))
-    # What the samples enter by adds up over them: gathered first without a graph, then again with one, a chunk at a
-    # time, to pull the gradient of the bound through.
+    # The terms of the samples are sums over them: gathered first without a graph, then again with one, a chunk at a
+    # time, to propagate the gradient of the bound.
     held = [a.detach().requires_grad_() for a in (L, prior)]
     total: list[Any] | None = None
     with torch.no_grad():
@@ -179,10 +179,10 @@ def bound(data: Data, theta: ArrayLike, points: ArrayLike, chunk: int = _CHUNK) 
     total = [a.detach().requires_grad_() for a in total]
     value = _from_sums(len(data.y), *total)
     value.backward()
-    pulls = [a.grad for a in total]
+    slopes = [a.grad for a in total]
     for some in _chunks(data, chunk):
         again, noise = _covariance(data, t)
-        torch.autograd.backward(_sums(some, again, noise, z, *held), pulls)
+        torch.autograd.backward(_sums(some, again, noise, z, *held), slopes)
     torch.autograd.backward([L, prior], [a.grad for a in held])
     return float(value.detach()), t.grad.cpu().numpy(), z.grad.cpu().numpy()
 
@@ -191,7 +191,7 @@ def predict(
     data: Data, theta: ArrayLike, x: ArrayLike, points: ArrayLike | None = None, basis: ArrayLike | None = None,
     chunk: int = _CHUNK,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Mean and variance (Q,) of the function at x (Q, d), after all the data or through `points`, as a Posterior's.
+    """Mean and variance (Q,) of the function at x (Q, d), from all data or through inducing `points`.
 
     `basis` (Q, b) are the columns of the basis at x.
     """
@@ -233,10 +233,10 @@ def _whitened(data: Data, kernel: Any, variance: Any, z: Any, K: Any, prior: Any
     K.diagonal().add_(_JITTER * prior)
     L = torch.linalg.cholesky(K)
     sums = [_sums(some, kernel, variance, z, L, prior)[:2] for some in _chunks(data, chunk)]
-    S, pull = (torch.stack(a).sum(0) for a in zip(*sums, strict=True))
+    S, vector = (torch.stack(a).sum(0) for a in zip(*sums, strict=True))
     S.diagonal().add_(1.0)
     LS = torch.linalg.cholesky(S)
-    return L, LS, torch.cholesky_solve(pull[:, None], LS)[:, 0]
+    return L, LS, torch.cholesky_solve(vector[:, None], LS)[:, 0]
 
 
 def _sums(some: Data, kernel: Any, variance: Callable[[Data], Any], z: Any, L: Any, prior: Any) -> tuple[Any, ...]:
@@ -251,10 +251,10 @@ def _sums(some: Data, kernel: Any, variance: Callable[[Data], Any], z: Any, L: A
     return VD @ V.T, VD @ some.y, (some.y.square() / D).sum(), D.log().sum(), left
 
 
-def _from_sums(samples: int, information: Any, pull: Any, square: Any, logs: Any, left: Any) -> Any:
-    S = information + torch.eye(len(pull), dtype=pull.dtype, device=pull.device)
+def _from_sums(samples: int, information: Any, vector: Any, square: Any, logs: Any, left: Any) -> Any:
+    S = information + torch.eye(len(vector), dtype=vector.dtype, device=vector.device)
     LS = torch.linalg.cholesky(S)
-    c = torch.linalg.solve_triangular(LS, pull[:, None], upper=False)
+    c = torch.linalg.solve_triangular(LS, vector[:, None], upper=False)
     logs = logs + 2 * LS.diagonal().log().sum()
     return -0.5 * (samples * np.log(2 * np.pi) + logs + square - c.square().sum() + left)
 
@@ -302,7 +302,7 @@ def _device(name: str) -> Any:
     except RuntimeError:
         raise ValueError(f"unknown device '{name}': use cpu or cuda") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("torch finds no graphics card on this machine: use device cpu")
+        raise ValueError("torch finds no graphics card on this computer: use device cpu")
     return device
 
 
@@ -316,7 +316,7 @@ def _chunks(data: Data, size: int) -> Iterator[Data]:
 
 
 class _Search:
-    """The negative of what is climbed, with the best met so far."""
+    """The negative of the objective, with the best argument so far."""
 
     def __init__(self, data: Data, points: Array | None, moving: bool, chunk: int, size: int) -> None:
         self.data, self.points, self.moving, self.chunk, self.size = data, points, moving, chunk, size
@@ -325,7 +325,7 @@ class _Search:
 
     def __call__(self, at: Array) -> tuple[float, Array]:
         try:
-            value, gradient = self._climbed(at)
+            value, gradient = self._objective(at)
         except torch.linalg.LinAlgError:
             return _NOWHERE, np.zeros_like(at)
         if not self.history or value > max(self.history):
@@ -333,7 +333,7 @@ class _Search:
         self.history.append(value)
         return -value, -gradient
 
-    def _climbed(self, at: Array) -> tuple[float, Array]:
+    def _objective(self, at: Array) -> tuple[float, Array]:
         if self.points is None:
             return log_likelihood(self.data, at)
         theta = at[: self.size]
@@ -342,20 +342,20 @@ class _Search:
         return value, np.append(gradient, places.ravel()) if self.moving else gradient
 
 
-def _quasi_newton(search: _Search, first: Array, ranges: Any, steps: int) -> str:
-    found = minimize(search, first, jac=True, method="L-BFGS-B", bounds=ranges, options={"maxiter": steps})
+def _quasi_newton(search: _Search, first: Array, ranges: Any, max_iterations: int) -> str:
+    found = minimize(search, first, jac=True, method="L-BFGS-B", bounds=ranges, options={"maxiter": max_iterations})
     return str(found.message)
 
 
-def _adam(search: _Search, first: Array, ranges: Any, steps: int, rate: float) -> str:
+def _adam(search: _Search, first: Array, ranges: Any, max_iterations: int, rate: float) -> str:
     at = torch.tensor(first, requires_grad=True)
     adam = torch.optim.Adam([at], lr=rate)
     low, high = torch.tensor(np.array(ranges).T) if ranges is not None else (None, None)
-    for _ in range(steps):
+    for _ in range(max_iterations):
         at.grad = torch.from_numpy(search(at.detach().numpy().copy())[1])
         adam.step()
         if ranges is not None:
             with torch.no_grad():
                 at.clamp_(low, high)
     search(at.detach().numpy().copy())
-    return f"{steps} steps made"
+    return f"{max_iterations} iterations made"

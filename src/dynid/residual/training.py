@@ -1,4 +1,4 @@
-"""Hyper-parameters by marginal likelihood, and the posterior by one of four ways: exact, subset, sparse, local."""
+"""Hyper-parameters by marginal likelihood, and the posterior by one of four methods: exact, subset, sparse, local."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Array = NDArray[np.float64]
 
 METHODS = ("auto", "exact", "subset", "sparse", "local")
 LIBRARIES = ("numpy", "gpytorch")
-# Rows that an exact model is given without asking, rows for each of the others, and the largest exact one at all.
+# Most rows of an exact model chosen by "auto", points of the other methods, and most rows of any exact model.
 _EXACT_ROWS = 1500
 _POINTS = {"subset": 1000, "sparse": 200, "local": 200}
 _MOST = 20_000
-# A search from several starts looks at this many rows.
+# Rows used by the search from several starts.
 _FIRST_ROWS = 200
 _ITERATIONS = 60
 
@@ -33,10 +33,25 @@ _ITERATIONS = 60
 class Training:
     """How a Gaussian process is fitted.
 
-    method: exact (all rows), subset (`points` of them), sparse (`points` inducing points), local (exact models of about
-    `points` rows each), or auto: exact up to 1500 rows, then sparse. Hyper-parameters come from at most `rows` rows
-    (None: all) and `restarts` more starts than one. With `move_points` the places of inducing points are optimised too.
-    library "gpytorch" (extra 'gp') does the search on a `device`, "cpu" or "cuda".
+    Parameters
+    ----------
+    method : {"auto", "exact", "subset", "sparse", "local"}
+        Exact inference with all rows, with a subset of `points` rows, with `points` inducing points, or with local
+        exact models of about `points` rows each. "auto" is exact up to 1500 rows per joint, then sparse.
+    points : int, optional
+        Default: 1000 for "subset", 200 for "sparse" and "local".
+    rows : int or None
+        Most rows from which hyper-parameters are found; None uses all.
+    restarts : int
+        Additional random starts of that search.
+    move_points : bool
+        Whether positions of inducing points are optimised too.
+    library : {"numpy", "gpytorch"}
+        Library of the search; "gpytorch" needs the extra `gp`.
+    device : {"cpu", "cuda"}
+        Device for "gpytorch".
+    seed : int
+        Seed of random starts and of clustering.
     """
 
     method: str = "auto"
@@ -61,27 +76,29 @@ class Training:
             raise DataError(f"restarts must not be negative, got {self.restarts}")
 
     def method_for(self, rows: int) -> str:
+        """Inference method for so many rows."""
         if self.method != "auto":
             return self.method
         return "exact" if rows <= _EXACT_ROWS else "sparse"
 
     def points_for(self, method: str) -> int:
+        """Number of points of a method."""
         return self.points or _POINTS[method]
 
 
 def hyper_parameters(problem: Problem, training: Training) -> tuple[Array, float]:
-    """Hyper-parameters of largest marginal likelihood, and that likelihood a row."""
+    """Hyper-parameters of largest marginal likelihood, and the log likelihood per row."""
     rng = np.random.default_rng(training.seed)
     bounds = problem.bounds()
     low, high = np.array(bounds).T
-    first = spread_rows(problem, _FIRST_ROWS)
+    first = stratified_rows(problem, _FIRST_ROWS)
     starts = [problem.start()]
     starts += [np.clip(starts[0] + rng.normal(0, 1.0, problem.size), low, high) for _ in range(training.restarts)]
     found = [maximise(lambda theta: exact.log_likelihood(first, theta), start, bounds) for start in starts]
     best = max(found, key=lambda x: x[1])
     if not np.isfinite(best[1]):
         raise Unfit("no hyper-parameters give a positive definite covariance matrix")
-    whole = problem if training.rows is None else spread_rows(problem, training.rows)
+    whole = problem if training.rows is None else stratified_rows(problem, training.rows)
     if training.library == "gpytorch":
         return _with_torch(whole, best[0], training)
     if len(whole.y) > len(first.y):
@@ -92,17 +109,17 @@ def hyper_parameters(problem: Problem, training: Training) -> tuple[Array, float
 
 
 def posterior(problem: Problem, theta: Array, training: Training, scale: float, degree: int) -> Posterior:
-    """The Gaussian process after its data; moved inducing points may change the hyper-parameters too."""
+    """Posterior of the data; moving inducing points may change the hyper-parameters too."""
     method = training.method_for(len(problem.y))
     kernel = problem.kernel
-    centres = np.zeros((1, problem.x.shape[1]))
+    centers = np.zeros((1, problem.x.shape[1]))
     statistics = None
     if method == "exact":
         if len(problem.y) > _MOST:
             raise DataError(f"{len(problem.y)} rows are too many for an exact model: use subset, sparse or local")
         blocks: tuple[Block, ...] = (exact.condition(problem, theta),)
     elif method == "local":
-        blocks, centres = _local(problem, theta, training.points_for(method), training.seed)
+        blocks, centers = _local(problem, theta, training.points_for(method), training.seed)
     else:
         kernel_theta, _ = problem.split(theta)
         count = training.points_for(method)
@@ -115,16 +132,16 @@ def posterior(problem: Problem, theta: Array, training: Training, scale: float, 
             statistics = sparse.gather(problem, theta, points)
             blocks = (sparse.condition(kernel, problem.split(theta)[0], points, statistics),)
     kernel_theta, noise_theta = problem.split(theta)
-    return Posterior(kernel, kernel_theta, problem.noise, noise_theta, scale, blocks, centres, degree, statistics)
+    return Posterior(kernel, kernel_theta, problem.noise, noise_theta, scale, blocks, centers, degree, statistics)
 
 
 def maximise(
     function: Callable[[Array], tuple[float, Array]],
     start: Array,
     bounds: list[tuple[float, float]],
-    iterations: int = _ITERATIONS,
+    max_iterations: int = _ITERATIONS,
 ) -> tuple[Array, float]:
-    """Where the function is largest, and how large; minus infinity where it cannot be computed at the start."""
+    """Maximiser and maximum of a function with its gradient; minus infinity if it cannot be computed at the start."""
 
     def negative(theta: Array) -> tuple[float, Array]:
         try:
@@ -134,13 +151,13 @@ def maximise(
         return -value, -gradient
 
     found = scipy.optimize.minimize(
-        negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": iterations}
+        negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iterations}
     )
     return np.asarray(found.x), -float(found.fun) if found.fun < 1e30 else -np.inf
 
 
-def spread_rows(problem: Problem, count: int) -> Problem:
-    """At most so many rows: one drawn from each of as many stretches, lest a period of the motion be sampled alike."""
+def stratified_rows(problem: Problem, count: int) -> Problem:
+    """At most `count` rows, one drawn at random from each of as many intervals, against aliasing."""
     n = len(problem.y)
     if n <= count:
         return problem
@@ -149,7 +166,7 @@ def spread_rows(problem: Problem, count: int) -> Problem:
 
 
 def _moved(problem: Problem, theta: Array, points: Array) -> tuple[Array, Array]:
-    """Inducing points and hyper-parameters that lift the bound together."""
+    """Inducing points and hyper-parameters that maximise the bound together."""
     columns = sorted({c for part in problem.kernel.parts for c in part.columns})
     size, shape = problem.size, (len(points), len(columns))
 
@@ -167,7 +184,7 @@ def _moved(problem: Problem, theta: Array, points: Array) -> tuple[Array, Array]
 
 
 def _local(problem: Problem, theta: Array, count: int, seed: int) -> tuple[tuple[Block, ...], Array]:
-    """Exact models of neighbouring rows, about `count` each, and their centres."""
+    """Exact models of neighbouring rows, about `count` each, and the centres of these."""
     part, part_theta = problem.kernel.parts[0], problem.kernel.split(problem.split(theta)[0])[0]
     places = part.scaled(part_theta, problem.x)
     wanted = max(1, round(len(problem.y) / count))
@@ -190,10 +207,10 @@ def _with_torch(problem: Problem, start: Array, training: Training) -> tuple[Arr
         kernel_theta, _ = problem.split(start)
         points = problem.x[sparse.choose_points(problem.kernel, kernel_theta, problem.x, training.points_for("sparse"))]
     reversal = problem.reversal if problem.noise.size == 2 else None
-    way = "exact" if points is None else "sparse"
+    method = "exact" if points is None else "sparse"
     try:
         found = fit_hyper_parameters(
-            parts, problem.x, problem.y, start, _ITERATIONS, way, points, training.device,
+            parts, problem.x, problem.y, start, _ITERATIONS, method, points, training.device,
             basis=problem.basis, reversal=reversal, bounds=problem.bounds(),
         )  # fmt: skip
     except ValueError as wrong:

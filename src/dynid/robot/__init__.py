@@ -1,4 +1,4 @@
-"""What the machine is: bodies, joints, drives, and the files they come from."""
+"""Robot models: links, joints and drives, and the readers of robot files."""
 
 import lazy_loader
 

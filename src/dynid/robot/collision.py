@@ -1,4 +1,4 @@
-"""Collision shapes of a URDF file, on the links of the robot that was read from it."""
+"""Collision geometry of a URDF file, assigned to the links of the robot that was loaded from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["PRIMITIVES", "CollisionShape", "carriers", "collision_shapes"]
 
 Array = NDArray[np.float64]
 
-# Attributes of each primitive, with how many numbers they hold.
+# Attributes of each primitive and the size of each.
 PRIMITIVES = {
     "box": (("size", 3),),
     "sphere": (("radius", 1),),
@@ -31,7 +31,7 @@ PRIMITIVES = {
 
 @dataclass(frozen=True, eq=False)
 class CollisionShape:
-    """A primitive with its sizes, or a mesh with its vertices (N, 3), at `placement` (4, 4) in link number `link`."""
+    """A primitive with its dimensions, or a mesh with its vertices (N, 3), at `placement` (4, 4) on link `link`."""
 
     link: int
     placement: Array
@@ -42,15 +42,15 @@ class CollisionShape:
 
 
 def carriers(robot: Robot) -> dict[str, tuple[int, Array]]:
-    """For every link and frame name: the link that carries it, and its placement there."""
+    """Index of the carrying link and placement on it, by the name of every link and frame."""
     out = {f.name: (f.link, np.asarray(f.placement)) for f in robot.frames}
     return out | {link.name: (i, np.eye(4)) for i, link in enumerate(robot.links)}
 
 
 def collision_shapes(path: str | Path, robot: Robot, packages: Sequence[str | Path] = ()) -> Iterator[CollisionShape]:
-    """Shapes of a URDF file, those of links on fixed joints on the link that carries them.
+    """Collision shapes of a URDF file; shapes of links on fixed joints belong to the link that carries them.
 
-    Meshes named `package://NAME/...` are looked for in folders `packages` and in those above the file.
+    Meshes named `package://NAME/...` are searched in the folders `packages` and in the parent folders of the file.
     """
     file, known = Path(path), carriers(robot)
     for link in read_xml(file).findall("link"):
@@ -58,7 +58,7 @@ def collision_shapes(path: str | Path, robot: Robot, packages: Sequence[str | Pa
         for element in link.findall("collision"):
             if name not in known:
                 raise ModelError(
-                    f"{file.name} has a link '{name}', robot '{robot.name}' has not: load it from that file"
+                    f"{file.name} has a link '{name}', but robot '{robot.name}' does not: load the robot from that file"
                 )
             body, place = known[name]
             where = f"link '{name}', collision"
@@ -100,7 +100,7 @@ def _vertices(shape: ET.Element, where: str, file: Path, packages: Sequence[str 
     scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
     found = next((p for p in _candidates(named, file, packages) if p.is_file()), None)
     if found is None:
-        raise ModelError(f"{where}: mesh '{named}' of {file.name} is not there; give the folder of its package")
+        raise ModelError(f"{where}: mesh '{named}' of {file.name} was not found; give the folder of its package")
     try:
         return np.array(coal.MeshLoader().load(str(found), scale).vertices())
     except ValueError:
@@ -108,11 +108,11 @@ def _vertices(shape: ET.Element, where: str, file: Path, packages: Sequence[str 
 
 
 def _candidates(named: str, file: Path, packages: Sequence[str | Path]) -> list[Path]:
-    """Where a mesh may lie."""
+    """Paths at which a mesh is searched."""
     kind, _, rest = named.rpartition("://")
     if kind not in ("package", "model"):
         return [file.parent / rest]
     above = [Path(p) for p in packages] + list(file.absolute().parents)
     inner = rest.partition("/")[2]
-    # A package folder may itself be given, or be named otherwise than the package.
+    # The package folder itself may be given, or may have another name than the package.
     return [folder / part for folder in above for part in (rest, inner) if part]

@@ -1,8 +1,8 @@
-"""Robots from Denavit-Hartenberg rows, in code or as a small TOML file.
+"""Robots from Denavit-Hartenberg tables, in code or in a TOML file.
 
-One naming for both conventions: alpha and a are the twist and length of the link, d and theta the
-offset and angle along and about the joint axis. Khalil's modified table writes d for our a and r
-for our d. The variable of the joint is added to theta (revolute) or d (prismatic).
+Both conventions use the same names: alpha and a are the twist and the length of the link, d and theta the offset along
+and the angle about the joint axis. Khalil's modified tables write d for a and r for d. The joint variable is added to
+theta (revolute) or d (prismatic).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _angle(value: Angle, where: str) -> float:
     if isinstance(value, str):
         match = _PI.fullmatch(value)
         if match is None:
-            raise ModelError(f"{where}: '{value}' is no angle; write radians or a multiple of pi such as '-pi/2'")
+            raise ModelError(f"{where}: '{value}' is not an angle; write radians or a multiple of pi such as '-pi/2'")
         sign, factor, divisor = match.groups()
         size = float(factor or 1) * math.pi / (float(divisor or 1) or math.nan)
         value = -size if sign == "-" else size
@@ -141,7 +141,7 @@ def _inertia(given: _Inertia | None, where: str) -> Array:
 
 
 def _places(row: _Row, convention: str, where: str) -> tuple[Array, Array, Array]:
-    """Placement before the joint, axis, and mount of the link behind it."""
+    """Placement before the joint, axis, and mount of its link."""
     dh = {k: getattr(row, k) for k in ("alpha", "a", "d", "theta") if getattr(row, k) is not None}
     free = {k: getattr(row, k) for k in ("xyz", "rpy", "axis") if getattr(row, k) is not None}
     if convention == "origin":
@@ -185,9 +185,9 @@ def _build(file: _File) -> Robot:
             )
         parent = row.parent or previous
         if parent not in where_is:
-            raise ModelError(f"{where} hangs on an unknown link '{parent}'")
+            raise ModelError(f"{where} has an unknown parent link '{parent}'")
         if link in where_is:
-            raise ModelError(f"{where} makes a second link named '{link}'")
+            raise ModelError(f"{where} defines a second link named '{link}'")
         body, on_body = where_is[parent]
         before, axis, mount = _places(row, file.convention, where)
         before = on_body @ before
@@ -234,15 +234,15 @@ def _with_drives(robot: Robot, drive_of: list[dict[str, float]], file: _File) ->
         rest = drive.get("rest", 0.0)
         if "rest" in drive and "k" not in drive:
             raise ModelError(f"joint '{robot.coordinates[i]}' has a rest position but no spring k")
-        terms += [robot.joint_term(i, s, v, rest if s == "k" else 0.0) for s, v in drive.items() if s != "rest"]
+        terms += [robot.joint_term(i, s, v, rest=rest if s == "k" else 0.0) for s, v in drive.items() if s != "rest"]
     if file.motor:
         coupling: Any = np.eye(robot.n) if file.coupling is None else file.coupling
         motors, ratios = tuple(m.name for m in file.motor), np.array([m.ratio for m in file.motor])
         robot = robot.with_transmission(Transmission(motors, coupling, ratios))
         for motor in file.motor:
-            terms += [robot.motor_term(motor.name, s, v, motor.cross_only) for s, v in motor.drive.items()]
+            terms += [robot.motor_term(motor.name, s, v, cross_only=motor.cross_only) for s, v in motor.drive.items()]
     elif file.coupling is not None:
-        raise ModelError("a coupling matrix needs its motors: add a [[motor]] table for each column")
+        raise ModelError("a coupling matrix needs motors: add one [[motor]] table per column")
     return robot.with_terms(*terms)
 
 
@@ -256,7 +256,7 @@ def _validated(data: Mapping[str, Any], what: str) -> _File:
 
 
 def read_toml(path: Path) -> Robot:
-    """Robot of a TOML robot file."""
+    """Robot from a TOML robot file."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -267,7 +267,7 @@ def read_toml(path: Path) -> Robot:
 def robot_from_rows(
     rows: Sequence[Mapping[str, Any] | Sequence[float]], convention: str, name: str, **options: Any
 ) -> Robot:
-    """Robot of rows given in code; a row is (alpha, a, d, theta) or a mapping with the file's keys."""
+    """Robot from rows given in code; a row is (alpha, a, d, theta) or a mapping with the keys of the file."""
     table = []
     if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
         raise ModelError(f"robot '{name}' needs a sequence of joint rows, got {rows!r:.60}")

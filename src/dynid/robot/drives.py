@@ -1,9 +1,8 @@
-"""What a drive adds to the rigid bodies: friction, rotor inertia, offset, springs, transmission.
+"""Drive models: friction, rotor inertia, offset, springs and the transmission between motors and joints.
 
-Every term acts on a shaft. A shaft turns with the joints as s = d . v and hands its torque back
-as tau = d * f(s), where d is its direction: a unit vector for a joint, a column of the
-transmission matrix for a motor. Joint-side and motor-side terms are therefore one thing, and a
-differential or a coupled wrist needs no case of its own.
+Every term acts on a shaft. The shaft velocity is s = d . v and the joint torques of the term are tau = d * f(s), where
+the direction d is a unit vector for a joint and a column of the coupling matrix for a motor. Joint-side and motor-side
+terms share this form, so differentials and coupled wrists are not special cases.
 """
 
 from __future__ import annotations
@@ -24,34 +23,37 @@ Array = NDArray[np.float64]
 
 
 class TermKind(IntEnum):
-    """The function of a shaft's motion that a drive parameter multiplies (codes for the kernels)."""
+    """The function of the shaft motion that a drive parameter multiplies (the codes of the kernels)."""
 
     INERTIA = 0  # acceleration
-    VISCOUS = 1  # speed
-    VISCOUS_POSITIVE = 2  # max(speed, 0)
-    VISCOUS_NEGATIVE = 3  # min(speed, 0)
-    COULOMB = 4  # sign(speed)
-    COULOMB_POSITIVE = 5  # 1 where speed > 0
-    COULOMB_NEGATIVE = 6  # -1 where speed < 0
+    VISCOUS = 1  # velocity
+    VISCOUS_POSITIVE = 2  # max(velocity, 0)
+    VISCOUS_NEGATIVE = 3  # min(velocity, 0)
+    COULOMB = 4  # sign(velocity)
+    COULOMB_POSITIVE = 5  # 1 where velocity > 0
+    COULOMB_NEGATIVE = 6  # -1 where velocity < 0
     OFFSET = 7  # 1
     SPRING = 8  # position - rest
-    CUSTOM = 9  # the user's own column
+    CUSTOM = 9  # a user-defined column
 
 
-# Terms that take energy or store it, never give it; offsets and springs may have either sign.
+# Terms that dissipate or store energy and never supply it; offsets and springs may have either sign.
 NOT_NEGATIVE = frozenset(TermKind) - {TermKind.OFFSET, TermKind.SPRING, TermKind.CUSTOM}
 
+# Kind and unit of each symbol, the unit for a shaft that rotates and for one that translates.
 _SYMBOLS = {
-    "Ia": (TermKind.INERTIA, "kg m2"),
-    "fv": (TermKind.VISCOUS, "N m s/rad"),
-    "fvp": (TermKind.VISCOUS_POSITIVE, "N m s/rad"),
-    "fvn": (TermKind.VISCOUS_NEGATIVE, "N m s/rad"),
-    "fc": (TermKind.COULOMB, "N m"),
-    "fcp": (TermKind.COULOMB_POSITIVE, "N m"),
-    "fcn": (TermKind.COULOMB_NEGATIVE, "N m"),
-    "off": (TermKind.OFFSET, "N m"),
-    "k": (TermKind.SPRING, "N m/rad"),
+    "Ia": (TermKind.INERTIA, "kg m2", "kg"),
+    "fv": (TermKind.VISCOUS, "N m s/rad", "N s/m"),
+    "fvp": (TermKind.VISCOUS_POSITIVE, "N m s/rad", "N s/m"),
+    "fvn": (TermKind.VISCOUS_NEGATIVE, "N m s/rad", "N s/m"),
+    "fc": (TermKind.COULOMB, "N m", "N"),
+    "fcp": (TermKind.COULOMB_POSITIVE, "N m", "N"),
+    "fcn": (TermKind.COULOMB_NEGATIVE, "N m", "N"),
+    "off": (TermKind.OFFSET, "N m", "N"),
+    "k": (TermKind.SPRING, "N m/rad", "N/m"),
 }
+# Units of a shaft that translates, and the same for one that rotates.
+ROTATING_UNITS = {translating: rotating for _, rotating, translating in _SYMBOLS.values()}
 DRIVE_SYMBOLS = tuple(_SYMBOLS)
 
 FRICTION_TERMS = {
@@ -62,10 +64,10 @@ FRICTION_TERMS = {
     "offset": ("off",),
 }
 
-# Parameters that can stand in for one another when a robot's friction law is changed.
+# Symmetric parameters and the asymmetric pairs that replace them when the friction model is changed.
 _STAND_INS = {"fv": ("fvp", "fvn"), "fc": ("fcp", "fcn")}
 
-# What a robot file says of its drives: joint -> symbol -> value, for "Ia", "fv" and "fc".
+# Drive values of a robot file: joint -> symbol -> value, for "Ia", "fv" and "fc".
 FileDrives = dict[str, dict[str, float]]
 
 CustomColumn = Callable[[Array, Array, Array], ArrayLike]
@@ -73,15 +75,41 @@ CustomColumn = Callable[[Array, Array, Array], ArrayLike]
 
 @dataclass(frozen=True)
 class DriveTerm:
-    """One drive parameter and the torque column it multiplies.
+    """One drive parameter and the torque column that it multiplies.
 
-    `direction` (n,) tells how the shaft turns with the joints. `owner` is the joint whose block the
-    parameter stands in, `motor` whether the shaft is on the motor side. With `cross_only`, terms
-    linear in the motion keep only their coupling between different joints: the own part of each
-    joint is then counted in that joint's own parameter, as is usual for coupled wrists
-    (row 5 gets the speed of joint 6 and the other way round). A custom term has `function`, which
-    gives the column (N, n) from q, v, a (each (N, n)); it may be at most affine in a. A Coulomb term with a
-    `slope` is tanh(slope s) instead of a sharp step.
+    Make terms with `Robot.joint_term`, `Robot.motor_term` or `Robot.custom_term`, and add them with
+    `Robot.with_terms`.
+
+    Attributes
+    ----------
+    symbol : str
+        "Ia" (rotor inertia), "fv", "fvp", "fvn" (viscous friction: both directions, positive, negative), "fc", "fcp",
+        "fcn" (Coulomb friction, likewise), "off" (offset), "k" (spring), or the name of a custom term.
+    shaft : str
+        Name of the joint or motor.
+    direction : ndarray, shape (n,)
+        Shaft velocity per joint velocity: s = direction . v.
+    owner : int
+        Index of the joint in whose block of the parameter vector the parameter is listed.
+    value : float
+        A-priori value.
+    motor : bool
+        Whether the shaft is on the motor side of the transmission.
+    rest : float
+        Rest position of a spring (rad or m).
+    cross_only : bool
+        Terms that are linear in the motion keep only their coupling between different joints. The part of each joint
+        itself is then counted in the parameter of that joint, as is usual for coupled wrists: row 5 contains the
+        velocity of joint 6 and row 6 that of joint 5.
+    function : callable, optional
+        Custom term: function(q, v, a) -> column, all of shape (N, n). It must be affine in a.
+    unit : str
+        Unit of the parameter. Given for a custom term only; other units follow from symbol and shaft: N m s/rad on a
+        shaft that rotates, N s/m on one that translates, for example.
+    slope : float
+        Coulomb terms: 0 for sign(s), otherwise tanh(slope * s), in s/rad or s/m.
+    linear : bool
+        Whether the shaft translates: it moves with prismatic joints only. Set by `Robot`.
     """
 
     symbol: str
@@ -95,6 +123,7 @@ class DriveTerm:
     function: CustomColumn | None = None
     unit: str = ""
     slope: float = 0.0
+    linear: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -107,6 +136,9 @@ class DriveTerm:
                 f"drive term '{self.symbol}' of {self.shaft} is unknown: use one of "
                 f"{', '.join(_SYMBOLS)}, or give it a function"
             )
+        if self.function is None:
+            _, rotating, translating = _SYMBOLS[self.symbol]
+            object.__setattr__(self, "unit", translating if self.linear else rotating)
         for what in ("value", "rest", "slope"):
             number = checked(getattr(self, what), (), f"drive term '{self.name}': {what}")
             object.__setattr__(self, what, float(number))
@@ -117,34 +149,54 @@ class DriveTerm:
 
     @property
     def kind(self) -> TermKind:
+        """The function of the shaft motion that the parameter multiplies."""
         return TermKind.CUSTOM if self.function is not None else _SYMBOLS[self.symbol][0]
 
     @property
     def is_coulomb(self) -> bool:
+        """Whether this is a Coulomb friction term, symmetric or of one direction."""
         return self.kind in (TermKind.COULOMB, TermKind.COULOMB_POSITIVE, TermKind.COULOMB_NEGATIVE)
 
     @property
     def name(self) -> str:
+        """Name of the parameter: symbol and shaft, such as fv_joint1."""
         return f"{self.symbol}_{self.shaft}"
 
-    @property
-    def units(self) -> str:
-        return self.unit or ("" if self.function is not None else _SYMBOLS[self.symbol][1])
-
     def sort_key(self) -> tuple[int, bool, int]:
+        """Order of the terms in the parameter vector: by joint, joint side first, then by symbol."""
         rank = DRIVE_SYMBOLS.index(self.symbol) if self.symbol in _SYMBOLS else len(_SYMBOLS)
         return (self.owner, self.motor, rank)
 
 
 @dataclass(frozen=True)
 class Transmission:
-    """How motors and joints move each other.
+    """Kinematic coupling between motors and joints.
 
-    `coupling` (joint, motor) is the geometry of the coupling with the gear ratios taken out;
-    `ratios` are the gear ratios, one a motor (negative ones are legal). With
-    T = coupling * ratios: tau_joint = T tau_motor and v_motor = T' v_joint.
-    Motor-side parameters are expressed as seen through `coupling` alone, which keeps the
-    regressor well scaled.
+    With T = coupling * ratios: tau_joint = T tau_motor and v_motor = T' v_joint. Motor-side parameters are expressed
+    behind the gears, through `coupling` alone, which keeps the regressor well scaled.
+
+    Attributes
+    ----------
+    motors : tuple of str
+        Names of the motors.
+    coupling : ndarray, shape (joint, motor)
+        Coupling matrix without the gear ratios.
+    ratios : ndarray, shape (motor,)
+        Gear ratios, motor velocity over joint velocity. Negative ratios are allowed.
+
+    Raises
+    ------
+    ModelError
+        For repeated names, wrong shapes, entries that are not finite, or a gear ratio of zero.
+
+    Examples
+    --------
+    A wrist in which motor 2 also moves joint 1:
+
+    >>> from dynid.robot import Transmission
+    >>> Transmission(("m1", "m2"), [[1.0, 1.0], [0.0, 1.0]], [100.0, 80.0]).matrix
+    array([[100.,  80.],
+           [  0.,  80.]])
     """
 
     motors: tuple[str, ...]
@@ -158,10 +210,10 @@ class Transmission:
             raise ModelError("transmission needs a coupling matrix and gear ratios made of numbers") from None
         count = len(self.motors)
         if len(set(self.motors)) != count:
-            raise ModelError(f"transmission has two motors of one name: {', '.join(self.motors)}")
+            raise ModelError(f"transmission has two motors with the same name: {', '.join(self.motors)}")
         if coupling.ndim != 2 or coupling.shape[1] != count or ratios.shape != (count,):
             raise ModelError(
-                f"transmission of {count} motors needs a (joint, motor) coupling matrix and one ratio a "
+                f"transmission of {count} motors needs a (joint, motor) coupling matrix and one ratio per "
                 f"motor, got shapes {coupling.shape} and {ratios.shape}"
             )
         if not np.all(np.isfinite(coupling)) or not np.all(np.isfinite(ratios)) or np.any(ratios == 0):
@@ -171,14 +223,14 @@ class Transmission:
 
     @property
     def matrix(self) -> Array:
-        """T (joint, motor): tau_joint = T tau_motor."""
+        """Transmission matrix T (joint, motor): tau_joint = T tau_motor."""
         return self.coupling * self.ratios
 
 
 def parse_friction(friction: str) -> tuple[str, ...]:
-    """Parameter symbols of a friction law such as "viscous+coulomb+offset" ("none" for no friction)."""
+    """Parameter symbols of a friction model such as "viscous+coulomb+offset" ("none" for no friction)."""
     if not isinstance(friction, str):
-        raise ModelError(f"friction must be words such as 'viscous+coulomb', got {friction!r:.60}")
+        raise ModelError(f"friction must be a string such as 'viscous+coulomb', got {friction!r:.60}")
     if friction == "none":
         return ()
     symbols: list[str] = []
@@ -199,14 +251,14 @@ def joint_symbols(
     friction: str | Mapping[str, str],
     rotor_inertia: bool | Sequence[str],
 ) -> list[tuple[str, ...]]:
-    """Drive symbols of every joint, from options given for all joints or joint by joint."""
+    """Drive symbols of every joint, from options given for all joints or per joint."""
     laws = friction if isinstance(friction, Mapping) else dict.fromkeys(joints, friction)
     if isinstance(rotor_inertia, bool | np.bool_):
         rotors = set(joints) if rotor_inertia else set()
     elif isinstance(rotor_inertia, Iterable):
         rotors = {rotor_inertia} if isinstance(rotor_inertia, str) else set(rotor_inertia)
     else:
-        raise ModelError(f"rotor_inertia must be true, false or names of joints, got {rotor_inertia!r:.60}")
+        raise ModelError(f"rotor_inertia must be True, False or names of joints, got {rotor_inertia!r:.60}")
     unknown = (set(laws) | rotors) - set(joints)
     if unknown:
         raise ModelError(f"no joint named '{min(unknown, key=str)}', the joints are {', '.join(joints)}")
@@ -214,7 +266,7 @@ def joint_symbols(
 
 
 def carried_value(known: Mapping[str, float], symbol: str) -> float:
-    """A-priori value of `symbol` from what is known of the joint under another friction law."""
+    """A-priori value of `symbol` from the values of the joint under another friction model."""
     if symbol in known:
         return known[symbol]
     for symmetric, sides in _STAND_INS.items():

@@ -1,8 +1,8 @@
-"""The ten inertial numbers of a body and every form they are written in.
+"""The ten inertial parameters of a rigid body and their equivalent forms.
 
-All functions work on the last axis, so a stack of bodies (..., 10) converts at once.
-The order is Pinocchio's: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz, with first moments
-m*c and the inertia tensor about the frame origin (Ixy = -integral of x*y over the mass).
+All functions work on the last axis, so that stacks of bodies (..., 10) are converted at once. The order is that of
+Pinocchio: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz, with the first moments m c and the inertia tensor about the
+frame origin (Ixy = -integral of x y dm).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 INERTIAL_SYMBOLS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
-# The order in which base-parameter textbooks scan a link.
+# The order of the parameters of a link in textbooks on base parameters.
 TEXTBOOK_SYMBOLS = ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mx", "my", "mz", "m")
 
 _ORDERS = {
@@ -48,7 +48,7 @@ _TENSOR_INDEX = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
 def _numbers(given: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
-    """The given stack of arrays as finite floats, each of shape `tail`."""
+    """A stack of arrays as finite floats, each of shape `tail`."""
     try:
         out = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
@@ -61,10 +61,12 @@ def _numbers(given: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
 
 
 def _ten(pi: ArrayLike) -> Array:
+    """Inertial parameters (..., 10) as finite floats."""
     return _numbers(pi, (10,), "inertial parameters")
 
 
 def _tensor(pi: Array) -> Array:
+    """Inertia tensors (..., 3, 3) about the origin."""
     out = np.empty((*pi.shape[:-1], 3, 3))
     for k, (i, j) in enumerate(_TENSOR_INDEX):
         out[..., i, j] = out[..., j, i] = pi[..., 4 + k]
@@ -72,7 +74,7 @@ def _tensor(pi: Array) -> Array:
 
 
 def _assemble(mass: Array, moment: Array, tensor: Array) -> Array:
-    """The ten numbers from mass, first moment and tensor about the origin."""
+    """Inertial parameters from mass, first moment and tensor about the origin."""
     pi = np.empty((*mass.shape, 10))
     pi[..., 0] = mass
     pi[..., 1:4] = moment
@@ -88,7 +90,34 @@ def _steiner(moment: Array, arm: Array) -> Array:
 
 
 def inertia_from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
-    """Ten numbers from mass (kg), centre of mass (m) and tensor about it (3x3, kg m2)."""
+    """Inertial parameters from mass, centre of mass and inertia tensor about the centre of mass.
+
+    Parameters
+    ----------
+    mass : array_like, shape (...)
+        Mass (kg).
+    com : array_like, shape (..., 3)
+        Centre of mass (m).
+    inertia : array_like, shape (..., 3, 3)
+        Inertia tensor about the centre of mass (kg m2), in the axes of the frame.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame origin.
+
+    Raises
+    ------
+    DataError
+        For wrong shapes and values that are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dynid.inertia import inertia_from_com
+    >>> inertia_from_com(2.0, [0.0, 0.0, 0.5], 0.1 * np.eye(3))
+    array([2. , 0. , 0. , 1. , 0.6, 0. , 0.6, 0. , 0. , 0.1])
+    """
     mass, com, inertia = _numbers(mass, (), "mass"), _numbers(com, (3,), "com"), _numbers(inertia, (3, 3), "inertia")
     if not mass.shape == com.shape[:-1] == inertia.shape[:-2]:
         raise DataError(f"mass, com and inertia differ in number: {mass.shape}, {com.shape}, {inertia.shape}")
@@ -97,7 +126,27 @@ def inertia_from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Arr
 
 
 def inertia_to_com(pi: ArrayLike) -> tuple[Array, Array, Array]:
-    """Mass, centre of mass and tensor about it. The mass must not be zero."""
+    """Mass, centre of mass and inertia tensor about the centre of mass.
+
+    Parameters
+    ----------
+    pi : array_like, shape (..., 10)
+        Inertial parameters.
+
+    Returns
+    -------
+    mass : ndarray, shape (...)
+        Mass (kg).
+    com : ndarray, shape (..., 3)
+        Centre of mass (m).
+    inertia : ndarray, shape (..., 3, 3)
+        Inertia tensor about the centre of mass (kg m2).
+
+    Raises
+    ------
+    DataError
+        If a mass is zero.
+    """
     pi = _ten(pi)
     mass = pi[..., 0]
     if np.any(mass == 0):
@@ -107,7 +156,20 @@ def inertia_to_com(pi: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def inertia_to_pseudo(pi: ArrayLike) -> Array:
-    """4x4 pseudo-inertia [[Sigma, h], [h', m]], Sigma = tr(I)/2 1 - I (Wensing, Kim, Slotine 2018)."""
+    """Pseudo-inertia matrix [[Sigma, h], [h', m]] with Sigma = tr(I)/2 1 - I (Wensing, Kim, Slotine 2018).
+
+    A body is physically consistent exactly where this matrix is positive definite (semidefinite on the boundary).
+
+    Parameters
+    ----------
+    pi : array_like, shape (..., 10)
+        Inertial parameters.
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+        Second moments of the mass (kg m2), first moments (kg m) and mass (kg).
+    """
     pi = _ten(pi)
     tensor = _tensor(pi)
     out = np.empty((*pi.shape[:-1], 4, 4))
@@ -119,7 +181,18 @@ def inertia_to_pseudo(pi: ArrayLike) -> Array:
 
 
 def inertia_from_pseudo(pseudo: ArrayLike) -> Array:
-    """Ten numbers from the 4x4 pseudo-inertia."""
+    """Inertial parameters from the pseudo-inertia matrix.
+
+    Parameters
+    ----------
+    pseudo : array_like, shape (..., 4, 4)
+        Pseudo-inertia as returned by `inertia_to_pseudo`.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        Inertial parameters.
+    """
     pseudo = _numbers(pseudo, (4, 4), "pseudo-inertia")
     sigma = pseudo[..., :3, :3]
     trace = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None]
@@ -127,7 +200,18 @@ def inertia_from_pseudo(pseudo: ArrayLike) -> Array:
 
 
 def inertia_to_spatial(pi: ArrayLike) -> Array:
-    """6x6 spatial inertia about the frame origin, (linear, angular) order."""
+    """Spatial inertia matrix about the frame origin, in the order (linear, angular).
+
+    Parameters
+    ----------
+    pi : array_like, shape (..., 10)
+        Inertial parameters.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+        [[m 1, -[h]], [[h], I]] with [h] the cross-product matrix of the first moment.
+    """
     pi = _ten(pi)
     out = np.zeros((*pi.shape[:-1], 6, 6))
     out[..., :3, :3] = pi[..., 0, None, None] * np.eye(3)
@@ -143,7 +227,18 @@ def inertia_to_spatial(pi: ArrayLike) -> Array:
 
 
 def inertia_from_spatial(spatial: ArrayLike) -> Array:
-    """Ten numbers from the 6x6 spatial inertia."""
+    """Inertial parameters from the spatial inertia matrix.
+
+    Parameters
+    ----------
+    spatial : array_like, shape (..., 6, 6)
+        Spatial inertia as returned by `inertia_to_spatial`.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        Inertial parameters.
+    """
     spatial = _numbers(spatial, (6, 6), "spatial inertia")
     cross = spatial[..., 3:, :3]
     moment = np.stack([cross[..., 2, 1], cross[..., 0, 2], cross[..., 1, 0]], axis=-1)
@@ -151,10 +246,25 @@ def inertia_from_spatial(spatial: ArrayLike) -> Array:
 
 
 def inertia_to_log_cholesky(pi: ArrayLike) -> Array:
-    """Ten unconstrained numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3), Rucker and Wensing 2022.
+    """Log-Cholesky parameters: ten unconstrained values per body (Rucker and Wensing 2022).
 
-    The pseudo-inertia is U U' with U = exp(alpha) [[exp d1, s12, s13, t1], [0, exp d2, s23, t2],
-    [0, 0, exp d3, t3], [0, 0, 0, 1]]; it exists only for a fully feasible body.
+    The pseudo-inertia is U U' with U = exp(alpha) [[exp d1, s12, s13, t1], [0, exp d2, s23, t2], [0, 0, exp d3, t3],
+    [0, 0, 0, 1]].
+
+    Parameters
+    ----------
+    pi : array_like, shape (..., 10)
+        Inertial parameters of physically consistent bodies.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3.
+
+    Raises
+    ------
+    DataError
+        If a pseudo-inertia is not positive definite.
     """
     pseudo = inertia_to_pseudo(pi)
     try:
@@ -182,7 +292,18 @@ def inertia_to_log_cholesky(pi: ArrayLike) -> Array:
 
 
 def inertia_from_log_cholesky(theta: ArrayLike) -> Array:
-    """Ten inertial numbers from the log-Cholesky ones; always a possible body."""
+    """Inertial parameters from log-Cholesky parameters; the result is always physically consistent.
+
+    Parameters
+    ----------
+    theta : array_like, shape (..., 10)
+        Log-Cholesky parameters as returned by `inertia_to_log_cholesky`.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        Inertial parameters.
+    """
     theta = _ten(theta)
     u = np.zeros((*theta.shape[:-1], 4, 4))
     for k in range(3):
@@ -195,7 +316,31 @@ def inertia_from_log_cholesky(theta: ArrayLike) -> Array:
 
 
 def reorder_inertia(pi: ArrayLike, source: str, target: str) -> Array:
-    """Ten numbers from one field's order to another's: "pinocchio" (ours), "khalil", "sympybotics"."""
+    """Inertial parameters in the order of another convention.
+
+    Parameters
+    ----------
+    pi : array_like, shape (..., 10)
+        Inertial parameters in the order `source`.
+    source, target : {"pinocchio", "khalil", "sympybotics"}
+        Orders of the input and of the result; dynid uses that of Pinocchio.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        The same parameters in the order `target`.
+
+    Raises
+    ------
+    DataError
+        For an unknown order.
+
+    Examples
+    --------
+    >>> from dynid.inertia import reorder_inertia
+    >>> reorder_inertia(range(10), "pinocchio", "khalil")
+    array([0., 1., 2., 3., 4., 5., 7., 6., 8., 9.])
+    """
     for name in (source, target):
         if name not in _ORDERS:
             raise DataError(f"unknown parameter order '{name}', known: {', '.join(_ORDERS)}")
@@ -204,23 +349,55 @@ def reorder_inertia(pi: ArrayLike, source: str, target: str) -> Array:
 
 
 def inertia_transform(h: Array) -> Array:
-    """10x10 matrix that moves inertial numbers from a child frame to its parent's: J -> H J H'."""
+    """Matrix (10, 10) that maps inertial parameters from a child frame to its parent frame: J -> H J H'."""
     return inertia_from_pseudo(h @ inertia_to_pseudo(np.eye(10)) @ h.T).T
 
 
 def move_inertia(pi: ArrayLike, h: ArrayLike) -> Array:
-    """The same body seen from the frame in which its own frame has placement `h` (4x4).
+    """Inertial parameters of a body expressed in another frame.
 
-    Bodies in one frame combine by adding their ten numbers.
+    Inertial parameters of rigidly connected bodies that are expressed in the same frame add up.
+
+    Parameters
+    ----------
+    pi : array_like, shape (..., 10)
+        Inertial parameters in the frame of the body.
+    h : array_like, shape (4, 4)
+        Placement of the frame of the body in the target frame.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        Inertial parameters in the target frame.
+
+    Raises
+    ------
+    DataError
+        If `h` is not a rotation and a translation.
     """
     return _ten(pi) @ inertia_transform(checked_placement(h, "placement of the body", DataError)).T
 
 
 def inertia_violations(pi: ArrayLike) -> list[str]:
-    """Which laws of physics one body (10,) breaks, in words; empty for a possible body.
+    """Conditions of physical consistency that one body violates.
 
-    Rounding of a printed or computed value is not a violation: eigenvalues count from
-    -1e-10 times the largest one.
+    Rounding errors are not reported: an eigenvalue is negative below -1e-10 times the largest one.
+
+    Parameters
+    ----------
+    pi : array_like, shape (10,)
+        Inertial parameters of one body.
+
+    Returns
+    -------
+    list of str
+        One message per violation: mass, positive definite tensor, triangle inequality. Empty if there is none.
+
+    Examples
+    --------
+    >>> from dynid.inertia import inertia_violations
+    >>> inertia_violations([1.0, 0.0, 0.0, 0.0, 0.1, 0.0, 0.1, 0.0, 0.0, 0.3])
+    ['triangle inequality broken: principal inertias 0.1 + 0.1 < 0.3 kg m2']
     """
     pi = checked(pi, (10,), "inertial parameters of one body", DataError)
     found = []

@@ -1,4 +1,4 @@
-"""One door for every robot: a file, a Pinocchio model or a built-in name."""
+"""Load a robot from a file, a Pinocchio model or the name of a built-in robot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,19 @@ __all__ = ["builtin_robots", "load_robot"]
 
 
 def builtin_robots() -> dict[str, str]:
-    """Names of the built-in robots and one line on each."""
+    """Built-in robots.
+
+    Returns
+    -------
+    dict of str to str
+        Name and one-line description of each robot, sorted by name.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> list(dynid.builtin_robots())
+    ['box2', 'iiwa14', 'puma560', 'rv2sq', 'twolink', 'tx40', 'wam7']
+    """
     import tomllib
 
     out = {}
@@ -41,14 +53,39 @@ def load_robot(
     gravity: ArrayLike | None = None,
     limits: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Robot:
-    """Robot from a URDF, MJCF (.xml), SDF or TOML file, a Pinocchio model, or a built-in name.
+    """Load a robot from a URDF, MJCF, SDF or TOML file, a Pinocchio model, or the name of a built-in robot.
 
-    `friction` is a law such as "viscous+coulomb+offset" for all joints, or a mapping from joint to law;
-    `rotor_inertia` a flag or the joints that have one. Left out, a TOML or built-in robot keeps what its
-    file says, other files have no drive terms. `base`, `gravity` (m/s2, base frame) and `limits`
-    override the file.
+    Parameters
+    ----------
+    source : str, Path or pinocchio.Model
+        Path of a .urdf, .xml (MJCF), .sdf or .toml file, name of a built-in robot (see `builtin_robots`), or model.
+    friction : str or mapping, optional
+        Friction model of all joints, or a mapping from joint name to model: "none", or any of "viscous",
+        "viscous-asymmetric", "coulomb", "coulomb-asymmetric" and "offset", joined by "+". Values start from those of
+        the file. If neither `friction` nor `rotor_inertia` is given, TOML and built-in robots keep the drive terms of
+        their file and other robots have none.
+    rotor_inertia : bool or sequence of str, optional
+        Whether joints have a rotor inertia parameter, or the names of those that do.
+    base : {"fixed", "floating", "instrumented"}, optional
+        Type of base; that of the file if not given. See `Robot`.
+    gravity : array_like, shape (3,), optional
+        Gravity in the base frame (m/s2).
+    limits : mapping, optional
+        Joint limits that replace those of the file, as for `Robot.with_limits`.
 
-    >>> robot = load_robot("tx40")
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        If the file does not exist, is not valid, or holds something that is not supported; the message names it.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("tx40")
     >>> robot.n, len(robot.parameters)
     (6, 87)
     """
@@ -58,7 +95,7 @@ def load_robot(
     if not robot.source and isinstance(source, str | Path):
         robot = replace(robot, source=Path(source).name)
     if friction is not None or rotor_inertia is not None:
-        robot = robot.with_drives(friction, rotor_inertia)
+        robot = robot.with_drives(friction, rotor_inertia=rotor_inertia)
         if known is not None:
             robot = _with_file_values(robot, known)
     if base is not None and base != robot.base:
@@ -71,23 +108,23 @@ def load_robot(
 
 
 def _with_file_values(robot: Robot, known: FileDrives) -> Robot:
-    """Drive terms that start from the file; what a mimic joint has is felt by the joint it follows."""
-    felt = {name: {"Ia": 0.0, "fv": 0.0, "fc": 0.0} for name in robot.coordinates}
+    """Drive terms with the values of the file; those of a mimic joint are added to the joint that it follows."""
+    total = {name: {"Ia": 0.0, "fv": 0.0, "fc": 0.0} for name in robot.coordinates}
     for joint in robot.joints:
         leader, ratio = (joint.mimic.leader, joint.mimic.ratio) if joint.mimic else (joint.name, 1.0)
         for symbol, value in known.get(joint.name, {}).items():
-            felt[leader][symbol] += value * (abs(ratio) if symbol == "fc" else ratio**2)
-    drives = tuple(replace(t, value=carried_value(felt[t.shaft], t.symbol)) for t in robot.drives)
+            total[leader][symbol] += value * (abs(ratio) if symbol == "fc" else ratio**2)
+    drives = tuple(replace(t, value=carried_value(total[t.shaft], t.symbol)) for t in robot.drives)
     return replace(robot, drives=drives)
 
 
 def _read(source: Any) -> tuple[Robot, FileDrives | None]:
-    """The robot as the source has it, and the drive values a file keeps beside it."""
+    """The robot of the source, and the drive values of the file."""
     if not isinstance(source, str | Path):
         import pinocchio as pin
 
         if not isinstance(source, pin.Model):
-            raise ModelError(f"a robot comes from a file, a built-in name or a Pinocchio model, not {source!r:.60}")
+            raise ModelError(f"a robot is loaded from a file, a built-in name or a Pinocchio model, got {source!r:.60}")
         from dynid.robot.pinocchio import file_drives, robot_from_model
 
         return robot_from_model(source), file_drives(source)
@@ -118,8 +155,8 @@ def _read(source: Any) -> tuple[Robot, FileDrives | None]:
     names = builtin_robots()
     if text not in names:
         if _there(path.exists):
-            raise ModelError(f"'{text}' is no robot file: use .urdf, .xml (MJCF), .sdf or .toml")
-        hint = did_you_mean(text, names, closeness=0.4) or f"; the built-in ones are {', '.join(names)}"
+            raise ModelError(f"'{text}' is not a robot file: use .urdf, .xml (MJCF), .sdf or .toml")
+        hint = did_you_mean(text, names, closeness=0.4) or f"; the built-in robots are {', '.join(names)}"
         raise ModelError(f"no file and no built-in robot '{text}'{hint}")
     from dynid.robot.dh import read_toml
 
@@ -128,7 +165,7 @@ def _read(source: Any) -> tuple[Robot, FileDrives | None]:
 
 
 def _there(look: Callable[[], bool]) -> bool:
-    """Whether a path is there; one that the system cannot even look up is not."""
+    """Whether a path exists; False where the system cannot look it up."""
     try:
         return look()
     except OSError:

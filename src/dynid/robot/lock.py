@@ -1,4 +1,4 @@
-"""Locking joints: the robot that is left when some of its joints are held still."""
+"""Locked joints: a robot with some of its joints fixed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["lock_joints"]
 
 Array = NDArray[np.float64]
 
-# A cross-only term of these kinds is nothing without a second joint that moves.
+# A cross-only term of these kinds is zero without a second joint that moves.
 _COUPLING_ONLY = (TermKind.INERTIA, TermKind.VISCOUS)
 
 
 def lock_joints(robot: Robot, values: Mapping[str, float]) -> Robot:
-    """The robot with the named joints held at `values` (rad or m); joints that follow one of them are held too.
+    """The robot with some joints fixed at `values` (joint name to rad or m), and their mimic joints with them.
 
-    Their links are added to the bodies that carry them and stay known as frames; drive terms and motors that turn
-    with no other joint are gone.
+    The locked links are merged into the links that carry them and remain as frames. Drive terms and motors that move
+    with no free joint are removed.
     """
     held = _held(robot, values)
     bodies = [0]  # new number of every link's body
@@ -66,18 +66,18 @@ def lock_joints(robot: Robot, values: Mapping[str, float]) -> Robot:
 
 
 def _held(robot: Robot, values: Mapping[str, float]) -> dict[str, float]:
-    """Position of every joint that does not move any more."""
+    """Position of every locked joint, mimic joints included."""
     if not isinstance(values, Mapping):
         raise ModelError(f"locked joints must be given with their values, got {values!r:.60}")
     held = {}
     for name, value in values.items():
         if name not in robot.coordinates:
             follower = next((j.mimic for j in robot.joints if j.name == name and j.mimic is not None), None)
-            hint = f"it follows '{follower.leader}', lock that" if follower else f"use {', '.join(robot.coordinates)}"
-            raise ModelError(f"'{name}' is no independent joint: {hint}")
+            hint = f"it mimics '{follower.leader}', lock that" if follower else f"use {', '.join(robot.coordinates)}"
+            raise ModelError(f"'{name}' is not an independent joint: {hint}")
         held[name] = float(checked(value, (), f"locked joint '{name}': value"))
     if len(held) == robot.n:
-        raise ModelError(f"robot '{robot.name}' must keep at least one joint that moves")
+        raise ModelError(f"robot '{robot.name}' must keep at least one free joint")
     for joint in robot.joints:
         if joint.mimic is not None and joint.mimic.leader in held:
             held[joint.name] = joint.mimic.ratio * held[joint.mimic.leader] + joint.mimic.offset
@@ -97,7 +97,7 @@ def _joined(body: Link, link: Link, place: Array) -> Link:
 
 @dataclass(frozen=True, eq=False)
 class _RestrictedColumn:
-    """A user's column over all joints, seen from the free ones."""
+    """A custom column over all joints, restricted to the free ones."""
 
     function: CustomColumn
     free: NDArray[np.bool_]
@@ -114,7 +114,7 @@ class _RestrictedColumn:
 
 
 def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> DriveTerm | None:
-    """A drive term over the free joints, None where nothing of it is left."""
+    """A drive term restricted to the free joints, None where none of it remains."""
     number = np.cumsum(free) - 1  # new number of every free joint
     direction = term.direction[free]
     if term.function is not None:
@@ -126,13 +126,13 @@ def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> Dri
     if not turning.size or (turning.size == 1 and term.cross_only and term.kind in _COUPLING_ONLY):
         return None
     owner = int(number[term.owner]) if free[term.owner] else int(turning[0])
-    # The held joints have wound up the spring of a coupled shaft by a constant.
+    # The locked joints deflect the spring of a coupled shaft by a constant.
     rest = term.rest - float(term.direction[~free] @ posture[~free]) if term.kind == TermKind.SPRING else term.rest
     return replace(term, direction=direction, owner=owner, rest=rest)
 
 
 def _restricted_transmission(transmission: Transmission | None, free: NDArray[np.bool_]) -> Transmission | None:
-    """The motors that turn with a free joint."""
+    """The transmission restricted to the motors that move a free joint."""
     if transmission is None:
         return None
     coupling = transmission.coupling[free]

@@ -1,7 +1,7 @@
-"""MJCF files (MuJoCo's format), read as MuJoCo's compiler reads them.
+"""Reader of MJCF files (the format of MuJoCo), with the semantics of MuJoCo's compiler.
 
-q is MuJoCo's qpos, reference positions included; only a free base has its quaternion as x y z w and
-its velocity in its own frame. Links keep the frames of MuJoCo's bodies.
+q is MuJoCo's qpos, reference positions included, except for a free base: its quaternion is (x, y, z, w) and its
+velocity is in the body frame. Links keep the frames of MuJoCo's bodies.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["include_files", "read_mjcf"]
 
 Array = NDArray[np.float64]
 
-# Elements that MuJoCo's compiler unfolds into bodies and joints.
+# Elements that MuJoCo's compiler expands into bodies and joints.
 _MACROS = ("attach", "composite", "flexcomp", "replicate")
 
 
 class _Item(NamedTuple):
-    """An element inside a body, the pose of the <frame>s around it there, and the default class in force."""
+    """An element of a body, the pose of its enclosing <frame>s in the body, and the active default class."""
 
     element: ET.Element
     pose: Array
@@ -41,7 +41,7 @@ class _Item(NamedTuple):
 
 
 class _Hanging(NamedTuple):
-    """A body still to be read, and the frame it is posed in: placement `on` in link `carrier` (None: it flies)."""
+    """A body still to be read; its pose is relative to placement `on` in link `carrier` (None for a free body)."""
 
     item: _Item
     carrier: int | None
@@ -49,7 +49,7 @@ class _Hanging(NamedTuple):
 
 
 def read_mjcf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
-    """Robot of an MJCF file, and what the file says of its drives. Joint equalities become mimic joints."""
+    """Robot and drive values of an MJCF file. Joint equalities become mimic joints."""
     if root.tag != "mujoco":
         raise ModelError(f"{path.name} is not an MJCF file: its root element is <{root.tag}>, not <mujoco>")
     include_files(root, path.parent, {path.resolve()})
@@ -71,7 +71,7 @@ def read_mjcf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
 
 
 def include_files(element: ET.Element, folder: Path, seen: set[Path]) -> None:
-    """Put the content of included files in the place where they are included."""
+    """Replace <include> elements by the content of their files."""
     content = []
     for child in element:
         if child.tag != "include":
@@ -83,7 +83,7 @@ def include_files(element: ET.Element, folder: Path, seen: set[Path]) -> None:
         if path in seen:
             raise ModelError(f"'{name}' is included twice")
         if not path.is_file():
-            raise ModelError(f"there is no included file '{name}'")
+            raise ModelError(f"the included file '{name}' does not exist")
         seen.add(path)
         inner = read_xml(path)
         include_files(inner, folder, seen)
@@ -102,13 +102,13 @@ def _gravity(root: ET.Element) -> Array:
 
 
 def _mimics(root: ET.Element, references: dict[str, float]) -> dict[str, Mimic]:
-    """Couplings of joints; MuJoCo measures both from their reference positions."""
+    """Mimic joints from joint equalities, which MuJoCo defines relative to the reference positions."""
     out: dict[str, Mimic] = {}
     for element in (e for section in root.findall("equality") for e in section):
         if element.get("active") == "false":
             continue
         if element.tag != "joint":
-            raise ModelError(f"equality <{element.tag}> is not supported: only joints may depend on joints, in a line")
+            raise ModelError(f"equality <{element.tag}> is not supported: only linear joint equalities are")
         follower = attribute(element, "joint1", "a joint equality")
         leader = attribute(element, "joint2", f"the equality of joint '{follower}'")
         for name in (follower, leader):
@@ -118,7 +118,7 @@ def _mimics(root: ET.Element, references: dict[str, float]) -> dict[str, Mimic]:
         given += ["0", "1", "0", "0", "0"][len(given) :]
         constant, ratio, *higher = numbers(" ".join(given), 5, f"equality of joint '{follower}', polycoef")
         if any(higher):
-            raise ModelError(f"joint '{follower}' follows '{leader}' by a polynomial that is not linear")
+            raise ModelError(f"the equality between joints '{follower}' and '{leader}' is not linear")
         if follower in out:
             raise ModelError(f"joint '{follower}' follows two joints, '{out[follower].leader}' and '{leader}'")
         out[follower] = Mimic(leader, ratio, references[follower] + constant - ratio * references[leader])
@@ -145,14 +145,16 @@ class _Tree:
         moving = [item for item in tops if any(e.tag in ("joint", "freejoint") for e in item.element.iter())]
         if flying and len(moving) > 1:
             names = ", ".join(f"'{item.element.get('name', '')}'" for item in moving)
-            raise ModelError(f"a free body stands beside other moving ones ({names}): one tree is needed")
+            raise ModelError(
+                f"a free body and other moving bodies ({names}) are not supported: the file must hold one tree"
+            )
         self.floating = bool(flying)
         todo = [_Hanging(item, None if flying else 0, np.eye(4)) for item in flying or tops]
         while todo:
             todo = self._read(todo[0]) + todo[1:]
 
     def _items(self, body: ET.Element, childclass: str | None, pose: Array | None = None) -> Iterator[_Item]:
-        """The elements of a body, those inside its <frame>s too."""
+        """The elements of a body, including those inside its <frame>s."""
         pose = np.eye(4) if pose is None else pose
         inner = body.get("childclass", childclass)
         for element in body:
@@ -163,7 +165,7 @@ class _Tree:
                 yield _Item(element, pose, inner)
 
     def _read(self, body: _Hanging) -> list[_Hanging]:
-        """Add one body to the tree; the bodies that hang on it are still to be read."""
+        """Add one body to the tree; returns its child bodies, still to be read."""
         element, frame, childclass = body.item
         name = element.get("name") or f"body{len(self._bodies) + 1}"
         if name in self._bodies:
@@ -177,7 +179,7 @@ class _Tree:
         inertia = self._inertia(element, items, static, where)
         if body.carrier is None:
             if len(joints) != 1:
-                raise ModelError(f"{where} has joints beside its free one")
+                raise ModelError(f"{where} has other joints in addition to its free joint")
             self.links = [Link(name, inertia)]
             carrier, on = 0, np.eye(4)
         elif joints:
@@ -196,7 +198,7 @@ class _Tree:
         return [_Hanging(item, carrier, on) for item in items if item.element.tag == "body"]
 
     def _inertia(self, element: ET.Element, items: list[_Item], static: bool, where: str) -> Array:
-        """Ten numbers of a body, given or summed over its shapes."""
+        """Inertial parameters of a body, given or summed over its shapes."""
         inertial, source = element.find("inertial"), self.settings.inertia_from_geom
         if inertial is not None and source != "true":
             return self.settings.inertial(inertial, where)
@@ -216,7 +218,7 @@ class _Tree:
         return total
 
     def _hang(self, name: str, inertia: Array, items: list[_Item], parent: int, place: Array) -> int:
-        """Hang a body on its joints, one after the other; all but the last carry a link without mass."""
+        """Add a body with its joints, one after the other; all but the last carry a virtual link."""
         for k, item in enumerate(items):
             element = item.element
             given = self.settings.attributes(element, item.childclass)

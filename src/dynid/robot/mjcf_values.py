@@ -1,4 +1,4 @@
-"""What the attributes of an MJCF element mean: compiler settings, default classes, poses and shapes."""
+"""Interpretation of MJCF attributes: compiler settings, default classes, poses and shapes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Array = NDArray[np.float64]
 Attributes = Mapping[str, str]
 Classes = dict[str, Attributes]  # tag -> attributes
 
-_MAIN = "main"  # the class of all elements that name none
+_MAIN = "main"  # the class of elements without a class
 _BOOLEAN = ("true", "false")
-# Settings that change masses or poses after the file is read; we take these values only.
+# Settings that change masses or poses after reading; only these values are supported.
 _ONLY = {"coordinate": "local", "balanceinertia": "false", "settotalmass": "-1", "boundmass": "0", "boundinertia": "0"}
-# Sizes a shape needs; where it runs between two points, the last of them comes from their distance.
+# Number of sizes per shape; for a shape between two points, the last size is half their distance.
 _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
 
@@ -42,17 +42,18 @@ class Settings:
     defaults: Mapping[str, Classes]
 
     def attributes(self, element: ET.Element, childclass: str | None) -> dict[str, str]:
-        """All attributes of an element: its own, over those of its class or the one its body sets."""
+        """All attributes of an element: its own override those of its class or of the childclass of its body."""
         name = element.get("class") or childclass or _MAIN
         if name not in self.defaults:
             raise ModelError(f"<{element.tag}> '{element.get('name', '')}' is of class '{name}', which is not defined")
         return {**self.defaults[name].get(element.tag, {}), **element.attrib}
 
     def angle(self, value: float) -> float:
+        """An angle of the file in rad."""
         return math.radians(value) if self.degrees else value
 
     def pose(self, given: Attributes, where: str) -> Array:
-        """Placement from pos and one of the five ways to write an orientation."""
+        """Placement from pos and one of the five representations of an orientation."""
         position = numbers(given.get("pos", "0 0 0"), 3, f"{where}, pos")
         for key, read in (
             ("quat", self._quaternion),
@@ -64,7 +65,7 @@ class Settings:
             if key in given:
                 rotation = read(given[key], f"{where}, {key}")
                 if not np.all(np.isfinite(rotation)):
-                    raise ModelError(f"{where}, {key}: '{given[key]}' is no orientation")
+                    raise ModelError(f"{where}, {key}: '{given[key]}' is not an orientation")
                 return placement(rotation, position)
         return placement(None, position)
 
@@ -93,7 +94,7 @@ class Settings:
         return z_rotation(numbers(text, 3, where))
 
     def inertial(self, element: ET.Element, where: str) -> Array:
-        """Ten numbers of an <inertial> element in the frame of its body."""
+        """Inertial parameters of an <inertial> element in the frame of its body."""
         mass = numbers(element.get("mass"), 1, f"{where}, mass")[0]
         if "diaginertia" in element.attrib:
             tensor = np.diag(numbers(element.get("diaginertia"), 3, f"{where}, diaginertia"))
@@ -106,7 +107,7 @@ class Settings:
         return move_inertia(body, self.pose(element.attrib, f"{where}, inertial"))
 
     def shape_inertia(self, given: Attributes, where: str) -> Array | None:
-        """Ten numbers of a geom in the frame of its body; None for a shape that needs its mesh."""
+        """Inertial parameters of a geom in the frame of its body; None for a shape that needs its mesh."""
         low, high = self.groups
         if not low <= numbers(given.get("group", "0"), 1, f"{where}, group")[0] <= high:
             return np.zeros(10)
@@ -123,7 +124,7 @@ class Settings:
         return scale * move_inertia(np.asarray(unit.toDynamicParameters()), place)
 
     def _shape(self, given: Attributes, kind: str, where: str) -> tuple[Array, Array]:
-        """Where a shape sits and its sizes."""
+        """Placement and sizes of a shape."""
         count = _SIZES[kind]
         text = given.get("size", "").split()
         if "fromto" not in given or kind == "sphere":
@@ -131,14 +132,14 @@ class Settings:
         ends = numbers(given["fromto"], 6, f"{where}, fromto").reshape(2, 3)
         line = ends[0] - ends[1]
         if not np.any(line):
-            raise ModelError(f"{where}, fromto: the two points are one")
+            raise ModelError(f"{where}, fromto: the two points coincide")
         radius = numbers(text[0] if text else None, 1, f"{where}, size")
         size = np.array([*[radius[0]] * (count - 1), 0.5 * np.linalg.norm(line)])
         return placement(z_rotation(line), ends.mean(axis=0)), size
 
 
 def z_rotation(direction: Array) -> Array:
-    """The smallest rotation that turns z into a direction."""
+    """The smallest rotation that maps z to a direction."""
     return np.asarray(pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), _unit(direction)).toRotationMatrix())
 
 
@@ -163,7 +164,7 @@ _UNIT_SHAPES: dict[str, Callable[..., tuple[float, pin.Inertia]]] = {
 
 
 def read_settings(root: ET.Element) -> Settings:
-    """Settings of a file, from all its compiler and default sections."""
+    """Settings from all compiler and default sections of a file."""
     given: dict[str, str] = {}
     for element in root.findall("compiler"):
         given |= element.attrib
@@ -175,7 +176,7 @@ def read_settings(root: ET.Element) -> Settings:
             )
     euler = given.get("eulerseq", "xyz")
     if len(euler) != 3 or set(euler.lower()) - set("xyz"):
-        raise ModelError(f"compiler, eulerseq: '{euler}' is no sequence of three axes")
+        raise ModelError(f"compiler, eulerseq: '{euler}' is not a sequence of three axes")
     low, high = numbers(given.get("inertiagrouprange", "0 5"), 2, "compiler, inertiagrouprange")
     defaults: dict[str, Classes] = {_MAIN: {}}
     for element in root.findall("default"):
@@ -193,7 +194,7 @@ def read_settings(root: ET.Element) -> Settings:
 
 
 def _read_defaults(element: ET.Element, name: str, start: Classes, out: dict[str, Classes]) -> None:
-    """Add the class of a <default> element and those inside it; each starts from the one around it."""
+    """Add the class of a <default> element and its nested classes, which inherit from it."""
     here = dict(start)
     for child in element:
         if child.tag != "default":

@@ -1,4 +1,4 @@
-"""Robot: what the machine is, frozen. Bodies, joints, drives, gravity and the kind of base."""
+"""The robot model: an immutable kinematic tree with links, joints, drives, gravity and the type of base."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError, ModelError
-from dynid.robot.drives import DriveTerm, Transmission, carried_value, joint_symbols
+from dynid.robot.drives import ROTATING_UNITS, DriveTerm, Transmission, carried_value, joint_symbols
 from dynid.robot.inertia import INERTIAL_SYMBOLS, move_inertia
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, checked, frozen, read_limits
 
@@ -30,12 +30,48 @@ _INERTIAL_UNITS = ("kg", *("kg m",) * 3, *("kg m2",) * 6)
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A kinematic tree with its drives, its gravity and its base.
+    """A kinematic tree with its drives, gravity and base. Immutable: methods `with_...` return a changed copy.
 
-    `links[0]` is the base link, `links[i + 1]` hangs on `joints[i]`, parents before children.
-    `base` is "fixed" (joint torques only), "floating" (a free-flyer root: q starts with position and
-    quaternion x y z w, v with the body-frame twist) or "instrumented" (a fixed base whose reaction
-    wrench is measured: six more torque rows and the parameters of the base link).
+    Robots usually come from `dynid.load_robot`, `Robot.from_dh` or `Robot.from_pinocchio`.
+
+    Attributes
+    ----------
+    name : str
+        Name of the robot.
+    links : tuple of Link
+        `links[0]` is the base link; `links[i + 1]` is the child link of `joints[i]`. Parents come before children.
+    joints : tuple of Joint
+        Revolute and prismatic joints, mimic joints included.
+    drives : tuple of DriveTerm
+        Friction, rotor inertia, offsets and springs, sorted by joint.
+    gravity : ndarray, shape (3,)
+        Gravity vector in the base frame (m/s2).
+    base : {"fixed", "floating", "instrumented"}
+        "fixed": joint torques only. "floating": a free-flyer root, q starts with the position and the quaternion
+        (x, y, z, w), v with the twist in the body frame. "instrumented": a fixed base whose reaction wrench is
+        measured, which adds six torque rows and the inertial parameters of the base link.
+    transmission : Transmission or None
+        Coupling between motors and joints, None where every motor drives one joint.
+    frames : tuple of Frame
+        Named frames fixed to links.
+    merged : tuple of Merge
+        Links on fixed or locked joints, whose inertia was added to the link that carries them.
+    source : str
+        File or publication of the model.
+
+    Raises
+    ------
+    ModelError
+        If the tree is inconsistent: wrong counts or order, repeated names, drive terms of the wrong size.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> robot.n, robot.coordinates
+    (2, ('joint1', 'joint2'))
+    >>> robot.with_drives("viscous+coulomb").parameter_names[10:13]
+    ('Ia_joint1', 'fv_joint1', 'fc_joint1')
     """
 
     name: str
@@ -54,7 +90,7 @@ class Robot:
         if self.base not in BASE_KINDS:
             raise ModelError(f"base '{self.base}' is unknown: use {', '.join(BASE_KINDS)}")
         if len(self.links) != len(self.joints) + 1:
-            raise ModelError(f"robot '{self.name}' needs one link more than joints")
+            raise ModelError(f"robot '{self.name}' must have one link more than it has joints")
         for what, names in (
             ("joint", [j.name for j in self.joints]),
             ("link", [link.name for link in self.links]),
@@ -64,17 +100,23 @@ class Robot:
                 raise ModelError(f"robot '{self.name}' has two {what}s named '{min(repeated)}'")
         for i, joint in enumerate(self.joints):
             if not 0 <= joint.parent <= i:
-                raise ModelError(f"joint '{joint.name}' must hang on an earlier link (parents before children)")
+                raise ModelError(
+                    f"joint '{joint.name}' must have an earlier link as its parent (parents before children)"
+                )
             if joint.mimic is not None and joint.mimic.leader not in self.coordinates:
-                raise ModelError(f"joint '{joint.name}' mimics '{joint.mimic.leader}', which is no independent joint")
+                raise ModelError(
+                    f"joint '{joint.name}' mimics '{joint.mimic.leader}', which is not an independent joint"
+                )
         for term in self.drives:
             if term.direction.shape != (self.n,) or not 0 <= term.owner < self.n:
                 raise ModelError(
-                    f"drive term '{term.name}' needs an owner among {self.n} joints and a direction over them"
+                    f"drive term '{term.name}' needs an owner among {self.n} joints and a direction over all of them"
                 )
         if self.transmission is not None and self.transmission.coupling.shape[0] != self.n:
             raise ModelError(f"transmission has {self.transmission.coupling.shape[0]} rows for {self.n} joints")
-        object.__setattr__(self, "drives", tuple(sorted(self.drives, key=DriveTerm.sort_key)))
+        slides = np.array([j.kind == "prismatic" for j in self.joints if j.mimic is None], dtype=bool)
+        drives = sorted((_on_shaft(t, slides) for t in self.drives), key=DriveTerm.sort_key)
+        object.__setattr__(self, "drives", tuple(drives))
         parameters = self.parameter_names
         if len(set(parameters)) != len(parameters):
             repeated = {n for n in parameters if parameters.count(n) > 1}
@@ -94,23 +136,43 @@ class Robot:
 
     @property
     def nq(self) -> int:
+        """Size of the configuration q: the independent joints, and seven more for a floating base."""
         return self.n + (7 if self.base == "floating" else 0)
 
     @property
     def nv(self) -> int:
+        """Size of the velocity v: the independent joints, and six more for a floating base."""
         return self.n + (6 if self.base == "floating" else 0)
 
     @cached_property
     def channels(self) -> tuple[str, ...]:
-        """Names of the torque rows: the base wrench where there is one, then the joints."""
+        """Names of the torque rows: the base wrench (unless the base is fixed), then the independent joints."""
         return (WRENCH_CHANNELS if self.base != "fixed" else ()) + self.coordinates
 
     @cached_property
+    def channel_units(self) -> dict[str, str]:
+        """Unit of every channel: N m, or N for prismatic joints and forces of the base."""
+        linear = {*WRENCH_CHANNELS[:3], *(j.name for j in self.joints if j.kind == "prismatic")}
+        return {channel: "N" if channel in linear else "N m" for channel in self.channels}
+
+    @cached_property
     def limits(self) -> dict[str, Limits]:
-        """Limits of the independent joints by name."""
+        """Limits of the independent joints, by joint name."""
         return {j.name: j.limits for j in self.joints if j.mimic is None}
 
     def link_index(self, name: str) -> int:
+        """Index of a link in `links`.
+
+        Parameters
+        ----------
+        name : str
+            Name of the link.
+
+        Raises
+        ------
+        ModelError
+            If there is no such link.
+        """
         for i, link in enumerate(self.links):
             if link.name == name:
                 return i
@@ -120,13 +182,13 @@ class Robot:
 
     @cached_property
     def parameter_links(self) -> tuple[int, ...]:
-        """Indices of the links whose inertia belongs to the standard parameters."""
+        """Indices of the links whose inertia is part of the standard parameters."""
         first = 0 if self.base != "fixed" else 1
         return tuple(i for i in range(first, len(self.links)) if not self.links[i].virtual)
 
     @cached_property
     def layout(self) -> tuple[Parameter, ...]:
-        """The standard vector entry by entry: link block then drive block, base to tip."""
+        """Entries of the standard parameter vector: per joint the link block, then the drive block, base to tip."""
         out: list[Parameter] = []
         number = {name: i + 1 for i, name in enumerate(self.coordinates)}
         motor = {name: i + 1 for i, name in enumerate(self.transmission.motors)} if self.transmission else {}
@@ -141,28 +203,45 @@ class Robot:
             owner = number[self.joints[i - 1].name] - 1
             for term in (t for t in self.drives if t.owner == owner):
                 tail = f"m_{motor.get(term.shaft, owner + 1)}" if term.motor else f"_{owner + 1}"
-                out.append(Parameter(term.name, term.symbol + tail, term.symbol, term.units, term.shaft, False))
+                group = ROTATING_UNITS[term.unit] if term.linear and term.function is None else term.unit
+                out.append(Parameter(term.name, term.symbol + tail, term.symbol, term.unit, term.shaft, False, group))
         return tuple(out)
 
     @cached_property
     def parameter_names(self) -> tuple[str, ...]:
+        """Names of the standard parameters, such as m_link1 and fv_joint1, in the order of `layout`."""
         return tuple(p.name for p in self.layout)
 
     @cached_property
     def parameter_labels(self) -> tuple[str, ...]:
-        """Short names for expressions: Izz_1, Ia_1, fvm_6."""
+        """Short names of the standard parameters, for expressions: Izz_1, Ia_1, fvm_6."""
         return tuple(p.label for p in self.layout)
 
     @cached_property
     def parameters(self) -> Array:
-        """A-priori values of the standard parameters (p,)."""
+        """A-priori values of the standard parameters, shape (p,), SI units."""
         value = {t.name: t.value for t in self.drives}
         inertia = {self.links[i].name: self.links[i].inertia for i in self.parameter_links}
         out = [inertia[p.owner][INERTIAL_SYMBOLS.index(p.symbol)] if p.inertial else value[p.name] for p in self.layout]
         return frozen(out)
 
     def with_parameters(self, parameters: ArrayLike) -> Robot:
-        """The same robot with other values of the standard parameters (p,)."""
+        """A copy with other values of the standard parameters.
+
+        Parameters
+        ----------
+        parameters : array_like, shape (p,)
+            Standard parameters in the order of `layout`, SI units.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        DataError
+            If the vector has the wrong size or a value that is not finite.
+        """
         pi = checked(parameters, (len(self.layout),), f"parameters of robot '{self.name}'", DataError)
         value = dict(zip(self.parameter_names, pi, strict=True))
         links = list(self.links)
@@ -175,22 +254,59 @@ class Robot:
     # -- variants --------------------------------------------------------------------------------
 
     def with_base(self, base: BaseKind) -> Robot:
-        """The same robot bolted down, flying, or on a measuring base."""
+        """A copy with another type of base.
+
+        Parameters
+        ----------
+        base : {"fixed", "floating", "instrumented"}
+            See the attribute `base`.
+
+        Returns
+        -------
+        Robot
+        """
         return replace(self, base=base)
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
-        """The same robot under another gravity vector (m/s2, base frame): hanging, leaning, in space."""
+        """A copy with another gravity vector, for a tilted or ceiling-mounted base.
+
+        Parameters
+        ----------
+        gravity : array_like, shape (3,)
+            Gravity in the base frame (m/s2).
+
+        Returns
+        -------
+        Robot
+        """
         return replace(self, gravity=checked(gravity, (3,), "gravity"))
 
     def with_limits(self, limits: Mapping[str, Mapping[str, Any]]) -> Robot:
-        """Override limits joint by joint: {"joint1": {"position": (-1, 1), "velocity": 2, "effort": 50}}."""
+        """A copy with other joint limits.
+
+        Parameters
+        ----------
+        limits : mapping
+            Joint name to a mapping with any of "position" (lower, upper; rad or m), "velocity" (rad/s or m/s) and
+            "effort" (N m or N), such as {"joint1": {"position": (-1, 1), "velocity": 2, "effort": 50}}. Limits that
+            are left out keep their values.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            For unknown joints or keys, and for limits that are not numbers or are inconsistent.
+        """
         if not isinstance(limits, Mapping):
-            raise ModelError(f"limits must map joints to tables, got {limits!r:.60}")
+            raise ModelError(f"limits must be a mapping from joint names to tables, got {limits!r:.60}")
         joints = list(self.joints)
         names = [j.name for j in joints]
         for name, new in limits.items():
             if name not in names:
-                raise ModelError(f"limits name no joint '{name}', the joints are {', '.join(names)}")
+                raise ModelError(f"limits: no joint named '{name}', the joints are {', '.join(names)}")
             joint = joints[names.index(name)]
             joints[names.index(name)] = replace(joint, limits=read_limits(name, new, joint.limits))
         return replace(self, joints=tuple(joints))
@@ -198,12 +314,29 @@ class Robot:
     def with_drives(
         self,
         friction: str | Mapping[str, str] | None = None,
+        *,
         rotor_inertia: bool | Sequence[str] | None = None,
     ) -> Robot:
-        """Choose the joint-side friction law and rotor inertias, for all joints or by joint name.
+        """A copy with another joint-side friction model or other rotor inertias.
 
-        What is left as None stays as it is; values are carried over where the old law has them.
-        Springs, custom and motor-side terms are not touched.
+        Springs, custom and motor-side terms are kept. Parameter values are kept where the old model has them.
+
+        Parameters
+        ----------
+        friction : str or mapping, optional
+            Friction model of all joints, or a mapping from joint name to model: "none", or any of "viscous",
+            "viscous-asymmetric", "coulomb", "coulomb-asymmetric" and "offset", joined by "+". None keeps it.
+        rotor_inertia : bool or sequence of str, optional
+            Whether joints have a rotor inertia, or the names of those that do. None keeps it.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            For unknown joints or friction terms.
         """
         friction_symbols = {"fv", "fvp", "fvn", "fc", "fcp", "fcn", "off"}
         replaced = (friction_symbols if friction is not None else set()) | (
@@ -225,13 +358,45 @@ class Robot:
             kept += [self.joint_term(i, s, carried_value(known[i], s)) for s in symbols]
         return replace(self, drives=tuple(kept))
 
-    def joint_term(self, joint: int | str, symbol: str, value: float = 0.0, rest: float = 0.0) -> DriveTerm:
-        """A drive term on the joint side, for `with_terms`: e.g. a spring, symbol "k" with its rest."""
+    def joint_term(self, joint: int | str, symbol: str, value: float = 0.0, *, rest: float = 0.0) -> DriveTerm:
+        """A joint-side drive term, for `with_terms`.
+
+        Parameters
+        ----------
+        joint : int or str
+            Index among `coordinates`, or name of the joint.
+        symbol : str
+            One of "Ia", "fv", "fvp", "fvn", "fc", "fcp", "fcn", "off", "k"; see `DriveTerm`.
+        value : float
+            A-priori value, in N m, rad and s (or N, m and s for a prismatic joint).
+        rest : float
+            Rest position of a spring, symbol "k" (rad or m).
+
+        Returns
+        -------
+        DriveTerm
+        """
         i = self._coordinate(joint)
         return DriveTerm(symbol, self.coordinates[i], np.eye(self.n)[i], i, value, rest=rest)
 
-    def motor_term(self, motor: str, symbol: str, value: float = 0.0, cross_only: bool = False) -> DriveTerm:
-        """A drive term on the motor side of the transmission, for `with_terms`."""
+    def motor_term(self, motor: str, symbol: str, value: float = 0.0, *, cross_only: bool = False) -> DriveTerm:
+        """A motor-side drive term, for `with_terms`. The robot must have a transmission.
+
+        Parameters
+        ----------
+        motor : str
+            Name of the motor.
+        symbol : str
+            As for `joint_term`.
+        value : float
+            A-priori value, expressed behind the gear ratio.
+        cross_only : bool
+            Keep only the coupling between different joints, see `DriveTerm`.
+
+        Returns
+        -------
+        DriveTerm
+        """
         if self.transmission is None:
             raise ModelError(f"robot '{self.name}' has no transmission, so no motor '{motor}'")
         if motor not in self.transmission.motors:
@@ -241,16 +406,40 @@ class Robot:
         return DriveTerm(symbol, motor, direction, min(k, self.n - 1), value, motor=True, cross_only=cross_only)
 
     def custom_term(
-        self, name: str, joint: int | str, function: Callable[..., Any], value: float = 0.0, unit: str = ""
+        self, name: str, joint: int | str, function: Callable[..., Any], value: float = 0.0, *, unit: str = ""
     ) -> DriveTerm:
-        """A user-defined column for `with_terms`: function(q, v, a) -> (N, n), linear in a with a factor of q alone."""
+        """A user-defined regressor column, for `with_terms`.
+
+        Parameters
+        ----------
+        name : str
+            Symbol of the parameter; the parameter is called name_joint.
+        joint : int or str
+            Index among `coordinates`, or name of the joint in whose block the parameter is listed.
+        function : callable
+            function(q, v, a) -> torques per unit of the parameter, all of shape (N, n). It must be affine in a, with
+            a factor of a that depends on q alone.
+        value : float
+            A-priori value.
+        unit : str
+            Unit of the parameter.
+
+        Returns
+        -------
+        DriveTerm
+
+        Raises
+        ------
+        ModelError
+            If the function does not return an array of that shape or is not affine in a.
+        """
         i = self._coordinate(joint)
         if not callable(function):
-            raise ModelError(f"term '{name}' needs a function of q, v, a, got {function!r:.60}")
+            raise ModelError(f"term '{name}' needs a function of q, v and a, got {function!r:.60}")
         q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 4, self.n))
 
-        def column(speed: float, acceleration: float) -> Array:
-            given = function(q, speed * v, acceleration * a)
+        def column(velocity: float, acceleration: float) -> Array:
+            given = function(q, velocity * v, acceleration * a)
             return checked(given, (4, self.n), f"term '{name}' for N = 4")
 
         bend = np.diff([column(1.0, s) for s in (-1.0, 0.0, 1.0, 2.0)], n=2, axis=0)
@@ -261,22 +450,79 @@ class Robot:
         return DriveTerm(name, self.coordinates[i], direction, i, value, function=function, unit=unit)
 
     def with_terms(self, *terms: DriveTerm) -> Robot:
-        """Add drive terms made by `joint_term`, `motor_term` or `custom_term`."""
+        """A copy with additional drive terms.
+
+        Parameters
+        ----------
+        *terms : DriveTerm
+            Terms made by `joint_term`, `motor_term` or `custom_term`.
+
+        Returns
+        -------
+        Robot
+
+        Examples
+        --------
+        >>> import dynid
+        >>> robot = dynid.load_robot("twolink")
+        >>> robot.with_terms(robot.joint_term("joint2", "k", 5.0, rest=0.1)).parameter_names[-1]
+        'k_joint2'
+        """
         return replace(self, drives=self.drives + terms)
 
     def with_smooth_coulomb(self, slope: float) -> Robot:
-        """Coulomb friction as tanh(slope * speed), slope in s/rad or s/m; 0 gives the sharp step back."""
+        """A copy with Coulomb friction smoothed to tanh(slope * velocity).
+
+        Parameters
+        ----------
+        slope : float
+            Slope in s/rad or s/m; 0 restores the sign function.
+
+        Returns
+        -------
+        Robot
+        """
         drives = tuple(replace(t, slope=slope) if t.is_coulomb else t for t in self.drives)
         return replace(self, drives=drives)
 
     def with_transmission(self, transmission: Transmission) -> Robot:
-        """Couple motors and joints; motor-side terms are then added with `motor_term`."""
+        """A copy with a coupling between motors and joints; motor-side terms are then added with `motor_term`.
+
+        Parameters
+        ----------
+        transmission : Transmission
+            Coupling of the motors with the `n` independent joints.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            If the robot already has motor-side terms, or the coupling has the wrong number of rows.
+        """
         if any(t.motor for t in self.drives):
             raise ModelError(f"robot '{self.name}' already has motor-side terms")
         return replace(self, transmission=transmission)
 
     def without(self, *patterns: str) -> Robot:
-        """Drop drive parameters by name or label, wildcards allowed: robot.without("off_*", "Iam_6")."""
+        """A copy without some drive parameters: robot.without("off_*", "Iam_6").
+
+        Parameters
+        ----------
+        *patterns : str
+            Names or labels of drive parameters; wildcards are allowed.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            If a pattern matches no drive parameter.
+        """
         label = {p.name: p.label for p in self.layout if not p.inertial}
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) or fnmatchcase(x, pattern) for name, x in label.items()):
@@ -287,7 +533,21 @@ class Robot:
         return replace(self, drives=tuple(keep))
 
     def with_payload(self, link: str, inertia: ArrayLike, placement: ArrayLike | None = None) -> Robot:
-        """Fix a body (ten numbers in its own frame) to a link, at `placement` (4x4) in the link frame."""
+        """A copy with a rigid body attached to a link.
+
+        Parameters
+        ----------
+        link : str
+            Name of the link.
+        inertia : array_like, shape (10,)
+            Inertial parameters of the body in its own frame (see `dynid.inertia`).
+        placement : array_like, shape (4, 4), optional
+            Placement of the body frame in the link frame; the identity if not given.
+
+        Returns
+        -------
+        Robot
+        """
         i = self.link_index(link)
         added = move_inertia(inertia, np.eye(4) if placement is None else placement)
         links = list(self.links)
@@ -295,7 +555,22 @@ class Robot:
         return replace(self, links=tuple(links))
 
     def locked(self, values: Mapping[str, float]) -> Robot:
-        """The robot with these joints held at values (rad or m), their links merged into what carries them."""
+        """A copy in which some joints are fixed; their links are merged into the links that carry them.
+
+        Parameters
+        ----------
+        values : mapping
+            Joint name to position (rad or m). Mimic joints of a locked joint are locked too.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            For joints that are unknown or mimic another one, or if no joint would remain.
+        """
         from dynid.robot.lock import lock_joints
 
         return lock_joints(self, values)
@@ -303,32 +578,88 @@ class Robot:
     # -- other representations -------------------------------------------------------------------
 
     @staticmethod
-    def from_pinocchio(model: pin.Model, name: str | None = None) -> Robot:
-        """Robot of a Pinocchio model; a free-flyer root makes it floating. No drive terms."""
+    def from_pinocchio(model: pin.Model, *, name: str | None = None) -> Robot:
+        """Robot from a Pinocchio model, without drive terms.
+
+        Parameters
+        ----------
+        model : pinocchio.Model
+            A free-flyer root joint gives a floating base.
+        name : str, optional
+            Name of the robot; that of the model if not given.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            For joint types other than revolute, prismatic, mimic and a free-flyer root.
+        """
         from dynid.robot.pinocchio import robot_from_model
 
-        return robot_from_model(model, name)
+        return robot_from_model(model, name=name)
 
-    def to_pinocchio(self, independent: bool = False) -> pin.Model:
-        """Pinocchio model with one revolute or prismatic joint a joint of ours, branch by branch as Pinocchio needs it.
+    def to_pinocchio(self, *, independent: bool = False) -> pin.Model:
+        """Pinocchio model with one joint per joint of this robot, in Pinocchio's depth-first order.
 
-        Mimic joints are refused unless `independent` asks for them as joints of their own.
-        Rotor inertia on a joint becomes `armature`; coupled drives have no place in that model.
+        Joint-side rotor inertia becomes `armature`. Coupled drives are not represented.
+
+        Parameters
+        ----------
+        independent : bool
+            Turn mimic joints into independent joints; otherwise they are refused.
+
+        Returns
+        -------
+        pinocchio.Model
+
+        Raises
+        ------
+        ModelError
+            For a robot with mimic joints, unless `independent`.
         """
         from dynid.robot.pinocchio import model_of_robot
 
-        return model_of_robot(self, independent)
+        return model_of_robot(self, independent=independent)
 
     @staticmethod
     def from_dh(
         rows: Sequence[Mapping[str, Any] | Sequence[float]],
         convention: Literal["standard", "modified"] = "standard",
+        *,
         name: str = "robot",
         **options: Any,
     ) -> Robot:
-        """Serial robot from Denavit-Hartenberg rows, (alpha, a, d, theta) or dictionaries.
+        """Robot from a table of Denavit-Hartenberg parameters.
 
-        The keys are those of the TOML robot file; see `docs/robot-files.md`.
+        Parameters
+        ----------
+        rows : sequence
+            One entry per joint: (alpha, a, d, theta) in rad and m, or a mapping with the keys of a [[joint]] table of
+            the TOML robot file (see the page on robot files).
+        convention : {"standard", "modified"}
+            Denavit-Hartenberg convention; modified is that of Khalil and Craig.
+        name : str
+            Name of the robot.
+        **options
+            Other keys of the TOML robot file, such as gravity, base and motor.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            For unknown keys and inconsistent values.
+
+        Examples
+        --------
+        >>> from dynid import Robot
+        >>> Robot.from_dh([(0.0, 0.0, 0.3, 0.0), (1.5708, 0.0, 0.0, 0.0)], "modified", name="arm")
+        Robot('arm', 2 joints, 20 parameters, fixed base)
         """
         from dynid.robot.dh import robot_from_rows
 
@@ -345,3 +676,10 @@ class Robot:
 
     def __repr__(self) -> str:
         return f"Robot('{self.name}', {self.n} joints, {len(self.layout)} parameters, {self.base} base)"
+
+
+def _on_shaft(term: DriveTerm, slides: NDArray[np.bool_]) -> DriveTerm:
+    """The term with its shaft marked as linear where it moves with prismatic joints only."""
+    moving = term.direction != 0
+    linear = bool(np.all(slides[moving])) if np.any(moving) else bool(slides[term.owner])
+    return term if term.linear == linear else replace(term, linear=linear)

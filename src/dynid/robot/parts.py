@@ -1,4 +1,4 @@
-"""The pieces a robot is made of: links, joints, limits, frames, and entries of its parameter vector."""
+"""Components of a robot: links, joints, limits, frames, and entries of the parameter vector."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Array = NDArray[np.float64]
 
 
 def frozen(a: ArrayLike) -> Array:
-    """A copy that cannot be written to."""
+    """A read-only copy as floats."""
     out = np.array(a, dtype=float)
     out.flags.writeable = False
     return out
 
 
 def checked(a: ArrayLike, shape: tuple[int, ...], what: str, error: type[DynidError] = ModelError) -> Array:
-    """A frozen copy of finite numbers of this shape, or an error that names `what`."""
+    """A read-only copy, checked for shape and finite values; errors name `what`."""
     try:
         out = frozen(a)
     except (TypeError, ValueError):
@@ -50,7 +50,7 @@ def checked(a: ArrayLike, shape: tuple[int, ...], what: str, error: type[DynidEr
 
 
 def checked_placement(h: ArrayLike, what: str, error: type[DynidError] = ModelError) -> Array:
-    """A frozen copy of a 4x4 matrix that turns and shifts, and does nothing else."""
+    """A read-only copy of a 4x4 homogeneous matrix, checked to be a rotation and a translation."""
     out = checked(h, (4, 4), what, error)
     # Six decimals: a rotation copied from a printed page passes, a scaled or mirrored one does not.
     rigid = np.allclose(out[:3, :3] @ out[:3, :3].T, np.eye(3), atol=1e-6) and np.linalg.det(out[:3, :3]) > 0
@@ -61,7 +61,22 @@ def checked_placement(h: ArrayLike, what: str, error: type[DynidError] = ModelEr
 
 @dataclass(frozen=True)
 class Limits:
-    """Position range (rad or m), speed and effort bounds of a joint; infinite where unknown."""
+    """Limits of a joint, infinite where unknown.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Position range (rad or m).
+    velocity : float
+        Largest magnitude of the velocity (rad/s or m/s).
+    effort : float
+        Largest magnitude of the torque or force (N m or N).
+
+    Raises
+    ------
+    ModelError
+        If lower is above upper, or a magnitude is negative.
+    """
 
     lower: float = -np.inf
     upper: float = np.inf
@@ -81,7 +96,17 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True)
 class Mimic:
-    """q = ratio * q[leader] + offset: a joint without a coordinate of its own."""
+    """A joint that follows another one: q = ratio * q[leader] + offset.
+
+    Attributes
+    ----------
+    leader : str
+        Name of the independent joint.
+    ratio : float
+        Position of the joint per position of the leader.
+    offset : float
+        Position of the joint where the leader is at zero (rad or m).
+    """
 
     leader: str
     ratio: float = 1.0
@@ -94,10 +119,34 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A one-degree-of-freedom joint and where its link sits on it.
+    """A revolute or prismatic joint.
 
-    Link frame in the parent link frame: placement * motion(axis, q) * mount. URDF joints have an
-    identity `mount`; standard Denavit-Hartenberg frames sit at the far end of the link.
+    The placement of the child link in the parent link is placement * motion(axis, q) * mount.
+
+    Attributes
+    ----------
+    name : str
+        Name of the joint.
+    kind : {"revolute", "prismatic"}
+        Type of the joint.
+    parent : int
+        Index of the parent link in `Robot.links`.
+    placement : ndarray, shape (4, 4)
+        Joint frame in the frame of the parent link.
+    axis : ndarray, shape (3,)
+        Unit axis in the joint frame. A given axis is normalised.
+    mount : ndarray, shape (4, 4)
+        Frame of the child link in the moved joint frame: the identity for URDF, not so for standard
+        Denavit-Hartenberg tables, which place the link frame at the distal end of the link.
+    limits : Limits
+        Position, velocity and effort limits.
+    mimic : Mimic or None
+        Joint that this one follows, None for an independent joint.
+
+    Raises
+    ------
+    ModelError
+        For an unknown kind, a zero axis, or matrices that are not placements.
     """
 
     name: str
@@ -123,9 +172,17 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A body: name and its ten inertial numbers in its own frame.
+    """A rigid body.
 
-    A `virtual` link only separates two joints of one body; it has no mass and no parameters.
+    Attributes
+    ----------
+    name : str
+        Name of the link.
+    inertia : ndarray, shape (10,)
+        Inertial parameters in the link frame: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz (kg, kg m, kg m2), the
+        tensor about the frame origin.
+    virtual : bool
+        A massless link between two joints of one body. It has no inertial parameters.
     """
 
     name: str
@@ -138,7 +195,17 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named frame fixed to a link: placement in the link frame."""
+    """A named frame fixed to a link.
+
+    Attributes
+    ----------
+    name : str
+        Name of the frame.
+    link : int
+        Index of the link in `Robot.links`.
+    placement : ndarray, shape (4, 4)
+        Placement in the link frame.
+    """
 
     name: str
     link: int
@@ -150,7 +217,17 @@ class Frame:
 
 @dataclass(frozen=True)
 class Merge:
-    """A link that hangs on a fixed joint and was added to the body that carries it."""
+    """A link on a fixed joint, whose inertia was added to the link that carries it.
+
+    Attributes
+    ----------
+    link, joint : str
+        Names of the link and of its fixed joint in the source.
+    into : str
+        Name of the link that carries it.
+    mass : float
+        Mass of the merged link (kg).
+    """
 
     link: str
     joint: str
@@ -160,7 +237,25 @@ class Merge:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One entry of the standard vector: full name, short label, symbol, unit and owner."""
+    """One entry of the standard parameter vector.
+
+    Attributes
+    ----------
+    name : str
+        Full name: symbol and link, joint or motor, such as Izz_link1.
+    label : str
+        Short name: symbol and number, such as Izz_1.
+    symbol : str
+        Symbol, such as Izz or fv.
+    unit : str
+        SI unit. Drive parameters of prismatic joints are in kg, N s/m, N and N/m.
+    owner : str
+        Name of the link, joint or motor.
+    inertial : bool
+        Whether it is one of the ten inertial parameters of a link, not a drive parameter.
+    group : str
+        Unit that the parameter has on a revolute joint: values of one group are comparable in size.
+    """
 
     name: str
     label: str
@@ -168,10 +263,14 @@ class Parameter:
     unit: str
     owner: str
     inertial: bool
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", self.group or self.unit)
 
 
 def fold_mimics(direct: Mapping[str, Mimic]) -> dict[str, Mimic]:
-    """Every mimic joint on its independent joint: chains of them followed to the end."""
+    """Mimic joints with chains resolved: every leader is an independent joint."""
     out = {}
     for name, first in direct.items():
         mimic, seen = first, {name}
@@ -186,14 +285,16 @@ def fold_mimics(direct: Mapping[str, Mimic]) -> dict[str, Mimic]:
 
 
 def read_limits(joint: str, given: Mapping[str, Any], start: Limits = UNLIMITED) -> Limits:
-    """Limits from {"position": (lower, upper), "velocity": x, "effort": x}, the rest from `start`."""
+    """Limits from {"position": (lower, upper), "velocity": x, "effort": x}; missing keys are taken from `start`."""
     if not isinstance(given, Mapping):
         raise ModelError(
             f"limits of joint '{joint}' must be a table of position, velocity and effort, got {given!r:.60}"
         )
     unknown = set(given) - {"position", "velocity", "effort"}
     if unknown:
-        raise ModelError(f"limits of joint '{joint}' know position, velocity and effort, not '{min(unknown, key=str)}'")
+        raise ModelError(
+            f"limits of joint '{joint}': unknown key '{min(unknown, key=str)}', use position, velocity, effort"
+        )
     try:
         lower, upper = given.get("position", (start.lower, start.upper))
         velocity, effort = given.get("velocity", start.velocity), given.get("effort", start.effort)

@@ -1,4 +1,4 @@
-"""Pinocchio models in and out."""
+"""Conversion from and to Pinocchio models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FRAMES = (pin.FrameType.FIXED_JOINT, pin.FrameType.OP_FRAME, pin.FrameType.BODY
 
 
 def _simple_kind(joint: pin.JointModel) -> Literal["revolute", "prismatic"] | None:
-    """ "revolute" or "prismatic" for the joints with one degree of freedom that dynid knows."""
+    """Kind of a joint with one degree of freedom, None for joints that are not supported."""
     name = joint.shortname()
     aligned = name.removeprefix("JointModel")
     if aligned in {"RX", "RY", "RZ", "RUBX", "RUBY", "RUBZ", "RevoluteUnaligned", "RevoluteUnboundedUnaligned"}:
@@ -35,7 +35,7 @@ def _simple_kind(joint: pin.JointModel) -> Literal["revolute", "prismatic"] | No
 
 
 def _axis(joint: pin.JointModel, kind: str) -> Array:
-    """Unit axis in the joint frame, read off the motion subspace."""
+    """Unit axis in the joint frame, from the motion subspace."""
     data = joint.createData()
     neutral = np.zeros(joint.nq)
     if joint.nq == 2:  # unbounded joints store cosine and sine
@@ -49,11 +49,11 @@ def _limits(model: pin.Model, joint: pin.JointModel, name: str) -> Limits:
     unbounded = joint.nq != joint.nv
     q, v = joint.idx_q, joint.idx_v
     lower, upper = (-np.inf, np.inf) if unbounded else (model.lowerPositionLimit[q], model.upperPositionLimit[q])
-    # Pinocchio marks an unknown limit by the largest float.
+    # Pinocchio uses the largest float for an unknown limit.
     unknown = float(np.finfo(float).max)
     values = [float(x) for x in (lower, upper, model.velocityLimit[v], model.effortLimit[v])]
     values = [math.copysign(math.inf, x) if abs(x) >= unknown else x for x in values]
-    # A file without limits leaves zeros or an empty range behind.
+    # A file without limits gives zeros or an empty range.
     if values[0] == values[1] == 0.0:
         values[:2] = [-math.inf, math.inf]
     velocity, effort = (x if x > 0 else math.inf for x in values[2:])
@@ -61,7 +61,7 @@ def _limits(model: pin.Model, joint: pin.JointModel, name: str) -> Limits:
 
 
 def _body(model: pin.Model, index: int) -> tuple[str, Array] | None:
-    """Name of the first body on a joint and its placement there."""
+    """Name of the first body of a joint and its placement in the joint frame."""
     for frame in model.frames:
         if frame.parentJoint == index and frame.type == pin.FrameType.BODY:
             return str(frame.name), clean(frame.placement.homogeneous)
@@ -80,10 +80,10 @@ def _steps(model: pin.Model, index: int) -> list[tuple[str, pin.JointModel, Arra
     return [(f"{name}.{k + 1}", x, y) for k, (x, y) in enumerate(zip(composite.joints, places, strict=True))]
 
 
-def robot_from_model(model: pin.Model, name: str | None = None) -> Robot:
-    """Robot of a Pinocchio model, links and joints in Pinocchio's order.
+def robot_from_model(model: pin.Model, *, name: str | None = None) -> Robot:
+    """Robot from a Pinocchio model, links and joints in Pinocchio's order.
 
-    A link's frame is that of the first body on its joint, or the joint frame where no body is named.
+    The frame of a link is that of the first body of its joint, or the joint frame where there is no body.
     """
     floating = len(model.joints) > 1 and model.joints[1].shortname() == "JointModelFreeFlyer"
     root = 1 if floating else 0
@@ -92,10 +92,12 @@ def robot_from_model(model: pin.Model, name: str | None = None) -> Robot:
     at_root = base is not None and np.array_equal(base[1], np.eye(4))
     links = [Link(base[0] if base and at_root else "base_link", inertia[root])]
     joints: list[Joint] = []
-    where_is = {root: (0, np.eye(4))}  # joint -> its link and the frame of that link on it
+    where_is = {root: (0, np.eye(4))}  # joint -> its link, and the frame of that link in the joint frame
     for index in range(root + 1, len(model.joints)):
         if model.parents[index] not in where_is:
-            raise ModelError(f"joint '{model.names[index]}' stands beside the floating base: one tree is needed")
+            raise ModelError(
+                f"joint '{model.names[index]}' does not belong to the tree of the floating base; one tree is needed"
+            )
         parent, mount_before = where_is[model.parents[index]]
         before = inverse_placement(mount_before)
         link, mount = _body(model, index) or (f"{model.names[index]}_link", np.eye(4))
@@ -108,7 +110,7 @@ def robot_from_model(model: pin.Model, name: str | None = None) -> Robot:
         joints.append(_joint(model, joint_name, joint, parent, before @ place, mount))
         links.append(Link(link, move_inertia(inertia[index], inverse_placement(mount))))
         where_is[index] = len(links) - 1, mount
-    # A fixed joint may share its name with a body, which then is the one that is meant.
+    # Where a fixed joint and a body share a name, the frame is that of the body.
     named = {str(f.name): f for kind in _FRAMES for f in model.frames if f.type == kind}
     taken = {link.name for link in links} | {"universe"}
     frames = []
@@ -116,7 +118,7 @@ def robot_from_model(model: pin.Model, name: str | None = None) -> Robot:
         if key not in taken and f.parentJoint in where_is:
             number, mount = where_is[f.parentJoint]
             frames.append(Frame(key, number, inverse_placement(mount) @ f.placement.homogeneous))
-    # Gravity in the frame in which the base moves.
+    # Gravity in the frame that the pose of the base is relative to.
     turn = np.asarray(model.jointPlacements[root].rotation) if floating else np.eye(3)
     return Robot(
         name=name or str(model.name) or "robot",
@@ -139,21 +141,21 @@ def _joint(model: pin.Model, name: str, joint: pin.JointModel, parent: int, plac
 
 
 def file_drives(model: pin.Model) -> FileDrives:
-    """Armature, damping and dry friction of every joint, under the symbols of our drive terms."""
+    """Armature, damping and dry friction of every joint, by drive symbol."""
     out: FileDrives = {}
     for index in range(1, len(model.joints)):
         for name, joint, _ in _steps(model, index):
             if joint.nv == 1:
                 v = joint.idx_v
                 forward, backward = model.upperDryFrictionLimit[v], -model.lowerDryFrictionLimit[v]
-                # A model whose friction was set by its old name has the upper side alone.
+                # Friction set through the deprecated attribute has an upper limit only.
                 fc = 0.5 * (forward + backward) if backward else forward
                 out[name] = {"Ia": model.armature[v], "fv": model.damping[v], "fc": fc}
     return out
 
 
 def has_place_in_model(term: DriveTerm) -> bool:
-    """Whether a Pinocchio model can hold a drive term: sharp friction and rotor inertia that act on one joint."""
+    """Whether a Pinocchio model can represent a drive term: friction and rotor inertia of a single joint."""
     kinds = (
         TermKind.INERTIA,
         TermKind.VISCOUS,
@@ -164,12 +166,12 @@ def has_place_in_model(term: DriveTerm) -> bool:
     return np.count_nonzero(term.direction) == 1 and not term.cross_only and not term.slope and term.kind in kinds
 
 
-def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
-    """Pinocchio model of a robot; bodies are moved from link frames to joint frames."""
+def model_of_robot(robot: Robot, *, independent: bool = False) -> pin.Model:
+    """Pinocchio model of a robot, with inertias in joint frames."""
     mimic = [j.name for j in robot.joints if j.mimic is not None]
     if mimic and not independent:
         raise ModelError(
-            f"joint '{mimic[0]}' mimics another; to_pinocchio(independent=True) makes it a joint of its own"
+            f"joint '{mimic[0]}' mimics another; to_pinocchio(independent=True) makes it an independent joint"
         )
     model = pin.Model()
     model.name = robot.name
@@ -211,7 +213,7 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
             armature[v] += term.value * d**2
         elif term.kind == TermKind.VISCOUS:
             damping[v] += term.value * d**2
-        else:  # a shaft that turns the other way swaps the two sides
+        else:  # a shaft that rotates in the opposite direction swaps the two signs
             if term.kind != (TermKind.COULOMB_NEGATIVE if d > 0 else TermKind.COULOMB_POSITIVE):
                 forward[v] += term.value * abs(d)
             if term.kind != (TermKind.COULOMB_POSITIVE if d > 0 else TermKind.COULOMB_NEGATIVE):
@@ -226,7 +228,7 @@ def model_of_robot(robot: Robot, independent: bool) -> pin.Model:
 
 
 def _depth_first(robot: Robot) -> list[int]:
-    """Joints branch by branch: in any other order Pinocchio's mass matrix is silently wrong."""
+    """Joints in depth-first order; in any other order, Pinocchio's mass matrix is wrong without an error."""
     out: list[int] = []
 
     def visit(link: int) -> None:
@@ -240,11 +242,11 @@ def _depth_first(robot: Robot) -> list[int]:
 
 
 def _inertia(link: Link) -> pin.Inertia:
-    """Pinocchio inertia of a link in its own frame; a massless one keeps only its tensor."""
+    """Pinocchio inertia of a link in its own frame; of a massless link, only the tensor."""
     pi = link.inertia
     if pi[0] == 0:
         if np.any(pi[1:4] != 0):
-            raise ModelError(f"link '{link.name}' has a first moment but no mass, which Pinocchio cannot hold")
+            raise ModelError(f"link '{link.name}' has a first moment but no mass, which Pinocchio cannot represent")
         tensor = np.array([[pi[4], pi[5], pi[7]], [pi[5], pi[6], pi[8]], [pi[7], pi[8], pi[9]]])
         return pin.Inertia(0.0, np.zeros(3), tensor)
     mass, com, tensor = inertia_to_com(pi)

@@ -1,4 +1,4 @@
-"""Where links are when no joint is moved."""
+"""Forward kinematics of all links at one posture, without compiled kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def link_placements(robot: Robot, values: Mapping[str, float] | None = None) -> Array:
-    """Placements (links, 4, 4) in the base frame, joints at their `values` (rad or m) or at zero."""
+    """Link placements (link, 4, 4) in the base frame, with joints at `values` (name to rad or m), zero if not given."""
     given = dict(values or {})
     unknown = sorted(set(given) - set(robot.coordinates))
     if unknown:

@@ -1,4 +1,4 @@
-"""The same robot seen from another of its bodies: a humanoid that stands on its foot."""
+"""Change of the base link: a humanoid modelled from its stance foot, for example."""
 
 from __future__ import annotations
 
@@ -18,11 +18,30 @@ __all__ = ["rooted_at"]
 Array = NDArray[np.float64]
 
 
-def rooted_at(robot: Robot, frame: str, base: BaseKind = "instrumented") -> Robot:
-    """The robot with a link, or the link of a named frame, as its base, whose frame then is the named one.
+def rooted_at(robot: Robot, frame: str, *, base: BaseKind = "instrumented") -> Robot:
+    """The same robot with another link as its base.
 
-    Joints on the way to the old base are walked the other way round; names, values, limits and drives stay, but joints
-    come in the order of the new tree. Gravity is that of the new base's axes: a foot frame shall have z upwards.
+    Joints between the old and the new base are reversed. Names, positions, limits and drives are kept; joints are in
+    the order of the new tree.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    frame : str
+        Name of a link, or of a frame on a link. It becomes the base frame. The gravity vector is not rotated, so its
+        z axis should point upwards.
+    base : {"fixed", "floating", "instrumented"}
+        Type of the new base.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        If there is no such link or frame, or the robot has custom terms (they depend on the order of the joints).
     """
     body, on_body = _find(robot, frame)
     back = inverse_placement(on_body)
@@ -57,7 +76,9 @@ def rooted_at(robot: Robot, frame: str, base: BaseKind = "instrumented") -> Robo
     )
     order = [robot.coordinates.index(joint.name) for joint in joints if joint.mimic is None]
     if any(term.function is not None for term in robot.drives):
-        raise ModelError(f"robot '{robot.name}' has terms of its own for its joints in their order; drop them first")
+        raise ModelError(
+            f"robot '{robot.name}' has custom terms, which depend on the order of its joints; remove them first"
+        )
     drives = tuple(replace(t, direction=t.direction[order], owner=order.index(t.owner)) for t in robot.drives)
     transmission = robot.transmission
     if transmission is not None:
@@ -74,6 +95,7 @@ def rooted_at(robot: Robot, frame: str, base: BaseKind = "instrumented") -> Robo
 
 
 def _find(robot: Robot, name: str) -> tuple[int, Array]:
+    """Link index and placement on that link of a frame or link."""
     for f in robot.frames:
         if f.name == name:
             return f.link, np.array(f.placement)

@@ -1,7 +1,7 @@
-"""SDF files (Gazebo's format): one model, its poses in any of its frames, nested models with their scoped names.
+"""Reader of SDF files (the format of Gazebo): one model, poses relative to any frame, nested models with scoped names.
 
-As the format has it, a model that no joint ties to the world flies, and a link without an inertial element weighs a
-kilogram. Links keep the frames of the file.
+As the format defines, a model without a joint to the world has a floating base, and a link without an inertial element
+has a mass of one kilogram. Links keep the frames of the file.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["read_sdf"]
 Array = NDArray[np.float64]
 
 _MOVING = ("revolute", "continuous", "prismatic")
-_FAR = 1e15  # SDF marks a limit that is none by 1e16 or inf
+_FAR = 1e15  # SDF writes 1e16 or inf where there is no limit
 
 
 def read_sdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
-    """Robot of an SDF file, and what the file says of its drives."""
+    """Robot and drive values of an SDF file."""
     if root.tag != "sdf":
         raise ModelError(f"{path.name} is not an SDF file: its root element is <{root.tag}>, not <sdf>")
     version = _version(root, path.name)
@@ -42,7 +42,7 @@ def read_sdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
     base = tree.base
     fixed = tree.tied or (model.findtext("static") or "").strip() in ("true", "1")
     turn = np.eye(3)
-    if fixed and base != WORLD:  # our gravity is that of the base's axes
+    if fixed and base != WORLD:  # gravity is expressed in the base frame
         turn = clean((scope.in_world @ scope.pose(base))[:3, :3])
     robot = Robot(
         name=model.get("name") or path.stem,
@@ -65,7 +65,7 @@ def _version(root: ET.Element, file: str) -> tuple[int, ...]:
 
 
 def _one_model(root: ET.Element, file: str) -> tuple[ET.Element, Array]:
-    """The model of a file and the gravity of its world; of several models, the one that has joints."""
+    """The model of a file and the gravity of its world; among several models, the one with joints."""
     gravity = np.array([0.0, 0.0, -9.81])
     models = root.findall("model")
     for world in root.findall("world"):
@@ -77,12 +77,12 @@ def _one_model(root: ET.Element, file: str) -> tuple[ET.Element, Array]:
         raise ModelError(f"{file} has no model")
     if len(models) > 1:
         names = ", ".join(f"'{m.get('name', '')}'" for m in models)
-        raise ModelError(f"{file} has several models with joints ({names}): one is needed")
+        raise ModelError(f"{file} has several models with joints ({names}): only one is supported")
     return models[0], gravity
 
 
 class _Tree:
-    """Links and joints of a model, joints in the order of the file as far as parents come before children."""
+    """Links and joints of a model; joints in the order of the file, with parents before children."""
 
     def __init__(self, scope: Scope, version: tuple[int, ...]) -> None:
         self.scope, self.version = scope, version
@@ -101,7 +101,7 @@ class _Tree:
         self.merged: list[Merge] = []
         self.drives: FileDrives = {}
         mimics = self._mimics()
-        on = {self.base: 0}  # link of the file -> our link that it is part of
+        on = {self.base: 0}  # link of the file -> index of the link that holds it
         body = {self.base: self.base}
         todo = [name for name, (parent, _) in self.ends.items() if not (parent == WORLD != self.base)]
         while todo:
@@ -132,7 +132,7 @@ class _Tree:
         return first, self.scope.body(self.scope.find(child, prefix, f"joint '{name}'"))
 
     def _base(self, names: list[str]) -> str:
-        """The root of the tree; a link that is all that the world carries, and firmly, stands for the world."""
+        """The root of the tree; the link itself where the world carries one link only, on a fixed joint."""
         children = {child for _, child in self.ends.values()}
         root = next(name for name in names if name not in children)
         on_world = [name for name, (parent, _) in self.ends.items() if parent == WORLD]
@@ -173,7 +173,7 @@ class _Tree:
         return Joint(name, kind, parent, before, direction, mount, limits, mimic)  # type: ignore[arg-type]
 
     def _drive(self, name: str) -> dict[str, float]:
-        """Damping and friction as the file has them."""
+        """Damping and friction of a joint."""
         dynamics = self.scope.joints[name].find("axis/dynamics")
         out = {}
         for symbol, tag in (("fv", "damping"), ("fc", "friction")):
@@ -190,7 +190,7 @@ class _Tree:
             where = f"joint '{name}', mimic"
             leader = self.scope.prefix(name) + attribute(mimic, "joint", where)
             if leader not in self.scope.joints or self.scope.joints[leader].get("type") == "fixed":
-                raise ModelError(f"{where} refers to '{leader}', which is no moving joint")
+                raise ModelError(f"{where} refers to '{leader}', which is not a moving joint")
             given = [float(numbers(mimic.findtext(tag, d), 1, f"{where} {tag}")[0]) for tag, d in _MIMIC.items()]
             ratio, offset, reference = given
             direct[name] = Mimic(leader, ratio, offset - ratio * reference)
@@ -201,12 +201,12 @@ _MIMIC = {"multiplier": "1", "offset": "0", "reference": "0"}
 
 
 def _inertia(link: ET.Element, name: str) -> Array:
-    """Ten numbers of a link in its own frame, with the defaults of the format: a kilogram, a unit tensor."""
+    """Inertial parameters of a link in its own frame; the defaults of SDF are 1 kg and a unit tensor."""
     inertial, where = link.find("inertial"), f"link '{name}'"
     if inertial is None:
         return inertia_from_com(1.0, np.zeros(3), np.eye(3))
     if inertial.get("auto") in ("true", "1"):
-        raise ModelError(f"{where} has the inertia of its shapes, which is not computed here: give it in numbers")
+        raise ModelError(f"{where} has an automatic inertia (auto), which is not supported: write its values")
     mass = numbers(inertial.findtext("mass", "1"), 1, f"{where}, mass")[0]
     tensor = np.zeros((3, 3))
     for tag, (i, j) in _TENSOR.items():
@@ -235,5 +235,5 @@ def _limits(axis: ET.Element | None, name: str) -> Limits:
     values: dict[str, Any] = {"position": (given("lower", -np.inf), given("upper", np.inf))}
     for ours in ("velocity", "effort"):
         value = given(ours, np.inf)
-        values[ours] = value if value >= 0 else np.inf  # -1 stands for none
+        values[ours] = value if value >= 0 else np.inf  # -1 means no limit
     return read_limits(name, values)

@@ -1,4 +1,4 @@
-"""Names and poses of an SDF model: which frame each pose is given in, and where it lies in the model."""
+"""Names and poses of an SDF model: resolves poses that are relative to other frames."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["MODEL", "WORLD", "Scope", "child_text", "read_pose"]
 
 Array = NDArray[np.float64]
 
-MODEL, WORLD = "__model__", "world"  # names of the format for a model's own frame and for what carries it
+MODEL, WORLD = "__model__", "world"  # reserved names of SDF: the frame of the model, and the world
 
 
 def child_text(element: ET.Element, tag: str, where: str) -> str:
-    """The text of a child that must be there and not be empty."""
+    """The text of a required child element."""
     text = (element.findtext(tag) or "").strip()
     if not text:
-        raise ModelError(f"{where} lacks <{tag}>")
+        raise ModelError(f"{where} has no <{tag}>")
     return text
 
 
 def read_pose(element: ET.Element, where: str) -> tuple[str, Array]:
-    """The frame that an element's pose is given in ("" for the usual one), and the pose (4, 4)."""
+    """The frame that the pose of an element is relative to ("" for the default), and the pose (4, 4)."""
     pose = element.find("pose")
     if pose is None or not (pose.text or "").strip():
         return ("" if pose is None else pose.get("relative_to", "")), np.eye(4)
@@ -47,13 +47,13 @@ def read_pose(element: ET.Element, where: str) -> tuple[str, Array]:
 
 
 class Scope:
-    """Links, joints and frames of a model and of those nested in it, by their scoped names (inner::link)."""
+    """Links, joints and frames of a model and its nested models, by scoped name (inner::link)."""
 
     def __init__(self, model: ET.Element) -> None:
         self.links: dict[str, ET.Element] = {}
         self.joints: dict[str, ET.Element] = {}
         self.frames: dict[str, ET.Element] = {}
-        self._given: dict[str, tuple[str, Array]] = {}  # name -> the frame its pose is in, the pose
+        self._given: dict[str, tuple[str, Array]] = {}  # name -> frame of its pose, pose
         self._attached: dict[str, str] = {}
         self._known: dict[str, Array] = {MODEL: np.eye(4)}
         self._collect(model, "")
@@ -92,18 +92,18 @@ class Scope:
             self._attached[f"{name}::{MODEL}" if name else MODEL] = prefix + canonical if canonical else str(first)
 
     def prefix(self, name: str) -> str:
-        """The scope of a name, with the colons behind it."""
+        """The scope of a name, with trailing colons."""
         return name.rpartition("::")[0] + "::" if "::" in name else ""
 
     def find(self, name: str, prefix: str, where: str) -> str:
-        """The full name of what is called `name` inside a scope."""
+        """The full name of an element called `name` inside a scope."""
         full = prefix + name
         if full not in self._given and full not in self._known:
             raise ModelError(f"{where} refers to '{full}', which the model does not have")
         return full
 
     def pose(self, name: str) -> Array:
-        """Where a frame lies in the frame of the model."""
+        """Placement of a frame in the frame of the model."""
         chain: list[str] = []
         while name not in self._known:
             if name not in self._given:
@@ -120,7 +120,7 @@ class Scope:
         return self._known[chain[0] if chain else name]
 
     def body(self, name: str) -> str:
-        """The link that a link, frame or nested model belongs to."""
+        """The link to which a frame, joint or nested model is attached."""
         seen = []
         while name not in self.links:
             if name in seen:
@@ -132,5 +132,5 @@ class Scope:
             elif name in self._attached:
                 name = self._attached[name]
             else:
-                raise ModelError(f"frame '{name}' is attached to nothing that the model has")
+                raise ModelError(f"frame '{name}' is not attached to any link of the model")
         return name

@@ -1,7 +1,7 @@
-"""Rotations, placements and twists as plain arrays.
+"""Rotations, placements and twists as arrays.
 
 A placement is a 4x4 homogeneous matrix that maps child coordinates to parent coordinates.
-A twist is (linear, angular), the order Pinocchio uses.
+A twist is (linear, angular), as in Pinocchio.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 def skew(w: ArrayLike) -> Array:
-    """The matrix of w x, shape (3, 3)."""
+    """Cross-product matrix of w, shape (3, 3)."""
     x, y, z = np.asarray(w, dtype=float)
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
@@ -36,12 +36,12 @@ def axis_rotation(axis: ArrayLike, angle: float) -> Array:
 
 
 def rpy_rotation(roll: float, pitch: float, yaw: float) -> Array:
-    """URDF's fixed-axis angles: Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Rotation of URDF's fixed-axis angles: Rz(yaw) Ry(pitch) Rx(roll)."""
     return axis_rotation((0, 0, 1), yaw) @ axis_rotation((0, 1, 0), pitch) @ axis_rotation((1, 0, 0), roll)
 
 
 def placement(rotation: ArrayLike | None = None, translation: ArrayLike | None = None) -> Array:
-    """Homogeneous 4x4 matrix of a rotation and a translation (identity where left out)."""
+    """Homogeneous 4x4 matrix of a rotation and a translation (identity if not given)."""
     h = np.eye(4)
     if rotation is not None:
         h[:3, :3] = rotation
@@ -59,8 +59,8 @@ def inverse_placement(h: Array) -> Array:
 def clean(h: Array) -> Array:
     """Replace entries within rounding of -1, 0 and 1 by these values.
 
-    cos(pi/2) is 6e-17 in floating point; left alone, such dust makes columns that are
-    exactly zero or exactly dependent look almost so.
+    cos(pi/2) is 6e-17 in floating point. Such rounding errors would make columns of the regressor that are zero or
+    linearly dependent look almost so.
     """
     out = np.array(h, dtype=float)
     for exact in (-1.0, 0.0, 1.0):

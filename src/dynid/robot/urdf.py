@@ -1,4 +1,4 @@
-"""URDF files: checked here so that errors name the culprit, then read through Pinocchio."""
+"""Reader of URDF files: checked here, so that errors name the element at fault, and then read by Pinocchio."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _origin(element: ET.Element | None, where: str) -> Array:
 
 
 def link_inertia(link: ET.Element) -> Array:
-    """Ten numbers of a URDF link in its own frame; zero where it has no inertial block."""
+    """Inertial parameters of a URDF link in its own frame; zero without an inertial element."""
     inertial = link.find("inertial")
     if inertial is None:
         return np.zeros(10)
@@ -54,7 +54,7 @@ def link_inertia(link: ET.Element) -> Array:
 
 
 def _check_joint(joint: ET.Element, links: set[str]) -> tuple[str, str, str]:
-    """Name, parent and child of a joint that Pinocchio can read without complaint."""
+    """Name, parent and child of a joint, after checking all that Pinocchio requires."""
     name = joint.get("name")
     if not name:
         raise ModelError("a joint has no name")
@@ -77,7 +77,7 @@ def _check_joint(joint: ET.Element, links: set[str]) -> tuple[str, str, str]:
         if np.linalg.norm(direction) < 1e-9:
             raise ModelError(f"{where} has a zero axis")
     if kind in ("revolute", "prismatic") and joint.find("limit") is None:
-        raise ModelError(f"{where} is {kind} and has no limit element (a continuous joint needs none)")
+        raise ModelError(f"{where} is {kind} and has no limit element, which only a continuous joint may omit")
     lower, upper, effort, velocity = (float(x) for x in _values(joint, "limit", where).values())
     if lower > upper:
         raise ModelError(f"{where} has its lower limit {lower:g} above its upper limit {upper:g}")
@@ -88,7 +88,7 @@ def _check_joint(joint: ET.Element, links: set[str]) -> tuple[str, str, str]:
 
 
 def _values(joint: ET.Element, tag: str, where: str) -> dict[str, str]:
-    """The numbers of a joint's limit or dynamics element as text, zero where they are left out."""
+    """The values of the limit or dynamics element of a joint as text, zero where omitted."""
     element = joint.find(tag)
     given = {key: "0" if element is None else element.get(key, "0") for key in _VALUES[tag]}
     for key, text in given.items():
@@ -97,17 +97,17 @@ def _values(joint: ET.Element, tag: str, where: str) -> dict[str, str]:
 
 
 def check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> None:
-    """Every link but one hangs on exactly one joint, and all of them on the root."""
+    """Check that the joints form one tree: every link but the root is the child of exactly one joint."""
     carrier: dict[str, tuple[str, str]] = {}
     for name, parent, child in joints:
         if child in carrier:
             raise ModelError(
-                f"link '{child}' hangs on two joints, '{carrier[child][0]}' and '{name}': loops are not supported"
+                f"link '{child}' is child of two joints, '{carrier[child][0]}' and '{name}'; loops are not supported"
             )
         carrier[child] = (name, parent)
     roots = [link for link in links if link not in carrier]
     if not roots:
-        raise ModelError(f"the joints form a loop: every link hangs on another (start at '{joints[0][0]}')")
+        raise ModelError(f"the joints form a loop: every link has a parent (see joint '{joints[0][0]}')")
     if len(roots) > 1:
         raise ModelError(f"the links are not connected: '{roots[0]}' and '{roots[1]}' both have no parent")
     for link in links:
@@ -120,7 +120,7 @@ def check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> None:
 
 
 def _mimics(joints: dict[str, ET.Element]) -> dict[str, Mimic]:
-    """Leader, ratio and offset of every mimic joint, chains followed to their independent joint."""
+    """Leader, ratio and offset of every mimic joint, with chains resolved."""
     direct: dict[str, Mimic] = {}
     for name, element in joints.items():
         mimic = element.find("mimic")
@@ -139,7 +139,7 @@ def _mimics(joints: dict[str, ET.Element]) -> dict[str, Mimic]:
 
 
 def read_urdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
-    """Robot of a URDF file, and what the file says of its drives."""
+    """Robot and drive values of a URDF file."""
     if root.tag != "robot":
         raise ModelError(f"{path.name} is not a URDF file: its root element is <{root.tag}>, not <robot>")
     links: dict[str, ET.Element] = {}
@@ -161,18 +161,18 @@ def read_urdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
     check_tree(edges, list(links))
     mimics = _mimics(joints)
     model = _kinematics(joints, edges, list(links))
-    robot = robot_from_model(model, root.get("name") or path.stem)
+    robot = robot_from_model(model, name=root.get("name") or path.stem)
     return _with_bodies(robot, inertia, joints, edges, mimics), {n: _drive(j, n) for n, j in joints.items()}
 
 
 def _drive(joint: ET.Element, name: str) -> dict[str, float]:
-    """Damping and friction of a joint as the file has them; estimates in it may be negative."""
+    """Damping and friction of a joint; negative values are kept."""
     given = _values(joint, "dynamics", name)
     return {"fv": float(given["damping"]), "fc": float(given["friction"])}
 
 
 def _kinematics(joints: dict[str, ET.Element], edges: list[tuple[str, str, str]], links: list[str]) -> pin.Model:
-    """Pinocchio's model of the tree alone: shapes, materials and plugins cannot spoil the reading."""
+    """Pinocchio model of the kinematic tree alone, without shapes, materials and plugins."""
     bare = ET.Element("robot", name="robot")
     for link in links:
         ET.SubElement(bare, "link", name=link)
@@ -195,7 +195,7 @@ def _with_bodies(
     edges: list[tuple[str, str, str]],
     mimics: dict[str, Mimic],
 ) -> Robot:
-    """The robot with its masses: links on fixed joints are added to the body that carries them."""
+    """The robot with its inertias; links on fixed joints are merged into the link that carries them."""
     carrier = {child: (joint, parent) for joint, parent, child in edges}
     number = {link.name: i for i, link in enumerate(robot.links)}
     total = [np.zeros(10) for _ in robot.links]

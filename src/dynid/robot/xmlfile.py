@@ -1,4 +1,4 @@
-"""What the XML robot formats share: reading the file and the numbers in it, with errors that name the culprit."""
+"""Reading of XML files and of the numbers in them; errors name the element at fault."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_xml(path: Path) -> ET.Element:
 
 
 def numbers(text: str | None, count: int, where: str) -> Array:
-    """`count` finite numbers from the text of an attribute."""
+    """Read `count` finite numbers from the text of an attribute."""
     try:
         values = np.array([float(x) for x in (text or "").split()])
     except ValueError:
@@ -44,10 +44,10 @@ def numbers(text: str | None, count: int, where: str) -> Array:
 
 
 def attribute(element: ET.Element | None, key: str, where: str) -> str:
-    """An attribute that must be there and not be empty."""
+    """A required attribute that must not be empty."""
     value = element.get(key) if element is not None else None
     if not value:
-        raise ModelError(f"{where} lacks '{key}'")
+        raise ModelError(f"{where} has no '{key}'")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Clean signals: filters, derivatives, decimation, and the one settings object that chooses them."""
+"""Filters, derivatives, decimation and resampling of recorded signals, and `Signals`, their settings."""
 
 import lazy_loader
 

@@ -18,16 +18,16 @@ Array = NDArray[np.float64]
 DERIVATIVES = ("central", "central5", "savgol", "fourier")
 _DECIMATION_ORDER, _DECIMATION_RIPPLE = 8, 0.05
 _LOWEST_CUTOFF = 8.0
-# Joints that move less than this share of the widest range are taken as held still.
+# Joints that move less than this share of the largest range are treated as not moving.
 _MOVING_SHARE = 0.05
-# Spectra scatter about the floor by less than this factor.
+# Estimated spectra of white noise stay below this multiple of their mean.
 _ABOVE_FLOOR = 3.0
-# Of the acceleration's variance: noise of the positions that may pass.
+# Admissible share of position noise in the variance of the acceleration.
 _NOISE_SHARE = 1e-3
 
 
 def median(x: Array, width: int) -> Array:
-    """Running median over an odd number of samples, column by column; removes single outliers."""
+    """Running median of the columns of x (N, k) over an odd number of samples; it removes single outliers."""
     if width % 2 == 0:
         raise DataError(f"a median filter needs an odd width, got {width}")
     return scipy.signal.medfilt(x, (width, 1)) if width > 1 else x
@@ -35,18 +35,39 @@ def median(x: Array, width: int) -> Array:
 
 @lru_cache(maxsize=64)
 def _butterworth(order: int, relative: float) -> Array:
+    """Second-order sections of a Butterworth low-pass; the cut-off is relative to the Nyquist frequency."""
     return np.asarray(scipy.signal.butter(order, relative, output="sos"))
 
 
 def lowpass(x: Array, cutoff: float, rate: float, order: int = 4) -> Array:
     """Zero-phase Butterworth low-pass (forward and backward) of the columns of x.
 
-    Second-order sections: stable at any order and cut-off, where the polynomial form is not.
+    The filter uses second-order sections, which are stable at any order and cut-off; the polynomial form is not.
+
+    Parameters
+    ----------
+    x : ndarray (N, k)
+        Signals.
+    cutoff : float
+        Cut-off frequency in Hz, below half the rate.
+    rate : float
+        Sampling rate in Hz.
+    order : int
+        Order of the filter in one direction.
+
+    Returns
+    -------
+    ndarray (N, k)
+
+    Raises
+    ------
+    DataError
+        If the cut-off is not between 0 and half the rate.
     """
     if not 0 < cutoff < rate / 2:
         raise DataError(f"cut-off {cutoff:g} Hz must lie between 0 and half the sampling rate, {rate / 2:g} Hz")
     sos = _butterworth(order, 2 * cutoff / rate)
-    # The reflection at the ends must cover the filter's memory, about a few periods of the cut-off.
+    # The reflection at the ends must cover the impulse response, a few periods of the cut-off frequency.
     pad = min(len(x) - 1, max(3 * order, int(3 * rate / cutoff)))
     return np.asarray(scipy.signal.sosfiltfilt(sos, x, axis=0, padtype="odd", padlen=pad))
 
@@ -54,8 +75,26 @@ def lowpass(x: Array, cutoff: float, rate: float, order: int = 4) -> Array:
 def derivative(x: Array, rate: float, method: str = "central", window: int = 9) -> Array:
     """Time derivative of the columns of x.
 
-    central: 3-point differences (one-sided at the ends); central5: 5-point; savgol: local cubic over `window`
-    samples; fourier: exact for periodic, band-limited signals whose rows cover whole periods.
+    Parameters
+    ----------
+    x : ndarray (N, k)
+        Signals.
+    rate : float
+        Sampling rate in Hz.
+    method : {"central", "central5", "savgol", "fourier"}
+        3-point differences (one-sided at the ends), 5-point differences, a local cubic polynomial (Savitzky-Golay), or
+        the Fourier series, which is exact for periodic, band-limited signals whose rows cover whole periods.
+    window : int
+        Samples of the local polynomial.
+
+    Returns
+    -------
+    ndarray (N, k)
+
+    Raises
+    ------
+    DataError
+        If the method is unknown or there are too few samples for it.
     """
     if method == "central":
         return np.asarray(np.gradient(x, 1.0 / rate, axis=0))
@@ -80,11 +119,29 @@ def derivative(x: Array, rate: float, method: str = "central", window: int = 9) 
 
 @lru_cache(maxsize=64)
 def _chebyshev(factor: int) -> Array:
+    """Second-order sections of the low-pass before decimation by a factor."""
     return np.asarray(scipy.signal.cheby1(_DECIMATION_ORDER, _DECIMATION_RIPPLE, 0.8 / factor, output="sos"))
 
 
 def decimate(x: Array, factors: Sequence[int]) -> Array:
-    """Keep every n-th sample after a zero-phase Chebyshev low-pass, in stages (large factors need them)."""
+    """Keep every n-th row of x after a zero-phase Chebyshev low-pass, stage by stage.
+
+    Parameters
+    ----------
+    x : ndarray (N, ...)
+        Signals; axis 0 is time.
+    factors : sequence of int
+        Factor of each stage. Large factors need several stages.
+
+    Returns
+    -------
+    ndarray (M, ...)
+
+    Raises
+    ------
+    DataError
+        If a factor is not positive, or there are too few samples for it.
+    """
     for factor in factors:
         if factor < 1:
             raise DataError(f"a decimation factor must be a positive number, got {factor}")
@@ -98,16 +155,30 @@ def decimate(x: Array, factors: Sequence[int]) -> Array:
 
 
 def auto_cutoff(q: Array, rate: float, friction: bool = True) -> float:
-    """Cut-off (Hz) that keeps the motion in the positions and leaves the noise of their accelerations out.
+    """Cut-off frequency of a low-pass that keeps the motion and removes the noise of the accelerations.
 
-    Seen as acceleration, motion fades towards high frequencies and noise grows, whatever its colour: quantisation,
-    jitter of the clock and vibration alike. Between the two the spectrum has its lowest point. The cut-off lies half
-    an octave below, where motion still outweighs noise: the median over the joints that move, but not below 8 Hz,
-    which the steps of friction need, nor below twice the frequency of the fastest joint's swings.
+    In the spectrum of the acceleration, motion decreases towards high frequencies, and noise increases whatever its
+    origin: quantisation, clock jitter and vibration alike. Between the two the spectrum has a minimum. The cut-off lies
+    half an octave below it, where motion still exceeds noise: the median over the joints that move, but not below 8 Hz,
+    which friction steps require, nor below twice the bandwidth of the motion of any joint.
 
-    Without `friction` in what is measured, as on a force plate, both give way (to the swings themselves at most) where
-    white noise of the positions, as of markers, would be more than a thousandth of the acceleration's variance: noise
-    in the regressor biases least squares by about that share.
+    Without friction in the measurements, as on a force plate, both lower limits are reduced (to the bandwidth of the
+    motion at most) where white noise of the positions, as of markers, would be more than a thousandth of the variance
+    of the acceleration: noise in the regressor biases least squares by about that share.
+
+    Parameters
+    ----------
+    q : ndarray (N, joint)
+        Positions.
+    rate : float
+        Sampling rate in Hz.
+    friction : bool
+        Whether the measurements contain joint friction.
+
+    Returns
+    -------
+    float
+        Cut-off frequency in Hz.
     """
     samples = len(q)
     span = np.ptp(q, axis=0)
@@ -120,23 +191,25 @@ def auto_cutoff(q: Array, rate: float, friction: bool = True) -> float:
     grid = np.geomspace(max(frequency[1], min(0.3, frequency[-1] / 4)), frequency[-1], 120)
     fourth = frequency[:, None] ** 4
     acceleration = _half_octaves(power * fourth, frequency, grid)
-    # What rises out of the white floor is motion; the floor alone may hold more speed than slow motion does.
+    # Power above the white noise floor is motion; the noise alone may have more velocity energy than a slow motion.
     floor = power[frequency > 0.5 * frequency[-1]].mean(axis=0)
     motion = np.where(power > _ABOVE_FLOOR * floor, power - floor, 0.0)
-    peak = np.argmax(_half_octaves(motion * fourth, frequency, grid) / grid[:, None], axis=0)  # of the speed's energy
+    peak = np.argmax(
+        _half_octaves(motion * fourth, frequency, grid) / grid[:, None], axis=0
+    )  # of the velocity's energy
     valley = np.array([grid[k + int(np.argmin(x[k:]))] for k, x in zip(peak, acceleration.T, strict=True)])
     motion[frequency[:, None] > valley] = 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):  # no floor, or no motion above it
+    with np.errstate(divide="ignore", invalid="ignore"):  # no noise floor, or no motion above it
         share = 5.0 * _NOISE_SHARE * frequency[1] * np.sum(motion * fourth, axis=0) / floor
     quiet = np.full(len(share), np.inf) if friction else np.nan_to_num(share, posinf=np.inf) ** 0.2
-    swings = frequency[np.argmax(np.cumsum(motion, axis=0) >= 0.99 * motion.sum(axis=0), axis=0)]
-    swings = np.minimum(np.minimum(2.0 * swings, np.maximum(quiet, swings)), valley)
-    lowest = max(min(_LOWEST_CUTOFF, 0.2 * rate, float(np.median(quiet))), float(swings.max()))
+    bandwidth = frequency[np.argmax(np.cumsum(motion, axis=0) >= 0.99 * motion.sum(axis=0), axis=0)]
+    bandwidth = np.minimum(np.minimum(2.0 * bandwidth, np.maximum(quiet, bandwidth)), valley)
+    lowest = max(min(_LOWEST_CUTOFF, 0.2 * rate, float(np.median(quiet))), float(bandwidth.max()))
     return float(min(max(np.median(valley) / np.sqrt(2), lowest), 0.4 * rate))
 
 
 def _half_octaves(power: Array, frequency: Array, grid: Array) -> Array:
-    """Means over half octaves: single lines of a periodic motion and the scatter of a spectrum do not count."""
+    """Means over half octaves, which smooth the lines of a periodic motion and the scatter of the spectrum."""
     first, last = np.searchsorted(frequency, [grid / 2**0.25, grid * 2**0.25])
     last = np.maximum(last, first + 1)
     total = np.vstack([np.zeros(power.shape[1]), np.cumsum(power, axis=0)])
@@ -144,21 +217,40 @@ def _half_octaves(power: Array, frequency: Array, grid: Array) -> Array:
 
 
 def average_periods(x: Array, samples: int) -> Array:
-    """Mean over the whole periods of `samples` rows that x holds; what is left at the end is dropped."""
+    """Mean (samples, ...) over the whole periods of `samples` rows in x; an incomplete last period is dropped."""
     count = len(x) // samples
     if samples < 2 or count < 1:
-        raise DataError(f"{len(x)} samples hold no whole period of {samples}")
+        raise DataError(f"{len(x)} samples are less than one period of {samples}")
     return np.asarray(x[: count * samples].reshape(count, samples, *x.shape[1:]).mean(axis=0))
 
 
 def estimate_delay(reference: Array, delayed: Array, rate: float, longest: float = 0.5) -> float:
-    """Seconds by which `delayed` (N,) lags `reference` (N,), to a fraction of a sample; at most `longest`.
+    """Delay between two signals, to a fraction of a sample.
 
-    The lag with the largest correlation (of either sign) of what overlaps, refined by a parabola.
+    It is the lag with the largest correlation (of either sign) of the overlapping samples, refined by a parabola.
+
+    Parameters
+    ----------
+    reference, delayed : ndarray (N,)
+        The signals.
+    rate : float
+        Sampling rate in Hz.
+    longest : float
+        Largest delay in s that is considered.
+
+    Returns
+    -------
+    float
+        Seconds by which `delayed` lags `reference`.
+
+    Raises
+    ------
+    DataError
+        If the signals are too short or constant.
     """
     reach = min(round(longest * rate), len(reference) // 2)
     if reach < 1:
-        raise DataError("the signals are too short to tell a delay")
+        raise DataError("the signals are too short to estimate a delay")
     if np.ptp(reference) == 0 or np.ptp(delayed) == 0:
         raise DataError("a constant signal has no delay")
     lags = np.arange(-reach, reach + 1)

@@ -1,8 +1,8 @@
-"""Motion of a base on the manifold of rotations: filtered, interpolated and differentiated without a global chart.
+"""Motion of a floating base on the manifold of rotations: filtered, interpolated and differentiated.
 
-Seen from the sample itself, the rotation vectors to its neighbours are a smooth curve through zero whose slope is the
-angular velocity: stencils and local polynomials for joints do for rotations, to the same order. Filters work on the
-rotation that has been accumulated from sample to sample, which has no end of range after any number of turns.
+Relative to one sample, the rotation vectors to its neighbours are a smooth curve through zero whose slope is the
+angular velocity: the finite differences and local polynomials for joints apply to rotations, with the same accuracy.
+Filters act on the rotation vector accumulated from sample to sample, which is continuous over any number of turns.
 """
 
 from __future__ import annotations
@@ -22,18 +22,28 @@ __all__ = ["BaseState", "accumulated_rotation", "angular_velocity", "average_pos
 
 Array = NDArray[np.float64]
 
-# A base that turns further between two samples was recorded too slowly, or its orientation jumps.
+# Largest rotation between two samples; beyond it the sampling rate is too low, or the orientation jumps.
 _LARGEST_TURN = np.pi / 2
-# What integrating filtered rotations drifts by is slower than the cut-off by this factor.
+# Band of the drift of integrated filtered rotations, relative to the cut-off.
 _DRIFT_BAND = 0.25
 _WINDOW = 9
-# Two rotations 50 degrees apart have a mean of this length: no noise is that large.
+# Smallest singular value of a mean rotation matrix: two rotations 50 degrees apart reach it, which no noise does.
 _LEAST_ALIKE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class BaseState:
-    """Pose (N, 7), body twist (N, 6: linear, angular) and its rate (N, 6) of a base."""
+    """Motion of a floating base.
+
+    Attributes
+    ----------
+    pose : ndarray (N, 7)
+        Position (m) and quaternion (x, y, z, w).
+    v : ndarray (N, 6)
+        Body twist: linear (m/s), angular (rad/s).
+    a : ndarray (N, 6)
+        Time derivative of the body twist.
+    """
 
     pose: Array
     v: Array
@@ -49,10 +59,29 @@ def base_state(
     twist: Array | None = None,
     twist_rate: Array | None = None,
 ) -> BaseState:
-    """Low-passed pose of a base and its derivatives; where twist or its rate are measured, they are low-passed instead.
+    """Filtered pose of a base and its derivatives.
 
-    `method` is one of the derivatives for joints. Position is filtered and differentiated in the world and then
-    seen from the body: its acceleration there is R' p'' - w x R' p'.
+    The position is filtered and differentiated in the world and then expressed in the body, where its acceleration is
+    R' p'' - w x R' p'.
+
+    Parameters
+    ----------
+    pose : ndarray (N, 7)
+        Position (m) and quaternion (x, y, z, w).
+    rate : float
+        Sampling rate in Hz.
+    cutoff : float or None
+        Cut-off frequency in Hz, None for no filter.
+    order : int
+        Order of the low-pass.
+    method : str
+        Method of differentiation, as for joints.
+    twist, twist_rate : ndarray (N, 6), optional
+        Measured body twist and its time derivative, which are filtered and used instead of derivatives of the pose.
+
+    Returns
+    -------
+    BaseState
     """
     position, rotation = pose[:, :3], _rotation(pose)
     if cutoff is not None:
@@ -63,22 +92,22 @@ def base_state(
         v = twist if cutoff is None else lowpass(twist, cutoff, rate, order)
     else:
         w = angular_velocity(rotation, rate, method)
-        speed = derivative(position, rate, method)
-        v = np.hstack([rotation.inv().apply(speed), w])
+        velocity = derivative(position, rate, method)
+        v = np.hstack([rotation.inv().apply(velocity), w])
     if twist_rate is not None:
         a = twist_rate if cutoff is None else lowpass(twist_rate, cutoff, rate, order)
     elif twist is not None:
         a = derivative(v, rate, method)
     else:
-        pushed = rotation.inv().apply(derivative(speed, rate, method))
-        a = np.hstack([pushed - np.cross(w, v[:, :3]), derivative(w, rate, method)])
+        linear = rotation.inv().apply(derivative(velocity, rate, method))
+        a = np.hstack([linear - np.cross(w, v[:, :3]), derivative(w, rate, method)])
     return BaseState(clean, v, a)
 
 
 def angular_velocity(rotation: scipy.spatial.transform.Rotation, rate: float, method: str = "central") -> Array:
-    """Body angular velocity (N, 3) of rotations at a rate, by one of the derivatives for joints.
+    """Body angular velocity (N, 3) in rad/s of rotations sampled at a rate, by a method of differentiation for joints.
 
-    fourier: motion that repeats, as for joints; the matrix is what repeats then, whatever the number of turns.
+    "fourier" differentiates the rotation matrix, which is periodic whatever the number of turns.
     """
     samples = len(rotation)
     _refuse_leaps(rotation)
@@ -93,7 +122,7 @@ def angular_velocity(rotation: scipy.spatial.transform.Rotation, rate: float, me
         raise DataError(f"derivative '{method}' is unknown for rotations: use central, central5, savgol or fourier")
     if samples < 2 * reach + 1:
         raise DataError(f"derivatives over {2 * reach + 1} rotations need as many, got {samples}")
-    # All samples around one as seen from it; near the ends the window is not centred, as for joints.
+    # Rotations of the window relative to the sample; near the ends the window is not centred, as for joints.
     first = np.clip(np.arange(samples) - reach, 0, samples - 2 * reach - 1)
     if method != "savgol":
         first = np.arange(reach, samples - reach) - reach
@@ -118,7 +147,7 @@ def angular_velocity(rotation: scipy.spatial.transform.Rotation, rate: float, me
 
 
 def accumulated_rotation(pose: Array) -> Array:
-    """Rotation vectors from sample to sample, summed (N, 3): smooth over any number of turns, its slope is the rate."""
+    """Sum (N, 3) of the rotation vectors from sample to sample: continuous over any number of turns."""
     rotation = _rotation(pose)
     _refuse_leaps(rotation)
     steps = (rotation[:-1].inv() * rotation[1:]).as_rotvec()
@@ -126,7 +155,7 @@ def accumulated_rotation(pose: Array) -> Array:
 
 
 def resample_poses(t: Array, pose: Array, at: Array) -> Array:
-    """Poses (M, 7) at other instants within the clock t (N,): smooth curves through all samples."""
+    """Poses (M, 7) at other times `at` (M,) within t (N,), by smooth interpolation."""
     curve = scipy.interpolate.Akima1DInterpolator(t, np.hstack([pose[:, :3], accumulated_rotation(pose)]), axis=0)
     before = np.clip(np.searchsorted(t, at, side="right") - 1, 0, len(t) - 1)
     there, start = curve(at), curve(t[before])
@@ -136,15 +165,15 @@ def resample_poses(t: Array, pose: Array, at: Array) -> Array:
 
 
 def average_poses(pose: Array, samples: int) -> Array:
-    """Mean pose (samples, 7) over whole periods: of rotations the one nearest to all, by least squares."""
+    """Mean pose (samples, 7) over whole periods; the mean rotation is the nearest in the least-squares sense."""
     count = len(pose) // samples
     if samples < 2 or count < 1:
-        raise DataError(f"{len(pose)} samples hold no whole period of {samples}")
+        raise DataError(f"{len(pose)} samples are less than one period of {samples}")
     whole = pose[: count * samples]
     matrices = _rotation(whole).as_matrix().reshape(count, samples, 3, 3).mean(axis=0)
     u, size, vt = np.linalg.svd(matrices)
     if size.min() < _LEAST_ALIKE:
-        raise DataError("the base does not come back to the same orientation after a period")
+        raise DataError("the base does not return to the same orientation after a period")
     u[:, :, 2] *= np.linalg.det(u @ vt)[:, None]
     position = whole[:, :3].reshape(count, samples, 3).mean(axis=0)
     quaternion = scipy.spatial.transform.Rotation.from_matrix(u @ vt).as_quat()
@@ -152,21 +181,22 @@ def average_poses(pose: Array, samples: int) -> Array:
 
 
 def median_poses(pose: Array, width: int) -> Array:
-    """Running median of position and, over its few samples, of the quaternion: single outliers go."""
+    """Running median of the position and of the quaternion over a few samples; it removes single outliers."""
     return mended_poses(median(pose, width), "the base")
 
 
 def _rotation(pose: Array) -> scipy.spatial.transform.Rotation:
+    """Rotations of poses (N, 7)."""
     return scipy.spatial.transform.Rotation.from_quat(pose[:, 3:])
 
 
 def _smooth(
     rotation: scipy.spatial.transform.Rotation, cutoff: float, rate: float, order: int
 ) -> scipy.spatial.transform.Rotation:
-    """Zero-phase low-pass of rotations: about one axis it is the low-pass of the angle, unwrapped.
+    """Zero-phase low-pass of rotations; about one axis it equals the low-pass of the unwrapped angle.
 
-    The accumulated rotation is filtered and put together again. Turns about different axes do not commute, so noise
-    that the filter takes away leaves a slow drift behind, which is measured against the samples and taken back.
+    The accumulated rotation is filtered and integrated again. Rotations about different axes do not commute, so the
+    noise that the filter removes leaves a slow drift, which is estimated from the samples and corrected.
     """
     _refuse_leaps(rotation)
     make = scipy.spatial.transform.Rotation
@@ -177,15 +207,16 @@ def _smooth(
     built = make.from_quat(running_product(turns))
     drift = (built.inv() * rotation).as_rotvec()
     if np.linalg.norm(drift, axis=1).max() > _LARGEST_TURN:
-        raise DataError("the orientation of the base is too noisy to be followed; check its quaternion")
+        raise DataError("the orientation of the base is too noisy to be filtered; check its quaternion")
     return built * make.from_rotvec(lowpass(drift, _DRIFT_BAND * cutoff, rate, order))
 
 
 def _refuse_leaps(rotation: scipy.spatial.transform.Rotation) -> None:
+    """Raise DataError where the orientation jumps between two samples."""
     turn = (rotation[:-1].inv() * rotation[1:]).magnitude()
     if turn.size and turn.max() > _LARGEST_TURN:
         k = int(np.argmax(turn > _LARGEST_TURN))
         raise DataError(
             f"the base turns by {np.degrees(turn[k]):.0f} degrees between samples {k} and {k + 1}: its orientation "
-            "jumps, or was recorded too slowly"
+            "jumps, or the sampling rate is too low"
         )

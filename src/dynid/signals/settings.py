@@ -1,16 +1,16 @@
-"""One settings object for everything between a raw run and the samples that estimators see."""
+"""`Signals`: the settings between a raw run and the samples of the estimators, and `prepare`, which applies them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, did_you_mean
 from dynid.recording.recording import Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.signals.filters import DERIVATIVES, auto_cutoff, average_periods, derivative, lowpass, median
@@ -27,28 +27,60 @@ __all__ = ["Motion", "Signals", "prepare"]
 
 Array = NDArray[np.float64]
 
-# Slower than this (rad/s or m/s) a joint stands still, whatever rounding says of its direction.
+# Below this velocity (rad/s or m/s) a joint stands still; the sign of its velocity is rounding noise.
 _STANDSTILL = 1e-6
-_SETTLING = 0.75
+# Share of the trimmed samples on which the transient of the decimation filter decays.
+_TRANSIENT_SHARE = 0.75
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Signals:
-    """How runs are cleaned, for identification and validation alike.
+    """How runs are filtered, differentiated and decimated, for identification and validation alike.
 
-    median: width of a running median over positions (0 for none).
-    cutoff: Butterworth low-pass of positions in Hz, "auto" to find it from the data, None for none; order: its order.
-    torque_cutoff: a low-pass of torques and wrenches alone, "same" for that of the positions; by default they meet only
-    the parallel decimation, as the regressor columns do.
-    derivative: central, central5, savgol or fourier. measured_velocity: take v from the recording.
-    resample: rate in Hz of a uniform clock, "auto" to resample only uneven clocks.
-    period: seconds of one period of a motion that repeats; its repetitions are averaged first.
-    trim: seconds dropped at both ends after filtering. delay: seconds by which torques lag positions, wrench_delay:
-    those by which wrenches do.
-    decimate: factors of the parallel decimation of torques and regressor columns, stage by stage; "auto" keeps the
-    band up to the cut-off, so that rows are nearly independent and steps of friction line up with those of the torque.
-    min_velocity: rows of a joint are dropped while it moves slower than this (rad/s or m/s; one number, one a joint), or
-    than this share of its highest speed if given as "1%".
+    Attributes
+    ----------
+    median : int
+        Width in samples of a running median of the positions, odd; 0 for none.
+    cutoff : float, "auto" or None
+        Cut-off frequency in Hz of the zero-phase Butterworth low-pass of the positions. "auto" chooses it from the
+        spectrum of the positions, see `dynid.signals.filters.auto_cutoff`; None for no filter.
+    order : int
+        Order of that filter, applied forward and backward.
+    torque_cutoff : float, "same" or None
+        Cut-off frequency in Hz of a low-pass of torques and wrenches, "same" for that of the positions. By default
+        they pass the parallel decimation only, as the regressor columns do.
+    derivative : {"central", "central5", "savgol", "fourier"}
+        Method of differentiation, see `dynid.signals.filters.derivative`.
+    measured_velocity : bool
+        Use the measured velocities instead of differentiated positions.
+    resample : float, "auto" or None
+        Rate in Hz of the uniform clock to resample to. "auto" resamples uneven clocks only, None none.
+    period : float or None
+        Period in s of a periodic motion; its repetitions are averaged first.
+    trim : float
+        Seconds removed at both ends of a run after filtering.
+    delay : float
+        Seconds by which the torques lag the positions.
+    decimate : tuple of int or "auto"
+        Factors of the parallel decimation of torques and regressor columns, one per stage. "auto" keeps the band up to
+        the cut-off, so that rows are nearly independent and friction steps in the regressor and in the torque coincide.
+    min_velocity : float, tuple of float or str
+        Rows of a joint are left out while its velocity is below this magnitude in rad/s or m/s: one number, one per
+        joint, or a share of the largest velocity of the joint, such as "1%".
+    wrench_delay : float
+        Seconds by which the wrenches lag the positions.
+
+    Raises
+    ------
+    DataError
+        If a setting is unknown or cannot be used.
+
+    Examples
+    --------
+    >>> from dynid import Signals
+    >>> signals = Signals(cutoff=40.0, decimate=(10, 10), min_velocity="2%")
+    >>> Signals.from_dict(signals.to_dict()) == signals
+    True
     """
 
     median: int = 0
@@ -75,19 +107,46 @@ class Signals:
         if not isinstance(self.min_velocity, str | float | int):
             object.__setattr__(self, "min_velocity", tuple(float(x) for x in self.min_velocity))
         width = len(self.min_velocity) if isinstance(self.min_velocity, tuple) else 1
-        self.speed_limits(np.ones((1, width)))  # a wrong word is refused here, not in the middle of the work
+        self.velocity_limits(np.ones((1, width)))  # an unknown word is refused here, before any work is done
 
     def to_dict(self) -> dict[str, Any]:
+        """All settings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            `Signals.from_dict` makes the same settings of it again.
+        """
         return asdict(self)
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Signals:
-        """Settings from what `to_dict` gave, read back from JSON."""
+        """Settings from a dictionary, as `to_dict` gives it or as it is read back from JSON.
+
+        Parameters
+        ----------
+        data : mapping
+            Setting to value; settings that are left out have their defaults.
+
+        Returns
+        -------
+        Signals
+
+        Raises
+        ------
+        DataError
+            If a setting is unknown or cannot be used.
+        """
+        known = [f.name for f in fields(Signals)]
+        unknown = [name for name in data if name not in known]
+        if unknown:
+            hint = did_you_mean(unknown[0], known)
+            raise DataError(f"signals has no setting '{unknown[0]}': use {', '.join(known)}{hint}")
         settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         return Signals(**settings)
 
-    def speed_limits(self, v: Array) -> Array:
-        """Slowest speed (joint,) that counts, for these velocities (N, joint)."""
+    def velocity_limits(self, v: Array) -> Array:
+        """Smallest magnitude of the velocity (joint,) of rows that are kept, for these velocities (N, joint)."""
         if isinstance(self.min_velocity, str):
             try:
                 share = float(self.min_velocity.removesuffix("%")) / 100.0
@@ -101,10 +160,32 @@ class Signals:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A cleaned run on a uniform clock: t, q, v, a, torque (N, joint), and the cut-off that was used.
+    """A filtered run on a uniform clock.
 
-    `base` is the motion of the base, `wrench` (N, 6) acts on it, `wrenches` are those of the named `sensors`.
-    The first and last `lead` samples are there only for the decimation filter to settle on; they make no rows.
+    Attributes
+    ----------
+    t : ndarray (N,)
+        Time in s.
+    q, v, a : ndarray (N, joint)
+        Positions, velocities and accelerations of the joints.
+    torque : ndarray (N, joint) or None
+        Torques of the joints.
+    rate : float
+        Sampling rate in Hz.
+    cutoff : float or None
+        Cut-off frequency in Hz that was used.
+    decimate : tuple of int
+        Factors of the decimation that follows.
+    name : str
+        Name of the run.
+    lead : int
+        Samples at either end on which the transient of the decimation filter decays; they give no rows.
+    base : BaseState or None
+        Motion of a floating base.
+    wrench : ndarray (N, 6) or None
+        Wrench on the base.
+    wrenches, sensors : mapping
+        Wrenches (N, 6) of the named sensors, and where the sensors are.
     """
 
     t: Array
@@ -124,8 +205,8 @@ class Motion:
 
 
 def prepare(run: Run, settings: Signals) -> Motion:
-    """Clean one run: uniform clock, median, low-pass, derivatives, delay, trimming."""
-    if settings.median:  # before resampling would smear an outlier out
+    """Apply the settings to one run: median, uniform clock, delay, low-pass, derivatives, trimming."""
+    if settings.median:  # first, because resampling would distribute an outlier over its neighbours
         pose = None if run.base is None else median_poses(run.base, settings.median)
         run = replace(run, q=median(run.q, settings.median), base=pose)
     run, rate = _uniform(run, settings)
@@ -137,7 +218,7 @@ def prepare(run: Run, settings: Signals) -> Motion:
     q = run.q
     cutoff = settings.cutoff
     if cutoff == "auto":
-        # Without torques of joints there is no friction in what is measured.
+        # Without joint torques there is no friction in the measurements.
         cutoff = auto_cutoff(_positions(run), rate, friction=torque is not None)
     if cutoff is not None and q.shape[1]:
         q = lowpass(q, float(cutoff), rate, settings.order)
@@ -164,14 +245,23 @@ def prepare(run: Run, settings: Signals) -> Motion:
             f"run '{run.name}' lasts {len(q) / rate:.3g} s; nothing is left after trimming {settings.trim:g} s"
         )
     factors = _auto_factors(rate, cutoff) if settings.decimate == "auto" else settings.decimate
-    # The decimation filter settles on what is trimmed, but for its outer quarter, where the low-pass itself settles:
-    # reflected at a noisy last sample it would carry that sample's error far into the run.
+    # The transient of the decimation filter decays on the trimmed samples. Their outer quarter is left out: it holds
+    # the transient of the low-pass, and reflection at a noisy last sample would carry its error into the run.
     step = int(np.prod(factors)) if factors else 1
-    lead = int(_SETTLING * edge) // step * step if step > 1 else 0
+    lead = int(_TRANSIENT_SHARE * edge) // step * step if step > 1 else 0
     cut = slice(edge - lead, len(q) - edge + lead)
     kept = None if torque is None else torque[cut]
     return Motion(
-        *(run.t[cut], q[cut], v[cut], a[cut], kept, rate, cutoff, factors, run.name, lead),
+        t=run.t[cut],
+        q=q[cut],
+        v=v[cut],
+        a=a[cut],
+        torque=kept,
+        rate=rate,
+        cutoff=cutoff,
+        decimate=factors,
+        name=run.name,
+        lead=lead,
         base=None if base is None else BaseState(base.pose[cut], base.v[cut], base.a[cut]),
         wrench=None if run.wrench is None else loaded(run.wrench)[cut],
         wrenches={name: loaded(x)[cut] for name, x in run.wrenches.items()},
@@ -180,13 +270,14 @@ def prepare(run: Run, settings: Signals) -> Motion:
 
 
 def _positions(run: Run) -> Array:
-    """The positions that a cut-off is found from: the joints, or the base where no joint moves."""
+    """The positions whose spectrum gives the cut-off: those of the joints, or of the base where no joint moves."""
     if run.base is None or np.ptp(run.q, axis=0).max(initial=0.0) > 0:
         return run.q
     return np.hstack([run.base[:, :3], accumulated_rotation(run.base)])
 
 
 def _base(run: Run, rate: float, cutoff: float | None, settings: Signals) -> BaseState:
+    """Filtered motion of the base; errors name the run."""
     assert run.base is not None
     low = None if cutoff is None else float(cutoff)
     try:
@@ -196,12 +287,12 @@ def _base(run: Run, rate: float, cutoff: float | None, settings: Signals) -> Bas
 
 
 def _shifted(t: Array, x: Array, delay: float) -> Array:
-    """Columns of x as they are `delay` seconds later."""
+    """Columns of x `delay` seconds later."""
     return np.column_stack([np.interp(t + delay, t, column) for column in x.T])
 
 
 def _auto_factors(rate: float, cutoff: float | None) -> tuple[int, ...]:
-    """Stages of at most ten that keep the band up to the cut-off inside the decimation filter's 80 % of Nyquist."""
+    """Factors of at most ten per stage that keep the cut-off within 80 % of the Nyquist frequency after decimation."""
     left = int(0.4 * rate / cutoff) if cutoff else 1
     stages = []
     while left >= 2:
@@ -211,7 +302,7 @@ def _auto_factors(rate: float, cutoff: float | None) -> tuple[int, ...]:
 
 
 def _uniform(run: Run, settings: Signals) -> tuple[Run, float]:
-    """The run on a uniform clock and its rate; measured clocks within 1 % of their step count as uniform."""
+    """The run on a uniform clock and its rate; clocks whose steps differ by less than 1 % are uniform."""
     steps = np.diff(run.t)
     if np.any(steps <= 0):
         k = int(np.argmax(steps <= 0))
@@ -225,23 +316,23 @@ def _uniform(run: Run, settings: Signals) -> tuple[Run, float]:
     t = np.arange(run.t[0], run.t[-1], 1.0 / rate)
 
     def even(x: Array) -> Array:
-        # Akima curves follow positions smoothly and do not swing out at gaps.
+        # Akima interpolation is smooth and does not overshoot at gaps.
         return np.asarray(scipy.interpolate.Akima1DInterpolator(run.t, x, axis=0)(t)) if x.shape[1] else x[: len(t)]
 
     return _mapped(run, t, even, lambda pose: resample_poses(run.t, pose, t)), rate
 
 
 def _averaged(run: Run, period: float, rate: float) -> Run:
-    """One period in place of all its repetitions."""
+    """The mean period of a periodic run."""
     samples = period * rate
     if abs(samples - round(samples)) > 0.01:
-        raise DataError(f"a period of {period:g} s is no whole number of samples at {rate:.6g} Hz; resample first")
+        raise DataError(f"a period of {period:g} s is not a whole number of samples at {rate:.6g} Hz; resample first")
     whole = round(samples)
     return _mapped(run, run.t[:whole], lambda x: average_periods(x, whole), lambda pose: average_poses(pose, whole))
 
 
 def _mapped(run: Run, t: Array, even: Callable[[Array], Array], even_poses: Callable[[Array], Array]) -> Run:
-    """What cleaning needs of a run, on another clock."""
+    """The signals that `prepare` needs, on another clock."""
     plain = {s: getattr(run, s) for s in ("q", "v", "torque", "wrench", "base_v", "base_a")}
     signals: dict[str, Any] = {s: None if x is None else even(x) for s, x in plain.items()}
     pose = None if run.base is None else even_poses(run.base)

@@ -1,4 +1,4 @@
-"""Signals moved in time by any fraction of a sample."""
+"""Signals shifted in time by any fraction of a sample."""
 
 from __future__ import annotations
 
@@ -12,20 +12,39 @@ __all__ = ["REACH", "shifted"]
 
 Array = NDArray[np.float64]
 
-# Samples on either side that the interpolation looks at, and the shape of its window: the pass band, up to 80 % of
-# half the sampling rate, is kept to about 1e-6.
+# Half width of the interpolation kernel in samples, and the shape of its window: the pass band, up to 80 % of half
+# the sampling rate, is kept to about 1e-6.
 REACH = 24
 _KAISER = 12.0
-# A clock within this share of its step is even.
+# Largest error of an even clock, as a share of its step.
 _EVEN = 0.01
 
 
 def shifted(t: Array, x: Array, delay: ArrayLike, periodic: bool = False) -> Array:
-    """Columns of x (N, k) as they are `delay` seconds later (one number, or one a column), at the same times t (N,).
+    """Signals advanced by a delay, at the same times: y(t) = x(t + delay).
 
-    A `periodic` signal, whose rows cover whole periods, is turned in phase: exact as far as it is band-limited. Other
-    signals are interpolated by a windowed sinc on an even clock and by a cubic spline on an uneven one; what would lie
-    beyond the ends is a reflection of what lies before them.
+    Parameters
+    ----------
+    t : ndarray (N,)
+        Time in s.
+    x : ndarray (N, k)
+        Signals.
+    delay : float or array_like (k,)
+        Delay in s, one for all columns or one per column.
+    periodic : bool
+        Whether the rows cover whole periods of a periodic signal. It is then shifted in phase, which is exact as far
+        as it is band-limited. Other signals are interpolated by a windowed sinc on an even clock and by a cubic spline
+        on an uneven one; on an even clock they are extended by reflection at both ends.
+
+    Returns
+    -------
+    ndarray (N, k)
+
+    Raises
+    ------
+    DataError
+        If a delay is not finite or longer than half of the run, there are too few samples, or the clock of a periodic
+        signal is uneven.
     """
     delays = np.broadcast_to(np.asarray(delay, dtype=float), (x.shape[1],))
     if not np.all(np.isfinite(delays)):
@@ -37,7 +56,7 @@ def shifted(t: Array, x: Array, delay: ArrayLike, periodic: bool = False) -> Arr
     step = float(np.mean(steps))
     even = float(np.abs(steps - step).max()) <= _EVEN * step
     if periodic and not even:
-        raise DataError("a periodic signal is moved in time on an even clock only; resample it first")
+        raise DataError("a periodic signal can be shifted on an even clock only; resample it first")
     out = np.array(x, dtype=float)
     for k in np.flatnonzero(delays):
         if periodic:
@@ -51,6 +70,7 @@ def shifted(t: Array, x: Array, delay: ArrayLike, periodic: bool = False) -> Arr
 
 
 def _turned(x: Array, samples: float) -> Array:
+    """A periodic signal shifted in phase."""
     spectrum = np.fft.rfft(x)
     phase = np.exp(2j * np.pi * np.fft.rfftfreq(len(x)) * samples)
     if len(x) % 2 == 0:
@@ -59,6 +79,7 @@ def _turned(x: Array, samples: float) -> Array:
 
 
 def _interpolated(x: Array, samples: float) -> Array:
+    """A signal on an even clock shifted by windowed-sinc interpolation."""
     whole = round(samples)
     rest = samples - whole
     place = np.arange(-REACH, REACH + 1) - rest
@@ -66,7 +87,7 @@ def _interpolated(x: Array, samples: float) -> Array:
     taps = np.sinc(place) * window
     pad = REACH + abs(whole)
     if pad >= len(x):
-        raise DataError(f"{len(x)} samples are too few to be moved by {samples:.3g}")
+        raise DataError(f"{len(x)} samples are too few to be shifted by {samples:.3g}")
     padded = np.pad(x, pad, mode="reflect", reflect_type="odd")
     moved = np.convolve(padded, (taps / taps.sum())[::-1], mode="valid")
     first = abs(whole) + whole

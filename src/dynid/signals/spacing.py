@@ -1,4 +1,4 @@
-"""Sample numbers of rows: which rows are k steps apart, and which belong to one batch of time."""
+"""Sample numbers of rows: which rows are k steps apart, and which belong to one batch in time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Index = NDArray[np.int64]
 
 
 def checked_index(index: ArrayLike | None, rows: int) -> Index:
-    """Sample numbers (rows,); rows follow one another where none are given."""
+    """Sample numbers (rows,); consecutive numbers where `index` is None."""
     if index is None:
         return np.arange(rows)
     numbers = np.asarray(index)
@@ -24,16 +24,17 @@ def checked_index(index: ArrayLike | None, rows: int) -> Index:
 
 
 def usual_step(index: Index) -> int:
-    """The most common difference of sample numbers: the step of the decimation."""
+    """The most frequent difference of sample numbers: the total decimation factor."""
     steps = np.diff(index)
     values, counts = np.unique(steps[steps > 0], return_counts=True)
     return int(values[np.argmax(counts)]) if values.size else 1
 
 
 def positions(index: Index, reach: int) -> Index:
-    """Places of the rows on a clock of usual steps, on which rows up to `reach` steps apart keep their distance.
+    """Positions of the rows in usual steps, with the distances of rows up to `reach` steps apart.
 
-    Longer gaps are shortened to reach + 1 steps. Numbers that do not rise by whole steps begin a new run.
+    Longer gaps are shortened to reach + 1 steps. A difference that is not a positive whole number of steps begins a
+    new run.
     """
     step = usual_step(index)
     apart, odd = np.divmod(np.diff(index), step)
@@ -42,7 +43,7 @@ def positions(index: Index, reach: int) -> Index:
 
 
 def batch_sums(rows: Array, index: Index, batch: int, step: int) -> Array:
-    """Sums (batches, k) of the rows (m, k) whose sample numbers lie in the same stretch of `batch` steps."""
+    """Sums (batches, k) of the rows (m, k) whose sample numbers lie in the same interval of `batch` steps."""
     label = index // (batch * step)
     order = np.argsort(label, kind="stable")
     first = np.flatnonzero(np.diff(label[order], prepend=label[order[0]] - 1))

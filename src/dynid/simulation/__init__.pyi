@@ -1,3 +1,4 @@
+from .closed_loop import ClosedLoop as ClosedLoop
 from .controller_identification import (
     ControllerIdentification as ControllerIdentification,
 )
@@ -9,9 +10,8 @@ from .controller_identification import (
 )
 from .energy import EnergyAudit as EnergyAudit
 from .energy import energy_audit as energy_audit
-from .engine import Loop as Loop
-from .engine import Simulation as Simulation
 from .engine import simulate as simulate
 from .reference import Reference as Reference
 from .sensors import Sensors as Sensors
+from .simulation import Simulation as Simulation
 from .unmodeled import UnmodeledEffects as UnmodeledEffects

@@ -1,8 +1,8 @@
-"""An unknown linear controller from a log of reference, position and torque.
+"""Identification of an unknown linear controller from a log of reference, position and torque.
 
-A log at the controller's rate holds all that a law saw: its torque of a tick is a linear function of the errors and
-positions of this tick and those before. Laws of every known structure are fitted to the first part of each run and
-judged on the rest, by what they would have commanded there on their own.
+In a log at the rate of the controller, each torque is a linear function of the present and past errors and positions.
+Laws of several structures are fitted to the first part of each run. They are compared by the torques they command in
+the rest of the run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dynid.errors import DataError
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.laws import Feedforward, LinearController, static
 from dynid.simulation.sensors import Sensors
 
@@ -28,17 +29,31 @@ Array = NDArray[np.float64]
 
 _HELD_OUT = 0.3
 _SHARES = np.geomspace(0.05, 0.95, 7)
-_EXACT = 1e-18  # of the variance of the torque: fits below it are equally exact
-_CLEARLY = 1.05  # times smaller a mean square that speaks for a law without a name
-_LEAD = 150  # samples after which the slowest low-pass has forgotten what came before the log
-_LEAST = 4 * _LEAD
+_EXACT = 1e-18  # relative to the torque variance: smaller residuals count as equally exact
+_ARX_PENALTY = 1.05  # an ARX law must have a mean square error smaller by this factor
+_LEAD = 150  # samples until the initial state of the slowest low-pass has decayed
+_MIN_SAMPLES = 4 * _LEAD
 _Matrices = tuple[Array, Array, Array, Array]
 STRUCTURES = ("p", "pd", "cascade", "pid", "arx")
 
 
 @dataclass(frozen=True, eq=False)
 class IdentifiedLaw:
-    """The law of one joint: structure, gains, their deviations, share of unseen torque variance explained (%)."""
+    """The identified control law of one joint.
+
+    Attributes
+    ----------
+    joint : str
+        Name of the joint.
+    structure : str
+        "p", "pd", "cascade", "pid" or "arx of order m".
+    gains : dict of str to float
+        Gains by name (kp, kv, kd, ki; cutoff in Hz; ARX coefficients a, b, c).
+    std : dict of str to float
+        Their standard deviations.
+    fit : float
+        Share of the torque variance explained on held-out samples (%).
+    """
 
     joint: str
     structure: str
@@ -49,53 +64,87 @@ class IdentifiedLaw:
 
 @dataclass(frozen=True, eq=False)
 class ControllerIdentification:
-    """`controller` repeats the loop with `sensors`: speeds by plain differences, answers `sensors.delay` ticks late."""
+    """Result of `identify_controller`.
+
+    Attributes
+    ----------
+    controller : LinearController
+        The identified controller of all joints.
+    laws : tuple of IdentifiedLaw
+        Structure and gains per joint.
+    delay : int
+        Delay between measurement and torque, in control periods.
+    """
 
     controller: LinearController
     laws: tuple[IdentifiedLaw, ...]
     delay: int
 
     @property
-    def sensors(self) -> Sensors:
-        return Sensors(delay=self.delay)
+    def loop(self) -> ClosedLoop:
+        """Closed loop with the identified controller and delay, and velocities by position differences."""
+        return ClosedLoop(controller=self.controller, sensors=Sensors(delay=self.delay))
 
     def summary(self) -> str:
-        """A line a joint: structure, fit on unseen time, gains with their deviations."""
+        """One line per joint: structure, fit on held-out samples, gains with their standard deviations."""
         lines = [f"controller at {self.controller.rate:g} Hz, delay of {self.delay} samples"]
         for law in self.laws:
             gains = ", ".join(f"{name} {value:.4g} ± {law.std[name]:.2g}" for name, value in law.gains.items())
-            lines.append(f"{law.joint}: {law.structure}, explains {law.fit:.2f} % of unseen torque; {gains}")
+            lines.append(f"{law.joint}: {law.structure}, explains {law.fit:.2f} % of the held-out torque; {gains}")
         return "\n".join(lines)
 
 
 def identify_controller(
     recording: Recording | Run,
-    robot: Robot | None = None,
     *,
+    model: Robot | None = None,
     feedforward: Feedforward = "none",
     structures: Sequence[str] = STRUCTURES,
     max_delay: int = 4,
     max_order: int = 3,
 ) -> ControllerIdentification:
-    """Find the law of each joint from runs with reference, position and torque at the controller's own rate.
+    """Identify the linear controller that made a recording.
 
-    Candidates: p, pd, cascade (P-P), pid, each with or without a low-pass on the speed, and arx, any law over past
-    errors, speeds and torques up to `max_order`, where it is clearly better. Delays up to `max_delay` samples. The best
-    Bayes criterion on the last 30 % of every run decides. Where the controller is known to feed the torques of a model
-    forward, give `robot` and `feedforward` ("gravity" or "full"): they are taken off along the reference first.
+    Candidate laws per joint are p, pd, cascade (P-P) and pid, each with or without a low-pass on the velocity, and arx:
+    any law over past errors, velocities and torques up to `max_order`, chosen only if it is clearly better. The
+    Bayesian information criterion on the last 30 % of every run decides.
+
+    Parameters
+    ----------
+    recording : Recording or Run
+        Runs with reference, position and torque at the rate of the controller.
+    model : Robot, optional
+        The robot model of the controller, required for feed-forward.
+    feedforward : {"none", "gravity", "full"}
+        Model torques that the controller feeds forward along the reference; they are subtracted first.
+    structures : sequence of str
+        Candidate structures.
+    max_delay : int
+        Largest delay in control periods.
+    max_order : int
+        Largest order of an ARX law.
+
+    Returns
+    -------
+    ControllerIdentification
+
+    Raises
+    ------
+    DataError
+        If a structure is unknown, a signal is missing, or the sampling is uneven or too short.
     """
     unknown = [s for s in structures if s not in STRUCTURES]
     if unknown or not structures:
         raise DataError(f"controller structure '{(unknown or [''])[0]}' is unknown: use {', '.join(STRUCTURES)}")
     runs = recording.runs if isinstance(recording, Recording) else (recording,)
     rate = _common_rate(runs)
-    logs = [_log(run, rate, robot, feedforward) for run in runs]
+    logs = [_log(run, rate, model, feedforward) for run in runs]
     n = logs[0].u.shape[1]
     names = recording.joints if isinstance(recording, Recording) else tuple(f"joint{i + 1}" for i in range(n))
     shapes = [(s, 0) for s in structures if s != "arx"]
     shapes += [("arx", m) for m in range(1, max_order + 1)] if "arx" in structures else []
     tried = []
-    with threadpool_limits(1, "blas"):  # small systems: more threads only get in each other's way
+    with threadpool_limits(1, "blas"):  # more threads slow small systems down
         for delay in range(max_delay + 1):
             every = [[_fitted(logs, i, delay, rate, *shape) for shape in shapes] for i in range(n)]
             tried.append([min(fits, key=lambda fit: fit.score) for fits in every])
@@ -105,14 +154,14 @@ def identify_controller(
     ]
     law = _joined([matrices for _, matrices in parts], rate)
     if feedforward != "none":
-        assert robot is not None
-        law = law.with_feedforward(feedforward, robot)
+        assert model is not None
+        law = law.with_feedforward(feedforward, model)
     return ControllerIdentification(law, tuple(x for x, _ in parts), delay)
 
 
 @dataclass(frozen=True, eq=False)
 class _Log:
-    """Errors, speeds by differences, speeds of the reference, torques without what is fed forward, each (N, n)."""
+    """Position errors, velocities by differences, reference velocities, torques without feed-forward, each (N, n)."""
 
     e: Array
     v: Array
@@ -122,7 +171,7 @@ class _Log:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A structure, how late it answers, and the share of a new speed that its low-pass lets through (1: no filter)."""
+    """A structure, its delay in samples, and the gain of its velocity low-pass per sample (1: no filter)."""
 
     structure: str
     order: int
@@ -130,7 +179,7 @@ class _Candidate:
     share: float = 1.0
 
     def columns(self, log: _Log, i: int, rate: float, run: int, runs: int) -> tuple[Array, Array]:
-        """Columns (N, k) of joint i that add up to its torque (N,), from where a low-pass has forgotten its start."""
+        """Regressor columns (N, k) and torques (N,) of joint i, after the initial transient of the low-pass."""
         late = len(log.u) - self.delay
         e, v_ref, u = log.e[:late, i], log.v_ref[:late, i], log.u[self.delay :, i]
         v = _low_pass(log.v[:late, i], self.share)
@@ -141,12 +190,12 @@ class _Candidate:
         columns = [e]
         if self.structure != "p":
             columns.append(-v if self.structure == "cascade" else v_ref - v)
-        if self.structure == "pid":  # the integral of each run began somewhere
+        if self.structure == "pid":  # the integral of each run has an unknown initial value
             columns += [np.cumsum(e) / rate, *np.outer(np.eye(runs)[run], np.ones(late))]
         return np.column_stack(columns)[_LEAD:], u[_LEAD:]
 
-    def told(self, theta: Array, X: Array) -> Array:
-        """Torques that the law commands on its own; an ARX law from its own past torques, not the recorded ones."""
+    def predicted_torque(self, theta: Array, X: Array) -> Array:
+        """Torques of the law; an ARX law is simulated with its own past torques, not the recorded ones."""
         if self.structure != "arx":
             return np.asarray(X @ theta)
         k = len(theta) - self.order
@@ -158,31 +207,39 @@ class _Candidate:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
+    """A candidate with its criterion and explained torque variance (%)."""
+
     candidate: _Candidate
     score: float
     fit: float
 
 
 def _common_rate(runs: Sequence[Run]) -> float:
+    """Sampling rate (Hz) of the runs, checked."""
     rate = 1.0 / runs[0].step
     for run in runs:
         for signal in ("reference", "torque"):
             if getattr(run, signal) is None:
-                raise DataError(f"run '{run.name}' has no {signal}, without which its controller cannot be found")
+                raise DataError(f"run '{run.name}' has no {signal} signals, which controller identification needs")
         if np.abs(np.diff(run.t) * rate - 1.0).max() > 0.01:
-            raise DataError(f"run '{run.name}' is not sampled evenly at {rate:g} Hz, as a controller's log must be")
-        if len(run) < _LEAST:
-            raise DataError(f"run '{run.name}' has {len(run)} samples; a controller needs at least {_LEAST}")
+            raise DataError(
+                f"run '{run.name}' is not sampled evenly at {rate:g} Hz, as controller identification needs"
+            )
+        if len(run) < _MIN_SAMPLES:
+            raise DataError(
+                f"run '{run.name}' has {len(run)} samples; controller identification needs at least {_MIN_SAMPLES}"
+            )
     return rate
 
 
-def _log(run: Run, rate: float, robot: Robot | None, feedforward: Feedforward) -> _Log:
+def _log(run: Run, rate: float, model: Robot | None, feedforward: Feedforward) -> _Log:
+    """The signals of a run that a control law depends on."""
     assert run.reference is not None and run.torque is not None
     v_ref, u = derivative(run.reference, rate), run.torque
     if feedforward != "none":
-        if robot is None:
-            raise DataError(f"the torques fed forward ({feedforward}) need a robot; give the model the controller has")
-        law = static(rate, np.zeros((robot.n, 4))).with_feedforward(feedforward, robot)
+        if model is None:
+            raise DataError(f"feedforward='{feedforward}' needs the robot model of the controller: give model=")
+        law = static(rate, np.zeros((model.n, 4))).with_feedforward(feedforward, model)
         u = u - law.torques_ahead(run.reference, v_ref, derivative(v_ref, rate))
     v = np.diff(run.q, axis=0, prepend=run.q[:1]) * rate
     v[0] = v[1]
@@ -190,6 +247,7 @@ def _log(run: Run, rate: float, robot: Robot | None, feedforward: Feedforward) -
 
 
 def _low_pass(v: Array, share: float) -> Array:
+    """First-order low-pass with this gain per sample, at steady state initially."""
     if share == 1.0:
         return v
     return np.asarray(scipy.signal.lfilter([share], [1.0, share - 1.0], v, zi=[(1.0 - share) * v[0]])[0])
@@ -203,6 +261,7 @@ def _stacked(candidate: _Candidate, logs: Sequence[_Log], i: int, rate: float, p
 
 
 def _least_squares(X: Array, y: Array) -> Array:
+    """Least-squares coefficients, also for rank-deficient columns."""
     return np.asarray(scipy.linalg.lstsq(X, y, lapack_driver="gelsy", check_finite=False)[0])
 
 
@@ -214,9 +273,9 @@ def _solved(candidate: _Candidate, logs: Sequence[_Log], i: int, rate: float, pa
 
 
 def _fitted(logs: Sequence[_Log], i: int, delay: int, rate: float, structure: str, order: int) -> _Fit:
-    """Fit joint i to the first part of every run, with and without a low-pass of the speed; judge it on the rest."""
+    """Fit joint i to the first part of every run, with and without a velocity low-pass; score it on the rest."""
     plain = _Candidate(structure, order, delay)
-    found = _judged(plain, logs, i, rate)
+    found = _scored(plain, logs, i, rate)
     if structure in ("p", "arx") or found.fit > 100 * (1 - _EXACT):
         return found
     k = int(np.argmin([_solved(replace(plain, share=x), logs, i, rate, 1 - _HELD_OUT)[1] for x in _SHARES]))
@@ -226,31 +285,32 @@ def _fitted(logs: Sequence[_Log], i: int, delay: int, rate: float, structure: st
         method="bounded",
         options={"xatol": 1e-5},
     )
-    return min(found, _judged(replace(plain, share=float(best.x)), logs, i, rate), key=lambda fit: fit.score)
+    return min(found, _scored(replace(plain, share=float(best.x)), logs, i, rate), key=lambda fit: fit.score)
 
 
-def _judged(candidate: _Candidate, logs: Sequence[_Log], i: int, rate: float) -> _Fit:
+def _scored(candidate: _Candidate, logs: Sequence[_Log], i: int, rate: float) -> _Fit:
+    """The candidate with its Bayesian information criterion on held-out samples."""
     theta, _ = _solved(candidate, logs, i, rate, 1 - _HELD_OUT)
     errors, torques = [], []
     for r, log in enumerate(logs):
         X, y = candidate.columns(log, i, rate, r, len(logs))
         unseen = round((1 - _HELD_OUT) * len(y))
-        errors.append((y - candidate.told(theta, X))[unseen:])
+        errors.append((y - candidate.predicted_torque(theta, X))[unseen:])
         torques.append(y[unseen:])
-    error, spread = np.concatenate(errors), float(np.var(np.concatenate(torques))) or 1.0
+    error, variance = np.concatenate(errors), float(np.var(np.concatenate(torques))) or 1.0
     miss = float(np.mean(error**2)) if np.all(np.abs(error) < 1e100) else 1e200
     unknowns = len(theta) + (candidate.share < 1.0)
-    handicap = _CLEARLY if candidate.structure == "arx" else 1.0
-    score = len(error) * np.log(handicap * max(miss, _EXACT * spread)) + unknowns * np.log(len(error))
-    return _Fit(candidate, float(score), 100.0 * (1.0 - miss / spread))
+    handicap = _ARX_PENALTY if candidate.structure == "arx" else 1.0
+    score = len(error) * np.log(handicap * max(miss, _EXACT * variance)) + unknowns * np.log(len(error))
+    return _Fit(candidate, float(score), 100.0 * (1.0 - miss / variance))
 
 
 def _concluded(name: str, fit: _Fit, logs: Sequence[_Log], i: int, rate: float) -> tuple[IdentifiedLaw, _Matrices]:
-    """The law refitted to all samples: gains, deviations, and its state-space form."""
+    """The law refitted to all samples: gains, standard deviations, and its state-space form."""
     law = fit.candidate
     X, y = _stacked(law, logs, i, rate, 1.0)
     theta, J = _least_squares(X, y), X
-    if law.share < 1.0:  # how the torque hangs on the low-pass counts among the unknowns
+    if law.share < 1.0:  # the low-pass gain is an unknown too
         step = 1e-4 * law.share
         J = np.column_stack(
             [X, (_stacked(replace(law, share=law.share + step), logs, i, rate, 1.0)[0] - X) @ theta / step]
@@ -269,7 +329,7 @@ def _concluded(name: str, fit: _Fit, logs: Sequence[_Log], i: int, rate: float) 
 
 
 def _gains(law: _Candidate, theta: Array) -> tuple[dict[str, float], Array]:
-    """Gains by name, and their derivative by the coefficients."""
+    """Gains by name, and their derivative with respect to the coefficients."""
     T = np.eye(len(theta))
     if law.structure == "cascade":
         c, kv = theta
@@ -289,12 +349,12 @@ def _matrices(law: _Candidate, theta: Array, rate: float) -> _Matrices:
         b, c, a = theta[: m + 1], theta[m + 1 : 2 * m + 2], theta[2 * m + 2 :]
         A = np.eye(m, k=1)
         A[:, 0] -= a
-        error, speed = b[1:] - a * b[0], c[1:] - a * c[0]
-        return A, np.column_stack([error, 0 * error, -error, speed]), np.eye(m)[0], np.array([b[0], 0, -b[0], c[0]])
+        error, velocity = b[1:] - a * b[0], c[1:] - a * c[0]
+        return A, np.column_stack([error, 0 * error, -error, velocity]), np.eye(m)[0], np.array([b[0], 0, -b[0], c[0]])
     kp, kd = theta[0], theta[1] if len(theta) > 1 else 0.0
     ki = theta[2] if law.structure == "pid" else 0.0
     kept = 1.0 - law.share
-    # States: the filtered speed of the tick before, and the integral of the error.
+    # States: the filtered velocity of the previous sample, and the integral of the error.
     A, C = np.diag([kept, 1.0]), np.array([-kd * kept, ki])
     B = np.array([[0, 0, 0, law.share], [1 / rate, 0, -1 / rate, 0]])
     D = np.array([kp + ki / rate, 0.0 if law.structure == "cascade" else kd, -kp - ki / rate, -kd * law.share])
@@ -303,7 +363,7 @@ def _matrices(law: _Candidate, theta: Array, rate: float) -> _Matrices:
 
 
 def _joined(parts: Sequence[_Matrices], rate: float) -> LinearController:
-    """One controller of all joints; unused states stay at zero."""
+    """One controller for all joints; unused states stay at zero."""
     n, m = len(parts), max(len(A) for A, *_ in parts)
     A, B, C, D = np.zeros((n, m, m)), np.zeros((n, m, 4)), np.zeros((n, m)), np.zeros((n, 4))
     for i, (a, b, c, d) in enumerate(parts):

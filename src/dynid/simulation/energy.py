@@ -1,4 +1,4 @@
-"""Where the energy of a simulated motion went."""
+"""Energy balance of a simulation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class EnergyAudit:
-    """Energies (J) at every sample (N,): kinetic, potential (gravity, springs, constant torques), of flexible joints.
+    """Energy balance of a simulation.
 
-    `work` is what drives and disturbances have done since the start, `lost` what friction has taken of it.
+    Attributes
+    ----------
+    t : array of shape (N,)
+        Time (s).
+    kinetic : array of shape (N,)
+        Kinetic energy of links and motors (J).
+    potential : array of shape (N,)
+        Potential energy (J) of gravity, springs, constant torques and torque ripple.
+    elastic : array of shape (N,)
+        Energy stored in flexible joints (J).
+    work : array of shape (N,)
+        Work of drives and disturbances since the start (J).
     """
 
     t: Array
@@ -35,39 +46,74 @@ class EnergyAudit:
 
     @property
     def total(self) -> Array:
-        """All energy that the machine holds (J)."""
+        """Total energy of the robot (J), shape (N,)."""
         return self.kinetic + self.potential + self.elastic
 
     @property
     def lost(self) -> Array:
-        """Work done so far less the energy gained (J); friction makes it grow and nothing makes it shrink."""
+        """Dissipated energy (J), shape (N,): work minus the gain in total energy. Friction can only increase it."""
         return self.work - (self.total - self.total[0])
 
     @property
     def rise(self) -> float:
-        """The most energy that ever came from nowhere (J): how far `lost` falls below its largest value so far."""
+        """Largest energy gain without work (J): how far `lost` falls below its previous maximum."""
         return float((np.maximum.accumulate(self.lost) - self.lost).max())
 
     def passive(self, tolerance: float = 1e-6) -> bool:
-        """Whether the machine made no energy, to a share of the largest energy that was moved."""
+        """Whether the simulated robot created no energy.
+
+        Parameters
+        ----------
+        tolerance : float
+            Allowed `rise`, relative to the largest change of any energy.
+
+        Returns
+        -------
+        bool
+        """
         moved = max(float(np.ptp(x)) for x in (self.kinetic, self.potential, self.elastic, self.work, self.lost))
         return self.rise <= tolerance * moved
 
 
 def energy_audit(simulation: Simulation) -> EnergyAudit:
-    """Balance the energy of a simulation that keeps every control period.
+    """Energy balance of a simulation.
 
-    Torques are held over a period, so their work is exact; friction, stiction and damping are what is left.
+    Torques are constant over a control period, so their work is exact. The remainder of the balance is the energy that
+    friction, stiction and damping dissipate.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        With one sample per control period (`rate` not set).
+
+    Returns
+    -------
+    EnergyAudit
+
+    Raises
+    ------
+    DataError
+        If control periods are missing, or the robot has custom drive terms, whose energy is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np, dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> gains = dynid.controllers.bandwidth_gains(robot, 5.0)
+    >>> loop = dynid.ClosedLoop(controller=dynid.controllers.cascade(1000.0, *gains))
+    >>> done = dynid.simulate(robot, loop, 0.5 * np.sin(np.arange(500) / 200.0)[:, None] * np.ones(2))
+    >>> dynid.simulation.energy_audit(done).passive(1e-3)
+    True
     """
     if simulation.periods != 1:
         raise DataError(
-            f"the simulation keeps one control period in {simulation.periods}; an energy audit needs all of them"
+            f"the simulation has one sample per {simulation.periods} control periods; an energy audit needs all of them"
         )
     if len(simulation.t) < 2:
         raise DataError("an energy audit needs at least two samples")
     robot = bolted(simulation.robot, simulation.parameters)
     if any(t.kind == TermKind.CUSTOM for t in robot.drives):
-        raise DataError(f"robot '{robot.name}' has a term of the user's, whose energy is not known")
+        raise DataError(f"robot '{robot.name}' has a custom drive term, whose energy is not known")
     q, v, motor_q, motor_v = simulation.q, simulation.v, simulation.motor_q, simulation.motor_v
     effects = simulation.unmodeled or UnmodeledEffects()
     springs = replace(robot, drives=tuple(t for t in robot.drives if t.kind == TermKind.SPRING))
@@ -85,14 +131,14 @@ def energy_audit(simulation: Simulation) -> EnergyAudit:
 
 
 def _offsets(robot: Robot, q: Array) -> Array:
-    """Potential of constant torques."""
+    """Potential energy of constant torques."""
     value = dict(zip(robot.parameter_names, robot.parameters, strict=True))
     offsets = (value[t.name] * t.direction for t in robot.drives if t.kind == TermKind.OFFSET)
     return q @ sum(offsets, np.zeros(robot.n))
 
 
 def _ripple(effects: UnmodeledEffects, q: Array) -> Array:
-    """Potential of amplitude sin(k q + phase): -amplitude cos(k q + phase) / k."""
+    """Potential energy of a ripple amplitude sin(k q + phase): -amplitude cos(k q + phase) / k."""
     n = q.shape[1]
     amplitude, k, phase = (effects.of_joints(name, n) for name in ("ripple", "harmonics", "phase"))
     turning = k != 0
@@ -101,7 +147,7 @@ def _ripple(effects: UnmodeledEffects, q: Array) -> Array:
 
 
 def _stretch(effects: UnmodeledEffects, twist: Array) -> Array:
-    """Energy of flexible joints twisted by so much."""
+    """Elastic energy of flexible joints (N,) at deflections (N, n)."""
     n = twist.shape[1]
     stiffness = np.where(effects.flexible(n), effects.of_joints("stiffness", n), 0.0)
     return 0.5 * np.sum(stiffness * twist**2, axis=1)

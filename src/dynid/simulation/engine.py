@@ -1,9 +1,8 @@
-"""Simulate a robot under its controller, and get the recording it would have given."""
+"""Closed-loop simulation of a robot."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -12,34 +11,33 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import as_parameters, first_use, for_kernel
 from dynid.dynamics.functions import forward_dynamics, mass_matrix
 from dynid.errors import DataError, DynidError
+from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.laws import CallableController, Controller, LinearController
-from dynid.simulation.loop import Loop
 from dynid.simulation.plant import bolted, friction_rate, plant_arrays
 from dynid.simulation.reference import Reference, as_reference, whole_ratio
-from dynid.simulation.sensors import Sensors
 from dynid.simulation.simulation import Simulation
 from dynid.simulation.unmodeled import UnmodeledEffects, hanging, motor_columns, plant_rates, with_effects
 
-__all__ = ["Loop", "Simulation", "simulate"]
+__all__ = ["simulate"]
 
 Array = NDArray[np.float64]
 
-# Ticks between two words on progress.
+# Control periods between two progress reports.
 _SLICE = 20_000
-# A vibration needs shorter steps to keep its phase: half a radian for RK4, whose frequency errs by 5e-4 there.
+# Decay exponent that stands for one radian of a vibration: RK4 then takes steps of half a radian, with a relative
+# frequency error of 5e-4.
 _VIBRATION = 5.0
-_KNOWS = {"none": 0, "gravity": 1, "computed torque": 2, "compensation": 3, "linearisation": 4}
+_MODEL_USE = {"none": 0, "gravity": 1, "computed torque": 2, "compensation": 3, "linearisation": 4}
 
 
 def simulate(
     robot: Robot,
-    controller: Controller,
+    loop: ClosedLoop,
     reference: Any,
     *,
     duration: float | None = None,
-    sensors: Sensors | None = None,
-    loop: Loop | None = None,
     rate: float | None = None,
     parameters: ArrayLike | None = None,
     disturbance: ArrayLike | None = None,
@@ -48,27 +46,71 @@ def simulate(
     unmodeled: UnmodeledEffects | None = None,
     initial: tuple[ArrayLike, ArrayLike] | None = None,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Simulation:
-    """Run a robot with fixed base under a controller along a reference.
+    """Simulate a robot with a fixed base in a closed loop along a reference.
 
-    `reference`: a motion, a run that has one, or positions (K, n) at the controller's rate. `rate` (Hz) is that of the
-    record, by default the controller's; it must divide it. `parameters` (p,) replace the robot's own. `disturbance`
-    (K, n) pushes the joints, unmeasured. `torque_limits` saturate the drives ("robot" for the model's own limits), with
-    `stop_at_limits` the run ends where a position or speed limit is passed. `unmodeled` gives the machine what its
-    model has not. It begins on the reference, or at `initial` (q, v); flexible joints begin with their motors there and
-    their links hanging still in the springs. A loop that cannot go on is no error: the result says why it stopped.
-    `progress` is told the share done.
+    Parameters
+    ----------
+    robot : Robot
+        The simulated robot. Its base must not float.
+    loop : ClosedLoop
+        Controller, sensors and integration settings. The controller is required.
+    reference : Excitation, Reference, Run, Recording or array of shape (K, n)
+        The trajectory to follow: a designed motion, one recorded run with reference signals, or positions (rad or m)
+        at the rate of the controller.
+    duration : float, optional
+        Length of the simulation in seconds. The whole reference by default.
+    rate : float, optional
+        Sampling rate of the result in Hz. It must divide the rate of the controller, which is the default.
+    parameters : array of shape (p,), optional
+        Standard parameters that replace those of the robot.
+    disturbance : array of shape (K, n), optional
+        Unmeasured joint torques (N m or N), one row per control period.
+    torque_limits : float, array of shape (n,) or "robot", optional
+        Saturation of the drive torques (N m or N); "robot" takes the effort limits of the robot.
+    stop_at_limits : bool
+        Stop where a position or velocity limit of the robot is exceeded.
+    unmodeled : UnmodeledEffects, optional
+        Stiction, torque ripple and joint flexibility of the simulated robot.
+    initial : tuple of two arrays of shape (n,), optional
+        Initial positions and velocities. By default those of the reference. Flexible joints start with their motors
+        there and their links in static equilibrium.
+    seed : int
+        Seed of the sensor noise.
+    progress : callable, optional
+        Called with a `Progress` about every 20 000 control periods.
+
+    Returns
+    -------
+    Simulation
+        True and measured signals. A simulation that cannot continue is not an error: `completed` is False and
+        `outcome` gives the reason.
+
+    Raises
+    ------
+    DataError
+        If the loop has no controller, shapes or rates do not fit, or the reference exceeds the position limits.
+
+    Examples
+    --------
+    >>> import numpy as np, dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> gains = dynid.controllers.bandwidth_gains(robot, 5.0)
+    >>> loop = dynid.ClosedLoop(controller=dynid.controllers.cascade(1000.0, *gains))
+    >>> reference = 0.5 * np.sin(np.arange(500) / 200.0)[:, None] * np.ones(2)
+    >>> done = dynid.simulate(robot, loop, reference)
+    >>> done.completed, done.q.shape
+    (True, (500, 2))
     """
     from dynid.dynamics.kernels.integrate import NOT_POSITIVE
 
     started = time.perf_counter()
-    sensors, loop = sensors or Sensors(), loop or Loop()
-    _check(robot, controller, unmodeled)
+    controller, sensors = _checked(robot, loop, unmodeled), loop.sensors
     path = as_reference(reference, robot, controller.rate, duration)
     every = whole_ratio(controller.rate, rate, "controller and record") if rate is not None else 1
     setup = _Setup(
-        robot, controller, path, sensors, loop, parameters, disturbance, torque_limits, stop_at_limits, unmodeled, seed
+        robot, controller, path, loop, parameters, disturbance, torque_limits, stop_at_limits, unmodeled, seed
     )
     ticks, code = setup.go(every, initial, progress)
     trace, kept = setup.trace, -(-ticks // every)
@@ -77,39 +119,41 @@ def simulate(
         kept = len(accelerations)
         ticks, code = kept * every, NOT_POSITIVE
     rng = np.random.default_rng([seed, 1])
-    deviation = sensors.of_joints("torque_noise", robot.n)
+    std = sensors.of_joints("torque_noise", robot.n)
     torque = trace.torque[:kept]
+    motor_q, motor_v = setup.motors(kept)
     return Simulation(
-        robot,
-        np.arange(kept) * every / controller.rate,
-        trace.q[:kept],
-        trace.v[:kept],
-        accelerations,
-        torque,
-        trace.seen[:kept],
-        trace.speed[:kept],
-        torque + deviation * rng.standard_normal(torque.shape) if deviation.any() else torque,
-        path.q[: kept * every : every],
-        setup.explain(code, ticks),
-        time.perf_counter() - started,
-        *setup.motors(kept),
-        every,
-        unmodeled,
-        None if parameters is None else as_parameters(robot, parameters),
-        None if disturbance is None else setup.push[: kept * every : every],
+        robot=robot,
+        t=np.arange(kept) * every / controller.rate,
+        q=trace.q[:kept],
+        v=trace.v[:kept],
+        a=accelerations,
+        torque=torque,
+        measured_q=trace.seen[:kept],
+        measured_v=trace.velocity[:kept],
+        measured_torque=torque + std * rng.standard_normal(torque.shape) if std.any() else torque,
+        reference=path.q[: kept * every : every],
+        completed=code == 0,
+        outcome=setup.explain(code, ticks),
+        seconds=time.perf_counter() - started,
+        motor_q=motor_q,
+        motor_v=motor_v,
+        periods=every,
+        unmodeled=unmodeled,
+        parameters=None if parameters is None else as_parameters(robot, parameters),
+        disturbance=None if disturbance is None else setup.push[: kept * every : every],
     )
 
 
 class _Setup:
-    """All arrays of one run of the loop."""
+    """Arrays of one simulation."""
 
     def __init__(
         self,
         robot: Robot,
         controller: Controller,
         path: Reference,
-        sensors: Sensors,
-        loop: Loop,
+        loop: ClosedLoop,
         parameters: ArrayLike | None,
         disturbance: ArrayLike | None,
         torque_limits: ArrayLike | str | None,
@@ -119,28 +163,28 @@ class _Setup:
     ) -> None:
         from dynid.dynamics.kernels import loop as kernels
 
-        n = robot.n
-        controller = controller.with_robots(loop.robot)
+        n, sensors = robot.n, loop.sensors
+        controller = controller.with_robots(loop.regularized)
         self.robot, self.controller, self.path = robot, controller, path
-        self.smooth = plant = loop.robot(robot)
+        self.smooth = plant = loop.regularized(robot)
         self.parameters = parameters
         self.effects, self.motor = unmodeled, motor_columns(unmodeled, n)
         self.plant = plant_arrays(plant, parameters, path.q)
         if unmodeled is None:
             decay = friction_rate(plant, parameters, path.q)
         else:
-            slope = 0.0 if loop.coulomb == "exact" else float(loop.coulomb)
+            slope = 0.0 if loop.coulomb_slope == "exact" else float(loop.coulomb_slope)
             self.plant = with_effects(self.plant, plant, unmodeled, slope)
             decay, vibration = plant_rates(self.plant, plant, self.motor, path.q)
             decay = max(decay, _VIBRATION * vibration)
-        self.method = loop.method(decay / controller.rate)
+        self.method = loop.integration(decay / controller.rate)
         rng = np.random.default_rng([seed, 0])
         noise = sensors.of_joints("noise", n)
         counts = sensors.of_joints("counts", n)
         self.sensing = kernels.Sensing(
             noise * rng.standard_normal(path.q.shape) if noise.any() else np.zeros((0, n)),
             np.divide(_turns(robot), counts, out=np.zeros(n), where=counts > 0),
-            int(sensors.speed == "difference"),
+            int(sensors.velocity == "difference"),
             sensors.smoothing(controller.rate),
             int(sensors.delay),
             self.motor,
@@ -149,9 +193,9 @@ class _Setup:
         self.push = np.zeros((0, n)) if disturbance is None else _disturbance(disturbance, path.q.shape)
 
     def go(
-        self, every: int, initial: tuple[ArrayLike, ArrayLike] | None, progress: Callable[[float], None] | None
+        self, every: int, initial: tuple[ArrayLike, ArrayLike] | None, progress: ProgressCallback | None
     ) -> tuple[int, int]:
-        """Run all ticks; how many were done and how it ended."""
+        """Simulate all control periods; return how many were completed and the status code."""
         from dynid.dynamics.kernels import loop as kernels
         from dynid.dynamics.kernels.integrate import make_work
 
@@ -161,11 +205,11 @@ class _Setup:
         self.work = w = make_work(len(tree.parent), size, drives, values, len(self.method.b))
         q, v = (self.path.q[0], self.path.v[0]) if initial is None else _state(initial, n)
         link = q if self.effects is None else hanging(bolted(self.smooth, self.parameters), self.effects, q)
-        for state, links, motors in ((w.q, link, q), (w.v, v, v)):
-            state[0, :n] = links
-            state[0, self.motor] = motors
+        for part, links, motors in ((w.q, link, q), (w.v, v, v)):
+            part[0, :n] = links
+            part[0, self.motor] = motors
         states = law.C.shape[1] if isinstance(law, LinearController) else 0
-        memory = kernels.Memory(
+        state = kernels.LoopState(
             q[None].copy(),
             v[None].copy(),
             np.zeros((2 * n, states)),
@@ -177,60 +221,63 @@ class _Setup:
         self.trace = kernels.Trace(*np.zeros((6, kept, n)), *np.zeros((2, kept if size > n else 0, n)))
         period = 1.0 / law.rate
         if isinstance(law, CallableController):
-            return self._go_outside(law, every, period, w, memory, progress)
+            return self._go_python(law, every, period, w, state, progress)
         feed = for_kernel(law.torques_ahead(self.path.q, self.path.v, self.path.a))
         model = self.plant if law.model is None else plant_arrays(law.model, None, self.path.q)
-        laws = kernels.Law(law.A, law.B, law.C, law.D, _KNOWS[law.knows])
+        laws = kernels.Law(law.A, law.B, law.C, law.D, _MODEL_USE[law.model_use])
         reference = (self.path.q, self.path.v, self.path.a)
+        started = time.perf_counter()
         with first_use(kernels.closed_loop):
             for start in range(0, ticks, _SLICE):
                 done, code = kernels.closed_loop(
                     self.plant, self.method, laws, model, self.sensing, self.bounds, reference, feed, self.push,
-                    period, every, start, min(start + _SLICE, ticks), w, memory, self.trace,
+                    period, every, start, min(start + _SLICE, ticks), w, state, self.trace,
                 )  # fmt: skip
-                if progress is not None:
-                    progress(done / ticks)
+                _report(progress, done, ticks, started)
                 if code:
                     return done, code
         return ticks, 0
 
-    def _go_outside(
+    def _go_python(
         self,
         law: CallableController,
         every: int,
         period: float,
         w: Any,
-        memory: Any,
-        progress: Callable[[float], None] | None,
+        state: Any,
+        progress: ProgressCallback | None,
     ) -> tuple[int, int]:
+        """`go` for a controller that is a Python function."""
         from dynid.dynamics.kernels import loop as kernels
 
         path, ticks = self.path, len(self.path)
         ahead = law.torques_ahead(path.q, path.v, path.a)
+        started = time.perf_counter()
         for k in range(ticks):
-            kernels.sense(self.sensing, period, k, w, memory)
+            kernels.sense(self.sensing, period, k, w, state)
             given = law.function(
-                k * period, path.q[k], path.v[k], path.a[k], memory.seen[0].copy(), memory.speed[0].copy()
+                k * period, path.q[k], path.v[k], path.a[k], state.seen[0].copy(), state.velocity[0].copy()
             )
             command = np.asarray(given, dtype=float)
             if command.shape != (law.n,) or not np.all(np.isfinite(command)):
                 raise DataError(
-                    f"controller '{law.name}' must give {law.n} finite torques, at {k * period:g} s it does not"
+                    f"controller '{law.name}' must return {law.n} finite torques, but does not at {k * period:g} s"
                 )
-            memory.command[0] = command + ahead[k] if len(ahead) else command
-            code = kernels.answer(
-                self.plant, self.method, self.sensing, self.bounds, self.push, period, every, k, w, memory, self.trace
+            state.command[0] = command + ahead[k] if len(ahead) else command
+            code = kernels.apply_command(
+                self.plant, self.method, self.sensing, self.bounds, self.push, period, every, k, w, state, self.trace
             )
-            if progress is not None and (k + 1 == ticks or k % _SLICE == 0):
-                progress((k + 1) / ticks)
+            if k + 1 == ticks or k % _SLICE == 0:
+                _report(progress, k + 1, ticks, started)
             if code:
                 return k, code
         return ticks, 0
 
     def accelerations(self, kept: int, every: int) -> Array:
-        """Accelerations at the kept samples; where a step is implicit, its mean is not what its start has.
+        """Accelerations at the samples; an implicit step gives a mean over the step instead, so they are recomputed.
 
-        Viscous friction may carry an implicit step over a mass matrix that is not positive definite: they end there.
+        Viscous friction can keep an implicit step stable although the mass matrix is not positive definite. The
+        accelerations end there.
         """
         trace = self.trace
         if not self.method.implicit or any(t.is_coulomb and t.slope == 0 for t in self.smooth.drives):
@@ -239,7 +286,7 @@ class _Setup:
         push = self.push[: kept * every : every] if len(self.push) else np.zeros_like(torque)
         q, v = trace.q[:kept], trace.v[:kept]
         if self.effects is not None:
-            return self._accelerations_of_machine(q, v, torque, push)
+            return self._accelerations_with_effects(q, v, torque, push)
         torque = torque + push
         try:
             return forward_dynamics(self.smooth, q, v, torque, self.parameters)
@@ -247,51 +294,60 @@ class _Setup:
             good = int(np.argmin(np.linalg.eigvalsh(mass_matrix(self.smooth, q, self.parameters))[:, 0] > 0))
             return forward_dynamics(self.smooth, q[:good], v[:good], torque[:good], self.parameters)
 
-    def _accelerations_of_machine(self, q: Array, v: Array, torque: Array, push: Array) -> Array:
-        """Accelerations of the links, up to where a mass matrix fails."""
+    def _accelerations_with_effects(self, q: Array, v: Array, torque: Array, push: Array) -> Array:
+        """Accelerations of the links, up to where the mass matrix is not positive definite."""
         from dynid.dynamics.kernels.forward import forward_dynamics as kernel
 
         n, size = self.robot.n, self.work.q.shape[1]
-        positions, speeds, tau, out = np.zeros((4, len(q), size))
-        positions[:, :n], speeds[:, :n] = q, v
-        positions[:, self.motor], speeds[:, self.motor] = self.motors(len(q))
+        positions, velocities, tau, out = np.zeros((4, len(q), size))
+        positions[:, :n], velocities[:, :n] = q, v
+        positions[:, self.motor], velocities[:, self.motor] = self.motors(len(q))
         tau[:, self.motor] = torque
         tau[:, :n] += push
-        failed = kernel(*self.plant, positions, speeds, tau, 0, len(q), out)
+        failed = kernel(*self.plant, positions, velocities, tau, 0, len(q), out)
         return np.ascontiguousarray(out[: failed if failed >= 0 else None, :n])
 
     def motors(self, kept: int) -> tuple[Array, Array]:
-        """Positions and speeds (kept, n) of the motors, which are those of the links where no joint gives."""
+        """Positions and velocities (kept, n) of the motors; those of the links where no joint is flexible."""
         trace = self.trace
         if len(trace.motor_q):
             return trace.motor_q[:kept], trace.motor_v[:kept]
         return trace.q[:kept], trace.v[:kept]
 
     def explain(self, code: int, ticks: int) -> str:
-        """The end of a run in words."""
+        """The outcome in words."""
         if code == 0:
-            return "finished"
+            return "completed"
         from dynid.dynamics.kernels import integrate
         from dynid.dynamics.kernels import loop as kernels
 
         n, bounds = self.robot.n, self.bounds
         q, v = self.work.q[0, :n], self.work.v[0, :n]
         outside = (
-            (q < bounds.lower) | (q > bounds.upper) if code == kernels.POSITION_LIMIT else np.abs(v) > bounds.speed
+            (q < bounds.lower) | (q > bounds.upper) if code == kernels.POSITION_LIMIT else np.abs(v) > bounds.velocity
         )
         joint = self.robot.coordinates[int(np.argmax(outside))]
         why = {
-            integrate.NOT_POSITIVE: "the mass matrix is not positive definite; the parameters are impossible",
-            integrate.DIVERGED: "the state runs away; the controller is unstable with this robot",
-            integrate.STEP_VANISHED: "steps shrink to nothing: friction is too steep (use the implicit integrator), "
-            "or the mass matrix is hardly positive definite",
-            kernels.POSITION_LIMIT: f"'{joint}' passes its position limit",
-            kernels.SPEED_LIMIT: f"'{joint}' passes its speed limit",
+            integrate.NOT_POSITIVE: "the mass matrix is not positive definite; the parameters are not physically "
+            "consistent",
+            integrate.DIVERGED: "the state diverges; the controller is unstable with this robot",
+            integrate.STEP_VANISHED: "the step size vanishes: friction is too steep (use the implicit integrator), "
+            "or the mass matrix is barely positive definite",
+            kernels.POSITION_LIMIT: f"'{joint}' exceeds its position limit",
+            kernels.VELOCITY_LIMIT: f"'{joint}' exceeds its velocity limit",
         }
         return f"stopped at {ticks / self.controller.rate:.4g} s: {why[code]}"
 
 
+def _report(progress: ProgressCallback | None, done: int, ticks: int, started: float) -> None:
+    """Report the share of control periods that are done and the time left."""
+    if progress is not None and done > 0:
+        left = (time.perf_counter() - started) * (ticks / done - 1)
+        progress(Progress("simulating the closed loop", done / ticks, left))
+
+
 def _bounds(robot: Robot, torque: ArrayLike | str | None, stop: bool) -> Any:
+    """Torque saturation, and the limits at which a simulation stops."""
     from dynid.dynamics.kernels.loop import Bounds
 
     limits = [robot.limits[c] for c in robot.coordinates]
@@ -300,11 +356,11 @@ def _bounds(robot: Robot, torque: ArrayLike | str | None, stop: bool) -> Any:
         torque = np.inf
     elif isinstance(torque, str):
         if torque != "robot":
-            raise DataError(f"torque_limits are numbers or 'robot', not '{torque}'")
+            raise DataError(f"torque_limits is a number, one per joint, or 'robot', not '{torque}'")
         torque = [x.effort for x in limits]
     bound = np.asarray(torque, dtype=float)
     if bound.shape not in ((), (n,)) or not np.all(bound > 0):
-        raise DataError(f"torque_limits need one positive number or one a joint ({n})")
+        raise DataError(f"torque_limits needs one positive number, or one per joint ({n})")
     free = np.full(n, np.inf)
     return Bounds(
         np.broadcast_to(bound, (n,)).copy(),
@@ -315,34 +371,41 @@ def _bounds(robot: Robot, torque: ArrayLike | str | None, stop: bool) -> Any:
 
 
 def _turns(robot: Robot) -> Array:
-    """What an encoder's counts divide: a revolution, or a metre where the joint slides."""
+    """Length that the counts of an encoder divide: a revolution, or a metre for a prismatic joint."""
     kind = {joint.name: joint.kind for joint in robot.joints}
     return np.array([1.0 if kind[name] == "prismatic" else 2 * np.pi for name in robot.coordinates])
 
 
 def _state(given: tuple[ArrayLike, ArrayLike], n: int) -> Array:
+    """Initial positions and velocities (2, n)."""
     try:
         state = np.array(given, dtype=float)
     except (TypeError, ValueError):
         state = np.empty(0)
     if state.shape != (2, n) or not np.all(np.isfinite(state)):
-        raise DataError(f"initial needs finite positions ({n},) and speeds ({n},)")
+        raise DataError(f"initial needs finite positions ({n},) and velocities ({n},)")
     return state
 
 
 def _disturbance(given: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Disturbance torques (K, n), checked."""
     push = for_kernel(given)
     if push.shape != shape or not np.all(np.isfinite(push)):
-        raise DataError(f"the disturbance must be finite torques {shape}, one row a control period, got {push.shape}")
+        raise DataError(f"the disturbance must be finite torques {shape}, one row per control period, got {push.shape}")
     return push
 
 
-def _check(robot: Robot, controller: Controller, unmodeled: UnmodeledEffects | None) -> None:
+def _checked(robot: Robot, loop: ClosedLoop, unmodeled: UnmodeledEffects | None) -> Controller:
+    """The loop's controller, once robot, loop and unmodeled effects fit together."""
     if unmodeled is not None and not isinstance(unmodeled, UnmodeledEffects):
-        raise DataError(f"what the model lacks is given as dynid.simulation.UnmodeledEffects, got {unmodeled!r:.60}")
-    if not isinstance(controller, LinearController | CallableController):
-        raise DataError(f"a controller is made by dynid.controllers, got {controller!r:.60}")
+        raise DataError(f"unmodeled is a dynid.simulation.UnmodeledEffects, got {unmodeled!r:.60}")
+    if not isinstance(loop, ClosedLoop):
+        raise DataError(f"the loop to simulate is a dynid.ClosedLoop(controller=...), got {loop!r:.60}")
+    controller = loop.controller
+    if controller is None:
+        raise DataError("the closed loop has no controller: give ClosedLoop(controller=...)")
     if robot.base == "floating":
         raise DataError(f"robot '{robot.name}' has a floating base; closed-loop simulation needs a fixed one")
     if controller.n != robot.n:
         raise DataError(f"the controller has {controller.n} joints, robot '{robot.name}' {robot.n}")
+    return controller

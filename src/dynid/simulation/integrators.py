@@ -1,4 +1,4 @@
-"""Integrators by name."""
+"""Coefficients of the integrators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Integrator = Literal["auto", "rk4", "semi-implicit", "dopri5", "implicit"]
 INTEGRATORS: tuple[Integrator, ...] = ("auto", "rk4", "semi-implicit", "dopri5", "implicit")
 
 _RK4 = ([[0, 0, 0, 0], [1 / 2, 0, 0, 0], [0, 1 / 2, 0, 0], [0, 0, 1, 0]], [1 / 6, 1 / 3, 1 / 3, 1 / 6])
-# Dormand and Prince (1980): fifth order, with a fourth-order answer to compare with.
+# Dormand and Prince (1980): fifth order, with an embedded fourth-order solution for the error estimate.
 _DOPRI5_STAGES = [
     [0, 0, 0, 0, 0, 0, 0],
     [1 / 5, 0, 0, 0, 0, 0, 0],
@@ -31,7 +31,7 @@ _DOPRI5_FOURTH = [5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187
 
 
 def integration_method(name: str, substeps: int = 1, tolerance: float = 1e-8) -> Method:
-    """The arrays of an integrator: `substeps` a control period for fixed steps, `tolerance` for dopri5."""
+    """Coefficients of an integrator, with `substeps` fixed steps per control period, or `tolerance` for dopri5."""
     from dynid.dynamics.kernels.integrate import Method
 
     if substeps < 1:

@@ -1,7 +1,7 @@
-"""Controllers: linear laws joint by joint, with what they know of the robot, or any function of the user's.
+"""Controllers: linear control laws per joint, with or without a model of the robot, and user functions.
 
-Every linear law is one discrete state-space system a joint over four inputs: reference position, reference speed,
-measured position, measured speed. A cascade, a PID and a transfer function are the same thing with other numbers.
+Every linear law is one discrete state-space system per joint with four inputs: reference position, reference velocity,
+measured position, measured velocity. Cascade, PID and transfer function differ only in their matrices.
 """
 
 from __future__ import annotations
@@ -38,18 +38,34 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Feedforward = Literal["none", "gravity", "full"]
-Knowledge = Literal["none", "gravity", "computed torque", "compensation", "linearisation"]
+ModelUse = Literal["none", "gravity", "computed torque", "compensation", "linearisation"]
 Law = TypeVar("Law", "LinearController", "CallableController")
 
 
 @dataclass(frozen=True, eq=False)
 class LinearController:
-    """x' = A x + B in, out = C x + D in a joint, with in = (q_ref, v_ref, q, v), at `rate` Hz.
+    """A linear control law per joint: x' = A x + B u, torque = C x + D u with u = (q_ref, v_ref, q, v).
 
-    A (n, m, m), B (n, m, 4), C (n, m), D (n, 4). `feedforward` adds torques along the reference that `model` predicts,
-    or a torque model of its own. `knows` adds the model's gravity at the measured pose ("compensation": and its drives
-    at the measured speed), or makes the output an acceleration for the model's inverse dynamics, with that of the
-    reference ("computed torque") or without ("linearisation"). `corrections` are fed forward on top of all that.
+    Made by the functions of `dynid.controllers`, rarely by hand.
+
+    Attributes
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    A, B, C, D : array of shape (n, m, m), (n, m, 4), (n, m), (n, 4)
+        State-space matrices per joint. The output is a torque (N m or N).
+    feedforward : {"none", "gravity", "full"} or TorqueModel
+        Torques along the reference: none, gravity or inverse dynamics of `model`, or those of a torque model.
+    model_use : {"none", "gravity", "compensation", "computed torque", "linearisation"}
+        Use of `model` at the measured state. "gravity" adds gravity torques, "compensation" also friction. For the last
+        two the output of the law is an acceleration, which the inverse dynamics of the model turn into a torque, with
+        the reference acceleration ("computed torque") or without ("linearisation").
+    model : Robot or None
+        The robot model of the controller.
+    name : str
+        Name for messages.
+    corrections : tuple of Correction
+        Further torques along the reference, see `overlay`.
     """
 
     rate: float
@@ -58,7 +74,7 @@ class LinearController:
     C: Array
     D: Array
     feedforward: Feedforward | TorqueModel = "none"
-    knows: Knowledge = "none"
+    model_use: ModelUse = "none"
     model: Robot | None = None
     name: str = "linear"
     corrections: tuple[Correction, ...] = ()
@@ -79,28 +95,48 @@ class LinearController:
         by_name = isinstance(self.feedforward, str)
         if self.feedforward not in ("none", "gravity", "full") if by_name else not _predicts(self.feedforward):
             raise DataError(f"feedforward is 'none', 'gravity', 'full' or a torque model, not {self.feedforward!r:.60}")
-        if self.knows not in get_args(Knowledge):
-            raise DataError(f"a controller knows one of {', '.join(get_args(Knowledge))}, not '{self.knows}'")
+        if self.model_use not in get_args(ModelUse):
+            raise DataError(f"model_use is one of {', '.join(get_args(ModelUse))}, not '{self.model_use}'")
         fed = not by_name or self.feedforward != "none"
-        if ((fed and by_name) or self.knows != "none") and self.model is None:
-            raise DataError(f"controller '{self.name}' needs a model of the robot for what it feeds forward")
-        if fed and self.knows != "none":
-            raise DataError(f"controller '{self.name}' knows the robot's torques already and takes no feed-forward")
+        if ((fed and by_name) or self.model_use != "none") and self.model is None:
+            raise DataError(f"controller '{self.name}' needs a robot model for its feed-forward or compensation")
+        if fed and self.model_use != "none":
+            raise DataError(
+                f"controller '{self.name}' computes model torques at the measured state and takes no feed-forward"
+            )
         if self.model is not None and self.model.n != n:
             raise DataError(f"controller '{self.name}' has {n} joints, its model {self.model.n}")
 
     @property
     def n(self) -> int:
+        """Number of joints."""
         return len(self.D)
 
     def with_feedforward(self, feedforward: Feedforward | TorqueModel, model: Robot | None = None) -> LinearController:
-        """The same law with torques along the reference: "gravity" or "full" of a robot, or those of a torque model."""
+        """The same law with feed-forward torques along the reference.
+
+        Parameters
+        ----------
+        feedforward : {"none", "gravity", "full"} or TorqueModel
+            Gravity torques or inverse dynamics of `model`, or any torque model.
+        model : Robot, optional
+            Robot model for "gravity" and "full".
+
+        Returns
+        -------
+        LinearController
+
+        Raises
+        ------
+        DataError
+            If a model is missing, or given beside a torque model.
+        """
         if not isinstance(feedforward, str) and model is not None:
-            raise DataError("a torque model is fed forward alone, without a robot beside it")
+            raise DataError("a torque model is fed forward without a robot model beside it")
         return replace(self, feedforward=feedforward, model=model if isinstance(feedforward, str) else self.model)
 
     def torques_ahead(self, q: Array, v: Array, a: Array) -> Array:
-        """Feed-forward torques (K, n) along a reference, corrections included; (0, n) where there are none."""
+        """Feed-forward torques (K, n) along a reference, with corrections; shape (0, n) if there are none."""
         parts: list[Array] = []
         if not isinstance(self.feedforward, str):
             parts.append(predicted(self.feedforward, q, v, a))
@@ -111,8 +147,8 @@ class LinearController:
         return sum(parts[1:], parts[0]) if parts else np.zeros((0, self.n))
 
     def with_robots(self, change: Callable[[Robot], Robot]) -> LinearController:
-        """The same law with every robot that it knows changed, but for friction compensation, which has its own."""
-        keep = self.model is None or self.knows == "compensation"
+        """The same law with `change` applied to its robot models, except that of friction compensation."""
+        keep = self.model is None or self.model_use == "compensation"
         return replace(
             self,
             model=self.model if keep else change(self.model),  # type: ignore[arg-type]
@@ -123,7 +159,21 @@ class LinearController:
 
 @dataclass(frozen=True, eq=False)
 class CallableController:
-    """Any function(t, q_ref, v_ref, a_ref, q, v) -> torques (n,), called once a period; slower than a linear law."""
+    """A user function as a controller, called once per control period. Slower than a linear law, which is compiled.
+
+    Attributes
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    n : int
+        Number of joints.
+    function : callable
+        function(t, q_ref, v_ref, a_ref, q, v) -> torques (n,) in N m or N.
+    name : str
+        Name for messages.
+    corrections : tuple of Correction
+        Further torques along the reference, see `overlay`.
+    """
 
     rate: float
     n: int
@@ -138,43 +188,112 @@ class CallableController:
             raise DataError("a controller function must be callable")
 
     def torques_ahead(self, q: Array, v: Array, a: Array) -> Array:
-        """Corrections (K, n) along a reference; (0, n) where there are none."""
+        """Corrections (K, n) along a reference; shape (0, n) if there are none."""
         parts = [each.torques(q, v, a) for each in self.corrections]
         return sum(parts[1:], parts[0]) if parts else np.zeros((0, self.n))
 
     def with_robots(self, change: Callable[[Robot], Robot]) -> CallableController:
-        """The same law with every robot that its corrections know changed; what its function knows stays."""
+        """The same law with `change` applied to the robots of its corrections; the function itself stays."""
         return replace(self, corrections=tuple(through(each, change) for each in self.corrections))
 
 
 Controller = LinearController | CallableController
 
 
-def overlay(law: Law, correction: TorqueModel, bound: ArrayLike | None = None) -> Law:
-    """The law with a correction's torques along the reference added to whatever it does already.
+def overlay(law: Law, correction: TorqueModel, *, bound: ArrayLike | None = None) -> Law:
+    """Add the torques of a correction along the reference to those of a controller.
 
-    For a robot whose own model stays on: the correction is what that one lacks, not all torques. Each torque is clipped
-    to `bound` (N m, one number or one a joint).
+    For a robot whose own model cannot be switched off. The correction predicts the difference to that model, not the
+    whole torque.
+
+    Parameters
+    ----------
+    law : Controller
+        The controller, with its own feed-forward.
+    correction : TorqueModel
+        Model of the additional torques.
+    bound : float or array of shape (n,), optional
+        Largest magnitude of the additional torques (N m or N).
+
+    Returns
+    -------
+    Controller
+        Of the same type as `law`.
+
+    Raises
+    ------
+    DataError
+        If `law` is not a controller, or the correction or its bound is not valid.
     """
     if not isinstance(law, LinearController | CallableController):
-        raise DataError(f"a correction is laid over a controller made by dynid.controllers, got {law!r:.60}")
+        raise DataError(f"overlay needs a controller made by dynid.controllers, got {law!r:.60}")
     return replace(law, corrections=(*law.corrections, bounded(correction, bound, law.n)))
 
 
 def cascade(rate: float, kp: ArrayLike, kv: ArrayLike) -> LinearController:
-    """Position loop around a speed loop, both proportional: kv (kp (q_ref - q) - v); kp in 1/s, kv in N m s/rad."""
+    """Cascade of a position loop and a velocity loop, both proportional: kv (kp (q_ref - q) - v).
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    kp : float or array of shape (n,)
+        Position gains (1/s).
+    kv : float or array of shape (n,)
+        Velocity gains (N m s/rad or N s/m).
+
+    Returns
+    -------
+    LinearController
+
+    Examples
+    --------
+    >>> import dynid
+    >>> dynid.controllers.cascade(1000.0, [20.0, 20.0], [5.0, 2.0]).n
+    2
+    """
     kp, kv = gains_of(kp=kp, kv=kv)
     return static(rate, np.column_stack([kp * kv, 0 * kp, -kp * kv, -kv]), "cascade")
 
 
 def pd(rate: float, kp: ArrayLike, kd: ArrayLike) -> LinearController:
-    """kp (q_ref - q) + kd (v_ref - v)."""
+    """PD controller: kp (q_ref - q) + kd (v_ref - v).
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    kp : float or array of shape (n,)
+        Proportional gains (N m/rad or N/m).
+    kd : float or array of shape (n,)
+        Derivative gains (N m s/rad or N s/m).
+
+    Returns
+    -------
+    LinearController
+    """
     kp, kd = gains_of(kp=kp, kd=kd)
     return static(rate, np.column_stack([kp, kd, -kp, -kd]), "pd")
 
 
 def pid(rate: float, kp: ArrayLike, ki: ArrayLike, kd: ArrayLike) -> LinearController:
-    """kp e + ki sum(e)/rate + kd (v_ref - v), e = q_ref - q."""
+    """PID controller: kp e + ki sum(e)/rate + kd (v_ref - v) with e = q_ref - q.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    kp : float or array of shape (n,)
+        Proportional gains (N m/rad or N/m).
+    ki : float or array of shape (n,)
+        Integral gains (N m/(rad s) or N/(m s)).
+    kd : float or array of shape (n,)
+        Derivative gains (N m s/rad or N s/m).
+
+    Returns
+    -------
+    LinearController
+    """
     kp, ki, kd = gains_of(kp=kp, ki=ki, kd=kd)
     n = len(kp)
     B = np.zeros((n, 1, 4))
@@ -184,10 +303,30 @@ def pid(rate: float, kp: ArrayLike, ki: ArrayLike, kd: ArrayLike) -> LinearContr
 
 
 def transfer_function(rate: float, numerators: ArrayLike, denominators: ArrayLike) -> LinearController:
-    """torque = N(z)/D(z) (q_ref - q) a joint; coefficients (n, k) in falling powers of z, D no shorter than N."""
+    """Discrete transfer functions: torque = N(z)/D(z) (q_ref - q) per joint.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    numerators, denominators : array of shape (n, k)
+        Coefficients in descending powers of z. The order of D is at least that of N.
+
+    Returns
+    -------
+    LinearController
+
+    Raises
+    ------
+    DataError
+        If the transfer function is not causal, or a leading denominator coefficient is zero.
+    """
     num, den = np.atleast_2d(np.asarray(numerators, float)), np.atleast_2d(np.asarray(denominators, float))
     if len(num) != len(den) or num.shape[1] > den.shape[1] or np.any(den[:, 0] == 0):
-        raise DataError("a transfer function needs one denominator a numerator, of no lower order, led by a non-zero")
+        raise DataError(
+            "a transfer function needs one denominator per numerator, of at least its order, with a nonzero leading "
+            "coefficient"
+        )
     n, m = len(den), den.shape[1] - 1
     a = den / den[:, :1]
     b = np.pad(num, ((0, 0), (m + 1 - num.shape[1], 0))) / den[:, :1]
@@ -201,24 +340,83 @@ def transfer_function(rate: float, numerators: ArrayLike, denominators: ArrayLik
 
 
 def state_space(rate: float, A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike) -> LinearController:
-    """Any linear law: A (n, m, m), B (n, m, 4), C (n, m), D (n, 4) over (q_ref, v_ref, q, v)."""
+    """Any linear law per joint in state-space form, with inputs (q_ref, v_ref, q, v).
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    A, B, C, D : array of shape (n, m, m), (n, m, 4), (n, m), (n, 4)
+        Matrices per joint; the output is a torque (N m or N).
+
+    Returns
+    -------
+    LinearController
+
+    Raises
+    ------
+    DataError
+        If the shapes do not agree.
+    """
     return LinearController(
         rate, np.asarray(A, float), np.asarray(B, float), np.asarray(C, float), np.asarray(D, float)
     )
 
 
 def function(rate: float, n: int, law: Callable[..., ArrayLike]) -> CallableController:
-    """A controller from any function(t, q_ref, v_ref, a_ref, q, v) -> torques (n,)."""
+    """A user function as a controller, called once per control period.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    n : int
+        Number of joints.
+    law : callable
+        law(t, q_ref, v_ref, a_ref, q, v) -> torques (n,) in N m or N.
+
+    Returns
+    -------
+    CallableController
+    """
     return CallableController(rate, n, law)
 
 
 def bandwidth_gains(
-    robot: Robot, bandwidth: ArrayLike, damping: float = 1.0, q: ArrayLike | None = None
+    robot: Robot, bandwidth: ArrayLike, *, damping: float = 1.0, q: ArrayLike | None = None
 ) -> tuple[Array, Array]:
-    """Gains (kp, kv) of `cascade` for a closed loop with this bandwidth (Hz, -3 dB) joint by joint.
+    """Gains of `cascade` for a closed-loop bandwidth per joint.
 
-    Each joint is taken as the inertia it sees at q (by default the middle of its range) with the others held. The
-    gains of `pd` are kp kv and kv.
+    Each joint is treated as a single inertia, the diagonal entry of the mass matrix at `q`. The gains of `pd` are
+    kp kv and kv.
+
+    Parameters
+    ----------
+    robot : Robot
+        Model with inertial parameters.
+    bandwidth : float or array of shape (n,)
+        Closed-loop bandwidth (Hz) at -3 dB.
+    damping : float
+        Damping ratio.
+    q : array of shape (n,), optional
+        Joint positions for the inertia; by default the middle of the position limits.
+
+    Returns
+    -------
+    kp, kv : array of shape (n,)
+        Position gains (1/s) and velocity gains (N m s/rad or N s/m).
+
+    Raises
+    ------
+    DataError
+        If bandwidth or damping is not positive.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> kp, kv = dynid.controllers.bandwidth_gains(dynid.load_robot("twolink"), 5.0)
+    >>> kp.shape
+    (2,)
     """
     (f,) = gains_of(bandwidth=bandwidth, n=robot.n)
     if np.any(f <= 0) or not damping > 0:
@@ -231,26 +429,30 @@ def bandwidth_gains(
 
 
 def _predicts(given: Any) -> bool:
+    """Whether an object is a torque model, and not a class of one."""
     return isinstance(given, TorqueModel) and not isinstance(given, type)
 
 
 def _middle(robot: Robot, joint: str) -> float:
+    """Middle of the position limits, 0 without limits."""
     limits = robot.limits[joint]
     low, high = limits.lower, limits.upper
     return 0.5 * (low + high) if np.isfinite(low) and np.isfinite(high) else 0.0
 
 
 def gains_of(n: int | None = None, **given: ArrayLike) -> list[Array]:
-    """Gains as vectors of one length, checked."""
+    """Gains as arrays of equal length, checked."""
     arrays = {name: np.atleast_1d(np.asarray(value, dtype=float)) for name, value in given.items()}
     length = n or max(len(a) for a in arrays.values())
     for name, array in arrays.items():
         if array.ndim != 1 or len(array) not in (1, length) or not np.all(np.isfinite(array)):
-            raise DataError(f"gain {name} needs one finite number a joint ({length}), got shape {array.shape}")
+            raise DataError(
+                f"gain {name} needs one finite number, or one per joint ({length}), got shape {array.shape}"
+            )
     return [np.broadcast_to(a, (length,)).copy() for a in arrays.values()]
 
 
 def static(rate: float, D: Array, name: str = "linear") -> LinearController:
-    """A law without memory: out = D in."""
+    """A law without states: torque = D u."""
     n = len(D)
     return LinearController(rate, np.zeros((n, 0, 0)), np.zeros((n, 0, 4)), np.zeros((n, 0)), D, name=name)

@@ -1,4 +1,4 @@
-"""Control laws that know the robot: computed torque, compensation, impedance, and gains of stiff and soft ones."""
+"""Model-based control laws: computed torque, compensation, impedance, and gain sets from soft to stiff."""
 
 from __future__ import annotations
 
@@ -32,31 +32,71 @@ def computed_torque(rate: float, model: TorqueModel, kp: ArrayLike, kd: ArrayLik
 def computed_torque(
     rate: float, model: Robot | TorqueModel, kp: ArrayLike, kd: ArrayLike
 ) -> LinearController | CallableController:
-    """The model's inverse dynamics at the measured state for a_ref + kp e + kd de; kp in 1/s2, kd in 1/s.
+    """Computed torque: inverse dynamics at the measured state for a_ref + kp (q_ref - q) + kd (v_ref - v).
 
-    Compiled with a robot; with any other torque model, which is asked once a period, a function. Such a model has as
-    many joints as the longer of the gains unless it says so itself with `n`.
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    model : Robot or TorqueModel
+        Model for the inverse dynamics. A robot is compiled; another torque model is evaluated in Python once per
+        control period, and its number of joints is its attribute `n`, or the length of the gains.
+    kp : float or array of shape (n,)
+        Position gains (1/s2).
+    kd : float or array of shape (n,)
+        Velocity gains (1/s).
+
+    Returns
+    -------
+    LinearController or CallableController
+
+    Raises
+    ------
+    DataError
+        If `model` is neither a robot nor a torque model, or gains do not fit it.
     """
     if isinstance(model, Robot):
         law = pd(rate, *gains_of(kp=kp, kd=kd, n=model.n))
-        return replace(law, knows="computed torque", model=model, name="computed")
+        return replace(law, model_use="computed torque", model=model, name="computed")
     if not isinstance(model, TorqueModel):
         raise DataError(f"computed torque needs a robot or a torque model, got {model!r:.60}")
     stiffness, damping = gains_of(kp=kp, kd=kd, n=getattr(model, "n", None))
 
     def law_at(_: float, q_ref: Array, v_ref: Array, a_ref: Array, q: Array, v: Array) -> Array:
-        wish = a_ref + stiffness * (q_ref - q) + damping * (v_ref - v)
-        return predicted(model, q[None], v[None], wish[None])[0]
+        command = a_ref + stiffness * (q_ref - q) + damping * (v_ref - v)
+        return predicted(model, q[None], v[None], command[None])[0]
 
     return CallableController(rate, len(stiffness), law_at, "computed")
 
 
 def model_position(
-    rate: float, model: Robot, kp: ArrayLike, kd: ArrayLike | None = None, rotors: bool = False
+    rate: float, model: Robot, kp: ArrayLike, *, kd: ArrayLike | None = None, rotors: bool = False
 ) -> LinearController:
-    """Coriolis, gravity and M (kp (q_ref - q) - kd v): the position loop that Sousa (2014) judges models by.
+    """Position control with a linearising model, without friction compensation (Sousa 2014).
 
-    It compensates no friction, and rotors only where asked. Critically damped, kd = 2 sqrt(kp), unless kd is given.
+    The torque is M(q) (kp (q_ref - q) - kd v) plus Coriolis and gravity torques.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    model : Robot
+        Robot model.
+    kp : float or array of shape (n,)
+        Position gains (1/s2).
+    kd : float or array of shape (n,), optional
+        Velocity gains (1/s); by default 2 sqrt(kp), critical damping.
+    rotors : bool
+        Whether the model includes rotor inertia.
+
+    Returns
+    -------
+    LinearController
+
+    Raises
+    ------
+    DataError
+        If kp is negative and kd is not given.
     """
     (kp,) = gains_of(kp=kp, n=model.n)
     if kd is None and np.any(kp < 0):
@@ -65,55 +105,105 @@ def model_position(
     kept = (*_LINK_KINDS, TermKind.INERTIA) if rotors else _LINK_KINDS
     bare = replace(model, drives=tuple(t for t in model.drives if t.kind in kept))
     law = static(rate, np.column_stack([kp, 0 * kp, -kp, -kd]), "model position")
-    return replace(law, knows="linearisation", model=bare)
+    return replace(law, model_use="linearisation", model=bare)
 
 
 def compensation(
     rate: float,
     model: Robot,
+    *,
     share: ArrayLike = 1.0,
     slope: float = 20.0,
     stiffness: ArrayLike = 0.0,
     damping: ArrayLike = 0.0,
 ) -> LinearController:
-    """Gravity at the measured pose and a share of the model's friction at the measured speed, smooth near rest.
+    """Gravity and friction compensation at the measured state, for hand guiding.
 
-    `share` is one number or one a joint, below 1 lest a model with too much friction drives the robot. Coulomb friction
-    is tanh(slope v); a slope (s/rad) beyond rate x inertia / Coulomb torque makes a joint chatter. Stiffness and
-    damping hold to the reference; without them a hand can lead the arm.
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    model : Robot
+        Robot model with friction.
+    share : float or array of shape (n,)
+        Compensated share of friction. Choose it below 1 if the friction of the model may be too large, since
+        overcompensation is unstable.
+    slope : float
+        Slope k (s/rad or s/m) of tanh(k v) in Coulomb friction. A slope beyond rate * inertia / Coulomb torque makes
+        the joint chatter.
+    stiffness : float or array of shape (n,)
+        Stiffness (N m/rad or N/m) towards the reference; 0 for hand guiding.
+    damping : float or array of shape (n,)
+        Damping (N m s/rad or N s/m) towards the reference velocity.
+
+    Returns
+    -------
+    LinearController
+
+    Raises
+    ------
+    DataError
+        If the slope is not positive.
     """
     (shares,) = gains_of(share=share, n=model.n)
     if not (np.isfinite(slope) and slope > 0):
         raise DataError(f"friction compensation needs a positive slope, got {slope:g}")
     drives = (_shared(t, shares[t.owner], slope) for t in model.drives if t.kind != TermKind.INERTIA)
     law = pd(rate, *gains_of(stiffness=stiffness, damping=damping, n=model.n))
-    return replace(law, knows="compensation", model=replace(model, drives=tuple(drives)), name="compensation")
+    return replace(law, model_use="compensation", model=replace(model, drives=tuple(drives)), name="compensation")
 
 
 def impedance(rate: float, model: Robot, stiffness: ArrayLike, damping: ArrayLike) -> LinearController:
-    """A spring and a damper to the reference, with the model's gravity at the measured pose taken off."""
+    """Joint impedance: stiffness and damping about the reference, with gravity compensation.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    model : Robot
+        Robot model for gravity.
+    stiffness : float or array of shape (n,)
+        Joint stiffness (N m/rad or N/m).
+    damping : float or array of shape (n,)
+        Joint damping (N m s/rad or N s/m).
+
+    Returns
+    -------
+    LinearController
+    """
     law = pd(rate, *gains_of(kp=stiffness, kd=damping, n=model.n))
-    return replace(law, knows="gravity", model=model, name="impedance")
+    return replace(law, model_use="gravity", model=model, name="impedance")
 
 
 def regimes(
-    robot: Robot, bandwidths: Mapping[str, ArrayLike] | None = None, damping: float = 1.0
+    robot: Robot, *, bandwidths: Mapping[str, ArrayLike] | None = None, damping: float = 1.0
 ) -> dict[str, tuple[Array, Array]]:
-    """Stiffness and damping (n,) by name, for `impedance` and `pd`.
+    """Sets of stiffness and damping for `impedance` and `pd`, from soft to stiff.
 
-    "low", "middle" and "high" give closed loops of 1, 4 and 12 Hz, or `bandwidths` (Hz) by names of yours, with this
-    damping ratio. "identification" (75, 0.32) and "test" (10, 0.2) are the gains of Krishnamoorthi (2018), in N m/rad
-    and N m s/rad whatever the robot.
+    Parameters
+    ----------
+    robot : Robot
+        Model with inertial parameters.
+    bandwidths : mapping of str to float or array of shape (n,), optional
+        Closed-loop bandwidths (Hz) by name. By default "low", "middle" and "high" of 1, 4 and 12 Hz.
+    damping : float
+        Damping ratio.
+
+    Returns
+    -------
+    dict of str to tuple of two arrays of shape (n,)
+        Stiffness (N m/rad or N/m) and damping (N m s/rad or N s/m) by name. "identification" (75, 0.32) and
+        "test" (10, 0.2) are the gains of Krishnamoorthi (2018), independent of the robot.
     """
     out: dict[str, tuple[Array, Array]] = {}
     for name, bandwidth in (_BANDWIDTHS if bandwidths is None else bandwidths).items():
-        kp, kv = bandwidth_gains(robot, bandwidth, damping)
+        kp, kv = bandwidth_gains(robot, bandwidth, damping=damping)
         out[name] = kp * kv, kv
     return out | {name: (np.full(robot.n, k), np.full(robot.n, d)) for name, (k, d) in _ABSOLUTE.items()}
 
 
 def _shared(term: DriveTerm, share: float, slope: float) -> DriveTerm:
-    """The drive term as compensated: friction in part and smooth, springs and the user's terms whole."""
+    """The drive term as compensated: friction scaled and smooth; springs and custom terms unchanged."""
     if term.kind in _LINK_KINDS:
         return term
     return replace(term, value=share * term.value, slope=slope if term.is_coulomb else 0.0)

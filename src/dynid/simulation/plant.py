@@ -1,4 +1,4 @@
-"""A robot as the compiled loop knows it."""
+"""Arrays of a robot for the compiled closed-loop kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VISCOUS = (TermKind.VISCOUS, TermKind.VISCOUS_POSITIVE, TermKind.VISCOUS_NEGATI
 
 
 def plant_arrays(robot: Robot, parameters: ArrayLike | None, path: Array) -> tuple[Any, Array, Any, Array]:
-    """(tree, inertias, drives, values) for kernels; users' columns of one joint's position become tables."""
+    """(tree, inertias, drives, values) for the kernels; custom terms of one joint position become tables."""
     if robot.base != "fixed":
         robot, parameters = bolted(robot, parameters), None
     pi = as_parameters(robot, parameters)
@@ -36,14 +36,15 @@ def plant_arrays(robot: Robot, parameters: ArrayLike | None, path: Array) -> tup
 
 
 def bolted(robot: Robot, parameters: ArrayLike | None) -> Robot:
-    """The robot with these parameters, its base fixed."""
+    """The robot with these parameters and a fixed base."""
     return robot.with_parameters(as_parameters(robot, parameters)).with_base("fixed")
 
 
 def friction_rate(robot: Robot, parameters: ArrayLike | None, path: Array) -> float:
-    """How fast friction at its steepest stops a joint (1/s), the largest over poses of the path.
+    """Largest decay rate of a joint velocity by friction (1/s), over positions along the path.
 
-    Steps of an explicit method must be shorter than about its inverse. 0 where a mass matrix is not positive definite.
+    The steps of an explicit method must be shorter than about the inverse of this rate. It is 0 if a mass matrix is not
+    positive definite.
     """
     robot = bolted(robot, parameters)
     pi = dict(zip(robot.parameter_names, robot.parameters, strict=True))
@@ -61,7 +62,7 @@ def friction_rate(robot: Robot, parameters: ArrayLike | None, path: Array) -> fl
 
 
 def _with_tables(robot: Robot, pi: Array, path: Array, drives: Any, values: Array) -> tuple[Any, Array]:
-    """Users' columns that depend on their owner's position alone, tabulated over the reach of the path."""
+    """Add tables of the custom terms over the position range of the path; refuse those that need more than position."""
     from dynid.dynamics.kernels.drives import TABLE
 
     custom = compile_robot(robot).custom
@@ -85,8 +86,8 @@ def _with_tables(robot: Robot, pi: Array, path: Array, drives: Any, values: Arra
         scale = 1e-9 * (1 + np.abs(column).max())
         if np.abs(np.delete(column, j, axis=1)).max(initial=0.0) > scale or np.abs(moved - column).max() > scale:
             raise DataError(
-                f"term '{term.name}' depends on more than its joint's position and cannot be simulated; drop it with "
-                "robot.without"
+                f"term '{term.name}' depends on more than the position of its joint and cannot be simulated; "
+                "remove it with robot.without"
             )
         table[count + k] = column[:, j]
         joints.append(j)

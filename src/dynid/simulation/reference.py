@@ -1,4 +1,4 @@
-"""What the controller is asked to follow, sampled at its own rate."""
+"""Reference trajectories at the rate of a controller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Positions, speeds and accelerations (K, n) at every tick of a controller of `rate` Hz."""
+    """A reference trajectory, sampled at the rate of the controller.
+
+    Attributes
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    q, v, a : array of shape (K, n)
+        Positions (rad or m), velocities and accelerations.
+
+    Raises
+    ------
+    DataError
+        If the arrays differ in shape or hold values that are not finite.
+    """
 
     rate: float
     q: Array
@@ -32,7 +45,9 @@ class Reference:
         for name in ("q", "v", "a"):
             value = for_kernel(getattr(self, name))
             if value.shape != np.shape(self.q) or value.ndim != 2 or not np.all(np.isfinite(value)):
-                raise DataError(f"a reference's {name} must be finite numbers (K, n) as its q, got {value.shape}")
+                raise DataError(
+                    f"a reference's {name} must be finite and of the same shape (K, n) as q, got {value.shape}"
+                )
             object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
@@ -40,7 +55,7 @@ class Reference:
 
 
 def as_reference(given: Any, robot: Robot, rate: float, duration: float | None = None) -> Reference:
-    """A reference at `rate` from a motion, a run or recording that has one, or positions (K, n) at that rate."""
+    """A reference at `rate` Hz from a motion, a run or recording with reference signals, or positions (K, n)."""
     if isinstance(given, Reference):
         reference = _at_rate(given, rate)
     elif hasattr(given, "sample"):
@@ -55,29 +70,31 @@ def as_reference(given: Any, robot: Robot, rate: float, duration: float | None =
     if duration is not None:
         ticks = round(duration * rate)
         if not 2 <= ticks <= len(reference):
-            raise DataError(f"the reference lasts {len(reference) / rate:g} s, {duration:g} s are asked for")
+            raise DataError(f"the reference lasts {len(reference) / rate:g} s, but duration is {duration:g} s")
         reference = Reference(rate, reference.q[:ticks], reference.v[:ticks], reference.a[:ticks])
     _inside(reference, robot)
     return reference
 
 
 def whole_ratio(fast: float, slow: float, what: str) -> int:
-    """How many ticks of the fast clock one of the slow one lasts."""
+    """Whole ratio of two rates (Hz)."""
     if not slow > 0:
         raise DataError(f"{what}: a rate is positive, got {slow:g} Hz")
     ratio = fast / slow
     if round(ratio) < 1 or abs(ratio - round(ratio)) > 1e-6 * ratio:
-        raise DataError(f"{what}: {fast:g} Hz is no whole multiple of {slow:g} Hz")
+        raise DataError(f"{what}: {fast:g} Hz is not a whole multiple of {slow:g} Hz")
     return round(ratio)
 
 
 def _at_rate(given: Reference, rate: float) -> Reference:
+    """The reference itself, refused if its rate differs from the controller's."""
     if abs(given.rate - rate) > 1e-9 * rate:
         raise DataError(f"the reference is sampled at {given.rate:g} Hz, the controller runs at {rate:g} Hz")
     return given
 
 
 def _from_positions(given: ArrayLike, rate: float) -> Reference:
+    """A reference from positions, differentiated numerically."""
     try:
         q = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
@@ -89,13 +106,13 @@ def _from_positions(given: ArrayLike, rate: float) -> Reference:
 
 
 def _recorded(given: Recording | Run, rate: float) -> Reference:
-    """The recorded reference, with curves between its samples where the controller is faster."""
+    """The recorded reference, interpolated by cubic splines where the controller is faster."""
     if isinstance(given, Recording):
         if len(given.runs) != 1:
             raise DataError(f"a reference is one run, the recording has {len(given.runs)}; give one of its runs")
         given = given.runs[0]
     if given.reference is None:
-        raise DataError(f"run '{given.name}' has no reference signals, which the closed loop cannot do without")
+        raise DataError(f"run '{given.name}' has no reference signals, which a closed-loop simulation needs")
     recorded = (len(given) - 1) / (given.t[-1] - given.t[0])
     factor = whole_ratio(rate, recorded, f"run '{given.name}': controller and recorded reference")
     if factor == 1:
@@ -108,6 +125,7 @@ def _recorded(given: Recording | Run, rate: float) -> Reference:
 
 
 def _inside(reference: Reference, robot: Robot) -> None:
+    """Refuse a reference beyond the position limits."""
     for i, name in enumerate(robot.coordinates):
         limits, q = robot.limits[name], reference.q[:, i]
         room = 1e-6 * max(1.0, abs(limits.upper - limits.lower)) if np.isfinite(limits.upper - limits.lower) else 0.0

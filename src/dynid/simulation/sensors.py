@@ -1,8 +1,8 @@
-"""What the controller sees of the robot."""
+"""Sensors of a closed loop: what the controller measures."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,42 +15,68 @@ __all__ = ["Sensors"]
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sensors:
-    """Encoders and torque signals; one number for all joints or one a joint.
+    """Encoders, velocity measurement and torque sensors of a closed loop.
 
-    noise: deviation of measured positions (rad or m), inside the loop. counts: encoder counts a revolution (a metre
-    where the joint slides), 0 for none. speed: "exact", or "difference" of measured positions, with a first-order
-    low-pass of `velocity_cutoff` Hz. torque_noise: deviation of recorded torques (N m), not in the loop. delay: control
-    periods from measurement to torque; the first command holds until the second is due.
+    Attributes
+    ----------
+    noise : float or array of shape (n,)
+        White noise on measured positions, standard deviation (rad or m). It acts inside the loop.
+    counts : float or array of shape (n,)
+        Encoder counts per revolution, or per metre for a prismatic joint; 0 for no quantisation.
+    velocity : {"difference", "exact"}
+        Measured velocity: the difference of measured positions over one control period, or the true velocity.
+    velocity_cutoff : float or None
+        Cut-off frequency (Hz) of a first-order low-pass on differenced velocities; None for no filter.
+    torque_noise : float or array of shape (n,)
+        White noise on recorded torques, standard deviation (N m or N). It is outside the loop.
+    delay : int
+        Control periods between a measurement and the torque it leads to. The first command is held until the second
+        one is due.
+
+    Raises
+    ------
+    DataError
+        If a value is negative or not finite, or the delay is not a whole number.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> dynid.simulation.Sensors(noise=1e-5, velocity_cutoff=100.0).delay
+    0
     """
 
     noise: ArrayLike = 0.0
     counts: ArrayLike = 0.0
-    speed: Literal["difference", "exact"] = "difference"
+    velocity: Literal["difference", "exact"] = "difference"
     velocity_cutoff: float | None = None
     torque_noise: ArrayLike = 0.0
     delay: int = 0
 
     def __post_init__(self) -> None:
-        if self.speed not in ("difference", "exact"):
-            raise DataError(f"speeds are sensed by 'difference' or 'exact', not '{self.speed}'")
+        if self.velocity not in ("difference", "exact"):
+            raise DataError(f"velocity is measured by 'difference' or 'exact', not '{self.velocity}'")
         if self.delay < 0 or self.delay != int(self.delay):
             raise DataError(f"a delay is a whole number of control periods, got {self.delay}")
         if self.velocity_cutoff is not None and not self.velocity_cutoff > 0:
-            raise DataError(f"the speed filter needs a positive cut-off, got {self.velocity_cutoff:g} Hz")
+            raise DataError(f"the velocity filter needs a positive cut-off, got {self.velocity_cutoff:g} Hz")
         for name in ("noise", "counts", "torque_noise"):
             value = np.asarray(getattr(self, name), dtype=float)
             if not np.all((value >= 0) & np.isfinite(value)):
                 raise DataError(f"sensor {name} must be finite and not negative")
 
     def of_joints(self, name: str, n: int) -> Array:
-        """One of noise, counts, torque_noise as (n,)."""
+        """One of "noise", "counts" or "torque_noise" as an array of shape (n,)."""
         value = np.asarray(getattr(self, name), dtype=float)
         if value.shape not in ((), (n,)):
-            raise DataError(f"sensor {name} needs one number or one a joint ({n}), got shape {value.shape}")
+            raise DataError(f"sensor {name} needs one number, or one per joint ({n}), got shape {value.shape}")
         return np.broadcast_to(value, (n,)).copy()
 
+    def noise_free(self) -> Sensors:
+        """The same sensors without noise and without quantisation."""
+        return replace(self, noise=0.0, counts=0.0, torque_noise=0.0)
+
     def smoothing(self, rate: float) -> float:
-        """Share of a new speed that the low-pass lets through in one period."""
+        """Gain of the first-order velocity low-pass per control period at `rate` Hz; 1 without a filter."""
         return 1.0 if self.velocity_cutoff is None else float(1.0 - np.exp(-2 * np.pi * self.velocity_cutoff / rate))

@@ -1,4 +1,4 @@
-"""What a simulation gives: the truth, what the sensors saw of it, and the recording a logger would have written."""
+"""Result of a simulation: true signals, measured signals, and the recording they make."""
 
 from __future__ import annotations
 
@@ -19,11 +19,38 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What happened: t (N,), then true q, v, a, delivered torque, measured q, v and torque, reference, each (N, n).
+    """Result of `dynid.simulate`.
 
-    `outcome` is "finished", or says why and when it stopped; the arrays then hold what was done until then. `motor_q`
-    and `motor_v` are the true motion of the motors, that of the links unless joints are flexible. `periods` is how
-    many control periods a sample stands for, `disturbance` (N, n) what pushed, `parameters` what replaced the robot's.
+    Attributes
+    ----------
+    robot : Robot
+        The simulated robot.
+    t : array of shape (N,)
+        Time (s).
+    q, v, a : array of shape (N, n)
+        True link positions (rad or m), velocities and accelerations.
+    torque : array of shape (N, n)
+        Torque of the drives (N m or N).
+    measured_q, measured_v, measured_torque : array of shape (N, n)
+        Signals of the sensors.
+    reference : array of shape (N, n)
+        Reference positions.
+    completed : bool
+        Whether the whole reference was simulated. Otherwise the arrays end where the simulation stopped.
+    outcome : str
+        "completed", or the time and the reason of the stop.
+    seconds : float
+        Computation time (s).
+    motor_q, motor_v : array of shape (N, n)
+        True positions and velocities of the motors; those of the links unless a joint is flexible.
+    periods : int
+        Control periods per sample.
+    unmodeled : UnmodeledEffects or None
+        Effects that were simulated beyond the rigid model.
+    parameters : array of shape (p,) or None
+        Standard parameters that replaced those of the robot.
+    disturbance : array of shape (N, n) or None
+        Unmeasured joint torques (N m or N).
     """
 
     robot: Robot
@@ -36,6 +63,7 @@ class Simulation:
     measured_v: Array
     measured_torque: Array
     reference: Array
+    completed: bool
     outcome: str
     seconds: float
     motor_q: Array
@@ -45,12 +73,8 @@ class Simulation:
     parameters: Array | None = None
     disturbance: Array | None = None
 
-    @property
-    def finished(self) -> bool:
-        return self.outcome == "finished"
-
     def run(self, name: str = "simulated") -> Run:
-        """What a logger would have written."""
+        """The measured signals as a run with this name."""
         return Run(
             self.t,
             self.measured_q,
@@ -61,14 +85,14 @@ class Simulation:
         )
 
     def recording(self, name: str = "simulated") -> Recording:
-        """`run` as a recording of its own."""
+        """The measured signals as a recording of one run."""
         return Recording(self.robot.coordinates, (self.run(name),))
 
     def to_dict(self) -> dict[str, Any]:
-        """Outcome and, joint by joint, the largest tracking error and torque."""
+        """Outcome, and the largest tracking error and torque per joint."""
         return {
             "outcome": self.outcome,
-            "finished": self.finished,
+            "completed": self.completed,
             "samples": len(self.t),
             "seconds": self.seconds,
             "joints": {
@@ -83,7 +107,7 @@ class Simulation:
         }
 
     def summary(self) -> str:
-        """`to_dict` as a table."""
+        """Outcome, and a table of the largest tracking error and torque per joint."""
         page = self.to_dict()
         lines = [f"{self.robot.name}: {self.outcome}, {len(self.t)} samples in {self.seconds:.2f} s"]
         width = max(map(len, page["joints"]))
@@ -92,7 +116,7 @@ class Simulation:
         effort = {name: limit.effort for name, limit in self.robot.limits.items()}
         beyond = [k for k, x in page["joints"].items() if x["torque"] > effort.get(k, np.inf)]
         if beyond:
-            lines.append(f"beyond the drives: torque of {', '.join(beyond)}; soften the gains or limit the torques")
+            lines.append(f"effort limit exceeded: {', '.join(beyond)}; lower the gains or set torque_limits")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

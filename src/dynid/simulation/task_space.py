@@ -1,4 +1,4 @@
-"""Control of a frame of the robot in space (Khatib 1987): tracking and impedance, with what redundancy leaves over."""
+"""Operational-space control of a frame (Khatib 1987): tracking and impedance, with null-space control."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Target", "task_impedance", "task_space"]
 Array = NDArray[np.float64]
 Target = Callable[[float], tuple[ArrayLike, ArrayLike, ArrayLike]]
 
-_SINGULAR = 1e-10  # smallest share of the largest eigenvalue that the task's inverse inertia may have
+_SINGULAR = 1e-10  # smallest eigenvalue ratio of the inverse task inertia
 
 
 def task_space(
@@ -37,23 +37,50 @@ def task_space(
     null_stiffness: ArrayLike = 0.0,
     null_damping: ArrayLike = 0.0,
 ) -> CallableController:
-    """A frame follows its target as 1/s2 under a PD: x'' = x_ref'' + kd (x_ref' - x') + kp (x_ref - x).
+    """Operational-space tracking of a frame: x'' = x_ref'' + kd (x_ref' - x') + kp (x_ref - x).
 
-    `axes` are world axes of the frame's origin, such as "xyz" or "xz", or "pose" for these and the orientation. kp
-    (1/s2) and kd (1/s) are one number or one an axis. `target(t)` gives position, velocity and acceleration along the
-    axes; for "pose" a placement (4, 4), a twist (6,) and its rate (6,), linear first; without it the target is where
-    the joints' reference puts the frame. Friction of the model is compensated where a slope (s/rad) is given, Coulomb's
-    as tanh(slope v); too steep a slope for the rate makes light joints chatter. What the task leaves free is damped by
-    `null_damping` (1/s) and drawn to `posture` by `null_stiffness` (1/s2).
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    model : Robot
+        Robot model with a fixed base.
+    frame : str
+        Link or frame of the model.
+    kp : float or array, one per axis
+        Position gains (1/s2).
+    kd : float or array, one per axis
+        Velocity gains (1/s).
+    axes : str
+        World axes of the frame origin, such as "xyz" or "xz", or "pose" for position and orientation.
+    target : callable, optional
+        target(t) -> position, velocity and acceleration along the axes; for "pose" a placement (4, 4), a twist (6,) and
+        its derivative (6,), linear parts first. By default the pose of the frame at the joint reference.
+    slope : float, optional
+        Compensate the friction of the model, with Coulomb friction as tanh(slope v) (s/rad or s/m). A slope too steep
+        for the rate makes light joints chatter. No friction compensation by default.
+    posture : array of shape (n,), optional
+        Joint positions (rad or m) towards which `null_stiffness` acts.
+    null_stiffness, null_damping : float or array of shape (n,)
+        Stiffness (1/s2) and damping (1/s) in the null space of the task.
+
+    Returns
+    -------
+    CallableController
+
+    Raises
+    ------
+    DataError
+        If the frame, axes or gains do not fit the model. A singular position raises it during the simulation.
     """
     task = _Task(model, frame, axes, target, slope)
     kp, kd = gains_of(kp=kp, kd=kd, n=task.size)
-    rest = _Rest(task, posture, null_stiffness, null_damping)
+    null_space = _NullSpace(task, posture, null_stiffness, null_damping)
 
     def law(t: float, q_ref: Array, v_ref: Array, a_ref: Array, q: Array, v: Array) -> Array:
         now, ref = task.state(t, q, v), task.reference(t, q_ref, v_ref, a_ref)
-        wish = ref.acceleration + kd * (ref.velocity - now.velocity) + kp * task.error(ref, now)
-        return now.J.T @ (now.inertia @ (wish - now.drift)) + rest.torque(now, q, v) + now.bias
+        command = ref.acceleration + kd * (ref.velocity - now.velocity) + kp * task.error(ref, now)
+        return now.J.T @ (now.inertia @ (command - now.drift)) + null_space.torque(now, q, v) + now.bias
 
     return CallableController(rate, model.n, law, "task space")
 
@@ -72,27 +99,60 @@ def task_impedance(
     null_stiffness: ArrayLike = 0.0,
     null_damping: ArrayLike = 0.0,
 ) -> CallableController:
-    """A frame as a spring and a damper about its target: A e'' + D e' + K e = outside force, e = x - x_ref.
+    """Operational-space impedance of a frame: A e'' + D e' + K e = external force, e = x - x_ref.
 
-    The inertia A is the robot's own at the frame: to shape it, outside forces would have to be measured. Stiffness
-    (N/m, N m/rad) and damping are one number or one an axis; the rest is that of `task_space`.
+    The inertia A is that of the robot at the frame; shaping it would need measured external forces.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    model : Robot
+        Robot model with a fixed base.
+    frame : str
+        Link or frame of the model.
+    stiffness : float or array, one per axis
+        Stiffness K (N/m, N m/rad).
+    damping : float or array, one per axis
+        Damping D (N s/m, N m s/rad).
+    axes : str
+        World axes of the frame origin, such as "xyz" or "xz", or "pose" for position and orientation.
+    target : callable, optional
+        target(t) -> position, velocity and acceleration along the axes; for "pose" a placement (4, 4), a twist (6,) and
+        its derivative (6,), linear parts first. By default the pose of the frame at the joint reference.
+    slope : float, optional
+        Compensate the friction of the model, with Coulomb friction as tanh(slope v) (s/rad or s/m). A slope too steep
+        for the rate makes light joints chatter. No friction compensation by default.
+    posture : array of shape (n,), optional
+        Joint positions (rad or m) towards which `null_stiffness` acts.
+    null_stiffness, null_damping : float or array of shape (n,)
+        Stiffness (1/s2) and damping (1/s) in the null space of the task.
+
+    Returns
+    -------
+    CallableController
+
+    Raises
+    ------
+    DataError
+        If the frame, axes or gains do not fit the model. A singular position raises it during the simulation.
     """
     task = _Task(model, frame, axes, target, slope)
     K, D = gains_of(stiffness=stiffness, damping=damping, n=task.size)
-    rest = _Rest(task, posture, null_stiffness, null_damping)
+    null_space = _NullSpace(task, posture, null_stiffness, null_damping)
 
     def law(t: float, q_ref: Array, v_ref: Array, a_ref: Array, q: Array, v: Array) -> Array:
         now, ref = task.state(t, q, v), task.reference(t, q_ref, v_ref, a_ref)
         force = now.inertia @ (ref.acceleration - now.drift)
         force += D * (ref.velocity - now.velocity) + K * task.error(ref, now)
-        return now.J.T @ force + rest.torque(now, q, v) + now.bias
+        return now.J.T @ force + null_space.torque(now, q, v) + now.bias
 
     return CallableController(rate, model.n, law, "task impedance")
 
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """Where the frame should be: position along the axes, its rotation (for a pose), velocity and acceleration."""
+    """Target of the frame: position along the axes, rotation (for a pose), velocity and acceleration."""
 
     position: Array
     rotation: Array
@@ -102,7 +162,7 @@ class _Goal:
 
 @dataclass(frozen=True, eq=False)
 class _Now:
-    """Where the frame is, and the robot as the task sees it: Jacobian, J' v, inertia A, mass matrix, bias torques."""
+    """State of the frame and dynamics of the task: Jacobian, dJ/dt v, inertia A, mass matrix, bias torques."""
 
     position: Array
     rotation: Array
@@ -115,7 +175,7 @@ class _Now:
 
 
 class _Task:
-    """A frame of a model, and the axes along which it is controlled."""
+    """A frame of a model and its controlled axes."""
 
     def __init__(self, model: Robot, frame: str, axes: str, target: Target | None, slope: float | None) -> None:
         pose = axes == "pose"
@@ -131,13 +191,13 @@ class _Task:
         self.rows = list(range(6)) if pose else ["xyz".index(a) for a in axes]
         self.size = len(self.rows)
         if self.size > model.n:
-            raise DataError(f"a task of {self.size} axes is too much for the {model.n} joints of '{model.name}'")
-        frame_placement(model, np.zeros(model.n), frame)  # refuses frames that are not there
+            raise DataError(f"a task of {self.size} axes needs at least as many joints, '{model.name}' has {model.n}")
+        frame_placement(model, np.zeros(model.n), frame)  # raises if the frame does not exist
         self.inertial = model
         self.forces = _without_friction(model) if slope is None else model.with_smooth_coulomb(slope)
 
     def state(self, t: float, q: Array, v: Array) -> _Now:
-        """The task at joint positions q and speeds v."""
+        """The task at joint positions q and velocities v."""
         placement, J = frame_placement(self.inertial, q, self.frame), self._jacobian(q)
         M = mass_matrix(self.inertial, q)
         inverse = J @ np.linalg.solve(M, J.T)
@@ -156,7 +216,7 @@ class _Task:
         )
 
     def reference(self, t: float, q: Array, v: Array, a: Array) -> _Goal:
-        """The target at a time, or that of the joints' reference."""
+        """The target at a time, or the pose of the frame at the joint reference."""
         if self.target is None:
             placement, J = frame_placement(self.inertial, q, self.frame), self._jacobian(q)
             acceleration = J @ a + frame_drift(self.inertial, q, v, self.frame)[self.rows]
@@ -165,20 +225,20 @@ class _Task:
             x, velocity, acceleration = (np.asarray(part, dtype=float) for part in self.target(t))
         except (TypeError, ValueError):
             raise DataError(
-                f"the target must give position, velocity and acceleration, at {t:g} s it does not"
+                f"the target must return position, velocity and acceleration, but does not at {t:g} s"
             ) from None
         shape = (4, 4) if self.pose else (self.size,)
         good = x.shape == shape and velocity.shape == acceleration.shape == (self.size,)
         if not (good and all(np.all(np.isfinite(part)) for part in (x, velocity, acceleration))):
             raise DataError(
-                f"the target must give finite numbers {shape}, ({self.size},), ({self.size},), at {t:g} s it does not"
+                f"the target must return finite arrays {shape}, ({self.size},), ({self.size},), but does not at {t:g} s"
             )
         if self.pose:
             return _Goal(x[:3, 3], x[:3, :3], velocity, acceleration)
         return _Goal(x, np.eye(3), velocity, acceleration)
 
     def error(self, goal: _Goal, now: _Now) -> Array:
-        """From where the frame is to where it should be; orientations as a rotation vector in world axes."""
+        """Error from the frame to its target; orientation as a rotation vector in world axes."""
         e = goal.position - now.position
         if not self.pose:
             return e
@@ -187,29 +247,31 @@ class _Task:
         return np.concatenate([e, Rotation.from_matrix(goal.rotation @ now.rotation.T).as_rotvec()])
 
     def _jacobian(self, q: Array) -> Array:
+        """Rows of the frame Jacobian for the controlled axes."""
         return frame_jacobian(self.inertial, q, self.frame)[self.rows]
 
 
-class _Rest:
-    """Torques in the null space of the task, which by the dynamically consistent inverse do not accelerate it."""
+class _NullSpace:
+    """Null-space torques: by the dynamically consistent inverse they do not accelerate the frame."""
 
     def __init__(self, task: _Task, posture: ArrayLike | None, stiffness: ArrayLike, damping: ArrayLike) -> None:
         n = task.inertial.n
         self.stiffness, self.damping = gains_of(null_stiffness=stiffness, null_damping=damping, n=n)
         self.off = not (self.stiffness.any() or self.damping.any())
         if posture is None and self.stiffness.any():
-            raise DataError("null_stiffness draws to a posture: give its joint positions")
+            raise DataError("null_stiffness needs a posture: give its joint positions")
         self.posture = np.zeros(n) if posture is None else np.asarray(posture, dtype=float)
         if self.posture.shape != (n,) or not np.all(np.isfinite(self.posture)):
             raise DataError(f"a posture is {n} finite joint positions, got shape {self.posture.shape}")
 
     def torque(self, now: _Now, q: Array, v: Array) -> Array:
-        """(I - J' J+') M a with J+ = M^-1 J' A, for the acceleration a that draws to the posture and damps."""
+        """(I - J' J+') M a with J+ = M^-1 J' A, where a is the acceleration of null stiffness and damping."""
         if self.off:
             return np.zeros(len(q))
-        wish = self.stiffness * (self.posture - q) - self.damping * v
-        return now.M @ wish - now.J.T @ (now.inertia @ (now.J @ wish))
+        command = self.stiffness * (self.posture - q) - self.damping * v
+        return now.M @ command - now.J.T @ (now.inertia @ (now.J @ command))
 
 
 def _without_friction(model: Robot) -> Robot:
+    """The model without friction, rotor inertia and offsets."""
     return replace(model, drives=tuple(t for t in model.drives if t.kind in (TermKind.SPRING, TermKind.CUSTOM)))

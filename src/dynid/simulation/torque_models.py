@@ -1,4 +1,4 @@
-"""Torques that a model predicts for a motion: all of a robot's, or what a correction adds to another model's."""
+"""Torque models: predicted torques along a motion, of a whole robot or as a correction to another model."""
 
 from __future__ import annotations
 
@@ -20,15 +20,22 @@ Array = NDArray[np.float64]
 
 @runtime_checkable
 class TorqueModel(Protocol):
-    """Anything that predicts torques (K, n) for positions, speeds and accelerations, each (K, n)."""
+    """Interface of an object that predicts joint torques along a motion."""
 
     def torques(self, q: Array, v: Array, a: Array) -> Array:
-        """Torques (K, n) of the motion."""
+        """Torques (K, n) in N m or N for positions, velocities and accelerations, each (K, n)."""
 
 
 @dataclass(frozen=True, eq=False)
 class RigidModel:
-    """A robot as a torque model: its inverse dynamics with all drives ("full"), or gravity alone."""
+    """The inverse dynamics of a robot as a torque model.
+
+    Attributes
+    ----------
+    robot : Robot
+    parts : {"full", "gravity"}
+        Inverse dynamics with all drive terms, or gravity torques only.
+    """
 
     robot: Robot
     parts: Literal["full", "gravity"] = "full"
@@ -41,36 +48,48 @@ class RigidModel:
 
     @property
     def n(self) -> int:
+        """Number of joints."""
         return self.robot.n
 
     def torques(self, q: Array, v: Array, a: Array) -> Array:
-        """Torques (K, n) of the motion."""
+        """Torques (K, n) in N m or N for positions, velocities and accelerations, each (K, n)."""
         tau = gravity_torque(self.robot, q) if self.parts == "gravity" else inverse_dynamics(self.robot, q, v, a)
         return tau[..., tau.shape[-1] - self.robot.n :]
 
 
-def rigid(robot: Robot, parts: Literal["full", "gravity"] = "full") -> RigidModel:
-    """A robot as a torque model: its inverse dynamics with all drives ("full"), or gravity alone."""
+def rigid(robot: Robot, *, parts: Literal["full", "gravity"] = "full") -> RigidModel:
+    """The inverse dynamics of a robot as a torque model.
+
+    Parameters
+    ----------
+    robot : Robot
+    parts : {"full", "gravity"}
+        Inverse dynamics with all drive terms, or gravity torques only.
+
+    Returns
+    -------
+    RigidModel
+    """
     return RigidModel(robot, parts)
 
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """Torques to add to what a controller does already, no larger than `bound` (N m, one number or one a joint)."""
+    """Torques that are added to those of a controller, limited to `bound` (n,) in N m or N."""
 
     model: TorqueModel
     bound: Array | None = None
 
     def torques(self, q: Array, v: Array, a: Array) -> Array:
-        """Torques (K, n) along the motion, within the bound."""
+        """Torques (K, n) along the motion, clipped to the bound."""
         tau = predicted(self.model, q, v, a)
         return tau if self.bound is None else np.clip(tau, -self.bound, self.bound)
 
 
 def bounded(model: TorqueModel, bound: ArrayLike | None, n: int) -> Correction:
-    """A checked correction for n joints."""
+    """A correction for n joints, checked."""
     if not isinstance(model, TorqueModel):
-        raise DataError(f"a correction has a method torques(q, v, a), {model!r:.60} has none")
+        raise DataError(f"a correction needs a method torques(q, v, a), which {model!r:.60} does not have")
     if bound is None:
         return Correction(model)
     try:
@@ -78,25 +97,26 @@ def bounded(model: TorqueModel, bound: ArrayLike | None, n: int) -> Correction:
     except (TypeError, ValueError):
         limit = np.array(np.nan)
     if limit.shape not in ((), (n,)) or not np.all(limit >= 0):
-        raise DataError(f"the bound of a correction is one torque or one a joint ({n}), none of them negative")
+        raise DataError(f"the bound of a correction is one torque, or one per joint ({n}), not negative")
     return Correction(model, np.broadcast_to(limit, (n,)).copy())
 
 
 def predicted(model: TorqueModel, q: Array, v: Array, a: Array) -> Array:
-    """The model's torques for a motion, refused unless they are finite and (K, n)."""
+    """Torques of a model along a motion, refused unless they are finite and of shape (K, n)."""
     try:
         tau = np.asarray(model.torques(q, v, a), dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"the torque model {type(model).__name__} fails: {error}") from None
     if tau.shape != np.shape(q) or not np.all(np.isfinite(tau)):
         raise DataError(
-            f"the torque model {type(model).__name__} must give finite torques {np.shape(q)}, it gives {tau.shape}"
+            f"the torque model {type(model).__name__} must return finite torques of shape {np.shape(q)}, got "
+            f"{tau.shape}"
         )
     return tau
 
 
 def through(model: Any, change: Callable[[Robot], Robot]) -> Any:
-    """The model with its robot changed where it is a rigid one, also inside a correction."""
+    """The model with `change` applied to the robot of a rigid model, also inside a correction."""
     if isinstance(model, RigidModel):
         return replace(model, robot=change(model.robot))
     if isinstance(model, Correction):

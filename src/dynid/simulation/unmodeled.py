@@ -1,4 +1,4 @@
-"""What a real machine has and its rigid model has not: stiction, ripple and joints that give."""
+"""Effects of real robots that a rigid model does not contain: stiction, torque ripple and flexible joints."""
 
 from __future__ import annotations
 
@@ -23,19 +23,45 @@ _POSES = 16
 _HANG_STEPS = 200
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class UnmodeledEffects:
-    """Effects of the machine that no rigid model holds, one number for all joints or one a joint; all off by default.
+    """Effects that a rigid model does not contain. Each is one number or one per joint, and off by default.
 
-    stiction (N m): friction beyond Coulomb's, stiction exp(-(v/stribeck_speed)^2) against the motion, with the slope of
-    Coulomb friction near rest. ripple (N m): torque ripple sin(harmonics q + phase) that the drive must overcome.
-    stiffness (N m/rad) and damping (N m s/rad): a spring between each motor and its link, infinite where there is none.
-    A flexible joint's encoder, drive friction, stiction and ripple are on its motor, whose inertia (kg m2, seen from
-    the joint) is the robot's rotor inertia unless `motor_inertia` is given.
+    Attributes
+    ----------
+    stiction : float or array of shape (n,)
+        Stiction torque s (N m or N) beyond Coulomb friction: s exp(-(v / stribeck_velocity)^2) sign(v), with the slope
+        of Coulomb friction near zero velocity.
+    stribeck_velocity : float or array of shape (n,)
+        Stribeck velocity (rad/s or m/s).
+    ripple : float or array of shape (n,)
+        Amplitude (N m or N) of the torque ripple sin(harmonics q + phase), which the drive must overcome.
+    harmonics : float or array of shape (n,)
+        Ripple periods per revolution (rad of phase per rad or m).
+    phase : float or array of shape (n,)
+        Ripple phase (rad).
+    stiffness : float or array of shape (n,)
+        Joint stiffness (N m/rad or N/m) between motor and link; infinite for a rigid joint.
+    damping : float or array of shape (n,)
+        Damping (N m s/rad or N s/m) of a flexible joint.
+    motor_inertia : float, array of shape (n,) or None
+        Motor inertia (kg m2 or kg, on the joint side) of flexible joints. By default the robot's rotor inertia. The
+        encoder, drive friction, stiction and ripple of a flexible joint act on its motor.
+
+    Raises
+    ------
+    DataError
+        If a value is out of range.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> dynid.simulation.UnmodeledEffects(stiction=2.0, stiffness=1e4).flexible(2)
+    array([ True,  True])
     """
 
     stiction: ArrayLike = 0.0
-    stribeck_speed: ArrayLike = 0.05
+    stribeck_velocity: ArrayLike = 0.05
     ripple: ArrayLike = 0.0
     harmonics: ArrayLike = 1.0
     phase: ArrayLike = 0.0
@@ -48,33 +74,34 @@ class UnmodeledEffects:
             self._check(name, lambda x: (x >= 0) & np.isfinite(x), "finite and not negative")
         for name in ("ripple", "harmonics", "phase"):
             self._check(name, np.isfinite, "finite")
-        self._check("stribeck_speed", lambda x: (x > 0) & np.isfinite(x), "finite and positive")
+        self._check("stribeck_velocity", lambda x: (x > 0) & np.isfinite(x), "finite and positive")
         self._check("stiffness", lambda x: x > 0, "positive, infinite for a rigid joint")
         if self.motor_inertia is not None:
             self._check("motor_inertia", lambda x: (x > 0) & np.isfinite(x), "finite and positive")
 
     def _check(self, name: str, good: Any, words: str) -> None:
+        """Refuse values of a field that are not `good`."""
         try:
             value = np.asarray(getattr(self, name), dtype=float)
         except (TypeError, ValueError):
             value = np.array(np.nan)
         if value.ndim > 1 or not np.all(good(value)):
-            raise DataError(f"{name} needs one number or one a joint, {words}")
+            raise DataError(f"{name} needs one number, or one per joint, {words}")
 
     def of_joints(self, name: str, n: int) -> Array:
-        """One of the effects' numbers as (n,)."""
+        """A field as an array of shape (n,)."""
         value = np.asarray(getattr(self, name), dtype=float)
         if value.shape not in ((), (n,)):
-            raise DataError(f"{name} needs one number or one a joint ({n}), got shape {value.shape}")
+            raise DataError(f"{name} needs one number, or one per joint ({n}), got shape {value.shape}")
         return np.broadcast_to(value, (n,)).copy()
 
     def flexible(self, n: int) -> NDArray[np.bool_]:
-        """Which joints give (n,)."""
+        """Boolean mask (n,) of the flexible joints."""
         return np.isfinite(self.of_joints("stiffness", n))
 
 
 class _Term(NamedTuple):
-    """A drive term of the simulated machine: its shaft, and the numbers that its kind reads."""
+    """A drive term of the simulation: its shaft, and the values of its kind."""
 
     kind: int
     value: float
@@ -84,7 +111,7 @@ class _Term(NamedTuple):
 
 
 def motor_columns(effects: UnmodeledEffects | None, n: int) -> Index:
-    """Where the state holds each joint's motor (n,): with its link, or after all links where the joint gives."""
+    """Column of each motor in the state (n,): that of its link, or after all links for a flexible joint."""
     motor = np.arange(n, dtype=np.int64)
     if effects is not None:
         flexible = effects.flexible(n)
@@ -93,12 +120,12 @@ def motor_columns(effects: UnmodeledEffects | None, n: int) -> Index:
 
 
 def link_side(robot: Robot) -> Robot:
-    """The robot without what its drives have: friction, rotors and offsets."""
+    """The robot without the terms on the motor side: friction, rotor inertia and offsets."""
     return replace(robot, drives=tuple(t for t in robot.drives if t.kind in _LINK_KINDS))
 
 
 def rotor_inertia(robot: Robot, effects: UnmodeledEffects) -> Array:
-    """Inertia of the motors (n, n) as the joints see it: the robot's rotors, or those given where joints give."""
+    """Motor inertia (n, n) on the joint side: the robot's rotors, or the given ones of flexible joints."""
     n = robot.n
     flexible = effects.flexible(n)
     value = dict(zip(robot.parameter_names, robot.parameters, strict=True))
@@ -113,9 +140,9 @@ def rotor_inertia(robot: Robot, effects: UnmodeledEffects) -> Array:
 
 
 def with_effects(plant: tuple[Any, Array, Any, Array], robot: Robot, effects: UnmodeledEffects, slope: float) -> Any:
-    """(tree, inertias, drives, values) of the machine: a state of links, then motors, and the effects as drive terms.
+    """(tree, inertias, drives, values) with a state of links, then motors, and the effects as drive terms.
 
-    `slope` (s/rad) is that of the stiction of joints whose own Coulomb friction has none; 0 is sharp.
+    `slope` (s/rad) regularises the stiction of joints whose Coulomb friction has no slope; 0 is exact.
     """
     from dynid.dynamics.kernels import drives as kinds
 
@@ -141,19 +168,19 @@ def with_effects(plant: tuple[Any, Array, Any, Array], robot: Robot, effects: Un
                 terms.append(_Term(kinds.INERTIA, float(effects.of_joints("motor_inertia", n)[i]), ((m, 1.0),)))
         if at["stiction"]:
             steepness = own.get(i, slope) if slope else 0.0
-            terms.append(_Term(kinds.STRIBECK, at["stiction"], ((m, 1.0),), steepness, at["stribeck_speed"]))
+            terms.append(_Term(kinds.STRIBECK, at["stiction"], ((m, 1.0),), steepness, at["stribeck_velocity"]))
         if at["ripple"]:
             terms.append(_Term(kinds.RIPPLE, at["ripple"], ((m, 1.0),), at["harmonics"], at["phase"]))
     return tree, inertias, _appended(drives._replace(joint=joint), terms), np.append(values, [t.value for t in terms])
 
 
-_NUMBERS = ("stiction", "stribeck_speed", "ripple", "harmonics", "phase", "stiffness", "damping")
+_NUMBERS = ("stiction", "stribeck_velocity", "ripple", "harmonics", "phase", "stiffness", "damping")
 
 
 def plant_rates(plant: tuple[Any, Array, Any, Array], robot: Robot, motor: Index, path: Array) -> tuple[float, float]:
-    """How fast friction at its steepest stops a shaft (1/s) and the fastest vibration (rad/s), over poses of the path.
+    """Largest decay rate by friction (1/s) and highest vibration frequency (rad/s), over positions along the path.
 
-    Both are 0 where a mass matrix is not positive definite; a flexible joint without motor inertia is refused.
+    Both are 0 if a mass matrix is not positive definite. A flexible joint without motor inertia is refused.
     """
     from dynid.dynamics.kernels import drives as kinds
     from dynid.dynamics.kernels.mass import mass_matrix
@@ -188,7 +215,7 @@ def plant_rates(plant: tuple[Any, Array, Any, Array], robot: Robot, motor: Index
 
 
 def hanging(robot: Robot, effects: UnmodeledEffects, q: Array) -> Array:
-    """Link positions (n,) that hang still in their springs below motors at q."""
+    """Link positions (n,) in static equilibrium with motors at q."""
     flexible = effects.flexible(robot.n)
     if not flexible.any():
         return q.copy()
@@ -198,25 +225,26 @@ def hanging(robot: Robot, effects: UnmodeledEffects, q: Array) -> Array:
         old, x = x, q - give * inverse_dynamics(link, x, zero, zero)[-robot.n :]
         if np.abs(x - old).max() <= 1e-13 * (1 + np.abs(x).max()):
             return x
-    raise DataError("the springs are too soft to hold the robot against gravity where it begins")
+    raise DataError("the joints are too soft to hold the robot against gravity at its initial position")
 
 
 def _replaced(effects: UnmodeledEffects, flexible: NDArray[np.bool_], joints: Any) -> bool:
-    """Whether a rotor on these joints gives way to the motor inertia given."""
+    """Whether the given motor inertia replaces a rotor of these joints."""
     return effects.motor_inertia is not None and bool(np.any(flexible[joints]))
 
 
 def _check_motors(robot: Robot, motor: Index, M: Array) -> None:
+    """Refuse flexible joints whose motor has no inertia."""
     for i in np.flatnonzero(motor >= robot.n):
         if not M[motor[i], motor[i]] > 0:
             raise DataError(
-                f"'{robot.coordinates[i]}' gives but its motor has no inertia: add a rotor inertia to the robot or "
-                "give motor_inertia"
+                f"'{robot.coordinates[i]}' is flexible, but its motor has no inertia: give the robot a rotor inertia, "
+                "or give motor_inertia"
             )
 
 
 def _appended(drives: Any, terms: list[_Term]) -> Any:
-    """The drive arrays with more terms at their end."""
+    """The drive arrays with the terms appended."""
     if not terms:
         return drives
     lengths = [len(t.shaft) for t in terms]

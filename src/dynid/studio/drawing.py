@@ -95,7 +95,7 @@ def poses(robot: Robot, q: Array) -> Array:
 def closest_pairs(robot: Robot, q: Array, thickness: float) -> tuple[Array, list[tuple[str, str]]]:
     """Smallest distance (N,) between drawn bars of links that are not neighbours, and of which two."""
     shapes = [LinkShape.capsule(robot.links[b.link].name, b.start, b.end, thickness) for b in bars(robot)]
-    collision = Collision(robot, None, 0.0, shapes=shapes)
+    collision = Collision(robot, distance=0.0, shapes=shapes)
     distances = collision.distances(q[:, -robot.n :])
     nearest = np.argmin(distances, axis=1)
     return distances.min(axis=1), [collision.pairs[k] for k in nearest]

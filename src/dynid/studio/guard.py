@@ -1,4 +1,4 @@
-"""Who may talk to the page: holders of its token, on this machine, from its own origin, in bounded requests."""
+"""Who may talk to the page: holders of its token, on this computer, from its own origin, in bounded requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Guard:
     """ASGI layer around a page.
 
     The first visit carries the token in its address and is answered with a cookie and the address without it. Requests
-    must name a host of ours (a foreign site that resolves to this machine does not), and come from no other origin.
+    must name a host of ours (a foreign site that resolves to this computer does not), and come from no other origin.
     """
 
     def __init__(self, app: App, *, token: str, hosts: tuple[str, ...], limit: int) -> None:
@@ -59,7 +59,7 @@ class Guard:
     def refusal(self, headers: dict[str, str]) -> tuple[int, str] | None:
         """Status and reason why a request is not even asked for its token."""
         if headers.get("host", "") not in self.hosts:
-            return 421, "this page answers only under its own address"
+            return 421, "this page is served only under its own address"
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc not in self.hosts:
             return 403, "requests of other sites are refused"

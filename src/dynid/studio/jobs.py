@@ -64,7 +64,7 @@ class Jobs:
         return self._process is not None
 
     async def run(self, *arguments: str, progress: Listener | None = None) -> Done:
-        """Run a command to its end; `progress` hears each line it says on its way."""
+        """Run a command to its end; `progress` receives each line of its output."""
         if self.busy:
             raise DataError("another command is still running: wait for it, or cancel it")
         command = shlex.join(["dynid", *arguments])

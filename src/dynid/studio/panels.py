@@ -52,7 +52,7 @@ def robot_panel(bench: Bench) -> None:
                 "kind": j.kind,
                 "lower": f"{j.limits.lower:.3g}",
                 "upper": f"{j.limits.upper:.3g}",
-                "speed": f"{j.limits.velocity:.3g}",
+                "velocity": f"{j.limits.velocity:.3g}",
                 "effort": f"{j.limits.effort:.3g}",
                 "link": link.name,
                 "mass": f"{link.inertia[0]:.4g}",
@@ -130,8 +130,8 @@ def recording_panel(bench: Bench) -> None:
     ui.label("... or run the designed motion on a simulated one:").classes("font-medium")
     with ui.row().classes("items-end gap-3 w-full"):
         bandwidth = ui.number("bandwidth, Hz", value=5, min=0.1).classes("w-28")
-        noise = ui.number("encoder noise, rad", value=1e-5, min=0, format="%.1e").classes("w-36")
-        torque_noise = ui.number("torque noise, N m", value=0.2, min=0).classes("w-36")
+        noise = ui.number("encoder noise, rad or m", value=1e-5, min=0, format="%.1e").classes("w-36")
+        torque_noise = ui.number("torque noise, N m or N", value=0.2, min=0).classes("w-36")
         file = ui.input("into", value=RUN).classes("w-36")
         button = ui.button("Run simulated experiment", on_click=simulated).mark("experiment")
     with ui.row().classes("items-end gap-3 w-full"):
@@ -198,8 +198,8 @@ def estimate_panel(bench: Bench) -> None:
         if found is None:
             ui.label("The verdict appears here.").classes("opacity-70")
             return
-        colour = {"trusted": "positive", "use with care": "warning"}.get(found["verdict"], "negative")
-        ui.badge(found["verdict"], color=colour).classes("text-lg p-2").mark("verdict")
+        color = {"trusted": "positive", "use with care": "warning"}.get(found["verdict"], "negative")
+        ui.badge(found["verdict"], color=color).classes("text-lg p-2").mark("verdict")
         for reason in found.get("reasons", []):
             ui.label(str(reason))
 

@@ -19,8 +19,8 @@ BODY, GHOST, INERTIA, ALARM = "#4a6fa5", "#d9822b", "#2a9d8f", "#c0392b"
 class RobotScene:
     """One robot in a scene: bars, frames, inertias; a second one may stand beside it as its ghost."""
 
-    def __init__(self, scene: ui.scene, robot: Robot, colour: str = BODY, opacity: float = 1.0) -> None:
-        self.robot, self._colour, self._opacity = robot, colour, opacity
+    def __init__(self, scene: ui.scene, robot: Robot, color: str = BODY, opacity: float = 1.0) -> None:
+        self.robot, self._color, self._opacity = robot, color, opacity
         size = reach(robot)
         self.thickness = 0.03 * size
         self._links: list[Object3D] = []
@@ -31,12 +31,12 @@ class RobotScene:
             for i in range(len(robot.links)):
                 with scene.group() as group:
                     self._links.append(group)
-                    self._bars.append(scene.sphere(1.3 * self.thickness).material(colour, opacity))
+                    self._bars.append(scene.sphere(1.3 * self.thickness).material(color, opacity))
                     self._frames.append(scene.axes_helper(0.18 * size).visible(False))
                     for bar in (b for b in bars(robot) if b.link == i):
                         # Cylinders of the scene lie along y.
                         turn = bar.rotation @ np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])
-                        solid = scene.cylinder(self.thickness, self.thickness, bar.length).material(colour, opacity)
+                        solid = scene.cylinder(self.thickness, self.thickness, bar.length).material(color, opacity)
                         self._bars.append(solid.rotate_R(turn.tolist()).move(*map(float, 0.5 * (bar.start + bar.end))))
                     for shape in (e for e in ellipsoids(robot) if e.link == i):
                         body = scene.sphere(1.0).material(INERTIA, 0.45).scale(*map(float, shape.semi_axes))
@@ -62,7 +62,7 @@ class RobotScene:
     def alarm(self, on: bool) -> None:
         """Paint the robot as touching itself."""
         for solid in self._bars:
-            solid.material(ALARM if on else self._colour, self._opacity)
+            solid.material(ALARM if on else self._color, self._opacity)
 
     def remove(self) -> None:
         for group in self._links:

@@ -1,4 +1,4 @@
-"""Start the page: on this machine alone, behind a token."""
+"""Start the page: on this computer alone, behind a token."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ def _free_port(host: str) -> int:
         try:
             probe.bind((host, 0))
         except OSError as error:
-            raise DataError(f"this machine cannot listen on '{host}': {error}") from None
+            raise DataError(f"this computer cannot listen on '{host}': {error}") from None
         return int(probe.getsockname()[1])

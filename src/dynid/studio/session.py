@@ -17,6 +17,7 @@ from dynid.identification.estimate import Estimate
 from dynid.recording.load import load_recording
 from dynid.robot.load import builtin_robots, load_robot
 from dynid.robot.model import Robot
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
 from dynid.studio.jobs import Done, Jobs, Listener
 from dynid.studio.workspace import RECORDING_FILES, ROBOT_FILES, Workspace
@@ -69,7 +70,7 @@ class Session:
         return robot
 
     def adopt(self, source: str | Path) -> Robot:
-        """Choose a robot from anywhere on this machine, as the command line names it: files are copied."""
+        """Choose a robot from anywhere on this computer, as the command line names it: files are copied."""
         if str(source) not in builtin_robots():
             path = Path(source)
             if not path.is_file():
@@ -96,7 +97,7 @@ class Session:
         self, duration: float, budget: float, share: float, seed: int, progress: Listener | None = None
     ) -> Done:
         """A motion that shows the parameters, into motion.csv."""
-        numbers = [f"--duration={duration:g}", f"--budget={budget:g}", f"--share={share:g}", f"--seed={seed}"]
+        numbers = [f"--duration={duration:g}", f"--budget={budget:g}", f"--limit-share={share:g}", f"--seed={seed}"]
         drawn = ["--figure", "motion.svg", "-o", MOTION, "--json"]
         return await self.jobs.run("excite", self.name, *self.options, *numbers, *drawn, progress=progress)
 
@@ -109,7 +110,7 @@ class Session:
             raise DataError(f"'{name}' cannot hold the recording: give another name that ends with .csv")
         text = f'kind = "cascade"\nrate = 1000\nbandwidth = {bandwidth:g}\n'
         self.workspace.write(LOOP, text.encode())
-        sensors = [f"--noise={noise:g}", f"--torque-noise={torque_noise:g}", "--velocity-cutoff=100"]
+        sensors = [f"--position-noise={noise:g}", f"--torque-noise={torque_noise:g}", "--velocity-cutoff=100"]
         files = ["--controller", LOOP, "--reference", MOTION, "-o", name, "--json"]
         return await self.jobs.run("simulate", self.name, *self.options, *files, *sensors, progress=progress)
 
@@ -152,7 +153,7 @@ class Session:
             raise DataError(f"'{kind}' is no format of this page: {', '.join(EXPORTS)}")
         self.workspace.existing(ESTIMATE)
         name = EXPORTS[kind]
-        arguments = ["export", self.name, ESTIMATE, *self.options, "--to", kind, "-o", name]
+        arguments = ["export", ESTIMATE, "--to", kind, "-o", name]
         return await self.jobs.run(*arguments, progress=progress), name
 
     def verdict(self) -> dict[str, Any] | None:
@@ -184,7 +185,8 @@ class Session:
         t = np.arange(run.t[0], run.t[-1], 1.0 / _RATE)
         path = np.column_stack([np.interp(t, run.t, column) for column in wanted.T])
         gains = controllers.bandwidth_gains(found.identified_robot, bandwidth)
-        done = simulate(found.identified_robot, controllers.cascade(_RATE, *gains), path)
+        loop = ClosedLoop(controller=controllers.cascade(_RATE, *gains))
+        done = simulate(found.identified_robot, loop, path)
         step = max(1, len(done.t) // points)
         return done.t[::step], done.q[::step]
 

@@ -22,7 +22,10 @@ def kept(rows: np.ndarray) -> Recording:
 def test_lost_samples_are_counted() -> None:
     """Seven samples in two gaps, the longer of 25 ms + 5 ms."""
     finding = only(
-        dynid.check(ROBOT, kept(np.delete(np.arange(4000), [500, 501, *range(900, 905)]))), "", "missing", "warning"
+        dynid.check(ROBOT, kept(np.delete(np.arange(4000), [500, 501, *range(900, 905)]))),
+        "",
+        "samples_missing",
+        "warning",
     )
     assert number(finding) == 7 and "2 gaps" in finding.how_much and "0.03 seconds" in finding.how_much
 
@@ -31,7 +34,7 @@ def test_late_stamps_are_not_lost_samples() -> None:
     """A stamp that comes late makes the next step shorter; nothing is missing."""
     t = SOUND.runs[0].t.copy()
     t[100::100] += 0.0035
-    assert not any("missing" in f.what for f in dynid.check(ROBOT, spoiled(SOUND, t=t)))
+    assert not any(f.code == "samples_missing" for f in dynid.check(ROBOT, spoiled(SOUND, t=t)))
 
 
 def test_jitter_is_measured() -> None:
@@ -42,7 +45,7 @@ def test_jitter_is_measured() -> None:
         t = np.cumsum(steps)
         q = np.column_stack([np.interp(t, SOUND.runs[0].t, x) for x in SOUND.runs[0].q.T])
         findings = dynid.check(ROBOT, spoiled(SOUND, t=t, q=q, v=None, torque=None))
-        finding = next(f for f in findings if "evenly" in f.what)
+        finding = next(f for f in findings if f.code == "sampling_uneven")
         assert finding.severity == severity and abs(number(finding) - 100 * share) < 1
 
 
@@ -51,17 +54,18 @@ def test_time_that_repeats_stands_or_runs_back() -> None:
     t = SOUND.runs[0].t
     twice = t.copy()
     twice[[100, 300]] = t[[99, 299]]
-    finding = only(dynid.check(ROBOT, spoiled(SOUND, t=twice)), "", "occur twice, first at row 100")
-    assert number(finding) == 2
+    finding = only(dynid.check(ROBOT, spoiled(SOUND, t=twice)), "", "time_repeated")
+    assert number(finding) == 2 and "row 100" in finding.what
     standing = t.copy()
     standing[100:110] = t[100]
     findings = serious(dynid.check(ROBOT, spoiled(SOUND, t=standing)))
-    assert "stands still while rows go on" in findings[0].what and number(findings[0]) == 9
+    assert findings[0].code == "time_frozen" and number(findings[0]) == 9
     back = t.copy()
     back[2000:] -= 1.0
     findings = serious(dynid.check(ROBOT, spoiled(SOUND, t=back)))
-    assert "backwards, first at row 2000" in findings[0].what and "995 milliseconds" in findings[0].how_much
-    assert "does not advance" in dynid.check(ROBOT, spoiled(SOUND, t=0 * t))[0].what
+    assert findings[0].code == "time_backwards" and "row 2000" in findings[0].what
+    assert "995 milliseconds" in findings[0].how_much
+    assert dynid.check(ROBOT, spoiled(SOUND, t=0 * t))[0].code == "time_not_advancing"
 
 
 def test_rows_held_from_a_slower_source_are_found() -> None:
@@ -69,5 +73,5 @@ def test_rows_held_from_a_slower_source_are_found() -> None:
     held = np.arange(4000) // 4 * 4
     run = SOUND.runs[0]
     slow = spoiled(SOUND, q=run.q[held], v=run.v[held], torque=run.torque[held])
-    finding = next(f for f in dynid.check(ROBOT, slow) if "repeat the row" in f.what)
+    finding = next(f for f in dynid.check(ROBOT, slow) if f.code == "rows_repeated")
     assert abs(number(finding) - 75) < 1

@@ -7,6 +7,7 @@ import pytest
 
 import dynid
 from dynid import Recording
+from dynid.assessment.finding import FindingCode
 from tests.support.check_data import late, number, only, recorded, serious, spoiled, times
 from tests.support.synthetic import arm
 
@@ -17,12 +18,12 @@ IIWA = dynid.load_robot("iiwa14")
 
 def test_reversed_sign_of_a_loaded_joint() -> None:
     """Gravity tells joint 2 at once."""
-    finding = only(dynid.check(ROBOT, spoiled(SOUND, torque=times(1, -1.0))), "joint2", "opposite sign")
+    finding = only(dynid.check(ROBOT, spoiled(SOUND, torque=times(1, -1.0))), "joint2", "torque_sign")
     assert abs(number(finding) + 1) < 0.05
 
 
-def test_reversed_sign_of_a_joint_without_load_is_told_by_its_friction() -> None:
-    """Joint 1 turns about the vertical axis: only friction has a sign that the model does not need."""
+def test_reversed_sign_of_a_joint_without_gravity() -> None:
+    """Joint 1 turns about the vertical axis, without gravity."""
     robot = ROBOT.with_parameters(
         [
             5 * x if n in ("fv_joint1", "fc_joint1") else x
@@ -31,13 +32,22 @@ def test_reversed_sign_of_a_joint_without_load_is_told_by_its_friction() -> None
     )
     turned = spoiled(recorded(robot), torque=times(0, -1.0))
     findings = serious(dynid.check(ROBOT, turned))
-    assert [f.joint for f in findings] == ["joint1"] and "sign" in findings[0].what
+    assert [(f.joint, f.code) for f in findings] == [("joint1", "torque_sign")]
 
 
-@pytest.mark.parametrize(("factor", "words"), [(3.0, "far from"), (0.1, "no joint torque")])
-def test_gain(factor: float, words: str) -> None:
+def test_reversed_friction_of_a_wheel() -> None:
+    """The model has no torque beside the joint's own inertia: the sign is that of the friction alone."""
+    body = {"mass": 5.0, "tensor": [0.1, 0, 0, 0.1, 0, 0.2]}
+    wheel = dynid.Robot.from_dh(
+        [{"alpha": 0.0, "inertia": body, "drive": {"fv": 1.0, "fc": 2.0}}], "modified", name="wheel"
+    )
+    only(dynid.check(wheel, spoiled(recorded(wheel), torque=times(0, -1.0))), "joint1", "friction_sign")
+
+
+@pytest.mark.parametrize(("factor", "code"), [(3.0, "torque_gain"), (0.1, "torque_unit")])
+def test_gain(factor: float, code: str) -> None:
     """A factor that an uncertain model does not explain, with its confidence; 1.5 is not told."""
-    finding = only(dynid.check(ROBOT, spoiled(SOUND, torque=times(1, factor))), "joint2", words, "warning")
+    finding = only(dynid.check(ROBOT, spoiled(SOUND, torque=times(1, factor))), "joint2", code, "warning")
     assert abs(number(finding) / factor - 1) < 0.05 and "confidence" in finding.how_much
     assert not serious(dynid.check(ROBOT, spoiled(SOUND, torque=times(1, 1.5))))
 
@@ -45,7 +55,9 @@ def test_gain(factor: float, words: str) -> None:
 def test_gain_is_not_told_where_the_joint_is_not_loaded() -> None:
     """A wheel's torque is its own inertia and friction: both are free, so no gain is claimed."""
     body = {"mass": 5.0, "tensor": [0.1, 0, 0, 0.1, 0, 0.2]}
-    wheel = dynid.Robot.from_dh([{"alpha": 0.0, "inertia": body, "drive": {"fv": 0.1, "fc": 0.2}}], "modified", "wheel")
+    wheel = dynid.Robot.from_dh(
+        [{"alpha": 0.0, "inertia": body, "drive": {"fv": 0.1, "fc": 0.2}}], "modified", name="wheel"
+    )
     assert not serious(dynid.check(wheel, spoiled(recorded(wheel), torque=times(0, 2.5))))
 
 
@@ -54,7 +66,7 @@ def test_delay(samples: int) -> None:
     """Found to a sample of 5 ms, also with a model that is off by 20 %."""
     rng = np.random.default_rng(0)
     rough = ROBOT.with_parameters(ROBOT.parameters * rng.uniform(0.8, 1.2, len(ROBOT.parameters)))
-    finding = only(dynid.check(rough, spoiled(SOUND, torque=late(1, samples))), "joint2", "lags behind", "warning")
+    finding = only(dynid.check(rough, spoiled(SOUND, torque=late(1, samples))), "joint2", "torque_delay", "warning")
     assert abs(number(finding) - 0.005 * samples) < 5e-3
 
 
@@ -62,7 +74,7 @@ def test_offset() -> None:
     """An offset that the robot does not model is told with its size."""
     bare = ROBOT.without("off_*")
     moved = SOUND.runs[0].torque + np.array([0.0, 6.0, 0.0])
-    findings = [f for f in dynid.check(bare, spoiled(SOUND, torque=moved)) if "offset" in f.what]
+    findings = [f for f in dynid.check(bare, spoiled(SOUND, torque=moved)) if f.code == "torque_offset"]
     assert [f.joint for f in findings] == ["joint2"] and abs(number(findings[0]) - 6.1) < 0.2
     assert "Model an offset" in findings[0].what_to_do
 
@@ -71,7 +83,7 @@ def test_swapped_columns() -> None:
     """Torques of joints 2 and 3 exchanged."""
     findings = serious(dynid.check(ROBOT, spoiled(SOUND, torque=lambda y: y[:, [0, 2, 1]])))
     assert [f.joint for f in findings] == ["joint2", "joint3"]
-    assert "torque of this joint is in truth of joint 'joint3'" in findings[0].what
+    assert findings[0].code == "torque_order" and "belong to joint 'joint3'" in findings[0].what
 
 
 def test_all_columns_in_another_order() -> None:
@@ -81,7 +93,7 @@ def test_all_columns_in_another_order() -> None:
     wrong = Recording(
         IIWA.coordinates, (dynid.Run(run.t, run.q[:, order], v=run.v[:, order], torque=run.torque[:, order]),)
     )
-    findings = [f for f in dynid.check(IIWA, wrong) if "in truth" in f.what]
+    findings = [f for f in dynid.check(IIWA, wrong) if f.code == "joint_order"]
     assert [f.joint for f in findings] == list(IIWA.coordinates[:4])
     assert ", ".join(IIWA.coordinates[i] for i in order) in findings[0].what_to_do
 
@@ -90,21 +102,23 @@ def test_efforts_that_are_no_torques() -> None:
     """Zero in most samples; hardly varying; without the static load."""
     zeros = SOUND.runs[0].torque.copy()
     zeros[np.arange(len(zeros)) % 10 > 0, 1] = 0.0
-    found = {f.what: f for f in dynid.check(ROBOT, spoiled(SOUND, torque=zeros)) if f.joint == "joint2"}
-    assert number(found["The torque is exactly zero in many samples."]) == pytest.approx(90, abs=1)
+    found = {f.code: f for f in dynid.check(ROBOT, spoiled(SOUND, torque=zeros)) if f.joint == "joint2"}
+    assert number(found[FindingCode.TORQUE_ZERO]) == pytest.approx(90, abs=1)
     noise = SOUND.runs[0].torque.copy()
     noise[:, 1] = 0.01 * np.random.default_rng(0).normal(size=len(noise))
-    only(dynid.check(ROBOT, spoiled(SOUND, torque=noise)), "joint2", "varies far less", "warning")
-    lift = dynid.Robot.from_dh([{"kind": "prismatic", "alpha": 0.0, "inertia": {"mass": 20.0}}], "modified", "lift")
+    only(dynid.check(ROBOT, spoiled(SOUND, torque=noise)), "joint2", "torque_too_small", "warning")
+    lift = dynid.Robot.from_dh(
+        [{"kind": "prismatic", "alpha": 0.0, "inertia": {"mass": 20.0}}], "modified", name="lift"
+    )
     raised = recorded(lift.with_drives(friction="viscous"))
     weightless = spoiled(raised, torque=raised.runs[0].torque - 20 * 9.81)
-    only(dynid.check(lift, weightless), "joint1", "lacks the static load", "warning")
+    only(dynid.check(lift, weightless), "joint1", "torque_gravity_compensated", "warning")
 
 
 def test_computed_torques() -> None:
     """Bodies without friction and without noise, beside positions of an encoder; in a simulation it is only told."""
     ideal = IIWA.with_drives(friction="none")
     computed = recorded(ideal, noise=0.0)
-    only(dynid.check(IIWA, computed), "", "look computed by a model", "warning")
+    only(dynid.check(IIWA, computed), "", "torque_computed", "warning")
     assert not serious(dynid.check(IIWA, recorded(ideal, noise=0.02)))
     assert not serious(dynid.check(IIWA, recorded(IIWA, noise=0.0)))

@@ -15,6 +15,7 @@ from dynid.controllers import cascade
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from dynid.robot.drives import DriveTerm
+from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
 from tests.support.noisy_loop import noisy_loop
 
@@ -29,7 +30,7 @@ def right() -> Experiment:
 
 def judged(experiment: Experiment, method: str = "pc-didim") -> Diagnosis:
     estimate = estimate_closed_loop(experiment, method)
-    return diagnose(estimate, experiment.recording, experiment.controller, sensors=experiment.sensors)
+    return diagnose(estimate, experiment.recording, loop=experiment.loop)
 
 
 def test_a_right_model_lacks_nothing_and_its_instruments_hold() -> None:
@@ -51,10 +52,9 @@ def wrong(term: str) -> Experiment:
         "offset": DriveTerm("off", "joint1", np.array([1.0, 0.0]), 0, 1.5),
         "coupling": DriveTerm("fc", "belt", np.array([1.0, 1.0]), 1, 1.2, slope=30.0),
     }[term]
-    loop = right()
-    assert loop.controller is not None
-    made = simulate(model.with_terms(extra), loop.controller, loop.references[0], sensors=loop.sensors, seed=3)
-    return replace(loop, robot=model, recording=made.recording())
+    known = right()
+    made = simulate(model.with_terms(extra), known.loop, known.references[0], seed=3)
+    return replace(known, robot=model, recording=made.recording())
 
 
 def test_a_missing_offset_is_found_first() -> None:
@@ -87,8 +87,9 @@ def test_without_a_controller_only_the_residual_is_tested() -> None:
 def test_least_squares_are_judged_with_the_controller() -> None:
     """Open-loop estimates too: exogeneity fails, so their bias is known of."""
     estimate = dynid.identify(right().robot, right().recording, "wls", signals=right().signals)
-    found = diagnose(estimate, right().recording, right().controller, sensors=right().sensors)
-    assert found.tests[1].rejected and "use instruments" in found.tests[1].advice
+    found = diagnose(estimate, right().recording, loop=right().loop)
+    exogeneity = found.test("exogeneity")
+    assert exogeneity is not None and exogeneity.rejected and "use instrumental variables" in exogeneity.advice
 
 
 def test_words_and_data_hold_every_test() -> None:
@@ -104,7 +105,7 @@ def test_words_and_data_hold_every_test() -> None:
 def test_what_cannot_be_tested_is_said() -> None:
     """Batches as long as the run leave none to compare: the reason stands in place of the tests."""
     estimate = estimate_closed_loop(right(), "didim")
-    found = diagnose(estimate, right().recording, right().controller, sensors=right().sensors, memory=5000)
+    found = diagnose(estimate, right().recording, loop=right().loop, correlated_samples=5000)
     assert [reason.split(":")[0] for reason in found.untested] == ["instrument validity", "exogeneity"]
     assert f"not tested: {found.untested[0]}" in found.summary() and len(found.tests) == 4
 
@@ -112,10 +113,10 @@ def test_what_cannot_be_tested_is_said() -> None:
 def test_an_aborted_estimate_has_nothing_to_test() -> None:
     """The status is the reason."""
     gains = np.full(2, 20.0)
-    unstable = replace(right(), controller=cascade(1000.0, gains, -gains))
+    unstable = replace(right(), loop=replace(right().loop, controller=cascade(1000.0, gains, -gains)))
     aborted = estimate_closed_loop(unstable, "pc-didim")
-    with pytest.raises(dynid.DataError, match=r"the estimate is aborted in round 1.*nothing to test"):
-        diagnose(aborted, right().recording, right().controller)
+    with pytest.raises(dynid.DataError, match=r"the estimate is aborted in.*cannot be tested"):
+        diagnose(aborted, right().recording, loop=right().loop)
 
 
 def test_a_loop_that_cannot_run_with_the_estimate_is_named() -> None:
@@ -123,4 +124,4 @@ def test_a_loop_that_cannot_run_with_the_estimate_is_named() -> None:
     estimate = estimate_from(right().measured, "wls")
     gains = np.full(2, 20.0)
     with pytest.raises(dynid.DynidError, match=r"the loop with this estimate stopped at .* unstable"):
-        diagnose(estimate, right().recording, cascade(1000.0, gains, -gains))
+        diagnose(estimate, right().recording, loop=ClosedLoop(controller=cascade(1000.0, gains, -gains)))

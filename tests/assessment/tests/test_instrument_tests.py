@@ -12,14 +12,14 @@ import scipy
 import dynid
 from dynid.assessment.tests.hausman import hausman, hausman_test
 from dynid.assessment.tests.instruments import (
-    Stretch,
+    Segment,
     exogeneity_f,
     exogeneity_robust,
     exogeneity_test,
     hansen,
     instrument_test,
     sargan,
-    stretch,
+    segment,
     validity_f,
     validity_robust,
 )
@@ -53,7 +53,7 @@ def rows(
     feedback: float = 0.0,
     uneven: bool = False,
     noise: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray] = lambda rng, shape: rng.normal(size=shape),
-) -> Stretch:
+) -> Segment:
     """y = (X - V) beta + e with X = Z + V; joints of one sample share half the noise of X.
 
     `missed` is an effect that the simulation lacks, `feedback` couples e to V, `uneven` noise grows with joint and Z.
@@ -69,15 +69,15 @@ def rows(
     e = noise(rng, (samples, joints)) + feedback * V[:, :, 0] - 0.1 * V @ BETA * (feedback == 0)
     y = X @ BETA + e
     index = np.repeat(3 * np.arange(samples), joints)
-    return Stretch(Z.reshape(-1, 4), X.reshape(-1, 4), y.ravel(), index)
+    return Segment(Z.reshape(-1, 4), X.reshape(-1, 4), y.ravel(), index)
 
 
-def whole(part: Stretch) -> np.ndarray:
+def whole(part: Segment) -> np.ndarray:
     return np.column_stack([part.Z, part.X, part.y])
 
 
-def robust(part: Stretch, memory: int = 1) -> HypothesisTest:
-    return validity_robust([part], whole(part), part.Z.shape[1], memory=memory)
+def robust(part: Segment, correlated_samples: int = 1) -> HypothesisTest:
+    return validity_robust([part], whole(part), part.Z.shape[1], correlated_samples=correlated_samples)
 
 
 def test_plain_validity_holds_its_size_column_by_column() -> None:
@@ -93,7 +93,7 @@ def test_validity_sees_an_effect_that_the_simulation_misses() -> None:
     part = rows(np.random.default_rng(0), missed=0.05)
     for test in (validity_f(whole(part), 4, 300, list("abcd")), robust(part)):
         assert test.rejected and len(test.rejected_names) == 4
-        assert "lacks an effect" in test.advice
+        assert "misses an effect" in test.advice
     assert rate(lambda rng: robust(rows(rng, missed=0.02)), 50) > 0.9
 
 
@@ -112,15 +112,15 @@ def test_validity_statistic_is_that_of_a_regression() -> None:
 def test_robust_validity_holds_its_size_where_noise_differs_by_joint_and_motion() -> None:
     """Whitening by torque noise does not whiten V: the plain form rejects far too often, the robust one does not."""
 
-    def uneven(rng: np.random.Generator) -> Stretch:
+    def uneven(rng: np.random.Generator) -> Segment:
         return rows(rng, 200, joints=3, uneven=True)
 
     assert rate(lambda rng: robust(uneven(rng))) <= 0.07
     assert rate(lambda rng: validity_f(whole(uneven(rng)), 4, 600), 100) > 0.3
 
 
-def test_memory_is_allowed_for() -> None:
-    """Decimated noise with the default memory, strongly coloured noise with twice its own."""
+def test_autocorrelated_noise_is_allowed_for() -> None:
+    """Decimated noise with the default `correlated_samples`, strongly autocorrelated noise with twice its length."""
 
     def decimated(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         return decimate(rng.normal(size=(5 * shape[0], shape[1])), (5,))
@@ -146,12 +146,12 @@ def test_exogeneity_is_the_augmented_regression() -> None:
         assert test.distribution == "F(4, 292)"
 
 
-def exact(rng: np.random.Generator, feedback: float, uneven: bool = False) -> Stretch:
+def exact(rng: np.random.Generator, feedback: float, uneven: bool = False) -> Segment:
     """X is what the torque follows; with `feedback` the error does too."""
     Z = smooth(rng, 300)
     V = rng.normal(size=Z.shape)
     e = rng.normal(size=300) * (1 + 2 * np.abs(V[:, 0]) if uneven else 1.0) + feedback * V[:, 0]
-    return stretch(Z, Z + V, (Z + V) @ BETA + e)
+    return segment(Z, Z + V, (Z + V) @ BETA + e)
 
 
 def test_exogeneity_holds_its_size_and_sees_feedback() -> None:
@@ -172,12 +172,12 @@ def test_columns_without_noise_are_left_out() -> None:
     part = rows(np.random.default_rng(1))
     X = part.X.copy()
     X[:, 2] = part.Z[:, 2]
-    part = stretch(part.Z, X, part.y)
+    part = segment(part.Z, X, part.y)
     assert exogeneity_f(whole(part), 4, 300).distribution == "F(3, 293)"
     assert exogeneity_robust([part], whole(part), 4).distribution.startswith("F(3,")
     for test in (robust(part), validity_f(whole(part), 4, 300)):
         assert test.details[2].p_value == 1.0
-    with pytest.raises(DataError, match="no noise to test by"):
+    with pytest.raises(DataError, match="without noise there is nothing to test"):
         exogeneity_f(np.column_stack([part.Z, part.Z, part.y]), 4, 300)
 
 
@@ -203,13 +203,13 @@ def test_paired_rows_go_through_all_joints_of_a_sample() -> None:
     """Streamed blocks give what all rows at once give, and name the columns by their base parameters."""
     paired, noise = paired_arm()
     everything = list(paired.blocks())
-    part = Stretch(
+    part = Segment(
         np.vstack([b.Z / noise[b.channel] for b in everything]),
         np.vstack([b.X / noise[b.channel] for b in everything]),
         np.concatenate([b.y / noise[b.channel] for b in everything]),
         np.concatenate([b.index for b in everything]),
     )
-    test = instrument_test(paired, noise, memory=1)
+    test = instrument_test(paired, noise, correlated_samples=1)
     reference = robust(part)
     np.testing.assert_allclose([d.statistic for d in test.details], [d.statistic for d in reference.details], rtol=1e-6)
     assert tuple(d.name for d in test.details) == paired.base.names
@@ -252,12 +252,12 @@ def test_hausman_says_where_the_difference_is_not_semidefinite() -> None:
     assert scaled.statistic == pytest.approx(2.0)
 
 
-def over(rng: np.random.Generator, bad: float = 0.0, uneven: bool = False) -> Stretch:
+def over(rng: np.random.Generator, bad: float = 0.0, uneven: bool = False) -> Segment:
     """Two columns, four instruments; with `bad` the last one is correlated with the error."""
     Z = smooth(rng, 400)
     e = rng.normal(size=400) * (0.3 + np.abs(Z[:, 3]) if uneven else 1.0) + bad * Z[:, 3]
     X = Z[:, :2] + Z[:, 2:] + rng.normal(size=(400, 2)) + 0.3 * e[:, None]
-    return stretch(Z, X, X @ BETA[:2] + e)
+    return segment(Z, X, X @ BETA[:2] + e)
 
 
 def test_sargan_is_rows_times_r_squared_and_holds_its_size() -> None:
@@ -295,18 +295,18 @@ def test_hansen_is_statsmodels_two_step_j_and_holds_its_size_with_uneven_noise()
         (lambda p: validity_f(whole(p), 4, 4), "too few independent rows"),
         (lambda p: validity_f(np.full((20, 9), np.nan), 4, 300), "finite"),
         (lambda p: validity_f(whole(p)[:3], 4, 300), "3 rows are too few"),
-        (lambda p: validity_f(np.ones((20, 9)), 4, 300), "instruments depend"),
+        (lambda p: validity_f(np.ones((20, 9)), 4, 300), "instruments are linearly dependent"),
         (lambda p: sargan(whole(p), 4, 300), "more instruments are needed"),
-        (lambda p: robust(p, 0), "memory is a whole number"),
-        (lambda p: robust(Stretch(p.Z[:9], p.X[:9], p.y[:9], p.index[:9] * 0)), "1 samples are too few"),
-        (lambda p: stretch(p.Z, p.X[:5], p.y), "same rows"),
-        (lambda p: stretch(p.Z, p.X, p.y, np.zeros(3, int)), "300 whole sample numbers"),
+        (lambda p: robust(p, 0), "correlated_samples must be a positive integer"),
+        (lambda p: robust(Segment(p.Z[:9], p.X[:9], p.y[:9], p.index[:9] * 0)), "1 samples are too few"),
+        (lambda p: segment(p.Z, p.X[:5], p.y), "same rows"),
+        (lambda p: segment(p.Z, p.X, p.y, np.zeros(3, int)), "300 whole sample numbers"),
         (lambda p: instrument_test(paired_arm()[0], [1.0]), "3 positive numbers"),
         (lambda p: hausman([1.0], [[0.0]], [1.0], [[0.0]]), "not positive definite"),
         (lambda p: hausman([1.0], [[1.0]], [1.0], [[2.0]]), "nowhere more precise"),
         (lambda p: hausman([1.0, 2.0], [[1.0]], [1.0], [[2.0]]), "2 parameters"),
     ],
 )
-def test_bad_input_is_named(call: Callable[[Stretch], object], message: str) -> None:
+def test_bad_input_is_named(call: Callable[[Segment], object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         call(rows(np.random.default_rng(0)))

@@ -41,11 +41,16 @@ def at(joint: int, values: np.ndarray) -> np.ndarray:
 
 
 CASES: dict[str, tuple[Extra, str, str, float]] = {
-    "coupled viscous": (lambda q, v, a, t: at(1, 0.5 * v[:, 2]), "joint2", "viscous friction of joint3's speed", 0.5),
+    "coupled viscous": (
+        lambda q, v, a, t: at(1, 0.5 * v[:, 2]),
+        "joint2",
+        "viscous friction from the velocity of joint3",
+        0.5,
+    ),
     "coupled Coulomb": (
         lambda q, v, a, t: at(2, 0.5 * np.sign(v[:, 0])),
         "joint3",
-        "Coulomb friction of joint1's speed",
+        "Coulomb friction from the velocity of joint1",
         0.5,
     ),
     "coupled shaft": (
@@ -58,7 +63,7 @@ CASES: dict[str, tuple[Extra, str, str, float]] = {
     "square": (
         lambda q, v, a, t: at(0, 0.3 * v[:, 0] * np.abs(v[:, 0])),
         "joint1",
-        "friction that grows with the square of the speed",
+        "friction that grows with the square of the velocity",
         0.3,
     ),
     "one-sided": (
@@ -71,7 +76,7 @@ CASES: dict[str, tuple[Extra, str, str, float]] = {
     "counterbalance": (
         lambda q, v, a, t: at(0, 2.0 * np.sin(q[:, 0])),
         "joint1",
-        "a torque that follows sin q (gravity, counterbalance)",
+        "a torque proportional to sin q (gravity, counterbalance)",
         2.0,
     ),
 }
@@ -142,8 +147,8 @@ def test_coupled_wrist_of_the_tx40() -> None:
     assert {(e.joint, e.words): round(e.coefficient, 1) for e in wrist().effects} == {
         ("joint5", f"{shaft} joint6"): 1.6,
         ("joint6", f"{shaft} joint5"): 1.6,
-        ("joint5", "viscous friction of joint6's speed"): 0.8,
-        ("joint6", "viscous friction of joint5's speed"): 0.8,
+        ("joint5", "viscous friction from the velocity of joint6"): 0.8,
+        ("joint6", "viscous friction from the velocity of joint5"): 0.8,
     }
 
 

@@ -43,13 +43,15 @@ def test_statistic_is_that_of_two_fits() -> None:
         assert all(name in test.null for name in OFFSETS)
 
 
+@pytest.mark.slow
 def test_size_and_power_on_a_decimated_recording() -> None:
     """Decimated rows of white noise are not independent; the default number of rows allows for it."""
     robot = without_offsets()
     clean = record(robot, (0,), samples=4000).runs[0]
     signals = dynid.Signals(cutoff=None, derivative="fourier", trim=0.0, min_velocity=0.0, decimate=(10,))
     base = base_of(robot)
-    exact = dynid.identification.observe(robot, dynid.Recording(robot.coordinates, (clean,)), signals, base)
+    recording = dynid.Recording(robot.coordinates, (clean,))
+    exact = dynid.identification.observe(robot, recording, signals=signals, base=base)
     assert clean.torque is not None
     # Decimation is linear: the noise is decimated alone and added to the rows that were.
     from dynid.signals.filters import decimate
@@ -75,7 +77,7 @@ def test_size_and_power_on_a_decimated_recording() -> None:
 def test_table_of_terms_tells_needed_from_not_needed() -> None:
     """Friction is real and offsets are not; a rotor inertia regrouped into a link is not in the table."""
     robot = without_offsets()
-    test = terms_needed(dynid.identification.observe(robot, record(robot, (0, 1), noise=0.3), EXACT))
+    test = terms_needed(dynid.identification.observe(robot, record(robot, (0, 1), noise=0.3), signals=EXACT))
     needed = {d.name for d in test.details if d.rejected}
     assert {f"{s}_joint{j}" for s in ("fv", "fc") for j in (1, 2, 3)} <= needed
     assert not needed & set(OFFSETS) and set(OFFSETS) <= {d.name for d in test.details}
@@ -85,22 +87,22 @@ def test_table_of_terms_tells_needed_from_not_needed() -> None:
 
 def test_bad_input_is_named() -> None:
     robot = arm()
-    observation = dynid.identification.observe(robot, record(robot, noise=0.1), EXACT)
+    observation = dynid.identification.observe(robot, record(robot, noise=0.1), signals=EXACT)
     with pytest.raises(DataError, match="no base parameter matches 'fw_"):
         f_test(observation, "fw_*")
-    with pytest.raises(DataError, match="nothing is left"):
+    with pytest.raises(DataError, match="no model is left"):
         f_test(observation, "*")
     with pytest.raises(DataError, match="at least one"):
         f_test(observation, [])
-    with pytest.raises(DataError, match="one a channel"):
+    with pytest.raises(DataError, match="one per channel"):
         f_test(observation, "off_*", noise=[1.0, -1.0, 1.0])
     with pytest.raises(DataError, match="number of independent rows"):
         f_test(replace(observation, blocks=lambda: iter(())), "off_*")
     with pytest.raises(DataError, match="too few independent rows"):
         f_test(observation, "off_*", rows=10)
     still = replace(observation, factors=tuple(np.where(np.arange(f.shape[1]) == 3, 0, f) for f in observation.factors))
-    with pytest.raises(DynidError, match="does not show all base parameters"):
+    with pytest.raises(DynidError, match="does not excite all base parameters"):
         f_test(still, "off_*", noise=np.ones(3))
     bare = robot.without("fv_*", "fc_*", "off_*", "Ia_*")
     with pytest.raises(DataError, match="no drive term"):
-        terms_needed(dynid.identification.observe(bare, record(bare, noise=0.1), EXACT))
+        terms_needed(dynid.identification.observe(bare, record(bare, noise=0.1), signals=EXACT))

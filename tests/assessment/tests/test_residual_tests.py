@@ -33,8 +33,8 @@ def rate(test, draws: int = DRAWS) -> float:  # type: ignore[no-untyped-def]
     return float(np.mean([test(np.random.default_rng(seed)).rejected for seed in range(draws)]))
 
 
-def coloured(rng: np.random.Generator, rows: int, memory: float) -> np.ndarray:
-    return np.asarray(scipy.signal.lfilter([1.0], [1.0, -memory], rng.normal(size=rows + 200))[200:])
+def coloured(rng: np.random.Generator, rows: int, correlation: float) -> np.ndarray:
+    return np.asarray(scipy.signal.lfilter([1.0], [1.0, -correlation], rng.normal(size=rows + 200))[200:])
 
 
 def test_whole_rows_agree_with_statsmodels() -> None:
@@ -76,7 +76,7 @@ def test_runs_that_begin_anew_or_off_the_step_are_not_paired() -> None:
         np.testing.assert_array_equal(page.pairs, [58, 56, 54])
 
 
-def test_whiteness_with_gaps_holds_its_size_and_sees_memory() -> None:
+def test_whiteness_with_gaps_holds_its_size_and_sees_autocorrelation() -> None:
     keep = np.random.default_rng(7).random(500) > 0.4
     index = np.flatnonzero(keep)
     assert rate(lambda rng: whiteness(rng.normal(size=500)[keep], index, lags=10)) == NOMINAL
@@ -84,7 +84,7 @@ def test_whiteness_with_gaps_holds_its_size_and_sees_memory() -> None:
 
 
 def test_decimated_noise_is_white_noise_to_the_test() -> None:
-    """Plain Ljung-Box takes the decimation filter for memory; here it is expected."""
+    """Plain Ljung-Box takes the decimation filter for autocorrelation of the residual; here it is expected."""
 
     def noise(rng: np.random.Generator) -> np.ndarray:
         return decimate(rng.normal(size=(4000, 1)), (2, 5))[:, 0]
@@ -122,7 +122,7 @@ def test_constant_spread_holds_its_size_and_sees_load() -> None:
 def simple() -> tuple[Observation, np.ndarray]:
     robot = arm()
     observation = dynid.identification.observe(
-        robot, record(robot, (0, 1), noise=0.3), dynid.Signals(cutoff=20.0, decimate=())
+        robot, record(robot, (0, 1), noise=0.3), signals=dynid.Signals(cutoff=20.0, decimate=())
     )
     return observation, dynid.identify(robot, observation).beta
 
@@ -157,7 +157,7 @@ def test_independent_rows_know_of_decimation() -> None:
     assert independent_rows(observation) == observation.total_rows
     robot = arm()
     thinned = dynid.identification.observe(
-        robot, record(robot, (0,), noise=0.1), dynid.Signals(cutoff=None, decimate=(5,))
+        robot, record(robot, (0,), noise=0.1), signals=dynid.Signals(cutoff=None, decimate=(5,))
     )
     assert independent_rows(thinned) == pytest.approx(0.85 * thinned.total_rows, rel=0.01)
 
@@ -165,7 +165,7 @@ def test_independent_rows_know_of_decimation() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: whiteness(np.zeros((5, 2))), "one column"),
+        (lambda: whiteness(np.zeros((5, 2))), "must be a vector"),
         (lambda: whiteness(np.full(20, 3.0)), "constant"),
         (lambda: whiteness(np.r_[np.arange(20.0), np.nan]), "row 20"),
         (lambda: correlogram(np.arange(20.0), lags=30), "30 lags"),
@@ -174,7 +174,7 @@ def test_independent_rows_know_of_decimation() -> None:
         (lambda: homoscedasticity(np.arange(20.0), np.ones(20)), "constant"),
         (lambda: homoscedasticity(np.arange(20.0), np.ones(19)), "20 rows"),
         (lambda: residuals_of(simple()[0], np.zeros(2)), "base parameters"),
-        (lambda: residuals_of(simple()[0], simple()[1], [1.0]), "one a channel"),
+        (lambda: residuals_of(simple()[0], simple()[1], [1.0]), "one per channel"),
     ],
 )
 def test_bad_input_is_named(call, message: str) -> None:  # type: ignore[no-untyped-def]

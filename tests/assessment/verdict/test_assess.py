@@ -11,7 +11,10 @@ import pytest
 
 import dynid
 from dynid.assessment.verdict.assess import CHECKS, evidence_of
+from dynid.assessment.verdict.assessment import Assessment, Check, CheckCode
 from dynid.cli.demo import synthetic_recording
+from dynid.identification.estimators.solution import Outcome
+from tests.support.saved_fields import assert_no_defaults
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +43,8 @@ def test_unseen_errors_are_those_of_validate(
         assert np.allclose(getattr(mine, name), getattr(validation, name), rtol=1e-12)
     assert all(np.allclose(a, b) for a, b in zip(mine.time, validation.time, strict=True))
     assessment = dynid.assess(estimate, validation, recording=recordings[0])
-    assert assessment.check("error on unseen motion").result == "passed"
-    assert assessment.check("agreement of both recordings").result == "not checked"
+    assert assessment.check("validation_error").result == "passed"
+    assert assessment.check("parameter_agreement").result == "not checked"
 
 
 def test_a_judgement_is_plain_data(
@@ -54,15 +57,38 @@ def test_a_judgement_is_plain_data(
     assert saved["verdict"] == assessment.verdict == "trusted" and len(saved["checks"]) == len(CHECKS)
     assert {c["result"] for c in saved["checks"]} == {"passed", "not checked"}
     assert assessment.summary().startswith("verdict: trusted") and assessment.trusted
+    assert Assessment.load(tmp_path / "verdict.json") == assessment
+
+
+def test_every_field_of_an_assessment_is_saved(tmp_path: Path) -> None:
+    path = tmp_path / "verdict.json"
+    full = Check(CheckCode.DELAY, "warned", "late", 1.5, float("inf"), float("nan"), "samples", "shift the torques")
+    assert_no_defaults(full)
+    assessment = Assessment("arm", "wls", (full, Check(CheckCode.SOLVER, "passed", "it converged")))
+    assessment.save(path)
+    again = Assessment.load(path)
+    assert again.robot == "arm" and again.method == "wls" and again.checks[1] == assessment.checks[1]
+    assert np.isnan(again.checks[0].failure)
+    assert replace(again.checks[0], failure=0.0) == replace(full, failure=0.0)
+    for text in ("{}", "[1]", "no", '{"format": "dynid verdict 1"}'):
+        path.write_text(text)
+        with pytest.raises(dynid.DataError, match=r"verdict\.json"):
+            Assessment.load(path)
+    with pytest.raises(dynid.DataError, match="no file"):
+        Assessment.load(tmp_path / "none.json")
 
 
 def test_a_method_that_did_not_end_is_not_used(estimate: dynid.Estimate) -> None:
     """Whatever the errors are; one without values is judged by its end alone and cannot be reported."""
-    assert dynid.assess(replace(estimate, status="stalled in round 3")).verdict == "do not use"
-    empty = replace(estimate, status="aborted in round 1", beta=np.full_like(estimate.beta, np.nan))
+    assert (
+        dynid.assess(replace(estimate, status="stalled in iteration 3", outcome=Outcome.STALLED)).verdict
+        == "do not use"
+    )
+    nothing = np.full_like(estimate.beta, np.nan)
+    empty = replace(estimate, status="aborted in iteration 1", outcome=Outcome.ABORTED, beta=nothing)
     assessment = dynid.assess(empty)
     assert assessment.verdict == "do not use" and len(assessment.checks) == 1
-    with pytest.raises(dynid.DataError, match="no values to report"):
+    with pytest.raises(dynid.DataError, match="no parameters to report"):
         dynid.report.write(empty, "nowhere.html")
 
 
@@ -71,8 +97,8 @@ def test_worse_than_the_prior_is_said(
 ) -> None:
     """The a-priori model of the simulation is the truth; values a third off lose against it, and against the motion."""
     assessment = dynid.assess(replace(estimate, beta=1.3 * estimate.beta), recordings[1], recording=recordings[0])
-    assert assessment.check("better than the a-priori model").result == "failed"
-    assert assessment.check("agreement of both recordings").result == "failed"
+    assert assessment.check("prior").result == "failed"
+    assert assessment.check("parameter_agreement").result == "failed"
     assert assessment.verdict == "do not use" and "a-priori model predicts better" in " ".join(assessment.reasons)
 
 
@@ -91,5 +117,13 @@ def test_load_is_weighed(robot: dynid.Robot, estimate: dynid.Estimate) -> None:
     """A payload in the unseen run alone is named, with about its mass."""
     body = dynid.inertia.inertia_from_com(0.4, [0.3, 0.0, 0.0], 1e-4 * np.eye(3))
     carried = synthetic_recording(robot.with_payload(robot.links[-1].name, body), 1)
-    check = dynid.assess(estimate, carried).check("load on unseen motion")
+    check = dynid.assess(estimate, carried).check("payload")
     assert check.result in ("warned", "failed") and robot.links[-1].name in check.words
+
+
+def test_an_unknown_check_is_named(estimate: dynid.Estimate) -> None:
+    """With the codes that there are, and the nearest of them."""
+    assessment = dynid.assess(estimate)
+    assert assessment.check("excitation") is assessment.check(CheckCode.EXCITATION)
+    with pytest.raises(dynid.DataError, match=r"'excitaton' is unknown.*solver.*did you mean excitation"):
+        assessment.check("excitaton")

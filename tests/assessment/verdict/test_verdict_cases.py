@@ -20,14 +20,14 @@ def test_spoiled_recordings_are_not_trusted(spoil: str) -> None:
     """Each fault on the two-link arm, whose simulations are quick, named by the check that is made for it."""
     assessment = judged(make("twolink", 4, spoil))
     assert assessment.verdict != "trusted"
-    against = {c.name for c in assessment.checks if c.result in ("warned", "failed")}
+    against = {c.code for c in assessment.checks if c.result in ("warned", "failed")}
     telling = {
         "sign": {"signs"},
         "delay": {"delay"},
-        "payload": {"load on unseen motion", "agreement of both recordings"},
-        "poor excitation": {"excitation", "certainty within the limits"},
-        "too short": {"certainty within the limits"},
-        "infeasible": {"physically possible"},
+        "payload": {"payload", "parameter_agreement"},
+        "poor excitation": {"excitation", "prediction_uncertainty"},
+        "too short": {"prediction_uncertainty"},
+        "infeasible": {"physically_consistent"},
     }
     assert telling[spoil] <= against, assessment.summary()
 

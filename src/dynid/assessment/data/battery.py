@@ -1,4 +1,4 @@
-"""All checks in the order in which they are run."""
+"""All checks of a recording, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dynid.assessment.data.order import check_order
 from dynid.assessment.data.torque import check_torque
 from dynid.assessment.data.velocity import check_velocity
 from dynid.assessment.data.wrench import check_wrench
-from dynid.assessment.finding import SEVERITIES, Finding
+from dynid.assessment.finding import SEVERITIES, Finding, FindingCode
 from dynid.errors import DataError
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 
 __all__ = ["RECORDING_CHECKS", "RUN_CHECKS", "check"]
 
-RunCheck = Callable[[Run, Robot, Context], Iterator[Finding]]
+RunCheck = Callable[[Robot, Run, Context], Iterator[Finding]]
 RecordingCheck = Callable[[Context], Iterator[Finding]]
 
 RUN_CHECKS: tuple[RunCheck, ...] = (
@@ -41,36 +41,62 @@ RUN_CHECKS: tuple[RunCheck, ...] = (
     check_standstill,
     check_wrench,
 )
-# What there is to check of a single body on a wrench sensor, which has no joints.
+# Checks of a single body on a wrench sensor, which has no joints.
 _JOINTLESS_CHECKS: tuple[RunCheck, ...] = (check_clock, check_wrench)
-# Runs are identified together, so what one does not show another may.
+# Runs are identified together, so excitation is checked over all of them.
 RECORDING_CHECKS: tuple[RecordingCheck, ...] = (check_excitation,)
 
 
 def check(robot: Robot, recording: Recording) -> tuple[Finding, ...]:
-    """Check a recording of a robot: clock, units, signs, delays, column order, torques, resolution, limits, excitation.
+    """Check a recording: clock, units, signs, delays, column order, torques, resolution, limits, excitation.
 
-    Findings are sorted by severity, errors first; an exception is raised only where the numbers of joints differ.
+    Parameters
+    ----------
+    robot : Robot
+        Robot with its a-priori parameters, which the torques are compared with.
+    recording : Recording
+        Recording of the robot, with the joints in the order of `robot.coordinates`.
+
+    Returns
+    -------
+    tuple of Finding
+        Findings sorted by severity, errors first.
+
+    Raises
+    ------
+    DataError
+        If recording and robot have different numbers of joints.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.cli.demo import synthetic_recording
+    >>> robot = dynid.load_robot("twolink")
+    >>> recording = synthetic_recording(robot, seed=0, duration=10.0)
+    >>> [f.code for f in dynid.check(robot, recording) if f.severity == "error"]
+    []
     """
     if len(recording.joints) != robot.n:
         raise DataError(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
-    context = Context(recording, robot)
-    # Damaged data overflow here and there; what comes of it is looked at, not warned about.
+    context = Context(robot, recording)
+    # Damaged data overflow; the checks look at the results, so numpy need not warn.
     with np.errstate(all="ignore"):
-        found = list(_findings(recording, robot, context))
+        found = list(_findings(robot, recording, context))
     return tuple(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
 
 
-def _findings(recording: Recording, robot: Robot, context: Context) -> Iterator[Finding]:
+def _findings(robot: Robot, recording: Recording, context: Context) -> Iterator[Finding]:
+    """Findings of all checks that apply."""
     for run in recording.runs:
         for run_check in RUN_CHECKS if robot.n else _JOINTLESS_CHECKS:
-            yield from run_check(run, robot, context)
+            yield from run_check(robot, run, context)
         if robot.n and context.cleaned(run) is None:
             yield context.found(
+                FindingCode.RUN_TOO_SHORT,
                 "info",
                 run,
                 None,
-                "The run is too short or too broken for its signals to be compared with each other.",
+                "The run is too short or too damaged to compare its signals with each other.",
                 f"{len(run)} samples",
                 "Record a longer run, or repair its clock first.",
             )

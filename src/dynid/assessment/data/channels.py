@@ -1,4 +1,4 @@
-"""Single channels: stuck, zero, clipped, or coarse ones, and how much of the run the arm stands still."""
+"""Checks of single channels: constant, zero, clipped or coarsely quantised signals, and standstill."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.data.context import SMALLEST_MOTION, Context, longest_true, plausible
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 
@@ -16,85 +16,88 @@ __all__ = ["check_clipping", "check_resolution", "check_standstill", "check_stuc
 
 Array = NDArray[np.float64]
 
-# Torques pass through zero now and then; exactly zero in this share of the samples is a channel that is mostly off.
+# Torques pass through zero now and then; a channel that is exactly zero in this share of the samples is mostly off.
 _ZERO_SHARE = 0.2
-# Clipping: this many samples at the extreme, a stretch of at least this many, and many times more than just below it.
-# The round top of a sine, coarsely digitised, has 2.4 times more samples on its last step than on the one before.
+# Clipping: this many samples at the extreme, this many in a row, and this many times more than just below it. The
+# peak of a coarsely quantised sine has 2.4 times more samples on its last step than on the one before.
 _CLIPPED_SAMPLES, _CLIPPED_STRETCH, _CLIPPED_RATIO = 10, 4, 5.0
 # "Just below" is this share of the channel's range.
 _JUST_BELOW = 0.01
-# A step counts where values lie on its grid to this precision; finer grids than a millionth of the range do not matter.
+# Values lie on a grid to this precision; grids finer than a millionth of the range do not matter.
 _ON_GRID, _FINEST = 0.05, 1e-6
 _GRID_SHARE = 0.95
-# Noise that the step adds, as a share of the signal: worth knowing, worth doing something.
+# Quantisation noise as a share of the signal: reported, and warned about.
 _COARSE, _TOO_COARSE = 0.1, 0.2
-# Below this share of its highest speed a joint stands still, as in the cleaning of signals.
+# Below this share of its highest velocity a joint stands still, as in the cleaning of signals.
 _STILL = 0.01
 _STILL_SHARE, _MOSTLY_STILL = 0.2, 0.5
 
 
-def check_stuck(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Channels that do not change, or are exactly zero most of the time."""
+def check_stuck(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find channels that are constant, or exactly zero most of the time."""
     moved = np.ptp(run.q, axis=0) > SMALLEST_MOTION
     any_moved = bool(moved.any())
     for j, _ in context.joints():
         if run.v is not None and np.ptp(run.v[:, j]) == 0 and moved[j]:
             yield context.found(
+                FindingCode.VELOCITY_CONSTANT,
                 "error",
                 run,
                 j,
                 "The velocity is constant although the joint moves.",
                 f"{run.v[0, j]:.4g} {context.unit(j)} per second throughout",
-                "Leave this velocity out, so that positions are differentiated instead.",
+                "Leave this velocity out, so that the position is differentiated instead.",
             )
         if not moved[j]:
             turns = run.v is not None and abs(float(np.mean(run.v[:, j]))) * abs(run.t[-1] - run.t[0]) > 0.1
             yield context.found(
+                FindingCode.POSITION_STUCK if turns else FindingCode.JOINT_NOT_MOVING,
                 "error" if turns else "info",
                 run,
                 j,
-                "The position is stuck although the velocity says that the joint moves."
-                if turns
-                else "The joint hardly moves.",
+                "The position is constant although the velocity is not zero." if turns else "The joint hardly moves.",
                 f"{np.ptp(run.q[:, j]):.3g} {context.unit(j)} of motion",
                 "Check the position column."
                 if turns
-                else "Its friction and inertia cannot be seen in this run; move it in another.",
+                else "Its friction and inertia cannot be identified from this run; move it in another.",
             )
         if run.torque is not None and any_moved:
             yield from _stuck_torque(run, context, j)
 
 
 def _stuck_torque(run: Run, context: Context, j: int) -> Iterator[Finding]:
+    """Find a torque that is constant, or exactly zero most of the time."""
     assert run.torque is not None
     torque = run.torque[:, j]
     unit = context.force_unit(j)
     if np.ptp(torque) == 0:
         yield context.found(
+            FindingCode.TORQUE_CONSTANT,
             "error",
             run,
             j,
-            "The torque is constant although the arm moves.",
+            "The torque is constant although the robot moves.",
             f"{torque[0]:.4g} {unit} throughout",
             "Check the torque column; leave this joint out of the fit if it has no torque.",
         )
         return
     zero = float(np.mean(torque == 0))
-    # A coarse but sound channel is zero on one of its steps only.
+    # A coarsely quantised channel is zero only on one of its steps.
     expected = _step(torque) / float(np.std(torque))
     if zero > _ZERO_SHARE and zero > expected:
         yield context.found(
+            FindingCode.TORQUE_ZERO,
             "warning",
             run,
             j,
             "The torque is exactly zero in many samples.",
             f"{100 * zero:.3g} percent of the samples are zero",
-            "The channel is off, dead-banded or too coarse there: leave this joint out of the fit.",
+            "The channel is off, has a dead band or is too coarse: leave this joint out of the fit.",
         )
 
 
-def check_clipping(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Torques with flat tops at their extreme value."""
+def check_clipping(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find torques that are clipped at their extreme value."""
     if run.torque is None or not plausible(run.torque):
         return
     for j, _ in context.joints():
@@ -109,17 +112,18 @@ def check_clipping(run: Run, robot: Robot, context: Context) -> Iterator[Finding
             enough = at.sum() >= _CLIPPED_SAMPLES and longest_true(at) >= _CLIPPED_STRETCH
             if top != 0 and enough and at.sum() > _CLIPPED_RATIO * below:
                 yield context.found(
+                    FindingCode.TORQUE_SATURATED,
                     "warning",
                     run,
                     j,
-                    "The torque is cut off at its extreme value: the drive or the sensor saturates.",
+                    "The torque is clipped at its extreme value: the drive or the sensor saturates.",
                     f"{int(at.sum())} samples at {top:.4g} {context.force_unit(j)}",
                     "Slow the motion down or lighten the load, and leave out the saturated samples.",
                 )
 
 
-def check_resolution(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Steps of positions and torques that are coarse against the motion."""
+def check_resolution(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find positions and torques with coarse quantisation."""
     cleaned = context.cleaned(run)
     if cleaned is None:
         return
@@ -132,12 +136,14 @@ def check_resolution(run: Run, robot: Robot, context: Context) -> Iterator[Findi
             noise = step / np.sqrt(12) * band**2 * np.sqrt(2 * cleaned.cutoff * cleaned.raw_step / 5)
             if noise > _COARSE * acceleration:
                 yield context.found(
+                    FindingCode.POSITION_RESOLUTION,
                     "warning" if noise > _TOO_COARSE * acceleration else "info",
                     run,
                     j,
-                    f"Positions come in coarse steps, which makes {100 * noise / acceleration:.2g} percent of noise in "
-                    f"the acceleration below {cleaned.cutoff:.3g} Hz.",
-                    f"{step:.3g} {context.unit(j)} a step",
+                    "The position is coarsely quantised, which causes "
+                    f"{100 * noise / acceleration:.2g} percent of noise in the acceleration below "
+                    f"{cleaned.cutoff:.3g} Hz.",
+                    f"{step:.3g} {context.unit(j)} per step",
                     "Filter with a lower cut-off, average repeated periods, or move faster.",
                 )
         if run.torque is None or cleaned.torque is None:
@@ -146,28 +152,30 @@ def check_resolution(run: Run, robot: Robot, context: Context) -> Iterator[Findi
         if size > 0 and step / np.sqrt(12) > _COARSE * size:
             share = step / np.sqrt(12) / size
             yield context.found(
+                FindingCode.TORQUE_RESOLUTION,
                 "warning" if share > _TOO_COARSE else "info",
                 run,
                 j,
-                f"Torques come in coarse steps, whose rounding is {100 * share:.2g} percent of their variation.",
-                f"{step:.3g} {context.force_unit(j)} a step",
-                "Record the torque at a finer resolution, or with more load on this joint.",
+                f"The torque is coarsely quantised, which causes noise of {100 * share:.2g} percent of its variation.",
+                f"{step:.3g} {context.force_unit(j)} per step",
+                "Record the torque with a finer resolution, or with more load on this joint.",
             )
 
 
-def check_standstill(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Share of the run in which no joint moves."""
+def check_standstill(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find runs in which no joint moves for a long time."""
     cleaned = context.cleaned(run)
     if cleaned is None:
         return
     if not cleaned.moving.any():
         yield context.found(
+            FindingCode.ROBOT_NOT_MOVING,
             "warning",
             run,
             None,
-            "The arm stands still in the whole run.",
+            "The robot stands still in the whole run.",
             "100 percent of the samples",
-            "Only gravity at this posture can be seen; record a motion.",
+            "Only gravity at this posture can be identified; record a motion.",
         )
         return
     fastest = np.abs(cleaned.v).max(axis=0)
@@ -175,23 +183,24 @@ def check_standstill(run: Run, robot: Robot, context: Context) -> Iterator[Findi
     still = float(np.mean(~moving.any(axis=1)))
     if still > _STILL_SHARE:
         yield context.found(
+            FindingCode.STANDSTILL,
             "warning" if still > _MOSTLY_STILL else "info",
             run,
             None,
-            "The arm stands still in much of the run.",
+            "The robot stands still in much of the run.",
             f"{100 * still:.3g} percent of the time",
-            "Cut these rows: they add no information, and stiction there spoils the friction.",
+            "Remove these rows: they add no information, and stiction in them biases the friction.",
         )
 
 
 def _step(x: Array) -> float:
-    """Distance of the grid on which the values lie, 0 where they lie on none."""
+    """Step of the grid on which the values lie; 0 where they lie on none."""
     span = float(np.ptp(x))
     if not np.isfinite(span) or span == 0:
         return 0.0
     values = np.unique(np.round((x - x.min()) / span, 9))
     gaps = np.diff(values)
-    # Noise gives about as many values as samples; two values only are a switch, not a grid.
+    # Two values only are a switch, not a grid.
     if gaps.size < 2:
         return 0.0
     step = float(np.min(gaps))

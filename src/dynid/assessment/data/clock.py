@@ -1,4 +1,4 @@
-"""The clock of a run: jitter, lost samples, repeated stamps, time that stands still or runs backwards."""
+"""Checks of the clock of a run: jitter, lost samples, repeated time stamps, time that stops or runs backwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context, longest_true
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 
@@ -16,25 +16,26 @@ __all__ = ["check_clock", "check_repeated_rows"]
 
 Array = NDArray[np.float64]
 
-# Cleaning counts clocks within this share of a step as even; beyond it, it resamples.
+# Signals are resampled if the steps differ by more than this share.
 _EVEN = 0.01
-# Speeds from differences are wrong by about the share by which a step is; a tenth shows in every estimate.
+# Differentiated velocities have about the relative error of a time step; a tenth affects every estimate.
 _UNEVEN = 0.1
-# Stamps repeated this often in a row are no double entry any more: the clock stood still.
+# A time stamp repeated this often in a row is not a double entry: the clock stopped.
 _STANDING = 3
-# Fewer lost samples than this share are bridged by interpolation without harm, unless they are lost at once.
+# Fewer lost samples than this share are interpolated without harm, unless they are lost at once.
 _LOST_SHARE = 0.001
 _LOST_AT_ONCE = 5
-# A tenth of rows that repeat their predecessor while the arm moves means a log faster than its source.
+# A tenth of rows that repeat the row before them during motion means that the log is faster than its source.
 _REPEATED_SHARE = 0.1
 
 
-def check_clock(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """What is wrong with the time stamps."""
+def check_clock(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find time stamps that are uneven, lost, repeated or out of order."""
     steps = np.diff(run.t)
     forward = steps[steps > 0]
     if not forward.size:
         yield context.found(
+            FindingCode.TIME_NOT_ADVANCING,
             "error",
             run,
             None,
@@ -51,29 +52,33 @@ def check_clock(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
     uneven = float(np.percentile(np.abs(near - step), 95)) / step if near.size else 0.0
     if uneven > _EVEN:
         yield context.found(
+            FindingCode.SAMPLING_UNEVEN,
             "warning" if uneven > _UNEVEN else "info",
             run,
             None,
-            "The samples are not evenly spaced in time.",
+            "The sampling is not uniform.",
             f"{100 * uneven:.3g} percent of a step of {1e3 * step:.4g} milliseconds (95th percentile)",
-            "Use the recorded time stamps, which are then resampled; do not assume a fixed rate.",
+            "Use the recorded time stamps; the signals are then resampled. Do not assume a fixed rate.",
         )
 
 
 def _backwards(run: Run, context: Context, steps: Array, step: float) -> Iterator[Finding]:
+    """Find time that runs backwards."""
     back = np.flatnonzero(steps < 0)
     if back.size:
         yield context.found(
+            FindingCode.TIME_BACKWARDS,
             "error",
             run,
             None,
             f"The time runs backwards, first at row {back[0] + 1}.",
             f"{back.size} times, by {1e3 * -steps[back].min():.4g} milliseconds at most",
-            "Split the run there if two logs were joined, or sort and drop the rows that came late.",
+            "Split the run there if two logs were joined, or sort the rows by time and drop late ones.",
         )
 
 
 def _standing(run: Run, context: Context, steps: Array) -> Iterator[Finding]:
+    """Find time that stops, or time stamps that occur twice."""
     still = steps == 0
     if not still.any():
         return
@@ -81,15 +86,17 @@ def _standing(run: Run, context: Context, steps: Array) -> Iterator[Finding]:
     longest = longest_true(still)
     if longest >= _STANDING:
         yield context.found(
+            FindingCode.TIME_FROZEN,
             "error",
             run,
             None,
-            f"The time stands still while rows go on, first at row {row}.",
-            f"{int(still.sum())} rows without progress, {longest} in a row",
-            "Drop those rows, or use a clock of finer resolution.",
+            f"The time stops while rows go on, first at row {row}.",
+            f"{int(still.sum())} rows at the time of the row before, {longest} in a row",
+            "Drop these rows, or use a clock with a finer resolution.",
         )
     else:
         yield context.found(
+            FindingCode.TIME_REPEATED,
             "error",
             run,
             None,
@@ -100,7 +107,8 @@ def _standing(run: Run, context: Context, steps: Array) -> Iterator[Finding]:
 
 
 def _lost(run: Run, context: Context, steps: Array, step: float) -> Iterator[Finding]:
-    # A stamp that came late makes one step long and the next short: count over three steps, so that it is not "lost".
+    """Find lost samples."""
+    # A late time stamp makes one step long and the next short: count over three steps, so that it is not "lost".
     long = np.flatnonzero(steps > 1.5 * step)
     lost = np.zeros(long.size)
     for i, k in enumerate(long):
@@ -113,17 +121,18 @@ def _lost(run: Run, context: Context, steps: Array, step: float) -> Iterator[Fin
     total, gaps = lost.sum(), int(np.count_nonzero(lost))
     serious = total > _LOST_SHARE * len(run) or lost.max() >= _LOST_AT_ONCE
     yield context.found(
+        FindingCode.SAMPLES_MISSING,
         "warning" if serious else "info",
         run,
         None,
         f"Samples are missing, most of them at row {long[worst] + 1}.",
         f"{total:.6g} samples lost in {gaps} gaps, the longest of {steps[long[worst]]:.4g} seconds",
-        "Short gaps are bridged by interpolation; split the run at long ones.",
+        "Short gaps are interpolated; split the run at long ones.",
     )
 
 
-def check_repeated_rows(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Rows that repeat the positions before them although the arm moves."""
+def check_repeated_rows(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find rows that repeat the row before them although the robot moves."""
     cleaned = context.cleaned(run)
     if cleaned is None or not cleaned.moving.any():
         return
@@ -131,7 +140,7 @@ def check_repeated_rows(run: Run, robot: Robot, context: Context) -> Iterator[Fi
     for other in (run.v, run.torque):
         if other is not None:
             same &= np.all(other[1:] == other[:-1], axis=1)
-    # Rows of an arm at rest repeat rightly: count only between rows that differ.
+    # Rows of a robot at rest may repeat: count only between rows that differ.
     changes = np.flatnonzero(~same)
     if changes.size < 2:
         return
@@ -140,10 +149,11 @@ def check_repeated_rows(run: Run, robot: Robot, context: Context) -> Iterator[Fi
     repeated = int((lengths[lengths <= 3 * usual + 1] - 1).sum())
     if usual >= 2 or repeated > _REPEATED_SHARE * len(same):
         yield context.found(
+            FindingCode.ROWS_REPEATED,
             "warning",
             run,
             None,
-            "Rows repeat the row before them while the arm moves: the log is faster than its source.",
+            "Rows repeat the row before them while the robot moves: the log is faster than its source.",
             f"{100 * repeated / len(same):.3g} percent of the rows repeat",
-            "Keep only rows that are new, with their own time stamps.",
+            "Keep only rows with new values, with their own time stamps.",
         )

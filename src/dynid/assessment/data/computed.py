@@ -1,4 +1,4 @@
-"""Torques that look measured but come out of a model."""
+"""Check for torques that were computed by a model instead of measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context
 from dynid.assessment.data.fit import basis
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.parameters.base import base_parameters
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
@@ -19,24 +19,24 @@ __all__ = ["check_computed"]
 
 Array = NDArray[np.float64]
 
-# Sensors and currents leave at least a percent of noise, unfiltered; less than a thousandth was computed or filtered.
+# Unfiltered sensors and currents have at least a percent of noise; less than a thousandth was computed or filtered.
 _NOISE = 1e-3
-# Bodies without any friction never explain the torques of real joints this well, least of all of lightly loaded ones.
+# A model without friction never explains the torques of real joints this well.
 _RESIDUAL = 0.15
-# Where friction columns take the residual of a joint below this share of it, there is friction in the torque.
+# If friction columns reduce the residual of a joint below this share, the torque contains friction.
 _FRICTION = 1 / 3
-# Joints with less torque than this share of the strongest are left out: rounding decides there.
+# Joints with less torque than this share of the strongest are left out because of rounding errors.
 _COUNTS = 1e-3
-# Pooled rows a parameter below which the fit would be perfect whatever the torques.
+# Rows per parameter below which any torques would be fitted perfectly.
 _ROWS = 5
-# Samples that are looked at.
+# Samples that are used.
 _SAMPLES = 400
-# Positions with less noise than this (rad or m) come from no encoder: the whole run was simulated.
+# Positions with less noise than this (rad or m) do not come from an encoder: the whole run was simulated.
 _SIMULATED = 1e-8
 
 
-def check_computed(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Torques without noise and without friction, in all joints at once."""
+def check_computed(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find torques without noise and without friction in all joints."""
     cleaned = context.cleaned(run)
     if cleaned is None or cleaned.torque is None or cleaned.torque_noise is None or cleaned.model is None:
         return
@@ -58,24 +58,25 @@ def check_computed(run: Run, robot: Robot, context: Context) -> Iterator[Finding
         return
     simulated = float(cleaned.q_noise.max()) < _SIMULATED
     yield context.found(
+        FindingCode.TORQUE_COMPUTED,
         "info" if simulated else "warning",
         run,
         None,
-        "The torques look computed by a model, not measured: they show neither noise nor friction.",
-        f"{100 * rest.max():.2g} percent of the least explained torque is left by bodies without friction",
-        "Fine for a simulation."
+        "The torques seem to be computed by a model: they contain neither noise nor friction.",
+        f"{100 * rest.max():.2g} percent of the torque of the worst joint is not explained by bodies without friction",
+        "This is right for a simulation."
         if simulated
-        else "Identify from measured torques or currents; these would only return the controller's model.",
+        else "Identify from measured torques or currents; these only reproduce the model of the controller.",
     )
 
 
 def _rest(rows: Array, torque: Array) -> Array:
-    """What the columns of rows (N, joint, k) leave of the torques (N, joint), as a deviation (joint,)."""
+    """Residual of the torques (N, joint) on the columns of rows (N, joint, k), as standard deviations (joint,)."""
     explained = basis(rows.reshape(torque.size, -1))
     return np.asarray((torque.ravel() - explained @ (explained.T @ torque.ravel())).reshape(torque.shape).std(axis=0))
 
 
 def _friction(v: Array, direction: Array) -> Array:
-    """Columns (N, joint, 3 joint) of viscous friction, Coulomb friction and offset, each joint with its own."""
+    """Columns (N, joint, 3 joint) of viscous friction, Coulomb friction and offset of each joint."""
     own = np.eye(v.shape[1])
     return np.concatenate([v[:, :, None] * own, direction[:, :, None] * own, np.ones_like(v)[:, :, None] * own], axis=2)

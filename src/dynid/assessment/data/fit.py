@@ -1,4 +1,4 @@
-"""Small least-squares tools of the checks: what columns explain of a signal, and at which delay they do it best."""
+"""Least-squares tools of the checks: gain of a column in a signal, and delay of a signal against columns."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["Delay", "Gain", "basis", "effective_rows", "find_delay", "gain_of"]
 
 Array = NDArray[np.float64]
 
-# Directions weaker than this share of the strongest unit column are rounding, not information.
+# Directions weaker than this share of the strongest unit column are rounding errors.
 _WEAKEST = 1e-8
-# A delay is taken nearer to zero if it leaves at most this much more of the signal unexplained: periodic motion repeats
-# the best fit at every period, and with the sign turned at every half.
+# Among delays whose residuals differ by less than this factor, the one nearest to zero is taken: periodic motion
+# repeats the best fit at every period, and with the opposite sign at every half period.
 _NEARLY_AS_GOOD = 1.1
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Factor of one column in a fit among others: value, standard deviation, and what it explains.
+    """Coefficient of one column in a fit with others: value, standard deviation, and what it explains.
 
-    share: of the signal's variance that the other columns leave. weight: size (root mean square) of the column's own
-    part, what the other columns cannot mimic. rest: size of what nothing explains. size: of the signal about its mean.
+    `share` is the explained part of the variance that the other columns leave, `weight` the root mean square of the
+    column projected off the others, `rest` that of the residual, `size` the standard deviation of the signal.
     """
 
     value: float
@@ -36,7 +36,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Delay:
-    """Delay (s) at which a signal is best explained, and the unexplained shares of it there and at zero."""
+    """Delay (s) at which a signal is best explained, and its unexplained shares there and at zero delay."""
 
     seconds: float
     rest: float
@@ -44,7 +44,7 @@ class Delay:
 
 
 def basis(columns: Array) -> Array:
-    """Orthonormal basis (N, k) of the span of columns, whatever their units and dependencies."""
+    """Orthonormal basis (N, k) of the span of columns of any scale, dependent ones included."""
     norms = np.linalg.norm(columns, axis=0)
     used = columns[:, norms > 0] / norms[norms > 0]
     u, s, _ = np.linalg.svd(used, full_matrices=False)
@@ -52,20 +52,20 @@ def basis(columns: Array) -> Array:
 
 
 def effective_rows(rest: Array) -> float:
-    """How many independent rows a residual that remembers its past is worth."""
+    """Number of independent rows that an autocorrelated residual is worth."""
     power = float(rest @ rest)
-    memory = float(rest[1:] @ rest[:-1]) / power if power > 0 else 0.0
-    memory = min(max(memory, 0.0), 0.99)
-    return len(rest) * (1.0 - memory) / (1.0 + memory)
+    correlation = float(rest[1:] @ rest[:-1]) / power if power > 0 else 0.0
+    correlation = min(max(correlation, 0.0), 0.99)
+    return len(rest) * (1.0 - correlation) / (1.0 + correlation)
 
 
 def gain_of(column: Array, others: Array, y: Array) -> Gain:
-    """Factor of `column` (N,) in y (N,) beside the nuisance columns `others` (N, k)."""
+    """Coefficient of `column` (N,) in y (N,) beside the nuisance columns `others` (N, k)."""
     q = basis(others)
     own, left = column - q @ (q.T @ column), y - q @ (q.T @ y)
     rows = len(y)
     power = float(own @ own)
-    # What rounding leaves of a column inside the span of the others is no information.
+    # A column inside the span of the others leaves only rounding errors.
     tiny = power <= _WEAKEST**2 * float(column @ column) or power == 0.0
     value = 0.0 if tiny else float(own @ left) / power
     rest = left - value * own
@@ -78,11 +78,11 @@ def gain_of(column: Array, others: Array, y: Array) -> Gain:
 
 
 def find_delay(
-    columns: Array, y: Array, step: float, longest: float, rows: NDArray[np.bool_] | None = None, centred: bool = True
+    columns: Array, y: Array, step: float, longest: float, rows: NDArray[np.bool_] | None = None, centered: bool = True
 ) -> Delay:
     """Delay of y (N,) against the columns (N, k), of at most `longest` seconds, to a fraction of a step.
 
-    rows (N,): which rows of the columns count. centred: whether shares are of the variance or of the mean square of y.
+    `rows` (N,) selects rows of the columns. Shares are of the variance of y if `centered`, else of its mean square.
     """
     reach = max(1, min(round(longest / step), len(y) // 4))
     used = np.arange(reach, len(y) - reach)
@@ -92,7 +92,7 @@ def find_delay(
     rest = np.empty(2 * reach + 1)
     for k in range(2 * reach + 1):
         part = y[used + (k - reach)]
-        power = float(part @ part) - (len(part) * float(part.mean()) ** 2 if centred else 0.0)
+        power = float(part @ part) - (len(part) * float(part.mean()) ** 2 if centered else 0.0)
         left = part - q @ (q.T @ part)
         rest[k] = min(1.0, float(left @ left) / power) if power > 0 else 1.0
     lowest = float(rest.min())

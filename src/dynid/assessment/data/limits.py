@@ -1,4 +1,4 @@
-"""Positions, speeds and torques against the robot's limits, and units that the limits give away."""
+"""Checks of positions, velocities and torques against the joint limits, and of units."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.assessment.data.context import LARGEST_NUMBER, Context
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 from dynid.robot.parts import Limits
 
 __all__ = ["check_limits", "check_size"]
 
-# Limits in robot files are rounded; this much beyond them (share of the limit, and a part of a unit) still passes.
+# Limits in robot files are rounded; excesses up to this (share of the limit, plus rad or m) pass.
 _SLACK, _SLACK_UNIT = 0.02, 0.01
-# Positions this much beyond the limits are another unit rather than a wrong limit.
+# Positions beyond the limits by this factor are in another unit.
 _OTHER_UNIT = 2.0
-# Without limits, an arm that turns more than this many radians from zero is read in degrees.
+# Without limits, positions beyond this many radians are taken to be in degrees.
 _MANY_TURNS = 4 * np.pi
-# A single step of nearly a whole turn is a wrapped angle, not a motion.
+# A single step of nearly one revolution is a wrapped angle.
 _WRAP = 0.9 * 2 * np.pi
-# Speeds from recorded positions are judged where all but a few samples are, which leaves single outliers out.
-_MOST = 99.5
-_WORDS = {"q": "position", "v": "velocity", "torque": "torque"}
+# Percentile of velocities and torques that is compared with the limits, so that single outliers do not matter.
+_PERCENTILE = 99.5
+_NAMES = {"q": "position", "v": "velocity", "torque": "torque"}
 
 
-def check_size(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Numbers that no machine has."""
+def check_size(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find implausibly large values."""
     for signal in ("q", "v", "torque"):
         values = getattr(run, signal)
         if values is None:
@@ -38,17 +38,18 @@ def check_size(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
             if worst[j] >= LARGEST_NUMBER:
                 row = int(np.argmax(np.abs(values[:, j])))
                 yield context.found(
+                    FindingCode.VALUE_IMPLAUSIBLE,
                     "error",
                     run,
                     j,
-                    f"The {_WORDS[signal]} is an impossible number at row {row}; it is not looked at further.",
+                    f"The {_NAMES[signal]} is implausibly large at row {row}; the channel is not checked further.",
                     f"{worst[j]:.3g} in units of the recording",
                     "Drop the damaged rows, or correct the column.",
                 )
 
 
-def check_limits(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Positions, speeds and torques that the robot's limits do not allow."""
+def check_limits(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find positions, velocities and torques beyond the joint limits."""
     for j, name in enumerate(robot.coordinates):
         q = run.q[:, j]
         if np.abs(q).max() >= LARGEST_NUMBER:
@@ -57,6 +58,7 @@ def check_limits(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
         unit = _unit_mistake(q, limits, context.angular[j])
         if unit:
             yield context.found(
+                FindingCode.POSITION_UNIT,
                 "error",
                 run,
                 j,
@@ -68,10 +70,11 @@ def check_limits(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
         jumps = np.abs(np.diff(q)) > _WRAP
         if context.angular[j] and jumps.any():
             yield context.found(
+                FindingCode.ANGLE_WRAPPED,
                 "error",
                 run,
                 j,
-                f"The angle jumps by a whole turn, first at row {int(np.argmax(jumps)) + 1}.",
+                f"The angle jumps by one revolution, first at row {int(np.argmax(jumps)) + 1}.",
                 f"{int(jumps.sum())} jumps",
                 "Unwrap the angle before loading.",
             )
@@ -80,6 +83,7 @@ def check_limits(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
 
 
 def _unit_mistake(q: np.ndarray, limits: Limits, angular: bool) -> str:
+    """The unit that positions seem to be in instead of rad or m; "" if there is no mistake."""
     worst, allowed = float(np.abs(q).max()), _largest(limits)
     if np.isfinite(allowed):
         factor, unit = (180 / np.pi, "degrees") if angular else (1e3, "millimetres")
@@ -89,41 +93,46 @@ def _unit_mistake(q: np.ndarray, limits: Limits, angular: bool) -> str:
 
 
 def _largest(limits: Limits) -> float:
+    """Largest absolute position within the limits."""
     return max(abs(limits.lower), abs(limits.upper))
 
 
 def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Finding]:
+    """Find positions, velocities and torques of one joint beyond its limits."""
     q, unit = run.q[:, j], context.unit(j)
     over = max(float(q.max()) - limits.upper, limits.lower - float(q.min()))
     if over > _SLACK * (limits.upper - limits.lower) + _SLACK_UNIT:
         yield context.found(
+            FindingCode.POSITION_LIMIT,
             "warning",
             run,
             j,
-            "The position leaves the range that the robot allows.",
+            "The position exceeds the joint limits.",
             f"{over:.3g} {unit} beyond [{limits.lower:.4g}, {limits.upper:.4g}]",
             "Check zero and sign of the position against the robot's description, or correct its limits.",
         )
     cleaned = context.cleaned(run)
     if cleaned is not None:
-        speed = float(np.percentile(np.abs(cleaned.v[:, j]), _MOST))
-        if speed > (1 + _SLACK) * limits.velocity + _SLACK_UNIT:
+        velocity = float(np.percentile(np.abs(cleaned.v[:, j]), _PERCENTILE))
+        if velocity > (1 + _SLACK) * limits.velocity + _SLACK_UNIT:
             yield context.found(
+                FindingCode.VELOCITY_LIMIT,
                 "warning",
                 run,
                 j,
-                "The joint moves faster than the robot allows.",
-                f"{speed:.3g} {unit} per second where {limits.velocity:.3g} are allowed",
+                "The velocity exceeds the joint limits.",
+                f"{velocity:.3g} {unit} per second where {limits.velocity:.3g} are allowed",
                 "Check the time stamps and the unit of the position, or correct the robot's limits.",
             )
     if run.torque is not None:
-        torque = float(np.percentile(np.abs(run.torque[:, j]), _MOST))
+        torque = float(np.percentile(np.abs(run.torque[:, j]), _PERCENTILE))
         if torque > (1 + _SLACK) * limits.effort and limits.effort > 0:
             yield context.found(
+                FindingCode.TORQUE_LIMIT,
                 "warning",
                 run,
                 j,
-                "The torque is larger than the robot allows.",
+                "The torque exceeds the joint limits.",
                 f"{torque:.4g} {context.force_unit(j)} where {limits.effort:.4g} are allowed",
                 "Check its unit and whether it is a joint torque, or correct the robot's limits.",
             )

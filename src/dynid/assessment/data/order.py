@@ -1,4 +1,4 @@
-"""Columns under the wrong joint: velocities, torques, or all signals in another order than the robot's joints."""
+"""Check for columns under the wrong joint: velocities, torques or all signals in another order than the joints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import basis, find_delay
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 
@@ -19,47 +19,49 @@ __all__ = ["check_order", "joint_order", "torque_order", "velocity_order"]
 Array = NDArray[np.float64]
 Order = tuple[int, ...]  # for every joint of the robot, the column that holds its signal
 
-# A velocity of which its own joint's position explains less than half, and another's nearly all, is that other's.
+# A velocity belongs to another joint if its own position explains less than half of it, and the other nearly all.
 _NOT_ITS_OWN = 0.5
 _CLEARLY_ANOTHERS = 0.1
-# Below this unexplained share a model is good; fits better than that do not argue for another order.
+# Below this unexplained share a fit is good; better fits are no evidence for another order.
 _GOOD = 0.02
-# Sum over joints of the logarithm of unexplained variance that another order must save: chance matches in lightly
-# loaded joints of rightly ordered recordings save about 1, real mistakes 5 and more.
+# Decrease of the sum over joints of the logarithm of the unexplained variance that another order must achieve. Chance
+# matches in lightly loaded joints of correctly ordered recordings reach about 1, real mistakes 5 and more.
 _SAVING = 3.0
-# The search over orders looks at no more rows than this.
+# Rows that the search over orders uses.
 _ROWS = 400
 _LONGEST_DELAY = 0.5
 
 
-def check_order(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Signals that belong to another joint than their column says."""
+def check_order(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Find signals that belong to another joint than their column."""
     names = context.recording.joints
     if names != robot.coordinates and sorted(names) == sorted(robot.coordinates):
         yield context.found(
+            FindingCode.JOINT_NAME_ORDER,
             "error",
             run,
             None,
             "The joints of the recording are those of the robot in another order.",
-            f"{sum(a != b for a, b in zip(names, robot.coordinates, strict=True))} joints stand elsewhere",
-            f"Load the recording with the robot, so that columns come in its order: {', '.join(robot.coordinates)}.",
+            f"{sum(a != b for a, b in zip(names, robot.coordinates, strict=True))} joints are at another place",
+            f"Load the recording with the robot, so that the columns have its order: {', '.join(robot.coordinates)}.",
         )
         return
-    for signal, order in (
-        ("velocity of this joint is", velocity_order(run, context)),
-        ("torque of this joint is", torque_order(run, context)),
-        ("position, velocity and torque of this joint are", joint_order(run, context)),
+    for code, signal, order in (
+        (FindingCode.VELOCITY_ORDER, "velocity", velocity_order(run, context)),
+        (FindingCode.TORQUE_ORDER, "torque", torque_order(run, context)),
+        (FindingCode.JOINT_ORDER, "position, velocity and torque", joint_order(run, context)),
     ):
         # Column k holds what belongs to the joint at place k of the inverse order.
         inverse = np.argsort(order)
         for k, owner in enumerate(inverse):
             if owner != k:
                 yield context.found(
+                    code,
                     "error",
                     run,
                     k,
-                    f"The {signal} in truth of joint '{names[owner]}'.",
-                    f"{int(np.count_nonzero(inverse != np.arange(len(order))))} columns stand under a wrong joint",
+                    f"The columns of {signal} under this joint's name belong to joint '{names[owner]}'.",
+                    f"{int(np.count_nonzero(inverse != np.arange(len(order))))} columns are under the wrong joint",
                     f"Name the columns in this order when loading: {', '.join(names[i] for i in inverse)}.",
                 )
 
@@ -70,16 +72,17 @@ def velocity_order(run: Run, context: Context) -> Order:
 
 
 def torque_order(run: Run, context: Context) -> Order:
-    """Column of the torque that belongs to each joint, where only torques are mixed up."""
+    """Column of the torque that belongs to each joint, if only torques are permuted."""
     return _orders(run, context)[0]
 
 
 def joint_order(run: Run, context: Context) -> Order:
-    """Column that belongs to each joint, where all signals are mixed up alike."""
+    """Column that belongs to each joint, if all signals are permuted alike."""
     return _orders(run, context)[1]
 
 
 def _velocity_order(cleaned: Cleaned | None, joints: int) -> Order:
+    """Assignment of velocity columns to joints that explains them best, if it is certain."""
     same = tuple(range(joints))
     if cleaned is None or cleaned.measured_v is None:
         return same
@@ -90,7 +93,7 @@ def _velocity_order(cleaned: Cleaned | None, joints: int) -> Order:
         if np.ptp(cleaned.measured_v[:, i]) == 0 or not cleaned.moving[j]:
             return 1.0
         v = cleaned.v[:, j : j + 1]
-        return find_delay(v, cleaned.measured_v[:, i], cleaned.step, _LONGEST_DELAY, centred=False).rest
+        return find_delay(v, cleaned.measured_v[:, i], cleaned.step, _LONGEST_DELAY, centered=False).rest
 
     for j in same:
         rest[j, j] = unexplained(j, j)
@@ -106,10 +109,12 @@ def _velocity_order(cleaned: Cleaned | None, joints: int) -> Order:
 
 
 def _orders(run: Run, context: Context) -> tuple[Order, Order]:
+    """Orders of the torques alone and of all signals, computed once per run."""
     return context.once("torque order", run, lambda r: _find_orders(context.cleaned(r), context))
 
 
 def _find_orders(cleaned: Cleaned | None, context: Context) -> tuple[Order, Order]:
+    """Orders of the torques alone and of all signals that explain the torques best."""
     n = context.robot.n
     same = tuple(range(n))
     if cleaned is None or cleaned.torque is None or cleaned.model is None or n < 2:
@@ -122,7 +127,7 @@ def _find_orders(cleaned: Cleaned | None, context: Context) -> tuple[Order, Orde
     chosen = tuple(int(i) for i in linear_sum_assignment(cost)[1])
     torque_cost = float(cost[np.arange(n), chosen].sum())
     everything, everything_cost = same, now
-    # Single moves of a column to another place, and swaps of two, again and again as long as they help.
+    # Greedy search over moves of one column and swaps of two.
     for _ in range(n):
         candidates = {order: _own_cost(context, motion, torque, order) for order in _moves(everything)}
         best = min(candidates, key=candidates.__getitem__)
@@ -131,11 +136,12 @@ def _find_orders(cleaned: Cleaned | None, context: Context) -> tuple[Order, Orde
         everything, everything_cost = best, candidates[best]
     if now - min(torque_cost, everything_cost) < _SAVING:
         return same, same
-    # Torques alone find chance partners more easily than whole joints do, so they must be the clearly better story.
+    # A permutation of the torques alone fits more easily by chance, so it must be clearly better.
     return (chosen, same) if torque_cost < everything_cost - _SAVING else (same, everything)
 
 
 def _moves(order: Order) -> Iterator[Order]:
+    """Orders with one column moved to another place, or two swapped."""
     n = len(order)
     for i in range(n):
         for j in range(n):
@@ -149,7 +155,7 @@ def _moves(order: Order) -> Iterator[Order]:
 
 
 def _bases(context: Context, motion: tuple[Array, ...], order: Order) -> list[Array]:
-    """What can be in the torque of each joint if the columns belong to the joints in this order."""
+    """Bases of the columns that can explain the torque of each joint, if the columns have this order."""
     q, v, a, direction = (x[:, order] for x in motion)
     model = context.model_torque(q, v, a)
     assert model is not None
@@ -160,6 +166,7 @@ def _bases(context: Context, motion: tuple[Array, ...], order: Order) -> list[Ar
 
 
 def _own_cost(context: Context, motion: tuple[Array, ...], torque: Array, order: Order) -> float:
+    """Sum over joints of the logarithm of the unexplained share, if all signals have this order."""
     bases = _bases(context, motion, order)
     return sum(_log_rest(b, torque[:, i]) for b, i in zip(bases, order, strict=True))
 
@@ -171,6 +178,7 @@ def _costs(context: Context, motion: tuple[Array, ...], torque: Array, order: Or
 
 
 def _log_rest(explained: Array, y: Array) -> float:
+    """Logarithm of the share of y that a basis does not explain."""
     power = float(np.var(y)) * len(y)
     left = y - explained @ (explained.T @ y)
     return float(np.log(max(float(left @ left) / power, _GOOD))) if power > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Measured torques against the a-priori model: sign, gain, delay, offset, and efforts that are no torques."""
+"""Checks of measured torques against the a-priori model: sign, gain, delay, offset, and efforts that are no torques."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import Gain, effective_rows, find_delay, gain_of
 from dynid.assessment.data.order import joint_order, torque_order
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -19,62 +19,64 @@ __all__ = ["check_torque"]
 
 Array = NDArray[np.float64]
 
-# Torque chains delay by milliseconds; beyond a fifth of a second the fit only finds another part of the motion.
+# Torques are delayed by milliseconds; beyond a fifth of a second the fit finds another part of the motion.
 _LONGEST_DELAY = 0.2
-# A delay must leave at most this share of the error at no delay, or model errors would pass for it.
+# A delay must reduce the error at zero delay to this share; otherwise it may be a model error.
 _DELAY_SAVES = 0.7
-# ... and its gain must be beyond chance: log-likelihood by independent rows.
+# Increase of the log-likelihood, over independent rows, from which a delay is significant.
 _DELAY_EVIDENCE = 12.0
 _STEPS = 1.5
-# Slower than this share of its highest speed, a joint may stick.
+# Below this share of its highest velocity, a joint may stick.
 _AT_REST = 0.05
-# Share of what friction, offset and own inertia leave that the model must explain before its factor is judged.
+# Share of the torque left by friction, offset and inertia that the model must explain before its gain is checked.
 _SIGN_SHARE, _GAIN_SHARE = 0.5, 0.8
 _SIGMAS = 4.0
-# A-priori models are off by tens of percent; a factor of two is more than that.
+# A-priori models have errors of tens of percent; a factor of two is more.
 _FAR = 2.0
-# Beyond this factor it is no model error or payload any more.
+# Beyond this factor the cause is not a model error or a payload.
 _NOT_A_TORQUE = 5.0
-# A torque that varies this much less than the model asks for cannot have moved the arm.
+# A torque that varies less than this share of the model's cannot have moved the robot.
 _TOO_SMALL = 0.2
-# The model's load counts from this share of the joint's effort limit on; below, the model itself is too uncertain.
+# Share of the effort limit below which the torque of the model is too uncertain for a comparison.
 _LOADED = 0.02
 _UNRELATED = 0.1
-# Friction that explains more than this share of a torque and drives the motion instead of braking it has a wrong sign.
+# Friction that explains more than this share of a torque must brake the motion; otherwise the sign is wrong.
 _FRICTION_SHARE = 0.6
-# Friction is told from offset and load only if the joint moves this share of the time in each direction.
-_BOTH_WAYS = 0.2
-# Offsets from this share of the torque's variation on are told; from half on they spoil a model without offset.
+# Friction can be separated from offset and load only if the joint moves this share of the time in each direction.
+_BOTH_DIRECTIONS = 0.2
+# Offsets beyond this share of the torque's variation are reported; beyond a half they bias a model without offset.
 _OFFSET, _LARGE_OFFSET = 0.1, 0.5
-# Terms that hold an offset: the constant itself, or Coulomb friction that differs by direction.
+# Terms that model an offset: the constant itself, or Coulomb friction that differs by direction.
 _OFFSETS = (TermKind.OFFSET, TermKind.COULOMB_POSITIVE)
 
 
-def check_torque(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Sign, gain, delay and offset of every joint's torque against the robot's a-priori bodies."""
+def check_torque(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Check sign, gain, delay and offset of every joint's torque against the a-priori bodies."""
     cleaned = context.cleaned(run)
     if cleaned is None or cleaned.torque is None:
         return
     if cleaned.model is None:
         yield context.found(
+            FindingCode.TORQUE_NOT_COMPARED,
             "info",
             run,
             None,
-            "The torques cannot be compared with the robot, whose bodies or base motion are unknown.",
+            "The torques cannot be compared with the robot: its masses or the motion of its base are unknown.",
             "0 joints compared",
-            "Give a-priori masses, even rough ones, to have signs, gains and delays checked.",
+            "Give a-priori masses, even rough ones, so that signs, gains and delays can be checked.",
         )
         return
     if joint_order(run, context) != tuple(range(robot.n)):
-        return  # nothing else can be said before the columns stand right
+        return  # the columns must be in the right order first
     own = torque_order(run, context)
     for j, _ in context.joints():
-        # A joint at rest is held by stiction, whatever its drive does.
+        # A joint at rest is held by stiction.
         if own[j] == j and cleaned.moving[j] and np.ptp(cleaned.torque[:, j]) > 0:
             yield from _check_joint(run, context, cleaned, j)
 
 
 def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterator[Finding]:
+    """Check the torque of one joint."""
     assert cleaned.torque is not None and cleaned.model is not None
     y, model = cleaned.torque[:, j], cleaned.model[:, j]
     v, a, direction = cleaned.v[:, j], cleaned.a[:, j], cleaned.direction[:, j]
@@ -84,6 +86,7 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
     if seconds:
         late = "lags behind" if seconds > 0 else "runs ahead of"
         yield context.found(
+            FindingCode.TORQUE_DELAY,
             "warning",
             run,
             j,
@@ -106,10 +109,10 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
 
 
 def _delay(cleaned: Cleaned, j: int, columns: Array, y: Array) -> float:
-    """Delay of the torque (s), 0 where none is evident."""
-    # Stiction goes ahead of the motion, which would pass for a delay: joints at rest are not looked at.
-    speed = np.abs(cleaned.v[:, j])
-    delay = find_delay(columns, y, cleaned.step, _LONGEST_DELAY, rows=speed > _AT_REST * speed.max())
+    """Delay of the torque (s); 0 where none is significant."""
+    # Stiction precedes the motion, which looks like a delay: rows at rest are left out.
+    velocity = np.abs(cleaned.v[:, j])
+    delay = find_delay(columns, y, cleaned.step, _LONGEST_DELAY, rows=velocity > _AT_REST * velocity.max())
     if abs(delay.seconds) < max(_STEPS * cleaned.raw_step, 0.2 * cleaned.step) or delay.rest > 1 - _SIGN_SHARE:
         return 0.0
     if abs(delay.seconds) > 0.95 * _LONGEST_DELAY or delay.rest > _DELAY_SAVES**2 * delay.rest_at_zero:
@@ -120,29 +123,32 @@ def _delay(cleaned: Cleaned, j: int, columns: Array, y: Array) -> float:
 
 
 def _sign_and_gain(run: Run, context: Context, j: int, gain: Gain) -> Iterator[Finding]:
+    """Check sign and size of the gain between model and torque."""
     if abs(gain.value) < _SIGMAS * gain.std or gain.share < _SIGN_SHARE:
         return
     low, high = gain.value - 2 * gain.std, gain.value + 2 * gain.std
     times = f"{gain.value:.3g} times the model (between {low:.3g} and {high:.3g} with 95 percent confidence)"
     if gain.value < 0:
         yield context.found(
+            FindingCode.TORQUE_SIGN,
             "error",
             run,
             j,
-            "The torque has the opposite sign of what the robot's model needs.",
+            "The torque has the opposite sign of the a-priori model's.",
             times,
-            "Turn the sign of the torque when loading; if all joints are reversed, also check the gravity vector.",
+            "Reverse the sign of the torque when loading; if all joints are reversed, also check the gravity vector.",
         )
     size, least, most = abs(gain.value), min(abs(low), abs(high)), max(abs(low), abs(high))
     if gain.share < _GAIN_SHARE or (most >= 1 / _FAR and least <= _FAR):
         return
     odd = size > _NOT_A_TORQUE or size < 1 / _NOT_A_TORQUE
     what = (
-        "The effort follows the model by a factor that no joint torque has: a current, a motor torque, or a unit."
+        "The effort is a multiple of the a-priori torque: it is a current, a motor torque, or in another unit."
         if odd
-        else "The torque is far from what the robot's model needs: a wrong drive gain, a payload, or a wrong model."
+        else "The torque differs from the a-priori model by a factor: a wrong drive gain, a payload, or a wrong model."
     )
     yield context.found(
+        FindingCode.TORQUE_UNIT if odd else FindingCode.TORQUE_GAIN,
         "warning",
         run,
         j,
@@ -155,9 +161,9 @@ def _sign_and_gain(run: Run, context: Context, j: int, gain: Gain) -> Iterator[F
 def _friction_sign(
     run: Run, context: Context, j: int, y: Array, others: Array, friction: Array, v: Array
 ) -> Iterator[Finding]:
-    """Friction brakes: a torque that mostly goes against the velocity is turned, whatever the model's load."""
+    """Check that friction brakes the joint; if it drives it, the torque has the wrong sign."""
     forward = float(np.mean(v > 0))
-    if min(forward, 1 - forward) < _BOTH_WAYS:
+    if min(forward, 1 - forward) < _BOTH_DIRECTIONS:
         return
     columns = np.column_stack([others, friction])
     factors = np.linalg.lstsq(columns, y, rcond=1e-8)[0]
@@ -166,24 +172,26 @@ def _friction_sign(
     size = float(np.std(y))
     if float(part @ v) < 0 and np.std(part) > _FRICTION_SHARE * size and np.std(rest) < _FRICTION_SHARE * np.std(part):
         yield context.found(
+            FindingCode.FRICTION_SIGN,
             "error",
             run,
             j,
-            "The torque drives the joint where friction should brake it: its sign is reversed.",
-            f"{100 * float(np.var(part)) / size**2:.3g} percent of the torque's variance go against the velocity",
-            "Turn the sign of the torque when loading.",
+            "The friction in the torque drives the joint instead of braking it: the sign is reversed.",
+            f"{100 * float(np.var(part)) / size**2:.3g} percent of the torque's variance is opposite to the velocity",
+            "Reverse the sign of the torque when loading.",
         )
 
 
 def _unrelated(run: Run, context: Context, j: int, y: Array, model: Array, gain: Gain) -> Iterator[Finding]:
-    """Efforts that cannot be the torque which moves this joint."""
+    """Find efforts that cannot be the torque of this joint."""
     limit = context.robot.limits[context.robot.coordinates[j]].effort
     loaded = not np.isfinite(limit) or gain.weight > _LOADED * limit
     still = float(abs(model.mean()))
     unit = context.force_unit(j)
-    doing = "Find out what this channel is; with gains or gear ratios unknown, leave this joint out of the fit."
+    doing = "Find out what this channel measures; if gains or gear ratios are unknown, leave this joint out of the fit."
     if gain.size < _TOO_SMALL * gain.weight:
         yield context.found(
+            FindingCode.TORQUE_TOO_SMALL,
             "warning",
             run,
             j,
@@ -193,34 +201,38 @@ def _unrelated(run: Run, context: Context, j: int, y: Array, model: Array, gain:
         )
     elif still > 5 * gain.size and still > 3 * float(np.std(model)) and abs(float(y.mean())) < _TOO_SMALL * still:
         yield context.found(
+            FindingCode.TORQUE_GRAVITY_COMPENSATED,
             "warning",
             run,
             j,
-            "The effort lacks the static load of the joint: gravity is compensated before it is measured.",
-            f"{y.mean():.3g} {unit} on average where the model holds {model.mean():.4g}",
+            "The effort does not contain the static load of the joint: gravity is compensated separately.",
+            f"{y.mean():.3g} {unit} on average where the model has {model.mean():.4g}",
             "Add the compensated load to this channel, or leave this joint out of the fit.",
         )
     elif loaded and gain.weight > 0.5 * gain.size and gain.share < _UNRELATED:
         yield context.found(
+            FindingCode.TORQUE_UNRELATED,
             "warning",
             run,
             j,
-            "The effort does not follow the torque that the model needs for this motion.",
-            f"{100 * gain.share:.2g} percent of its variance are explained by the model",
+            "The effort is unrelated to the torque that the motion needs.",
+            f"{100 * gain.share:.2g} percent of its variance is explained by the model",
             doing,
         )
 
 
 def _offset(run: Run, context: Context, j: int, offset: Gain) -> Iterator[Finding]:
+    """Check for a constant offset of the torque."""
     size = abs(offset.value)
     if size < _OFFSET * offset.size or size < _SIGMAS * offset.std:
         return
-    modelled = any(t.owner == j and t.kind in _OFFSETS for t in context.robot.drives)
+    modeled = any(t.owner == j and t.kind in _OFFSETS for t in context.robot.drives)
     yield context.found(
-        "warning" if size > _LARGE_OFFSET * offset.size and not modelled else "info",
+        FindingCode.TORQUE_OFFSET,
+        "warning" if size > _LARGE_OFFSET * offset.size and not modeled else "info",
         run,
         j,
         "The torque has a constant offset.",
         f"{offset.value:.3g} {context.force_unit(j)}",
-        "It is identified with the friction." if modelled else "Model an offset in the friction of this joint.",
+        "It is identified with the friction." if modeled else "Model an offset in the friction of this joint.",
     )

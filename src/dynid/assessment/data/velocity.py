@@ -1,4 +1,4 @@
-"""Measured velocities against differentiated positions: unit, sign, delay, noise."""
+"""Checks of measured velocities against differentiated positions: unit, sign, delay, noise."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import Delay, find_delay, gain_of
 from dynid.assessment.data.order import velocity_order
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 
 __all__ = ["check_velocity"]
 
-# Velocity filters of controllers delay by up to a few tenths of a second; beyond half a second it is another motion.
+# Velocity filters of controllers have delays of up to a few tenths of a second.
 _LONGEST_DELAY = 0.5
-# The position explains at least this share of a velocity that belongs to it, noise and all.
+# The position explains at least this share of a velocity that belongs to it, including noise.
 _BELONGS = 0.5
-# Encoders and their scale are exact to far better than this; a factor further from 1 is a unit or a gear.
+# Scales of encoders are far more exact than this; a larger error is a unit or a gear ratio.
 _FACTOR = 0.1
 # Named factors are recognised within this share.
 _RECOGNISED = 0.03
-# A speed error of five percent through delay, or of thirty through noise, is worth doing something about.
+# Velocity errors of five percent by a delay, or of thirty percent by noise, are reported.
 _DELAY_ERROR = 0.05
 _NOISE_ERROR = 0.3
-# Differences taken in the controller lag by half a sample or one: that is no delay.
+# Differences computed in the controller lag by half a sample or one, which does not count as a delay.
 _STEPS = 1.5
 _ANGULAR_FACTORS = {
     180 / np.pi: ("in degrees per second", "deg/s"),
@@ -38,8 +38,8 @@ _ANGULAR_FACTORS = {
 _LINEAR_FACTORS = {1e3: ("in millimetres per second", "mm/s"), 1e-3: ("in metres, positions in millimetres", "m/s")}
 
 
-def check_velocity(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Unit, sign, delay and noise of every joint's velocity."""
+def check_velocity(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Check unit, sign, delay and noise of every joint's velocity."""
     cleaned = context.cleaned(run)
     if cleaned is None or cleaned.measured_v is None:
         return
@@ -50,16 +50,18 @@ def check_velocity(run: Run, robot: Robot, context: Context) -> Iterator[Finding
 
 
 def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterator[Finding]:
+    """Check the velocity of one joint."""
     assert cleaned.measured_v is not None and cleaned.v_noise is not None
     true, measured = cleaned.v[:, j], cleaned.measured_v[:, j]
-    delay = find_delay(true[:, None], measured, cleaned.step, _LONGEST_DELAY, centred=False)
+    delay = find_delay(true[:, None], measured, cleaned.step, _LONGEST_DELAY, centered=False)
     if 1.0 - delay.rest < _BELONGS:
         yield context.found(
+            FindingCode.VELOCITY_UNRELATED,
             "warning",
             run,
             j,
-            "The velocity does not follow the change of the position.",
-            f"{100 * (1 - delay.rest):.3g} percent of it are explained by the position",
+            "The velocity is unrelated to the derivative of the position.",
+            f"{100 * (1 - delay.rest):.3g} percent of it is explained by the position",
             "Check that both columns belong to this joint; differentiate the position instead of using this velocity.",
         )
         return
@@ -72,24 +74,27 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
     size = abs(gain.value) * float(np.sqrt(np.mean(true**2)))
     if noise > _NOISE_ERROR * size:
         yield context.found(
+            FindingCode.VELOCITY_NOISE,
             "warning",
             run,
             j,
             "The velocity is noisy.",
-            f"{100 * noise / size:.3g} percent of the speed are noise ({noise:.3g} {context.unit(j)} per second)",
+            f"{100 * noise / size:.3g} percent of the velocity is noise ({noise:.3g} {context.unit(j)} per second)",
             "Differentiate filtered positions instead of using this velocity.",
         )
 
 
 def _check_factor(run: Run, context: Context, j: int, gain: float) -> Iterator[Finding]:
+    """Check sign and unit of a velocity."""
     if gain < 0:
         yield context.found(
+            FindingCode.VELOCITY_SIGN,
             "error",
             run,
             j,
-            "The velocity has the opposite sign of the position's change.",
+            "The velocity has the opposite sign of the derivative of the position.",
             f"{gain:.4g} times the derivative of the position",
-            "Turn the sign of this joint's velocity, or of its position and torque if those are wrong.",
+            "Reverse the sign of this joint's velocity, or of its position and torque if those are wrong.",
         )
     size = abs(gain)
     if abs(size - 1) <= _FACTOR:
@@ -98,6 +103,7 @@ def _check_factor(run: Run, context: Context, j: int, gain: float) -> Iterator[F
     for factor, (words, unit) in known.items():
         if abs(size / factor - 1) < _RECOGNISED:
             yield context.found(
+                FindingCode.VELOCITY_UNIT,
                 "error",
                 run,
                 j,
@@ -107,25 +113,28 @@ def _check_factor(run: Run, context: Context, j: int, gain: float) -> Iterator[F
             )
             return
     yield context.found(
+        FindingCode.VELOCITY_GAIN,
         "error",
         run,
         j,
-        "The velocity is a multiple of the position's change: a gear ratio, a unit, or a wrong sampling rate.",
+        "The velocity is a multiple of the derivative of the position: a gear ratio, a unit, or a wrong sampling rate.",
         f"{size:.4g} times the derivative of the position",
         "Give the scale of this joint's velocity when loading, or correct the sampling rate.",
     )
 
 
 def _check_delay(run: Run, context: Context, cleaned: Cleaned, j: int, delay: Delay) -> Iterator[Finding]:
+    """Check the delay of a velocity."""
     error = float(np.sqrt(max(0.0, delay.rest_at_zero - delay.rest)))
     if abs(delay.seconds) < _STEPS * cleaned.raw_step or error < _DELAY_ERROR:
         return
     late = "lags behind" if delay.seconds > 0 else "runs ahead of"
     yield context.found(
+        FindingCode.VELOCITY_DELAY,
         "warning",
         run,
         j,
-        f"The velocity {late} the position, which makes it wrong by {100 * error:.2g} percent.",
+        f"The velocity {late} the position, which causes an error of {100 * error:.2g} percent.",
         f"{abs(delay.seconds):.3g} seconds",
         "Differentiate filtered positions instead of using this velocity.",
     )

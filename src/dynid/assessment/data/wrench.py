@@ -1,4 +1,4 @@
-"""Wrenches on the whole robot against its weight: wrong axes, wrong sign, wrong point, sensors that were not zeroed."""
+"""Checks of base wrenches against the weight of the robot: axes, sign, reference point, zero of the sensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.dynamics.centroidal import center_of_mass, total_mass
 from dynid.dynamics.frames import base_placement
 from dynid.errors import DataError
@@ -24,57 +24,59 @@ __all__ = ["check_wrench"]
 
 Array = NDArray[np.float64]
 
-# Slower than this (rad/s and m/s) the body stands still and its weight is all there is.
+# Below this velocity (rad/s and m/s) the robot stands still and the wrench is its weight.
 _STILL = 0.05
-# Seconds of standing still that tell more than the mean over all of the motion.
+# Duration (s) of standstill from which it is used instead of the whole motion.
 _LONG_ENOUGH = 0.5
-# Seconds of motion over which what speeds up and slows down again has averaged out.
+# Duration (s) of motion over which accelerations average out.
 _WHOLE = 2.0
-# Degrees between the mean force and the vertical: sensors are level to one or two, wrong axes are off by far more.
+# Angle (degrees) between the mean force and the vertical: sensors are level to one or two degrees.
 _LEANING, _WRONG = 4.0, 20.0
-# Shares of the weight: what a scale may be off by, and below which a sensor carries nothing.
+# Shares of the weight: error of a scale, load below which a sensor is unloaded, and offset that is reported.
 _OFF, _UNLOADED, _OFFSET = 0.05, 0.1, 0.005
-# Seconds in which nothing stands on a sensor.
+# Shortest time (s) without load from which the zero of a sensor is determined.
 _LIFTED = 0.2
-# Metres between the line of the force and the centre of mass of a body that stands still.
+# Distance (m) between the line of the force and the centre of mass at standstill.
 _BESIDE = 0.1
 
-# Fixed, not found from the data: a fault must not move the filter that is to show it.
+# Fixed, not found from the data: a fault must not change the filter that is used to detect it.
 _SETTINGS = Signals(cutoff=None, min_velocity=0.0, decimate=(), trim=0.0)
 _CUTOFF = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Stand:
-    """Mean force (3,) in the world and lever arm (3,) to the a-priori centre of mass over the rows that count."""
+    """Mean force (3,) in the world frame, and lever arm (3,) to the a-priori centre of mass."""
 
     force: Array
     lever: Array
     how: str
 
 
-def check_wrench(run: Run, robot: Robot, context: Context) -> Iterator[Finding]:
-    """Whether the wrenches on a floating or instrumented base carry the robot's weight."""
+def check_wrench(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Check whether the wrenches on a floating or instrumented base match the weight of the robot."""
     if robot.base == "fixed" or (run.wrench is None and not run.wrenches):
         return
     gravity = float(np.linalg.norm(robot.gravity))
-    motion = context.once("wrench motion", run, lambda r: _motion(r, robot))
+    motion = context.once("wrench motion", run, lambda r: _motion(robot, r))
     if isinstance(motion, str):
-        fix = "Give the motion of the base and say where each wrench is measured."
-        yield context.found("error", run, None, "The wrenches cannot be used.", motion, fix)
+        fix = "Give the motion of the base, and the frame in which each wrench is measured."
+        yield context.found(
+            FindingCode.WRENCH_UNUSABLE, "error", run, None, "The wrenches cannot be used.", motion, fix
+        )
         return
     if not gravity:
         return
     stand = _stand(robot, motion)
     if stand is not None:
-        yield from _direction(run, robot, context, motion, stand)
+        yield from _direction(robot, run, context, motion, stand)
     mass = total_mass(robot)
     if mass > 0:
         yield from _unloaded(run, context, motion, mass * gravity)
 
 
-def _motion(run: Run, robot: Robot) -> Motion | str:
-    """The run cleaned gently, or why it cannot be."""
+def _motion(robot: Robot, run: Run) -> Motion | str:
+    """The cleaned run, or the reason why it cannot be cleaned."""
     try:
         check_run(robot, run, WRENCH_CHANNELS)
         rate = 1.0 / run.step
@@ -84,7 +86,7 @@ def _motion(run: Run, robot: Robot) -> Motion | str:
 
 
 def _stand(robot: Robot, motion: Motion) -> _Stand | None:
-    """Mean load while the robot stands still, or over all of a long motion; None where neither tells."""
+    """Mean load at standstill, or over a long motion; None if the run has neither."""
     q, v, _ = state(robot, motion)
     still = np.abs(v).max(axis=1, initial=0.0) < _STILL
     if np.count_nonzero(still) / motion.rate >= _LONG_ENOUGH:
@@ -105,30 +107,33 @@ def _stand(robot: Robot, motion: Motion) -> _Stand | None:
     return _Stand(mean, lever, how)
 
 
-def _direction(run: Run, robot: Robot, context: Context, motion: Motion, stand: _Stand) -> Iterator[Finding]:
+def _direction(robot: Robot, run: Run, context: Context, motion: Motion, stand: _Stand) -> Iterator[Finding]:
+    """Check direction, size and line of action of the mean force."""
     size = float(np.linalg.norm(stand.force))
     mass, gravity = total_mass(robot), float(np.linalg.norm(robot.gravity))
     angle = _angle(stand.force, -robot.gravity)
     if angle > 180.0 - _WRONG:
         yield context.found(
+            FindingCode.WRENCH_SIGN,
             "error",
             run,
             None,
-            "The force on the robot pulls it down: it is the one that the robot exerts on the sensor.",
+            "The force on the robot points down: it is the force of the robot on the sensor.",
             f"{angle:.0f} degrees from the vertical, {stand.how}",
-            'Turn its sign when loading: sign={"wrench": -1}, or of the named sensor.',
+            'Reverse its sign when loading: sign={"wrench": -1}, or that of the named sensor.',
         )
         return
     if angle > _LEANING:
         better = _better_axes(robot, motion)
         hint = "Check the axes and placement of its sensor."
         if better:
-            hint = f"In {better} it points up: say so in sensors=."
+            hint = f"In {better} it points up: set them in sensors=."
         yield context.found(
+            FindingCode.WRENCH_AXES,
             "error" if angle > _WRONG else "warning",
             run,
             None,
-            "The force that carries the robot does not point against gravity: its axes are wrong, or it is not zeroed.",
+            "The force on the robot does not point against gravity: its axes are wrong, or it is not zeroed.",
             f"{angle:.0f} degrees from the vertical, {stand.how}",
             hint,
         )
@@ -136,27 +141,29 @@ def _direction(run: Run, robot: Robot, context: Context, motion: Motion, stand: 
     off = size / (mass * gravity) - 1.0 if mass > 0 else 0.0
     if abs(off) > _OFF:
         yield context.found(
+            FindingCode.WRENCH_WEIGHT,
             "warning",
             run,
             None,
-            "The force that carries the robot is not the weight of its a-priori model.",
+            "The force on the robot differs from the weight of its a-priori model.",
             f"{100 * off:+.0f} percent, {size / gravity:.4g} kilograms instead of {mass:.4g}, {stand.how}",
-            "Zero the sensor, see whether a contact is missing, or correct the total mass of the model.",
+            "Zero the sensor, look for other contacts, or correct the total mass of the model.",
         )
     beside = float(np.linalg.norm(stand.lever))
     if beside > _BESIDE:
         yield context.found(
+            FindingCode.WRENCH_POINT,
             "warning",
             run,
             None,
-            "The force that carries the robot passes beside its centre of mass: moments are about another point.",
+            "The force on the robot passes beside its centre of mass: the moments refer to another point.",
             f"{beside:.2g} metres, {stand.how}",
-            "Check the placement of the wrench sensor, and where the world's origin is.",
+            "Check the placement of the wrench sensor, and the origin of the world frame.",
         )
 
 
 def _better_axes(robot: Robot, motion: Motion) -> str:
-    """Axes of a single sensor in which the force would carry the robot, in words."""
+    """Axes of a single sensor in which the force would point up, in words; "" if there are none."""
     if len(motion.sensors) != 1:
         return ""
     name, sensor = next(iter(motion.sensors.items()))
@@ -170,14 +177,14 @@ def _better_axes(robot: Robot, motion: Motion) -> str:
 
 
 def _unloaded(run: Run, context: Context, motion: Motion, weight: float) -> Iterator[Finding]:
-    """Sensors that show a force while nothing stands on them."""
+    """Find sensors that measure a force without load."""
     named = dict(motion.wrenches) | ({} if motion.wrench is None else {"base": motion.wrench})
     for name, values in named.items():
         force = values[:, :3]
         light = np.linalg.norm(force, axis=1) < _UNLOADED * weight
         edges = np.flatnonzero(np.diff(np.concatenate([[0], light.astype(int), [0]])))
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
-            # The filter smears a step into both sides of it.
+            # The filter smooths a step on both sides.
             margin = int(motion.rate / (motion.cutoff or motion.rate))
             quiet = force[start + margin : stop - margin]
             if len(quiet) < _LIFTED * motion.rate or quiet.std(axis=0).max() > _OFFSET * weight:
@@ -185,12 +192,13 @@ def _unloaded(run: Run, context: Context, motion: Motion, weight: float) -> Iter
             offset = float(np.linalg.norm(quiet.mean(axis=0)))
             if offset > _OFFSET * weight:
                 yield context.found(
+                    FindingCode.WRENCH_NOT_ZEROED,
                     "warning",
                     run,
                     None,
-                    f"Wrench sensor '{name}' shows a force while nothing stands on it: it was not zeroed.",
+                    f"Wrench sensor '{name}' measures a force without load: it was not zeroed.",
                     f"{offset:.3g} newtons for {len(quiet) / motion.rate:.2g} seconds",
-                    "Zero it before recording, or take the offset off: offset= when loading.",
+                    "Zero it before recording, or subtract the offset when loading (offset=).",
                 )
                 break
 

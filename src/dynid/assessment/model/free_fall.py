@@ -1,4 +1,4 @@
-"""A robot let go: does the model fall as a machine falls, losing energy, or does it fly apart?"""
+"""Free fall of a model: a passive robot must not gain energy."""
 
 from __future__ import annotations
 
@@ -28,18 +28,30 @@ Array = NDArray[np.float64]
 Method = Literal["LSODA", "RK45"]
 METHODS = ("LSODA", "RK45")
 
-_TOO_FAST = 1e6  # rad/s or m/s: no machine moves so, and an integrator still counts there
-_MOST_STEPS = 100_000  # a fall of some seconds takes hundreds of steps, a few ten thousand where it is stiff
-_DIFFERENCE = 1e-7  # step of the Jacobian, relative: half the digits of a number
+_DIVERGED = 1e6  # rad/s or m/s; no robot reaches it, and the integration is still accurate
+_MAX_STEPS = 100_000  # a fall of some seconds takes hundreds of steps, some ten thousand if it is stiff
+_DIFFERENCE = 1e-7  # relative step of the Jacobian: half of the digits
 _COULOMB = (TermKind.COULOMB, TermKind.COULOMB_POSITIVE, TermKind.COULOMB_NEGATIVE)
 
 
 @dataclass(frozen=True, eq=False)
 class FreeFall:
-    """Energy of a passive fall on an even clock: `time` (s), `kinetic` and `potential` (J), up to where it died.
+    """Energy of a passive fall on a uniform clock.
 
-    `died` is the time at which the integration could not go on, None where it reached `seconds`; `cause` says why.
-    Energies count as risen, or kinetic energy as negative, from `tolerance` (J) on.
+    Attributes
+    ----------
+    seconds : float
+        Duration (s) that was to be simulated.
+    time : ndarray, shape (N,)
+        Time (s), up to the end or the failure of the integration.
+    kinetic, potential : ndarray, shape (N,)
+        Kinetic and potential energy (J).
+    tolerance : float
+        Energy (J) from which the total energy counts as risen, or the kinetic energy as negative.
+    died : float or None
+        Time (s) at which the integration failed; None if it reached the end.
+    cause : str
+        Cause of the failure.
     """
 
     seconds: float
@@ -57,14 +69,14 @@ class FreeFall:
 
     @property
     def rise(self) -> float:
-        """How far the energy ever climbs above its lowest value so far (J)."""
+        """Largest rise of the energy above its lowest value before (J)."""
         return float(np.max(self.energy - np.minimum.accumulate(self.energy)))
 
     @property
     def verdict(self) -> str:
-        """What happens, in words."""
+        """The result in words."""
         if self.died is not None:
-            return f"integration died at {self.died:.4g} s"
+            return f"integration failed at {self.died:.4g} s"
         if self.kinetic.min() < -self.tolerance:
             return f"kinetic energy turns negative at {self.time[np.argmax(self.kinetic < -self.tolerance)]:.4g} s"
         if self.rise > self.tolerance:
@@ -73,11 +85,12 @@ class FreeFall:
 
     @property
     def ok(self) -> bool:
-        """Whether a machine may do this: the energy falls, or stays where nothing brakes."""
-        return self.verdict in ("energy falls", "energy stays")
+        """Whether the fall is physical: it was integrated to the end, and the energy never rises."""
+        lowest = float(self.kinetic.min())
+        return self.died is None and lowest >= -self.tolerance and self.rise <= self.tolerance
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return all figures as plain data for JSON."""
         return {
             "verdict": self.verdict,
             "seconds": self.seconds,
@@ -105,16 +118,45 @@ def free_fall(
     atol: float = 1e-8,
     tolerance: float = 1e-4,
 ) -> FreeFall:
-    """Let the robot go from the pose `start` (nq,), by default zero, at rest and without torque.
+    """Simulate a robot that is released at rest and without torque.
 
-    No joint limits and no collisions. The energy is kept at `samples` + 1 even times. Constant `offsets` of the
-    drives act only if asked to, for they do work. Dry friction is tanh(`steepness` * speed). `tolerance` is relative
-    to the largest energy that moves; what the integration leaves open, `rtol` of the potential energy, is added.
-    Drive terms of the user's own act, but what energy they store is not known.
-    A mass matrix that is not positive definite is solved all the same: what comes of it is what the fall shows.
+    There are no joint limits and no collisions. Custom drive terms act, but the energy that they store is not known. A
+    mass matrix that is not positive definite is solved as well; the energy then shows the consequence.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot to simulate.
+    parameters : array_like, shape (p,), optional
+        Standard parameters; by default those of the robot.
+    start : array_like, shape (nq,), optional
+        Initial pose (rad, m); by default zero.
+    seconds : float
+        Duration (s).
+    samples : int
+        Number of time steps at which the energy is kept.
+    offsets : bool
+        Whether constant offsets of the drives act. They do work, so the energy may rise.
+    steepness : float
+        Slope (s/rad) of the Coulomb friction tanh(steepness * velocity).
+    method : {"LSODA", "RK45"}
+        Integrator of scipy.
+    rtol, atol : float
+        Tolerances of the integrator.
+    tolerance : float
+        Tolerated rise, relative to the largest change of energy. `rtol` of the potential energy is added.
+
+    Returns
+    -------
+    FreeFall
+
+    Raises
+    ------
+    DataError
+        If a setting is not positive, the method is unknown, or `start` is not one pose.
     """
     if not (np.isfinite(seconds) and seconds > 0 and samples >= 1 and steepness > 0 and rtol > 0 and atol > 0):
-        raise DataError("a free fall needs positive seconds, samples, steepness and integration tolerances")
+        raise DataError("seconds, samples, steepness and the tolerances of a free fall must be positive")
     if method not in METHODS:
         raise DataError(f"method '{method}' is unknown: use {', '.join(METHODS)}")
     pi = as_parameters(robot, parameters)
@@ -133,9 +175,9 @@ def free_fall(
 def passive_acceleration(
     robot: Robot, parameters: ArrayLike | None = None, *, offsets: bool = False, steepness: float = 100.0
 ) -> Callable[[Array, Array], Array]:
-    """Function of q (N, nq), v (N, nv) that gives the acceleration (N, nv) without drive torque.
+    """Return a function of q (N, nq) and v (N, nv) that gives the acceleration (N, nv) without drive torque.
 
-    Not a number where the mass matrix is singular; one that is not positive definite is solved all the same.
+    The result is NaN where the mass matrix is singular; one that is not positive definite is solved as well.
     """
     pi = as_parameters(robot, parameters).copy()
     place = {name: i for i, name in enumerate(robot.parameter_names)}
@@ -150,9 +192,9 @@ def passive_acceleration(
             pi[place[term.name]] = 0.0
 
     def acceleration(q: Array, v: Array) -> Array:
-        speed = v[:, first:] @ direction.T
+        velocity = v[:, first:] @ direction.T
         tau = np.zeros_like(v)
-        tau[:, first:] = -(value * np.clip(np.tanh(steepness * speed), lower, upper)) @ direction
+        tau[:, first:] = -(value * np.clip(np.tanh(steepness * velocity), lower, upper)) @ direction
         try:
             return forward_dynamics(robot, q, v, tau, pi)
         except DynidError:  # a mass matrix is not positive definite
@@ -166,11 +208,11 @@ def passive_acceleration(
 
 
 def _rates(robot: Robot, pi: Array, offsets: bool, steepness: float) -> Callable[[Array], Array]:
-    """Rate of states (N, nq + nv); not a number where they have run away."""
+    """Return a function for the time derivative of states (N, nq + nv); NaN where they diverged."""
     acceleration = passive_acceleration(robot, pi, offsets=offsets, steepness=steepness)
 
     def rates(states: Array) -> Array:
-        if not np.all(np.abs(states) < _TOO_FAST**2):
+        if not np.all(np.abs(states) < _DIVERGED**2):
             return np.full_like(states, np.nan)
         q, v = _configuration(robot, states), states[:, robot.nq :]
         return np.hstack([_pose_rate(robot, q, v), acceleration(q, v)])
@@ -181,7 +223,7 @@ def _rates(robot: Robot, pi: Array, offsets: bool, steepness: float) -> Callable
 def _integrate(
     rates: Callable[[Array], Array], nv: int, state: Array, clock: Array, method: Method, **tolerances: float
 ) -> tuple[Array, float | None, str]:
-    """States on the clock as far as they go; when and why they went no further."""
+    """States on the clock, then time and cause of a failure of the integration."""
     import scipy.integrate
 
     def rate(t: float, y: Array) -> Array:
@@ -194,30 +236,31 @@ def _integrate(
 
     states = [state]
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the integrator's own words on a failure, which is our result
+        warnings.simplefilter("ignore")  # a failure of the integrator is a result here
         if not np.all(np.isfinite(rate(0.0, state))):
             return np.array(states), 0.0, "the mass matrix is singular"
         options: dict[str, Any] = {"jac": jacobian} if method == "LSODA" else {}
         solver = getattr(scipy.integrate, method)(rate, 0.0, state, clock[-1], **options, **tolerances)
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             before = float(solver.t)
             solver.step()
             if solver.status == "failed" or solver.t <= before:
                 return np.array(states), before, "the integration step fell to zero"
             if not np.all(np.isfinite(solver.y)):
-                return np.array(states), before, "the motion is no longer a finite number"
-            if np.abs(solver.y[-nv:]).max() > _TOO_FAST:
-                return np.array(states), float(solver.t), f"a speed passed {_TOO_FAST:g} rad/s or m/s"
+                return np.array(states), before, "the motion is no longer finite"
+            if np.abs(solver.y[-nv:]).max() > _DIVERGED:
+                return np.array(states), float(solver.t), f"a velocity exceeded {_DIVERGED:g} rad/s or m/s"
             passed = clock[len(states) :]
             passed = passed[passed <= solver.t]
             if passed.size:
                 states += list(solver.dense_output()(passed).T)
             if solver.status == "finished":
                 return np.array(states), None, ""
-    return np.array(states), float(solver.t), f"{_MOST_STEPS} integration steps did not bring it further"
+    return np.array(states), float(solver.t), f"the end was not reached in {_MAX_STEPS} integration steps"
 
 
 def _pose(robot: Robot, start: ArrayLike | None) -> Array:
+    """Initial pose (nq,)."""
     if start is not None:
         (q,), _, single = as_batch(robot, q=start)
         if not single:
@@ -230,7 +273,7 @@ def _pose(robot: Robot, start: ArrayLike | None) -> Array:
 
 
 def _configuration(robot: Robot, states: Array) -> Array:
-    """q of states: the quaternion of a floating base drifts from unit length while it is integrated."""
+    """q of states, with the quaternion of a floating base normalised against drift."""
     q = states[:, : robot.nq].copy()
     if robot.base == "floating":
         q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
@@ -238,14 +281,14 @@ def _configuration(robot: Robot, states: Array) -> Array:
 
 
 def _pose_rate(robot: Robot, q: Array, v: Array) -> Array:
-    """dq/dt: the speeds, but for a floating base, whose twist is given in its own frame."""
+    """dq/dt: the velocities, except for a floating base, whose twist is given in its own frame."""
     if robot.base != "floating":
         return v
     u, w = q[:, 3:6], q[:, 6:7]
     linear, turn = v[:, :3], v[:, 3:6]
     return np.hstack(
         [
-            linear + 2 * np.cross(u, np.cross(u, linear) + w * linear),  # turned to world axes
+            linear + 2 * np.cross(u, np.cross(u, linear) + w * linear),  # rotated to world axes
             0.5 * (w * turn + np.cross(u, turn)),
             -0.5 * np.sum(u * turn, axis=1, keepdims=True),
             v[:, 6:],

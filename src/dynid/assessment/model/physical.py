@@ -1,4 +1,4 @@
-"""Is a model physically usable? Mass matrix over poses, bodies and drives one by one, and a free fall."""
+"""Audit of a model: mass matrix over poses, physical consistency of bodies and drives, and a free fall."""
 
 from __future__ import annotations
 
@@ -21,14 +21,25 @@ __all__ = ["Audit", "MassMatrices", "audit", "drive_violations", "link_violation
 Array = NDArray[np.float64]
 
 _FRICTION = tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET]
-_ROUNDING = 1e-14  # of the largest eigenvalue: what is not above is zero
+_ROUNDING = 1e-14  # of the largest eigenvalue; smaller eigenvalues count as zero
 
 
 @dataclass(frozen=True, eq=False)
 class MassMatrices:
-    """Mass matrices over random poses: how many are positive definite, and the worst of them.
+    """Mass matrices at random poses.
 
-    `smallest` is the smallest eigenvalue of all, found at `pose` (nq,).
+    Attributes
+    ----------
+    poses : int
+        Number of poses.
+    positive : int
+        Number of poses at which the mass matrix is positive definite.
+    smallest : float
+        Smallest eigenvalue at all poses.
+    pose : ndarray, shape (nq,)
+        Pose of the smallest eigenvalue.
+    rotor_inertia : bool
+        Whether rotor inertias are included.
     """
 
     poses: int
@@ -39,15 +50,26 @@ class MassMatrices:
 
     @property
     def ratio(self) -> float:
-        """Share of the poses where the mass matrix is positive definite."""
+        """Share of the poses at which the mass matrix is positive definite."""
         return self.positive / self.poses
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What was found of a model.
+    """Result of the audit of a model.
 
-    `links` and `drives` name what no body and no drive can have, and why; both are None where not judged.
+    Attributes
+    ----------
+    robot : str
+        Name of the robot.
+    mass : MassMatrices
+        Mass matrices at random poses.
+    links : dict of str to list of str, or None
+        Links that are not physically consistent, and why; None where not checked.
+    drives : dict of str to str, or None
+        Friction and rotor inertias of the wrong sign; None where not checked.
+    fall : FreeFall
+        Free fall.
     """
 
     robot: str
@@ -58,25 +80,25 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found against the model. Poses that were not tried may still hold a surprise."""
+        """Whether all checks passed. Other poses than those tried may still have an indefinite mass matrix."""
         return self.moves and not self.links and not self.drives
 
     @property
     def moves(self) -> bool:
-        """Whether the model moves as a machine does, possible bodies or not: good enough for a simulator."""
+        """Whether the model can be simulated: positive definite mass matrix and physical free fall."""
         return self.mass.positive == self.mass.poses and self.fall.ok
 
     @property
     def verdict(self) -> str:
-        """The whole in one line."""
+        """The result in one line."""
         if self.ok:
-            return "nothing speaks against this model"
+            return "no problem was found in this model"
         if self.moves:
-            return "it moves as a machine does, but no real bodies and drives have these parameters"
-        return "this model is not usable: it does not move as a machine does"
+            return "the model can be simulated, but its bodies or drives are not physically consistent"
+        return "the model is not usable: it cannot be simulated"
 
     def summary(self) -> str:
-        """The findings, a line each."""
+        """Return the result as text."""
         mass, fall = self.mass, self.fall
         without = "" if mass.rotor_inertia else " without rotor inertias"
         at = ", ".join(f"{x:.3g}" for x in mass.pose)
@@ -86,12 +108,12 @@ class Audit:
             f"smallest eigenvalue {mass.smallest:.4g} at q = ({at})",
         ]
         if self.links is None or self.drives is None:
-            lines.append("bodies and drives: not judged one by one")
+            lines.append("bodies and drives: not checked")
         else:
             lines += [f"body {name}: {'; '.join(reasons)}" for name, reasons in self.links.items()]
             lines += [f"drive {name}: {reason}" for name, reason in self.drives.items()]
             if not self.links and not self.drives:
-                lines.append("bodies and drives: all physically possible")
+                lines.append("bodies and drives: all physically consistent")
         line = f"free fall of {fall.seconds:g} s: {fall.verdict}"
         if fall.died is not None:
             line += f", {fall.cause}"
@@ -100,7 +122,7 @@ class Audit:
         return "\n".join([*lines, line])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return all results as plain data for JSON."""
         return {
             "robot": self.robot,
             "ok": self.ok,
@@ -134,12 +156,47 @@ def audit(
     steepness: float = 100.0,
     method: Method = "LSODA",
 ) -> Audit:
-    """Whether a robot, with its own or other standard `parameters` (p,), can be simulated and controlled.
+    """Check whether a model can be simulated and used in a controller.
 
-    Mass matrices at random `poses` (see `mass_matrices`), every link and drive by itself, and a fall of `seconds`
-    from the pose `start` without torque (see `free_fall`). For base parameters give `base.join(beta)` and
-    `bodies=False`: the mass matrices and the fall are theirs, but the split into bodies is arbitrary.
+    Parameters
+    ----------
+    robot : Robot
+        Robot to check.
+    parameters : array_like, shape (p,), optional
+        Standard parameters; by default those of the robot. For base parameters give `base.join(beta)` and
+        `bodies=False`: mass matrices and fall depend on base parameters only, but the split into bodies is arbitrary.
+    poses : int
+        Number of random poses for the mass matrix.
+    seed : int
+        Seed of the random poses.
+    limits : bool
+        Whether the poses lie within the joint limits, see `mass_matrices`.
+    rotor_inertia : bool
+        Whether rotor inertias count in the mass matrix.
+    bodies : bool
+        Whether links and drives are checked one by one.
+    start : array_like, shape (nq,), optional
+        Initial pose (rad, m) of the free fall; by default zero.
+    seconds : float
+        Duration (s) of the free fall.
+    offsets : bool
+        Whether constant offsets of the drives act in the free fall.
+    steepness : float
+        Slope (s/rad) of the Coulomb friction in the free fall, see `free_fall`.
+    method : {"LSODA", "RK45"}
+        Integrator of the free fall.
 
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    DataError
+        If a setting is out of range.
+
+    Examples
+    --------
     >>> import dynid
     >>> dynid.assessment.audit(dynid.load_robot("tx40"), poses=500, seconds=0.5).ok
     True
@@ -163,10 +220,31 @@ def mass_matrices(
     limits: bool = True,
     rotor_inertia: bool = True,
 ) -> MassMatrices:
-    """Eigenvalues of the mass matrix at random `poses`, evenly spread within the joint limits.
+    """Compute the eigenvalues of the mass matrix at random poses.
 
-    A joint without limits, or every joint with `limits=False`, turns from -pi to pi or slides from -1 to 1 m.
-    `rotor_inertia=False` leaves the bodies alone: rotors can hide that those are impossible.
+    Parameters
+    ----------
+    robot : Robot
+        Robot to check.
+    parameters : array_like, shape (p,), optional
+        Standard parameters; by default those of the robot.
+    poses : int
+        Number of poses, uniformly distributed within the joint limits.
+    seed : int
+        Seed of the random poses.
+    limits : bool
+        Whether joint limits hold. Joints without limits range from -pi to pi rad, or from -1 to 1 m.
+    rotor_inertia : bool
+        Whether rotor inertias count. They can hide bodies that are not physically consistent.
+
+    Returns
+    -------
+    MassMatrices
+
+    Raises
+    ------
+    DataError
+        If there is no pose.
     """
     if poses < 1:
         raise DataError(f"an audit needs at least one pose, got {poses}")
@@ -182,7 +260,7 @@ def mass_matrices(
 
 
 def link_violations(robot: Robot, parameters: ArrayLike | None = None) -> dict[str, list[str]]:
-    """Links whose inertia no body can have, and why."""
+    """Links whose inertia is not physically consistent, and why."""
     inertial = [p.inertial for p in robot.layout]
     numbers = as_parameters(robot, parameters)[inertial].reshape(-1, 10)
     out = {}
@@ -194,19 +272,20 @@ def link_violations(robot: Robot, parameters: ArrayLike | None = None) -> dict[s
 
 
 def drive_violations(robot: Robot, parameters: ArrayLike | None = None) -> dict[str, str]:
-    """Friction and rotor inertias of the wrong sign, by name."""
+    """Friction and rotor inertias of the wrong sign, and why, by parameter name."""
     value = dict(zip(robot.parameter_names, as_parameters(robot, parameters), strict=True))
     out = {}
     for term in robot.drives:
         number = value[term.name]
         if term.kind == TermKind.INERTIA and number < 0:
-            out[term.name] = f"rotor inertia {number:.4g} {term.units} is negative"
+            out[term.name] = f"rotor inertia {number:.4g} {term.unit} is negative"
         elif term.kind in _FRICTION and number < 0:
-            out[term.name] = f"friction {number:.4g} {term.units} is negative: it drives instead of braking"
+            out[term.name] = f"friction {number:.4g} {term.unit} is negative: it drives instead of braking"
     return out
 
 
 def _random_poses(robot: Robot, poses: int, seed: int, limits: bool) -> Array:
+    """Random poses (poses, nq)."""
     low, high = np.empty((2, robot.n))
     for i, joint in enumerate(j for j in robot.joints if j.mimic is None):
         half = np.pi if joint.kind == "revolute" else 1.0

@@ -1,4 +1,4 @@
-"""All tests of an estimate in one call: is the residual noise, is the model complete, may least squares be believed?"""
+"""All hypothesis tests of an estimate in one call: residual, drive terms, missing effects, bias by feedback."""
 
 from __future__ import annotations
 
@@ -6,27 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dynid.assessment.given import check_observation
 from dynid.assessment.tests.instruments import exogeneity_test, instrument_test
 from dynid.assessment.tests.missing import MissingEffects, missing_effects
 from dynid.assessment.tests.nested import terms_needed
 from dynid.assessment.tests.residuals import residual_tests
 from dynid.errors import DataError, DynidError
-from dynid.hypothesis import HypothesisTest
+from dynid.hypothesis import HypothesisTest, TestCode
 from dynid.identification.estimate import Estimate
 from dynid.identification.experiment import Experiment
-from dynid.identification.observation import observe
+from dynid.identification.observation import Observation, observe
 from dynid.identification.pipeline import estimate_from
 from dynid.recording.recording import Recording, Run
-from dynid.simulation.engine import Loop, Simulation
-from dynid.simulation.laws import Controller
-from dynid.simulation.sensors import Sensors
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.simulation import Simulation
 
 __all__ = ["Diagnosis", "diagnose"]
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """Tests in the order they were made, effects that the model misses, and what could not be tested and why."""
+    """Hypothesis tests of an estimate.
+
+    Attributes
+    ----------
+    tests : tuple of HypothesisTest
+        Tests in the order in which they were made.
+    missing : MissingEffects or None
+        Effects that are missing from the model; None where they cannot be searched for.
+    untested : tuple of str
+        Tests that could not be made, and why.
+    """
 
     tests: tuple[HypothesisTest, ...]
     missing: MissingEffects | None
@@ -34,54 +44,82 @@ class Diagnosis:
 
     @property
     def rejected(self) -> tuple[HypothesisTest, ...]:
-        """Tests whose null hypothesis does not hold."""
+        """Tests whose null hypothesis is rejected."""
         return tuple(test for test in self.tests if test.rejected)
 
     def summary(self) -> str:
-        """Every test in words, then what is missing and what was left out."""
+        """Return all tests as text, then the missing effects and the tests that could not be made."""
         parts = [test.summary() for test in self.tests]
         if self.missing is not None:
             parts.append(self.missing.summary())
         return "\n\n".join([*parts, *(f"not tested: {reason}" for reason in self.untested)])
 
+    def test(self, code: TestCode | str) -> HypothesisTest | None:
+        """Return the test with a code, or None where it was not made."""
+        return next((t for t in self.tests if t.code == code), None)
+
     def to_dict(self) -> dict[str, Any]:
+        """Return tests and missing effects as plain data for JSON."""
         missing = None if self.missing is None else self.missing.to_dict()
         return {"tests": [t.to_dict() for t in self.tests], "missing": missing, "untested": list(self.untested)}
 
 
 def diagnose(
     estimate: Estimate,
-    recording: Recording,
-    controller: Controller | None = None,
+    recording: Recording | Observation,
     *,
-    sensors: Sensors | None = None,
-    loop: Loop | None = None,
-    memory: int = 10,
+    loop: ClosedLoop | None = None,
+    correlated_samples: int = 10,
     level: float = 0.05,
 ) -> Diagnosis:
-    """Test an estimate on a recording: whiteness, normality and evenness of the residual, which drive terms are needed,
-    which effects are missing; with the controller also whether simulated instruments are valid and measured regressors
-    exogenous (revised Durbin-Wu-Hausman, `memory` as for `instrument_test`).
+    """Test an estimate on a recording.
+
+    Tests the residual for whiteness, normality and constant variance, the drive terms for significance, and searches
+    for missing effects. With the closed loop, it also tests the validity of the simulated instruments and the
+    exogeneity of the measured regressor (revised Durbin-Wu-Hausman).
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate that converged.
+    recording : Recording or Observation
+        Recording to test on, or the observation that the estimate was identified from, which avoids cleaning the
+        runs again. With a loop, the recording itself is needed.
+    loop : ClosedLoop, optional
+        The closed loop of the recording: controller, sensors and integrator settings.
+    correlated_samples : int
+        Number of samples over which the noise is correlated, see `instrument_test`.
+    level : float
+        Significance level.
+
+    Returns
+    -------
+    Diagnosis
+
+    Raises
+    ------
+    DataError
+        If the estimate did not converge or the recording does not fit the robot.
+    DynidError
+        If the closed loop cannot be simulated with the estimate.
     """
     if not estimate.converged:
-        raise DataError(f"the estimate is {estimate.status}; there is nothing to test")
+        raise DataError(f"the estimate is {estimate.status}; it cannot be tested")
     tests: list[HypothesisTest] = []
     untested: list[str] = []
-    searched = estimate, recording
-    if controller is None:
-        rows = observe(estimate.robot, recording, estimate.signals, estimate.base)
+    searched: tuple[Estimate, Recording | Observation]
+    if isinstance(recording, Observation):
+        if loop is not None:
+            raise DataError("tests with the closed loop simulate the recording: give the recording, not an observation")
+        rows = check_observation(estimate, recording)
+        searched = estimate, rows
+    elif loop is None:
+        rows = observe(estimate.robot, recording, signals=estimate.signals, base=estimate.base)
+        searched = estimate, rows
     else:
-        experiment = Experiment(
-            estimate.robot,
-            recording,
-            controller,
-            estimate.signals,
-            loop or Loop("auto"),
-            sensors or Sensors(),
-            estimate.base.channels,
-        )
+        experiment = Experiment(estimate.robot, recording, loop, estimate.signals, estimate.base.channels)
         simulations = experiment.simulate(estimate.parameters)
-        if not simulations[-1].finished:
+        if not simulations[-1].completed:
             raise DynidError(f"the loop with this estimate {simulations[-1].outcome}")
         rows = experiment.observe(simulations)
         # Rows up to the positions' own cut-off: the tests need several times more samples than there are columns.
@@ -91,7 +129,7 @@ def diagnose(
         noise = estimate_from(paired.measured, "wls").noise
         for name, test in (("instrument validity", instrument_test), ("exogeneity", exogeneity_test)):
             try:
-                tests.append(test(paired, noise, memory=memory, level=level))
+                tests.append(test(paired, noise, correlated_samples=correlated_samples, level=level))
             except DataError as error:
                 untested.append(f"{name}: {error}")
         searched = _along_simulations(estimate, experiment, simulations)
@@ -112,10 +150,10 @@ def diagnose(
 def _along_simulations(
     estimate: Estimate, experiment: Experiment, simulations: Sequence[Simulation]
 ) -> tuple[Estimate, Recording]:
-    """The recording with simulated motion, and the estimate with signals that only centre and decimate the torques.
+    """The recording with simulated motion, and the estimate with signals that only shift and decimate the torques.
 
-    Along measured motion, noise that feedback brings into the torques and the half period by which they act later would
-    pass for missing effects.
+    Along measured motion, the noise that feedback adds to the torques and their delay of half a control period would
+    look like missing effects.
     """
     runs = []
     for run, simulation in zip(experiment.recording.runs, simulations, strict=True):

@@ -1,4 +1,4 @@
-"""Hausman's comparison of two estimators: one always consistent, one precise if its assumptions hold."""
+"""Hausman test of two estimators: one always consistent, the other more precise if its assumptions hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
-from dynid.hypothesis import Hypothesis, HypothesisTest, chi2_tail
+from dynid.hypothesis import Hypothesis, HypothesisTest, TestCode, chi2_tail
 from dynid.identification.estimate import Estimate
 
 __all__ = ["hausman", "hausman_test"]
@@ -15,20 +15,40 @@ __all__ = ["hausman", "hausman_test"]
 Array = NDArray[np.float64]
 
 _SAME = Hypothesis(
+    TestCode.HAUSMAN,
     "agreement of two estimators (Hausman)",
-    "both estimators find the same parameters; the second is the more precise one",
-    "the estimates differ by no more than their precision explains: the second can be used",
-    "the estimates differ by more than their precision explains: the second is biased",
+    "both estimators converge to the same parameters, and the second is more precise",
+    "the estimates differ by no more than their covariances explain: the second can be used",
+    "the estimates differ by more than their covariances explain: the second is biased",
     "use the more precise one",
-    "use the first, and look for what biases the second: noisy positions, feedback, constraints that do not hold",
+    "use the first, and look for the cause of the bias: noisy positions, feedback, constraints that do not hold",
 )
 
 
-def hausman_test(consistent: Estimate, efficient: Estimate, level: float = 0.05) -> HypothesisTest:
-    """Compare two estimates from the same rows, such as iv (consistent) and wls (efficient if X is exogenous)."""
+def hausman_test(consistent: Estimate, efficient: Estimate, *, level: float = 0.05) -> HypothesisTest:
+    """Compare two estimates from the same rows, such as iv (consistent) and wls (efficient if W is exogenous).
+
+    Parameters
+    ----------
+    consistent : Estimate
+        Estimate that is consistent under both hypotheses.
+    efficient : Estimate
+        Estimate of the same base parameters that is more precise under the null hypothesis.
+    level : float
+        Significance level.
+
+    Returns
+    -------
+    HypothesisTest
+
+    Raises
+    ------
+    DataError
+        If the estimates are of different base parameters, or the second is nowhere more precise.
+    """
     if consistent.base.names != efficient.base.names:
         raise DataError("the two estimates are of different base parameters")
-    return hausman(consistent.beta, consistent.covariance, efficient.beta, efficient.covariance, level)
+    return hausman(consistent.beta, consistent.covariance, efficient.beta, efficient.covariance, level=level)
 
 
 def hausman(
@@ -36,13 +56,14 @@ def hausman(
     consistent_covariance: ArrayLike,
     efficient: ArrayLike,
     efficient_covariance: ArrayLike,
+    *,
     level: float = 0.05,
     tolerance: float = 1e-6,
 ) -> HypothesisTest:
     """H = d'(S - T)^+ d, chi2(rank), with d the difference of the parameters (b,) and S, T their covariances (b, b).
 
     Directions in which S exceeds T by less than `tolerance` of S carry no information and are left out. Where T is
-    the larger one the second estimator is not the precise one it should be; a note says so.
+    larger than S, the second estimator is not more precise as assumed; a note says so.
     """
     first, second = np.asarray(consistent, dtype=float), np.asarray(efficient, dtype=float)
     S, T = np.asarray(consistent_covariance, dtype=float), np.asarray(efficient_covariance, dtype=float)
@@ -64,12 +85,12 @@ def hausman(
     gain, directions = np.linalg.eigh(np.eye(b) - 0.5 * (ratio + ratio.T))
     used = gain > tolerance
     if not used.any():
-        raise DataError("the second estimator is nowhere more precise than the first: there is nothing to test")
+        raise DataError("the second estimator is nowhere more precise than the first: the test cannot be made")
     part = directions[:, used].T @ whitened((first - second) / sigma)
     worse = int(np.count_nonzero(gain < -tolerance))
     note = (
         f"the covariance difference is not positive semidefinite: in {worse} of {b} directions the second estimator is "
-        "less precise, and these are left out; use one noise for both, and check which one assumes more"
+        "less precise, and these are left out; use the same noise for both, and check their assumptions"
     )
     tail = chi2_tail(float(np.sum(part**2 / gain[used])), int(used.sum()))
     return _SAME.judge(*tail, level, (note,) if worse else ())

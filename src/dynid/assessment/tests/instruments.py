@@ -1,11 +1,11 @@
-"""Tests of instruments: are the simulated regressors Z those of the robot, and can the measured ones X be trusted.
+"""Tests of instrumental variables: validity of the simulated regressor Z, exogeneity of the measured regressor X.
 
-Z (m, k), X (m, b) and y (m,) are rows of all channels, each over its joint's torque noise. A test comes in two forms.
-The plain form needs only a factor T with T'T = [Z X y]'[Z X y] and the number of independent rows; it takes the
-noise of every row as the same. That holds for the torque, but not for the columns of V = X - Z, whose noise differs by
-joint and by motion. The robust form therefore goes back to the rows: what should be uncorrelated is multiplied out,
-summed over the joints of a sample, and the sums are tested for a mean of zero by Hotelling's T2, which lets them have
-any covariance. Noise that joints share does no harm; noise that lasts for several samples is allowed for by `memory`.
+Z (m, k), X (m, b) and y (m,) are rows of all channels, each divided by the torque noise of its joint. Each test has two
+forms. The plain form needs only a factor T with T'T = [Z X y]'[Z X y] and the number of independent rows, and assumes
+equal noise in all rows. That holds for the torque, but not for the columns of V = X - Z, whose noise differs by joint
+and by motion. The robust form goes back to the rows: the products whose mean should be zero are summed over the joints
+of a sample, and the sums are tested for a mean of zero by Hotelling's T2, which admits any covariance. It allows for
+noise that is correlated between joints, and over `correlated_samples` in time.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
-from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, chi2_tail, f_ratio, f_tail
+from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, chi2_tail, f_ratio, f_tail
 from dynid.identification.observation import fold
 from dynid.identification.paired import Paired, PairedBlock
 from dynid.signals.spacing import batch_sums, checked_index, usual_step
 
 __all__ = [
-    "Stretch",
+    "Segment",
     "exogeneity_f",
     "exogeneity_robust",
     "exogeneity_test",
     "hansen",
     "instrument_test",
     "sargan",
-    "stretch",
+    "segment",
     "validity_f",
     "validity_robust",
 ]
@@ -41,38 +41,54 @@ Index = NDArray[np.int64]
 Tail = tuple[float, str, float]
 
 _RANK = 1e-12
-# What is left of a unit column after projection counts from here on; below, it is rounding.
+# Norm of the remainder of a unit column after projection; below, it is rounding error.
 _LEFT = 1e-9
 
 _VALID = Hypothesis(
+    TestCode.INSTRUMENT_VALIDITY,
     "validity of the instruments (revised Durbin-Wu-Hausman)",
-    "every measured column is its simulated one plus noise of mean zero",
-    "the simulation follows the robot: no column differs by more than noise",
+    "every measured column is the simulated column plus noise of mean zero",
+    "the simulation matches the robot: no column differs by more than noise",
     "the simulation differs from the robot by more than noise in the columns",
-    "instrument estimates can be trusted as far as the model goes",
-    "the model or the controller of the simulation lacks an effect: look at missing_effects, then identify again",
+    "estimates with these instruments are consistent, as far as the model is right",
+    "the model or the controller of the simulation misses an effect: run missing_effects, then identify again",
 )
 _EXOGENOUS = Hypothesis(
+    TestCode.EXOGENEITY,
     "exogeneity of the measured regressor (Durbin-Wu-Hausman)",
     "the measured columns are not correlated with the torque error",
-    "no correlation is seen: least squares is as consistent as the instruments, and more precise",
+    "no correlation is seen: least squares is as consistent as the instrumental variables, and more precise",
     "the measured columns are correlated with the torque error: least squares is biased",
     "keep least squares",
-    "use instruments (iv, didim), or filter positions more",
+    "use instrumental variables (iv, didim), or filter the positions more",
 )
-_OVER = Hypothesis(
-    "overidentification ({form})",
+_SARGAN = Hypothesis(
+    TestCode.SARGAN,
+    "overidentification (Sargan)",
     "all instruments are uncorrelated with the torque error",
     "the instruments agree with one another",
     "the instruments contradict one another: at least one is correlated with the torque error",
     "keep them all",
     "leave out the instruments that come from measured signals, or look for a missing effect",
 )
+_HANSEN = replace(_SARGAN, code=TestCode.HANSEN, name="overidentification (Hansen's J)")
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
-    """Whitened rows of all channels from one stretch of time; rows of one sample have one number in `index`."""
+class Segment:
+    """Whitened rows of all channels of one segment of time.
+
+    Attributes
+    ----------
+    Z : ndarray, shape (m, k)
+        Instruments.
+    X : ndarray, shape (m, b)
+        Measured regressor.
+    y : ndarray, shape (m,)
+        Measured torques.
+    index : ndarray of int, shape (m,)
+        Sample numbers; rows of the same sample share a number.
+    """
 
     Z: Array
     X: Array
@@ -80,43 +96,115 @@ class Stretch:
     index: Index
 
 
-def stretch(Z: ArrayLike, X: ArrayLike, y: ArrayLike, index: ArrayLike | None = None) -> Stretch:
-    """Rows at hand as a stretch; without `index` every row is a sample of its own."""
+def segment(Z: ArrayLike, X: ArrayLike, y: ArrayLike, index: ArrayLike | None = None) -> Segment:
+    """Collect rows into a `Segment`.
+
+    Parameters
+    ----------
+    Z : array_like, shape (m, k)
+        Instruments.
+    X : array_like, shape (m, b)
+        Measured regressor.
+    y : array_like, shape (m,)
+        Measured torques.
+    index : array_like of int, shape (m,), optional
+        Sample numbers; by default every row is a separate sample.
+
+    Returns
+    -------
+    Segment
+
+    Raises
+    ------
+    DataError
+        If the numbers of rows differ.
+    """
     z, x, t = np.asarray(Z, dtype=float), np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if z.ndim != 2 or x.ndim != 2 or t.ndim != 1 or not len(z) == len(x) == len(t):
         raise DataError(f"Z, X and y must have the same rows, got shapes {z.shape}, {x.shape} and {t.shape}")
-    return Stretch(z, x, t, checked_index(index, len(t)))
+    return Segment(z, x, t, checked_index(index, len(t)))
 
 
 def instrument_test(
     paired: Paired,
     noise: ArrayLike,
     *,
-    memory: int = 10,
+    correlated_samples: int = 10,
     level: float = 0.05,
     correction: Correction = "holm",
 ) -> HypothesisTest:
-    """Whether the simulated regressor is the measured one without its noise, column by column, in the robust form.
+    """Test, column by column, whether the measured regressor is the simulated one plus noise (robust form).
 
-    `noise` (channel,) weighs the joints. `memory` is the number of samples after which noise is forgotten: twice the
-    last lag outside the limits of its correlogram, or 1 for independent samples. The default covers decimated rows.
-    The test takes several times more samples than there are columns: rows decimated to the band of the positions'
-    filter serve it better than those of the fit, which keep less.
+    Parameters
+    ----------
+    paired : Paired
+        Measured regressor with the simulated one as instruments.
+    noise : array_like, shape (channel,)
+        Standard deviation of the torque noise per channel (N m or N), which weights the joints.
+    correlated_samples : int
+        Number of samples over which the noise is correlated: twice the last lag outside the limits of its
+        correlogram, or 1 for independent samples. The default covers decimated rows.
+    level : float
+        Significance level.
+    correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+        Correction of the p-values for the number of columns.
+
+    Returns
+    -------
+    HypothesisTest
+        With one detail per base parameter.
+
+    Raises
+    ------
+    DataError
+        If there are too few samples. The test needs several times more samples than columns; rows decimated to the
+        bandwidth of the position filter are better suited than the fewer rows of the fit.
     """
-    deviation = _checked_noise(paired, noise)
-    factor, rows = paired.stacked(1.0 / deviation), _stretches(paired, deviation)
+    std = _checked_noise(paired, noise)
+    factor, rows = paired.stacked(1.0 / std), _segments(paired, std)
     instruments = factor.shape[1] - 1 - paired.base.count
-    return validity_robust(rows, factor, instruments, paired.base.names, memory, level, correction)
+    return validity_robust(
+        rows,
+        factor,
+        instruments,
+        paired.base.names,
+        correlated_samples=correlated_samples,
+        level=level,
+        correction=correction,
+    )
 
 
-def exogeneity_test(paired: Paired, noise: ArrayLike, *, memory: int = 10, level: float = 0.05) -> HypothesisTest:
-    """Whether the measured regressor is uncorrelated with the torque error, judged by valid instruments; robust form.
+def exogeneity_test(
+    paired: Paired, noise: ArrayLike, *, correlated_samples: int = 10, level: float = 0.05
+) -> HypothesisTest:
+    """Test whether the measured regressor is uncorrelated with the torque error (robust form).
 
-    Arguments as for `instrument_test`, which comes first: with invalid instruments this test means nothing.
+    The test assumes valid instruments; run `instrument_test` first.
+
+    Parameters
+    ----------
+    paired : Paired
+        Measured regressor with the simulated one as instruments.
+    noise : array_like, shape (channel,)
+        Standard deviation of the torque noise per channel (N m or N).
+    correlated_samples : int
+        Number of samples over which the noise is correlated, see `instrument_test`.
+    level : float
+        Significance level.
+
+    Returns
+    -------
+    HypothesisTest
+
+    Raises
+    ------
+    DataError
+        If there are too few samples, or measured and simulated regressors are the same.
     """
-    deviation = _checked_noise(paired, noise)
-    factor, rows = paired.stacked(1.0 / deviation), _stretches(paired, deviation)
-    return exogeneity_robust(rows, factor, factor.shape[1] - 1 - paired.base.count, memory, level)
+    std = _checked_noise(paired, noise)
+    factor, rows = paired.stacked(1.0 / std), _segments(paired, std)
+    instruments = factor.shape[1] - 1 - paired.base.count
+    return exogeneity_robust(rows, factor, instruments, correlated_samples=correlated_samples, level=level)
 
 
 def validity_f(
@@ -124,13 +212,14 @@ def validity_f(
     instruments: int,
     rows: float,
     names: Sequence[str] | None = None,
+    *,
     level: float = 0.05,
     correction: Correction = "holm",
 ) -> HypothesisTest:
-    """Plain form: regress every x_i on Z and test that the answer is z_i itself, F(k, rows - k).
+    """Plain form of `instrument_test`: regress every x_i on Z and test that the fit is z_i itself, F(k, rows - k).
 
-    `factor` is any T with T'T = [Z X y]'[Z X y], the rows themselves included; Z are its first `instruments` columns.
-    `rows` is the number of independent rows; fewer than there are if the noise of X has memory.
+    `factor` is any T with T'T = [Z X y]'[Z X y], such as the rows themselves; Z are its first `instruments` columns.
+    `rows` is the number of independent rows; give fewer than there are if the noise of X is autocorrelated.
     """
     R, k, b = _triangle(factor, instruments)
     labels = _labels(names, k, b)
@@ -140,33 +229,34 @@ def validity_f(
 
 
 def validity_robust(
-    stretches: Iterable[Stretch],
+    segments: Iterable[Segment],
     factor: ArrayLike,
     instruments: int,
     names: Sequence[str] | None = None,
-    memory: int = 1,
+    *,
+    correlated_samples: int = 1,
     level: float = 0.05,
     correction: Correction = "holm",
 ) -> HypothesisTest:
-    """Robust form: Z'(x_i - z_i) has mean zero, whatever the noise of x_i."""
+    """Robust form of `instrument_test`: Z'(x_i - z_i) has mean zero, for any covariance of the noise of x_i."""
     R, k, b = _triangle(factor, instruments)
     labels = _labels(names, k, b)
     noisy = np.atleast_1d(_difference(R, k).any(axis=0))
 
-    def scores(part: Stretch) -> Iterator[Array]:
+    def scores(part: Segment) -> Iterator[Array]:
         Q = _orthonormal(part.Z, R[:k, :k])
         for i in np.flatnonzero(noisy):
             yield Q * (part.X[:, i] - part.Z[:, i])[:, None]
 
-    found = iter(_mean_zero(stretches, scores, int(noisy.sum()), k, memory))
+    found = iter(_mean_zero(segments, scores, int(noisy.sum()), k, correlated_samples))
     tails = [next(found) if seen else f_ratio(0.0, k, 1.0, 1.0) for seen in noisy]
     return _VALID.judge_each(labels, tails, level, correction)
 
 
-def exogeneity_f(factor: ArrayLike, instruments: int, rows: float, level: float = 0.05) -> HypothesisTest:
-    """Plain form: y = X p + V d + e with V what Z leaves of X; F test of d = 0.
+def exogeneity_f(factor: ArrayLike, instruments: int, rows: float, *, level: float = 0.05) -> HypothesisTest:
+    """Plain form of `exogeneity_test`: y = X p + V d + e, V the residual of X on Z; F test of d = 0.
 
-    Columns of V that are rounding, because measured and simulated columns are the same, are left out.
+    Columns of V that are rounding errors, because measured and simulated columns are equal, are left out.
     """
     R, k, b = _triangle(factor, instruments)
     basis, _, kept = _unexplained(R, k, b)
@@ -177,65 +267,114 @@ def exogeneity_f(factor: ArrayLike, instruments: int, rows: float, level: float 
 
 
 def exogeneity_robust(
-    stretches: Iterable[Stretch], factor: ArrayLike, instruments: int, memory: int = 1, level: float = 0.05
+    segments: Iterable[Segment],
+    factor: ArrayLike,
+    instruments: int,
+    *,
+    correlated_samples: int = 1,
+    level: float = 0.05,
 ) -> HypothesisTest:
-    """Robust form: what Z and X leave of V, times the error of least squares, has mean zero."""
+    """Robust form of `exogeneity_test`: the residual of V on Z and X, times the least-squares error, has mean zero."""
     R, k, b = _triangle(factor, instruments)
     _, columns, kept = _unexplained(R, k, b)
     beta = np.linalg.lstsq(R[:, k:-1], R[:, -1], rcond=None)[0]
 
-    def scores(part: Stretch) -> Iterator[Array]:
+    def scores(part: Segment) -> Iterator[Array]:
         error = part.y - part.X @ beta
         yield (np.hstack([part.Z, part.X]) @ columns) * error[:, None]
 
-    (tail,) = _mean_zero(stretches, scores, 1, len(kept), memory)
+    (tail,) = _mean_zero(segments, scores, 1, len(kept), correlated_samples)
     return _EXOGENOUS.judge(*tail, level)
 
 
-def sargan(factor: ArrayLike, instruments: int, rows: float, level: float = 0.05) -> HypothesisTest:
-    """More instruments than columns: do they agree on the error of two-stage least squares? Even noise."""
+def sargan(factor: ArrayLike, instruments: int, rows: float, *, level: float = 0.05) -> HypothesisTest:
+    """Sargan test of overidentification, for noise of equal variance in all rows.
+
+    Parameters
+    ----------
+    factor : array_like, shape (r, k + b + 1)
+        Any T with T'T = [Z X y]'[Z X y], such as the rows themselves.
+    instruments : int
+        Number k of instruments, the first columns of `factor`; more than the b columns of X.
+    rows : float
+        Number of independent rows.
+    level : float
+        Significance level.
+
+    Returns
+    -------
+    HypothesisTest
+
+    Raises
+    ------
+    DataError
+        If there are not more instruments than columns.
+    """
     R, k, b = _overidentified(factor, instruments)
     beta = np.linalg.lstsq(R[:k, k:-1], R[:k, -1], rcond=None)[0]
     error = R[:, -1] - R[:, k:-1] @ beta
     power = float(error @ error)
     statistic = rows * float(error[:k] @ error[:k]) / power if power > 0 else 0.0
-    return _over("Sargan").judge(*chi2_tail(statistic, k - b), level)
+    return _SARGAN.judge(*chi2_tail(statistic, k - b), level)
 
 
-def hansen(rows: Stretch, memory: int = 1, level: float = 0.05) -> HypothesisTest:
-    """Hansen's J of two-step moments: as `sargan`, for noise of any covariance within batches of `memory` samples."""
+def hansen(rows: Segment, *, correlated_samples: int = 1, level: float = 0.05) -> HypothesisTest:
+    """Hansen's J test of overidentification, for noise of any covariance within batches of samples.
+
+    Parameters
+    ----------
+    rows : Segment
+        Rows with more instruments than columns.
+    correlated_samples : int
+        Number of samples over which the noise is correlated.
+    level : float
+        Significance level.
+
+    Returns
+    -------
+    HypothesisTest
+
+    Raises
+    ------
+    DataError
+        If there are too few samples, or not more instruments than columns.
+    """
     R, k, b = _overidentified(np.column_stack([rows.Z, rows.X, rows.y]), rows.Z.shape[1])
     A, c = R[:k, k:-1], R[:k, -1]
     beta = np.linalg.lstsq(A, c, rcond=None)[0]
     moments = _orthonormal(rows.Z, R[:k, :k]) * (rows.y - rows.X @ beta)[:, None]
-    sums = batch_sums(moments, rows.index, _checked_memory(memory), usual_step(np.unique(rows.index)))
+    sums = batch_sums(moments, rows.index, _checked_count(correlated_samples), usual_step(np.unique(rows.index)))
     if len(sums) <= k:
         raise DataError(f"{len(sums)} batches of samples are too few for {k} instruments; record longer")
     L = scipy.linalg.qr(sums, mode="economic")[1].T
     A, c = scipy.linalg.solve_triangular(L, A, lower=True), scipy.linalg.solve_triangular(L, c, lower=True)
     rest = c - A @ np.linalg.lstsq(A, c, rcond=None)[0]
-    return _over("Hansen's J").judge(*chi2_tail(float(rest @ rest), k - b), level)
+    return _HANSEN.judge(*chi2_tail(float(rest @ rest), k - b), level)
 
 
 def _mean_zero(
-    stretches: Iterable[Stretch], scores: Callable[[Stretch], Iterator[Array]], count: int, width: int, memory: int
+    segments: Iterable[Segment],
+    scores: Callable[[Segment], Iterator[Array]],
+    count: int,
+    width: int,
+    correlated_samples: int,
 ) -> list[Tail]:
     """Hotelling's T2 of the sample sums of `count` kinds of scores (m, width); only triangular factors are kept.
 
-    Where scores have a memory, their sums over `memory` samples vary more, or less, than independent ones would. T2 is
-    divided by that ratio, on average over all directions, and samples that repeat one another count as fewer.
+    Sums of autocorrelated scores over several samples vary more, or less, than sums of independent ones. T2 is divided
+    by that ratio, averaged over all directions, and positively correlated samples count as fewer.
     """
-    _checked_memory(memory)
+    _checked_count(correlated_samples)
     samples, batches = ([np.zeros((0, width + 1)) for _ in range(count)] for _ in range(2))
     step, total, parts = 0, 0, 0
-    for part in stretches:
+    for part in segments:
         step = step or usual_step(np.unique(part.index))
         number = np.unique(part.index)
-        inside = batch_sums(np.ones((len(number), 1)), number, memory, step)
+        inside = batch_sums(np.ones((len(number), 1)), number, correlated_samples, step)
         for i, rows in enumerate(scores(part)):
             single = batch_sums(rows, part.index, 1, step)
             samples[i] = fold(np.vstack([samples[i], np.column_stack([np.ones(len(single)), single])]))
-            several = batch_sums(rows, part.index, memory, step)
+            several = batch_sums(rows, part.index, correlated_samples, step)
             batches[i] = fold(np.vstack([batches[i], np.column_stack([inside, several])]))
         total += len(number)
         parts += len(inside)
@@ -243,7 +382,7 @@ def _mean_zero(
 
 
 def _hotelling(samples: Array, batches: Array, total: int, parts: int) -> Tail:
-    """T2 from the factors of [1 scores] and [count sums]; the first row holds the mean, the others what varies."""
+    """T2 from the factors of [1 scores] and [count sums]; the first row holds the mean, the others the variation."""
     about = samples[1:, 1:]
     kept = _independent(about, np.linalg.norm(about, axis=0))[1]
     k = len(kept)
@@ -254,7 +393,9 @@ def _hotelling(samples: Array, batches: Array, total: int, parts: int) -> Tail:
     inflation = float(np.sum(vary**2)) / k * parts / (parts - 1)
     worth = total / max(1.0, inflation)
     if worth <= k + 1:
-        raise DataError(f"{total} samples with this memory are worth {worth:.0f}, too few for {k} directions")
+        raise DataError(
+            f"{total} autocorrelated samples are worth {worth:.0f} independent ones, too few for {k} directions"
+        )
     t2 = float(np.sum(mean**2)) * (total - 1) / inflation
     return f_tail(t2 * (worth - k) / (k * (worth - 1)), k, worth - k)
 
@@ -275,32 +416,35 @@ def _triangle(factor: ArrayLike, instruments: int) -> tuple[Array, int, int]:
         norms = np.linalg.norm(part, axis=0)
         size = np.linalg.svd(part / np.where(norms > 0, norms, 1.0), compute_uv=False)
         if size[-1] <= _RANK * size[0]:
-            raise DataError(f"columns of the {what} depend on one another in these rows; excite more, or drop some")
+            raise DataError(
+                f"columns of the {what} are linearly dependent in these rows; use a richer motion, or drop some"
+            )
     return R, instruments, b
 
 
 def _overidentified(factor: ArrayLike, instruments: int) -> tuple[Array, int, int]:
+    """Triangular factor as `_triangle` gives it, refusing as many instruments as columns."""
     R, k, b = _triangle(factor, instruments)
     if k == b:
-        raise DataError(f"{k} instruments for {b} columns leave nothing to test: more instruments are needed")
+        raise DataError(f"{k} instruments for {b} columns cannot be tested: more instruments are needed")
     return R, k, b
 
 
 def _difference(R: Array, k: int) -> Array:
-    """X - Z in the coordinates of the factor, with rounding taken for nothing."""
+    """X - Z in the coordinates of the factor, with rounding errors set to zero."""
     D = R[:, k:-1] - R[:, :k]
     rounding = np.linalg.norm(D, axis=0) <= _RANK * np.linalg.norm(R[:, :k], axis=0)
     return np.asarray(np.where(rounding, 0.0, D))
 
 
 def _unexplained(R: Array, k: int, b: int) -> tuple[Array, Array, Index]:
-    """What X leaves of V = X - Z (Z'Z)^-1 Z'X: a basis, the combination of [Z X] that gives it, and which columns."""
+    """Residual of V = X - Z (Z'Z)^-1 Z'X on X: a basis, the combination of [Z X] that gives it, and the columns."""
     X = R[:, k:-1]
     V = X.copy()
     V[:k] = 0.0
     basis, kept = _independent(_off(X, V), np.linalg.norm(X, axis=0))
     if not kept.size:
-        raise DataError("the measured regressor is the simulated one: there is no noise to test by")
+        raise DataError("the measured regressor equals the simulated one: without noise there is nothing to test")
     on_z = scipy.linalg.solve_triangular(R[:k, :k], X[:k])
     on_x = np.linalg.lstsq(X, V, rcond=None)[0]
     columns = np.vstack([-on_z, np.eye(b) - on_x])[:, kept]
@@ -308,7 +452,7 @@ def _unexplained(R: Array, k: int, b: int) -> tuple[Array, Array, Index]:
 
 
 def _off(columns: Array, target: Array) -> Array:
-    """What `columns` leave of `target`; twice, so that rounding stays small."""
+    """Residual of `target` on `columns`, projected twice against rounding errors."""
     Q = scipy.linalg.qr(columns, mode="economic")[0]
     for _ in range(2):
         target = target - Q @ (Q.T @ target)
@@ -316,7 +460,7 @@ def _off(columns: Array, target: Array) -> Array:
 
 
 def _independent(columns: Array, sizes: Array) -> tuple[Array, Index]:
-    """Orthonormal basis of the columns over their `sizes`, rounding left out, and the columns it was taken from."""
+    """Orthonormal basis of the columns divided by their `sizes`, without rounding errors, and the columns used."""
     unit = columns / np.where(sizes > 0, sizes, 1.0)
     Q, R, order = scipy.linalg.qr(unit, mode="economic", pivoting=True)
     rank = int(np.count_nonzero(np.abs(np.diag(R)) > _LEFT))
@@ -324,16 +468,16 @@ def _independent(columns: Array, sizes: Array) -> tuple[Array, Index]:
 
 
 def _orthonormal(Z: Array, R: Array) -> Array:
-    """Z R^-1: the instruments as orthonormal columns, so that units and near dependence do no harm."""
+    """Z R^-1: the instruments as orthonormal columns, independent of units and scaling."""
     return np.asarray(scipy.linalg.solve_triangular(R, Z.T, trans="T").T)
 
 
-def _stretches(paired: Paired, noise: Array) -> Iterator[Stretch]:
-    """Whitened rows of all channels, stretch by stretch: blocks until the channels begin again."""
+def _segments(paired: Paired, noise: Array) -> Iterator[Segment]:
+    """Whitened rows of all channels, segment by segment: the blocks until the channels start over."""
     pending: list[PairedBlock] = []
 
-    def joined() -> Stretch:
-        return Stretch(
+    def joined() -> Segment:
+        return Segment(
             np.vstack([p.Z / noise[p.channel] for p in pending]),
             np.vstack([p.X / noise[p.channel] for p in pending]),
             np.concatenate([p.y / noise[p.channel] for p in pending]),
@@ -346,13 +490,16 @@ def _stretches(paired: Paired, noise: Array) -> Iterator[Stretch]:
             pending = []
         pending.append(block)
     if not pending:
-        raise DataError("the robust form needs the rows again, which are not kept; use validity_f or exogeneity_f")
+        raise DataError("the robust form needs the rows, which are not kept; use validity_f or exogeneity_f")
     yield joined()
 
 
 def _labels(names: Sequence[str] | None, k: int, b: int) -> Sequence[str]:
+    """Names of the columns, by default their numbers."""
     if k != b:
-        raise DataError(f"{k} instruments for {b} columns: validity is tested with one simulated column for each")
+        raise DataError(
+            f"{k} instruments for {b} columns: the validity test needs one simulated column per measured column"
+        )
     labels = [f"column {i + 1}" for i in range(b)] if names is None else names
     if len(labels) != b:
         raise DataError(f"{len(labels)} names are given for {b} columns")
@@ -360,17 +507,15 @@ def _labels(names: Sequence[str] | None, k: int, b: int) -> Sequence[str]:
 
 
 def _checked_noise(paired: Paired, noise: ArrayLike) -> Array:
-    deviation = np.asarray(noise, dtype=float)
-    if deviation.shape != (len(paired.rows),) or not np.all(deviation > 0):
-        raise DataError(f"noise must be {len(paired.rows)} positive numbers, one a channel")
-    return deviation
+    """Return the noise per channel as an array, refusing wrong shapes and values."""
+    std = np.asarray(noise, dtype=float)
+    if std.shape != (len(paired.rows),) or not np.all(std > 0):
+        raise DataError(f"noise must be {len(paired.rows)} positive numbers, one per channel")
+    return std
 
 
-def _checked_memory(memory: int) -> int:
-    if not isinstance(memory, int | np.integer) or memory < 1:
-        raise DataError(f"memory is a whole number of samples, at least one, got {memory!r}")
-    return int(memory)
-
-
-def _over(form: str) -> Hypothesis:
-    return replace(_OVER, name=_OVER.name.format(form=form))
+def _checked_count(correlated_samples: int) -> int:
+    """Return a number of samples, refusing what is not a positive integer."""
+    if not isinstance(correlated_samples, int | np.integer) or correlated_samples < 1:
+        raise DataError(f"correlated_samples must be a positive integer, got {correlated_samples!r}")
+    return int(correlated_samples)

@@ -1,4 +1,4 @@
-"""Which effect is missing from the model: candidate columns tested against what the model leaves of the torques."""
+"""Search for effects that are missing from the model: candidate columns tested against the residual torques."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.candidates import ALL_JOINTS, Candidates
+from dynid.assessment.given import check_observation
+from dynid.assessment.tests.candidates import Candidate, Candidates, EffectCode
 from dynid.errors import DataError, DynidError
 from dynid.hypothesis import corrected, f_ratio
 from dynid.identification.estimate import Estimate
-from dynid.identification.observation import fold, motion_blocks
-from dynid.recording.recording import Recording
+from dynid.identification.observation import Observation, fold, motion_blocks
+from dynid.recording.recording import Recording, Run
 from dynid.signals.noise_color import independent_share
 from dynid.signals.settings import Motion, prepare
 
@@ -23,7 +24,7 @@ __all__ = ["Effect", "MissingEffects", "missing_effects"]
 
 Array = NDArray[np.float64]
 
-# A candidate of which the model leaves less than this share is one of its own columns, up to rounding.
+# A candidate whose residual on the model is less than this share of it is a column of the model, up to rounding.
 _NEW = 1e-6
 _STANDSTILL = 1e-6
 _RANK = 1e-12
@@ -32,13 +33,27 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class Effect:
-    """A candidate: its coefficient (SI) with standard deviation, and how much it explains.
+    """A candidate effect, and how much of the residual it explains.
 
-    Coefficients of effects that were found are of one fit with all of them. `share` is the part of the joint's residual
-    power that went when the candidate joined the model. `statistic` is its partial F, `p_value` corrected
-    by Holm for all candidates tested beside it.
+    Attributes
+    ----------
+    code : EffectCode
+        Stable code of the kind of effect.
+    joint : str
+        Joint on which it acts; "all joints" for a delay of the torques.
+    words : str
+        The effect in words.
+    coefficient, std : float
+        Coefficient (SI units) and its standard deviation; for effects that were found, from one fit with all of them.
+    share : float
+        Share of the joint's residual power that the effect explains.
+    statistic : float
+        Partial F statistic.
+    p_value : float
+        p-value, corrected by Holm for all candidates tested together.
     """
 
+    code: EffectCode
     joint: str
     words: str
     coefficient: float
@@ -48,6 +63,7 @@ class Effect:
     p_value: float
 
     def __str__(self) -> str:
+        """Return the effect in one line."""
         return (
             f"{self.joint}: {self.words} is missing (explains {100 * self.share:.0f} % of the residual; "
             f"{self.coefficient:.4g} +- {self.std:.2g})"
@@ -56,10 +72,19 @@ class Effect:
 
 @dataclass(frozen=True, eq=False)
 class MissingEffects:
-    """What the model lacks, in the order in which it explains the residual.
+    """Effects that are missing from a model.
 
-    `effects` were found one after the other, each beside those before it, so that an effect does not appear a second
-    time under the name of a similar one. `candidates` are all that were tested, each alone, the most telling first.
+    Attributes
+    ----------
+    effects : tuple of Effect
+        Missing effects. Each was found beside those before it, so that one effect does not appear twice under the
+        names of similar ones.
+    candidates : tuple of Effect
+        All candidates, each tested alone, the largest statistic first.
+    level : float
+        Significance level.
+    least_share : float
+        Smallest share of the residual that a missing effect explains.
     """
 
     effects: tuple[Effect, ...]
@@ -69,6 +94,7 @@ class MissingEffects:
 
     @property
     def verdict(self) -> str:
+        """The result in one line."""
         if not self.effects:
             return f"none of {len(self.candidates)} candidate effects is missing"
         count = "one effect is" if len(self.effects) == 1 else f"{len(self.effects)} effects are"
@@ -76,26 +102,30 @@ class MissingEffects:
 
     @property
     def advice(self) -> str:
+        """Recommended next step."""
         if not self.effects:
-            return "if the residual still remembers its past, look beyond the drives: elasticity, kinematics, cables"
-        if self.effects[0].joint == ALL_JOINTS:
-            return "set the delay of the signals, identify again, and ask again"
-        return "add the first one to the robot (with_drives, with_terms, custom_term), identify again, and ask again"
+            return "if the residual is still autocorrelated, look beyond the drives: elasticity, kinematics, cables"
+        if self.effects[0].code == EffectCode.TORQUE_DELAY:
+            return "set the delay of the signals, identify again, and repeat the search"
+        return (
+            "add the first one to the robot (with_drives, with_terms, custom_term), identify again, repeat the search"
+        )
 
     def summary(self) -> str:
-        """A ranked table in words."""
+        """Return the missing effects as text, in the order in which they were found."""
         lines = [
             "missing effects (partial F tests)",
-            "  null:      the torque needs nothing beside the model",
+            "  null:      the model explains the torques up to noise",
             f"  verdict:   {self.verdict}",
             f"  advice:    {self.advice}",
         ]
         if self.effects:
-            lines.append(f"  found, p-values corrected (holm) against {self.level:g}:")
+            lines.append(f"  found, with p-values corrected (holm), significance level {self.level:g}:")
             lines += [f"    {i}. {e}, p = {e.p_value:.2g}" for i, e in enumerate(self.effects, 1)]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return effects and candidates as plain data for JSON."""
         return {
             "verdict": self.verdict,
             "advice": self.advice,
@@ -108,42 +138,63 @@ class MissingEffects:
 
 def missing_effects(
     estimate: Estimate,
-    recording: Recording,
+    recording: Recording | Observation,
     *,
     level: float = 0.05,
     least_share: float = 0.02,
     ripple: Sequence[float] = (),
     stribeck: float = 0.05,
     rows: float | None = None,
-    most: int = 10,
+    max_effects: int = 10,
 ) -> MissingEffects:
-    """Search the recording for effects that the model of the estimate lacks.
+    """Search a recording for effects that are missing from the model of an estimate.
 
-    Candidates are built from the cleaned states at full rate and decimated with the torques, as the regressor is. The
-    base parameters are fitted anew beside each one. An effect is named if it is significant at `level` among all
-    candidates and explains at least `least_share` of its joint's residual; at most `most` are. `ripple` lists torque
-    waves by their periods a turn of the joint. `stribeck` is the speed of the extra friction near standstill, as a
-    share of the joint's highest. `rows` is the number of independent rows; give fewer than there are if the residual
-    remembers its past even with the effects that were found.
+    Candidates are computed from the cleaned states at full rate and decimated with the torques, as the regressor is.
+    The base parameters are fitted again beside each of them. A candidate is a missing effect if it is significant
+    among all candidates and explains enough of the residual of its joint.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate whose model is tested.
+    recording : Recording or Observation
+        Recording with joint torques, or an observation of it that keeps its cleaned runs.
+    level : float
+        Significance level.
+    least_share : float
+        Smallest share of the joint's residual power that a missing effect explains.
+    ripple : sequence of float
+        Torque ripples to test, as periods per revolution of the joint.
+    stribeck : float
+        Velocity of the Stribeck friction, as a share of the joint's highest velocity.
+    rows : float, optional
+        Number of independent rows; by default all rows, or 85 % of decimated rows. Give fewer if the residual is
+        autocorrelated even with the effects that were found.
+    max_effects : int
+        Largest number of missing effects.
+
+    Returns
+    -------
+    MissingEffects
+
+    Raises
+    ------
+    DataError
+        If a run has no torques, a joint does not move, or the recording does not belong to the robot.
     """
     base = estimate.base
-    if len(recording.joints) != base.robot.n:
-        raise DataError(f"the recording has {len(recording.joints)} joints, robot '{base.robot.name}' {base.robot.n}")
     if not 0 < level < 1 or not 0 <= least_share < 1 or stribeck <= 0:
-        raise DataError("level and least_share lie between 0 and 1, and stribeck is positive")
-    silent = [run.name for run in recording.runs if run.torque is None]
-    if silent:
-        raise DataError(f"run '{silent[0]}' has no torques")
-    motions = [prepare(run, estimate.signals) for run in recording.runs]
-    speed = np.max([np.abs(m.v).max(axis=0) for m in motions], axis=0)
-    kinds = Candidates(base.robot, estimate.parameters, stribeck * np.maximum(speed, _STANDSTILL), ripple)
+        raise DataError("level and least_share must lie between 0 and 1, and stribeck must be positive")
+    motions = _motions(estimate, recording)
+    fastest = np.max([np.abs(m.v).max(axis=0) for m in motions], axis=0)
+    kinds = Candidates(base.robot, estimate.parameters, stribeck * np.maximum(fastest, _STANDSTILL), ripple)
     factors, count = _factors(estimate, kinds, motions)
     if rows is not None:
         count *= rows / count.sum()
-    search = _Search(factors, base.count, kinds.names(base.channels), count)
+    search = _Search(factors, base.count, kinds.listed(base.channels), count)
     candidates = search.tested()
     effects: list[Effect] = []
-    while len(effects) < most:
+    while len(effects) < max_effects:
         found = search.tested() if effects else candidates
         best = next((e for e in found if e.p_value < level and e.share >= least_share), None)
         if best is None:
@@ -153,8 +204,26 @@ def missing_effects(
     return MissingEffects(search.fitted(effects), candidates, level, least_share)
 
 
-def _factors(estimate: Estimate, candidates: Candidates, motions: list[Motion]) -> tuple[list[Array], Array]:
-    """Triangular factor of the whitened [W C y] a channel, and the number of independent rows of each."""
+def _motions(estimate: Estimate, recording: Recording | Observation) -> Sequence[Motion]:
+    """The cleaned runs of a recording, or those that an observation keeps."""
+    robot = estimate.base.robot
+    runs: Sequence[Motion | Run] = recording.motions if isinstance(recording, Observation) else recording.runs
+    if not runs:
+        raise DataError("the observation does not keep its cleaned runs: give the recording instead")
+    joints = runs[0].q.shape[1]
+    if joints != robot.n:
+        raise DataError(f"the recording has {joints} joints, robot '{robot.name}' {robot.n}")
+    silent = [run.name for run in runs if run.torque is None]
+    if silent:
+        raise DataError(f"run '{silent[0]}' has no torques")
+    if isinstance(recording, Observation):
+        check_observation(estimate, recording)
+        return recording.motions
+    return [prepare(run, estimate.signals) for run in recording.runs]
+
+
+def _factors(estimate: Estimate, candidates: Candidates, motions: Sequence[Motion]) -> tuple[list[Array], Array]:
+    """Triangular factor of the whitened [W C y] per channel, and its number of independent rows."""
     base = estimate.base
     factors: list[Array | None] = [None] * len(base.channels)
     count = np.zeros(len(base.channels))
@@ -175,32 +244,34 @@ def _factors(estimate: Estimate, candidates: Candidates, motions: list[Motion]) 
 
 
 class _Search:
-    """Candidates beside a model that grows: one triangular factor of [W C_1 ... C_n y] holds all that is asked."""
+    """Forward selection of candidates: one triangular factor of [W C_1 ... C_n y] per channel replaces the rows."""
 
-    def __init__(self, factors: list[Array], b: int, names: list[tuple[str, str]], rows: Array) -> None:
-        own = (len(names) - 1) // len(factors)
+    def __init__(self, factors: list[Array], b: int, candidates: list[Candidate], rows: Array) -> None:
+        own = (len(candidates) - 1) // len(factors)
         self._channels = []
         for k, factor in enumerate(factors):
-            wide = np.zeros((len(factor), b + len(names) + 1))
+            wide = np.zeros((len(factor), b + len(candidates) + 1))
             wide[:, :b], wide[:, -2:] = factor[:, :b], factor[:, -2:]
             wide[:, b + k * own : b + (k + 1) * own] = factor[:, b:-2]
             self._channels.append(wide)
-        self._names = names
+        self._candidates = candidates
         self._model = list(range(b))
         self._first = b
         self._rows = rows
 
     def include(self, effect: Effect) -> None:
-        self._model.append(self._first + self._names.index((effect.joint, effect.words)))
+        """Add an effect to the model."""
+        candidate = Candidate(effect.code, effect.joint, effect.words)
+        self._model.append(self._first + self._candidates.index(candidate))
 
     def tested(self) -> tuple[Effect, ...]:
-        """All candidates that are not in the model yet, each beside it, the most telling first."""
+        """All candidates that are not in the model yet, each tested beside it, the largest statistic first."""
         self._weigh()
         whole = fold(np.vstack(self._channels))
         sizes = np.linalg.norm(whole, axis=0)
         Q, R = scipy.linalg.qr(whole[:, self._model] / np.maximum(sizes[self._model], _TINY), mode="economic")
         if np.abs(np.diag(R)).min() <= _RANK:
-            raise DynidError("this recording does not show all base parameters: search in a richer motion")
+            raise DynidError("this recording does not excite all base parameters: use a richer motion")
         rest = whole - Q @ (Q.T @ whole)
         rest -= Q @ (Q.T @ rest)
         left = np.linalg.norm(rest, axis=0)
@@ -217,17 +288,18 @@ class _Search:
         on_model = scipy.linalg.solve_triangular(R, Q.T @ whole[:, [*new, -1]]) / sizes[self._model][:, None]
         effects = []
         for i, j in enumerate(new):
-            joint, words = self._names[j - self._first]
+            one = self._candidates[j - self._first]
             rows = np.vstack([part for part in self._channels if part[:, j].any()])
             before = rows[:, -1] - rows[:, self._model] @ on_model[:, -1]
             own = rows[:, j] - rows[:, self._model] @ on_model[:, i]
             share = 1.0 - float(np.sum((before - gamma[i] * own) ** 2) / np.sum(before**2))
             sigma = float(np.sqrt((power - explained[i]) / freedom) / left[j])
-            effects.append(Effect(joint, words, float(gamma[i]), sigma, share, tails[i][0], float(p_values[i])))
+            figures = float(gamma[i]), sigma, share, tails[i][0], float(p_values[i])
+            effects.append(Effect(one.code, one.joint, one.words, *figures))
         return tuple(sorted(effects, key=lambda e: -e.statistic))
 
     def fitted(self, effects: list[Effect]) -> tuple[Effect, ...]:
-        """The effects in the model with coefficients and deviations of one fit of all, each channel by its noise."""
+        """The effects in the model, with coefficients and standard deviations from one weighted fit of all of them."""
         if not effects:
             return ()
         self._weigh()
@@ -243,7 +315,7 @@ class _Search:
         )
 
     def _weigh(self) -> None:
-        """Divide each channel's rows by its noise beside the present model: what was found is no longer noise."""
+        """Divide the rows of each channel by its residual noise with the present model."""
         whole = fold(np.vstack(self._channels))
         sizes = np.maximum(np.linalg.norm(whole[:, self._model], axis=0), _TINY)
         beta = np.linalg.lstsq(whole[:, self._model] / sizes, whole[:, -1], rcond=None)[0] / sizes

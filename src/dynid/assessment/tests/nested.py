@@ -1,4 +1,4 @@
-"""Is this term needed: F tests of a model against a smaller one."""
+"""F tests of a model against a smaller one: which terms are needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.tests.residuals import independent_rows
 from dynid.errors import DataError
-from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, f_ratio
+from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, f_ratio
 from dynid.identification.estimators.ols import ols
 from dynid.identification.estimators.solution import solve_factor
 from dynid.identification.estimators.wls import joint_noise
@@ -23,20 +23,22 @@ __all__ = ["f_test", "terms_needed"]
 Array = NDArray[np.float64]
 
 _NESTED = Hypothesis(
+    TestCode.NESTED_MODELS,
     "nested models (F test)",
-    "the torques do not need {names}",
-    "the data do not ask for these terms",
-    "the data ask for these terms",
-    "leave them out: the rest is then known better",
+    "the parameters {names} are zero",
+    "these terms are not significant",
+    "these terms are significant",
+    "remove them: the other parameters then have smaller standard deviations",
     "keep them",
 )
 _TERMS = Hypothesis(
+    TestCode.DRIVE_TERMS,
     "drive terms (F tests)",
-    "the torques do not need any drive term",
-    "the data ask for none of the drive terms",
-    "the data ask for",
-    "leave the terms out",
-    "keep these; each of the others can be left out, but test them together before leaving out several (f_test)",
+    "all drive terms are zero",
+    "no drive term is significant",
+    "significant drive terms",
+    "remove the terms",
+    "keep these; each of the others can be removed, but test them together before removing several (f_test)",
 )
 
 
@@ -48,14 +50,33 @@ def f_test(
     rows: float | None = None,
     level: float = 0.05,
 ) -> HypothesisTest:
-    """Whether the base parameters that match `names` (wildcards such as "off_*") can be zero together.
+    """Test whether some base parameters are jointly zero.
 
-    `noise` (channel,) weighs the joints, by default that of least squares. `rows` is the number of independent rows, by
-    default what white noise leaves of them (`independent_rows`); give fewer if the residual remembers its past.
+    Parameters
+    ----------
+    observation : Observation
+        Rows of regressor and torques.
+    names : str or sequence of str
+        Names of base parameters, with wildcards such as "off_*".
+    noise : array_like, shape (channel,), optional
+        Standard deviation of the torque noise per channel (N m or N); by default that of ordinary least squares.
+    rows : float, optional
+        Number of independent rows; by default `independent_rows`. Give fewer if the residual is autocorrelated.
+    level : float
+        Significance level.
+
+    Returns
+    -------
+    HypothesisTest
+
+    Raises
+    ------
+    DataError
+        If no base parameter matches, or all of them would be removed.
     """
     dropped = _matching(observation, names)
     if len(dropped) == observation.base.count:
-        raise DataError("all base parameters would be dropped: nothing is left of the model")
+        raise DataError("all base parameters would be removed: no model is left")
     tail = _drop(_whitened(observation, noise), dropped, independent_rows(observation) if rows is None else rows)
     shown = ", ".join(observation.base.names[i] for i in dropped)
     return replace(_NESTED, null=_NESTED.null.format(names=shown)).judge(*tail, level)
@@ -69,9 +90,33 @@ def terms_needed(
     level: float = 0.05,
     correction: Correction = "holm",
 ) -> HypothesisTest:
-    """Every drive term that is a base parameter of its own, tested alone: is it needed beside all others?
+    """Test each drive term that is a base parameter by itself, beside all others.
 
-    Terms regrouped with link inertias, as a rotor inertia often is, cannot be told apart and are not in the table.
+    Terms that are regrouped with link inertias, as rotor inertias often are, cannot be tested separately and are left
+    out.
+
+    Parameters
+    ----------
+    observation : Observation
+        Rows of regressor and torques.
+    noise : array_like, shape (channel,), optional
+        Standard deviation of the torque noise per channel (N m or N); by default that of ordinary least squares.
+    rows : float, optional
+        Number of independent rows; by default `independent_rows`.
+    level : float
+        Significance level.
+    correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+        Correction of the p-values for the number of terms.
+
+    Returns
+    -------
+    HypothesisTest
+        With one detail per drive term.
+
+    Raises
+    ------
+    DataError
+        If no drive term is a base parameter by itself.
     """
     base, layout = observation.base, observation.robot.layout
     own = [
@@ -80,7 +125,7 @@ def terms_needed(
         if not layout[j].inertial and np.count_nonzero(row) == 1
     ]
     if not own:
-        raise DataError(f"robot '{observation.robot.name}' has no drive term that is a base parameter of its own")
+        raise DataError(f"robot '{observation.robot.name}' has no drive term that is a base parameter by itself")
     factor = _whitened(observation, noise)
     total = independent_rows(observation) if rows is None else rows
     tails = [_drop(factor, [i], total) for i in own]
@@ -88,7 +133,7 @@ def terms_needed(
 
 
 def _drop(factor: Array, dropped: list[int], rows: float) -> tuple[float, str, float]:
-    """F test of the dropped columns, which come last in one triangular factor: no difference of sums is taken."""
+    """F test of the dropped columns, which come last in one triangular factor, so that no sums are subtracted."""
     b, k = factor.shape[1] - 1, len(dropped)
     order = [i for i in range(b) if i not in dropped] + dropped + [b]
     y = scipy.linalg.qr(factor[:, order], mode="r")[0][:, -1]
@@ -96,23 +141,23 @@ def _drop(factor: Array, dropped: list[int], rows: float) -> tuple[float, str, f
 
 
 def _whitened(observation: Observation, noise: ArrayLike | None) -> Array:
-    deviation = joint_noise(observation, ols(observation).beta) if noise is None else np.asarray(noise, dtype=float)
-    if deviation.shape != (len(observation.rows),) or not np.all(deviation > 0):
-        raise DataError(f"noise must be {len(observation.rows)} positive numbers, one a channel")
-    factor = observation.stacked(1.0 / deviation)
-    solve_factor(factor, observation.base)  # refuses a motion that does not show all parameters
+    """Triangular factor of all rows divided by the noise of their channel."""
+    std = joint_noise(observation, ols(observation).beta) if noise is None else np.asarray(noise, dtype=float)
+    if std.shape != (len(observation.rows),) or not np.all(std > 0):
+        raise DataError(f"noise must be {len(observation.rows)} positive numbers, one per channel")
+    factor = observation.stacked(1.0 / std)
+    solve_factor(factor, observation.base)  # refuses a motion that does not excite all parameters
     return factor
 
 
 def _matching(observation: Observation, names: str | Sequence[str]) -> list[int]:
+    """Indices of the base parameters that match the patterns."""
     base = observation.base
     found: set[int] = set()
     for pattern in [names] if isinstance(names, str) else names:
         hits = {i for i, name in enumerate(base.names) if fnmatchcase(name, pattern)}
         if not hits:
-            raise DataError(
-                f"no base parameter matches '{pattern}'; they are named as {', '.join(base.names[:3])}, ..."
-            )
+            raise DataError(f"no base parameter matches '{pattern}'; names look like {', '.join(base.names[:3])}, ...")
         found |= hits
     if not found:
         raise DataError("name at least one base parameter to test")

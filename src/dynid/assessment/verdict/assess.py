@@ -1,4 +1,4 @@
-"""Judge an estimate: every check that its recordings allow, and one verdict."""
+"""Assess an estimate: every check that its recordings allow, and one verdict."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from threadpoolctl import threadpool_limits
 
 from dynid.assessment.finding import Finding
+from dynid.assessment.given import check_observation
 from dynid.assessment.tests.diagnosis import Diagnosis
 from dynid.assessment.verdict.assessment import Assessment, Check
 from dynid.assessment.verdict.data_checks import (
@@ -22,13 +23,14 @@ from dynid.assessment.verdict.error_checks import (
     check_agreement,
     check_errors,
     check_growth,
-    check_load,
+    check_payload,
     check_prior,
     check_uncertainty,
 )
 from dynid.assessment.verdict.evidence import Evidence
-from dynid.assessment.verdict.model_checks import check_motion, check_possible, check_solver
+from dynid.assessment.verdict.model_checks import check_consistency, check_mass_matrix, check_solver
 from dynid.identification.estimate import Estimate
+from dynid.identification.observation import Observation
 from dynid.identification.validation import Validation
 from dynid.recording.recording import Recording
 
@@ -39,10 +41,10 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     check_errors,
     check_growth,
     check_agreement,
-    check_load,
+    check_payload,
     check_prior,
-    check_possible,
-    check_motion,
+    check_consistency,
+    check_mass_matrix,
     check_signs,
     check_excitation,
     check_rows,
@@ -56,43 +58,92 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
 
 def assess(
     estimate: Estimate,
-    validation: Validation | Recording | None = None,
+    validation: Validation | Recording | Observation | None = None,
     *,
     recording: Recording | None = None,
+    observation: Observation | None = None,
     findings: Iterable[Finding] | None = None,
     diagnosis: Diagnosis | None = None,
 ) -> Assessment:
-    """Say whether an estimate can be trusted, and why.
+    """Assess whether an estimate can be trusted, and why.
 
-    `validation` is motion that it has not seen: a recording, or what `estimate.validate` gave, which leaves out the
-    checks that need the motion itself. `recording` is what it was identified from; it shows delays, residuals and, by
-    `dynid.check`, what is wrong with the data (`findings`, where that ran before). `diagnosis` adds tests that need the
-    controller. What cannot be checked is said, and without unseen motion nothing is trusted.
+    Everything that was computed before can be passed on and is not computed again. Checks without the necessary data
+    are reported as not checked. Without unseen motion the verdict is at best "use with care".
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate to assess.
+    validation : Recording, Observation or Validation, optional
+        Motion that was not used for the estimate: the recording, an observation of it with the estimate's base
+        parameters and signal settings, or the result of `estimate.validate`. The last leaves out the checks that need
+        the motion itself.
+    recording : Recording, optional
+        Recording that the estimate was identified from. It is needed for the checks of data, delay and residual.
+    observation : Observation, optional
+        Observation of `recording` that the estimate was identified from; by default it is computed from `recording`.
+    findings : iterable of Finding, optional
+        Findings of `dynid.check` on the recordings; by default `recording`, and `validation` where it is a
+        recording, are checked here.
+    diagnosis : Diagnosis, optional
+        Hypothesis tests of `dynid.stats.diagnose`; those with the controller are needed for the check of feedback.
+
+    Returns
+    -------
+    Assessment
+
+    Raises
+    ------
+    DataError
+        If a recording does not fit the robot, or an observation does not belong to the estimate.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.cli.demo import synthetic_recording
+    >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb")
+    >>> fitted, unseen = (synthetic_recording(robot, seed, 10.0) for seed in (0, 1))
+    >>> dynid.assess(dynid.identify(robot, fitted, "feasible"), unseen, recording=fitted).verdict
+    'trusted'
     """
-    return assess_evidence(evidence_of(estimate, validation, recording, findings, diagnosis))
+    return assess_evidence(
+        evidence_of(
+            estimate, validation, recording=recording, observation=observation, findings=findings, diagnosis=diagnosis
+        )
+    )
 
 
 def evidence_of(
     estimate: Estimate,
-    validation: Validation | Recording | None = None,
+    validation: Validation | Recording | Observation | None = None,
+    *,
     recording: Recording | None = None,
+    observation: Observation | None = None,
     findings: Iterable[Finding] | None = None,
     diagnosis: Diagnosis | None = None,
 ) -> Evidence:
-    """All that a assessment looks at."""
+    """Collect the data of an assessment; for the parameters see `assess`."""
     unseen = validation if isinstance(validation, Recording) else None
-    given = validation if isinstance(validation, Validation) else None
     if findings is None and recording is not None:
         from dynid.assessment.data.battery import check
 
         both = [recording] if unseen is None else [recording, unseen]
         findings = [f for one in both for f in check(estimate.robot, one)]
-    listed = None if findings is None else tuple(findings)
-    return Evidence(estimate, given, recording, unseen, listed, diagnosis)
+    seen = validation if isinstance(validation, Observation) else None
+    return Evidence(
+        estimate=estimate,
+        given=validation if isinstance(validation, Validation) else None,
+        recording=recording,
+        observation=None if observation is None else check_observation(estimate, observation),
+        unseen=unseen,
+        unseen_observation=None if seen is None else check_observation(estimate, seen),
+        findings=None if findings is None else tuple(findings),
+        diagnosis=diagnosis,
+    )
 
 
 def assess_evidence(evidence: Evidence) -> Assessment:
-    """The verdict on what was gathered; of an estimate without values only how its method ended."""
+    """Run all checks; of an estimate without finite parameters only the check of convergence."""
     with threadpool_limits(1, "blas"):
         checks = tuple(check(evidence) for check in (CHECKS if evidence.finite else (check_solver,)))
     return Assessment(evidence.estimate.robot.name, evidence.estimate.method, checks)

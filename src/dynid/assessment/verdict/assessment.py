@@ -3,32 +3,98 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from dynid.errors import DataError, did_you_mean
 from dynid.files import write_text
 
-__all__ = ["RESULTS", "Assessment", "Check", "Result", "Trust"]
+__all__ = ["RESULTS", "Assessment", "Check", "CheckCode", "Result", "Trust"]
 
 Result = Literal["passed", "warned", "failed", "not checked"]
 Trust = Literal["trusted", "use with care", "do not use"]
+_FORMAT = "dynid verdict 3"
 RESULTS: tuple[Result, ...] = ("failed", "warned", "passed", "not checked")
-# What speaks for an estimate, the most telling first.
-_FOR = ("error on unseen motion", "agreement of both recordings", "physically possible", "certainty within the limits")
+
+
+class CheckCode(StrEnum):
+    """Stable code of a check of an estimate; names and messages may be reworded, codes are not."""
+
+    SOLVER = "solver"
+    VALIDATION_ERROR = "validation_error"
+    ERROR_GROWTH = "error_growth"
+    PARAMETER_AGREEMENT = "parameter_agreement"
+    PAYLOAD = "payload"
+    PRIOR = "prior"
+    PHYSICALLY_CONSISTENT = "physically_consistent"
+    MASS_MATRIX = "mass_matrix"
+    SIGNS = "signs"
+    EXCITATION = "excitation"
+    RECORDING_LENGTH = "recording_length"
+    PREDICTION_UNCERTAINTY = "prediction_uncertainty"
+    DELAY = "delay"
+    RESIDUAL = "residual"
+    FEEDBACK = "feedback"
+    DATA = "data"
+
+
+_NAMES = {
+    CheckCode.SOLVER: "solver",
+    CheckCode.VALIDATION_ERROR: "error on unseen motion",
+    CheckCode.ERROR_GROWTH: "growth of the error",
+    CheckCode.PARAMETER_AGREEMENT: "agreement of both recordings",
+    CheckCode.PAYLOAD: "payload in unseen motion",
+    CheckCode.PRIOR: "better than the a-priori model",
+    CheckCode.PHYSICALLY_CONSISTENT: "physically consistent",
+    CheckCode.MASS_MATRIX: "positive definite mass matrix",
+    CheckCode.SIGNS: "signs",
+    CheckCode.EXCITATION: "excitation",
+    CheckCode.RECORDING_LENGTH: "length of the recording",
+    CheckCode.PREDICTION_UNCERTAINTY: "uncertainty within the joint limits",
+    CheckCode.DELAY: "delay",
+    CheckCode.RESIDUAL: "residual",
+    CheckCode.FEEDBACK: "feedback",
+    CheckCode.DATA: "data",
+}
+# Reasons of a trusted estimate, the most important first.
+_IN_FAVOUR = (
+    CheckCode.VALIDATION_ERROR,
+    CheckCode.PARAMETER_AGREEMENT,
+    CheckCode.PHYSICALLY_CONSISTENT,
+    CheckCode.PREDICTION_UNCERTAINTY,
+)
 
 
 @dataclass(frozen=True)
 class Check:
-    """One question that was asked of an estimate.
+    """Result of one check of an estimate.
 
-    `figure` is what was measured, in words of `unit`; it passes up to `limit` and fails beyond `failure`. `words` say
-    what was found, `advice` what to do about it.
+    Attributes
+    ----------
+    code : CheckCode
+        Stable code of the check.
+    result : {"passed", "warned", "failed", "not checked"}
+        Outcome.
+    words : str
+        What was found, in words.
+    figure : float or None
+        The measured figure, in `unit`.
+    limit : float or None
+        The check passes up to this figure.
+    failure : float or None
+        The check fails beyond this figure.
+    unit : str
+        Unit of the figure, in words.
+    advice : str
+        Recommended remedy; "" where the check passed.
     """
 
-    name: str
+    code: CheckCode
     result: Result
     words: str
     figure: float | None = None
@@ -37,18 +103,50 @@ class Check:
     unit: str = ""
     advice: str = ""
 
+    @property
+    def name(self) -> str:
+        """Name of the check for people."""
+        return _NAMES[self.code]
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; figures that are not finite are null."""
-        out = dict(vars(self))
+        """Return code, name and all other attributes as plain data; figures that are not finite are words."""
+        out = {"code": self.code.value, "name": self.name, **{k: v for k, v in vars(self).items() if k != "code"}}
         for key in ("figure", "limit", "failure"):
             value = out[key]
-            out[key] = None if value is None or not np.isfinite(value) else float(value)
+            out[key] = value if value is None else float(value) if np.isfinite(value) else str(float(value))
         return out
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Check:
+        """Rebuild a check from what `to_dict` returned.
+
+        Parameters
+        ----------
+        data : mapping
+            The attributes of a check.
+
+        Returns
+        -------
+        Check
+        """
+        given = {f.name: data[f.name] for f in fields(Check)}
+        figures = {k: None if data[k] is None else float(data[k]) for k in ("figure", "limit", "failure")}
+        return Check(**{**given, **figures, "code": CheckCode(data["code"])})
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """What may be done with an estimate, why, and every check with its figure and limit."""
+    """Verdict on an estimate, with the reasons and every check.
+
+    Attributes
+    ----------
+    robot : str
+        Name of the robot.
+    method : str
+        Method of the estimate.
+    checks : tuple of Check
+        All checks, with figures and limits.
+    """
 
     robot: str
     method: str
@@ -56,7 +154,7 @@ class Assessment:
 
     @property
     def verdict(self) -> Trust:
-        """Failed checks forbid the use, warnings ask for care."""
+        """ "trusted", "use with care" (a check warned) or "do not use" (a check failed)."""
         found = {c.result for c in self.checks}
         if "failed" in found:
             return "do not use"
@@ -64,28 +162,48 @@ class Assessment:
 
     @property
     def trusted(self) -> bool:
+        """Whether no check warned or failed."""
         return self.verdict == "trusted"
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What was found against the estimate, worst first; what speaks for it where nothing was."""
+        """Messages of the failed checks, then of those that warned; of a trusted estimate, the reasons to trust it."""
         against = [c.words for r in ("failed", "warned") for c in self.checks if c.result == r]
-        return tuple(against or [c.words for name in _FOR for c in self.checks if c.name == name])
+        return tuple(against or [c.words for code in _IN_FAVOUR for c in self.checks if c.code == code])
 
-    def check(self, name: str) -> Check:
-        """A check by its name."""
-        return next(c for c in self.checks if c.name == name)
+    def check(self, code: CheckCode | str) -> Check:
+        """Return a check by its code.
+
+        Parameters
+        ----------
+        code : CheckCode or str
+            Code of the check, such as "physically_consistent".
+
+        Returns
+        -------
+        Check
+
+        Raises
+        ------
+        DataError
+            If there is no such check in this assessment.
+        """
+        for check in self.checks:
+            if check.code == code:
+                return check
+        known = [c.code.value for c in self.checks]
+        raise DataError(f"check '{code}' is unknown: use {', '.join(known)}{did_you_mean(code, known)}")
 
     def summary(self) -> str:
-        """Verdict and reasons, then a line a check."""
+        """Return verdict and reasons as text, then one line per check."""
         lines = [f"verdict: {self.verdict}", *(f"  - {reason}" for reason in self.reasons)]
         width = max(len(c.name) for c in self.checks)
         return "\n".join([*lines, *(f"  {c.result:11}  {c.name:{width}}  {_shown(c)}" for c in self.checks)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
+        """Return verdict, reasons and checks as plain data for JSON."""
         return {
-            "format": "dynid verdict 1",
+            "format": _FORMAT,
             "robot": self.robot,
             "method": self.method,
             "verdict": self.verdict,
@@ -94,11 +212,46 @@ class Assessment:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the assessment as JSON."""
+        """Write the assessment as JSON.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        """
         write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+
+    @staticmethod
+    def load(path: str | Path) -> Assessment:
+        """Read an assessment that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            JSON file.
+
+        Returns
+        -------
+        Assessment
+
+        Raises
+        ------
+        DataError
+            If the file does not exist or is not a saved assessment.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            if data["format"] != _FORMAT:
+                raise DataError(f"'{path}' has format '{data['format']}', expected '{_FORMAT}'")
+            return Assessment(data["robot"], data["method"], tuple(Check.from_dict(c) for c in data["checks"]))
+        except FileNotFoundError:
+            raise DataError(f"there is no file '{path}'") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"'{path}' is not a saved assessment: {error}") from None
 
 
 def _shown(check: Check) -> str:
+    """Figure, unit and limit of a check; "" where it has no figure."""
     if check.figure is None:
         return ""
     limit = "" if check.limit is None else f" (limit {check.limit:.3g})"

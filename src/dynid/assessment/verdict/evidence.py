@@ -1,4 +1,4 @@
-"""What a assessment looks at: the estimate, its recordings, and what is worked out of them once."""
+"""Data of an assessment: the estimate, its recordings, and everything that several checks share, computed once."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """What unseen motion asks for beside the estimate: base values (b,) that fit it, and how much better they do.
+    """Base parameters (b,) fitted to the unseen motion, and how much smaller their errors are.
 
-    `errors` (channel,) are the rms errors of the estimate, `left` those of the new values. `statistic` is the squared
-    distance of the two in deviations, chi2 with `freedom` where both runs have the same parameters.
+    `errors` (channel,) are the rms errors of the estimate, `left` those of the new parameters. `statistic` is the
+    squared Mahalanobis distance between the two, chi2 with `freedom` if both recordings have the same parameters.
     """
 
     beta: Array
@@ -44,33 +44,45 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """An estimate with the recordings it was found from and judged by, as far as they are given."""
+    """An estimate with the recordings it was identified from and is assessed by, as far as they are given.
+
+    `given` is a validation without its recording. `observation` and `unseen_observation` are the cleaned rows of
+    `recording` and `unseen` where they were computed before; otherwise they are computed here, once.
+    """
 
     estimate: Estimate
     given: Validation | None = None
     recording: Recording | None = None
+    observation: Observation | None = None
     unseen: Recording | None = None
+    unseen_observation: Observation | None = None
     findings: tuple[Finding, ...] | None = None
     diagnosis: Diagnosis | None = None
 
     @property
     def finite(self) -> bool:
-        """Whether the estimate has values at all; methods that abort early have none."""
+        """Whether the parameters are finite; methods that abort early have none."""
         return all(bool(np.all(np.isfinite(x))) for x in (self.estimate.beta, self.estimate.noise, self.estimate.rms))
 
     @cached_property
     def motions(self) -> tuple[Motion, ...]:
-        """The fitted recording, cleaned."""
+        """Cleaned runs of the fitted recording; () where they are not known."""
+        if self.observation is not None and self.observation.motions:
+            return self.observation.motions
         return self._cleaned(self.recording)
 
     @cached_property
     def fitted(self) -> Observation | None:
-        """Rows that the estimate was found from."""
+        """Rows that the estimate was identified from."""
+        if self.observation is not None and (self.observation.motions or self.recording is None):
+            return self.observation
         return self._observed(self.motions)
 
     @cached_property
     def held_out(self) -> Observation | None:
-        """Rows that it has not seen; None where they are too few to ask for parameters."""
+        """Rows of the unseen motion; None where they are too few to fit parameters."""
+        if self.unseen_observation is not None:
+            return self.unseen_observation
         try:
             return self._observed(self._unseen_motions)
         except DataError:
@@ -79,26 +91,28 @@ class Evidence:
     @cached_property
     def validation(self) -> Validation | None:
         """Errors on unseen motion."""
-        if self.unseen is None:
-            return self.given
-        if self.held_out is None:
-            return self.estimate.validate(self.unseen)
-        time = np.cumsum([0.0, *(m.t[-1] - m.t[0] for m in self._unseen_motions)])
-        clock = np.concatenate([m.t - m.t[0] + t for m, t in zip(self._unseen_motions, time, strict=False)])
-        parts: list[list[tuple[Array, Array, Array]]] = [[] for _ in self.estimate.base.channels]
-        for block in self.held_out.blocks():
-            parts[block.channel].append((block.y, block.W @ self.estimate.beta, clock[block.index]))
-        empty = [c for c, part in zip(self.estimate.base.channels, parts, strict=True) if not part]
-        if empty:
-            raise DataError(f"joint '{empty[0]}' never moves faster than min_velocity in this recording")
-        joined = ([np.concatenate(x) for x in zip(*part, strict=True)] for part in parts)
-        return validation_of(self.estimate.base.channels, *zip(*joined, strict=True))
+        return self.given if self.given is not None else self.validated(self.estimate)
+
+    @cached_property
+    def fit_validation(self) -> Validation | None:
+        """Errors on the fitted motion; None where it is not known."""
+        return _validation(self.estimate, self.fitted) if self.fitted is not None and self.motions else None
+
+    def validated(self, estimate: Estimate) -> Validation | None:
+        """Errors of an estimate on the unseen motion, from the rows at hand if they suit it; None without motion."""
+        seen = self.held_out
+        suits = estimate.base.names == self.estimate.base.names and estimate.signals == self.estimate.signals
+        if seen is not None and seen.motions and suits:
+            return _validation(estimate, seen)
+        return None if self.unseen is None else estimate.validate(self.unseen)
 
     @cached_property
     def _unseen_motions(self) -> tuple[Motion, ...]:
+        """Cleaned runs of the unseen motion."""
         return self._cleaned(self.unseen)
 
     def _cleaned(self, recording: Recording | None) -> tuple[Motion, ...]:
+        """Cleaned runs of a recording; () without one."""
         if recording is None:
             return ()
         for run in recording.runs:
@@ -106,16 +120,17 @@ class Evidence:
         return tuple(prepare(run, self.estimate.signals) for run in recording.runs)
 
     def _observed(self, motions: tuple[Motion, ...]) -> Observation | None:
+        """Rows of cleaned runs; None without runs."""
         return observe_motions(self.estimate.base, motions, self.estimate.signals) if motions else None
 
     @cached_property
     def noise(self) -> Array:
-        """Deviation of each channel's rows (channel,)."""
+        """Standard deviation of the rows per channel (channel,)."""
         return np.maximum(self.estimate.noise, 1e-12 * max(float(np.max(self.estimate.noise, initial=0.0)), 1e-300))
 
     @cached_property
     def information(self) -> Array | None:
-        """Information (b, b) of the rows that were fitted, over their noise; None where nothing tells it."""
+        """Information matrix (b, b) of the fitted rows; None where it is not known."""
         if self.fitted is not None:
             factor = self.fitted.stacked(1.0 / self.noise)[:, :-1]
             return np.asarray(factor.T @ factor)
@@ -124,20 +139,14 @@ class Evidence:
         except np.linalg.LinAlgError:
             return None
 
-    @cached_property
-    def condition(self) -> float | None:
-        """Condition number of the weighted base regressor with unit columns."""
-        if self.information is None:
-            return None
-        size = np.sqrt(np.maximum(np.diag(self.information), 0.0))
-        if not np.all(size > 0):
-            return np.inf
-        values = np.linalg.eigvalsh(self.information / np.outer(size, size))
-        return float(np.sqrt(values[-1] / values[0])) if values[0] > 0 else np.inf
+    @property
+    def condition(self) -> float:
+        """Condition number of the fitted regressor: that of the estimate."""
+        return self.estimate.condition_number
 
     @cached_property
-    def spread(self) -> Array | None:
-        """Covariance (b, b) of base values as the data alone give it, without what constraints took away."""
+    def covariance(self) -> Array | None:
+        """Covariance (b, b) of the base parameters from the data alone, without the effect of constraints."""
         if self.fitted is None:
             return self.estimate.covariance if np.all(np.isfinite(self.estimate.covariance)) else None
         factor = self.fitted.stacked(1.0 / self.noise)[:, :-1]
@@ -149,27 +158,28 @@ class Evidence:
         return np.asarray(root.T @ root)
 
     @cached_property
-    def deviation(self) -> Array:
-        """Standard deviations (b,) as the data alone give them."""
-        return self.estimate.std if self.spread is None else np.sqrt(np.maximum(np.diag(self.spread), 0.0))
+    def std(self) -> Array:
+        """Standard deviations (b,) of the base parameters from the data alone."""
+        return self.estimate.std if self.covariance is None else np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     @cached_property
     def weakest(self) -> tuple[str, ...]:
-        """Names of base parameters in the order of how much of each the others can mimic, the most first."""
-        if self.information is None or self.spread is None:
+        """Names of the base parameters, the one with the strongest correlation to the others first."""
+        if self.information is None or self.covariance is None:
             return ()
-        own = np.diag(self.information) * np.diag(self.spread)
+        own = np.diag(self.information) * np.diag(self.covariance)
         return tuple(self.estimate.base.names[i] for i in np.argsort(-own))
 
     @property
     def raw_step(self) -> float:
-        """Time (s) between samples of the fitted recording."""
-        assert self.recording is not None
+        """Sampling period (s) of the fitted recording."""
+        if self.recording is None:
+            return float(np.median([1.0 / m.rate for m in self.motions]))
         return float(np.median([run.step for run in self.recording.runs]))
 
     @cached_property
-    def reach(self) -> tuple[Array, Array] | None:
-        """Highest speeds and accelerations (joint,) of the fitted recording."""
+    def fastest(self) -> tuple[Array, Array] | None:
+        """Largest velocities and accelerations (joint,) of the fitted recording."""
         if not self.motions:
             return None
         return (
@@ -179,7 +189,7 @@ class Evidence:
 
     @cached_property
     def refit(self) -> Refit | None:
-        """Base values of the unseen motion, pulled to the estimate by its own information where that motion is weak."""
+        """Base parameters fitted to the unseen motion; those that it does not excite are taken from the estimate."""
         if self.held_out is None or self.information is None:
             return None
         beta, seen = self.estimate.beta, self.held_out
@@ -189,7 +199,7 @@ class Evidence:
         step, _, rank, _ = np.linalg.lstsq(R / size, e, rcond=1e-6)
         change = step / size
         left = seen.residual_norms(beta + change)
-        # Both runs err: the covariance of the difference is the sum of theirs, on what the unseen motion shows.
+        # The covariance of the difference is the sum of both, in the directions that the unseen motion excites.
         own = R.T @ R
         both = own + self.information
         unit = 1.0 / np.sqrt(np.maximum(np.diag(both), 1e-300))
@@ -200,21 +210,22 @@ class Evidence:
 
     @cached_property
     def missing(self) -> MissingEffects | None:
-        """Effects that the fitted recording shows and the model lacks; None where they cannot be searched for."""
+        """Effects that are missing from the model; None where they cannot be searched for."""
         if self.diagnosis is not None and self.diagnosis.missing is not None:
             return self.diagnosis.missing
-        if self.recording is None or any(run.torque is None for run in self.recording.runs):
+        if not self.motions or any(m.torque is None for m in self.motions):
             return None
         if set(self.estimate.base.channels) - set(self.estimate.robot.coordinates):
             return None
         try:
-            return missing_effects(self.estimate, self.recording)
+            assert self.fitted is not None
+            return missing_effects(self.estimate, self.fitted)
         except DynidError:
             return None
 
     @cached_property
     def tested(self) -> Diagnosis | None:
-        """Tests of the residual and the terms: those that were given, or all that do without the controller."""
+        """Tests of the residual and the drive terms: those that were given, or all that need no controller."""
         if self.diagnosis is not None or self.fitted is None or not self.estimate.converged:
             return self.diagnosis
         tests: list[HypothesisTest] = []
@@ -229,3 +240,17 @@ class Evidence:
         except DynidError as error:
             untested.append(f"drive terms: {error}")
         return Diagnosis(tuple(tests), self.missing, tuple(untested))
+
+
+def _validation(estimate: Estimate, seen: Observation) -> Validation:
+    """Errors of an estimate on the rows of an observation that keeps its motions."""
+    time = np.cumsum([0.0, *(m.t[-1] - m.t[0] for m in seen.motions)])
+    clock = np.concatenate([m.t - m.t[0] + t for m, t in zip(seen.motions, time, strict=False)])
+    parts: list[list[tuple[Array, Array, Array]]] = [[] for _ in estimate.base.channels]
+    for block in seen.blocks():
+        parts[block.channel].append((block.y, block.W @ estimate.beta, clock[block.index]))
+    empty = [c for c, part in zip(estimate.base.channels, parts, strict=True) if not part]
+    if empty:
+        raise DataError(f"joint '{empty[0]}' never moves faster than min_velocity in this recording")
+    joined = ([np.concatenate(x) for x in zip(*part, strict=True)] for part in parts)
+    return validation_of(estimate.robot, estimate.base.channels, *zip(*joined, strict=True))

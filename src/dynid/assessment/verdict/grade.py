@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.assessment.verdict.assessment import Check, Result
+from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 
 __all__ = ["graded", "unchecked"]
 
 
 def graded(
-    name: str,
+    code: CheckCode,
     figure: float,
     limit: float,
     failure: float,
@@ -18,13 +18,13 @@ def graded(
     words: str,
     advice: str = "",
 ) -> Check:
-    """A check whose figure is better the smaller it is: passed up to `limit`, failed beyond `failure`."""
+    """Check of a figure that should be small: passed up to `limit`, failed beyond `failure`, warned between."""
     result: Result = "passed" if figure <= limit else "warned" if figure <= failure else "failed"
     if np.isnan(figure):
         result = "failed"
-    return Check(name, result, words, float(figure), limit, failure, unit, "" if result == "passed" else advice)
+    return Check(code, result, words, float(figure), limit, failure, unit, "" if result == "passed" else advice)
 
 
-def unchecked(name: str, why: str) -> Check:
-    """A check for which there is no evidence."""
-    return Check(name, "not checked", why)
+def unchecked(code: CheckCode, why: str) -> Check:
+    """Check that could not be made, and why."""
+    return Check(code, "not checked", why)

@@ -1,64 +1,67 @@
-"""Checks of the model itself: did the method end, can such bodies be, does it move as a machine does."""
+"""Checks of the model itself: convergence, physical consistency, mass matrix."""
 
 from __future__ import annotations
 
 from dynid.assessment.model.physical import mass_matrices
-from dynid.assessment.verdict.assessment import Check
+from dynid.assessment.verdict.assessment import Check, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.errors import DynidError
 from dynid.feasibility.sets import feasible_set
 
-__all__ = ["check_motion", "check_possible", "check_solver"]
+__all__ = ["check_consistency", "check_mass_matrix", "check_solver"]
 
 _POSES = 500
 _ROUNDING = 1e-6
 
 
 def check_solver(evidence: Evidence) -> Check:
-    """Whether the method came to its end."""
+    """Check that the method converged."""
     estimate = evidence.estimate
     words = f"method '{estimate.method}': {estimate.status}"
     if estimate.converged:
-        return Check("solver", "passed", words)
-    return Check("solver", "failed", words, advice="change the start or the options of the method, or use another one")
+        return Check(CheckCode.SOLVER, "passed", words)
+    advice = "change the start or the options of the method, or use another one"
+    return Check(CheckCode.SOLVER, "failed", words, advice=advice)
 
 
-def check_possible(evidence: Evidence) -> Check:
-    """Whether bodies and drives with these values can exist."""
-    estimate, name = evidence.estimate, "physically possible"
+def check_consistency(evidence: Evidence) -> Check:
+    """Check that bodies and drives with these parameters are physically consistent."""
+    estimate, code, unit = evidence.estimate, CheckCode.PHYSICALLY_CONSISTENT, "violated constraints"
     if estimate.standard is not None:
-        # Values that a constraint holds lie on it, up to what the solver leaves.
+        # Parameters that a constraint holds lie on it, up to the solver's tolerance.
         wrong = feasible_set(estimate.robot).violations(estimate.standard, _ROUNDING)
         if not wrong:
-            return Check(name, "passed", "every body and drive of the estimate can exist", 0, 0, 0, "impossible parts")
-        words = f"no such robot can exist, against {'; '.join(wrong[:3])}"
-        return graded(name, len(wrong), 0, 0, "impossible parts", words, "use method 'feasible'")
+            return Check(
+                code, "passed", "all bodies and drives of the estimate are physically consistent", 0, 0, 0, unit
+            )
+        words = f"the parameters are not physically consistent: {'; '.join(wrong[:3])}"
+        return graded(code, len(wrong), 0, 0, unit, words, "use method 'feasible'")
     try:
         verdict = estimate.feasibility()
     except DynidError as error:
-        return unchecked(name, str(error))
-    if verdict.answer == "feasible":
-        return Check(name, "passed", "a robot with these base parameters can exist", 0, 0, 0, "impossible parts")
-    if verdict.answer != "infeasible":
-        return Check(name, "warned", "whether a robot with these base parameters can exist is undecided")
+        return unchecked(code, str(error))
+    if verdict.status == "feasible":
+        return Check(code, "passed", "the base parameters are physically consistent", 0, 0, 0, unit)
+    if verdict.status != "infeasible":
+        return Check(code, "warned", "whether the base parameters are physically consistent could not be decided")
+    violated = "; ".join(verdict.reasons[:3]) or "the constraints of all bodies together"
     return Check(
-        name,
-        "warned",
-        f"no robot has these base parameters, against {'; '.join(verdict.reasons[:3]) or 'the bodies together'}",
-        float(max(len(verdict.reasons), 1)),
-        0,
-        None,
-        "impossible parts",
-        "use method 'feasible'; if its errors are clearly larger, gains or signs of the torques are wrong",
+        code=code,
+        result="warned",
+        words=f"the base parameters are not physically consistent: {violated}",
+        figure=float(max(len(verdict.reasons), 1)),
+        limit=0,
+        unit=unit,
+        advice="use method 'feasible'; if its errors are clearly larger, gains or signs of the torques are wrong",
     )
 
 
-def check_motion(evidence: Evidence) -> Check:
-    """Whether the mass matrix is positive definite wherever the robot can be."""
-    estimate, name = evidence.estimate, "moves as a machine does"
+def check_mass_matrix(evidence: Evidence) -> Check:
+    """Check that the mass matrix is positive definite within the joint limits."""
+    estimate, code = evidence.estimate, CheckCode.MASS_MATRIX
     if set(estimate.base.channels) - set(estimate.robot.coordinates):
-        return unchecked(name, "the mass matrix of a robot on a moving base is not judged")
+        return unchecked(code, "the mass matrix of a robot on a moving base is not checked")
     found = mass_matrices(estimate.robot, estimate.parameters, poses=_POSES)
     bad = 1.0 - found.ratio
     words = (
@@ -67,4 +70,4 @@ def check_motion(evidence: Evidence) -> Check:
         else f"the mass matrix is not positive definite at {found.poses - found.positive} of {found.poses} random "
         "poses: the model cannot be simulated"
     )
-    return graded(name, bad, 0.0, 0.0, "of the poses", words, "use method 'feasible'")
+    return graded(code, bad, 0.0, 0.0, "of the poses", words, "use method 'feasible'")

@@ -26,7 +26,7 @@ from dynid.calibration.sensors.velocity import velocity_sensors
 from dynid.calibration.sensors.visibility import hidden_unknowns
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.solution import Solution
+from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import check_run, default_channels
 from dynid.identification.observation import Observation, fold, observe
 from dynid.identification.pipeline import estimate_from, estimate_of
@@ -41,10 +41,10 @@ __all__ = ["calibrate_sensors"]
 
 Array = NDArray[np.float64]
 
-# Where a joint turns round, friction steps at an instant that is recorded to a sample only: rows there pull a delay.
-_MIN_SPEED = "10%"
+# Friction steps where a joint reverses, at an instant known to a sample only: rows there bias a delay.
+_MIN_VELOCITY = "10%"
 _LEAN = np.array([0.3, 0.2])
-# Deviations from here on leave the number open: seconds, shares, radians.
+# Standard deviations above which an unknown counts as not identified: seconds, shares, radians.
 _POOR = {"delay": 0.02, "wrench_delay": 0.02, "torque_gain": 0.2, "encoder_offset": 0.1, "tilt": 0.1}
 
 
@@ -58,42 +58,65 @@ def calibrate_sensors(
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
 ) -> SensorCalibration:
-    """Estimate errors of the sensors together with the base parameters, by weighted least squares.
+    """Estimate sensor delays, gains and offsets together with the base parameters, by weighted least squares.
 
-    `estimate` names what is unknown: delay (of torques), torque_gain, torque_offset, encoder_offset, tilt (of the
-    base), velocity_gain, velocity_offset, and of a measured base wrench wrench_delay and wrench_offset. A mapping says
-    of which joints: {"delay": "common", "encoder_offset": ["joint2"]}; "common" is one number for all of them.
-    Gains need a scale: a `reference` joint (or several) whose gain is one, or `payloads`, known loads by the names of
-    the runs that carried them, each a standard vector (p,) or the robot with its load (`Robot.with_payload`).
-    What no motion can show is left out with a warning; what this motion cannot tell apart is an error. By default
-    rows of a joint below a tenth of its highest speed do not count (`Signals.min_velocity`).
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    recordings : Recording or sequence of Recording
+        Recorded motion with torques, or with a base wrench.
+    estimate : str, sequence of str or mapping, default ("delay",)
+        Unknowns: delay (of torques), torque_gain, torque_offset, encoder_offset, tilt (of the base), velocity_gain,
+        velocity_offset, and for a measured base wrench wrench_delay and wrench_offset. A mapping names the joints:
+        {"delay": "common", "encoder_offset": ["joint2"]}; "common" is one value for all of them.
+    reference : str or sequence of str, optional
+        Joints whose torque gain is one. Gains need this or `payloads`.
+    payloads : mapping of str to Robot or array_like, optional
+        Known loads by the name of the run that carried them, each a vector of standard parameters (p,) or the robot
+        with its load (`Robot.with_payload`).
+    signals : Signals, optional
+        How runs are filtered. By default samples of a joint below a tenth of its highest velocity are left out.
+    channels : str or sequence of str, optional
+        Channels to use; by default those that were recorded.
+
+    Returns
+    -------
+    SensorCalibration
+        Estimated errors with standard deviations, and the parameters estimated with them. Unknowns that no motion can
+        identify are left out with a warning.
+
+    Raises
+    ------
+    DataError
+        If this motion cannot separate the unknowns, gains have no scale, or nothing is left to estimate.
     """
     started = time.perf_counter()
     recording = _joined(recordings)
-    settings = signals or Signals(min_velocity=_MIN_SPEED)
+    settings = signals or Signals(min_velocity=_MIN_VELOCITY)
     chosen = channels if channels is not None else default_channels(robot, recording)
     names = [robot.channels[i] for i in choose_channels(robot, chosen)]
-    unknowns, speeds = read_unknowns(robot, estimate, reference, names)
+    unknowns, velocities = read_unknowns(robot, estimate, reference, names)
     loads = _loads(robot, recording, payloads or {})
     gains = [e for e in unknowns.entries if e.word == "torque_gain"]
     if gains and reference is None and not loads:
         raise DataError(
-            "all torques and parameters could be larger by one factor: give a reference joint whose gain is known, "
-            "or payloads that are"
+            "torque gains need a scale, since all torques and parameters may have a common factor: give a reference "
+            "joint whose gain is known, or known payloads"
         )
     for run in recording.runs:
         check_run(robot, run, names)
     values, std = (neutral(robot), {w: np.zeros_like(x) for w, x in neutral(robot).items()})
-    if speeds:
-        found_speeds, their_std = velocity_sensors(recording, settings, speeds)
-        values |= found_speeds
+    if velocities:
+        found_velocities, their_std = velocity_sensors(recording, settings, velocities)
+        values |= found_velocities
         std |= their_std
         recording = _velocities_corrected(recording, values, robot)
-    uncorrected = estimate_from(observe(robot, _without(recording, loads), settings, channels=names), "wls")
+    uncorrected = estimate_from(observe(robot, _without(recording, loads), signals=settings, channels=names), "wls")
     if not unknowns.entries:
         return SensorCalibration(
             robot,
-            speeds,
+            velocities,
             values,
             std,
             (),
@@ -108,7 +131,7 @@ def calibrate_sensors(
     model = robot.with_gravity(tilted_gravity(robot, _LEAN)) if leaning else robot
     base = base_parameters(model, channels=names)
     hidden = hidden_unknowns(base, unknowns, bool(loads))
-    asked = tuple(dict.fromkeys(e.word for e in unknowns.entries)) + speeds
+    asked = tuple(dict.fromkeys(e.word for e in unknowns.entries)) + velocities
     for entry in hidden:
         std[entry.word][list(entry.members)] = np.inf
     unknowns = unknowns.without(list(hidden))
@@ -116,15 +139,15 @@ def calibrate_sensors(
     if not unknowns.entries:
         raise DataError(f"nothing is left to estimate: {'; '.join(warnings)}")
     found = solve(Problem(base, recording, _trimmed(settings, unknowns, recording), unknowns, loads))
-    deviations = np.sqrt(np.diag(found.covariance))[base.count :]
+    all_std = np.sqrt(np.diag(found.covariance))[base.count :]
     values |= {w: x for w, x in unknowns.values(found.theta).items() if w not in VELOCITY}
-    for entry, deviation in zip(unknowns.entries, deviations, strict=True):
-        std[entry.word][list(entry.members)] = deviation
-        if deviation > _POOR.get(entry.word, np.inf):
-            warnings.append(f"{entry.name} is known only to {deviation:.2g}: this motion hardly shows it")
-    warnings += [f"{name} ran to the end of its range, which no sensor should need" for name in found.stuck]
+    for entry, one_std in zip(unknowns.entries, all_std, strict=True):
+        std[entry.word][list(entry.members)] = one_std
+        if one_std > _POOR.get(entry.word, np.inf):
+            warnings.append(f"{entry.name} has a standard deviation of {one_std:.2g}: this motion hardly identifies it")
+    warnings += [f"{name} reached the limit of its range, which no real sensor needs" for name in found.stuck]
     if not found.converged and not found.stuck:
-        warnings.append(f"the search did not settle in {found.iterations} iterations")
+        warnings.append(f"the search did not converge in {found.iterations} iterations")
     upright = robot.with_gravity(tilted_gravity(robot, values["tilt"])) if leaning else robot
     return SensorCalibration(
         robot=upright,
@@ -146,7 +169,7 @@ def _estimate(base: BaseParameters, found: Found, unknowns: Unknowns, settings: 
     """The base parameters as an estimate from corrected data."""
     values, b = unknowns.values(found.theta), base.count
     factors, noise = [], []
-    for channel, f, deviation in zip(base.channels, found.folded.factors, found.noise, strict=True):
+    for channel, f, one_std in zip(base.channels, found.folded.factors, found.noise, strict=True):
         if channel in base.robot.coordinates:
             j = base.robot.coordinates.index(channel)
             gain, offset = values["torque_gain"][j], values["torque_offset"][j]
@@ -154,20 +177,21 @@ def _estimate(base: BaseParameters, found: Found, unknowns: Unknowns, settings: 
             gain, offset = 1.0, values["wrench_offset"][base.robot.channels.index(channel)]
         y = (f[:, -1] - offset * f[:, b + ONE]) / gain - f[:, b + KNOWN]
         factors.append(fold(np.asfortranarray(np.column_stack([f[:, :b], y]))))
-        noise.append(deviation / abs(gain))
+        noise.append(one_std / abs(gain))
     cutoffs = found.folded.cutoffs
     observation = Observation(base, tuple(factors), found.folded.rows, lambda: iter(()), settings, cutoffs)
-    solution = Solution(found.beta, found.covariance[:b, :b], np.array(noise), found.condition_number)
     status = "converged" if found.converged else "out of iterations"
+    outcome = Outcome.CONVERGED if found.converged else Outcome.NOT_CONVERGED
+    solution = Solution(found.beta, found.covariance[:b, :b], np.array(noise), status, outcome)
     with threadpool_limits(1, "blas"):
-        return estimate_of(observation, replace(solution, status=status), "wls + sensors", started)
+        return estimate_of(observation, solution, "wls + sensors", started)
 
 
 def _joined(recordings: Recording | Sequence[Recording]) -> Recording:
     if isinstance(recordings, Recording):
         return recordings
     if not recordings:
-        raise DataError("sensors are calibrated from recordings, and none was given")
+        raise DataError("no recording was given")
     out = recordings[0]
     for more in recordings[1:]:
         out = out + more
@@ -193,12 +217,12 @@ def _loads(robot: Robot, recording: Recording, payloads: Mapping[str, Robot | Ar
 def _without(recording: Recording, loads: Mapping[str, Array]) -> Recording:
     """Runs without a payload, or all where every one carries some."""
     plain = tuple(run for run in recording.runs if run.name not in loads)
-    return Recording(recording.joints, plain) if plain else recording
+    return replace(recording, runs=plain) if plain else recording
 
 
 def _velocities_corrected(recording: Recording, values: Values, robot: Robot) -> Recording:
     only = neutral(robot) | {w: values[w] for w in VELOCITY}
-    return Recording(recording.joints, tuple(corrected_run(run, only, periodic=False) for run in recording.runs))
+    return replace(recording, runs=tuple(corrected_run(run, only, periodic=False) for run in recording.runs))
 
 
 def _trimmed(settings: Signals, unknowns: Unknowns, recording: Recording) -> Signals:

@@ -1,20 +1,19 @@
-"""What a calibration of the sensors found, and recordings freed of it."""
+"""Result of a sensor calibration, and recordings corrected by it."""
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 
-from dynid.calibration.sensors.unknowns import WORDS, Values, corrected_run
+from dynid.calibration.sensors.unknowns import Values, corrected_run, units_of
 from dynid.identification.estimate import Estimate
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
+from dynid.terminal import rendered
 
 __all__ = ["SensorCalibration"]
 
@@ -23,14 +22,34 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SensorCalibration:
-    """Errors of the sensors with their deviations, and the parameters estimated together with them.
+    """Sensor errors with standard deviations, and the parameters estimated together with them.
 
-    `values` and `std` hold one array a word: delay, torque_gain, torque_offset, encoder_offset, velocity_gain and
-    velocity_offset one a joint, tilt (2,), wrench_delay (1,) and wrench_offset (6,). What was not estimated has the
-    value of a perfect sensor and a deviation of zero. `names` and `covariance` are those of the unknowns that the
-    torques tell. `robot` has the gravity that was found. `estimate` are the base parameters with all that is unknown
-    of the sensors in their covariance, `uncorrected` those that the same recordings, runs with a known payload left
-    out, give as they are. `warnings` say what cannot be seen.
+    Attributes
+    ----------
+    robot : Robot
+        The robot with the estimated gravity direction.
+    words : tuple of str
+        Kinds of error that were estimated.
+    values, std : dict of str to ndarray
+        Values and standard deviations by kind: delay, torque_gain, torque_offset, encoder_offset, velocity_gain and
+        velocity_offset per joint (n,), tilt (2,), wrench_delay (1,), wrench_offset (6,). Kinds that were not estimated
+        have the value of a perfect sensor and a standard deviation of zero.
+    names : tuple of str
+        Names of the unknowns k that torques identify.
+    covariance : ndarray, shape (k, k)
+        Their covariance.
+    estimate : Estimate
+        Base parameters; their covariance includes the uncertainty of the sensors.
+    uncorrected : Estimate
+        Base parameters from the same recordings without correction; runs with a known payload are left out.
+    iterations : int
+        Number of iterations.
+    converged : bool
+        Whether the search converged.
+    warnings : tuple of str
+        What could not be identified.
+    periodic : bool
+        Whether runs were treated as periodic.
     """
 
     robot: Robot
@@ -53,32 +72,43 @@ class SensorCalibration:
 
     @property
     def torque_gain(self) -> Array:
-        """What each torque signal shows of a true newton metre (n,)."""
+        """Measured torque per true torque of each joint (n,)."""
         return self.values["torque_gain"]
 
     @property
     def torque_offset(self) -> Array:
-        """What each torque signal shows at a true zero (n,)."""
+        """Measured torque of each joint at zero true torque (n,), N m or N."""
         return self.values["torque_offset"]
 
     @property
     def encoder_offset(self) -> Array:
-        """What each encoder shows at the model's zero position (n,)."""
+        """Measured position of each joint at the zero position of the model (n,), rad or m."""
         return self.values["encoder_offset"]
 
     @property
     def tilt(self) -> Array:
-        """Angles (2,) by which gravity is turned in the base frame, about the axes perpendicular to the nominal one."""
+        """Rotation angles (2,) of gravity in the base frame about the axes perpendicular to its nominal value, rad."""
         return self.values["tilt"]
 
     @property
     def gravity(self) -> Array:
-        """Gravity (3,) in the base frame."""
+        """Gravity (3,) in the base frame, m/s2."""
         return self.robot.gravity
 
     def corrected(self, recording: Recording) -> Recording:
-        """A recording as perfect sensors would have made it; ends that a delay leaves without torque are cut off."""
-        return Recording(recording.joints, tuple(self._corrected(run) for run in recording.runs))
+        """Correct a recording for the estimated sensor errors.
+
+        Parameters
+        ----------
+        recording : Recording
+            Recording of the same robot.
+
+        Returns
+        -------
+        Recording
+            The corrected recording; ends that a delay leaves without torque are cut off.
+        """
+        return replace(recording, runs=tuple(self._corrected(run) for run in recording.runs))
 
     def _corrected(self, run: Run) -> Run:
         out = corrected_run(run, self.values, self.periodic)
@@ -90,11 +120,11 @@ class SensorCalibration:
         return out.rows(int(inside[0]), int(inside[-1]) + 1)
 
     def summary(self) -> str:
-        """A table of what was found, and how much closer the torques are fitted."""
+        """A table of the sensor errors and of the torque errors before and after correction."""
         return _text(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
+        """All results as plain data."""
         joints = list(self.robot.coordinates)
         return {
             "robot": self.robot.name,
@@ -131,13 +161,14 @@ def _entries(calibration: SensorCalibration, word: str) -> tuple[str, ...]:
 
 def _text(calibration: SensorCalibration) -> str:
     table = Table(title=f"{calibration.robot.name}: sensors")
-    for name in ("error", "of", "value", "sigma", "unit"):
-        table.add_column(name, justify="right" if name in ("value", "sigma") else "left")
+    for name in ("error", "of", "value", "std", "unit"):
+        table.add_column(name, justify="right" if name in ("value", "std") else "left")
     for word in calibration.words:
-        columns = zip(_entries(calibration, word), calibration.values[word], calibration.std[word], strict=True)
-        for of, value, std in columns:
-            shown = "fixed" if std == 0 else ("not seen" if not np.isfinite(std) else f"{std:.2g}")
-            table.add_row(word.replace("_", " "), of, f"{value:.6g}", shown, WORDS[word])
+        figures = calibration.values[word], calibration.std[word]
+        columns = zip(_entries(calibration, word), *figures, units_of(calibration.robot, word), strict=True)
+        for of, value, std, unit in columns:
+            shown = "fixed" if std == 0 else ("not identified" if not np.isfinite(std) else f"{std:.2g}")
+            table.add_row(word.replace("_", " "), of, f"{value:.6g}", shown, unit)
     fit = Table(title="torque error, % of torque")
     for name in ("channel", "as recorded", "corrected"):
         fit.add_column(name, justify="left" if name == "channel" else "right")
@@ -147,7 +178,4 @@ def _text(calibration: SensorCalibration) -> str:
     ):
         fit.add_row(channel, f"{before[channel]:.3g}", f"{error:.3g}")
     closing = f"{'converged' if calibration.converged else 'not converged'} after {calibration.iterations} iterations"
-    console = Console(file=io.StringIO(), width=120, highlight=False)
-    for part in (table, fit, closing, *calibration.warnings):
-        console.print(part)
-    return console.file.getvalue()  # type: ignore[attr-defined]
+    return rendered(table, fit, closing, *calibration.warnings)

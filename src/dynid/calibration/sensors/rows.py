@@ -1,4 +1,4 @@
-"""Factors a channel of [W, known load, one, torque rate, changes with inner unknowns, y], folded from recorded runs."""
+"""Triangular factors per channel of [W, known load, 1, torque rate, derivatives by inner unknowns, y]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from dynid.calibration.sensors.unknowns import Unknown, Unknowns, corrected_run, tilted_gravity
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.identification.loads import measured, state
-from dynid.identification.observation import fold, speed_limits, stretches
+from dynid.identification.observation import fold, segments, velocity_limits
 from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -29,7 +29,7 @@ _STEP = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """Factors (k, b + 3 + inner + 1) a channel, row counts, and the cut-offs of the runs."""
+    """Factors (k, b + 3 + inner + 1) per channel, row counts, and the cut-offs of the runs."""
 
     factors: tuple[Array, ...]
     rows: tuple[int, ...]
@@ -38,7 +38,7 @@ class Folded:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Runs, how they are cleaned, what hangs on the robot in each, and the unknowns of its sensors."""
+    """Runs, signal settings, known load per run, and the unknowns of the sensors."""
 
     base: BaseParameters
     recording: Recording
@@ -51,7 +51,7 @@ class Problem:
         return self.unknowns.robot
 
     def fold(self, theta: Array, beta: Array | None = None) -> Folded:
-        """Fold all runs at these unknowns; changes with inner unknowns are taken at base parameters `beta`."""
+        """Fold all runs at these unknowns; derivatives by inner unknowns are taken at base parameters `beta`."""
         values = self.unknowns.values(theta)
         inner = inner_unknowns(self.unknowns)
         width = self.base.count + LEADING + len(inner) + 1
@@ -108,7 +108,7 @@ class Problem:
 
 
 def inner_unknowns(unknowns: Unknowns) -> list[Unknown]:
-    """Those that change the regressor itself."""
+    """Unknowns that change the regressor itself."""
     return [e for e in unknowns.entries if e.word in ("encoder_offset", "tilt")]
 
 
@@ -117,17 +117,19 @@ def _blocks(
 ) -> Iterator[tuple[int, Array]]:
     """Rows of every channel, decimated as those of an observation are and without stand-still samples."""
     here = replace(base, robot=robot)
-    limits = speed_limits(here, motion, settings)
+    limits = velocity_limits(here, motion, settings)
     joint = {name: j for j, name in enumerate(robot.coordinates)}
     row = [robot.channels.index(c) for c in base.channels]
     kept = list(base.kept)
-    for part in stretches(motion):
+    for part in segments(motion):
         q, v, a = state(robot, motion, part.whole)
         Y = regressor(robot, q, v, a)
         y = measured(robot, motion, q, part.whole)
         for k, channel in enumerate(base.channels):
-            speed = motion.v[part.whole, joint[channel]] if channel in joint else np.zeros(len(y))
-            rows = part.thinned(np.column_stack([Y[:, row[k], kept], extra[part.whole, row[k]], y[:, row[k]], speed]))
+            velocity = motion.v[part.whole, joint[channel]] if channel in joint else np.zeros(len(y))
+            rows = part.thinned(
+                np.column_stack([Y[:, row[k], kept], extra[part.whole, row[k]], y[:, row[k]], velocity])
+            )
             moving = np.abs(rows[:, -1]) >= limits[k]
             if moving.any():
                 yield k, rows[moving, :-1]

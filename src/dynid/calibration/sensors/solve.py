@@ -1,7 +1,8 @@
-"""Variable projection: base parameters and offsets solved exactly at every step of the few other unknowns.
+"""Variable projection: base parameters and offsets are solved exactly at every step of the few other unknowns.
 
 At given delays, gains, encoder offsets and tilt the model is linear in the rest, which one triangular solve gives.
-The others move by Gauss-Newton steps of the joint problem, with channels weighted by their residual deviation.
+The others take Gauss-Newton steps of the joint problem, with channels weighted by the standard deviation of their
+residual.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ Array = NDArray[np.float64]
 
 _ITERATIONS = 40
 _HALVINGS = 12
-# A step below this share of each deviation changes nothing that could be seen; nor does one below rounding.
-_SETTLED, _ROUNDING = 1e-3, 1e-11
-# A step that is lost in noise.
+# A step below this share of each standard deviation, or below rounding, ends the search.
+_SMALL_STEP, _ROUNDING = 1e-3, 1e-11
+# A step below this share of the standard deviation is lost in noise.
 _LOST = 0.1
-# Steps that shrink by less than this are summed up ahead, to so many times the step.
+# Steps that shrink more slowly than this are extrapolated, at most to this multiple of the step.
 _SLOW, _FARTHEST = 0.3, 20.0
-# Unit columns further below the largest than this are told apart by rounding alone.
+# Singular values of unit columns below this share of the largest are rounding.
 _RANK = 1e-10
-# What rounding leaves of a channel's torque.
+# Rounding error of a channel's torque, as a share of it.
 _FLOOR = 1e-13
-# Delays beyond this are no delays of sensors, and lead to another part of the motion.
+# Longest delay (s): longer ones align another part of the motion.
 LONGEST = 0.25
 _RANGE = {"delay": LONGEST, "wrench_delay": LONGEST, "encoder_offset": 1.0, "tilt": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Unknowns of the sensors (k,), base parameters (b,), their joint covariance (b + k, b + k), and how it went."""
+    """Unknowns of the sensors (k,), base parameters (b,), their joint covariance (b + k, b + k), and convergence."""
 
     theta: Array
     beta: Array
@@ -82,11 +83,11 @@ def solve(problem: Problem) -> Found:
         for move in _moves(step, last):
             trial = _bounded(problem, theta + move)
             system = _System(problem, problem.fold(trial, beta), trial)
-            small = bool(np.all((np.abs(move) <= _SETTLED * sigma) | (np.abs(move) <= _ROUNDING)))
+            small = bool(np.all((np.abs(move) <= _SMALL_STEP * sigma) | (np.abs(move) <= _ROUNDING)))
             if small or system.better(noise, cost, step, sigma):
                 halted = False
                 break
-        # Where no step helps any more, the end is one that would be lost in noise.
+        # Where no step improves the fit, the search has converged if the step is lost in noise.
         converged = bool(np.all(np.abs(step) <= _LOST * sigma)) if halted or small else False
         theta, last = trial, step
     beta, linear = system.linear(noise)
@@ -112,7 +113,7 @@ class _System:
         robot = problem.robot
         self.linear_entries = [i for i, e in enumerate(self.entries) if e.linear]
         self.curved = [i for i, e in enumerate(self.entries) if not e.linear]
-        # Of each channel: whether it is one of the base wrench, and its number there or among the joints.
+        # Per channel: whether it belongs to the base wrench, and its index there or among the joints.
         names = [c.removeprefix("base.") for c in robot.channels[: len(robot.channels) - robot.n]]
         self.place = [
             (True, names.index(c.removeprefix("base.")))
@@ -126,14 +127,14 @@ class _System:
         return 1.0 if wrench else float(self.values["torque_gain"][number])
 
     def touches(self, entry: Unknown, channel: int) -> bool:
-        """Whether an unknown of one sensor is one of this channel's."""
+        """Whether an unknown belongs to the sensor of this channel."""
         wrench, number = self.place[channel]
         if entry.word.startswith("wrench"):
             return wrench and (entry.word == "wrench_delay" or number in entry.members)
         return not wrench and number in entry.members
 
     def linear_rows(self, channel: int) -> tuple[Array, Array]:
-        """Columns of base parameters and offsets, and what they are to explain."""
+        """Columns of base parameters and offsets, and their right-hand side."""
         b, f, gain = self.base.count, self.folded.factors[channel], self.gain(channel)
         one = f[:, b + ONE]
         offsets = [one * self.touches(self.entries[i], channel) for i in self.linear_entries]
@@ -155,7 +156,7 @@ class _System:
         return sum(float(np.sum((self.residual(c, beta, linear) / s) ** 2)) for c, s in enumerate(noise))
 
     def noise(self, beta: Array, linear: Array) -> Array:
-        """Residual deviation of each channel."""
+        """Standard deviation of the residual of each channel."""
         out = []
         for c, (rows, f) in enumerate(zip(self.rows, self.folded.factors, strict=True)):
             used = int(np.count_nonzero(np.linalg.norm(f[:, : self.base.count], axis=0)))
@@ -185,7 +186,7 @@ class _System:
         return np.vstack(parts)
 
     def step(self, beta: Array, linear: Array, noise: Array) -> tuple[Array, Array]:
-        """Gauss-Newton step of the unknowns (k,), and their deviations (k,)."""
+        """Gauss-Newton step of the unknowns (k,), and their standard deviations (k,)."""
         J = self.jacobian(beta, noise)
         r = np.concatenate([self.residual(c, beta, linear) / s for c, s in enumerate(noise)])
         b = self.base.count
@@ -232,7 +233,7 @@ class _System:
 
 
 def _moves(step: Array, last: Array) -> Iterator[Array]:
-    """What to try: where steps shrink slowly, as with large errors of the model, their sum; then the step, and less."""
+    """Steps to try: an extrapolated one where steps shrink slowly, then the step itself and fractions of it."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(last != 0, step / last, 0.0)
     slow = (ratio > _SLOW) & (ratio < 1.0)
@@ -243,13 +244,13 @@ def _moves(step: Array, last: Array) -> Iterator[Array]:
 
 
 def _least_squares(A: Array, y: Array) -> Array:
-    """Shortest least-squares solution, over unit columns."""
+    """Minimum-norm least-squares solution over unit columns."""
     size = np.linalg.norm(A, axis=0)
     size = np.where(size > 0, size, 1.0)
     return np.asarray(np.linalg.lstsq(A / size, y, rcond=_RANK)[0] / size)
 
 
 def _bounded(problem: Problem, theta: Array) -> Array:
-    """Unknowns kept where they mean something: delays of at most a quarter second, angles of at most one radian."""
+    """Unknowns limited to their range: delays of at most a quarter second, angles of at most one radian."""
     reach = np.array([_RANGE.get(e.word, np.inf) for e in problem.unknowns.entries])
     return np.asarray(np.clip(theta, -reach, reach))

@@ -1,4 +1,4 @@
-"""Which errors of the sensors are unknown, and what they do to recorded signals.
+"""Unknown sensor errors and their effect on recorded signals.
 
 What was recorded is taken as torque(t) = gain * true(t - delay) + offset and q = true + encoder offset; velocities as
 gain * true + offset. Gravity is the nominal one, turned by two small angles about axes perpendicular to it.
@@ -19,12 +19,22 @@ from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 from dynid.signals.shift import shifted
 
-__all__ = ["LINEAR", "VELOCITY", "WORDS", "Unknown", "Unknowns", "corrected_run", "neutral", "tilted_gravity"]
+__all__ = [
+    "LINEAR",
+    "VELOCITY",
+    "WORDS",
+    "Unknown",
+    "Unknowns",
+    "corrected_run",
+    "neutral",
+    "tilted_gravity",
+    "units_of",
+]
 
 Array = NDArray[np.float64]
 Values = dict[str, Array]
 
-# Words, their units, and how the names of single unknowns begin.
+# Kinds of error with their units on a revolute joint, and prefixes of the names of single unknowns.
 WORDS = {
     "delay": "s",
     "torque_gain": "",
@@ -36,6 +46,7 @@ WORDS = {
     "wrench_delay": "s",
     "wrench_offset": "N",
 }
+_PRISMATIC = {"N m": "N", "rad": "m", "rad/s": "m/s"}
 LINEAR = ("torque_offset", "wrench_offset")
 VELOCITY = ("velocity_gain", "velocity_offset")
 _COMMON = ("delay", "torque_gain")
@@ -44,7 +55,7 @@ _BASE_PARTS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 @dataclass(frozen=True)
 class Unknown:
-    """One number: its word, the entries of that word's array that it fills, and its name."""
+    """One scalar unknown: its kind, the array entries of that kind that it fills, and its name."""
 
     word: str
     members: tuple[int, ...]
@@ -57,14 +68,14 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Unknowns:
-    """All unknown numbers of the sensors but those of velocities, which positions alone tell."""
+    """All unknowns of the sensors except those of velocities, which follow from positions alone."""
 
     robot: Robot
     entries: tuple[Unknown, ...]
 
     @cached_property
     def start(self) -> Array:
-        """Where the search begins (k,): perfect sensors, on a base that leans a little.
+        """Initial values (k,): perfect sensors, on a slightly tilted base.
 
         Exactly upright, first moments of links that turn about vertical axes would have no effect at all.
         """
@@ -83,12 +94,25 @@ class Unknowns:
 
 
 def neutral(robot: Robot) -> Values:
-    """What perfect sensors have, word by word: one a joint, two tilts, six of the base wrench and its delay."""
+    """Values of perfect sensors by kind: per joint, two tilt angles, six wrench offsets and the wrench delay."""
     size = {"tilt": 2, "wrench_delay": 1, "wrench_offset": 6}
     out = {word: np.zeros(size.get(word, robot.n)) for word in WORDS}
     out["torque_gain"] += 1.0
     out["velocity_gain"] += 1.0
     return out
+
+
+def units_of(robot: Robot, word: str) -> tuple[str, ...]:
+    """Unit of every entry of one kind of error; that of a prismatic joint is N, m or m/s."""
+    unit = WORDS[word]
+    if word == "tilt":
+        return (unit, unit)
+    if word == "wrench_delay":
+        return (unit,)
+    if word == "wrench_offset":
+        return ("N",) * 3 + ("N m",) * 3
+    sliding = (robot.channel_units[name] == "N" for name in robot.coordinates)
+    return tuple(_PRISMATIC.get(unit, unit) if s else unit for s in sliding)
 
 
 def read_unknowns(
@@ -97,7 +121,7 @@ def read_unknowns(
     reference: str | Sequence[str] | None,
     channels: Sequence[str],
 ) -> tuple[Unknowns, tuple[str, ...]]:
-    """The unknowns that words ask for, and the words about velocities, which are found apart."""
+    """The unknowns of the requested kinds, and the kinds of velocity errors, which are estimated separately."""
     if isinstance(estimate, str):
         estimate = tuple(word.strip() for word in estimate.split(","))
     asked = {w.replace("-", "_"): which for w, which in _asked(estimate).items()}
@@ -125,7 +149,7 @@ def read_unknowns(
 
 
 def tilted_gravity(robot: Robot, tilt: Array) -> Array:
-    """Gravity (3,) of the base frame turned by two angles about the axes perpendicular to the nominal one.
+    """Gravity (3,) in the base frame, rotated by two angles about the axes perpendicular to its nominal direction.
 
     For gravity along z these are x and y; in general the base axes least along gravity, made perpendicular to it.
     """

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 def velocity_sensors(
     recording: Recording, settings: Signals, words: tuple[str, ...]
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Gain and offset (joint,) of measured velocities against the rate of positions, and their deviations."""
+    """Gain and offset (joint,) of measured velocities against the rate of positions, and their standard deviations."""
     joints = len(recording.joints)
     rows: list[list[Array]] = [[] for _ in range(joints)]
     for run in recording.runs:
@@ -44,7 +44,7 @@ def velocity_sensors(
             raise DataError(f"joint '{recording.joints[j]}' stands still, which tells nothing of its velocity gain")
         x = np.linalg.lstsq(A, y, rcond=None)[0]
         noise = np.linalg.norm(y - A @ x) / np.sqrt(max(len(y) - len(x), 1))
-        deviation = noise * np.sqrt(np.diag(np.linalg.inv(A.T @ A)))
+        one_std = noise * np.sqrt(np.diag(np.linalg.inv(A.T @ A)))
         for k, word in enumerate(w for w in ("velocity_gain", "velocity_offset") if w in words):
-            value[word][j], std[word][j] = x[k], deviation[k]
+            value[word][j], std[word][j] = x[k], one_std[k]
     return value, std

@@ -1,4 +1,4 @@
-"""Which errors of the sensors can show at all, decided on exact random states and random bodies."""
+"""Structural identifiability of sensor errors, decided on random states and random bodies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 _STEP = 1e-3
 _STEPS = (-2 * _STEP, -_STEP, _STEP, 2 * _STEP)
-# What is left of a unit column after all before it: rounding of the differences leaves 1e-11.
+# Remainder of a unit column after projection on all before it; rounding of the differences leaves 1e-11.
 _VISIBLE = 1e-7
 _LEAN = np.array([0.3, 0.2])
 
@@ -33,7 +33,7 @@ _NOTHING = {"encoder_offset": "gravity looks the same from all positions of this
 
 
 def hidden_unknowns(base: BaseParameters, unknowns: Unknowns, loaded: bool) -> dict[Unknown, str]:
-    """Unknowns whose effect base parameters, or unknowns before them, have too, each with the reason in words.
+    """Unknowns whose effect equals that of base parameters or of earlier unknowns, each with the reason.
 
     `loaded`: whether a known payload hangs on the robot in part of the runs. Delays always show in a moving robot.
     """

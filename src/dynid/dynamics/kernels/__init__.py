@@ -1,8 +1,8 @@
 """Compiled kernels over batches of samples.
 
-All of them work in base-frame coordinates at the base origin: there, twists of the joints add up
-without transforms, composite inertias are sums, and wrenches of children are added to their
-parents as they are. Twists and wrenches are (linear, angular).
+All of them work in base-frame coordinates at the base origin: there, joint twists add up without transforms, composite
+inertias are sums, and wrenches of children are added to those of their parents. Twists and wrenches are (linear,
+angular).
 
-A kernel allocates its work space once and walks over the samples; all that is done for one sample is a step.
+A kernel allocates its work space once and loops over the samples; the work for one sample is a step.
 """

@@ -1,9 +1,8 @@
 """The reverse pass over the regressor: gradient of sum(G * Y) with respect to q, v and a.
 
-sum(G * Y) is the power of every supporting twist S on the wrench of a body whose ten numbers are the
-entries of G in that row. Its gradient has two parts: through the twists seen from the body
-(dS_j/dq_i = -S_i x S_j for i at or beyond j), summed along the chain while it is walked, and through
-the body's own motion, carried back from tips to base.
+sum(G * Y) is the power of every supporting twist S on the wrench of a body whose inertial parameters are the entries of
+G in that row. Its gradient has two parts: through the twists expressed in the body (dS_j/dq_i = -S_i x S_j for i at or
+beyond j), summed along the chain, and through the motion of the body, propagated back from the tips to the base.
 """
 
 import numpy as np
@@ -120,17 +119,17 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
         b, p = j + 1, tree.parent[j]
         col = first + tree.coordinate[j]
         g = tree.ratio[j]
-        speed = g * v[k, col]
+        velocity = g * v[k, col]
         fx, fy, fz, nx, ny, nz = gA[b, 0], gA[b, 1], gA[b, 2], gA[b, 3], gA[b, 4], gA[b, 5]
         ex, ey, ez, lx, ly, lz = _dual_cross(
             J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5], fx, fy, fz, nx, ny, nz
         )
-        gV[b, 0] += speed * ex
-        gV[b, 1] += speed * ey
-        gV[b, 2] += speed * ez
-        gV[b, 3] += speed * lx
-        gV[b, 4] += speed * ly
-        gV[b, 5] += speed * lz
+        gV[b, 0] += velocity * ex
+        gV[b, 1] += velocity * ey
+        gV[b, 2] += velocity * ez
+        gV[b, 3] += velocity * lx
+        gV[b, 4] += velocity * ly
+        gV[b, 5] += velocity * lz
         da[k, col] += g * _dot6(J, j, fx, fy, fz, nx, ny, nz)
         ex, ey, ez, lx, ly, lz = _dual_cross(
             V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5], fx, fy, fz, nx, ny, nz

@@ -1,4 +1,4 @@
-"""How every kernel is compiled: cached on disk, without the interpreter lock."""
+"""Compiler settings of the kernels: cached on disk, without the interpreter lock."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ _KERNEL: dict[str, Any] = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",
-    # Sums may be reordered and products fused; infinities and NaN keep their meaning.
+    # Sums may be reordered and products fused; infinities and NaN are preserved.
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
-# A step inside kernels. Inlined by the back end: a robot is a dozen arrays, dear to pass at every call. A step makes
-# no arrays and counts no references to those it is given: counting is atomic, and slow where threads share a robot.
+# A step inside kernels. Inlined by the back end: a robot is a dozen arrays, which are expensive to pass at every call.
+# A step allocates no arrays and counts no references: counting is atomic, and slow where threads share a robot.
 _STEP = _KERNEL | {"forceinline": True, "_nrt": False}
 
 kernel = njit(**_KERNEL)

@@ -1,19 +1,19 @@
-"""Coriolis matrix, the one of the Christoffel symbols (Echeandia and Wensing 2021).
+"""Coriolis matrix of the Christoffel symbols (Echeandia and Wensing 2021).
 
-With I and B summed over what joint j carries, and T' = V x T the rate of a twist:
+With I and B summed over the bodies that joint j carries, and T' = V x T the time derivative of a twist:
 C_ij = T_i.(I T'_j + B T_j) and C_ji = T'_i.I T_j + T_i.B' T_j for i supporting j.
 """
 
 import numpy as np
 
 from dynid.dynamics.kernels.compiler import kernel, step
-from dynid.dynamics.kernels.kinematics import BASE_TWISTS, cross, place, speeds
+from dynid.dynamics.kernels.kinematics import BASE_TWISTS, cross, place, velocities
 from dynid.dynamics.kernels.mass import base_inertias, carry, momentum
 
 
 @step
 def _coriolis_terms(C, V, b, B):
-    """B[b] = (f, D row by row), the body's part of the Coriolis matrix: a twist (s, t) meets (t x f, D t).
+    """B[b] = (f, D row by row), the part of a body in the Coriolis matrix: B maps a twist (s, t) to (t x f, D t).
 
     B = ((V x*) I - I (V x) + (I V) bar x*) / 2, multiplied out for V = (u, w):
     f = m u + w x h,  D = (h.u) 1 - u h' - w x Sigma,  Sigma = tr(I)/2 1 - I.
@@ -35,7 +35,7 @@ def _coriolis_terms(C, V, b, B):
 
 @step
 def _rate(V, b, sx, sy, sz, tx, ty, tz):
-    """V_b x (s, t): how a twist fixed to body b changes."""
+    """V_b x (s, t): time derivative of a twist fixed to body b."""
     ax, ay, az = cross(V[b, 3], V[b, 4], V[b, 5], sx, sy, sz)
     bx, by, bz = cross(V[b, 0], V[b, 1], V[b, 2], tx, ty, tz)
     cx, cy, cz = cross(V[b, 3], V[b, 4], V[b, 5], tx, ty, tz)
@@ -61,7 +61,7 @@ def _coriolis_wrench(C, V, B, b, sx, sy, sz, tx, ty, tz):
 @step
 def _one_sample(tree, inertia, q, v, k, R, P, J, V, C, B, out):
     place(tree, q, k, R, P, J)
-    speeds(tree, v, k, J, V)
+    velocities(tree, v, k, J, V)
     base_inertias(tree, inertia, R, P, C)
     for b in range(tree.parent.shape[0] + 1):
         _coriolis_terms(C, V, b, B)

@@ -1,11 +1,11 @@
 """Drive terms: friction, rotor inertia, offsets and springs on shafts.
 
-A shaft moves with s = d . v; a term's column is d f(s). With `cross`, terms that are linear in the
-motion keep only the coupling between different joints: entry i is d_i (s - d_i v_i).
-A Coulomb step is sharp, or tanh(slope s) where its slope is not zero.
+The velocity of a shaft is s = d . v; the column of a term is d f(s). With `cross`, terms that are linear in the motion
+keep only the coupling between different joints: entry i is d_i (s - d_i v_i). Coulomb friction is sign(s), or
+tanh(slope s) where its slope is not zero.
 
-Inside a simulation there are kinds that no robot has: ELASTIC, a spring whose stiffness may be steep; STRIBECK, a
-Coulomb step that fades with speed as exp(-(s/rest)^2); RIPPLE, sin(slope s + rest) of the position.
+A simulation has additional kinds: ELASTIC, a spring whose stiffness may be large; STRIBECK, Coulomb friction that
+decays with velocity as exp(-(s/rest)^2); RIPPLE, sin(slope s + rest) of the position.
 """
 
 from math import exp, sin, tanh
@@ -15,7 +15,7 @@ from dynid.dynamics.kernels.compiler import kernel, step
 # TermKind codes as plain integers for the compiler.
 INERTIA, VISCOUS, VISCOUS_POSITIVE, VISCOUS_NEGATIVE = 0, 1, 2, 3
 COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, OFFSET, SPRING = 4, 5, 6, 7, 8
-TABLE = 10  # of the shaft's position; stands in for a user's column inside a simulation
+TABLE = 10  # over the shaft position; replaces a custom column inside a simulation
 ELASTIC, STRIBECK, RIPPLE = 11, 12, 13
 
 
@@ -29,7 +29,7 @@ def _shaft(drives, t, x, k, first):
 
 @step
 def _looked_up(drives, t, s):
-    """Value of term t's table at s, linear between nodes, the ends held beyond them."""
+    """Table of term t at s, linear between nodes, constant beyond the ends."""
     last = drives.table.shape[1] - 1
     x = (s - drives.grid[t, 0]) * drives.grid[t, 1]
     if not x > 0.0:
@@ -52,7 +52,7 @@ def is_dry(kind):
 
 @step
 def coulomb_range(kind):
-    """Efforts of a unit parameter at full speed backwards and forwards."""
+    """Efforts of a unit parameter at large negative and positive velocity."""
     return (-1.0 if kind != COULOMB_POSITIVE else 0.0), (1.0 if kind != COULOMB_NEGATIVE else 0.0)
 
 
@@ -66,14 +66,14 @@ def _coulomb(kind, s, slope):
 
 @step
 def fading(drives, t, s):
-    """Share of Stribeck term t that is left at speed s."""
+    """Factor exp(-(s/rest)^2) of Stribeck term t at velocity s."""
     x = s / drives.rest[t]
     return exp(-x * x)
 
 
 @step
 def coulomb_slope(drives, t, s):
-    """Derivative of a smooth Coulomb term's effort."""
+    """Derivative of the effort of a smooth Coulomb term."""
     low, high = coulomb_range(drives.kind[t])
     x = tanh(drives.slope[t] * s)
     return 0.5 * (high - low) * drives.slope[t] * (1.0 - x * x)
@@ -100,7 +100,7 @@ def _effort(drives, t, s):
 
 @step
 def _motion(drives, t, q, v, a, k, q_first, v_first):
-    """The shaft quantity of term t, the array it comes from and where the joints start there."""
+    """Position, velocity or acceleration of the shaft of term t, whichever the term depends on."""
     kind = drives.kind[t]
     if kind == OFFSET:
         return 1.0
@@ -173,7 +173,7 @@ def drive_inertia(tree, drives, values, M):
 
 @kernel
 def drive_adjoint(tree, drives, G, q, v, a, start, stop, dq, dv, da):
-    """Add the gradient of sum(G * Y) over the drive columns; sharp steps have gradient zero."""
+    """Add the gradient of sum(G * Y) over the drive columns; sign functions have gradient zero."""
     q_first, v_first = 7 * tree.moving, 6 * tree.moving
     for k in range(start, stop):
         for t in range(drives.kind.shape[0]):
@@ -204,7 +204,7 @@ def drive_adjoint(tree, drives, G, q, v, a, start, stop, dq, dv, da):
 
 @kernel
 def drive_energy(tree, drives, q, v, start, stop, kinetic, potential):
-    """Energy of unit parameters: rotors s^2/2 (cross part only where asked), springs (x - rest)^2/2."""
+    """Energy of unit parameters: rotors s^2/2 (cross part only with `cross`), springs (x - rest)^2/2."""
     q_first, v_first = 7 * tree.moving, 6 * tree.moving
     for k in range(start, stop):
         for t in range(drives.kind.shape[0]):

@@ -7,9 +7,9 @@ from dynid.dynamics.kernels.kinematics import (
     cross,
     gravity_in_base,
     place,
-    speeds,
     twist_in_body,
     unrotate,
+    velocities,
 )
 
 
@@ -24,7 +24,7 @@ def energy_regressor(tree, q, v, start, stop, kinetic, potential):
     V = np.empty((bodies, 6))
     for k in range(start, stop):
         place(tree, q, k, R, P, J)
-        speeds(tree, v, k, J, V)
+        velocities(tree, v, k, J, V)
         gx, gy, gz = gravity_in_base(tree, q, k)
         height = 0.0
         if tree.moving:

@@ -15,7 +15,7 @@ from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
 def factor(M):
     """M = L' L in place; False where M is not positive definite.
 
-    From the last row up, which keeps the zeros between branches (Featherstone 2008, section 6.5).
+    From the last row upwards, which preserves the zeros between branches (Featherstone 2008, section 6.5).
     """
     for k in range(M.shape[0] - 1, -1, -1):
         d = M[k, k]
@@ -77,7 +77,7 @@ def accelerate(tree, inertia, drives, values, q, v, tau, k, zero, R, P, J, V, A,
 
 @kernel
 def forward_dynamics(tree, inertia, drives, values, q, v, tau, start, stop, out):
-    """Accelerations out (sample, nv) from torques tau (sample, nv); first sample whose mass matrix fails, or -1."""
+    """Accelerations out (sample, nv) from torques tau; first sample with a mass matrix not positive definite, or -1."""
     bodies, joints, rows = tree.parent.shape[0] + 1, tree.parent.shape[0], v.shape[1]
     R, P, J = np.empty((bodies, 9)), np.empty((bodies, 3)), np.empty((joints, 6))
     V, A, F = np.empty((bodies, 6)), np.empty((bodies, 6)), np.empty((bodies, 6))
@@ -91,7 +91,7 @@ def forward_dynamics(tree, inertia, drives, values, q, v, tau, start, stop, out)
 
 @kernel
 def solve(matrices, start, stop, out):
-    """Solve matrices[k] x = out[k] in place, spoiling the matrices; first sample that cannot be solved, or -1."""
+    """Solve matrices[k] x = out[k] in place, overwriting the matrices; first sample that cannot be solved, or -1."""
     for k in range(start, stop):
         if not _solve(matrices[k], out[k]):
             return k

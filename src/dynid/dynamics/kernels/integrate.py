@@ -1,4 +1,4 @@
-"""Motion under held torques: explicit Runge-Kutta by tableau, or Euler steps implicit in friction and elasticity."""
+"""Integration under constant torques: explicit Runge-Kutta, or Euler steps implicit in friction and elasticity."""
 
 from math import sqrt, tanh
 from typing import NamedTuple
@@ -23,19 +23,19 @@ from dynid.dynamics.kernels.inverse import rigid_torque
 from dynid.dynamics.kernels.kinematics import place_and_move
 from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
 
-# How a stretch of motion ended.
+# Results of an integration.
 DONE, NOT_POSITIVE, DIVERGED, STEP_VANISHED = 0, 1, 2, 3
 
-_SPEED = 1e6  # rad/s or m/s; no machine is faster
+_SPEED = 1e6  # rad/s or m/s; no robot is faster
 _SMALLEST_STEP = 1e-10  # share of the span
-_SWEEPS, _SETTLED = 200, 1e-12  # of the search for Coulomb impulses, and the speed (rad/s) that is none
+_SWEEPS, _SETTLED = 200, 1e-12  # iterations for Coulomb impulses, and the velocity (rad/s) that counts as zero
 
 
 class Method(NamedTuple):
     """An integrator. Explicit: stages a (s, s), weights b (s,), error weights e (s,), all zero for fixed steps.
 
-    `symplectic`: positions move with the new speeds. `implicit`: Euler steps implicit in viscous and Coulomb friction.
-    `substeps` of a span where steps are fixed; `relative` and `absolute` errors allowed where they are not.
+    `symplectic`: positions move with the new velocities. `implicit`: Euler steps implicit in viscous and Coulomb
+    friction. `substeps`: steps per span where they are fixed; `relative`, `absolute`: error tolerances otherwise.
     """
 
     a: np.ndarray
@@ -49,7 +49,7 @@ class Method(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The state (1, n) that moves, the torque that is held, and scratch; made once a simulation."""
+    """The state (1, n), the constant torque, and work space; made once per simulation."""
 
     q: np.ndarray
     v: np.ndarray
@@ -71,7 +71,7 @@ class Work(NamedTuple):
     F: np.ndarray
     C: np.ndarray
     M: np.ndarray
-    G: np.ndarray  # response of the speeds to a unit impulse on each drive term's shaft (t, n)
+    G: np.ndarray  # response of the velocities to a unit impulse on the shaft of each drive term (t, n)
     impulse: np.ndarray  # (t,)
     smooth: np.ndarray  # drive values without Coulomb friction (t,)
 
@@ -112,7 +112,7 @@ def make_work(joints: int, n: int, drives: "object", values: np.ndarray, stages:
 def _explicit(tree, inertia, drives, values, method, h, known, w):
     """One step of size h from (w.q, w.v) into (w.q1, w.v1); False where the mass matrix is not positive definite.
 
-    The first `known` stages are there already.
+    The first `known` stages are known already.
     """
     n, stages = w.q.shape[1], method.b.shape[0]
     for s in range(known, stages):
@@ -141,7 +141,7 @@ def _explicit(tree, inertia, drives, values, method, h, known, w):
 
 @step
 def _error(method, h, w):
-    """Error of the last step in units of what is allowed."""
+    """Error of the last step relative to the tolerances."""
     n, stages, total = w.q.shape[1], method.b.shape[0], 0.0
     for i in range(n):
         x, y = 0.0, 0.0
@@ -156,7 +156,7 @@ def _error(method, h, w):
 
 @step
 def _along(drives, t, x):
-    """What the shaft of term t has of x (n,)."""
+    """Component of x (n,) along the shaft of term t."""
     s = 0.0
     for i in range(drives.start[t], drives.start[t + 1]):
         s += drives.weight[i] * x[drives.joint[i]]
@@ -195,19 +195,19 @@ def _dry_bound(drives, values, h, t, w):
 
 
 @step
-def _coulomb_impulse(speed, response, low, high, slope):
-    """Impulse p of one shaft that would move with `speed` without it and with speed - response p with it.
+def _coulomb_impulse(velocity, response, low, high, slope):
+    """Impulse p of one shaft whose velocity s without friction becomes s - response p.
 
-    Sharp friction holds the shaft still where a bounded impulse can; smooth friction solves p = p(speed - response p),
-    which has one solution because both sides bend opposite ways.
+    Sharp friction stops the shaft where a bounded impulse can. Smooth friction solves p = p(s - response p), which has
+    one solution because the left side increases and the right side decreases with p.
     """
     if slope == 0.0:
-        return min(max(speed / response, low), high)
+        return min(max(velocity / response, low), high)
     middle, reach = 0.5 * (high + low), 0.5 * (high - low)
     left, right = low, high
-    p = middle + reach * tanh(slope * speed)
+    p = middle + reach * tanh(slope * velocity)
     for _ in range(60):
-        x = tanh(slope * (speed - response * p))
+        x = tanh(slope * (velocity - response * p))
         f = p - middle - reach * x
         if f > 0.0:
             right = p
@@ -225,10 +225,10 @@ def _coulomb_impulse(speed, response, low, high, slope):
 
 @step
 def _implicit(tree, inertia, drives, values, h, w):
-    """One Euler step from (w.q, w.v) into (w.q1, w.v1) with all friction taken at its end.
+    """One Euler step from (w.q, w.v) into (w.q1, w.v1) with all friction evaluated at its end.
 
-    Viscous friction and elastic springs join the mass matrix; dry impulses are found shaft by shaft until they agree
-    (Gauss-Seidel). How far stiction has faded is taken at the step's start.
+    Viscous friction and elastic springs are added to the mass matrix; impulses of dry friction are found by
+    Gauss-Seidel iteration over the shafts. The Stribeck factor is evaluated at the start of the step.
     """
     n, terms = w.q.shape[1], drives.kind.shape[0]
     place_and_move(tree, w.q, w.v, w.zero, 0, w.R, w.P, w.J, w.V, w.A)
@@ -262,12 +262,12 @@ def _implicit(tree, inertia, drives, values, h, w):
         for t in range(terms):
             if not is_dry(drives.kind[t]):
                 continue
-            speed, response = _along(drives, t, w.v1[0]), _along(drives, t, w.G[t])
+            velocity, response = _along(drives, t, w.v1[0]), _along(drives, t, w.G[t])
             low, high = coulomb_range(drives.kind[t])
             old, bound = w.impulse[t], _dry_bound(drives, values, h, t, w)
             if bound >= 0.0:
-                new = _coulomb_impulse(speed + response * old, response, bound * low, bound * high, drives.slope[t])
-            else:  # no friction but a push: taken at the speed the step began with
+                new = _coulomb_impulse(velocity + response * old, response, bound * low, bound * high, drives.slope[t])
+            else:  # negative friction: evaluated at the velocity at the start of the step
                 began = _along(drives, t, w.v[0])
                 x = tanh(drives.slope[t] * began) if drives.slope[t] > 0.0 else np.sign(began)
                 new = 0.5 * bound * (high + low + (high - low) * x)
@@ -277,7 +277,7 @@ def _implicit(tree, inertia, drives, values, h, w):
             change = max(change, abs(response * (new - old)))
         if change <= _SETTLED:
             break
-    for t in range(terms):  # what sticks stands still, whatever rounding left
+    for t in range(terms):  # sticking shafts have exactly zero velocity
         low, high = coulomb_range(drives.kind[t])
         bound = _dry_bound(drives, values, h, t, w)
         if is_dry(drives.kind[t]) and drives.slope[t] == 0.0 and bound * low < w.impulse[t] < bound * high:
@@ -292,7 +292,7 @@ def _implicit(tree, inertia, drives, values, h, w):
 
 @step
 def _sane(w):
-    """Whether the new state is finite and no faster than any machine."""
+    """Whether the new state is finite and its velocity plausible."""
     for i in range(w.q.shape[1]):
         if not (abs(w.q1[0, i]) < _SPEED and abs(w.v1[0, i]) < _SPEED):
             return False
@@ -301,7 +301,7 @@ def _sane(w):
 
 @step
 def hold(tree, inertia, drives, values, method, span, w):
-    """Move (w.q, w.v) by `span` seconds under w.tau; w.first is the acceleration it starts with."""
+    """Integrate (w.q, w.v) over `span` seconds under w.tau; w.first is the initial acceleration."""
     n = w.q.shape[1]
     adaptive = method.relative > 0.0
     h = span / method.substeps
@@ -313,7 +313,7 @@ def hold(tree, inertia, drives, values, method, span, w):
             fine = _implicit(tree, inertia, drives, values, h, w)
         else:
             fine = _explicit(tree, inertia, drives, values, method, h, known, w)
-        if not fine and not adaptive:  # a mass matrix is not to blame for a pose that is no number
+        if not fine and not adaptive:  # a state that is not finite is no failure of the mass matrix
             return NOT_POSITIVE if _sane(w) else DIVERGED
         if fine and not begun:
             begun = True

@@ -1,7 +1,7 @@
-"""Joint filters of parameters and state in square-root form.
+"""Kalman filters of parameters and state in square-root form.
 
-The order is (parameters, positions, speeds) with covariance S S', S lower triangular. Parameters do not move by
-themselves, so a prediction leaves their rows alone and needs a new triangle for the 2 n rows of the state only.
+The order is (parameters, positions, velocities) with covariance S S', S lower triangular. Parameters are constant in a
+prediction, so that only the 2 n rows of the state need a new triangle.
 """
 
 from math import hypot, sqrt
@@ -16,15 +16,15 @@ from dynid.dynamics.kernels.inverse import inverse_dynamics
 from dynid.dynamics.kernels.mass import mass_matrix
 from dynid.dynamics.kernels.regressor import regressor
 
-_DIFFERENCE = 1e-6  # of positions and speeds
+_DIFFERENCE = 1e-6  # step of finite differences over positions and velocities
 
 
 class Model(NamedTuple):
     """Standard parameters pi = offset + matrix beta, and the columns `kept` that beta has in the regressor.
 
-    `drift` (b,) is the deviation of a parameter's walk in one second, `torque` (n,) that of the torques that act beside
-    the measured ones all through a step of the filter, `position` (n,) that of the measured positions. `spread` is
-    alpha of the sigma points.
+    The standard deviations are `drift` (b,) of the random walk of a parameter in one second, `torque` (n,) of
+    unmeasured torques during a step of the filter, and `position` (n,) of measured positions. `alpha` is the parameter
+    of the sigma points.
     """
 
     offset: np.ndarray
@@ -33,12 +33,12 @@ class Model(NamedTuple):
     drift: np.ndarray
     torque: np.ndarray
     position: np.ndarray
-    spread: float
+    alpha: float
 
 
 @step
 def _widen(S, first, x):
-    """Make S S' + x x' of S S', x (m,) zero before entry `first` and spoilt."""
+    """Rank-one update: S S' becomes S S' + x x'; x (m,) is zero before entry `first` and is overwritten."""
     for k in range(first, S.shape[0]):
         d = S[k, k]
         r = hypot(d, x[k])
@@ -51,7 +51,7 @@ def _widen(S, first, x):
 
 @step
 def _correct(mean, S, row, value, variance, e):
-    """Learn that state `row` was measured as `value`; the squared innovation in its variance (Carlson 1973)."""
+    """Measurement update of state `row` with `value` (Carlson 1973); returns the normalised squared innovation."""
     total = variance
     for i in range(S.shape[0]):
         e[i] = 0.0
@@ -81,7 +81,7 @@ def _parameter(model, c, beta):
 
 @kernel
 def _set_parameters(tree, inertia, drives, values, model, beta, w):
-    """Write the robot with base values beta into inertia and values."""
+    """Write the parameters of base values beta into inertia and values."""
     for b in range(tree.column.shape[0]):
         if tree.column[b] >= 0:
             for i in range(10):
@@ -93,7 +93,7 @@ def _set_parameters(tree, inertia, drives, values, model, beta, w):
 
 @kernel
 def _move(tree, inertia, drives, values, method, tick, x, torque, push, w):
-    """Move the state x (2 n,) under torques (m, n) held for a tick each, and `push` (n,) all along; how it ended."""
+    """Integrate the state x (2 n,) under torques (m, n), each held for a tick, plus `push` (n,); returns the result."""
     n = push.shape[0]
     for i in range(n):
         w.q[0, i], w.v[0, i] = x[i], x[n + i]
@@ -134,7 +134,7 @@ def _keep_triangle(wide, S, first):
 
 @step
 def _solve(A, B):
-    """Solve A X = B in place of B, by elimination with pivots; A is spoilt."""
+    """Solve A X = B in place of B, by elimination with pivoting; A is overwritten."""
     n = A.shape[0]
     for k in range(n):
         p = k
@@ -161,7 +161,7 @@ def _solve(A, B):
 
 @kernel
 def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, S, w):
-    """Predict with the dynamics linearised about the mean of the span, implicit in speed.
+    """Predict with the dynamics linearised about the mean of the span, implicit in velocity.
 
     M dv' = M dv - h (K dq + D dv' + Y db - dtau), dq' = dq + h dv', with K, D the slopes of inverse dynamics.
     """
@@ -195,18 +195,18 @@ def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, 
             left[i, j] += span * (tau[1 + n + j, i] - tau[0, i]) / _DIFFERENCE
         slopes[i, b + 2 * n + i] = span * model.torque[i]
     _solve(left, slopes)
-    speeds, wide = np.zeros((n, b + 2 * n)), np.zeros((2 * n, 3 * n))
+    rates, wide = np.zeros((n, b + 2 * n)), np.zeros((2 * n, 3 * n))
     for i in range(n):
         for k in range(b + 2 * n):
             for j in range(k + 1):
-                speeds[i, j] += slopes[i, k] * S[k, j]
+                rates[i, j] += slopes[i, k] * S[k, j]
     for i in range(n):
         for j in range(b):
-            S[b + i, j] += span * speeds[i, j]
-            S[b + n + i, j] = speeds[i, j]
+            S[b + i, j] += span * rates[i, j]
+            S[b + n + i, j] = rates[i, j]
         for j in range(2 * n):
-            wide[i, j] = S[b + i, b + j] + span * speeds[i, b + j]
-            wide[n + i, j] = speeds[i, b + j]
+            wide[i, j] = S[b + i, b + j] + span * rates[i, b + j]
+            wide[n + i, j] = rates[i, b + j]
         for j in range(n):
             wide[i, 2 * n + j] = span * slopes[i, b + 2 * n + j]
             wide[n + i, 2 * n + j] = slopes[i, b + 2 * n + j]
@@ -216,14 +216,14 @@ def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, 
 
 @kernel
 def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean, S, w):
-    """Predict with sigma points on both sides of the mean along the columns of S and the torques' noise.
+    """Predict with sigma points on both sides of the mean, along the columns of S and of the torque noise.
 
-    Scaled unscented transform (Julier 2002) with weight 2 for the mean's own error. Half differences a and half sums c
+    Scaled unscented transform (Julier 2002) with weight 2 for the error of the mean. Half differences a and half sums c
     of the pairs give the covariance a a' + c c' + (2 - alpha^2) s s', s the shift of the mean: a sum of squares.
     """
     n, b = torque.shape[1], model.kept.shape[0]
     states, points = b + 2 * n, b + 3 * n
-    reach = model.spread * sqrt(points)
+    reach = model.alpha * sqrt(points)
     beta, centre = mean[:b].copy(), mean[b:].copy()
     push, shift, ends = np.zeros(n), np.zeros(2 * n), np.zeros((2, 2 * n))
     wide, cross = np.zeros((2 * n, 3 * n + points + 1)), np.zeros((2 * n, b))
@@ -231,7 +231,7 @@ def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean,
     end = _move(tree, inertia, drives, values, method, tick, centre, torque, push, w)
     if end != DONE:
         return end
-    for j in range(points - 1, -1, -1):  # those of torques and state first: they share the mean's parameters
+    for j in range(points - 1, -1, -1):  # those of torques and state first: they share the parameters of the mean
         for side in range(2):
             far = reach if side == 0 else -reach
             for i in range(n):
@@ -254,7 +254,7 @@ def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean,
             bend = 0.5 * (ends[0, i] + ends[1, i]) - centre[i]
             wide[i, 3 * n + j] = bend / reach
             shift[i] += bend / reach**2
-    weight = sqrt(2.0 - model.spread**2)
+    weight = sqrt(2.0 - model.alpha**2)
     for i in range(2 * n):
         wide[i, 3 * n + points] = weight * shift[i]
         mean[b + i] = centre[i] + shift[i]
@@ -266,7 +266,7 @@ def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean,
 
 @step
 def _learn(model, period, measured, mean, S, x):
-    """Take in measured positions (n,) and the walk of a step; the squared innovations in their variances."""
+    """Update by measured positions (n,) and by the random walk of a step; returns normalised squared innovations."""
     b, total = model.kept.shape[0], 0.0
     for i in range(measured.shape[0]):
         total += _correct(mean, S, b + i, measured[i], model.position[i] ** 2, x)
@@ -283,7 +283,7 @@ def _learn(model, period, measured, mean, S, x):
 def extended_filter(tree, inertia, drives, values, method, model, tick, every, torque, position, mean, S, w):
     """Filter a run: torques (N, n) held for a tick each, positions (N, n) of which every `every`-th is used.
 
-    Samples done, how it ended, and the sum of squared innovations in their variances.
+    Returns the number of samples, the result code, and the sum of normalised squared innovations.
     """
     x, total = np.zeros(mean.shape[0]), 0.0
     for k in range(0, torque.shape[0] - every + 1, every):
@@ -299,7 +299,7 @@ def extended_filter(tree, inertia, drives, values, method, model, tick, every, t
 
 @kernel
 def unscented_filter(tree, inertia, drives, values, method, model, tick, every, torque, position, mean, S, w):
-    """`extended_filter` with sigma points in place of slopes."""
+    """`extended_filter` with sigma points in place of derivatives."""
     x, total = np.zeros(mean.shape[0]), 0.0
     for k in range(0, torque.shape[0] - every + 1, every):
         total += _learn(model, tick * every, position[k], mean, S, x)

@@ -89,7 +89,7 @@ def place(tree, q, k, R, P, J):
 
 @step
 def gravity_in_base(tree, q, k):
-    """Gravity in base coordinates: constant, or turned by the quaternion of a floating base."""
+    """Gravity in base coordinates: constant, or rotated by the quaternion of a floating base."""
     gx, gy, gz = tree.gravity[0], tree.gravity[1], tree.gravity[2]
     if tree.moving:
         # R' g with R of the unit quaternion (x, y, z, w): g + 2 u x (u x g) - 2 w u x g.
@@ -101,7 +101,7 @@ def gravity_in_base(tree, q, k):
 
 
 @step
-def speeds(tree, v, k, J, V):
+def velocities(tree, v, k, J, V):
     """Twist V (b, 6) of every body, sample k: V_b = V_p + J_j v_j."""
     first = 6 * tree.moving
     for i in range(6):
@@ -127,7 +127,7 @@ def place_and_move(tree, q, v, a, k, R, P, J, V, A):
     A[0, 0] -= gx
     A[0, 1] -= gy
     A[0, 2] -= gz
-    # The motion of the last body stays in registers: along a chain, reading back what was just written is slow.
+    # The motion of the last body stays in registers: along a chain, reading it back from the arrays is slow.
     ux, uy, uz, wx, wy, wz = V[0, 0], V[0, 1], V[0, 2], V[0, 3], V[0, 4], V[0, 5]
     ax, ay, az, ex, ey, ez = A[0, 0], A[0, 1], A[0, 2], A[0, 3], A[0, 4], A[0, 5]
     for j in range(tree.parent.shape[0]):
@@ -166,7 +166,7 @@ def body_motion(R, P, V, A, b):
 
 @step
 def twist_in_body(R, P, b, sx, sy, sz, tx, ty, tz):
-    """A base-frame twist seen from body b: R'(s + t x p), R't."""
+    """A base-frame twist expressed in body b: R'(s + t x p), R't."""
     cx, cy, cz = cross(tx, ty, tz, P[b, 0], P[b, 1], P[b, 2])
     ux, uy, uz = unrotate(R, b, sx + cx, sy + cy, sz + cz)
     tx, ty, tz = unrotate(R, b, tx, ty, tz)

@@ -50,7 +50,7 @@ def base_inertias(tree, inertia, R, P, C):
 
 @step
 def carry(tree, X):
-    """Add the rows of X (b, ...) to those of their parents, tips first: what a body has, with all it carries."""
+    """Add the rows of X (b, ...) to those of their parents, tips first: each body with all bodies it carries."""
     for j in range(tree.parent.shape[0] - 1, -1, -1):
         for i in range(X.shape[1]):
             X[tree.parent[j], i] += X[j + 1, i]
@@ -58,7 +58,7 @@ def carry(tree, X):
 
 @step
 def composite_inertias(tree, inertia, R, P, C):
-    """C (b, 10): inertia of each body with all it carries, about the base origin in base axes."""
+    """C (b, 10): composite inertia of each body with all it carries, about the base origin in base axes."""
     base_inertias(tree, inertia, R, P, C)
     carry(tree, C)
 

@@ -62,6 +62,6 @@ def regressor(tree, q, v, a, start, stop, out):
     bodies, joints = tree.parent.shape[0] + 1, tree.parent.shape[0]
     R, P, J = np.empty((bodies, 9)), np.empty((bodies, 3)), np.empty((joints, 6))
     V, A = np.empty((bodies, 6)), np.empty((bodies, 6))
-    W = np.zeros((6, out.shape[2]))  # stays zero in drive columns, and in forces of the tensors
+    W = np.zeros((6, out.shape[2]))  # remains zero in drive columns, and in the forces of the inertia tensors
     for k in range(start, stop):
         _one_sample(tree, q, v, a, k, R, P, J, V, A, W, out)

@@ -1,4 +1,4 @@
-"""Rows rotated into a triangular factor, one by one: the same cost for every sample."""
+"""Update of a triangular factor by rows, at the same cost for every sample."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from dynid.dynamics.kernels.compiler import kernel
 
 @kernel
 def rotate_in(R, rows):
-    """Fold rows (m, b), which are used up, into the upper triangle R (b, b) by Givens rotations."""
+    """Fold rows (m, b), which are overwritten, into the upper triangle R (b, b) by Givens rotations."""
     size = R.shape[0]
     for k in range(rows.shape[0]):
         x = rows[k]

@@ -1,1 +1,1 @@
-"""Estimators, one file each: a function from an Observation, or from an Experiment it simulates, to a Solution."""
+"""Estimators, one file each: a function from an Observation or an Experiment, and its options, to a Solution."""

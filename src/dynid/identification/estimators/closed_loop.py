@@ -1,145 +1,251 @@
-"""Estimators that simulate the closed loop: DIDIM and instrumental variables, plain or over possible robots only.
+"""Estimators that simulate the closed loop: DIDIM and instrumental variables, each with and without constraints.
 
-All four repeat one round: simulate with the present parameters, build the regressor from simulated states, solve. DIDIM
-regresses the measured torques on it; instrumental variables use it to judge the measured regressor by.
+All four repeat the same iteration: simulate with the current parameters, build the regressor of the simulated states,
+solve. DIDIM regresses the measured torques on the simulated regressor; instrumental variables use it as instruments for
+the measured one. The methods PC-DIDIM and PC-IV solve over physically consistent robots only.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
-from dynid.feasibility.constraints import Constraints, Inertia, Signs
-from dynid.feasibility.metrics import Metric
+from dynid.feasibility.constraints import Constraints, Inertia, Signs, constraint_set
+from dynid.feasibility.metrics import METRICS, Metric
 from dynid.feasibility.sets import feasible_set
-from dynid.identification.estimators.feasible import Objective, feasible, possible_solution
-from dynid.identification.estimators.solution import Iteration, Solution, report_iteration, solve_factor
+from dynid.identification.estimators.feasible import (
+    FeasibleOptions,
+    Objective,
+    check_prior_weight,
+    feasible,
+    feasible_solution,
+)
+from dynid.identification.estimators.options import MethodOptions, Start, check_choice, check_iteration
+from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration, solve_factor
 from dynid.identification.estimators.wls import joint_noise, wls
 from dynid.identification.experiment import Experiment
 from dynid.identification.observation import Observation
 from dynid.identification.paired import Paired
+from dynid.progress import ProgressCallback
 from dynid.robot.parts import checked
-from dynid.simulation.engine import Simulation
+from dynid.simulation.simulation import Simulation
 
-__all__ = ["Start", "aborted", "didim", "iv", "pc_didim", "pc_iv", "starting_parameters", "with_history"]
+__all__ = [
+    "DidimOptions",
+    "IvOptions",
+    "PcDidimOptions",
+    "PcIvOptions",
+    "aborted",
+    "didim",
+    "iv",
+    "pc_didim",
+    "pc_iv",
+    "starting_parameters",
+    "with_history",
+]
 
 Array = NDArray[np.float64]
-Start = ArrayLike | Literal["prior", "feasible"]
 
 _MAX_ITERATIONS = 10
 _TOLERANCE = 0.025
-_DEVIATIONS = 4.0
-_NOTICED, _NOTHING = 1e-3, 1e-6
+_STDS = 4.0
+_TORQUE_SHARE, _RESIDUAL_CHANGE = 1e-3, 1e-6
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DidimOptions(MethodOptions):
+    """Options of method "didim".
+
+    Attributes
+    ----------
+    start : {"prior", "feasible"} or array_like, shape (p,), default "prior"
+        Standard parameters of the first simulation: those of the robot, those of method "feasible" on the measured
+        regressor, or given values.
+    tolerance : float, default 0.025
+        The method has converged when no base parameter moves by more than this share of its size.
+    max_iterations : int, default 10
+        Largest number of iterations.
+    """
+
+    start: Start = "prior"
+    tolerance: float = _TOLERANCE
+    max_iterations: int = _MAX_ITERATIONS
+
+    def __post_init__(self) -> None:
+        check_iteration(self.start, self.tolerance, self.max_iterations)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IvOptions(DidimOptions):
+    """Options of method "iv": those of "didim".
+
+    With `max_iterations=1` the instruments come from the start alone (two-stage least squares).
+    """
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _ConstrainedOptions(DidimOptions):
+    """Options that "pc-iv" and "pc-didim" share.
+
+    Attributes
+    ----------
+    constraints : str or sequence of constraints, default "full"
+        What makes a robot physically consistent, as for method "feasible".
+    prior : array_like, shape (p,), optional
+        Standard parameters that are preferred among those that fit equally well; by default those of the start.
+    metric : {"euclidean", "pullback", "entropic"}, default "euclidean"
+        Distance to the prior.
+    """
+
+    constraints: Constraints = "full"
+    prior: ArrayLike | None = None
+    metric: Metric = "euclidean"
+
+    def __post_init__(self) -> None:
+        DidimOptions.__post_init__(self)
+        constraint_set(self.constraints)
+        check_choice("metric", self.metric, METRICS)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PcIvOptions(_ConstrainedOptions):
+    """Options of method "pc-iv": those of "didim", and the following.
+
+    Attributes
+    ----------
+    weight : float, optional
+        Weight of the prior against the data. By default the prior decides only among vectors that fit equally well.
+    """
+
+    weight: float | None = None
+
+    def __post_init__(self) -> None:
+        _ConstrainedOptions.__post_init__(self)
+        check_prior_weight(self.weight, ())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PcDidimOptions(_ConstrainedOptions):
+    """Options of method "pc-didim": those of "didim", and the following.
+
+    Attributes
+    ----------
+    constraints, prior, metric
+        As for method "pc-iv".
+    weight : float or "cv", optional
+        Weight of the prior against the data, as for method "feasible".
+    objective : {"ols", "wls", "huber", "tukey"}, default "wls"
+        Weights of the rows, as for method "feasible".
+    """
+
+    weight: float | Literal["cv"] | None = None
+    objective: Objective = "wls"
+
+    def __post_init__(self) -> None:
+        _ConstrainedOptions.__post_init__(self)
+        check_prior_weight(self.weight)
+        check_choice("objective", self.objective, get_args(Objective))
 
 
 def didim(
-    experiment: Experiment, start: Start = "prior", tolerance: float = _TOLERANCE, max_iterations: int = _MAX_ITERATIONS
+    experiment: Experiment, options: DidimOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
-    """Direct and inverse identification model: weighted least squares on simulated regressors, to convergence.
+    """Direct and inverse dynamic identification model: weighted least squares on simulated regressors.
 
-    Nothing keeps an iterate physically possible: one that is not may end the simulation, and the estimate says so.
+    The iterates need not be physically consistent. If one is not, the simulation may stop early; the outcome is then
+    ABORTED.
     """
+    options = options or DidimOptions()
 
     def solve(simulations: tuple[Simulation, ...], _: Array) -> tuple[Solution, Observation]:
         observation = experiment.observe(simulations)
         return wls(observation), observation
 
-    return _iterate(experiment, solve, start, tolerance, max_iterations)
+    return _iterate(experiment, solve, options, options.start, progress)
 
 
 def pc_didim(
-    experiment: Experiment,
-    start: Start = "prior",
-    tolerance: float = _TOLERANCE,
-    max_iterations: int = _MAX_ITERATIONS,
-    objective: Objective = "wls",
-    constraints: Constraints = "full",
-    prior: ArrayLike | None = None,
-    metric: Metric = "euclidean",
-    weight: float | None = None,
+    experiment: Experiment, options: PcDidimOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
-    """DIDIM over possible robots: every iterate can be built, so every simulation is well posed.
-
-    Options as for `feasible`; the prior that decides among equally good vectors is the start unless given.
-    """
-    first = starting_parameters(experiment, start)
+    """DIDIM over physically consistent robots: every simulation is well posed."""
+    options = options or PcDidimOptions()
+    first = starting_parameters(experiment, options.start)
+    each = FeasibleOptions(
+        objective=options.objective,
+        constraints=options.constraints,
+        prior=first if options.prior is None else options.prior,
+        metric=options.metric,
+        weight=options.weight,
+    )
 
     def solve(simulations: tuple[Simulation, ...], _: Array) -> tuple[Solution, Observation]:
         observation = experiment.observe(simulations)
-        pull_to = first if prior is None else prior
-        return feasible(observation, objective, constraints, pull_to, metric, weight), observation
+        return feasible(observation, each), observation
 
-    return _iterate(experiment, solve, first, tolerance, max_iterations)
+    return _iterate(experiment, solve, options, first, progress)
 
 
 def iv(
-    experiment: Experiment, start: Start = "prior", tolerance: float = _TOLERANCE, max_iterations: int = _MAX_ITERATIONS
+    experiment: Experiment, options: IvOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
-    """Instrumental variables: simulated regressors as instruments for the measured ones.
-
-    With max_iterations=1 the instruments come from the start alone (two-stage); otherwise they are refined to convergence.
-    """
+    """Instrumental variables: simulated regressors as instruments for the measured ones."""
+    options = options or IvOptions()
 
     def solve(simulations: tuple[Simulation, ...], beta: Array) -> tuple[Solution, Observation]:
         paired = experiment.pair(simulations)
         noise = joint_noise(paired.measured, _instrumental(paired, joint_noise(paired.measured, beta))[0])
-        found, inverse, condition = _instrumental(paired, noise)
-        return Solution(found, inverse @ inverse.T, noise, condition), paired.measured
+        found, inverse = _instrumental(paired, noise)
+        return Solution(found, inverse @ inverse.T, noise), paired.measured
 
-    return _iterate(experiment, solve, start, tolerance, max_iterations)
+    return _iterate(experiment, solve, options, options.start, progress)
 
 
 def pc_iv(
-    experiment: Experiment,
-    start: Start = "prior",
-    tolerance: float = _TOLERANCE,
-    max_iterations: int = _MAX_ITERATIONS,
-    constraints: Constraints = "full",
-    prior: ArrayLike | None = None,
-    metric: Metric = "euclidean",
-    weight: float | None = None,
+    experiment: Experiment, options: PcIvOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
-    """Instrumental variables over possible robots: the torque errors that instruments can see, made least."""
-    first = starting_parameters(experiment, start)
-    possible = feasible_set(experiment.robot, constraints)
-    pull_to = first if prior is None else checked(prior, first.shape, "prior", DataError)
+    """Instrumental variables over physically consistent robots.
+
+    The torque errors are projected onto the instruments, and the sum of their squares is minimised.
+    """
+    options = options or PcIvOptions()
+    metric, weight = options.metric, options.weight
+    first = starting_parameters(experiment, options.start)
+    possible = feasible_set(experiment.robot, options.constraints)
+    prior = first if options.prior is None else checked(options.prior, first.shape, "prior", DataError)
 
     def solve(simulations: tuple[Simulation, ...], beta: Array) -> tuple[Solution, Observation]:
         paired = experiment.pair(simulations)
         noise = joint_noise(paired.measured, _instrumental(paired, joint_noise(paired.measured, beta))[0])
         factor = paired.projected(1.0 / noise)
-        return possible_solution(paired.base, possible, factor, noise, pull_to, metric, weight), paired.measured
+        return feasible_solution(paired.base, possible, factor, noise, prior, metric, weight), paired.measured
 
-    return _iterate(experiment, solve, first, tolerance, max_iterations)
+    return _iterate(experiment, solve, options, first, progress)
 
 
-def _instrumental(paired: Paired, noise: Array) -> tuple[Array, Array, float]:
-    """Base values whose errors no instrument sees, the root of their covariance, and the condition number."""
+def _instrumental(paired: Paired, noise: Array) -> tuple[Array, Array]:
+    """Base parameters whose errors are orthogonal to the instruments, and the root of their covariance."""
     return solve_factor(paired.projected(1.0 / noise), paired.base)
 
 
 def _iterate(
     experiment: Experiment,
     solve: Callable[[tuple[Simulation, ...], Array], tuple[Solution, Observation]],
+    options: DidimOptions,
     start: Start,
-    tolerance: float,
-    max_iterations: int,
+    progress: ProgressCallback | None,
 ) -> tuple[Solution, Observation]:
-    """Simulate and solve until base values and residual settle.
+    """Simulate and solve until base parameters and residual converge.
 
-    A base value has converged when it moves by less than `tolerance` of itself, of four deviations (by less than a tenth
-    of one nothing is learnt) or of a thousandth of the torque, whichever is largest.
+    A base parameter has converged when it moves by less than `tolerance` times the largest of its value, four of its
+    standard deviations, and the change that moves the torques by a thousandth.
     """
-    if max_iterations < 1 or not tolerance > 0:
-        raise DataError(
-            f"at least one iteration and a positive tolerance are needed, got {max_iterations} and {tolerance}"
-        )
+    tolerance, max_iterations = options.tolerance, options.max_iterations
     base, pi = experiment.base, starting_parameters(experiment, start)
     possible = feasible_set(experiment.robot, [Inertia(margin=0.0), Signs()])
     beta, residual = base.values(pi), np.inf
@@ -150,45 +256,50 @@ def _iterate(
         started = time.perf_counter()
         simulations = experiment.simulate(pi)
         simulated = time.perf_counter()
-        if not simulations[-1].finished:
+        if not simulations[-1].completed:
             rows = rows or experiment.measured
             return aborted(solution, beta, rows, history, simulations[-1].outcome), rows
         solution, rows = solve(simulations, beta)
         pi = base.standard(solution.beta, pi) if solution.parameters is None else solution.parameters
         step = float(np.max(np.abs(solution.beta - beta) / _sizes(solution, rows)))
         left = float(np.linalg.norm(rows.residual_norms(solution.beta)) / np.linalg.norm(rows.torque_norms()))
-        converged = step <= tolerance and abs(left - residual) <= tolerance * left + _NOTHING
+        converged = step <= tolerance and abs(left - residual) <= tolerance * left + _RESIDUAL_CHANGE
         beta, residual = solution.beta, left
         seconds = simulated - started, time.perf_counter() - simulated
         history.append(Iteration(beta, step, left, possible.slack(pi), *seconds))
-        report_iteration(history, max_iterations)
+        report_iteration(progress, history, max_iterations)
         if converged or max_iterations == 1:
             return with_history(solution, "converged" if converged else "one iteration", history), rows
     assert solution is not None and rows is not None
-    return with_history(solution, f"not converged in {max_iterations} iterations", history), rows
+    status = f"not converged in {max_iterations} iterations"
+    return with_history(solution, status, history, Outcome.NOT_CONVERGED), rows
 
 
 def _sizes(solution: Solution, rows: Observation) -> Array:
-    """What the steps of base values are compared with (b,)."""
+    """The sizes (b,) that steps of the base parameters are compared with."""
     factor = rows.stacked(1.0 / solution.noise)
     columns = np.linalg.norm(factor[:, :-1], axis=0)
-    floor = _NOTICED * np.linalg.norm(factor[:, -1]) / np.where(columns > 0, columns, np.inf)
-    deviations = np.sqrt(np.maximum(np.diag(solution.covariance), 0.0))  # rounding of a value held by constraints
-    return np.asarray(np.maximum.reduce([np.abs(solution.beta), _DEVIATIONS * deviations, floor]))
+    floor = _TORQUE_SHARE * np.linalg.norm(factor[:, -1]) / np.where(columns > 0, columns, np.inf)
+    # Rounding may leave a negative variance of a parameter that active constraints determine.
+    std = np.sqrt(np.maximum(np.diag(solution.covariance), 0.0))
+    return np.asarray(np.maximum.reduce([np.abs(solution.beta), _STDS * std, floor]))
 
 
-def with_history(solution: Solution, status: str, history: list[Iteration]) -> Solution:
-    return replace(solution, status=status, iterations=len(history), history=tuple(history))
+def with_history(
+    solution: Solution, status: str, history: list[Iteration], outcome: Outcome = Outcome.CONVERGED
+) -> Solution:
+    """The solution with its status, outcome and iterations."""
+    return replace(solution, status=status, outcome=outcome, iterations=len(history), history=tuple(history))
 
 
 def aborted(
     solution: Solution | None, beta: Array, rows: Observation, history: list[Iteration], outcome: str
 ) -> Solution:
-    """The last iterate, marked as one that could not be simulated."""
+    """The last solution with outcome ABORTED, because the next iterate could not be simulated."""
     if solution is None:
         unknown = np.full((len(beta), len(beta)), np.nan)
-        solution = Solution(beta, unknown, np.full(len(rows.factors), np.nan), np.nan)
-    return with_history(solution, f"aborted in round {len(history) + 1}: {outcome}", history)
+        solution = Solution(beta, unknown, np.full(len(rows.factors), np.nan))
+    return with_history(solution, f"aborted in iteration {len(history) + 1}: {outcome}", history, Outcome.ABORTED)
 
 
 def starting_parameters(experiment: Experiment, start: Start) -> Array:
@@ -197,9 +308,7 @@ def starting_parameters(experiment: Experiment, start: Start) -> Array:
     if isinstance(start, str):
         if start == "prior":
             return robot.parameters
-        if start == "feasible":
-            found = feasible(experiment.measured).parameters
-            assert found is not None
-            return found
-        raise DataError(f"start '{start}' is unknown: use prior, feasible or standard parameters")
+        found = feasible(experiment.measured).parameters
+        assert found is not None
+        return found
     return checked(start, (len(robot.layout),), "start", DataError)

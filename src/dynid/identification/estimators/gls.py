@@ -1,8 +1,9 @@
-"""Generalised least squares: joints whose noises go together are whitened by their full covariance."""
+"""Generalised least squares: correlated noise of the joints is whitened by its full covariance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -10,37 +11,54 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.identification.estimators.ols import ols
+from dynid.identification.estimators.options import MethodOptions, check_at_least_one
 from dynid.identification.estimators.solution import Solution, solve_factor
 from dynid.identification.estimators.wls import noise_floor
 from dynid.identification.observation import Block, Observation, fold
 
-__all__ = ["gls"]
+__all__ = ["GlsOptions", "gls"]
 
 Array = NDArray[np.float64]
 
 
-def gls(observation: Observation, iterations: int = 2) -> Solution:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GlsOptions(MethodOptions):
+    """Options of method "gls".
+
+    Attributes
+    ----------
+    iterations : int, default 2
+        How often the covariance between the joints is estimated from the residuals and the fit repeated.
+    """
+
+    iterations: int = 2
+
+    def __post_init__(self) -> None:
+        check_at_least_one("iterations", self.iterations)
+
+
+def gls(observation: Observation, options: GlsOptions | None = None) -> Solution:
     """Least squares whitened by the covariance between joints, estimated from the residuals of the fit before.
 
-    Only samples at which every channel has a row can be whitened together; the others are left out.
+    Only samples with a row in every channel can be whitened together; the others are left out.
     """
-    if iterations < 1:
-        raise DataError(f"gls needs at least one iteration, got {iterations}")
+    options = options or GlsOptions()
     beta = ols(observation).beta
-    for _ in range(iterations):
+    for _ in range(options.iterations):
         covariance, used = _joint_covariance(observation, beta)
         whiten = scipy.linalg.solve_triangular(np.linalg.cholesky(covariance), np.eye(len(covariance)), lower=True)
         factor = np.zeros((0, observation.base.count + 1))
         for W, y in _complete_samples(observation):
             rows = np.concatenate([np.einsum("ij,mjb->mib", whiten, W), (y @ whiten.T)[:, :, None]], axis=2)
             factor = fold(np.vstack([factor, rows.reshape(-1, rows.shape[2])]))
-        beta, inverse, condition = solve_factor(factor, observation.base)
+        beta, inverse = solve_factor(factor, observation.base)
     note = f"{used} of {max(observation.rows)} samples have a row in every channel"
     noise = np.sqrt(np.diag(covariance))
-    return Solution(beta, inverse @ inverse.T, noise, condition, iterations=iterations, notes=(note,))
+    return Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations, notes=(note,))
 
 
 def _joint_covariance(observation: Observation, beta: Array) -> tuple[Array, int]:
+    """Covariance of the residuals (channel, channel) and the number of samples it comes from."""
     n = len(observation.rows)
     total, used = np.zeros((n, n)), 0
     for W, y in _complete_samples(observation):
@@ -48,12 +66,12 @@ def _joint_covariance(observation: Observation, beta: Array) -> tuple[Array, int
         total += residual.T @ residual
         used += len(y)
     if used <= n:
-        raise DataError("gls finds too few samples at which all channels have a row; lower min_velocity")
+        raise DataError("gls finds too few samples with a row in every channel; lower min_velocity")
     return total / used + np.diag(noise_floor(observation) ** 2), used
 
 
 def _complete_samples(observation: Observation) -> Iterator[tuple[Array, Array]]:
-    """W (m, channel, b) and y (m, channel) of the samples that every channel has, stretch by stretch."""
+    """W (m, channel, b) and y (m, channel) of the samples with a row in every channel, segment by segment."""
     n = len(observation.rows)
     pending: list[Block] = []
     for block in observation.blocks():
@@ -65,6 +83,7 @@ def _complete_samples(observation: Observation) -> Iterator[tuple[Array, Array]]
 
 
 def _meet(blocks: list[Block], n: int) -> Iterator[tuple[Array, Array]]:
+    """The common samples of blocks of all channels."""
     if len(blocks) < n:
         return
     common = blocks[0].index

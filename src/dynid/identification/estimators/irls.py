@@ -1,53 +1,83 @@
-"""Iteratively reweighted least squares: outliers count less (Huber) or not at all (Tukey)."""
+"""Iteratively reweighted least squares: outliers get less weight (Huber) or none (Tukey)."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.estimators.solution import Solution, solve_factor
+from dynid.identification.estimators.options import MethodOptions, check_at_least_one, check_choice
+from dynid.identification.estimators.solution import Outcome, Solution, solve_factor
 from dynid.identification.estimators.wls import joint_noise, noise_floor, wls
 from dynid.identification.observation import Observation, fold
 
-__all__ = ["LOSSES", "SCALE_ITERATIONS", "irls", "reweighted", "robust_scale"]
+__all__ = ["LOSSES", "SCALE_ITERATIONS", "IrlsOptions", "irls", "reweighted", "robust_scale"]
 
 Array = NDArray[np.float64]
 
 # Tuning constants with 95 % efficiency under Gaussian noise.
 LOSSES = {"huber": 1.345, "tukey": 4.685}
 _HISTOGRAM = 4096
-# The scale is converged by then; keeping it afterwards lets the iteration converge.
+# The scale has converged after this many iterations; holding it from then on lets the weights converge.
 SCALE_ITERATIONS = 6
 
 
-def irls(observation: Observation, loss: str = "huber", max_iterations: int = 50, tolerance: float = 1e-6) -> Solution:
-    """Least squares with rows weighted by how well the fit before explains them, until nothing moves.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IrlsOptions(MethodOptions):
+    """Options of method "irls".
 
-    Each joint's noise is its robust scale (median absolute residual / 0.6745), so that outliers do not widen it.
+    Attributes
+    ----------
+    loss : {"huber", "tukey"}, default "huber"
+        Loss function: Huber's reduces the weight of outliers, Tukey's biweight removes them.
+    max_iterations : int, default 50
+        Largest number of iterations.
+    tolerance : float, default 1e-6
+        The method has converged when no base parameter moves by more than this many of its standard deviations.
+    """
+
+    loss: Literal["huber", "tukey"] = "huber"
+    max_iterations: int = 50
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_choice("loss", self.loss, tuple(LOSSES))
+        check_at_least_one("max_iterations", self.max_iterations)
+        if not self.tolerance > 0:
+            raise DataError(f"tolerance must be positive, got {self.tolerance!r:.40}")
+
+
+def irls(observation: Observation, options: IrlsOptions | None = None) -> Solution:
+    """Least squares with rows weighted by their residual in the fit before, until the base parameters converge.
+
+    The noise of each joint is its robust scale (median absolute residual / 0.6745), which outliers do not increase.
     The rows are streamed again in every iteration.
     """
-    if loss not in LOSSES:
-        raise DataError(f"loss '{loss}' is unknown: use {' or '.join(LOSSES)}")
+    options = options or IrlsOptions()
+    loss = options.loss
     beta = wls(observation).beta
-    status, iteration = "stopped at the iteration limit", 0
-    while iteration < max_iterations and status != "solved":
+    converged, iteration = False, 0
+    while iteration < options.max_iterations and not converged:
         iteration += 1
         if iteration <= SCALE_ITERATIONS:
             scale = robust_scale(observation, beta)
-        new, inverse, condition = solve_factor(reweighted(observation, beta, scale, loss), observation.base)
-        spread = np.sqrt(np.sum(inverse**2, axis=1))
-        moved = float(np.max(np.abs(new - beta) / spread))
+        new, inverse = solve_factor(reweighted(observation, beta, scale, loss), observation.base)
+        std = np.sqrt(np.sum(inverse**2, axis=1))
+        moved = float(np.max(np.abs(new - beta) / std))
         rounding = float(np.abs(new - beta).max()) <= 1e-12 * float(np.abs(new).max())
         beta = new
-        if moved < tolerance or rounding:
-            status = "solved"
+        converged = moved < options.tolerance or rounding
     covariance = _covariance(observation, beta, scale, loss)
-    return Solution(beta, covariance, scale, condition, status, iteration)
+    status = "solved" if converged else "stopped at the iteration limit"
+    outcome = Outcome.CONVERGED if converged else Outcome.NOT_CONVERGED
+    return Solution(beta, covariance, scale, status, outcome, iteration)
 
 
 def reweighted(observation: Observation, beta: Array, scale: Array, loss: str) -> Array:
-    """Factor of [W y] with each row weighted by how well beta explains it."""
+    """Factor of [W y] with each row weighted by its residual under beta."""
     factor = np.zeros((0, beta.size + 1))
     for block in observation.blocks():
         z = (block.y - block.W @ beta) / scale[block.channel]
@@ -58,6 +88,7 @@ def reweighted(observation: Observation, beta: Array, scale: Array, loss: str) -
 
 
 def _weights(z: Array, loss: str) -> Array:
+    """Weights of residuals z in units of their scale."""
     c = LOSSES[loss]
     size = np.abs(z)
     if loss == "huber":
@@ -66,7 +97,7 @@ def _weights(z: Array, loss: str) -> Array:
 
 
 def robust_scale(observation: Observation, beta: Array) -> Array:
-    """Median absolute residual a channel, from a fine histogram: bounded memory whatever the number of rows."""
+    """Robust standard deviation of the residual per channel, from a fine histogram in one pass over the rows."""
     rough = joint_noise(observation, beta)
     edges = np.linspace(0.0, 8.0, _HISTOGRAM + 1)
     counts = np.zeros((len(rough), _HISTOGRAM + 1))

@@ -1,8 +1,8 @@
 """Maximum likelihood with noise in positions and torques (Olsen, Swevers and Verdonck 2002).
 
-Least squares takes the motion as exact. Here every sample's torque error is e = torque noise - J n, with n the noise of
-position, speed and acceleration after filtering and J the slopes of inverse dynamics; it has its own covariance, which
-depends on the parameters.
+Least squares assumes that the motion is exact. Here the torque error of every sample is e = torque noise - J n, where n
+is the noise of position, velocity and acceleration after filtering and J the derivative of the inverse dynamics. Its
+covariance depends on the sample and on the parameters.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from dynid.dynamics.functions import inverse_dynamics, mass_matrix
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.sets import feasible_set
-from dynid.identification.estimators.closed_loop import Start, starting_parameters, with_history
-from dynid.identification.estimators.solution import Iteration, Solution, report_iteration, solve_factor
+from dynid.identification.estimators.closed_loop import starting_parameters, with_history
+from dynid.identification.estimators.options import MethodOptions, Start, check_iteration
+from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration, solve_factor
 from dynid.identification.estimators.wls import joint_noise, wls
 from dynid.identification.experiment import Experiment
-from dynid.identification.observation import Observation, channel_rows, fold, speed_limits
+from dynid.identification.observation import Observation, channel_rows, fold, velocity_limits
+from dynid.progress import ProgressCallback
 from dynid.signals.filters import decimate, derivative, lowpass
 from dynid.signals.settings import Motion, Signals
 
-__all__ = ["joint_values", "ml", "position_deviations"]
+__all__ = ["MlOptions", "check_positive", "joint_values", "ml", "position_std"]
 
 Array = NDArray[np.float64]
 
@@ -34,47 +36,70 @@ _MAX_ITERATIONS = 50
 _TOLERANCE = 0.01
 _DIFFERENCE = 1e-6
 _HALVINGS = 20
-_SWEEPS = 50  # of the torque covariance a round
-# Differences of this order leave white noise and next to nothing of a motion sampled many times a swing.
+_SWEEPS = 50  # EM steps of the torque covariance per iteration
+# Differences of this order keep white noise and remove nearly all of a motion that is sampled densely.
 _ORDER, _GAIN = 4, 70.0
 _LEAST_SHARE = 1e-7
-# The response of filters and decimation is followed for this many decimated samples and cut-off periods.
-_MEMORY, _PERIODS = 20, 5
+# The impulse response of filters and decimation is computed over this many decimated samples and cut-off periods.
+_RESPONSE, _PERIODS = 20, 5
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MlOptions(MethodOptions):
+    """Options of method "ml".
+
+    Attributes
+    ----------
+    start : {"wls", "prior", "feasible"} or array_like, shape (p,), default "wls"
+        First parameters: those of weighted least squares, of the robot, of method "feasible", or given standard
+        parameters.
+    tolerance : float, default 0.01
+        The method has converged when no base parameter moves by more than this share of its size.
+    max_iterations : int, default 50
+        Largest number of iterations.
+    position_noise : array_like, optional
+        Standard deviation of the measured positions in rad or m, one number or one per joint. By default it is
+        estimated from the fourth differences of the positions.
+    """
+
+    start: Start | Literal["wls"] = "wls"
+    tolerance: float = _TOLERANCE
+    max_iterations: int = _MAX_ITERATIONS
+    position_noise: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        check_iteration(self.start, self.tolerance, self.max_iterations, ("wls", "prior", "feasible"))
+        check_positive("position_noise", self.position_noise)
 
 
 def ml(
-    experiment: Experiment,
-    start: Start | Literal["wls"] = "wls",
-    tolerance: float = _TOLERANCE,
-    max_iterations: int = _MAX_ITERATIONS,
-    position_noise: ArrayLike | None = None,
+    experiment: Experiment, options: MlOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
-    """Parameters and the full covariance of the torques' noise, with the positions' noise known.
+    """Base parameters and the full covariance of the torque noise, with known noise of the positions.
 
-    `position_noise` (rad or m; one number or one a joint) is that of the encoders, found from the fastest changes of
-    the positions if not given. Each round takes a Gauss-Newton step on the weighted squares sum e' Sigma(beta)^-1 e,
-    shortened until they fall, then raises the likelihood of the torque covariance (EM). The noise must not come back
-    through feedback within the band that the filters keep; a filter or a closed-loop method is for that.
+    Each iteration takes a Gauss-Newton step on the weighted squares sum e' Sigma(beta)^-1 e, shortened until they
+    decrease, then increases the likelihood over the torque covariance (EM). The method assumes that feedback does not
+    bring the position noise into the torques within the pass band of the filters; use a Kalman filter or a closed-loop
+    method otherwise.
     """
-    if max_iterations < 1 or not tolerance > 0:
-        raise DataError(
-            f"at least one iteration and a positive tolerance are needed, got {max_iterations} and {tolerance}"
-        )
+    options = options or MlOptions()
+    start, tolerance, max_iterations = options.start, options.tolerance, options.max_iterations
     base, observed = experiment.base, experiment.measured
     first = (
         base.standard(wls(observed).beta)
         if isinstance(start, str) and start == "wls"
         else starting_parameters(experiment, start)
     )
-    samples = _Samples(experiment, position_deviations(experiment, position_noise))
+    samples = _Samples(experiment, position_std(experiment, options.position_noise))
     possible = feasible_set(experiment.robot, [Inertia(margin=0.0), Signs()])
     beta, before = base.values(first), np.inf
     torque = np.diag(joint_noise(observed, beta) ** 2)
-    status, history = f"not converged in {max_iterations} iterations", []
+    status, outcome = f"not converged in {max_iterations} iterations", Outcome.NOT_CONVERGED
+    history: list[Iteration] = []
     for _ in range(max_iterations):
         started = time.perf_counter()
         weighed = samples.weighed(base.standard(beta, first), beta, torque)
-        move, inverse, condition = solve_factor(samples.factor(weighed), base)
+        move, inverse = solve_factor(samples.factor(weighed), base)
         size = np.maximum(np.abs(beta), np.linalg.norm(inverse, axis=1))
         step = float(np.max(np.abs(move) / size))
         for halving in range(_HALVINGS):
@@ -89,32 +114,39 @@ def ml(
         left = weighed.squares / observed.total_rows
         seconds = time.perf_counter() - started
         history.append(Iteration(beta, step, left, possible.slack(base.standard(beta, first)), 0.0, seconds))
-        report_iteration(history, max_iterations)
+        report_iteration(progress, history, max_iterations)
         if step <= tolerance and abs(left - before) <= tolerance * left:
-            status = "converged"
+            status, outcome = "converged", Outcome.CONVERGED
             break
         before = left
     noise = np.sqrt(np.diag(torque))
     notes = (
-        "position noise " + ", ".join(f"{x:.3g}" for x in samples.deviation),
+        "position noise " + ", ".join(f"{x:.3g}" for x in samples.std),
         "torque noise of decimated rows " + ", ".join(f"{x:.3g}" for x in noise),
     )
-    solution = Solution(beta, inverse @ inverse.T, joint_noise(observed, beta), condition, notes=notes)
-    return with_history(solution, status, history), observed
+    solution = Solution(beta, inverse @ inverse.T, joint_noise(observed, beta), notes=notes)
+    return with_history(solution, status, history, outcome), observed
+
+
+def check_positive(name: str, given: ArrayLike | None) -> None:
+    """Raise a DataError if an option holds numbers that are not positive and finite."""
+    value = np.asarray(1.0 if given is None else given, dtype=float)
+    if not np.all((value > 0) & np.isfinite(value)):
+        raise DataError(f"{name} needs one positive number, or one per joint")
 
 
 def joint_values(given: ArrayLike, n: int, name: str) -> Array:
-    """Positive numbers (n,) from one for all joints or one a joint."""
+    """Positive numbers (n,) from one number for all joints or one per joint."""
     value = np.asarray(given, dtype=float)
     if value.shape not in ((), (n,)) or not np.all((value > 0) & np.isfinite(value)):
-        raise DataError(f"{name} needs one positive number or one a joint ({n})")
+        raise DataError(f"{name} needs one positive number, or one per joint ({n})")
     return np.broadcast_to(value, (n,)).copy()
 
 
-def position_deviations(experiment: Experiment, given: ArrayLike | None = None) -> Array:
-    """Deviations (n,) of measured positions: as given, or what their fourth differences show.
+def position_std(experiment: Experiment, given: ArrayLike | None = None) -> Array:
+    """Standard deviations (n,) of measured positions: as given, or from their fourth differences.
 
-    Fourth differences of white noise are sqrt(70) times as large. Not below 1e-7 of a joint's range.
+    Fourth differences of white noise are sqrt(70) times as large. Not below 1e-7 of the range of motion of a joint.
     """
     n = experiment.robot.n
     if given is not None:
@@ -127,14 +159,14 @@ def position_deviations(experiment: Experiment, given: ArrayLike | None = None) 
 
 
 def noise_gains(signals: Signals, motion: Motion) -> Array:
-    """Covariance (3, 3) of position, speed and acceleration at a decimated sample for unit white noise of positions.
+    """Covariance (3, 3) of position, velocity and acceleration of a decimated sample for unit white position noise.
 
-    Impulses at every place between two decimated samples go through the filters; their responses, seen at all
-    samples, are the weights of all noise in one sample.
+    Impulses at every sample between two decimated samples pass through the filters; their responses at all decimated
+    samples are the weights with which the noise enters one sample.
     """
     step = int(np.prod(motion.decimate)) if motion.decimate else 1
     periods = 0 if motion.cutoff is None else int(_PERIODS * motion.rate / motion.cutoff)
-    half = -(-max(_MEMORY * step, periods, 30) // step) * step
+    half = -(-max(_RESPONSE * step, periods, 30) // step) * step
     q = np.zeros((2 * half, step))
     q[half + np.arange(step), np.arange(step)] = 1.0
     if motion.cutoff is not None:
@@ -148,7 +180,7 @@ def noise_gains(signals: Signals, motion: Motion) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Weighed:
-    """Errors (K, c), slopes J (K, c, n, 3), their part of the covariance, its inverse with torque noise, and e' L e."""
+    """Errors e (K, c), derivatives J (K, c, n, 3), covariance by the motion, inverse covariance L, and sum e' L e."""
 
     errors: Array
     slopes: Array
@@ -158,22 +190,23 @@ class _Weighed:
 
 
 class _Samples:
-    """Decimated samples with every channel's rows; rows that do not count are zero and unrelated to the others."""
+    """Decimated samples with the rows of every channel; rows that are left out are zero and uncorrelated."""
 
-    def __init__(self, experiment: Experiment, deviation: Array) -> None:
+    def __init__(self, experiment: Experiment, std: Array) -> None:
         signals = experiment.signals
         if signals.measured_velocity or signals.median:
             raise DataError(
-                "ml follows the positions' noise through filter and derivatives; leave measured_velocity and median off"
+                "method 'ml' needs velocities and accelerations that are derivatives of filtered positions: leave the "
+                "signal settings measured_velocity and median off"
             )
-        self.base, self.deviation = experiment.base, deviation
+        self.base, self.std = experiment.base, std
         self.channels = [experiment.robot.coordinates.index(c) for c in self.base.channels]
         W, y, counts, state, gains = [], [], [], [], []
         for motion in experiment.centred_motions:
-            limits = speed_limits(self.base, motion, signals)
+            limits = velocity_limits(self.base, motion, signals)
             rows: list[list[tuple[Array, Array, Array]]] = [[] for _ in self.channels]
-            for block, speed in channel_rows(self.base, motion):
-                rows[block.channel].append((block.W, block.y, np.abs(speed) >= limits[block.channel]))
+            for block, velocity in channel_rows(self.base, motion):
+                rows[block.channel].append((block.W, block.y, np.abs(velocity) >= limits[block.channel]))
             parts = [[np.concatenate(x) for x in zip(*channel, strict=True)] for channel in rows]
             w, t, here = (np.stack(x, axis=1) for x in zip(*parts, strict=True))
             step = int(np.prod(motion.decimate)) if motion.decimate else 1
@@ -188,9 +221,9 @@ class _Samples:
         self.gains = np.concatenate(gains)
 
     def weighed(self, pi: Array, beta: Array, torque: Array) -> _Weighed:
-        """Errors of these parameters and their covariances."""
+        """Errors of these parameters and their covariance."""
         slopes = self._slopes(pi) * self.here[..., None, None]
-        motion = np.einsum("kcif,i,kfg,kdig->kcd", slopes, self.deviation**2, self.gains, slopes, optimize=True)
+        motion = np.einsum("kcif,i,kfg,kdig->kcd", slopes, self.std**2, self.gains, slopes, optimize=True)
         errors = self.y - self.W @ beta
         return self._with(errors, slopes, motion, torque)
 
@@ -211,12 +244,12 @@ class _Samples:
         return -0.5 * (weighed.squares + float(np.linalg.slogdet(self._covariance(weighed.motion, torque))[1].sum()))
 
     def factor(self, weighed: _Weighed) -> Array:
-        """Factor of whitened [Y e], with Y at the states that the errors make likely: x + C J' L e.
+        """Factor of whitened [Y e], with Y at the most likely states given the errors: x + C J' L e.
 
-        That makes Y' L e the exact gradient of half the squares, what the covariance owes to the parameters included.
+        Y' L e is then the exact gradient of half the sum of squares, including the dependence of L on the parameters.
         """
         pull = np.einsum("kcd,kd->kc", weighed.inverse, weighed.errors)
-        gains = self.gains[:, None] * self.deviation[:, None, None] ** 2
+        gains = self.gains[:, None] * self.std[:, None, None] ** 2
         change = np.einsum("kifg,kcig,kc->fki", gains, weighed.slopes, pull, optimize=True)
         size = np.abs(change).max()
         h = 1e-4 / size if size > 0 else 1.0
@@ -228,14 +261,14 @@ class _Samples:
         return fold(np.asfortranarray(rows.reshape(-1, rows.shape[2])))
 
     def torque_covariance(self, weighed: _Weighed, torque: Array) -> Array:
-        """One EM step for the covariance of the torques' noise: the likelihood does not fall."""
+        """One EM step for the covariance of the torque noise: the likelihood does not decrease."""
         inverse = weighed.inverse * (self.here[:, :, None] & self.here[:, None, :])
         share = np.einsum("ab,kbc,kc->ka", torque, inverse, weighed.errors)
         kept = torque - torque @ inverse.mean(axis=0) @ torque + share.T @ share / len(share)
         return 0.5 * (kept + kept.T)
 
     def _slopes(self, pi: Array) -> Array:
-        """Derivatives of the torques (K, channel, joint, 3) by position, speed and acceleration of each joint."""
+        """Derivatives of the torques (K, channel, joint, 3) by position, velocity and acceleration of each joint."""
         robot, n, h = self.base.robot, self.q.shape[1], _DIFFERENCE
         out = np.empty((len(self.q), len(self.channels), n, 3))
         for i in range(n):

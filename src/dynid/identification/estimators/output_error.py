@@ -1,7 +1,7 @@
-"""Closed-loop output error and input error: the simulated signals themselves are fitted, by Levenberg-Marquardt.
+"""Closed-loop output error and input error: simulated signals are fitted to measured ones by Levenberg-Marquardt.
 
-Output error compares positions, input error torques. Sensitivities come from one more simulation a base parameter, so
-they carry what a parameter does to the whole loop, where DIDIM takes the regressor alone.
+Output error compares positions, input error torques. Sensitivities come from finite differences, one simulation per
+base parameter, so they include the effect of a parameter on the whole loop, where DIDIM uses the regressor alone.
 """
 
 from __future__ import annotations
@@ -20,64 +20,93 @@ from dynid.dynamics.batch import thread_count
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.sets import feasible_set
-from dynid.identification.estimators.closed_loop import Start, aborted, starting_parameters, with_history
-from dynid.identification.estimators.solution import Iteration, Solution, report_iteration, solve_factor
+from dynid.identification.estimators.closed_loop import aborted, starting_parameters, with_history
+from dynid.identification.estimators.options import MethodOptions, Start, check_iteration
+from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration, solve_factor
 from dynid.identification.estimators.wls import joint_noise
 from dynid.identification.experiment import Experiment
 from dynid.identification.observation import Observation, fold
+from dynid.progress import ProgressCallback
 from dynid.signals.filters import decimate
 from dynid.signals.settings import Motion, prepare
-from dynid.simulation.engine import Simulation
 from dynid.simulation.integrators import Integrator
 from dynid.simulation.plant import friction_rate
+from dynid.simulation.simulation import Simulation
 
-__all__ = ["clie", "cloe", "friction_decay"]
+__all__ = ["ClieOptions", "CloeOptions", "clie", "cloe", "friction_decay"]
 
 Array = NDArray[np.float64]
 Signal = Literal["q", "torque"]
 
 _MAX_ITERATIONS = 20
 _TOLERANCE = 0.025
-# A difference moves the torques by this share of themselves: far above rounding, far below what bends.
+# A finite difference changes the torques by this share: far above rounding, and small enough to be linear.
 _DIFFERENCE = 1e-4
 _DAMPING, _LEAST_DAMPING, _LARGEST_DAMPING = 1e-3, 1e-12, 1e6
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CloeOptions(MethodOptions):
+    """Options of method "cloe".
+
+    Attributes
+    ----------
+    start : {"prior", "feasible"} or array_like, shape (p,), default "prior"
+        Standard parameters of the first simulation, as for method "didim".
+    tolerance : float, default 0.025
+        The method has converged when the undamped step changes no base parameter by more than this share of its size.
+    max_iterations : int, default 20
+        Largest number of iterations.
+    """
+
+    start: Start = "prior"
+    tolerance: float = _TOLERANCE
+    max_iterations: int = _MAX_ITERATIONS
+
+    def __post_init__(self) -> None:
+        check_iteration(self.start, self.tolerance, self.max_iterations)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClieOptions(CloeOptions):
+    """Options of method "clie": those of "cloe"."""
+
+
 def cloe(
-    experiment: Experiment, start: Start = "prior", tolerance: float = _TOLERANCE, max_iterations: int = _MAX_ITERATIONS
+    experiment: Experiment, options: CloeOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
-    """Closed-loop output error: the base parameters whose simulated positions come closest to the measured ones."""
-    return _fit(experiment, "q", start, tolerance, max_iterations)
+    """Closed-loop output error: the base parameters whose simulated positions are closest to the measured ones."""
+    return _fit(experiment, "q", options or CloeOptions(), progress)
 
 
 def clie(
-    experiment: Experiment, start: Start = "prior", tolerance: float = _TOLERANCE, max_iterations: int = _MAX_ITERATIONS
+    experiment: Experiment, options: ClieOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
-    """Closed-loop input error: the base parameters whose simulated torques come closest to the measured ones."""
-    return _fit(experiment, "torque", start, tolerance, max_iterations)
+    """Closed-loop input error: the base parameters whose simulated torques are closest to the measured ones."""
+    return _fit(experiment, "torque", options or ClieOptions(), progress)
 
 
 def friction_decay(experiment: Experiment, parameters: Array, period: float) -> float:
-    """How much friction at its steepest slows a joint in a period, as an exponent: what an integrator must bear."""
+    """Largest decay exponent of a joint velocity by friction in one period: the stiffness that an integrator meets."""
     return max(friction_rate(experiment.robot, parameters, run.q) for run in experiment.recording.runs) * period
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Base values, what was simulated with them, and measured less simulated (K, channel), empty if it stopped."""
+    """Base parameters, their simulations, and measured minus simulated (K, channel), empty if a simulation stopped."""
 
     beta: Array
     simulations: tuple[Simulation, ...]
     errors: Array
 
     @property
-    def finished(self) -> bool:
-        return self.simulations[-1].finished
+    def completed(self) -> bool:
+        return self.simulations[-1].completed
 
 
 @dataclass(frozen=True, eq=False)
 class _Comparison:
-    """One signal of an experiment, measured and simulated, cleaned alike."""
+    """One signal of an experiment, measured and simulated, with the same filters."""
 
     experiment: Experiment
     signal: Signal
@@ -88,10 +117,10 @@ class _Comparison:
 
     @cached_property
     def fixed(self) -> Experiment:
-        """The experiment with the steps a period that the start needs, so that differences do not see them change."""
+        """The experiment with a fixed number of integrator steps per period, so that finite differences are smooth."""
         loop = self.experiment.loop
         if loop.integrator != "dopri5" and loop.substeps is None:
-            method = loop.method(friction_decay(self.experiment, self.start, 1.0 / self.experiment.law.rate))
+            method = loop.integration(friction_decay(self.experiment, self.start, 1.0 / self.experiment.law.rate))
             chosen: Integrator = "implicit" if method.implicit else "rk4"
             name = chosen if loop.integrator == "auto" else loop.integrator
             loop = replace(loop, integrator=name, substeps=method.substeps)
@@ -99,11 +128,11 @@ class _Comparison:
 
     def at(self, beta: Array) -> _Point:
         simulations = self.fixed.simulate(self.standard(beta))
-        if not simulations[-1].finished:
+        if not simulations[-1].completed:
             return _Point(beta, simulations, np.zeros((0, len(self.experiment.base.channels))))
         parts = []
         for motion, simulation in zip(self.experiment.motions, simulations, strict=True):
-            # The delay is one of the record alone; what "auto" found in the measurement holds for both.
+            # Only the recording is delayed; a cut-off that "auto" found in the measurement is used for both.
             settings = replace(
                 self.experiment.signals,
                 cutoff=motion.cutoff,
@@ -118,7 +147,7 @@ class _Comparison:
         return _Point(beta, simulations, self.measured - simulated)
 
     def around(self, point: _Point) -> list[_Point]:
-        """The point with each base value moved by its difference."""
+        """The point with each base parameter changed by its finite difference."""
         moved = point.beta + np.diag(self.differences)
         with ThreadPoolExecutor(thread_count()) as pool:
             return list(pool.map(self.at, moved))
@@ -129,14 +158,14 @@ class _Comparison:
 
     @cached_property
     def differences(self) -> Array:
-        """Change of each base value (b,) that moves the torques by a small share of themselves."""
+        """Change of each base parameter (b,) that changes the torques by a small share."""
         observation = self.experiment.measured
         size = observation.torque_norms()
         effect = np.linalg.norm(observation.stacked(1.0 / np.where(size > 0, size, np.inf))[:, :-1], axis=0)
         return np.asarray(_DIFFERENCE / np.where(effect > 0, effect, 1.0))
 
-    def deviations(self, errors: Array) -> Array:
-        """Deviation of each channel's errors (channel,), not below what rounding leaves of the signal."""
+    def std(self, errors: Array) -> Array:
+        """Standard deviation of the errors of each channel (channel,), not below the rounding error of the signal."""
         rows, channels = errors.shape
         freedom = rows - self.experiment.base.count / channels
         if freedom < 1:
@@ -152,86 +181,86 @@ class _Comparison:
 
 
 def _fit(
-    experiment: Experiment, signal: Signal, start: Start, tolerance: float, max_iterations: int
+    experiment: Experiment, signal: Signal, options: CloeOptions, progress: ProgressCallback | None
 ) -> tuple[Solution, Observation]:
-    """Levenberg-Marquardt with channels weighted by the deviations of their errors, taken anew every round.
+    """Levenberg-Marquardt with channels weighted by the standard deviation of their errors, updated every iteration.
 
-    A step counts where it lowers the weighted errors, which lowers the sum of log deviations too; one whose simulation
-    stops early is refused. It has converged where the undamped step moves no base value by more than `tolerance` of
-    the largest of itself, its deviation, and what moves the torques by 1e-4 of themselves.
+    A step is accepted if it lowers the weighted errors, which lowers the sum of log standard deviations too; it is
+    rejected if its simulation stops early. The method has converged when the undamped step changes no base parameter by
+    more than `tolerance` times the largest of its value, its standard deviation and its finite difference.
     """
-    if max_iterations < 1 or not tolerance > 0:
-        raise DataError(
-            f"at least one iteration and a positive tolerance are needed, got {max_iterations} and {tolerance}"
-        )
+    tolerance, max_iterations = options.tolerance, options.max_iterations
     base = experiment.base
     possible = feasible_set(experiment.robot, [Inertia(margin=0.0), Signs()])
-    comparison = _Comparison(experiment, signal, starting_parameters(experiment, start))
+    comparison = _Comparison(experiment, signal, starting_parameters(experiment, options.start))
     point, damping, stopped = comparison.at(base.values(comparison.start)), _DAMPING, 0
     rows, solution = experiment.measured, None
     history: list[Iteration] = []
-    if not point.finished:
+    if not point.completed:
         return aborted(None, point.beta, rows, history, point.simulations[-1].outcome), rows
-    status = f"not converged in {max_iterations} iterations"
+    status, outcome = f"not converged in {max_iterations} iterations", Outcome.NOT_CONVERGED
     while len(history) < max_iterations:
         started = time.perf_counter()
         around = comparison.around(point)
-        lost = [x.simulations[-1].outcome for x in around if not x.finished]
+        lost = [x.simulations[-1].outcome for x in around if not x.completed]
         if lost:
             return aborted(solution, point.beta, rows, history, lost[0]), rows
         simulated = time.perf_counter()
-        deviation = comparison.deviations(point.errors)
-        slopes, errors = _weighted(point, around, comparison.differences, deviation)
+        std = comparison.std(point.errors)
+        slopes, errors = _weighted(point, around, comparison.differences, std)
         factor = fold(np.asfortranarray(np.column_stack([slopes.reshape(-1, base.count), errors.ravel()])))
-        move, inverse, condition = solve_factor(factor, base)
+        move, inverse = solve_factor(factor, base)
         size = np.maximum(np.abs(point.beta), np.linalg.norm(inverse, axis=1))
         step = float(np.max(np.abs(move) / np.maximum(size, comparison.differences)))
         solved = time.perf_counter()
-        better, damping, refused = _better(comparison, point, factor, deviation, damping)
+        better, damping, refused = _better(comparison, point, factor, std, damping)
         point, stopped = better or point, stopped + refused
         rows = experiment.observe(point.simulations)
-        covariance = _covariance(slopes, (point.errors / deviation).T, inverse)
-        solution = Solution(point.beta, covariance, joint_noise(rows, point.beta), condition)
+        covariance = _covariance(slopes, (point.errors / std).T, inverse)
+        solution = Solution(point.beta, covariance, joint_noise(rows, point.beta))
         seconds = simulated - started + time.perf_counter() - solved, solved - simulated
-        left = float(np.mean((point.errors / deviation) ** 2))
+        left = float(np.mean((point.errors / std) ** 2))
         history.append(Iteration(point.beta, step, left, possible.slack(comparison.standard(point.beta)), *seconds))
-        report_iteration(history, max_iterations)
-        if step <= tolerance or better is None:
-            status = "converged" if step <= tolerance else f"stalled in round {len(history)}: no step lowers the errors"
+        report_iteration(progress, history, max_iterations)
+        if step <= tolerance:
+            status, outcome = "converged", Outcome.CONVERGED
+            break
+        if better is None:
+            status, outcome = f"stalled in iteration {len(history)}: no step lowers the errors", Outcome.STALLED
             break
     assert solution is not None
     names = {"q": "positions", "torque": "torques"}
-    notes = [f"deviation of {names[signal]}: " + ", ".join(f"{x:.3g}" for x in comparison.deviations(point.errors))]
+    notes = [f"standard deviation of {names[signal]}: " + ", ".join(f"{x:.3g}" for x in comparison.std(point.errors))]
     if stopped:
-        notes.append(f"{stopped} trial steps were refused because their simulation stopped early")
-    return with_history(replace(solution, notes=tuple(notes)), status, history), rows
+        notes.append(f"{stopped} trial steps were rejected because their simulation stopped early")
+    return with_history(replace(solution, notes=tuple(notes)), status, history, outcome), rows
 
 
 def _better(
-    comparison: _Comparison, point: _Point, factor: Array, deviation: Array, damping: float
+    comparison: _Comparison, point: _Point, factor: Array, std: Array, damping: float
 ) -> tuple[_Point | None, float, int]:
-    """A point with smaller weighted errors, the next damping, and how many trials stopped early on the way."""
+    """A point with smaller weighted errors, the next damping, and how many trial simulations stopped early."""
     refused = 0
     while damping <= _LARGEST_DAMPING:
         trial = comparison.at(point.beta + _damped(factor, damping))
-        if trial.finished and np.sum((trial.errors / deviation) ** 2) <= np.sum((point.errors / deviation) ** 2):
+        if trial.completed and np.sum((trial.errors / std) ** 2) <= np.sum((point.errors / std) ** 2):
             return trial, max(damping / 10.0, _LEAST_DAMPING), refused
-        refused += not trial.finished
+        refused += not trial.completed
         damping *= 10.0
     return None, damping, refused
 
 
-def _weighted(point: _Point, around: list[_Point], differences: Array, deviation: Array) -> tuple[Array, Array]:
-    """Effect of each base value (channel, K, b) and errors (channel, K), both in deviations of the channel's errors."""
-    columns = [(point.errors - x.errors) / (h * deviation) for x, h in zip(around, differences, strict=True)]
-    return np.stack(columns, axis=-1).swapaxes(0, 1), (point.errors / deviation).T
+def _weighted(point: _Point, around: list[_Point], differences: Array, std: Array) -> tuple[Array, Array]:
+    """Effect of each base parameter (channel, K, b) and errors (channel, K), over the standard deviation of errors."""
+    columns = [(point.errors - x.errors) / (h * std) for x, h in zip(around, differences, strict=True)]
+    return np.stack(columns, axis=-1).swapaxes(0, 1), (point.errors / std).T
 
 
 def _covariance(slopes: Array, errors: Array, inverse: Array) -> Array:
     """Covariance of least squares under errors that are correlated in time, channel by channel.
 
-    The loop colours its noise. The correlation is that of the errors themselves up to the square root of their number,
-    tapered (Newey and West 1987).
+    Noise in a closed loop is autocorrelated. The correlation is that of the errors, up to a lag of the square root of
+    their number, tapered (Newey and West 1987).
     """
     rows = errors.shape[1]
     lags = int(np.sqrt(rows))
@@ -246,7 +275,7 @@ def _covariance(slopes: Array, errors: Array, inverse: Array) -> Array:
 
 
 def _damped(factor: Array, damping: float) -> Array:
-    """Marquardt's step: least squares with each base value held back in units of its own effect."""
+    """Marquardt's step: least squares with damping in units of the effect of each base parameter."""
     slopes = factor[:, :-1]
     hold = np.sqrt(damping) * np.diag(np.linalg.norm(slopes, axis=0))
     target = np.append(factor[:, -1], np.zeros(len(hold)))

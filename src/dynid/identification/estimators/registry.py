@@ -1,23 +1,36 @@
-"""Estimators: each a function from an Observation, or from an Experiment it simulates, to a Solution."""
+"""The methods by name: their functions and the dataclasses of their options."""
 
 from collections.abc import Callable
+from typing import Any
 
-from dynid.identification.estimators.closed_loop import didim, iv, pc_didim, pc_iv
-from dynid.identification.estimators.feasible import feasible
-from dynid.identification.estimators.gls import gls
-from dynid.identification.estimators.irls import irls
-from dynid.identification.estimators.kalman import ekf, ukf
-from dynid.identification.estimators.maximum_likelihood import ml
-from dynid.identification.estimators.ols import ols
-from dynid.identification.estimators.output_error import clie, cloe
-from dynid.identification.estimators.ridge import ridge
+from dynid.errors import DataError, did_you_mean
+from dynid.identification.estimators.closed_loop import (
+    DidimOptions,
+    IvOptions,
+    PcDidimOptions,
+    PcIvOptions,
+    didim,
+    iv,
+    pc_didim,
+    pc_iv,
+)
+from dynid.identification.estimators.feasible import FeasibleOptions, feasible
+from dynid.identification.estimators.gls import GlsOptions, gls
+from dynid.identification.estimators.irls import IrlsOptions, irls
+from dynid.identification.estimators.kalman import EkfOptions, UkfOptions, ekf, ukf
+from dynid.identification.estimators.maximum_likelihood import MlOptions, ml
+from dynid.identification.estimators.ols import OlsOptions, ols
+from dynid.identification.estimators.options import MethodOptions, options_from
+from dynid.identification.estimators.output_error import ClieOptions, CloeOptions, clie, cloe
+from dynid.identification.estimators.ridge import RidgeOptions, ridge
 from dynid.identification.estimators.solution import Solution
-from dynid.identification.estimators.tls import tls
-from dynid.identification.estimators.wls import wls
+from dynid.identification.estimators.tls import TlsOptions, tls
+from dynid.identification.estimators.wls import WlsOptions, wls
 from dynid.identification.observation import Observation
 
-__all__ = ["CLOSED_LOOP", "ESTIMATORS", "UNCONTROLLED", "Solution"]
+__all__ = ["CLOSED_LOOP", "ESTIMATORS", "OPTIONS", "UNCONTROLLED", "Solution", "check_method", "method_options"]
 
+# Methods that fit an observation.
 ESTIMATORS: dict[str, Callable[..., Solution]] = {
     "ols": ols,
     "wls": wls,
@@ -28,6 +41,7 @@ ESTIMATORS: dict[str, Callable[..., Solution]] = {
     "feasible": feasible,
 }
 
+# Methods that need the experiment itself.
 CLOSED_LOOP: dict[str, Callable[..., tuple[Solution, Observation]]] = {
     "iv": iv,
     "didim": didim,
@@ -40,5 +54,47 @@ CLOSED_LOOP: dict[str, Callable[..., tuple[Solution, Observation]]] = {
     "ukf": ukf,
 }
 
-# Those of an experiment that never run its controller.
+# Methods of an experiment that do not use its controller.
 UNCONTROLLED = ("ml", "ekf", "ukf")
+
+OPTIONS: dict[str, type[MethodOptions]] = {
+    "ols": OlsOptions,
+    "wls": WlsOptions,
+    "gls": GlsOptions,
+    "irls": IrlsOptions,
+    "tls": TlsOptions,
+    "ridge": RidgeOptions,
+    "feasible": FeasibleOptions,
+    "iv": IvOptions,
+    "didim": DidimOptions,
+    "pc-iv": PcIvOptions,
+    "pc-didim": PcDidimOptions,
+    "cloe": CloeOptions,
+    "clie": ClieOptions,
+    "ml": MlOptions,
+    "ekf": EkfOptions,
+    "ukf": UkfOptions,
+}
+
+
+def check_method(method: str) -> None:
+    """Raise a DataError if no method has this name."""
+    if method not in OPTIONS:
+        raise DataError(f"method '{method}' is unknown: use {', '.join(OPTIONS)}{did_you_mean(method, OPTIONS)}")
+
+
+def method_options(method: str, options: MethodOptions | None = None, **keywords: Any) -> MethodOptions:
+    """The options of a method, given as its dataclass or as keywords.
+
+    Raises a DataError if the method or a keyword is unknown, if `options` are those of another method, if both are
+    given, or if a value is invalid.
+    """
+    check_method(method)
+    kind = OPTIONS[method]
+    if options is None:
+        return options_from(kind, method, keywords)
+    if type(options) is not kind:
+        raise DataError(f"method '{method}' takes {kind.__name__}, got {type(options).__name__}")
+    if keywords:
+        raise DataError(f"give either options or keywords, got both options and '{next(iter(keywords))}'")
+    return options

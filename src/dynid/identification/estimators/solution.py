@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import scipy
@@ -12,26 +12,47 @@ from numpy.typing import NDArray
 
 from dynid.errors import DynidError
 from dynid.parameters.base import BaseParameters
+from dynid.progress import Progress, ProgressCallback
 
-__all__ = ["Iteration", "Solution", "report_iteration", "solve_factor"]
+__all__ = ["Iteration", "Outcome", "Solution", "condition_number", "report_iteration", "solve_factor"]
 
 Array = NDArray[np.float64]
 
 _RANK = 1e-12
 _ROUNDING = 1e-9
 
-# Heard by the command line while it waits.
-_told = logging.getLogger("dynid.progress")
+
+class Outcome(StrEnum):
+    """How an estimator ended.
+
+    CONVERGED: it reached its solution, or did the single iteration that was asked for. NOT_CONVERGED: it used up its
+    iterations. STALLED: no step improved the fit. ABORTED: a simulation or a filter stopped early.
+    """
+
+    CONVERGED = "converged"
+    NOT_CONVERGED = "not converged"
+    STALLED = "stalled"
+    ABORTED = "aborted"
 
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """One round of an estimator that simulates: base values it ended with, its largest step and residual.
+    """One iteration of an estimator that simulates or filters.
 
-    `step` is the largest change of a base value as a share of its size, `residual` the torque error as a share of the
-    torque.
-    `smallest` is the smallest eigenvalue of the links' pseudo-inertias and the friction and rotor values, as a share of
-    each one's size: not below zero, but for rounding, where the iterate is a possible robot.
+    Attributes
+    ----------
+    beta : ndarray, shape (b,)
+        Base parameters at the end of the iteration.
+    step : float
+        Largest change of a base parameter, relative to its size.
+    residual : float
+        Torque error relative to the torque; for methods that fit other signals, the mean squared error in units of its
+        variance.
+    smallest : float
+        Smallest eigenvalue of the pseudo-inertias of the links and smallest friction or rotor inertia, each relative to
+        its typical size. It is not negative, up to rounding, if the iterate is physically consistent.
+    simulation_seconds, solver_seconds : float
+        Computing time in s.
     """
 
     beta: Array
@@ -43,39 +64,75 @@ class Iteration:
 
     @property
     def feasible(self) -> bool:
+        """Whether the iterate is physically consistent, up to rounding."""
         return self.smallest > -_ROUNDING
 
 
-def report_iteration(history: Sequence[Iteration], most: int) -> None:
-    """Log how the last round went, for whoever waits."""
-    spent = sum(r.simulation_seconds + r.solver_seconds for r in history)
-    left = spent / len(history) * (most - len(history))
-    words = "round %d of at most %d: largest step %.2g, at most %.0f s left"
-    _told.info(words, len(history), most, history[-1].step, left)
+def report_iteration(progress: ProgressCallback | None, history: Sequence[Iteration], max_iterations: int) -> None:
+    """Report the last iteration, with the time that the remaining ones take at most."""
+    if progress is None:
+        return
+    done = len(history)
+    spent = sum(x.simulation_seconds + x.solver_seconds for x in history)
+    message = f"iteration {done} of at most {max_iterations}: largest step {history[-1].step:.2g}"
+    progress(Progress(message, done / max_iterations, spent / done * (max_iterations - done)))
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Base parameters (b,), their covariance (b, b), noise a channel (channel,), and how it went.
+    """What an estimator returns.
 
-    `parameters` (p,) where the estimator finds standard parameters too, `parameter_covariance` (p, p) with them.
-    `history` holds what every round of an iterative estimator did.
+    Attributes
+    ----------
+    beta : ndarray, shape (b,)
+        Base parameters.
+    covariance : ndarray, shape (b, b)
+        Their covariance.
+    noise : ndarray, shape (channel,)
+        Standard deviation of the torque noise per channel, in N m or N.
+    status : str
+        How the method ended, in words.
+    outcome : Outcome
+        How the method ended.
+    iterations : int
+        Number of iterations.
+    notes : tuple of str
+        Remarks for the user.
+    parameters, parameter_covariance : ndarray, shapes (p,) and (p, p), or None
+        Standard parameters and their covariance, for methods that estimate them.
+    history : tuple of Iteration
+        The iterations of a method that simulates or filters.
     """
 
     beta: Array
     covariance: Array
     noise: Array
-    condition_number: float
     status: str = "solved"
+    outcome: Outcome = Outcome.CONVERGED
     iterations: int = 1
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     parameters: Array | None = None
     parameter_covariance: Array | None = None
     history: tuple[Iteration, ...] = ()
 
 
-def solve_factor(factor: Array, base: BaseParameters) -> tuple[Array, Array, float]:
-    """Least squares from a factor of [W y]: beta, the inverse triangle R^-1, and the condition number of W.
+def condition_number(rows: Array) -> float:
+    """Condition number of regressor rows (k, b) whose columns are scaled to unit norm.
+
+    Units of the parameters do not matter then. Infinite if a parameter has no effect or if columns are dependent, NaN
+    if an entry is not finite.
+    """
+    if not np.all(np.isfinite(rows)):
+        return float("nan")
+    norms = np.linalg.norm(rows, axis=0)
+    if rows.shape[0] < rows.shape[1] or not np.all(norms > 0):
+        return float("inf")
+    singular = np.linalg.svd(rows / norms, compute_uv=False)
+    return float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
+
+
+def solve_factor(factor: Array, base: BaseParameters) -> tuple[Array, Array]:
+    """Least squares from a factor of [W y]: base parameters (b,) and the inverse triangle R^-1 (b, b).
 
     Columns are scaled to unit norm for the rank decision, so that units do not decide it.
     """
@@ -84,18 +141,18 @@ def solve_factor(factor: Array, base: BaseParameters) -> tuple[Array, Array, flo
     scaled = r / np.where(norms > 0, norms, 1.0)
     singular = np.linalg.svd(scaled, compute_uv=False)
     if r.shape[0] < r.shape[1] or singular[-1] <= _RANK * singular[0]:
-        raise DynidError(_unexcited(base, scaled))
+        raise DynidError(_not_excited(base, scaled))
     q, t = scipy.linalg.qr(r, mode="economic")
     beta = scipy.linalg.solve_triangular(t, q.T @ z)
     inverse = scipy.linalg.solve_triangular(t, np.eye(len(t)))
-    return beta, inverse, float(np.linalg.cond(r))
+    return beta, inverse
 
 
-def _unexcited(base: BaseParameters, scaled: Array) -> str:
-    """Which parameters the motion does not show: those in the directions of zero singular values."""
+def _not_excited(base: BaseParameters, scaled: Array) -> str:
+    """A message that names the parameters in the directions of zero singular values."""
     _, s, vt = np.linalg.svd(scaled, full_matrices=True)
     s = np.concatenate([s, np.zeros(vt.shape[0] - len(s))])
     missing = np.abs(vt[s <= _RANK * s[0]]).max(axis=0)
     names = [base.names[i] for i in np.argsort(-missing) if missing[i] > 0.1]
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-    return f"this motion does not show all base parameters; it says nothing about {shown}"
+    return f"this motion does not excite all base parameters; not identifiable from it: {shown}"

@@ -36,7 +36,7 @@
     show(0);
   });
 
-  // Values under the pointer, and a closer look at a stretch of time.
+  // Values under the pointer, and a closer look at an interval of time.
   var svgNS = "http://www.w3.org/2000/svg";
   var make = function (name, className) { var x = document.createElementNS(svgNS, name); x.setAttribute("class", className); x.style.display = "none"; return x; };
   var shown = function (x) { return Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(2) : String(+x.toPrecision(4)); };

@@ -1,8 +1,8 @@
-/* Written by dynid; @NAME@.h says what it does.
+/* Written by dynid; see @NAME@.h.
  *
- * First the tables. A joint's learned torque has a kernel, a sum of parts, and blocks of points with weights, one or
- * several local ones; blocks with the same points form a set. A *_start table says where the share of each item in
- * another table begins, with the end of the last one behind.
+ * The constants and tables come first. A joint's learned torque has a kernel, a sum of parts, and blocks of points with
+ * weights, one or several local ones; blocks with the same points form a set. A *_start table gives where the share of
+ * each item in another table begins, with the end of the last one behind.
  */
 #include "@NAME@.h"
 
@@ -10,10 +10,11 @@
 #include <stddef.h>
 
 enum { N = @N@, D = @D@, JOINTS = @JOINTS@, TERMS = @TERMS@, SETS = @SETS@, BLOCKS = @BLOCKS@ };
-enum { WEIGHTS = @WEIGHTS@, NEIGHBOURS = @NEIGHBOURS@, CHUNK = 256 };
+enum { WEIGHTS = @WEIGHTS@ };
+@CONSTANTS@
 
 @TABLES@
-/* Where one sample is worked out. Bodies are numbered from the base on, which is 0. */
+/* Intermediate results of one sample. Body 0 is the base. */
 static double motion[3][N];
 static double last[N] = {@HOME@};
 static double R[JOINTS + 1][9], P[JOINTS + 1][3], V[JOINTS + 1][6], A[JOINTS + 1][6], F[JOINTS + 1][6];
@@ -143,40 +144,37 @@ static void add_rigid(double tau[N])
     }
 }
 
-/* Kinds of drive terms. */
-enum { INERTIA, VISCOUS, VISCOUS_POSITIVE, VISCOUS_NEGATIVE, COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, OFFSET, SPRING };
-
 static double effort(int t, double s)
 {
-    const double low = kind[t] != COULOMB_POSITIVE ? -1.0 : 0.0, high = kind[t] != COULOMB_NEGATIVE ? 1.0 : 0.0;
+    const double low = kind[t] != TERM_COULOMB_POSITIVE ? -1.0 : 0.0, high = kind[t] != TERM_COULOMB_NEGATIVE ? 1.0 : 0.0;
     switch (kind[t]) {
-    case COULOMB:
-    case COULOMB_POSITIVE:
-    case COULOMB_NEGATIVE:
+    case TERM_COULOMB:
+    case TERM_COULOMB_POSITIVE:
+    case TERM_COULOMB_NEGATIVE:
         if (slope[t] > 0.0)
             return 0.5 * (high + low) + 0.5 * (high - low) * tanh(slope[t] * s);
         return s > 0.0 ? high : (s < 0.0 ? low : 0.0);
-    case VISCOUS_POSITIVE:
+    case TERM_VISCOUS_POSITIVE:
         return s > 0.0 ? s : 0.0;
-    case VISCOUS_NEGATIVE:
+    case TERM_VISCOUS_NEGATIVE:
         return s < 0.0 ? s : 0.0;
     default:
         return s;
     }
 }
 
-/* A shaft moves with s = d . motion, a term's torque is value d effort(s); of cross terms only the coupling. */
+/* A shaft moves with s = d . motion; the torque of a term is value d effort(s), of cross terms only the coupling. */
 static void add_drives(double tau[N])
 {
     int t, i;
     for (t = 0; t < TERMS; t++) {
-        const double *from = motion[kind[t] == SPRING ? 0 : (kind[t] == INERTIA ? 2 : 1)];
+        const double *from = motion[kind[t] == TERM_SPRING ? 0 : (kind[t] == TERM_INERTIA ? 2 : 1)];
         double s = 0.0;
         for (i = term_start[t]; i < term_start[t + 1]; i++)
             s += term_weight[i] * from[term_joint[i]];
-        if (kind[t] == SPRING)
+        if (kind[t] == TERM_SPRING)
             s -= rest[t];
-        if (kind[t] == OFFSET)
+        if (kind[t] == TERM_OFFSET)
             s = 1.0;
         for (i = term_start[t]; i < term_start[t + 1]; i++) {
             const double d = term_weight[i];
@@ -200,13 +198,13 @@ static void features(void)
     for (j = 0; j < N; j++) {
         x[c + j] = motion[1][j];
         x[c + N + j] = motion[2][j];
-        x[c + 2 * N + j] = tanh(motion[1][j] / speed[j]);
+        x[c + 2 * N + j] = tanh(motion[1][j] / velocity_scale[j]);
     }
     for (c = 0; c < D; c++)
-        x[c] = (x[c] - centre[c]) / scale[c];
+        x[c] = (x[c] - center[c]) / scale[c];
 }
 
-/* The part that each block of joint j has in a query: the nearest ones share it. */
+/* Weights of the blocks of joint j at a query: the nearest ones share it. */
 static void divide(int j)
 {
     const int first = block_start[j], end = block_start[j + 1], p = part_start[j];
@@ -220,8 +218,8 @@ static void divide(int j)
     for (b = first; b < end; b++) {
         mean[b] = 0.0;
         for (i = column_start[p]; i < column_start[p + 1]; i++) {
-            const double gap = x[column[i]] - centres[b * D + column[i]];
-            mean[b] += closeness[i] * gap * gap;
+            const double gap = x[column[i]] - block_center[b * D + column[i]];
+            mean[b] += inverse_squared_length[i] * gap * gap;
         }
         if (mean[b] < nearest)
             nearest = mean[b];
@@ -254,16 +252,16 @@ static void covariances(int b, int low, int count)
         for (i = 0; i < count; i++)
             distance[i] = 0.0;
         for (e = column_start[p]; e < column_start[p + 1]; e++) {
-            const double c = closeness[e], *square = squares[column[e]];
+            const double c = inverse_squared_length[e], *square = squares[column[e]];
             for (i = 0; i < count; i++)
                 distance[i] += c * square[i];
         }
         for (i = 0; i < count; i++) {
             const double s = distance[i];
             double g;
-            if (shape[p] == 0) {
+            if (shape[p] == SHAPE_SE) {
                 g = exp(-0.5 * s);
-            } else if (shape[p] == 1) {
+            } else if (shape[p] == SHAPE_MATERN32) {
                 const double u = sqrt(3.0 * s);
                 g = (1.0 + u) * exp(-u);
             } else {
@@ -308,12 +306,12 @@ static double basis(int i)
     return i > 0 ? x[i - 1] : 1.0;
 }
 
-/* Variance that block b leaves of its prior one. */
+/* Posterior variance of block b, from its prior variance. */
 static double block_variance(int b, double left)
 {
     const int first = weight_start[b], end = weight_start[b + 1];
     const int count = coefficient_start[b + 1] - coefficient_start[b];
-    const double *f = factors + factor_start[b], *root = spread + spread_start[b];
+    const double *f = factors + factor_start[b], *root = basis_root + basis_root_start[b];
     int i, l;
     for (i = 0; i < rows[b]; i++) {
         double y = 0.0;
@@ -335,7 +333,7 @@ static double block_variance(int b, double left)
     return left > 0.0 ? left : 0.0;
 }
 
-/* Share of the learned part that is used. */
+/* Share of the learned torque that is used. */
 static double faded(double uncertainty)
 {
     const double whole = blend[0], gone = blend[1];
@@ -346,7 +344,7 @@ static double faded(double uncertainty)
     return share < 0.0 ? 0.0 : (share > 1.0 ? 1.0 : share);
 }
 
-/* 1 where positions that joint j's kernel sees are within the ranges that were learned from, falling to 0 beyond. */
+/* 1 where the positions in joint j's kernel are within the range of the training data, falling to 0 beyond. */
 static double inside(int j)
 {
     double beyond = 0.0;
@@ -359,14 +357,14 @@ static double inside(int j)
     return beyond < 1.0 ? 1.0 - beyond : 0.0;
 }
 
-/* Learned torque of joint j from its blocks, and the deviation of a measurement. */
-static double learned(int j, double *deviation)
+/* Learned torque of joint j from its blocks, and the standard deviation of a measurement. */
+static double learned(int j, double *torque_std)
 {
     const int first = block_start[j], end = block_start[j + 1], direction = noise_column[j];
-    const double unit = output[j] * output[j];
+    const double unit = output_scale[j] * output_scale[j];
     double total = 0.0, left = 0.0, second = 0.0, share = inside(j) * trust[j], log_noise = 2.0 * noise[2 * j];
     int b, i;
-    *deviation = flags[1] ? 0.0 : NAN;
+    *torque_std = flags[HAS_VARIANCE] ? 0.0 : NAN;
     if (first == end)
         return 0.0;
     for (b = first; b < end; b++) {
@@ -375,28 +373,28 @@ static double learned(int j, double *deviation)
             continue;
         for (i = 0; i < coefficient_start[b + 1] - coefficient_start[b]; i++)
             y += coefficients[coefficient_start[b] + i] * basis(i);
-        y *= output[j];
+        y *= output_scale[j];
         total += part[b] * y;
-        if (flags[1]) {
-            left = unit * block_variance(b, prior[j]);
+        if (flags[HAS_VARIANCE]) {
+            left = unit * block_variance(b, prior_variance[j]);
             second += part[b] * (left + y * y);
         }
     }
-    if (flags[1]) {
+    if (flags[HAS_VARIANCE]) {
         if (end - first > 1)
             left = second - total * total;
-        share *= faded(left / (unit * prior[j]));
+        share *= faded(left / (unit * prior_variance[j]));
         if (direction >= 0) {
-            const double s = x[direction] * scale[direction] + centre[direction];
+            const double s = x[direction] * scale[direction] + center[direction];
             log_noise += 2.0 * noise[2 * j + 1] * (1.0 - s * s);
         }
-        *deviation = sqrt(widening[j] * (left + unit * exp(log_noise)));
+        *torque_std = sqrt(variance_factor[j] * (left + unit * exp(log_noise)));
     }
     total *= share;
     return total > bound[j] ? bound[j] : (total < -bound[j] ? -bound[j] : total);
 }
 
-int @NAME@_torque(const double q[], const double v[], const double a[], double tau[], double deviation[])
+int @NAME@_torque(const double q[], const double v[], const double a[], double tau[], double torque_std[])
 {
     int j, set, valid = 1;
     for (j = 0; j < N; j++) {
@@ -409,7 +407,7 @@ int @NAME@_torque(const double q[], const double v[], const double a[], double t
     }
     for (j = 0; j < N; j++)
         tau[j] = 0.0;
-    if (flags[0]) {
+    if (flags[HAS_RIGID]) {
         place_and_move(motion[0], motion[1], motion[2]);
         add_rigid(tau);
         add_drives(tau);
@@ -420,12 +418,12 @@ int @NAME@_torque(const double q[], const double v[], const double a[], double t
     for (set = 0; set < SETS; set++)
         set_means(set);
     for (j = 0; j < N; j++) {
-        double spread_of_joint;
-        const double y = learned(j, &spread_of_joint);
+        double joint_std;
+        const double y = learned(j, &joint_std);
         if (valid)
             tau[j] += y;
-        if (deviation != NULL)
-            deviation[j] = spread_of_joint;
+        if (torque_std != NULL)
+            torque_std[j] = joint_std;
     }
     return valid;
 }

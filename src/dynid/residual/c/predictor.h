@@ -1,4 +1,4 @@
-/* Torque of a robot with @N@ joints for a motion: rigid bodies, drives and a learned part.
+/* Torque of a robot with @N@ joints for a motion: rigid bodies, drives and a learned torque.
  *
  * Joints in order: @COORDINATES@.
  * Plain C99 and math.h; no memory is allocated. The functions share static memory: call them from one thread.
@@ -12,15 +12,15 @@ extern "C" {
 
 enum { @NAME@_joints = @N@ };
 
-/* Torques tau from positions q, speeds v and accelerations a, one entry a joint, SI units.
+/* Torques tau from positions q, velocities v and accelerations a, one entry per joint, SI units.
  *
- * Returns 1, or 0 where an input is not finite: tau is then the rigid torque alone, with missing speeds and
- * accelerations taken as zero and missing positions as the last ones before. `deviation` is that of a measured torque
- * about tau (1 sigma), NaN where this predictor was made without variances; it may be a null pointer.
+ * Returns 1, or 0 if an input is not finite: tau is then the rigid torque alone, with missing velocities and
+ * accelerations replaced by zero and missing positions by the last finite ones. `torque_std` receives the standard
+ * deviation of a measured torque about tau, NaN if this predictor computes no variances; it may be a null pointer.
  */
-int @NAME@_torque(const double q[], const double v[], const double a[], double tau[], double deviation[]);
+int @NAME@_torque(const double q[], const double v[], const double a[], double tau[], double torque_std[]);
 
-/* Forget the last position. */
+/* Reset the last position to the home position. */
 void @NAME@_reset(void);
 
 #ifdef __cplusplus

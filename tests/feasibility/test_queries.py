@@ -1,4 +1,4 @@
-"""Is it possible, which possible one is nearest, what may the rest be: against cvxpy and a published example."""
+"""Feasibility queries (test, nearest, standard parameters) against cvxpy and a published example."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.feasibility.sets import feasible_set
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot import Joint, Link
 from tests.support import textbook
-from tests.support.feasible_robots import machine, random_bodies
+from tests.support.feasible_robots import random_bodies, robot_and_base
 from tests.support.random_robots import random_robot
 from tests.support.synthetic import arm
 from tests.support.textbook import best, bodies, laws
@@ -75,14 +75,14 @@ def test_verdicts_of_yoshida_and_khalil() -> None:
     base = yoshida()
     for unit in ("relative", "SI"):
         first, second = (is_feasible(base, t, SEMI, unit=unit) for t in (T1, T2))
-        assert first.answer == "feasible"
-        assert second.answer == "infeasible"
+        assert first.status == "feasible"
+        assert second.status == "infeasible"
         assert first
         assert not second
     # The digest's margins: a shift of the whole matrix by t.
     assert is_feasible(base, T1, SEMI, unit="SI").margin == pytest.approx(0.0657, abs=1e-4)
     assert is_feasible(base, T2, SEMI, unit="SI").margin == pytest.approx(-9.5e-4, abs=1e-5)
-    assert is_feasible(base, CORRECTED, SEMI, rounding=1e-6).answer != "infeasible"
+    assert is_feasible(base, CORRECTED, SEMI, rounding=1e-6).status != "infeasible"
 
 
 def test_correction_of_yoshida_and_khalil() -> None:
@@ -119,12 +119,12 @@ def off_base(base: BaseParameters, seed: int) -> Any:
 @pytest.mark.parametrize("notion", ["full", "semi"])
 def test_nearest_is_nearest(seed: int, notion: str) -> None:
     """No other solver comes closer; what is found is possible, and is its own nearest."""
-    base = BASE if seed < 3 else machine(seed, 3)[1]
+    base = BASE if seed < 3 else robot_and_base(seed, 3)[1]
     given = off_base(base, seed)
     rules = [Inertia(notion, margin=1e-4), Signs()]  # type: ignore[arg-type]
     found = nearest_feasible(base, given, rules)
     theirs = np.sqrt(nearest_by_cvxpy(base, given, notion, 1e-4))
-    # The nearest point may be one that only ever heavier bodies reach: solvers end on their way there.
+    # The nearest point may be one that only ever heavier bodies reach: solvers stop before.
     assert found.distance == pytest.approx(theirs, abs=1e-4)
     assert found.distance == pytest.approx(np.linalg.norm(found.beta - given), abs=1e-12)
     size = max(1.0, np.abs(found.parameters / feasible_set(base.robot, notion).scale).max())
@@ -140,7 +140,7 @@ def test_nearest_is_nearest(seed: int, notion: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_possible_values_are_their_own_nearest(seed: int) -> None:
-    base = machine(seed, 3)[1]
+    base = robot_and_base(seed, 3)[1]
     beta = base.values(random_bodies(base.robot, np.random.default_rng(seed), 0.05))
     found = nearest_feasible(base, beta)
     assert found.distance < 1e-7
@@ -151,8 +151,8 @@ def test_possible_values_are_their_own_nearest(seed: int) -> None:
 def test_nearest_in_the_metric_of_a_covariance(seed: int) -> None:
     rng = np.random.default_rng(seed)
     given = off_base(BASE, seed)
-    spread = rng.normal(size=(BASE.count, BASE.count)) * 0.3 + np.eye(BASE.count)
-    covariance = spread @ spread.T
+    root = rng.normal(size=(BASE.count, BASE.count)) * 0.3 + np.eye(BASE.count)
+    covariance = root @ root.T
     found = nearest_feasible(BASE, given, [Inertia(margin=1e-4), Signs()], covariance=covariance)
     off = found.beta - given
     assert found.distance == pytest.approx(np.sqrt(off @ np.linalg.solve(covariance, off)), rel=1e-8)
@@ -205,7 +205,7 @@ def test_nearest_body_drops_negative_eigenvalues(seed: int) -> None:
 
 
 def test_nearest_within_a_union_of_ellipsoids() -> None:
-    """Constraints with unknowns of their own work in every question."""
+    """Constraints with unknowns of their own work in every query."""
     ball = np.diag([-1.0, -1.0, -1.0, 0.25])
     rule = Ellipsoids(LINKS[2], [ball, np.diag([-1.0, -4.0, -4.0, 0.36])])
     found = nearest_feasible(BASE, BASE.values(), ["full", rule])
@@ -214,14 +214,14 @@ def test_nearest_within_a_union_of_ellipsoids() -> None:
     np.testing.assert_allclose(BASE.values(pi), BASE.values(), atol=1e-5)
     far = np.array(ARM.parameters)
     far[NAMES.index(f"mx_{LINKS[2]}")] *= 20
-    assert is_feasible(BASE, BASE.values(), ["full", rule]).answer == "feasible"
+    assert is_feasible(BASE, BASE.values(), ["full", rule]).status == "feasible"
 
 
 def test_standard_vectors_feasible_virtual_and_not() -> None:
     own = is_feasible(ARM)
-    assert (own.answer, own.virtual, own.reasons) == ("feasible", False, ())
+    assert (own.status, own.virtual, own.reasons) == ("feasible", False, ())
     assert own.margin == pytest.approx(textbook.slack(ARM, ARM.parameters, "full", 1e-6))
-    # Mass moved from link to link along what no torque shows: impossible itself, possible as a machine.
+    # Mass moved along a direction without effect on torques: infeasible itself, with feasible base parameters.
     hidden = np.array(ARM.parameters)
     change = BASE.join(np.zeros(BASE.count), 5.0 * np.eye(len(BASE.dependent))[0])
     for k in range(len(BASE.dependent)):
@@ -229,34 +229,34 @@ def test_standard_vectors_feasible_virtual_and_not() -> None:
         if textbook.slack(ARM, hidden + change) < -1e-3:
             break
     virtual = is_feasible(ARM, hidden + change)
-    assert virtual.answer == "feasible"
+    assert virtual.status == "feasible"
     assert virtual.virtual
     assert virtual.reasons
     assert virtual.summary().startswith("virtually feasible (margin ")
     np.testing.assert_allclose(BASE.values(virtual.parameters), BASE.values(), atol=1e-8)
     assert textbook.slack(ARM, virtual.parameters, "full", 1e-6) > 0
     # A friction coefficient is what it is.
-    impossible = np.array(ARM.parameters)
-    impossible[NAMES.index("fc_joint1")] = -0.5
-    no = is_feasible(ARM, impossible)
-    assert (no.answer, no.virtual) == ("infeasible", False)
+    infeasible = np.array(ARM.parameters)
+    infeasible[NAMES.index("fc_joint1")] = -0.5
+    no = is_feasible(ARM, infeasible)
+    assert (no.status, no.virtual) == ("infeasible", False)
     assert no.reasons == ("fc_joint1 not negative: broken by 0.5",)
     assert no.certificate is not None
     assert no.certificate.holds
-    np.testing.assert_array_equal(no.parameters, impossible)
+    np.testing.assert_array_equal(no.parameters, infeasible)
     # On the boundary nobody can say.
     edge = np.array(ARM.parameters)
     edge[NAMES.index("fc_joint1")] = 0.0
-    assert is_feasible(ARM, edge).answer == "undecided"
+    assert is_feasible(ARM, edge).status == "undecided"
     edge[NAMES.index("fc_joint1")] = 5e-8
-    assert is_feasible(ARM, edge).answer == "undecided"
-    assert is_feasible(ARM, edge, tolerance=1e-9).answer == "feasible"
+    assert is_feasible(ARM, edge).status == "undecided"
+    assert is_feasible(ARM, edge, tolerance=1e-9).status == "feasible"
 
 
 def test_standard_vectors_and_equalities() -> None:
-    assert is_feasible(ARM, None, ["full", Mass(6.0, 6.0)]).answer == "feasible"
+    assert is_feasible(ARM, None, ["full", Mass(6.0, 6.0)]).status == "feasible"
     found = is_feasible(ARM, None, ["full", Fixed({"fv_joint1": 1.5})])
-    assert found.answer == "infeasible"
+    assert found.status == "infeasible"
     assert found.reasons == ("fv_joint1 = 1.5: broken by 0.5",)
 
 
@@ -264,33 +264,33 @@ def test_base_values_against_equalities() -> None:
     """An identifiable parameter fixed to another value excludes these base values; the proof names it."""
     rules = ["full", Fixed({"fv_joint1": 1.5})]
     found = is_feasible(BASE, BASE.values(), rules)
-    assert found.answer == "infeasible"
+    assert found.status == "infeasible"
     assert found.certificate is not None
     assert found.reasons == ("fv_joint1 = 1.5",)
     assert "infeasible" in found.summary()
     beta = BASE.values()
     beta[BASE.names.index("fv_joint1")] = 1.5
-    assert is_feasible(BASE, beta, rules).answer == "feasible"
-    assert is_feasible(BASE, BASE.values(), ["full", Mass(20.0, 20.0)]).answer == "feasible"
+    assert is_feasible(BASE, beta, rules).status == "feasible"
+    assert is_feasible(BASE, BASE.values(), ["full", Mass(20.0, 20.0)]).status == "feasible"
     known = Linear({"fv_joint1": 1.0, "fv_joint2": 1.0}, 2.0, 2.0)
-    assert is_feasible(BASE, BASE.values(), ["full", known]).answer == "feasible"
+    assert is_feasible(BASE, BASE.values(), ["full", known]).status == "feasible"
 
 
 def test_rounding_gives_every_value_its_half_digit() -> None:
-    """Values of a boundary robot rounded to two decimals: impossible as printed, possible within rounding."""
+    """Values of a boundary robot rounded to two decimals: infeasible as printed, feasible within rounding."""
     beta = BASE.values()
     beta[BASE.names.index("fc_joint2")] = -0.004
-    assert is_feasible(BASE, beta).answer == "infeasible"
-    assert is_feasible(BASE, beta, rounding=0.005).answer == "feasible"
+    assert is_feasible(BASE, beta).status == "infeasible"
+    assert is_feasible(BASE, beta, rounding=0.005).status == "feasible"
     close = is_feasible(BASE, beta, rounding=0.003)
-    assert close.answer == "infeasible"
+    assert close.status == "infeasible"
     assert close.margin == pytest.approx(-0.001, abs=1e-7)
     found = is_feasible(BASE, beta, rounding=0.005)
     assert np.abs(BASE.values(found.parameters) - beta).max() <= 0.005 + 1e-9
 
 
 def test_margins_relative_and_in_si_units() -> None:
-    """Half a newton metre of Coulomb friction short is half a unit either way; bodies count in their own size."""
+    """Half a newton metre of Coulomb friction short is half a unit in both; bodies count in their own size."""
     beta = BASE.values()
     beta[BASE.names.index("fc_joint2")] = -0.5
     for unit in ("relative", "SI"):
@@ -304,7 +304,7 @@ def test_margins_relative_and_in_si_units() -> None:
 @pytest.mark.parametrize("notion", ["full", "semi"])
 def test_margin_is_the_largest_common_slack(notion: str) -> None:
     """max t with every law at least t inside, by cvxpy."""
-    base = machine(11, 2)[1]
+    base = robot_and_base(11, 2)[1]
     beta = base.values(random_bodies(base.robot, np.random.default_rng(0), 0.1))
     for given in (beta, 1.2 * beta, beta - 0.15):
         scale = feasible_set(base.robot, notion).scale
@@ -320,7 +320,7 @@ def test_margin_is_the_largest_common_slack(notion: str) -> None:
         found = is_feasible(base, given, notion)
         # Both searches end where bodies get too heavy for them.
         assert found.margin == pytest.approx(theirs, abs=1e-4)
-        assert found.answer == ("feasible" if theirs > 0 else "infeasible")
+        assert found.status == ("feasible" if theirs > 0 else "infeasible")
 
 
 def test_reasons_name_the_guilty() -> None:
@@ -337,7 +337,7 @@ def test_reasons_name_the_guilty() -> None:
     (k,) = [i for i, n in enumerate(BASE.names) if n.startswith(f"Izz_{LINKS[2]}")]
     beta[k] = -0.1
     found = is_feasible(BASE, beta)
-    assert found.answer == "infeasible"
+    assert found.status == "infeasible"
     assert found.reasons[0].startswith(f"{LINKS[2]}: pseudo-inertia positive definite")
 
 
@@ -444,7 +444,7 @@ def test_wrong_questions_are_refused_in_words() -> None:
         nearest_feasible(BASE, beta, covariance=np.eye(3))
     with pytest.raises(DataError, match="metric 'manhattan' is unknown: use euclidean, pullback, entropic"):
         standard_parameters(BASE, beta, metric="manhattan")  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"the prior of 'link1' is no possible body"):
+    with pytest.raises(DataError, match=r"the prior of 'link1' is not physically consistent"):
         standard_parameters(BASE, beta, metric="pullback", prior=-ARM.parameters)
     with pytest.raises(DataError, match="slack must be positive"):
         standard_parameters(BASE, beta, slack=0.0)
@@ -455,9 +455,9 @@ def test_wrong_questions_are_refused_in_words() -> None:
 
 
 def test_zero_base_values_are_on_the_boundary() -> None:
-    """The massless robot is the limit of possible ones."""
+    """The massless robot is the limit of feasible ones."""
     found = is_feasible(BASE, np.zeros(BASE.count), [Inertia(margin=0.0), Signs()])
-    assert found.answer == "undecided"
+    assert found.status == "undecided"
     assert abs(found.margin) <= found.tolerance
     assert nearest_feasible(BASE, np.zeros(BASE.count), [Inertia(margin=0.0), Signs()]).distance < 1e-6
 

@@ -29,7 +29,7 @@ def _bounded(robot: dynid.Robot) -> list[Constraint | str]:
 
 
 def _driven(seed: int, joints: int) -> dynid.Robot:
-    robot = random_robot(seed, joints).with_drives("viscous+offset", True)
+    robot = random_robot(seed, joints).with_drives("viscous+offset", rotor_inertia=True)
     return robot.with_parameters(np.where([p.inertial for p in robot.layout], robot.parameters, 0.3))
 
 
@@ -85,10 +85,10 @@ def test_no_way_leads_farther_inside() -> None:
     best = _logarithms(possible, found)
     rng = np.random.default_rng(0)
     for _ in range(50):
-        way = base.join(np.zeros(base.count), rng.normal(size=len(base.dependent)))
-        way *= 1e-3 / np.abs(way / possible.scale).max()
-        assert _logarithms(possible, found + way) < best
-        assert _logarithms(possible, found - way) < best
+        direction = base.join(np.zeros(base.count), rng.normal(size=len(base.dependent)))
+        direction *= 1e-3 / np.abs(direction / possible.scale).max()
+        assert _logarithms(possible, found + direction) < best
+        assert _logarithms(possible, found - direction) < best
 
 
 def test_it_does_not_depend_on_where_the_robot_started() -> None:
@@ -147,7 +147,7 @@ def test_values_on_the_boundary_leave_no_room() -> None:
     """Friction that is seen and is zero."""
     robot = random_robot(4, 2).with_drives("viscous")
     base = dynid.base_parameters(robot)
-    with pytest.raises(DynidError, match=r"leave no room .*fv_j1 not negative.*boundary has no centre"):
+    with pytest.raises(DynidError, match=r"on the boundary .*fv_j1 not negative.*there is no analytic centre"):
         analytic_center(base, None, _bounded(robot))
 
 
@@ -156,7 +156,7 @@ def test_impossible_values_are_said_to_be() -> None:
     base = dynid.base_parameters(robot)
     beta = base.values().copy()
     beta[base.kept.index(robot.parameter_names.index("fv_j2"))] = -0.1
-    with pytest.raises(DynidError, match=r"no possible robot has these base parameters.*fv_j2"):
+    with pytest.raises(DynidError, match=r"these base parameters are infeasible.*fv_j2"):
         analytic_center(base, beta, _bounded(robot))
 
 

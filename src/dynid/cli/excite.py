@@ -1,0 +1,162 @@
+"""Motions that are designed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.cli import complete, options, values
+from dynid.cli.app import Json, app, check_outputs, write, wrote
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import show
+from dynid.cli.progress import working
+from dynid.cli.wrap import with_robot
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dynid.excitation.limits import MotionLimits
+    from dynid.robot.model import Robot
+
+    Array = NDArray[np.float64]
+
+
+@app.command()
+@with_robot
+def excite(
+    inputs: Inputs,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Motion: .csv, .yaml or .json (ROS 2 JointTrajectory), .toml (exact)."),
+    ],
+    family: Annotated[
+        str,
+        typer.Option(
+            autocompletion=complete.families,
+            help="fourier, fourier-free, fourier-quintic, b-spline, cubic, quintic, trapezoid, double-s or postures.",
+        ),
+    ] = "fourier",
+    size: Annotated[int, typer.Option(help="Harmonics, segments or waypoints of the family.")] = 5,
+    criterion: Annotated[str, typer.Option(help="d, a, e, cond, sum-cond, or sigma with --chosen.")] = "d",
+    chosen: Annotated[
+        str | None, typer.Option(help="Base parameters of --criterion sigma, separated by commas.")
+    ] = None,
+    duration: Annotated[float, typer.Option(help="Seconds of the motion.")] = 20.0,
+    budget: Annotated[float, typer.Option(help="Seconds of search.")] = 30.0,
+    limits: options.LimitsOption = None,
+    avoid: Annotated[
+        Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
+    ] = None,
+    limit_share: Annotated[float, typer.Option(help="Share of the robot's own limits that may be used.")] = 1.0,
+    start_posture: Annotated[
+        str | None, typer.Option(help="Posture at the start, one value per joint: 0,0.5,-1. [free]")
+    ] = None,
+    seed: options.Seed = 0,
+    output_rate: options.OutputRate = None,
+    torque_noise: options.TorqueNoise = None,
+    figure: options.Figure = None,
+    as_json: Json = False,
+) -> None:
+    """Design a motion that excites a robot's parameters within all its limits.
+
+    The file has 100 samples per second unless --output-rate is given. With --torque-noise the expected standard
+    deviations of the parameters are printed too.
+
+    Example: dynid excite tx40 -o motion.csv --limits limits.toml --torque-noise 0.5 --figure motion.svg
+
+    where limits.toml holds lower, upper, velocity, acceleration, jerk, torque or power of joints by name or pattern:
+
+    \b
+    ["joint*"]
+    velocity = 1.5
+    acceleration = 10
+    """
+    from dynid.excitation.design import design_excitation
+    from dynid.excitation.files import check_suffix, write_excitation
+
+    robot, rate = inputs.robot, 100.0 if output_rate is None else output_rate
+    # Everything is checked before the search, which takes its time.
+    check_suffix(output)
+    check_outputs(output, figure)
+    within = _limits(robot, limits, limit_share)
+    _check_request(robot, within, family, duration, size, rate)
+    std = _torque_std(torque_noise, robot)
+    with working(f"designing a motion, {budget:g} s") as work:
+        motion = design_excitation(
+            robot,
+            duration,
+            family=family,
+            size=size,
+            criterion=criterion,
+            limits=within,
+            start=values.numbers(start_posture, "--start-posture"),
+            noise=std,
+            budget=budget,
+            seed=seed,
+            progress=work.report,
+            **_wishes(inputs, chosen, avoid),
+        )
+    plan = None if std is None else motion.plan(std, rate=rate)
+    write_excitation(motion, output, rate)
+    if as_json:
+        print(json.dumps(motion.to_dict() | ({} if plan is None else {"plan": plan.to_dict()}), indent=2))
+    else:
+        show(motion.summary())
+        if plan is not None:
+            show(plan.summary())
+    wrote(output)
+    if figure is not None:
+        from dynid.report.excitation import excitation_figure
+
+        write(figure, excitation_figure(motion))
+
+
+def _limits(robot: Robot, limits: str | None, share: float) -> MotionLimits:
+    """Limits of the motion: those given over the robot's own."""
+    import numpy as np
+
+    from dynid.excitation.files import read_limits
+    from dynid.excitation.limits import motion_limits
+    from dynid.excitation.room import check_torque_model, has_torque_model
+
+    given = None if limits is None else read_limits(limits)
+    check_torque_model(robot, given)
+    within = motion_limits(robot, given, share=share)
+    if not has_torque_model(robot) and np.any(np.isfinite(within.torque)):
+        print("dynid: the robot has no masses, so the torque limits of its file cannot be kept", file=sys.stderr)
+    return within
+
+
+def _check_request(robot: Robot, within: MotionLimits, family: str, duration: float, size: int, rate: float) -> None:
+    """Refuse a family, a duration or a rate that no search can satisfy."""
+    from dynid.excitation.design import make_family
+    from dynid.excitation.files import check_rate
+    from dynid.excitation.room import check_duration
+
+    # A motion that is too short would otherwise be refused for its rate.
+    check_duration(robot, within, duration)
+    check_rate(make_family(family, duration, size), rate)
+
+
+def _torque_std(noise: str | None, robot: Robot) -> Array | None:
+    """Standard deviation of the torque of each joint (n,), if given."""
+    from dynid.excitation.plan import torque_noise
+
+    std = values.numbers(noise, "--torque-noise")
+    return None if std is None else torque_noise(std, robot.n)
+
+
+def _wishes(inputs: Inputs, chosen: str | None, avoid: Path | None) -> dict[str, Any]:
+    """Settings beyond the limits: parameters that count most, obstacles to keep clear of."""
+    wishes: dict[str, Any] = {} if chosen is None else {"chosen": chosen.split(",")}
+    if avoid is not None:
+        from dynid.excitation.avoid import read_avoid
+
+        file = inputs.robot_file
+        wishes["clearances"] = [read_avoid(avoid, inputs.robot, file if file.endswith(".urdf") else None)]
+    return wishes

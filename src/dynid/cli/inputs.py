@@ -1,0 +1,221 @@
+"""What a command works on: robot or estimate, log format, logs, closed loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynid.cli import values
+from dynid.cli.progress import working
+from dynid.cli.values import Source
+from dynid.errors import DataError, DynidError
+
+if TYPE_CHECKING:
+    from dynid.cli.project import Project
+    from dynid.identification.estimate import Estimate
+    from dynid.recording.log_format import LogFormat
+    from dynid.recording.recording import Recording
+    from dynid.robot.model import Robot
+    from dynid.signals.settings import Signals
+    from dynid.simulation.closed_loop import ClosedLoop
+
+__all__ = ["Inputs", "load_estimate"]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a command works on.
+
+    Attributes
+    ----------
+    robot : Robot
+        The robot, its joints locked as asked for; that of the estimate where one is given.
+    robot_file : str
+        File or built-in name of the robot; empty for that of an estimate.
+    project : Project or None
+        The project file in use.
+    estimate : Estimate or None
+        The saved estimate that was given.
+    estimate_file : Path or None
+        Its file.
+    log : LogFormat or None
+        How logs are read; None for commands without logs.
+    data : tuple
+        Logs that the command was given, or those of [runs] identify.
+    given : bool
+        Whether the logs were given on the command line.
+    cleaning : dict
+        Fields of `Signals` from the options.
+    reading : dict
+        Fields of `LogFormat` from the options.
+    whole : Robot or None
+        The robot before joints were locked.
+    base_given : bool
+        Whether an option or the project file says how the robot stands.
+    modelling : dict
+        The options of how the robot is modelled, by name.
+    """
+
+    robot: Robot
+    robot_file: str = ""
+    project: Project | None = None
+    estimate: Estimate | None = None
+    estimate_file: Path | None = None
+    log: LogFormat | None = None
+    data: tuple[Source, ...] = ()
+    given: bool = False
+    cleaning: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    whole: Robot | None = None
+    base_given: bool = False
+    modelling: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, logs: Sequence[str | Source] | None = None, rows: Any = "format") -> Recording:
+        """The recording of these logs, or of those that the command works on.
+
+        Parameters
+        ----------
+        logs : sequence of str or dict, optional
+            Files as written on the command line; left out, DATA or [runs] identify.
+        rows : tuple of 2, None or "format"
+            Rows to read instead of those of the log format.
+        """
+        sources = list(self.data) if logs is None else [values.source(x) if isinstance(x, str) else x for x in logs]
+        if not sources:
+            raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
+        assert self.log is not None
+        log = self.log if rows == "format" else self.log.replaced({"rows": rows})
+        with working("reading"):
+            return _load(sources, self.robot, log, self.whole)
+
+    def validation_logs(self) -> list[Source]:
+        """Logs of [runs] validate that the command does not identify from."""
+        if self.project is None:
+            return []
+        used = {_absolute(x) for x in self.data}
+        return [x for x in self.project.logs("validate") if _absolute(x) not in used]
+
+    def read_split(
+        self, validate: Sequence[str] | None, share: float | None, rows: str | None
+    ) -> tuple[Recording, Recording | None]:
+        """Recordings to identify from and, where other motion is named or held out, to validate on."""
+        if sum(x is not None for x in (validate or None, share)) == 2:
+            raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
+        if share is not None and rows is not None:
+            raise DataError("--validate-share and --validate-rows both hold out a part of the logs: give one")
+        between = None if rows is None else values.row_range(rows, "--validate-rows")
+        others: list[Source] = [values.source(x) for x in validate or ()]
+        if not others and share is None and between is None and self.project is not None:
+            others = self.validation_logs()
+            share, between = self.project.runs.validate_share, self.project.runs.validate_rows
+        if share is not None and not 0 < share < 1:
+            raise DataError(f"--validate-share must lie between 0 and 1, got {share:g}")
+        if others:
+            return self.read(), self.read(others, rows="format" if between is None else between)
+        if share is not None:
+            return self.read().split(share)
+        if between is not None:
+            return self._hold_out(between), self.read(rows=between)
+        return self.read(), None
+
+    def _hold_out(self, rows: tuple[int | None, int | None]) -> Recording:
+        """The recording without these rows of each log."""
+        assert self.log is not None
+        start, stop = rows[0] or 0, rows[1]
+        if self.log.rows is not None:
+            first, last = self.log.rows[0] or 0, self.log.rows[1]
+            if (stop is None or first < stop) and (last is None or start < last):
+                raise DataError(
+                    f"--validate-rows {start}:{'' if stop is None else stop} overlaps --rows "
+                    f"{first}:{'' if last is None else last}: rows are either identified from or validated on"
+                )
+            return self.read()
+        parts: list[Recording] = []
+        for source in self.data:
+            samples = self.read([source]).samples
+            if start >= 2:
+                parts.append(self.read([source], rows=(None, start)))
+            if stop is not None and samples - stop >= 2:
+                parts.append(self.read([source], rows=(stop, None)))
+        if not parts:
+            raise DataError("--validate-rows leaves no rows to identify from")
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def signals(self, **defaults: Any) -> Signals:
+        """How the recording is cleaned: options over the project file over `defaults`."""
+        from dynid.signals.settings import Signals
+
+        project = {} if self.project is None else self.project.identify.signals()
+        return Signals(**defaults | project | dict(self.cleaning))
+
+    def closed_loop(
+        self,
+        controller: Path | None,
+        velocity_cutoff: float | None,
+        coulomb_slope: str | None,
+        integrator: str | None,
+        *,
+        sensors: Mapping[str, Any] | None = None,
+        default_integrator: str = "auto",
+    ) -> ClosedLoop | None:
+        """The closed loop of the options over that of the project file; None where neither describes one."""
+        from dynid.simulation.closed_loop import ClosedLoop
+        from dynid.simulation.controller_files import load_controller
+        from dynid.simulation.sensors import Sensors
+
+        named: Path | Mapping[str, Any] | None = controller
+        slope: float | str | None = coulomb_slope
+        if slope is not None and slope != "exact":
+            slope = values.number(str(slope), "--coulomb-slope")
+        if self.project is not None:
+            loop = self.project.loop
+            if named is None and loop.controller is not None:
+                table = loop.controller
+                named = table if isinstance(table, dict) else self.project.folder / table
+            velocity_cutoff = velocity_cutoff if velocity_cutoff is not None else loop.velocity_cutoff
+            slope = slope if slope is not None else loop.coulomb_slope
+            integrator = integrator or loop.integrator
+        if named is None and velocity_cutoff is not None:
+            raise DataError("--velocity-cutoff belongs to a closed loop: give its --controller")
+        if named is None and slope is None and integrator is None:
+            return None
+        return ClosedLoop(
+            controller=None if named is None else load_controller(named, self.robot),
+            sensors=Sensors(velocity_cutoff=velocity_cutoff, **(sensors or {})),
+            integrator=integrator or default_integrator,  # type: ignore[arg-type]
+            **({} if slope is None else {"coulomb_slope": slope}),  # type: ignore[arg-type]
+        )
+
+
+def _load(sources: Sequence[Source], robot: Robot, log: LogFormat, whole: Robot | None) -> Recording:
+    """The recording; columns of locked joints are left out, also where the log has no names of joints."""
+    from dynid.recording.load import load_recording
+
+    if whole is None or log.joints is not None:
+        return load_recording(sources, robot, log=log)
+    try:
+        return load_recording(sources, robot, log=log)
+    except DynidError as first:
+        free = tuple(k for k, name in enumerate(whole.coordinates) if name in robot.coordinates)
+        try:
+            return load_recording(sources, robot, log=log.replaced({"joints": free}))
+        except DynidError:
+            raise first from None
+
+
+def load_estimate(path: str | Path) -> Estimate:
+    """A saved estimate with its robot and log format."""
+    from dynid.identification.estimate import Estimate
+
+    return Estimate.load(path)
+
+
+def _absolute(source: Source) -> Any:
+    if isinstance(source, str):
+        return Path(source).resolve()
+    return tuple(sorted((signal, Path(path).resolve()) for signal, path in source.items()))

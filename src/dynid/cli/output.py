@@ -1,0 +1,81 @@
+"""What commands print: text no wider than the terminal, errors per joint, verdicts and their exit code."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import typer
+
+from dynid.errors import DataError, did_you_mean
+from dynid.terminal import width
+
+if TYPE_CHECKING:
+    from dynid.assessment.verdict.assessment import Assessment
+    from dynid.identification.estimate import Estimate
+    from dynid.identification.validation import Validation
+
+__all__ = ["BELOW_REQUIRED", "check_required", "error_lines", "headline", "required", "show", "verdict_lines"]
+
+# The exit code of a verdict below --require.
+BELOW_REQUIRED = 3
+# From the best to the worst, by the words of --require.
+_VERDICTS = {"trusted": ("trusted",), "care": ("trusted", "use with care")}
+# Characters that tables are drawn with; their lines must not be wrapped.
+_TABLE = "│┃━─"
+
+
+def show(text: str) -> None:
+    """Print text; lines wider than the terminal are wrapped under their own indentation."""
+    limit = width()
+    for line in text.splitlines():
+        if len(line) <= limit or any(c in line for c in _TABLE):
+            print(line)
+            continue
+        hang = " " * (len(line) - len(line.lstrip()) + 2)
+        print(textwrap.fill(line, limit, subsequent_indent=hang, break_on_hyphens=False))
+
+
+def headline(estimate: Estimate) -> str:
+    """One line on an estimate: how many parameters, by which method, from how many rows, and how it ended."""
+    return (
+        f"{estimate.robot.name}: {len(estimate.beta)} base parameters by {estimate.method} from {sum(estimate.rows)} "
+        f"rows, condition number {estimate.condition_number:.4g}, {estimate.status}"
+    )
+
+
+def error_lines(estimate: Estimate, validation: Validation | None) -> list[str]:
+    """Torque errors per joint: of the validation, or of the fit without one."""
+    if validation is not None:
+        title, joints = "torque errors on motion that was not used for the fit:", validation.channels
+        rmse, relative = validation.rmse, validation.relative
+    else:
+        title, joints = "torque errors of the fit itself:", estimate.base.channels
+        rmse, relative = estimate.rms, estimate.relative_error
+    size = max(map(len, joints))
+    units = estimate.robot.channel_units
+    rows = zip(joints, rmse, relative, strict=True)
+    return [title, *(f"  {j:<{size}}  {e:10.4g} {units[j]:<4} {100 * r:7.2f} %" for j, e, r in rows)]
+
+
+def verdict_lines(assessment: Assessment) -> list[str]:
+    """The verdict and its reasons."""
+    return [f"verdict: {assessment.verdict}", *(f"  - {reason}" for reason in assessment.reasons)]
+
+
+def required(text: str | None) -> str | None:
+    """The value of --require, checked."""
+    if text is not None and text not in _VERDICTS:
+        raise DataError(f"--require takes trusted or care, got '{text}'{did_you_mean(text, _VERDICTS)}")
+    return text
+
+
+def check_required(text: str | None, *assessments: Assessment | None) -> None:
+    """End with exit code 3 where a verdict is below what --require asks for."""
+    if text is None:
+        return
+    for assessment in assessments:
+        if assessment is not None and assessment.verdict not in _VERDICTS[text]:
+            print(f"dynid: the verdict is '{assessment.verdict}', --require {text} asks for better", file=sys.stderr)
+            raise typer.Exit(BELOW_REQUIRED)

@@ -1,0 +1,273 @@
+"""dynid.toml, the project file: the robot, how its logs are read, which runs there are, and how it is identified."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from dynid.cli import values
+from dynid.errors import DataError, DynidError, did_you_mean
+from dynid.recording.log_format import LogFormat
+
+__all__ = [
+    "PROJECT_FILE",
+    "IdentifySection",
+    "LoopSection",
+    "Project",
+    "RobotSection",
+    "RunsSection",
+    "find_project",
+    "load_project",
+]
+
+PROJECT_FILE = "dynid.toml"
+RunFile = str | dict[str, str]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RobotSection(_Section):
+    """[robot]: the model file and how it is modelled.
+
+    Attributes
+    ----------
+    file : str
+        URDF, MJCF, SDF or TOML file, relative to the project file, or the name of a built-in robot.
+    friction : str, dict of str to str, or None
+        Friction law such as "viscous+coulomb+offset", for all joints or per joint; None keeps the file's own.
+    rotor_inertia : bool, list of str, or None
+        Whether rotor inertias are modelled, or the joints that have one; None keeps the file's own.
+    lock : list of str or dict of str to float
+        Joints (names or patterns) that are held at zero, or at these positions in rad or m.
+    gravity : tuple of 3 floats or None
+        Gravity in the base frame, m/s2.
+    base : {"fixed", "floating", "instrumented"} or None
+        How the robot stands; None keeps the file's own.
+    """
+
+    file: str
+    friction: str | dict[str, str] | None = None
+    rotor_inertia: bool | list[str] | None = None
+    lock: list[str] | dict[str, float] = Field(default_factory=list)
+    gravity: tuple[float, float, float] | None = None
+    base: Literal["fixed", "floating", "instrumented"] | None = None
+
+
+class RunsSection(_Section):
+    """[runs]: the logs. Each entry is a file, a pattern such as run*.csv, or a table with one file per signal.
+
+    Attributes
+    ----------
+    identify : list of str or dict
+        Logs that the parameters are identified from.
+    validate : list of str or dict
+        Logs of other motion, on which the estimate is validated. Spelled `validate` in the file.
+    validate_share : float or None
+        Share of each run, counted from its end, that is held out for validation.
+    validate_rows : str, tuple of 2 ints or None
+        Rows (from 0, end excluded; also "4000:6000") for validation: of the `validate` logs, or, without any, of the
+        `identify` logs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    identify: list[RunFile] = Field(default_factory=list)
+    validation: list[RunFile] = Field(default_factory=list, alias="validate")
+    validate_share: float | None = Field(default=None, gt=0.0, lt=1.0)
+    validate_rows: tuple[int | None, int | None] | None = None
+
+    @field_validator("validate_rows", mode="before")
+    @classmethod
+    def _read_rows(cls, value: Any) -> Any:
+        return values.row_range(value, "runs.validate_rows") if isinstance(value, str) else value
+
+
+class IdentifySection(_Section):
+    """[identify]: the method and its settings, named as the options of `dynid identify`.
+
+    Attributes
+    ----------
+    method : str or None
+        Estimation method; None for "wls".
+    cutoff : float, "auto" or "none"
+        Low-pass of positions in Hz.
+    decimate : list of int, "auto" or "none"
+        Factors of the parallel decimation.
+    min_velocity : float, list of float or str
+        Lowest velocity of the rows that are used, rad/s or m/s, or a percentage such as "1%".
+    trim : float
+        Seconds left out at both ends of a run.
+    delay : float
+        Seconds by which torques lag behind positions.
+    constraints : {"full", "semi"} or None
+        Physical consistency that method "feasible" imposes.
+    prior_weight : float, "cv" or None
+        Weight of the a-priori parameters in method "feasible".
+    output : str or None
+        File that `dynid identify` writes, relative to the project file; `dynid validate` and `dynid report` read it.
+    """
+
+    method: str | None = None
+    cutoff: float | Literal["auto", "none"] | None = None
+    decimate: list[int] | Literal["auto", "none"] | None = None
+    min_velocity: float | list[float] | str | None = None
+    trim: float | None = None
+    delay: float | None = None
+    constraints: str | None = None
+    prior_weight: float | Literal["cv"] | None = None
+    output: str | None = None
+
+    def signals(self) -> dict[str, Any]:
+        """Fields of `Signals` that are given."""
+        out: dict[str, Any] = {}
+        for name in ("cutoff", "decimate", "min_velocity", "trim", "delay"):
+            value = getattr(self, name)
+            if value is not None:
+                out[name] = tuple(value) if isinstance(value, list) else value
+        if out.get("cutoff") == "none":
+            out["cutoff"] = None
+        if out.get("decimate") == "none":
+            out["decimate"] = ()
+        return out
+
+
+class LoopSection(_Section):
+    """[loop]: the closed loop, for methods that simulate it.
+
+    Attributes
+    ----------
+    controller : str, dict or None
+        TOML file of the controller, relative to the project file, or its table itself.
+    velocity_cutoff : float or None
+        Low-pass in Hz of the velocities that the controller measures.
+    coulomb_slope : float, "exact" or None
+        Slope of smooth Coulomb friction in s/rad.
+    integrator : str or None
+        auto, rk4, semi-implicit, dopri5 or implicit.
+    """
+
+    controller: str | dict[str, Any] | None = None
+    velocity_cutoff: float | None = None
+    coulomb_slope: float | Literal["exact"] | None = None
+    integrator: str | None = None
+
+
+class Project(_Section):
+    """A project file that was read.
+
+    Attributes
+    ----------
+    path : Path
+        The file; paths in it are relative to its folder.
+    robot, log, runs, identify, loop
+        Its sections.
+    """
+
+    path: Path
+    robot: RobotSection
+    log: LogFormat = Field(default_factory=LogFormat)
+    runs: RunsSection = Field(default_factory=RunsSection)
+    identify: IdentifySection = Field(default_factory=IdentifySection)
+    loop: LoopSection = Field(default_factory=LoopSection)
+
+    @property
+    def folder(self) -> Path:
+        """The folder that paths are relative to."""
+        return self.path.parent
+
+    @property
+    def robot_file(self) -> str:
+        """Path of the robot's file, or the name of a built-in robot."""
+        file = self.robot.file
+        return str(self.folder / file) if Path(file).suffix else file
+
+    @property
+    def output(self) -> Path | None:
+        """File of the estimate."""
+        return None if self.identify.output is None else self.folder / self.identify.output
+
+    def logs(self, key: Literal["identify", "validate"]) -> list[str | dict[str, Path]]:
+        """The logs of [runs], patterns expanded in alphabetical order."""
+        out: list[str | dict[str, Path]] = []
+        for entry in self.runs.identify if key == "identify" else self.runs.validation:
+            if isinstance(entry, dict):
+                out.append({signal: self.folder / file for signal, file in entry.items()})
+                continue
+            found = [self.folder / entry]
+            if any(c in entry for c in "*?[") and not found[0].exists():
+                found = sorted(self.folder.glob(entry))
+            if not found:
+                raise DataError(f"{self.path}: no file fits '{entry}' of runs.{key}")
+            out += map(str, found)
+        return out
+
+
+def find_project(given: Path | None) -> Project | None:
+    """The project file that is named, or dynid.toml of the current folder; None if there is none."""
+    if given is None and not Path(PROJECT_FILE).is_file():
+        return None
+    path = Path(PROJECT_FILE) if given is None else given
+    return load_project(path / PROJECT_FILE if path.is_dir() else path)
+
+
+def load_project(path: str | Path) -> Project:
+    """Read a project file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, usually dynid.toml.
+
+    Returns
+    -------
+    Project
+        Its sections, checked.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is not TOML, or has an unknown key or a wrong value; the message names file and key.
+    """
+    path = Path(path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"there is no project file '{path}': write one with dynid init") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the project file '{path}': {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"the project file '{path}' is not TOML: {error}") from None
+    if "path" in data:
+        raise DataError(f"{path}: 'path' is unknown: use robot, log, runs, identify and loop")
+    try:
+        log = LogFormat.from_toml({"log": data.pop("log", {})})
+    except DynidError as error:
+        raise DataError(f"{path}: [log] {error}") from None
+    try:
+        return Project(path=path, log=log, **data)
+    except ValidationError as error:
+        raise DataError(f"{path}: {_plain(error)}") from None
+    except DynidError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _plain(error: ValidationError) -> str:
+    """The first problem in one sentence that names the key."""
+    problem = error.errors()[0]
+    where = [str(x) for x in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        model: Any = Project
+        for name in where[:-1]:
+            model = model.model_fields[name].annotation
+        known = [field.alias or name for name, field in model.model_fields.items() if name != "path"]
+        return f"{'.'.join(where)} is unknown: use {', '.join(known)}{did_you_mean(where[-1], known)}"
+    if problem["type"] == "missing":
+        return f"{'.'.join(where)} is missing"
+    # Beyond section and key the location names the alternatives of a type.
+    message = problem["msg"][0].lower() + problem["msg"][1:]
+    return f"{'.'.join(where[:2])}: {message}, got {problem['input']!r:.60}"

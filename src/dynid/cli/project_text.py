@@ -1,0 +1,211 @@
+"""The text of a new project file: what was given and guessed as values, what was not as comments."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynid.errors import DynidError
+
+if TYPE_CHECKING:
+    from dynid.cli.inputs import Inputs
+    from dynid.cli.values import Source
+    from dynid.recording.recording import Recording
+    from dynid.robot.model import Robot
+
+__all__ = ["HeldOut", "project_text", "toml_value"]
+
+_FRICTION = "viscous+coulomb+offset"
+# Signals that logs usually have, and what they are needed for.
+_USUAL = {
+    "q": "positions; needed",
+    "v": "velocities; differentiated from the positions without them",
+    "torque": "joint torques; needed unless there are currents",
+    "current": "motor currents; --gain turns them into torques",
+}
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What is kept for validation: other logs, a share of each run, or rows START:STOP."""
+
+    logs: Sequence[Source] = ()
+    share: float | None = None
+    rows: str | None = None
+
+
+def project_text(
+    inputs: Inputs, recordings: Sequence[Recording], problem: DynidError | None, held_out: HeldOut, folder: Path
+) -> str:
+    """The text of dynid.toml.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Robot, log format and logs that were given.
+    recordings : sequence of Recording
+        The logs that could be read, in their order.
+    problem : DynidError or None
+        Why the next log could not be read.
+    held_out : HeldOut
+        What options keep for validation.
+    folder : Path
+        Folder of the project file; paths are written relative to it.
+
+    Returns
+    -------
+    str
+        TOML with comments.
+    """
+    parts = [
+        "# Project file of dynid; paths are relative to this file. Options of commands override it.",
+        *_robot_lines(inputs, folder),
+        *_log_lines(inputs, recordings, problem),
+        *_run_lines(inputs.data, held_out, folder),
+        *_identify_lines(),
+        *_loop_lines(),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML: text, numbers, flags, lists and inline tables."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | Path):
+        return json.dumps(str(value), ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(toml_value(v) for v in value) + "]"
+    return repr(value)
+
+
+def _key(name: str) -> str:
+    plain = name.replace("_", "").replace("-", "")
+    return name if plain.isascii() and plain.isalnum() else json.dumps(name, ensure_ascii=False)
+
+
+def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
+    """The section [robot]."""
+    given = inputs.modelling
+    file = inputs.robot_file
+    lines = ["", "[robot]", f"file = {toml_value(_relative(file, folder) if Path(file).suffix else file)}"]
+    whole = inputs.whole if inputs.whole is not None else inputs.robot
+    laws = _friction(whole)
+    if given.get("friction") is not None:
+        lines.append(f"friction = {toml_value(given['friction'])}")
+    elif laws:
+        lines.append(f"# friction: the file's own ({', '.join(laws)})")
+    else:
+        lines += ["# The robot file has no friction; this is the usual law.", f"friction = {toml_value(_FRICTION)}"]
+    if given.get("rotor_inertia") is not None:
+        lines.append(f"rotor_inertia = {toml_value(given['rotor_inertia'])}")
+    elif not any(p.symbol == "Ia" for p in whole.layout):
+        lines.append("# rotor_inertia = true    # the robot file has none; for geared drives identify them too")
+    for name in ("base", "gravity"):
+        if given.get(name) is not None:
+            lines.append(f"{name} = {toml_value(given[name])}")
+    if given.get("lock"):
+        lines.append(f"lock = {toml_value(given['lock'])}")
+    else:
+        lines.append(
+            f"# lock = []               # joints that do not move; the robot has {', '.join(whole.coordinates)}"
+        )
+    return lines
+
+
+def _friction(robot: Robot) -> list[str]:
+    """Symbols of the friction terms."""
+    return sorted({p.symbol for p in robot.layout if not p.inertial and p.symbol != "Ia"})
+
+
+def _log_lines(inputs: Inputs, recordings: Sequence[Recording], problem: DynidError | None) -> list[str]:
+    """The section [log]: the format that all logs share, and comments on what was not found."""
+    assert inputs.log is not None
+    lines, log = ["", "[log]"], inputs.log
+    formats = [r.log_format.replaced({"rows": None}) for r in recordings if r.log_format is not None]
+    if problem is not None:
+        lines.append(f"# Not read: {problem}")
+    elif formats and all(f == formats[0] for f in formats):
+        lines.append("# As the logs were read.")
+        log = formats[0].replaced({"rows": log.rows})
+    elif formats:
+        how = "as given" if log.columns is not None else "recognised by their names in each log"
+        lines.append(f"# The headers of the logs differ; columns are {how}.")
+    lines += log.to_toml().splitlines()
+    unread = list(dict.fromkeys(name for r in recordings for name in r.unread_columns))
+    if unread:
+        lines.append(f"# Columns that were not used: {', '.join(unread)}")
+    missing = _missing(recordings)
+    lines += [f"# Not found: {signal} ({what})." for signal, what in missing.items()]
+    if problem is not None or "torque" in missing:
+        lines += [
+            '# time = "t"             # name or number (from 0) of the time column, or rate = 1000 (Hz) without one',
+            '# columns = { q = "1:7", torque = ["tau_1", "tau_2"] }    # by number, name, or pattern such as "q_{i}"',
+            '# units = { q = "deg" }',
+            "# sign = { torque = -1 }",
+            "# gain = 10.5            # N m/A, for currents",
+        ]
+    return lines
+
+
+def _missing(recordings: Sequence[Recording]) -> dict[str, str]:
+    """Usual signals that no log has."""
+    if not recordings:
+        return {}
+    found = {s for s in _USUAL for r in recordings for run in r.runs if getattr(run, s) is not None}
+    if "torque" in found or "current" in found:
+        found |= {"torque", "current"}
+    return {s: what for s, what in _USUAL.items() if s not in found}
+
+
+def _run_lines(sources: Sequence[Source], held_out: HeldOut, folder: Path) -> list[str]:
+    """The section [runs]: the last of several logs validates, or a share of the only one, unless options say other."""
+    fit = [_entry(source, folder) for source in sources]
+    unseen = [_entry(source, folder) for source in held_out.logs]
+    if not unseen and held_out.share is None and held_out.rows is None and len(fit) > 1:
+        fit, unseen = fit[:-1], fit[-1:]
+    lines = ["", "[runs]", f"identify = {toml_value(fit)}"]
+    if unseen:
+        lines.append(f"validate = {toml_value(unseen)}")
+    if held_out.rows is not None:
+        lines.append(f"validate_rows = {toml_value(held_out.rows)}")
+    if held_out.share is not None:
+        lines.append(f"validate_share = {held_out.share}")
+    elif not unseen and held_out.rows is None:
+        lines.append("validate_share = 0.25    # of each run, its end; better: validate = [a log of other motion]")
+    return lines
+
+
+def _entry(source: Source, folder: Path) -> str | dict[str, str]:
+    if isinstance(source, str):
+        return _relative(source, folder)
+    return {signal: _relative(str(path), folder) for signal, path in source.items()}
+
+
+def _relative(path: str, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _identify_lines() -> list[str]:
+    return [
+        "",
+        "[identify]",
+        'method = "feasible"      # physically consistent parameters; wls and others: see dynid identify --help',
+        'output = "estimate.json"',
+        "# cutoff = 20            # low-pass of positions in Hz; found from the data if left out",
+    ]
+
+
+def _loop_lines() -> list[str]:
+    return [
+        "",
+        "# [loop]                 # for methods that simulate the closed loop",
+        '# controller = "loop.toml"',
+        "# velocity_cutoff = 100",
+    ]

@@ -1,0 +1,85 @@
+"""Decorators that give commands their shared arguments and options, and hand them over as `inputs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any
+
+from dynid.cli import options
+from dynid.cli.resolve import Subject, resolve
+
+__all__ = ["with_estimate", "with_logs", "with_model", "with_new_project", "with_robot"]
+
+_ARGUMENTS = {
+    "robot": options.RobotArgument,
+    "estimate": options.EstimateArgument,
+    "either": options.ModelArgument,
+}
+# Parameters of commands that take log files; a first argument that is a log is added to them.
+_LOG_ARGUMENTS = ("data", "loaded")
+
+
+def with_robot(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ROBOT, the options of how it is modelled, and --project; it gets `inputs`."""
+    return _wrapped(command, "robot", logs=False, cleaning=())
+
+
+def with_logs(
+    command: Callable[..., None] | None = None, *, cleaning: Sequence[str] = tuple(options.CLEANING)
+) -> Callable[..., Any]:
+    """Give a command ROBOT, its modelling options, those of how logs are read and cleaned, and --project."""
+    if command is None:
+        return lambda it: _wrapped(it, "robot", logs=True, cleaning=cleaning)
+    return _wrapped(command, "robot", logs=True, cleaning=cleaning)
+
+
+def with_new_project(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ROBOT and the options of how it is modelled and how logs are read, without a project file."""
+    return _wrapped(command, "robot", logs=True, cleaning=(), use_project=False)
+
+
+def with_estimate(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ESTIMATE, which holds the robot and the log format, the reading options, and --project."""
+    return _wrapped(command, "estimate", logs=True, cleaning=())
+
+
+def with_model(
+    command: Callable[..., None] | None = None, *, logs: bool = False, cleaning: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """Give a command MODEL, a robot or an estimate, the options of how a robot is modelled, and --project."""
+    if command is None:
+        return lambda it: _wrapped(it, "either", logs=logs, cleaning=cleaning)
+    return _wrapped(command, "either", logs=logs, cleaning=cleaning)
+
+
+def _wrapped(
+    command: Callable[..., None], subject: Subject, *, logs: bool, cleaning: Sequence[str], use_project: bool = True
+) -> Callable[..., None]:
+    """The command with the shared parameters in place of `inputs`."""
+    wanted = signature(command, eval_str=True).parameters
+    own = [p for p in wanted.values() if p.name != "inputs"]
+    shared: dict[str, Any] = {} if subject == "estimate" else dict(options.MODELLING)
+    shared |= options.READING if logs else {}
+    shared |= {name: options.CLEANING[name] for name in cleaning}
+    clash = {p.name for p in own} & set(shared)
+    assert not clash, f"{command.__name__} redefines {clash}"
+    added = {"subject": _ARGUMENTS[subject], **shared}
+    if use_project:
+        added["project"] = options.ProjectOption
+    parameters = [Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=a) for n, a in added.items()]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        taken = {name: given.pop(name) for name in added}
+        files = next((name for name in _LOG_ARGUMENTS if name in wanted), None)
+        inputs, found = resolve(subject, taken, given.get(files or "") or [], logs=logs, files=files is not None)
+        if files is not None:
+            given[files] = found
+        command(inputs=inputs, **given)
+
+    ordered = [parameters[0], *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *parameters[1:]]
+    run.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in ordered}
+    return run

@@ -1,0 +1,228 @@
+"""Saved estimates: JSON files that hold an estimate completely, with its robot."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError, ModelError
+from dynid.files import write_text
+from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.solution import Iteration, Outcome
+from dynid.parameters.base import BaseParameters
+from dynid.recording.log_format import LogFormat
+from dynid.robot.model import Robot
+from dynid.robot.serialize import robot_from_dict, robot_to_dict
+from dynid.signals.settings import Signals
+
+__all__ = ["estimate_from_dict", "estimate_to_dict", "read_estimate", "write_estimate"]
+
+Array = NDArray[np.float64]
+
+_NAME = "dynid estimate"
+_FORMAT = f"{_NAME} 4"
+
+
+def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
+    """The complete estimate as plain data that JSON can hold; numbers that are not finite are the words nan and inf."""
+    base, robot = estimate.base, estimate.robot
+    names = robot.parameter_names
+    data = {
+        "format": _FORMAT,
+        "method": estimate.method,
+        "status": estimate.status,
+        "outcome": estimate.outcome.value,
+        "channels": base.channels,
+        "rows": estimate.rows,
+        "noise": estimate.noise,
+        "rms": estimate.rms,
+        "relative_error": estimate.relative_error,
+        "condition_number": estimate.condition_number,
+        "seconds": estimate.seconds,
+        "notes": estimate.notes,
+        "base_parameters": [
+            {
+                "name": base.names[i],
+                "expression": base.expressions[i],
+                "unit": base.units[i],
+                "value": estimate.beta[i],
+                "std": estimate.std[i],
+                "combination": {names[j]: base.matrix[i, j] for j in _combined(base, i)},
+            }
+            for i in range(base.count)
+        ],
+        "standard_parameters": dict(zip(names, estimate.parameters, strict=True)),
+        "standard_parameters_from_method": estimate.standard is not None,
+        "structure": {
+            "method": base.method,
+            "dependent": [names[j] for j in base.dependent],
+            "without_effect": [names[j] for j in base.without_effect],
+            "singular_values": base.singular_values,
+            "gap": base.gap,
+        },
+        "signals": estimate.signals.to_dict(),
+        "cutoffs": estimate.cutoffs,
+        "log_format": None if estimate.log_format is None else estimate.log_format.model_dump(mode="json"),
+        "robot": robot_to_dict(robot),
+        "history": [{x.name: getattr(step, x.name) for x in fields(step)} for step in estimate.history],
+        "covariance": estimate.covariance,
+        "standard_covariance": estimate.standard_covariance,
+    }
+    plain: dict[str, Any] = _plain(data)
+    return plain
+
+
+def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, where: str = "the data") -> Estimate:
+    """Rebuild an estimate from what `estimate_to_dict` returned; `where` is the origin that messages name."""
+    found = data.get("format") if isinstance(data, Mapping) else None
+    if found != _FORMAT:
+        if isinstance(found, str) and found.startswith(_NAME):
+            raise DataError(
+                f"{where} is a saved estimate of another version ('{found}', needed is '{_FORMAT}'): identify again "
+                "from the recording and save the new estimate"
+            )
+        raise DataError(f"{where} is not a saved estimate")
+    try:
+        stored = _robot(data["robot"], robot, where)
+        entries = data["base_parameters"]
+        standard = _array(list(data["standard_parameters"].values()))
+        log_format = data["log_format"]
+        return Estimate(
+            base=_base(stored, data),
+            method=data["method"],
+            beta=_array([x["value"] for x in entries]),
+            covariance=_array(data["covariance"]),
+            noise=_array(data["noise"]),
+            rows=tuple(data["rows"]),
+            rms=_array(data["rms"]),
+            relative_error=_array(data["relative_error"]),
+            condition_number=float(data["condition_number"]),
+            status=data["status"],
+            seconds=float(data["seconds"]),
+            outcome=Outcome(data["outcome"]),
+            signals=Signals.from_dict(data["signals"]),
+            cutoffs=tuple(data["cutoffs"]),
+            notes=tuple(data["notes"]),
+            standard=standard if data["standard_parameters_from_method"] else None,
+            standard_covariance=None if data["standard_covariance"] is None else _array(data["standard_covariance"]),
+            history=tuple(_iteration(x) for x in data["history"]),
+            log_format=None if log_format is None else LogFormat.model_validate(log_format),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise DataError(f"{where} is a damaged estimate: {type(error).__name__} {error}") from None
+
+
+def write_estimate(estimate: Estimate, path: str | Path) -> None:
+    """Write an estimate into a JSON file, with one line per list of numbers."""
+    write_text(path, _text(estimate_to_dict(estimate)) + "\n")
+
+
+def read_estimate(path: str | Path, robot: Robot | None = None) -> Estimate:
+    """Read an estimate from a JSON file."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"there is no file '{path}'") from None
+    except OSError as error:
+        raise DataError(f"cannot read '{path}': {error.strerror or error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"'{path}' is not a saved estimate: {error}") from None
+    return estimate_from_dict(data, robot, f"'{path}'")
+
+
+def _robot(data: Mapping[str, Any], given: Robot | None, where: str) -> Robot:
+    """The stored robot, with the Python functions of custom drive terms of the given one."""
+    functions = {} if given is None else {t.name: t.function for t in given.drives if t.function is not None}
+    try:
+        stored = robot_from_dict(data, functions)
+    except ModelError as error:
+        if given is None:
+            raise DataError(f"{where} cannot be loaded alone: {error}, Estimate.load(path, robot=...)") from None
+        raise DataError(f"{where} was made for another robot or other drive terms than '{given.name}'") from None
+    if given is not None and not _same_structure(stored, given):
+        raise DataError(f"{where} was made for another robot or other drive terms than '{given.name}'")
+    return stored
+
+
+def _same_structure(one: Robot, other: Robot) -> bool:
+    """Whether two robots have the same kinematics and the same parameters, whatever their values."""
+    if one.parameter_names != other.parameter_names or one.channels != other.channels:
+        return False
+    return len(one.joints) == len(other.joints) and all(
+        a.kind == b.kind
+        and a.parent == b.parent
+        and np.allclose(a.placement, b.placement, atol=1e-9)
+        and np.allclose(a.mount, b.mount, atol=1e-9)
+        and np.allclose(a.axis, b.axis, atol=1e-9)
+        for a, b in zip(one.joints, other.joints, strict=True)
+    )
+
+
+def _base(robot: Robot, data: Mapping[str, Any]) -> BaseParameters:
+    """The stored base parameters of the robot."""
+    structure = data["structure"]
+    place = {name: j for j, name in enumerate(robot.parameter_names)}
+    matrix = np.zeros((len(data["base_parameters"]), len(place)))
+    kept = []
+    for row, entry in zip(matrix, data["base_parameters"], strict=True):
+        kept.append(place[next(iter(entry["combination"]))])
+        for name, weight in entry["combination"].items():
+            row[place[name]] = weight
+    matrix.flags.writeable = False
+    return BaseParameters(
+        robot=robot,
+        channels=tuple(data["channels"]),
+        method=structure["method"],
+        matrix=matrix,
+        kept=tuple(kept),
+        dependent=tuple(place[name] for name in structure["dependent"]),
+        singular_values=_array(structure["singular_values"]),
+        gap=float(structure["gap"]),
+        without_effect=tuple(place[name] for name in structure["without_effect"]),
+    )
+
+
+def _combined(base: BaseParameters, i: int) -> list[int]:
+    """Columns of a combination, its representative first."""
+    return [base.kept[i], *(int(j) for j in np.flatnonzero(base.matrix[i]) if j != base.kept[i])]
+
+
+def _iteration(data: Mapping[str, Any]) -> Iteration:
+    numbers = {name: float(value) for name, value in data.items() if name != "beta"}
+    return Iteration(beta=_array(data["beta"]), **numbers)
+
+
+def _array(values: Any) -> Array:
+    """Stored numbers, words for those that are not finite included."""
+    return np.array(values, dtype=float)
+
+
+def _plain(data: Any) -> Any:
+    """Arrays and tuples as lists; numbers that are not finite as words, which JSON can hold."""
+    if isinstance(data, Mapping):
+        return {key: _plain(value) for key, value in data.items()}
+    if isinstance(data, np.ndarray):
+        return _plain(data.tolist())
+    if isinstance(data, list | tuple):
+        return [_plain(x) for x in data]
+    if isinstance(data, float):  # numpy's too
+        return float(data) if math.isfinite(data) else str(float(data))
+    return data
+
+
+def _text(data: Any, indent: str = "") -> str:
+    """JSON with one line per list of numbers or words."""
+    deeper = indent + "  "
+    if isinstance(data, Mapping) and data:
+        lines = [f"{deeper}{json.dumps(key)}: {_text(value, deeper)}" for key, value in data.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(data, list) and any(isinstance(x, Mapping | list) for x in data):
+        return "[\n" + ",\n".join(deeper + _text(x, deeper) for x in data) + f"\n{indent}]"
+    return json.dumps(data, allow_nan=False)

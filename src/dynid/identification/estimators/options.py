@@ -1,0 +1,59 @@
+"""Options of the estimators: one frozen dataclass per method, checked when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import DataError, did_you_mean
+
+__all__ = ["MethodOptions", "Start", "check_at_least_one", "check_choice", "check_iteration", "options_from"]
+
+Start = ArrayLike | Literal["prior", "feasible"]
+Options = TypeVar("Options", bound="MethodOptions")
+
+STARTS = ("prior", "feasible")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MethodOptions:
+    """Base of the options of all methods.
+
+    The fields of a subclass are the options of its method. Values that are wrong whatever the data raise a DataError
+    when the object is made, before any signal is cleaned; shapes that depend on the robot are checked by the method.
+    """
+
+
+def options_from(kind: type[Options], method: str, keywords: Mapping[str, Any]) -> Options:
+    """The options of a method from keywords; an unknown keyword raises a DataError that lists the method's options."""
+    known = [x.name for x in fields(kind)]
+    for name in keywords:
+        if name not in known:
+            listed = f"its options are {', '.join(known)}" if known else "it has no options"
+            raise DataError(f"method '{method}' has no option '{name}': {listed}{did_you_mean(name, known)}")
+    return kind(**keywords)
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise a DataError if an option is none of its choices."""
+    if value not in choices:
+        raise DataError(f"{name} '{value}' is unknown: use {', '.join(choices[:-1])} or {choices[-1]}")
+
+
+def check_at_least_one(name: str, value: object) -> None:
+    """Raise a DataError unless an option is a whole number of at least one."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise DataError(f"{name} must be a whole number of at least one, got {value!r:.40}")
+
+
+def check_iteration(start: object, tolerance: float, max_iterations: int, starts: tuple[str, ...] = STARTS) -> None:
+    """Raise a DataError if the options that all iterative methods share are wrong."""
+    check_at_least_one("max_iterations", max_iterations)
+    if not tolerance > 0:
+        raise DataError(f"tolerance must be positive, got {tolerance!r:.40}")
+    if isinstance(start, str) and start not in starts:
+        raise DataError(f"start '{start}' is unknown: use {', '.join(starts)} or standard parameters (p,)")

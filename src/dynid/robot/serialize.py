@@ -1,0 +1,133 @@
+"""A robot as plain data, complete: what a saved estimate stores so that it can be used without the robot's file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import ModelError
+from dynid.robot.drives import DriveTerm, Transmission
+from dynid.robot.model import Robot
+from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic
+
+__all__ = ["robot_from_dict", "robot_to_dict"]
+
+
+def robot_to_dict(robot: Robot) -> dict[str, Any]:
+    """Convert a robot to plain data that JSON can hold.
+
+    Parameters
+    ----------
+    robot : Robot
+        Any robot. The Python function of a custom drive term is not stored, only the fact that there is one.
+
+    Returns
+    -------
+    dict
+        Every field of the robot, of its links, joints, frames, drive terms and transmission, under the name of the
+        field. Arrays are lists, infinite limits are None.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.robot.serialize import robot_from_dict, robot_to_dict
+    >>> data = robot_to_dict(dynid.load_robot("tx40"))
+    >>> robot_from_dict(data).n
+    6
+    """
+    return {
+        "name": robot.name,
+        "base": robot.base,
+        "gravity": robot.gravity.tolist(),
+        "source": robot.source,
+        "links": [_plain(x) for x in robot.links],
+        "joints": [_plain(x) for x in robot.joints],
+        "drives": [_plain(x) for x in robot.drives],
+        "transmission": None if robot.transmission is None else _plain(robot.transmission),
+        "frames": [_plain(x) for x in robot.frames],
+        "merged": [_plain(x) for x in robot.merged],
+    }
+
+
+def robot_from_dict(data: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]] | None = None) -> Robot:
+    """Rebuild a robot from what `robot_to_dict` returned.
+
+    Parameters
+    ----------
+    data : mapping
+        The stored robot.
+    functions : mapping of str to callable, optional
+        The Python function of each custom drive term, by the name of the term.
+
+    Returns
+    -------
+    Robot
+        The same robot; all numbers are equal to the bit.
+
+    Raises
+    ------
+    ModelError
+        If the data are not those of a robot, or if a custom drive term has no function in `functions`.
+    """
+    try:
+        return Robot(
+            name=data["name"],
+            links=tuple(Link(**x) for x in data["links"]),
+            joints=tuple(_joint(x) for x in data["joints"]),
+            drives=tuple(_drive_term(x, functions or {}) for x in data["drives"]),
+            gravity=np.array(data["gravity"], dtype=float),
+            base=data["base"],
+            transmission=None if data["transmission"] is None else _transmission(data["transmission"]),
+            frames=tuple(Frame(**x) for x in data["frames"]),
+            merged=tuple(Merge(**x) for x in data["merged"]),
+            source=data["source"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"the stored robot is incomplete or damaged: {error}") from None
+
+
+def _plain(part: Any) -> dict[str, Any]:
+    """The fields of a part of a robot as plain data."""
+    out: dict[str, Any] = {}
+    for x in fields(part):
+        value = getattr(part, x.name)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, Limits | Mimic):
+            value = _plain(value)
+        elif isinstance(value, tuple):
+            value = list(value)
+        elif isinstance(value, float) and math.isinf(value):
+            value = None
+        elif x.name == "function":
+            value = value is not None
+        out[x.name] = value
+    return out
+
+
+def _joint(data: Mapping[str, Any]) -> Joint:
+    limits = Limits(**{name: value for name, value in data["limits"].items() if value is not None})
+    mimic = None if data["mimic"] is None else Mimic(**data["mimic"])
+    joint = Joint(**{**data, "limits": limits, "mimic": mimic})
+    # The axis was of unit length when it was stored; scaling it again could change its last bit.
+    axis = np.array(data["axis"], dtype=float)
+    axis.flags.writeable = False
+    object.__setattr__(joint, "axis", axis)
+    return joint
+
+
+def _drive_term(data: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> DriveTerm:
+    name = f"{data['symbol']}_{data['shaft']}"
+    if data["function"] and name not in functions:
+        raise ModelError(
+            f"the custom drive term '{name}' is a Python function, which no file can store: give the robot that has it"
+        )
+    return DriveTerm(**{**data, "function": functions[name] if data["function"] else None})
+
+
+def _transmission(data: Mapping[str, Any]) -> Transmission:
+    return Transmission(**{**data, "motors": tuple(data["motors"])})

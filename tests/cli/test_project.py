@@ -1,0 +1,286 @@
+"""dynid.toml: written by `dynid init`, used by every command, overridden by options."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import dynid
+from dynid.cli.main import app
+from dynid.cli.project import load_project
+from dynid.cli.project_text import toml_value
+from dynid.export.urdf import write_urdf
+from tests.support.documented_files import LAW, LOOP, arm, write_own_logs
+
+READING = ("--time", "0", "--columns", "q=1:4", "--columns", "torque=4:7", "--units", "t=ms", "--units", "q=deg")
+LOGS = ("monday.csv", "tuesday.csv", "plain.csv")
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(w) for w in words])
+
+
+def done(*words: object) -> Result:
+    """A command that must succeed."""
+    result = run(*words)
+    assert result.exit_code == 0, (words, result.output, result.exception)
+    return result
+
+
+def refused(*words: object) -> str:
+    """What a command that must fail says."""
+    result = run(*words)
+    assert isinstance(result.exception, dynid.DynidError), (result.output, result.exception)
+    return str(result.exception)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A URDF without friction, two logs with headers of their own and one without, and a controller."""
+    folder = tmp_path_factory.mktemp("made")
+    robot = arm()
+    write_urdf(robot, folder / "arm.urdf")
+    write_own_logs(robot, folder)
+    (folder / "loop.toml").write_text(LOOP)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of these files, which is the current folder."""
+    shutil.copytree(made, tmp_path / "arm")
+    monkeypatch.chdir(tmp_path / "arm")
+    return tmp_path / "arm"
+
+
+def beta(text: str) -> list[float]:
+    return [p["value"] for p in json.loads(text)["base_parameters"]]
+
+
+def test_from_files_to_a_report_without_repeating_an_option(folder: Path) -> None:
+    """The reading options are given once; every later command takes them from dynid.toml, with equal results."""
+    done("init", "arm.urdf", *LOGS, *READING)
+    assert "3 runs" in done("check").stdout
+    ours = beta(done("identify", "--json").stdout)
+    assert {"estimate.json", "estimate.report.html", "estimate.verdict.json"} <= {p.name for p in folder.iterdir()}
+    done("report")
+    assert (folder / "report.html").exists() and (folder / "verdict.json").exists()
+    figures = json.loads(done("validate", "--json").stdout)["validation"]["estimate.json"]
+    assert max(joint["relative"] for joint in figures.values()) < 0.1
+    done("export", "-o", "identified.urdf")
+    assert dynid.load_robot("identified.urdf").n == 3
+    assert "joint2" in done("friction", "--joint", "joint2", "--models", "coulomb+viscous").stdout
+    shutil.move("dynid.toml", "other.toml")
+    words = ("identify", "arm.urdf", *LOGS[:2], *READING, "--friction", LAW, "--method", "feasible")
+    assert beta(done(*words, "--validate", LOGS[2], "--report", "none", "--json").stdout) == ours
+    assert "no robot is given" in refused("check")
+    assert beta(done("identify", "--project", "other.toml", "--json").stdout) == ours
+
+
+def test_init_says_what_was_guessed_and_what_was_not(folder: Path) -> None:
+    """Columns, those left over, signals not found, and friction that the URDF does not have."""
+    done("init", "arm.urdf", *LOGS, *READING)
+    text = Path("dynid.toml").read_text()
+    page = tomllib.loads(text)
+    assert page["robot"] == {"file": "arm.urdf", "friction": LAW}
+    assert page["log"]["time"] == 0 and page["log"]["units"] == {"t": "ms", "q": "deg"}
+    assert page["runs"] == {"identify": ["monday.csv", "tuesday.csv"], "validate": ["plain.csv"]}
+    assert page["identify"] == {"method": "feasible", "output": "estimate.json"}
+    assert "no friction" in text and "Temperatur" in text and "# Not found: v" in text and "# lock" in text
+    robot = dynid.load_robot("twolink", friction="viscous")
+    from dynid.cli.demo import synthetic_recording
+
+    synthetic_recording(robot, 0).to_csv("run.csv")
+    told = json.loads(done("init", "twolink", "run.csv", "--friction", "viscous", "-o", "two.toml", "--json").stdout)
+    assert told["log_format"]["columns"]["q"] == ["q_joint1", "q_joint2"]
+    page = tomllib.loads(Path("two.toml").read_text())
+    assert page["robot"] == {"file": "twolink", "friction": "viscous"} and page["log"]["time"] == "t"
+    assert page["runs"] == {"identify": ["run.csv"], "validate_share": 0.25}
+
+
+def test_init_with_a_log_that_cannot_be_read(folder: Path) -> None:
+    """The file is written with the reason and a form to fill in; nothing is overwritten without --force."""
+    said = refused("init", "arm.urdf", *LOGS)
+    assert "dynid.toml" in said and "dynid check" in said
+    text = Path("dynid.toml").read_text()
+    assert "# Not read: " in text and "# columns = " in text
+    assert load_project("dynid.toml").runs.identify == ["monday.csv", "tuesday.csv"]
+    assert "--force" in refused("init", "arm.urdf", *LOGS, *READING)
+    assert Path("dynid.toml").read_text() == text
+    done("init", "arm.urdf", *LOGS, *READING, "--force")
+    assert "# Not read" not in Path("dynid.toml").read_text()
+
+
+def test_options_and_arguments_override_the_file(folder: Path) -> None:
+    """Options one by one, logs by name; another robot leaves the file aside."""
+    done("init", "arm.urdf", *LOGS, *READING)
+    settings = ("--report", "none", "--method", "wls", "-o", "x.json", "--json")
+    first = json.loads(done("identify", "--cutoff", "20", *settings).stdout)
+    assert first["method"] == "wls" and first["signals"]["cutoff"] == 20 and Path("x.json").exists()
+    assert "validation" in first and not Path("estimate.json").exists()
+    alone = json.loads(done("identify", "monday.csv", *settings).stdout)
+    assert sum(alone["rows"]) < sum(first["rows"])
+    flipped = json.loads(done("identify", "--cutoff", "20", "--sign", "torque=-1", *settings).stdout)
+    assert flipped["base_parameters"][0]["value"] == pytest.approx(-first["base_parameters"][0]["value"])
+    assert json.loads(done("inspect", "twolink", "--json").stdout)["name"] == "twolink"
+    assert json.loads(done("inspect", "--json").stdout)["name"] == "arm"
+
+
+def test_logs_in_patterns_and_another_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are relative to the project file."""
+    done("init", "arm.urdf", *LOGS, *READING)
+    text = Path("dynid.toml").read_text().replace('["monday.csv", "tuesday.csv"]', '["*day.csv"]')
+    Path("dynid.toml").write_text(text.replace("estimate.json", "out.json"))
+    monkeypatch.chdir(tmp_path)
+    page = json.loads(done("identify", "--project", "arm", "--report", "none", "--json").stdout)
+    assert page["validation"] and (folder / "out.json").exists() and not Path("out.json").exists()
+    (folder / "dynid.toml").write_text(text.replace("*day.csv", "*night.csv"))
+    assert "no file fits '*night.csv' of runs.identify" in refused("check", "--project", "arm/dynid.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[robot]\nfile = ", "is not TOML"),
+        ("[log]\nrate = 5", "robot is missing"),
+        ('[robot]\nfile = "tx40"\nfricton = "x"', "robot.fricton is unknown: use file, friction"),
+        ('[robot]\nfile = "tx40"\n[identfy]\nmethod = "wls"', "identfy is unknown"),
+        ('[robot]\nfile = "tx40"\n[identify]\ntrim = "long"', "identify.trim: "),
+        ('[robot]\nfile = "tx40"\n[runs]\nvalidate_share = 2', "runs.validate_share: "),
+        ('[robot]\nfile = "tx40"\n[runs]\nvalidate_rows = "7"', "runs.validate_rows takes START:STOP"),
+        ('[robot]\nfile = "tx40"\n[log]\ncolums = 3', "did you mean columns"),
+        ('[robot]\nfile = "tx40"\n[log]\nrate = -3', "[log] rate must be positive"),
+        ('[robot]\nfile = "tx40"\nbase = "flying"', "robot.base: "),
+        ('[robot]\nfile = "tx40"\nlock = ["nose"]', "no joint fits 'nose'"),
+    ],
+)
+def test_errors_name_file_and_key(text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dynid.toml").write_text(text)
+    said = refused("check", "run.csv")
+    assert words in said and "\n" not in said
+    assert "nose" in text or "dynid.toml" in said
+
+
+def test_a_missing_project_or_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain errors that say what to do."""
+    monkeypatch.chdir(tmp_path)
+    assert "no robot is given: name ROBOT" in refused("identify")
+    assert "no estimate is given: name ESTIMATE" in refused("report")
+    assert "dynid init" in refused("check", "--project", "none.toml")
+    Path("dynid.toml").write_text('[robot]\nfile = "tx40"\n[identify]\noutput = "estimate.json"\n')
+    assert "runs.identify" in refused("check")
+    assert "run dynid identify" in refused("validate")
+
+
+def test_rate_beside_a_time_column(folder: Path) -> None:
+    """The error names both options; --time none uses the rate."""
+    columns = ("--columns", "q=1:4", "--columns", "torque=4:7", "--units", "q=deg")
+    said = refused("check", "arm.urdf", "monday.csv", *columns, "--time", "0", "--rate", "1000")
+    assert "--rate" in said and "--time" in said
+    done("check", "arm.urdf", "monday.csv", *columns, "--time", "none", "--rate", "1000")
+
+
+def test_rows_and_shares_held_out(folder: Path) -> None:
+    """A share or rows of one log validate; rows are never used twice."""
+    words = ("identify", "arm.urdf", "monday.csv", *READING, "--friction", LAW, "--report", "none", "--json")
+
+    def rows(*more: str) -> tuple[int, int]:
+        page = json.loads(done(*words, "--decimate", "none", "--trim", "0", "--cutoff", "50", *more).stdout)
+        return page["rows"][0], page["validation"]["joint1"]["rows"] if "validation" in page else 0
+
+    whole, _ = rows()
+    fit, held = rows("--validate-share", "0.25")
+    assert fit == pytest.approx(0.75 * whole, rel=0.02) and held == pytest.approx(0.25 * whole, rel=0.05)
+    fit, held = rows("--validate-rows", "2000:4000")
+    assert fit == pytest.approx(0.8 * whole, rel=0.02) and held == pytest.approx(0.2 * whole, rel=0.05)
+    fit, held = rows("--rows", "0:5000", "--validate-rows", "6000:")
+    assert fit == pytest.approx(0.5 * whole, rel=0.02) and held == pytest.approx(0.4 * whole, rel=0.05)
+    assert "overlaps --rows" in refused(*words, "--rows", "0:5000", "--validate-rows", "4000:")
+    assert "give one" in refused(*words, "--validate", "plain.csv", "--validate-share", "0.2")
+    assert "between 0 and 1" in refused(*words, "--validate-share", "1.5")
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["names", "numbers"])
+def test_locked_joints_are_left_out_of_the_log(named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether columns carry names of joints or only numbers; patterns and positions are accepted."""
+    monkeypatch.chdir(tmp_path)
+    robot = dynid.load_robot("rv2sq", friction="viscous")
+    t = np.arange(400) / 200.0
+    q = 0.3 * np.sin(np.outer(t, 1.0 + np.arange(6)))
+    q[:, [1, 5]] = 0.0
+    dynid.Recording(robot.coordinates, (dynid.Run(t, q, torque=np.cos(q)),)).to_csv("named.csv")
+    rows = np.loadtxt("named.csv", delimiter=",", skiprows=1)[:, 1:]
+    np.savetxt("plain.csv", rows, delimiter=",", header=",".join(["t", *(f"c{k}" for k in range(12))]), comments="")
+    reading = () if named else ("--columns", "q=1:7", "--columns", "torque=7:13")
+    words = ("identify", "rv2sq", "named.csv" if named else "plain.csv", "--friction", "viscous", *reading)
+    page = json.loads(done(*words, "--lock", "joint2,joint[6]=0.0", "--report", "none", "--json").stdout)
+    assert page["channels"] == ["joint1", "joint3", "joint4", "joint5"]
+    free = robot.locked({"joint2": 0.0, "joint6": 0.0})
+    log = dynid.load_recording("named.csv", free)
+    assert [p["value"] for p in page["base_parameters"]] == list(dynid.identify(free, log).beta)
+
+
+def test_require_sets_the_exit_code(folder: Path) -> None:
+    """3 below the verdict that is asked for, after everything was printed and written."""
+    done("init", "arm.urdf", *LOGS, *READING)
+    result = run("identify", "--method", "ols", "--sign", "torque=-1", "--require", "care")
+    assert result.exit_code == 3, result.output
+    assert "verdict: do not use" in result.stdout and "--require care" in result.stderr
+    assert Path("estimate.json").exists()
+    assert run("report", "--sign", "torque=-1", "--require", "care").exit_code == 3
+    assert run("validate", "--require", "trusted").exit_code == 3
+    assert "did you mean" in refused("identify", "--require", "truste")
+
+
+def test_the_terminal_ends_with_errors_verdict_and_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line is wider than the terminal; the table of parameters only on request."""
+    monkeypatch.setenv("COLUMNS", "60")
+    done("init", "arm.urdf", *LOGS, *READING)
+    plain = done("identify")
+    assert all(len(line) <= 60 for line in plain.stdout.splitlines())
+    text = plain.stdout
+    assert text.index("torque errors") < text.index("joint3") < text.index("verdict: ") and "sigma" not in text
+    assert plain.stderr.splitlines()[-1] == "wrote estimate.json"
+    table = done("identify", "--table").stdout
+    assert "sigma" in table and all(len(line) <= 60 for line in table.splitlines())
+
+
+def test_the_loop_of_the_project(folder: Path) -> None:
+    """A file or a table; methods that do not simulate leave it aside."""
+    text = f'[robot]\nfile = "arm.urdf"\nfriction = "{LAW}"\n[loop]\nvelocity_cutoff = 100\n'
+    Path("motion.csv").write_text(
+        "t,q_joint1,q_joint2,q_joint3\n"
+        + "".join(f"{k / 100},{np.sin(k / 50)},{np.sin(k / 40)},{0.5 * np.sin(k / 30)}\n" for k in range(200))
+    )
+    results = []
+    for controller in ('"loop.toml"', '{ kind = "cascade", rate = 1000, bandwidth = 5 }'):
+        Path("dynid.toml").write_text(text + f"controller = {controller}\n")
+        done("simulate", "--reference", "motion.csv", "-o", "run.csv")
+        results.append(Path("run.csv").read_text())
+    assert results[0] == results[1]
+    done("identify", "run.csv", "--report", "none")
+    assert "--controller" in refused("identify", "twolink", "run.csv", "--velocity-cutoff", "3")
+
+
+def test_identify_writes_toml(folder: Path) -> None:
+    """A parameter file by its ending, with the values of the estimate."""
+    done("init", "arm.urdf", *LOGS, *READING)
+    done("identify", "-o", "identified.toml", "--report", "none")
+    assert tomllib.loads(Path("identified.toml").read_text())["robot"] == "arm"
+    done("identify", "--report", "none")
+    estimate = dynid.Estimate.load("estimate.json")
+    back = dynid.export.load_parameters("identified.toml", estimate.robot)
+    assert np.allclose(back.parameters, estimate.parameters, rtol=1e-9, atol=1e-12)
+
+
+def test_values_as_toml() -> None:
+    """Read back as they were."""
+    page = {"a b": [1, 2.5, 'x"y'], "c": {"d": True, "e": (-1e-9, 3)}, "f": "ü"}
+    assert tomllib.loads(f"x = {toml_value(page)}")["x"] == {**page, "c": {"d": True, "e": [-1e-9, 3]}}
