@@ -57,8 +57,8 @@ class Commands(TyperGroup):
         for heading, names in headed.items():
             if names:
                 with formatter.section(heading):
-                    limit = formatter.width - 6 - width
-                    rows = [(f"{n:<{width}}", found[n].get_short_help_str(limit)) for n in names]  # type: ignore[union-attr]
+                    # The first sentence whole: the formatter wraps it to the terminal.
+                    rows = [(f"{n:<{width}}", found[n].get_short_help_str(200)) for n in names]  # type: ignore[union-attr]
                     formatter.write_dl(rows)
 
     def invoke(self, ctx: Any) -> Any:

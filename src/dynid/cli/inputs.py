@@ -161,7 +161,6 @@ class Inputs:
         integrator: str | None,
         *,
         sensors: Mapping[str, Any] | None = None,
-        default_integrator: str = "auto",
     ) -> ClosedLoop | None:
         """The closed loop of the options over that of the project file; None where neither describes one."""
         from dynid.simulation.closed_loop import ClosedLoop
@@ -187,7 +186,7 @@ class Inputs:
         return ClosedLoop(
             controller=None if named is None else load_controller(named, self.robot),
             sensors=Sensors(velocity_cutoff=velocity_cutoff, **(sensors or {})),
-            integrator=integrator or default_integrator,  # type: ignore[arg-type]
+            integrator=integrator or "auto",  # type: ignore[arg-type]
             **({} if slope is None else {"coulomb_slope": slope}),  # type: ignore[arg-type]
         )
 

@@ -120,9 +120,7 @@ Controller = Annotated[
 VelocityCutoff = Annotated[
     float | None, typer.Option(help="Low-pass in Hz of the velocities that the controller measures. [none]")
 ]
-Integrator = Annotated[
-    str | None, typer.Option(help="auto, rk4, semi-implicit, dopri5 or implicit. [auto; rk4 of dynid simulate]")
-]
+Integrator = Annotated[str | None, typer.Option(help="auto, rk4, semi-implicit, dopri5 or implicit. [auto]")]
 CoulombSlope = Annotated[
     str | None,
     typer.Option(help="Slope of smooth Coulomb friction in s/rad, or exact with --integrator implicit. [100]"),

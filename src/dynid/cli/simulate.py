@@ -75,9 +75,7 @@ def simulate(
         "torque_noise": values.number_or_per_joint(torque_noise, "--torque-noise"),
         "delay": control_delay,
     }
-    loop = inputs.closed_loop(
-        controller, velocity_cutoff, coulomb_slope, integrator, sensors=sensors, default_integrator="rk4"
-    )
+    loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator, sensors=sensors)
     if loop is None or loop.controller is None:
         raise DataError("no controller is given: name its file with --controller, or in loop.controller of dynid.toml")
     motion = _reference(reference, robot)
