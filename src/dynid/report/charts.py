@@ -23,7 +23,7 @@ def number(value: float) -> str:
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
-    """About `count` tick positions between two bounds."""
+    """About `count` tick positions between two bounds, at least two."""
     span = max(high - low, 1e-300)
     step = 10.0 ** np.floor(np.log10(span / count))
     for factor in (1.0, 2.0, 5.0, 10.0):
@@ -31,7 +31,8 @@ def ticks(low: float, high: float, count: int) -> list[float]:
             step *= factor
             break
     first = np.ceil(low / step - 1e-9)
-    return [float(k * step) for k in np.arange(first, np.floor(high / step + 1e-9) + 1)]
+    found = [float(k * step) for k in np.arange(first, np.floor(high / step + 1e-9) + 1)]
+    return found if len(found) > 1 or high <= low else ticks(low, high, count + 1)
 
 
 @dataclass

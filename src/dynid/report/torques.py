@@ -35,8 +35,9 @@ def torque_figure(validation: Validation, title: str) -> str:
         t, measured, predicted = validation.time[i], validation.measured[i], validation.predicted[i]
         kept = thinned(t, (measured, measured - predicted))
         t, measured, predicted = t[kept], measured[kept], predicted[kept]
-        chart = Chart("time in s", "torque", f"torque of {channel}", 940.0, 190.0)
+        unit = validation.units[i]
+        chart = Chart("time in s", f"torque in {unit}" if unit == "N m" else f"force in {unit}", channel, 940.0, 190.0)
         chart.line(t, measured, "measured", gaps=True).line(t, predicted, "predicted", gaps=True)
         chart.line(t, measured - predicted, "error", gaps=True)
-        rows.append((f"{channel}: RMSE {validation.rmse[i]:.3g}, {100 * validation.relative[i]:.1f} %", [chart]))
+        rows.append((f"{channel}: RMSE {validation.rmse[i]:.3g} {unit}, {100 * validation.relative[i]:.1f} %", [chart]))
     return sheet(title, rows, _LEGEND)
