@@ -180,7 +180,7 @@ def compare_simulation(seconds: float) -> None:
 
 def compare_integrators(seconds: float) -> None:
     """Cost and error of every integrator on the coupled TX40 with Coulomb friction of slope 100 s/rad."""
-    robot = dynid.load_robot("tx40")
+    robot = dynid.load_robot("tx40").with_smooth_coulomb(100.0)
     path = reference(robot, seconds)
     law = controllers.cascade(RATE, *controllers.bandwidth_gains(robot, BANDWIDTH))
     truth = simulate(robot, ClosedLoop(controller=law, integrator="dopri5", tolerance=1e-12), path)

@@ -28,7 +28,7 @@ def test_objects_show_what_they_hold() -> None:
     recording = synthetic_recording(robot, seed=0, duration=4.0)
     shown = cells(recording._repr_html_())
     assert "4000" in shown and "q, torque" in shown
-    estimate = dynid.identify(robot, recording)
+    estimate = dynid.identify(robot, recording, "wls")
     shown = cells(estimate._repr_html_())
     assert all(expression in shown for expression in estimate.base.expressions)
     assert f"{estimate.beta[0]:.5g}" in shown and set(robot.coordinates) <= set(shown)

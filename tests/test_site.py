@@ -156,7 +156,7 @@ def test_defaults_are_those_of_the_code() -> None:
             *(dynid.identify, OPTIONS["wls"], OPTIONS["feasible"]),
             *(dynid.feasibility.constraints.Inertia, dynid.feasibility.is_feasible),
         ],
-        "Closed loop": [OPTIONS["pc-didim"]],
+        "Closed loop": [OPTIONS["pc-didim"], dynid.ClosedLoop],
         "Excitation": [dynid.design_excitation],
         "Tests": [instrument_test],
         "Residuals": [dynid.fit_residual],

@@ -32,7 +32,7 @@ DURATION = 8.0
 _ARM, _WRIST = 10.0, 20.0  # Hz, closed-loop bandwidth of the first three joints and of the others
 _CANDIDATES = 20
 # Light wrists need integration steps shorter than a control period: their friction is stiff.
-_LOOP = ClosedLoop(integrator="rk4", substeps=4)
+_LOOP = ClosedLoop(integrator="rk4", substeps=4, coulomb_slope=100.0)
 
 _PUMA_LINK1 = (13.0, (0.0, 0.1, 0.0), (0.30, 0.35, 0.30))
 _PUMA_LINK3 = (4.8, (-0.0203, -0.0141, 0.07), (0.066, 0.076, 0.0125))

@@ -93,7 +93,7 @@ class CompliantArm:
     def follow(self, law: LinearController, motions: Sequence[Reference]) -> list[Simulation]:
         """Simulations of the arm with a controller along each motion."""
         sensors = Sensors(counts=100_000, torque_noise=0.02 * self._coulomb)
-        loop = ClosedLoop(controller=law, sensors=sensors)
+        loop = ClosedLoop(controller=law, sensors=sensors, coulomb_slope=100.0)
         return [simulate(self.robot, loop, m, unmodeled=self.effects, seed=k) for k, m in enumerate(motions)]
 
     def law(self, softer: float = 1.0) -> LinearController:

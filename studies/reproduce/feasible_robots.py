@@ -28,7 +28,7 @@ def figures() -> Iterator[Figure]:
         case, study = make(), known[key]
         section = f"{study.robot}: {study.missing}"
         seen = observe(case.robot, case.train)
-        free, held = estimate_from(seen, "wls"), estimate_from(seen, "feasible")
+        free, held = estimate_from(seen, "wls"), estimate_from(seen, "feasible", metric="euclidean", excess=0.0)
         cost = [float(np.linalg.norm(seen.residual_norms(e.beta) / free.noise)) for e in (free, held)]
         verdict = is_feasible(free.base, free.beta)
         why = f" ({verdict.reasons[0]}, ...)" if verdict.reasons else ""

@@ -27,12 +27,12 @@ _MODELS = (
 def chosen_friction(case: Case) -> tuple[dict[str, str], Array, Array]:
     """Selected model per joint, and relative errors (joint,) on held-out motion without and with these models."""
     assert case.test is not None
-    before = validate(identify(case.robot, case.train), case.test)
+    before = validate(identify(case.robot, case.train, "wls"), case.test)
     robot, chosen = case.robot, {}
     for joint in case.robot.coordinates:
         fit = fit_friction(case.robot, case.train, joint, models=_MODELS, load="gravity")
         chosen[joint], robot = fit.best.name, fit.apply(robot)
-    after = validate(identify(robot, case.train), case.test)
+    after = validate(identify(robot, case.train, "wls"), case.test)
     return chosen, before.relative, after.relative
 
 

@@ -86,7 +86,10 @@ def scenarios(runs: int) -> MonteCarloStudy:
         noise={"accurate": tx40_sensors(32000), "poor": tx40_sensors(1000)},
         filters={"good": _GOOD, "bad": _BAD},
         pairs=[("accurate", "good"), ("accurate", "bad"), ("poor", "good")],
-        estimators=(Estimator("feasible", name="PC-IDIM-LS"), Estimator("pc-didim", name="PC-DIDIM")),
+        estimators=(
+            Estimator("feasible", {"metric": "euclidean", "excess": 0.0}, name="PC-IDIM-LS", noise_model="white"),
+            Estimator("pc-didim", name="PC-DIDIM", noise_model="white"),
+        ),
         runs=runs,
         measure=_relative_errors,
     )
@@ -280,7 +283,7 @@ def _fixed_run(seed: int, others: tuple[str, ...]) -> tuple[Array, Array, Array,
     given = {name: float(truth[i] + e) for name, i, e in zip(names, dependent, error, strict=True)}
     exact = {name: float(truth[i]) for name, i in zip(names, dependent, strict=True)}
     kept = list(base.kept)
-    free = estimate_closed_loop(experiment, "pc-didim", constraints=[*others, Signs()])
+    free = estimate_closed_loop(experiment, "pc-didim", constraints=[*others, Signs()], noise_model="white")
     laws: list[list[str | Constraint]] = [[*others, Signs(), Fixed(x)] for x in (exact, given)]
     try:
         right, wrong = (estimate_closed_loop(experiment, "pc-didim", constraints=law) for law in laws)
@@ -296,7 +299,9 @@ def _fixed_run(seed: int, others: tuple[str, ...]) -> tuple[Array, Array, Array,
 def _constraint_types(runs: int) -> Iterator[Figure]:
     section = "T8 full and semi-consistency"
     study = scenarios(runs)
-    chosen = tuple(Estimator("pc-didim", {"constraints": kind}, name=kind) for kind in ("full", "semi"))
+    chosen = tuple(
+        Estimator("pc-didim", {"constraints": kind}, name=kind, noise_model="white") for kind in ("full", "semi")
+    )
     small = MonteCarloStudy(
         study.robots, {"accurate": study.noise["accurate"]}, study.filters, study.starts, chosen, runs
     )
@@ -426,7 +431,7 @@ def _whiteness(seed: int) -> tuple[float, float]:
     for signals in (_GOOD, _BAD):
         experiment = Experiment(robot, recording, loop, signals)
         rows = experiment.observe(experiment.simulate(robot.parameters))
-        estimate = estimate_from(rows, "wls")
+        estimate = estimate_from(rows, "wls", noise_model="white")
         out.append(residual_tests(rows, estimate.beta, estimate.noise).whiteness.p_value)
     return out[0], out[1]
 

@@ -9,11 +9,13 @@ from studies.reproduce import (
     codegen,
     compensated_control,
     corner,
+    coverage,
     drives,
     dynamics,
     excitation,
     feasible_robots,
     friction_robots,
+    halves,
     human_forceplate,
     human_regressor,
     iiwa_feasibility,
@@ -53,6 +55,12 @@ def studies() -> dict[str, Study]:
         Study(
             "compensated-control", "Low-gain tracking with stiction, ripple and elasticity", compensated_control.figures
         ),
+        Study(
+            "coverage",
+            "95 % intervals of arms simulated by MuJoCo and Pinocchio, with white and autocorrelated torque noise",
+            coverage.figures,
+            full=coverage.full_figures,
+        ),
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study(
             "human-forceplate",
@@ -74,6 +82,7 @@ def studies() -> dict[str, Study]:
         Study("drives", "Drive gains and payloads of a UR10e and a surgical arm", drives.figures, needs_data=True),
         Study("friction-robots", "Real robots with selected friction models", friction_robots.figures, needs_data=True),
         Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
+        Study("halves", "First against second half of every real recording", halves.figures, needs_data=True),
         Study("residual-robots", "Real robots with learned residual torques", residual_robots.figures, needs_data=True),
         Study("feasible-robots", "Feasible estimates of every real robot", feasible_robots.figures, needs_data=True),
     ]

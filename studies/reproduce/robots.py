@@ -14,6 +14,7 @@ from dynid.identification.validation import validate
 from dynid.recording.recording import Recording
 from dynid.signals.settings import Signals
 from studies.reproduce.robot_cases import CASES, Case
+from studies.reproduce.robot_models import model_figures
 from studies.reproduce.study import Figure, published
 
 __all__ = ["Known", "figures", "known_figures"]
@@ -82,7 +83,7 @@ def known_figures() -> dict[str, Known]:
 
 
 def _robot_figures(known: Known, case: Case) -> Iterator[Figure]:
-    estimate = identify(case.robot, case.train)
+    estimate = identify(case.robot, case.train, "wls")
     plain = identify(case.robot, case.train, "ols", signals=replace(known.signals, min_velocity=0.0))
     cutoffs = sorted({f"{c:.3g}" for c in estimate.cutoffs if c is not None}, key=float)
     span = cutoffs[0] if len(cutoffs) == 1 else f"{cutoffs[0]} to {cutoffs[-1]}"
@@ -110,6 +111,7 @@ def _robot_figures(known: Known, case: Case) -> Iterator[Figure]:
         lost = sum(rows * rmse**2 for rows, rmse in zip(errors.rows, errors.rmse, strict=True))
         ours = 100 * np.sqrt(lost / square)
         yield _bounded(section, "all joints, fit", known, known.together, ours, known.rounding(known.together))
+    yield from model_figures(section, case)
 
 
 def _bounded(section: str, name: str, known: Known, bound: float, ours: float, rounding: float) -> Figure:

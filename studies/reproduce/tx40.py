@@ -46,8 +46,8 @@ def figures() -> Iterator[Figure]:
         yield number(section, f"rows of joint {joint}", expected, ours, 0.0, "a count is exact")
     repaired = set(table["repaired"])
     estimates = {
-        "ols": estimate_from(observation, "ols"),
-        "wls": estimate_from(observation, "wls", freedom="none"),
+        "ols": estimate_from(observation, "ols", noise_model="white"),
+        "wls": estimate_from(observation, "wls", freedom="none", noise_model="white"),
     }
     plain = observation.stacked()[:, :-1]
     condition = float(np.linalg.cond(plain))

@@ -65,9 +65,10 @@ class StandIn:
     def estimate(self, method: str, signals: Signals) -> Estimate:
         """One estimate; closed-loop methods use the stand-in loop."""
         if method == "feasible":
-            return estimate_from(observe(self.robot, self.recording, signals=signals), method)
+            seen = observe(self.robot, self.recording, signals=signals)
+            return estimate_from(seen, method, metric="euclidean", excess=0.0, noise_model="white")
         loop = ClosedLoop(controller=self.controller)
-        return estimate_closed_loop(Experiment(self.robot, self.recording, loop, signals), method)
+        return estimate_closed_loop(Experiment(self.robot, self.recording, loop, signals), method, noise_model="white")
 
 
 def stand_in(recording: Recording, bandwidth: tuple[float, ...] = _BANDWIDTH, smooth: float = _SMOOTH) -> StandIn:
@@ -77,7 +78,9 @@ def stand_in(recording: Recording, bandwidth: tuple[float, ...] = _BANDWIDTH, sm
     Hz, tau is the torque of the well filtered PC-IDIM-LS model for them. Measured torques and their noise do not enter.
     """
     robot = load_robot("tx40").with_smooth_coulomb(_SLOPE)
-    model = estimate_from(observe(robot, recording, signals=GOOD), "feasible").identified_robot
+    model = estimate_from(
+        observe(robot, recording, signals=GOOD), "feasible", metric="euclidean", excess=0.0
+    ).identified_robot
     kp, kv = bandwidth_gains(model, bandwidth)
     runs = []
     for run in recording.runs:

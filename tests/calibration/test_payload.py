@@ -15,7 +15,6 @@ import pytest
 import dynid
 import dynid.robot
 from dynid.calibration.body_fit import fit_body, point_mass
-from dynid.calibration.loaded import independent_rows
 from dynid.cli.main import main
 from dynid.export.urdf import write_urdf
 from dynid.recording.recording import Recording, Run
@@ -33,7 +32,7 @@ def weigh(noise: float = 0.0, seed: int = 0, **options: object) -> dynid.calibra
 def test_without_noise_all_ten_numbers_are_exact(known: str, feasible: bool) -> None:
     """However the arm is known, and whether or not only possible bodies count: this one is inside the cone."""
     before = torques(False)
-    model = {"runs": None, "estimate": dynid.identify(arm(), before, signals=EXACT), "robot": arm()}[known]
+    model = {"runs": None, "estimate": dynid.identify(arm(), before, "wls", signals=EXACT), "robot": arm()}[known]
     found = weigh(unloaded=before if known == "runs" else None, model=model, feasible=feasible)
     # Rounding of torques of 50 N m over a condition of a few hundred.
     assert np.abs(found.inertial - BODY).max() < 1e-9
@@ -47,13 +46,14 @@ def test_deviations_are_those_of_the_errors(known: str) -> None:
     scores = []
     for seed in range(12):
         before = torques(False, 0.1, seed)
-        model = dynid.identify(arm(), before, signals=EXACT) if known == "estimate" else None
+        model = dynid.identify(arm(), before, "wls", signals=EXACT) if known == "estimate" else None
         given = {"unloaded": None if model else before, "model": model}
         found = weigh(0.1, seed, feasible=False, **given)
         scores.append((found.inertial - BODY) / found.std)
     # Root mean square of 120 numbers, correlated within a run: one within a fifth or so.
     assert 0.75 < np.sqrt(np.mean(np.square(scores))) < 1.3
-    assert np.abs(scores).max() < 4.5
+    # The standard deviations of the arm have 19 degrees of freedom: tails are heavier than normal ones.
+    assert np.abs(scores).max() < 5.5
 
 
 def test_a_noisy_payload_lies_within_three_deviations_and_is_possible() -> None:
@@ -125,14 +125,6 @@ def test_what_a_motion_does_not_show_is_said() -> None:
 
 
 def test_residuals_that_remember_are_worth_less() -> None:
-    rng = np.random.default_rng(1)
-    white = rng.normal(size=4000)
-    slow = np.zeros_like(white)
-    for k in range(1, len(white)):
-        slow[k] = 0.9 * slow[k - 1] + white[k]
-    # (1 - 0.9) / (1 + 0.9) of the rows of a first-order process.
-    assert independent_rows(white) > 2500
-    assert 4000 / 19 / 1.6 < independent_rows(slow) < 1.6 * 4000 / 19
     loaded = torques(True)
     walk = np.cumsum(np.random.default_rng(2).normal(size=(1000, 3)), axis=0)
     drifting = Recording(loaded.joints, tuple(replace(x, torque=x.torque + 0.01 * walk) for x in loaded.runs))
@@ -207,7 +199,7 @@ def test_the_command_weighs_from_files(tmp_path: Path) -> None:
     assert found["mass"] == pytest.approx(MASS, rel=0.03)
     read = dynid.load_robot(tmp_path / "arm.urdf", friction=law[1], rotor_inertia=True)
     before = dynid.load_recording(paths["before"], read)
-    dynid.identify(read, before, signals=dynid.Signals(cutoff=None, decimate=())).save(tmp_path / "arm.json")
+    dynid.identify(read, before, "wls", signals=dynid.Signals(cutoff=None, decimate=())).save(tmp_path / "arm.json")
     code, out, err = command("payload", str(tmp_path / "arm.json"), paths["loaded"], "--link", HAND, "--plain")
     assert code == 0 and "payload on link3 (full, unconstrained)" in out, err
     code, out, err = command(*arguments, "--without", paths["before"], "--link", "hand")

@@ -137,7 +137,8 @@ def test_an_unmodelled_delay_biases_and_calibration_removes_it() -> None:
     truth = found.estimate.base.values(robot.parameters)
     before = np.abs(found.uncorrected.beta - truth) / found.uncorrected.std
     after = np.abs(found.estimate.beta - truth) / found.estimate.std
-    assert before.max() > 15.0 and after.max() < 4.0
+    # The residual that the delay leaves widens the standard deviations of plain least squares as well.
+    assert before.max() > 5.0 and after.max() < 4.0
     assert np.ptp(found.delay) == 0.0 and abs(found.delay[0] - 0.02) < 4 * found.std["delay"][0]
     assert len(found.names) == 1
 
@@ -152,7 +153,7 @@ def test_corrected_recordings_are_what_perfect_sensors_record() -> None:
     for mine, true in zip(mended.runs, recorded(robot, {}).runs, strict=True):
         np.testing.assert_allclose(mine.q, true.q, atol=1e-8)
         np.testing.assert_allclose(mine.torque, true.torque, atol=1e-6)
-    again = dynid.identify(found.robot, mended, signals=EXACT)
+    again = dynid.identify(found.robot, mended, "wls", signals=EXACT)
     np.testing.assert_allclose(again.beta, found.estimate.beta, atol=1e-7)
     assert found.estimate.validate(mended).relative.max() < 1e-6
 
@@ -179,7 +180,7 @@ def test_runs_that_do_not_repeat_with_friction_steps() -> None:
     assert found.estimate.relative_error.max() < 0.5 * found.uncorrected.relative_error.max()
     mended = found.corrected(data)
     assert all(len(run) < len(t) for run in mended.runs)
-    errors = dynid.identify(robot, mended).relative_error
+    errors = dynid.identify(robot, mended, "wls").relative_error
     assert np.all(errors < 1.1 * found.estimate.relative_error)
 
 
@@ -297,7 +298,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     page = json.loads(done.stdout)
     # Half a millisecond is a tenth of the time between two samples.
     assert page["sensors"]["delay"]["value"] == pytest.approx([0.012] * robot.n, abs=5e-4)
-    again = dynid.identify(robot, dynid.load_recording(mended, robot), signals=dynid.Signals(min_velocity="10%"))
+    again = dynid.identify(robot, dynid.load_recording(mended, robot), "wls", signals=dynid.Signals(min_velocity="10%"))
     assert again.relative_error.max() < 1.1 * max(page["relative_error_percent"]["corrected"]) / 100
     assert dynid.Estimate.load(saved, robot).method == "wls + sensors"
     assert "Example" in CliRunner().invoke(app, ["calibrate", "--help"]).stdout

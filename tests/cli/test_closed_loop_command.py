@@ -86,12 +86,13 @@ def test_tests_in_words(folder: Path) -> None:
 
 def test_least_squares_are_tested_for_bias(folder: Path) -> None:
     """The controller is for the tests then; without a controller they are those of the residual."""
-    page = json.loads(identify(folder, *loop(folder), "--tests", "--json").stdout)
+    wls = ("--method", "wls")
+    page = json.loads(identify(folder, *wls, *loop(folder), "--tests", "--json").stdout)
     assert page["method"] == "wls" and page["history"] == []
     assert any("exogeneity" in t["name"] for t in page["diagnosis"]["tests"])
-    page = json.loads(identify(folder, "--tests", "--json").stdout)
+    page = json.loads(identify(folder, *wls, "--tests", "--json").stdout)
     assert len(page["diagnosis"]["tests"]) == 4
-    assert "diagnosis" not in json.loads(identify(folder, "--json").stdout)
+    assert "diagnosis" not in json.loads(identify(folder, *wls, "--json").stdout)
 
 
 def test_start_reaches_the_first_round(folder: Path) -> None:

@@ -24,7 +24,7 @@ from studies.reproduce.registry import find_study, studies
 
 def test_words_for_the_shell_are_those_of_the_registries() -> None:
     """They are written down twice, as a shell does not wait for the registries to load."""
-    assert (*ESTIMATORS, *CLOSED_LOOP) == complete.METHODS
+    assert ("auto", *ESTIMATORS, *CLOSED_LOOP) == complete.METHODS
     assert tuple(studies()) == complete.STUDIES
     assert tuple(FAMILIES) == complete.FAMILIES
     assert (*FRICTION_TERMS, "none") == complete.FRICTION

@@ -1,4 +1,4 @@
-"""`dynid friction`: table, data, picture, and bad input in one line."""
+"""`dynid friction`: table, data, picture, its file, validation, and bad input in one line."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     folder = tmp_path_factory.mktemp("friction")
     (folder / "arm.toml").write_text(ARM)
     record("stribeck", STRIBECK, samples=2000).to_csv(folder / "run.csv")
+    record("stribeck", STRIBECK, samples=2000, motion_seed=4, seed=7).to_csv(folder / "other.csv")
     return str(folder / "arm.toml"), str(folder / "run.csv")
 
 
@@ -55,7 +56,9 @@ def test_all_joints_as_data(files: tuple[str, str]) -> None:
     result = RUNNER.invoke(app, ["friction", *files, "--models", "coulomb+viscous,stribeck", "--json", *PLAIN])
     assert result.exit_code == 0, result.output
     page = json.loads(result.stdout)
-    assert [x["best"] for x in page] == ["coulomb+viscous", "stribeck", "coulomb+viscous"]
+    assert [x["best"] for x in page["friction"].values()] == ["coulomb+viscous", "stribeck", "coulomb+viscous"]
+    assert page["validation"] is None
+    assert all(x["effective_rows"] <= x["rows"] for x in page["friction"].values())
 
 
 def test_the_picture_is_drawn(files: tuple[str, str], tmp_path: Path) -> None:
@@ -81,6 +84,71 @@ def test_bad_input_ends_in_one_sentence(files: tuple[str, str], tmp_path: Path) 
     assert "needs temperatures" in error("--joint", "joint2", "--models", "temperature")
     assert "cannot be read" in error("--joint", "joint2", "--temperature", str(tmp_path / "none.csv"))
     assert "--selection 'cp' is unknown" in error("--joint", "joint2", "--selection", "cp")
+
+
+def done(*words: str) -> str:
+    result = RUNNER.invoke(app, ["friction", *words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_selection_is_written_and_validated_again(files: tuple[str, str], tmp_path: Path) -> None:
+    """The same errors from the fit and from its file, which needs neither the robot nor the options."""
+    saved, other = str(tmp_path / "friction.json"), str(Path(files[1]).parent / "other.csv")
+    models = ("--models", "coulomb+viscous,stribeck", *PLAIN)
+    first = json.loads(done(*files, *models, "-o", saved, "--validate", other, "--json"))
+    again = json.loads(done(saved, "--validate", other, "--json"))
+    assert again == first
+    errors = [x["rmse"] for x in again["validation"].values()]
+    assert list(again["validation"]) == ["joint1", "joint2", "joint3"]
+    np.testing.assert_allclose(errors, 0.05, rtol=0.15)
+    text = done(saved, "--validate", other)
+    assert "torque errors on held-out motion" in text and "joint3" in text and "by f-test" not in text
+    assert "friction of joint2: stribeck (by f-test)" in done(saved, "--joint", "joint2")
+    one = json.loads(done(saved, "--joint", "joint2", "--validate", other, "--json"))
+    assert list(one["validation"]) == ["joint2"]
+    assert dynid.friction.FrictionSelection.load(saved).models["joint2"] == "stribeck"
+
+
+def test_a_part_of_the_log_is_held_out_and_validated_on(files: tuple[str, str]) -> None:
+    page = json.loads(done(*files, "--joint", "joint2", *PLAIN, "--validate-share", "0.3", "--json"))
+    assert page["validation"]["joint2"]["rmse"] == pytest.approx(0.05, rel=0.2)
+
+
+def test_cross_validation_is_a_selection(files: tuple[str, str]) -> None:
+    text = done(*files, "--joint", "joint2", "--selection", "cross-validation", *PLAIN)
+    assert "friction of joint2: stribeck (by cross-validation)" in text and "held-out rms" in text
+
+
+def test_bad_files_end_in_one_sentence(files: tuple[str, str], tmp_path: Path) -> None:
+    other = str(Path(files[1]).parent / "other.csv")
+    saved = str(tmp_path / "friction.json")
+    done(*files, "--joint", "joint2", "--models", "coulomb+viscous", *PLAIN, "-o", saved)
+
+    def error(*words: str) -> str:
+        result = RUNNER.invoke(app, ["friction", *words])
+        assert result.exit_code != 0
+        return str(result.exception)
+
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text('{"format": "dynid estimate 4"}')
+    assert "is not a saved friction selection" in error(str(wrong), "--validate", other)
+    assert "there is no file" in error(str(tmp_path / "none.json"), "--validate", other)
+    assert "there are joint2" in error(saved, "--joint", "joint1")
+    assert "not fitted again" in error(saved, files[1])
+    for words in (("--models", "stribeck"), ("--load", "gravity"), ("--selection", "aic"), ("--friction", "none")):
+        assert "not fitted again" in error(saved, *words, "--validate", other)
+    assert "give --validate" in error(saved, "--validate-share", "0.2")
+    assert "give --validate" in error(saved, "--validate-rows", "0:100")
+    assert "written as JSON" in error(*files, "-o", str(tmp_path / "friction.csv"))
+    robot = dynid.load_robot("twolink")
+    t = np.arange(200) / 100.0
+    run = dynid.Run(t, np.zeros((200, 2)), torque=np.zeros((200, 2)), name="two")
+    dynid.Recording(robot.coordinates, (run,)).to_csv(tmp_path / "two.csv")
+    assert "joint" in error(saved, "--validate", str(tmp_path / "two.csv"))
+    warm = tmp_path / "warm.csv"
+    warm.write_text("T\n" + "20\n" * 2000)
+    assert "that of the fitted log" in error(*files, "--validate", other, "--temperature", str(warm))
 
 
 def test_a_map_is_drawn_with_its_deviations() -> None:

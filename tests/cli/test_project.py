@@ -77,7 +77,7 @@ def test_from_files_to_a_report_without_repeating_an_option(folder: Path) -> Non
     assert dynid.load_robot("identified.urdf").n == 3
     assert "joint2" in done("friction", "--joint", "joint2", "--models", "coulomb+viscous").stdout
     shutil.move("dynid.toml", "other.toml")
-    words = ("identify", "arm.urdf", *LOGS[:2], *READING, "--friction", LAW, "--method", "feasible")
+    words = ("identify", "arm.urdf", *LOGS[:2], *READING, "--friction", LAW, "--method", "auto")
     assert beta(done(*words, "--validate", LOGS[2], "--report", "none", "--json").stdout) == ours
     assert "no robot is given" in refused("check")
     assert beta(done("identify", "--project", "other.toml", "--json").stdout) == ours
@@ -91,7 +91,7 @@ def test_init_says_what_was_guessed_and_what_was_not(folder: Path) -> None:
     assert page["robot"] == {"file": "arm.urdf", "friction": LAW}
     assert page["log"]["time"] == 0 and page["log"]["units"] == {"t": "ms", "q": "deg"}
     assert page["runs"] == {"identify": ["monday.csv", "tuesday.csv"], "validate": ["plain.csv"]}
-    assert page["identify"] == {"method": "feasible", "output": "estimate.json"}
+    assert page["identify"] == {"method": "auto", "output": "estimate.json"}
     assert "no friction" in text and "Temperatur" in text and "# Not found: v" in text and "# lock" in text
     robot = dynid.load_robot("twolink", friction="viscous")
     from dynid.cli.demo import synthetic_recording
@@ -219,12 +219,21 @@ def test_locked_joints_are_left_out_of_the_log(named: bool, tmp_path: Path, monk
     rows = np.loadtxt("named.csv", delimiter=",", skiprows=1)[:, 1:]
     np.savetxt("plain.csv", rows, delimiter=",", header=",".join(["t", *(f"c{k}" for k in range(12))]), comments="")
     reading = () if named else ("--columns", "q=1:7", "--columns", "torque=7:13")
-    words = ("identify", "rv2sq", "named.csv" if named else "plain.csv", "--friction", "viscous", *reading)
+    words = (
+        "identify",
+        "rv2sq",
+        "named.csv" if named else "plain.csv",
+        "--friction",
+        "viscous",
+        "--method",
+        "wls",
+        *reading,
+    )
     page = json.loads(done(*words, "--lock", "joint2,joint[6]=0.0", "--report", "none", "--json").stdout)
     assert page["channels"] == ["joint1", "joint3", "joint4", "joint5"]
     free = robot.locked({"joint2": 0.0, "joint6": 0.0})
     log = dynid.load_recording("named.csv", free)
-    assert [p["value"] for p in page["base_parameters"]] == list(dynid.identify(free, log).beta)
+    assert [p["value"] for p in page["base_parameters"]] == list(dynid.identify(free, log, "wls").beta)
 
 
 def test_require_sets_the_exit_code(folder: Path) -> None:
@@ -265,6 +274,11 @@ def test_the_loop_of_the_project(folder: Path) -> None:
         done("simulate", "--reference", "motion.csv", "-o", "run.csv")
         results.append(Path("run.csv").read_text())
     assert results[0] == results[1]
+    for slope in ('"auto"', "[20, 20, 20]", "20.0"):
+        Path("dynid.toml").write_text(text + f'controller = "loop.toml"\ncoulomb_slope = {slope}\n')
+        done("simulate", "--reference", "motion.csv", "-o", "run.csv")
+        results.append(Path("run.csv").read_text())
+    assert results[0] == results[2] != results[3] == results[4]
     done("identify", "run.csv", "--report", "none")
     assert "--controller" in refused("identify", "twolink", "run.csv", "--velocity-cutoff", "3")
 

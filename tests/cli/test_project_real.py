@@ -36,7 +36,7 @@ def identified() -> tuple[list[float], dict[str, float]]:
 
 def assert_same(ours: tuple[list[float], dict[str, float]], case: Case) -> None:
     """Equal to the Python functions with the same settings."""
-    estimate = dynid.identify(case.robot, case.train)
+    estimate = dynid.identify(case.robot, case.train, "wls")
     assert np.allclose(ours[0], estimate.beta, rtol=1e-9, atol=1e-12)
     assert case.test is not None
     assert np.allclose(list(ours[1].values()), estimate.validate(case.test).relative, rtol=1e-9)

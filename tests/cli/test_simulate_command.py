@@ -81,6 +81,15 @@ def test_json_and_a_recording_as_reference(folder: Path) -> None:
     assert json.loads(again.stdout)["samples"] == 500 and (folder / "again.parquet").exists()
 
 
+def test_slopes_of_coulomb_friction(folder: Path) -> None:
+    """The default is auto; one number stands for all joints; a number per joint reaches each."""
+    files = []
+    for option in ((), ("auto",), ("50",), ("50,50",), ("50,200",)):
+        assert simulate(*(("--coulomb-slope", *option) if option else ())).exit_code == 0
+        files.append((folder / "run.csv").read_text())
+    assert files[0] == files[1] != files[2] == files[3] != files[4]
+
+
 def test_a_loop_that_stops_early_fails(folder: Path) -> None:
     """Exit code 1, the reason, and what was done until then."""
     (folder / "loop.toml").write_text('kind = "pd"\nrate = 1000\nkp = -4000\nkd = -200\n')
@@ -98,6 +107,8 @@ def test_a_loop_that_stops_early_fails(folder: Path) -> None:
         ("", ("--position-noise", "much"), "--position-noise"),
         ("", ("--integrator", "euler"), "euler"),
         ("", ("--coulomb-slope", "exact"), "implicit"),
+        ("", ("--coulomb-slope", "steep"), "--coulomb-slope"),
+        ("", ("--coulomb-slope", "1,2,3"), "3 numbers"),
         (LOOP.replace("1000", "750"), (), "750 Hz"),
         (LOOP.replace("cascade", "magic"), (), "magic"),
     ],

@@ -76,6 +76,7 @@ def tiago() -> Robot:
     return robot.with_parameters(numbers)
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_tiago() -> None:
     check(tiago(), flags=("-O0",))

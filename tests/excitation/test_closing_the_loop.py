@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 
 import dynid
 from dynid.excitation.design import design_excitation
@@ -50,6 +51,7 @@ def test_predicted_std_is_that_of_repeated_experiments() -> None:
     np.testing.assert_allclose(motion.predicted_std(NOISE, periods=5), motion.predicted_std(NOISE) / np.sqrt(5))
 
 
+@pytest.mark.slow
 def test_a_designed_motion_beats_random_ones() -> None:
     """At least three times less mean squared error than random motions drawn out to the same limits."""
     motion = designed()

@@ -87,6 +87,7 @@ def test_more_samples_never_know_less_and_the_score_is_bayes() -> None:
     assert sum(s.count for s in now.segments) == live.base.count
 
 
+@pytest.mark.slow
 def test_following_the_advice_shows_the_segment_about_as_well_as_the_best_joint() -> None:
     """After moving all but one arm, that arm is asked for; its joint is near the best, far above the median."""
     human = dynid.human.human_model("male", 1.8, 80.0)

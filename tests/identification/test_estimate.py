@@ -170,8 +170,8 @@ def test_a_wrong_model_validates_badly() -> None:
     """Leaving friction out is seen on unseen motion."""
     robot = arm()
     data, unseen = record(robot, (0, 1), noise=0.05), record(robot, (9,), noise=0.05)
-    full = identify(robot, data, signals=EXACT).validate(unseen)
-    poor = identify(robot.with_drives("none"), data, signals=EXACT).validate(unseen)
+    full = identify(robot, data, "wls", signals=EXACT).validate(unseen)
+    poor = identify(robot.with_drives("none"), data, "wls", signals=EXACT).validate(unseen)
     assert np.all(poor.rmse > 3 * full.rmse)
 
 

@@ -88,7 +88,7 @@ def test_the_log_format_of_the_recording_is_kept() -> None:
     """By methods that fit an observation and by those that simulate."""
     log_format = dynid.LogFormat(rate=1000.0)
     recording = replace(record(arm(), noise=0.05), log_format=log_format)
-    assert dynid.identify(arm(), recording, signals=EXACT).log_format == log_format
+    assert dynid.identify(arm(), recording, "wls", signals=EXACT).log_format == log_format
     experiment = noisy_loop(seconds=2.0)
     experiment = replace(experiment, recording=replace(experiment.recording, log_format=log_format))
     assert estimate_closed_loop(experiment, "iv", max_iterations=1).log_format == log_format
@@ -121,7 +121,7 @@ def custom_arm(column: Callable[..., Any] | None = None) -> dynid.Robot:
 def test_custom_terms_need_the_robot(tmp_path: Path) -> None:
     """A Python function cannot be stored: the message says what to give, and with it everything is there."""
     robot = custom_arm()
-    estimate = dynid.identify(robot, record(robot, (0, 1), noise=0.05), signals=EXACT)
+    estimate = dynid.identify(robot, record(robot, (0, 1), noise=0.05), "wls", signals=EXACT)
     path = tmp_path / "estimate.json"
     estimate.save(path)
     with pytest.raises(dynid.DataError, match=r"estimate\.json.*'sine_joint1' is a Python function.*robot=") as caught:

@@ -13,6 +13,7 @@ import dynid
 from dynid.feasibility.constraints import Ellipsoids, Fixed, Inertia, Mass, Signs
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.feasible import FeasibleOptions, feasible
 from dynid.identification.observation import Observation, observe
 from dynid.identification.pipeline import estimate_from, identify
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
@@ -35,7 +36,7 @@ def cost(observation: Observation, estimate: Estimate, noise: np.ndarray) -> flo
 def test_noise_makes_least_squares_impossible_and_not_the_feasible_fit() -> None:
     """The unconstrained estimate is refused with a proof, the feasible one obeys every law and costs a little."""
     seen = noisy()
-    free, held = estimate_from(seen, "wls"), estimate_from(seen, "feasible")
+    free, held = estimate_from(seen, "wls"), estimate_from(seen, "feasible", excess=0.0)
     assert free.feasibility().status == "infeasible"
     assert held.standard is not None
     possible = feasible_set(held.robot, "full")
@@ -52,7 +53,8 @@ def test_possible_optimum_is_that_of_least_squares() -> None:
     """Where plain least squares is possible, constraints change nothing."""
     seen = noisy(level=0.01)
     for objective in ("ols", "wls"):
-        free, held = estimate_from(seen, objective), estimate_from(seen, "feasible", objective=objective)
+        free = estimate_from(seen, objective, noise_model="white")
+        held = estimate_from(seen, "feasible", objective=objective, excess=0.0, noise_model="white")
         assert free.feasibility()
         np.testing.assert_allclose(held.beta, free.beta, atol=0.02 * float(free.std.min()), rtol=0)
         np.testing.assert_allclose(held.std, free.std, rtol=1e-3)
@@ -62,7 +64,9 @@ def test_semi_allows_more_than_full() -> None:
     """The larger set fits better; it may break the triangle inequality, the smaller may not."""
     seen = noisy()
     noise = estimate_from(seen, "wls").noise
-    semi, full = (estimate_from(seen, "feasible", constraints=c) for c in ("semi", "full"))
+    semi, full = (
+        estimate_from(seen, "feasible", constraints=c, metric="euclidean", excess=0.0) for c in ("semi", "full")
+    )
     assert cost(seen, semi, noise) < cost(seen, full, noise)
     broken = [
         dynid.inertia.inertia_violations(semi.identified_robot.links[i].inertia) for i in semi.robot.parameter_links
@@ -88,12 +92,35 @@ def test_a_strong_prior_wins(metric: str) -> None:
     """With a large weight the estimate is the prior, with a small one the data's."""
     seen = noisy(level=0.1)
     prior = 2.0 * seen.robot.parameters
-    near = estimate_from(seen, "feasible", prior=prior, metric=metric, weight=1e9)
+    near = estimate_from(seen, "feasible", prior=prior, metric=metric, weight=1e13)
     far = estimate_from(seen, "feasible", prior=prior, metric=metric, weight=1e-4)
     truth = seen.base.values()
     there = seen.base.values(prior)
     assert np.linalg.norm(near.beta - there) < 1e-3 * np.linalg.norm(there)
     assert np.linalg.norm(far.beta - truth) < 0.1 * np.linalg.norm(there - truth)
+
+
+def test_a_prior_without_bodies_is_replaced_and_said_so() -> None:
+    """Masses of zero are no prior: rods along the links are, and the data choose their mass."""
+    seen = noisy(level=0.1)
+    found = estimate_from(seen, "feasible", prior=np.zeros(len(seen.robot.layout)))
+    assert "uniform rod" in found.notes[0] and "the data choose" in found.notes[1]
+    masses = [found.parameters[found.robot.parameter_names.index(f"m_link{k}")] for k in (1, 2, 3)]
+    assert 0.5 < sum(masses) / 6.0 < 2.0
+
+
+def test_masses_that_the_data_do_not_show_stay_near_the_prior() -> None:
+    """Noise pushes least squares out of the feasible set; the best fit needs heavy links, the nearest does not."""
+    seen = noisy()
+    prior = seen.robot.parameters
+    at = [i for i, p in enumerate(seen.robot.layout) if p.inertial and p.symbol == "m"]
+    best, near = estimate_from(seen, "feasible", excess=0.0), estimate_from(seen, "feasible")
+    assert best.standard is not None and near.standard is not None
+    spread = [np.abs(np.log(e.standard[at] / prior[at])).max() for e in (best, near)]
+    assert spread[1] < 0.5 * spread[0] and spread[1] < np.log(2.0)
+    noise = estimate_from(seen, "wls").noise
+    # Noise alone moves the sum of squares by the number of base parameters.
+    assert cost(seen, near, noise) ** 2 - cost(seen, best, noise) ** 2 < seen.base.count
 
 
 def test_cross_validated_weight() -> None:
@@ -132,10 +159,10 @@ def test_robust_objective_ignores_outliers() -> None:
 def test_linearised_covariance_agrees_with_the_bootstrap() -> None:
     """Directions off the active constraints spread as the sandwich says; those on them do not spread in it at all."""
     seen = noisy(level=0.3)
-    linear = estimate_from(seen, "feasible")
-    drawn = estimate_from(seen, "feasible", bootstrap=150, seed=1)
+    linear = feasible(seen, FeasibleOptions(excess=0.0))
+    drawn = estimate_from(seen, "feasible", excess=0.0, bootstrap=150, seed=1, noise_model="white")
     np.testing.assert_array_equal(linear.beta, drawn.beta)
-    ratio = linear.std / drawn.std
+    ratio = np.sqrt(np.diag(linear.covariance)) / drawn.std
     # 150 draws know a deviation to 6 %; a quarter of the parameters may sit next to a constraint.
     assert 0.9 < np.median(ratio) < 1.1
     assert np.quantile(ratio, 0.9) < 1.25
@@ -144,8 +171,8 @@ def test_linearised_covariance_agrees_with_the_bootstrap() -> None:
     np.testing.assert_array_equal(same.covariance, again.covariance)
 
 
-def test_bound_parameter_has_no_spread() -> None:
-    """A friction that the data want negative sits at zero and stays there."""
+def test_a_constraint_is_no_knowledge() -> None:
+    """A friction that the data want negative sits at zero; its standard deviation is that of the data, not zero."""
     robot = arm()
     base = base_of(robot)
     _, q, v, a = motion(robot, 3)
@@ -153,10 +180,11 @@ def test_bound_parameter_has_no_spread() -> None:
     truth = base.values()
     truth[base.names.index("fv_joint2")] = -1.0
     y = W @ truth + 0.05 * np.random.default_rng(0).normal(size=W.shape[:2])
-    found = estimate_from(observation_of(base, W, y), "feasible")
+    seen = observation_of(base, W, y)
+    found = estimate_from(seen, "feasible", noise_model="white")
     i = base.names.index("fv_joint2")
     assert abs(found.beta[i]) < 1e-6
-    assert found.std[i] < 1e-9
+    assert found.std[i] == pytest.approx(estimate_from(seen, "wls", noise_model="white").std[i], rel=0.2)
     assert any("fv_joint2 not negative" in note for note in found.notes)
 
 
@@ -222,14 +250,13 @@ def test_written_robot_moves_as_estimated(tmp_path: Path) -> None:
         ({"solver": "magic"}, "solver 'magic' is unknown"),
         ({"bootstrap": 1}, "at least two draws"),
         ({"constraints": ["full", Mass(upper=1.0), Mass(lower=2.0)]}, "total mass >= 2"),
-        ({"metric": "entropic", "prior": "zeros"}, "is not physically consistent"),
+        ({"excess": -1.0}, "excess must be a number that is not negative"),
+        ({"excess": "much"}, "excess must be a number"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
     """One line that names the culprit."""
     seen = noisy(samples=60)
-    if isinstance(options.get("prior"), str):
-        options = {**options, "prior": np.zeros(len(seen.robot.layout))}
     with pytest.raises(dynid.DynidError, match=words) as error:
         estimate_from(seen, "feasible", **options)
     assert "\n" not in str(error.value)

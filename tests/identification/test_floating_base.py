@@ -284,7 +284,7 @@ def test_bad_recordings_are_refused_in_words(stood: tuple[Robot, Recording]) -> 
     def refused(words: str, channels: str | None = None, **changes: object) -> None:
         with pytest.raises(DataError, match=words):
             changed = replace(run, **changes)  # type: ignore[arg-type]
-            dynid.identify(robot, Recording(recording.joints, (changed,)), signals=EXACT, channels=channels)
+            dynid.identify(robot, Recording(recording.joints, (changed,)), "wls", signals=EXACT, channels=channels)
 
     refused("run 'run' has no motion of its base, which floats", base=None)
     refused("run 'run' has no torques", "torque", torque=None)
@@ -294,7 +294,7 @@ def test_bad_recordings_are_refused_in_words(stood: tuple[Robot, Recording]) -> 
     toe = {"plate": WrenchSensor("toe")}
     refused("no link or frame 'toe', where the wrench of 'plate' is said to be", sensors=dict(run.sensors) | toe)
     with pytest.raises(DataError, match="a fixed base has no wrench channels"):
-        dynid.identify(robot.with_base("fixed"), recording, signals=EXACT, channels="wrench")
+        dynid.identify(robot.with_base("fixed"), recording, "wls", signals=EXACT, channels="wrench")
     law = dynid.controllers.pd(1000.0, np.full(robot.n, 100.0), np.full(robot.n, 10.0))
     loop = dynid.ClosedLoop(controller=law)
     with pytest.raises(DataError, match="closed-loop methods need a base that does not float"):

@@ -76,6 +76,7 @@ def recorded(truth: Robot, motion: Dance, covariance: Array, rng: np.random.Gene
     return Run(motion.t, motion.q[:, 7:] + off[:, 6:], base=base, wrenches={"plate": plate}, sensors=sensors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["human", "humanoid"])
 def test_base_parameters_and_centre_of_mass(kind: str) -> None:
     """Base parameters lie within three deviations of the truth as often as they should; the centre of mass is found."""
@@ -84,7 +85,7 @@ def test_base_parameters_and_centre_of_mass(kind: str) -> None:
     truth, covariance = away_from(table, rng), pose_covariance(table, rng)
     runs = tuple(recorded(truth, moving(table, seed), covariance, rng) for seed in range(RUNS))
     seen = dynid.identification.observe(table, Recording(table.coordinates, runs), signals=SIGNALS, channels="wrench")
-    plain = dynid.identify(table, seen)
+    plain = dynid.identify(table, seen, "wls")
     off = (plain.beta - plain.base.matrix @ truth.parameters) / plain.std
     outside = int(np.sum(np.abs(off) > 3))
     # So many leave three deviations once in a thousand times if each does with the normal law's 0.27 %.

@@ -143,10 +143,10 @@ def test_an_estimate_from_an_observation_is_validated_with_its_settings() -> Non
     """The settings travel with the rows; other ones, or another robot, are refused instead of ignored."""
     robot = arm()
     observation = observe(robot, record(robot, (0,), noise=0.05), signals=EXACT)
-    estimate = identify(robot, observation)
+    estimate = identify(robot, observation, "wls")
     assert estimate.signals == EXACT
     np.testing.assert_allclose(estimate.validate(record(robot, (9,), noise=0.05)).rmse, 0.05, rtol=0.2)
     with pytest.raises(dynid.DataError, match="observe"):
-        identify(robot, observation, signals=Signals())
+        identify(robot, observation, "wls", signals=Signals())
     with pytest.raises(dynid.DataError, match="another robot"):
-        identify(robot.with_drives("viscous"), observation)
+        identify(robot.with_drives("viscous"), observation, "wls")

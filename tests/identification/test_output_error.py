@@ -98,6 +98,7 @@ def test_step_that_cannot_be_simulated_is_refused(monkeypatch: pytest.MonkeyPatc
     assert "1 trial steps were rejected because their simulation stopped early" in solution.notes
 
 
+@pytest.mark.slow
 def test_six_joints() -> None:
     """Input error on a short noisy run of the TX40, sixty base parameters from 5 % off."""
     experiment = noisy_loop("tx40", noise=1e-5, seconds=2.0)

@@ -13,6 +13,7 @@ from tests.support.humanoids import EXACT, dance, humanoid, standing
 from tests.support.structured_robots import structured_robot
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drives", [False, True])
 def test_counts_of_a_humanoid_of_thirty_joints(drives: bool) -> None:
     """Seven a turning joint and ten of the whole body for the wrench; torques miss those ten and see the drives."""

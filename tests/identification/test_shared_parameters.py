@@ -58,6 +58,7 @@ def test_it_is_one_least_squares_over_all_rows() -> None:
     np.testing.assert_allclose(found.covariance, np.linalg.inv(W.T @ W), rtol=1e-5, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_noise_is_covered_and_sharing_helps() -> None:
     """Errors of 30 draws are as large as their deviations say, which are smaller than those of one model alone."""
     truths = robots()
@@ -76,7 +77,7 @@ def test_noise_is_covered_and_sharing_helps() -> None:
             scores.append((mine.beta - mine.base.values(truth.parameters)) / mine.std)
     # 30 draws of about 53 independent numbers: the mean square scatters by sqrt(2 / 1590) = 0.035.
     assert np.mean(np.concatenate(scores) ** 2) == pytest.approx(1.0, abs=0.15)
-    alone = dynid.identify(noisy[0][0], noisy[0][1], signals=EXACT)
+    alone = dynid.identify(noisy[0][0], noisy[0][1], "wls", signals=EXACT)
     ratio = found["bare"].std / alone.std
     assert np.all(ratio < 1.05) and np.median(ratio) < 0.85
 
@@ -92,7 +93,7 @@ def test_a_difference_is_the_payload() -> None:
     shared = sigma < 1e-12
     assert shared.any() and np.abs(change[shared]).max() < 1e-9
     assert np.abs((change - expected)[~shared] / sigma[~shared]).max() < 4.0
-    apart = [dynid.identify(robot, rec, signals=EXACT) for robot, rec in two]
+    apart = [dynid.identify(robot, rec, "wls", signals=EXACT) for robot, rec in two]
     before = np.sqrt(apart[0].std ** 2 + apart[1].std ** 2)
     assert np.median(sigma[~shared] / before[~shared]) < 0.9
     np.testing.assert_allclose(found.cross_covariance("bare", "bare"), found["bare"].covariance)

@@ -74,10 +74,11 @@ def test_postures_then_motion_is_one_least_squares() -> None:
     expected = np.linalg.lstsq(W, y, rcond=None)[0]
     np.testing.assert_allclose(found.beta, expected, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(W.T @ W), rtol=1e-5, atol=1e-10)
-    alone = dynid.identify(robot, seen)
+    alone = dynid.identify(robot, seen, "wls")
     assert np.all(found.std < 1.02 * alone.std) and np.median(found.std / alone.std) < 0.95
 
 
+@pytest.mark.slow
 def test_held_combinations_stay_and_deviations_are_right() -> None:
     """What postures told is not moved; over many draws errors are as large as their deviations say."""
     robot = body()

@@ -23,7 +23,7 @@ def test_units_of_a_prismatic_joint_are_those_of_a_force() -> None:
     slide, turn = robot.coordinates
     assert [unit[f"{s}_{slide}"] for s in ("Ia", "fv", "fc", "off", "k")] == ["kg", "N s/m", "N", "N", "N/m"]
     assert [unit[f"{s}_{turn}"] for s in ("Ia", "fv", "fc", "off")] == ["kg m2", "N m s/rad", "N m", "N m"]
-    estimate = dynid.identify(gantry(), record(gantry(), (0, 1), noise=0.05), signals=EXACT)
+    estimate = dynid.identify(gantry(), record(gantry(), (0, 1), noise=0.05), "wls", signals=EXACT)
     base = estimate.base
     assert base.channel_units == ("N", "N m")
     units = dict(zip(base.names, base.units, strict=True))
@@ -50,7 +50,7 @@ def test_tables_are_as_wide_as_the_terminal(width: int, monkeypatch: pytest.Monk
     """Long combinations are wrapped; no figure is cut."""
     monkeypatch.setenv("COLUMNS", str(width))
     robot = dynid.load_robot("tx40")
-    estimate = dynid.identify(robot, synthetic_recording(robot, 0, duration=5.0))
+    estimate = dynid.identify(robot, synthetic_recording(robot, 0, duration=5.0), "wls")
     text = estimate.summary()
     assert max(map(len, text.splitlines())) <= width
     assert all(f"{value:.5g}" in text for value in estimate.beta) and "…" not in text

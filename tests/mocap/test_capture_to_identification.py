@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
@@ -31,6 +32,7 @@ def _speed(t: Array, step: float = 1e-4) -> Array:
     return np.hstack([linear, spin, after[:, 7:] - before[:, 7:]]) / (2 * step)
 
 
+@pytest.mark.slow
 def test_a_body_on_a_plate_is_identified_from_markers() -> None:
     """Markers with 1 mm, a turned and shifted plate with 1 N of noise: the parameters come back."""
     rng = np.random.default_rng(0)

@@ -28,6 +28,7 @@ def test_a_known_pose_gives_the_positions() -> None:
     assert found.rms == pytest.approx(1e-3 * np.sqrt(3), rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_motion_corrects_a_guess() -> None:
     """Positions that are off by two centimetres are found from a motion; poses come out better for it."""
     rng = np.random.default_rng(1)

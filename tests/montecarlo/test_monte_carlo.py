@@ -66,6 +66,7 @@ def alone() -> Any:
     return monte_carlo(small_study(), workers=1)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_workers(alone: Any) -> None:
     """Bit by bit the same tables from one process and from two."""
     shared = monte_carlo(small_study(), workers=2)
@@ -291,6 +292,7 @@ def test_a_killed_process_is_an_error_and_loses_nothing_finished(tmp_path: Path)
     assert_frame_equal(without_times(result.table), without_times(expected.table), check_exact=True)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path: Path) -> None:
     """A worker process of a Dask cluster dies in the middle of a recording; another one does it again."""
     distributed = pytest.importorskip("distributed")

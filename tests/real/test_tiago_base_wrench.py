@@ -78,7 +78,7 @@ def test_a_plate_under_the_robot(lift: tuple[Robot, Array, Array]) -> None:
     """A newton of noise: base parameters within three deviations at the nominal rate, and a possible robot."""
     robot, t, q = lift
     recording = on_a_plate(robot, t, q, 1.0)
-    estimate = dynid.identify(robot, recording, signals=CLEAN, channels="wrench")
+    estimate = dynid.identify(robot, recording, "wls", signals=CLEAN, channels="wrench", noise_model="white")
     off = (estimate.beta - estimate.base.matrix @ robot.parameters) / estimate.std
     assert np.sum(np.abs(off) > 3) <= scipy.stats.binom.ppf(0.999, len(off), 0.0027)
     assert 0.7 < np.sqrt(np.mean(off**2)) < 1.3

@@ -121,7 +121,7 @@ def test_a_long_recording_of_seven_joints_stays_small(tmp_path: Path) -> None:
     torque = dynid.inverse_dynamics(robot, q, v, a) + 0.5 * rng.standard_normal(q.shape)
     recording = dynid.Recording(robot.coordinates, (dynid.Run(t, q, torque=torque, name="long"),))
     raw = dynid.Signals(cutoff=20.0, decimate=())
-    estimate = dynid.identify(robot, recording, signals=raw)
+    estimate = dynid.identify(robot, recording, "wls", signals=raw)
     assert sum(estimate.rows) > 600_000
     path = tmp_path / "long.html"
     dynid.report.write(estimate, path, estimate.validate(recording))

@@ -352,6 +352,12 @@ def test_a_new_friction_law_carries_the_values_it_can() -> None:
     assert [(t.name, t.value) for t in joined.drives] == [("fc_joint1", 2.5), ("fc_joint2", 0), ("fc_joint3", 0)]
 
 
+def test_a_new_friction_law_keeps_the_slope_of_coulomb_friction() -> None:
+    smooth = three_joints().with_drives("coulomb").with_smooth_coulomb(50.0)
+    other = smooth.with_drives("viscous+coulomb-asymmetric+offset", rotor_inertia=True)
+    assert {t.slope for t in other.drives if t.is_coulomb} == {50.0}
+
+
 def test_changing_friction_leaves_springs_motors_and_own_terms_alone() -> None:
     """Only the joint-side friction law is replaced, even where a user's own term is called like a part of it."""
     robot = coupled().with_drives({"joint1": "viscous"})

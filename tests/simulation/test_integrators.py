@@ -87,7 +87,9 @@ def test_explicit_steps_are_as_many_as_friction_needs() -> None:
     law = law.with_feedforward("gravity", TX40)
     path = still(6, 2000.0, 0.5, 0.3)
     for integrator in ("rk4", "semi-implicit"):
-        assert np.abs(simulate(TX40, ClosedLoop(controller=law, integrator=integrator), path).q - path.q).max() < 1e-9  # type: ignore[arg-type]
+        for slope in (100.0, "auto"):
+            loop = ClosedLoop(controller=law, integrator=integrator, coulomb_slope=slope)  # type: ignore[arg-type]
+            assert np.abs(simulate(TX40, loop, path).q - path.q).max() < 1e-9
     assert (
         np.abs(simulate(TX40, ClosedLoop(controller=law, integrator="rk4", substeps=1), path).q - path.q).max() > 1e-5
     )

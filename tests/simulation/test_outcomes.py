@@ -179,9 +179,9 @@ def bad_runs() -> dict[str, tuple[Any, tuple[str, ...]]]:
         "tolerance": (lambda: ClosedLoop(integrator="dopri5", tolerance=2.0), ("tolerance", "2")),
         "slope": (lambda: ClosedLoop(coulomb_slope=-1.0), ("coulomb", "-1")),
         "exact with RK4": (lambda: ClosedLoop(coulomb_slope="exact"), ("exact", "implicit")),
-        "term over velocity": (
-            lambda: simulate(custom(wheel(), lambda q, v, a: v**2 * np.sign(v)), ClosedLoop(controller=LAW), WAVE),
-            ("'wave_j1'", "position", "without"),
+        "term over position and velocity": (
+            lambda: simulate(custom(wheel(), lambda q, v, a: v**2 * np.sign(q)), ClosedLoop(controller=LAW), WAVE),
+            ("'wave_j1'", "position", "velocity", "without"),
         ),
     }
 

@@ -135,7 +135,7 @@ def test_record_at_a_slower_rate() -> None:
 def test_accelerations_of_the_record_are_those_of_the_model() -> None:
     """Torque is the inverse dynamics of the recorded state: nothing is lost between the two."""
     law = controllers.cascade(RATE, *controllers.bandwidth_gains(TX40, 8.0))
-    run = simulate(TX40, ClosedLoop(controller=law), tx40_reference(RATE, 0.5))
+    run = simulate(TX40, ClosedLoop(controller=law, coulomb_slope=100.0), tx40_reference(RATE, 0.5))
     torque = dynid.inverse_dynamics(TX40.with_smooth_coulomb(100.0), run.q, run.v, run.a)
     np.testing.assert_allclose(torque, run.torque, atol=1e-9)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,9 +73,10 @@ def test_any_torque_model_is_fed_forward_along_the_reference() -> None:
 
 def test_an_exact_correction_makes_a_wrong_model_right() -> None:
     """Over the feed-forward of a wrong model: the torques of the right one, and not the wrong one twice."""
-    right = simulate(TX40, ClosedLoop(controller=PD.with_feedforward("full", TX40)), PATH)
+    loop = ClosedLoop(coulomb_slope=100.0)
+    right = simulate(TX40, replace(loop, controller=PD.with_feedforward("full", TX40)), PATH)
     law = controllers.overlay(PD.with_feedforward("full", WRONG), Difference(TX40, WRONG))
-    mended = simulate(TX40, ClosedLoop(controller=law), PATH)
+    mended = simulate(TX40, replace(loop, controller=law), PATH)
     np.testing.assert_allclose(mended.q, right.q, atol=1e-12)
     np.testing.assert_allclose(mended.torque, right.torque, atol=1e-9)
     assert law.feedforward == "full" and law.model is WRONG

@@ -29,6 +29,7 @@ def test_printed_motions_give_the_known_figures() -> None:
     assert len(conditions) == 2 + 18 + 2 + 3 + 4
 
 
+@pytest.mark.slow
 def test_a_design_of_the_two_link_arm_beats_the_printed_one() -> None:
     """Its condition number is below the measured one, and the sum over links is better where it was asked for."""
     figures = list(excitation.design_figures(["twolink"]))

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.real
 COSTLY = {"KUKA LWR4+", "KUKA LBR Med 7", "Kinova Gen3"}
 
 
+@pytest.mark.slow
 def test_possible_robots_cost_little_and_predict_as_well(data: Path) -> None:
     """All links positive definite, at most 5 % dearer but for three, not worse on most held-out motions."""
     figures = list(find_study("feasible-robots").run())

@@ -62,6 +62,7 @@ def test_torques_fed_forward_go_with_those_of_the_main_axes(kr300: KR300Data, ex
         assert min(np.corrcoef(ahead[:, j], run.torque[:, j])[0, 1] for j in range(3)) > 0.8
 
 
+@pytest.mark.slow
 def test_the_simulated_loop_follows_the_main_axes_but_not_the_wrist(
     experiment: Experiment, found: dict[str, Estimate]
 ) -> None:

@@ -13,6 +13,7 @@ from studies.reproduce.study import Figure, published
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.slow
 def test_no_robot_is_worse_than_what_is_known_of_it(data: Path) -> None:
     """Judged by the mean over the joints; single joints that are worse by more than a tenth are owned up to."""
     figures = list(find_study("robots").run())

@@ -140,6 +140,7 @@ def test_base_values_become_a_robot_with_the_same_torques() -> None:
     assert np.abs(ours - base.regressor(q, v, a) @ beta).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_a_series_is_joined_to_its_row() -> None:
     """1001 samples a run; a row with a series has both."""
     alone, both = training_log("twolink", "Cond(W_fe)"), training_log("twolink", "HFS + Cond(W_fe)")

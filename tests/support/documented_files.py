@@ -58,7 +58,7 @@ def write_arm_files(folder: Path) -> None:
     dynid.simulate(robot, loop, path, seed=1).recording().to_csv(folder / "run.csv")
     prior = dynid.load_robot(folder / "arm.urdf", friction=LAW)
     first = dynid.load_recording([folder / "run1.csv", folder / "run2.csv"], prior)
-    dynid.identify(prior, first).save(folder / "estimate.json")
+    dynid.identify(prior, first, "wls").save(folder / "estimate.json")
     dynid.identify(prior, first, "feasible").save(folder / "other.json")
     (folder / "limits.toml").write_text('["joint*"]\nvelocity = 1.5\nacceleration = 10\n')
 

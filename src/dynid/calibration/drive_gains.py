@@ -15,7 +15,6 @@ from dynid.calibration.loaded import (
     LoadedRows,
     channel_residuals,
     drive_columns,
-    independent_rows,
     load_columns,
     short_of_rows,
 )
@@ -25,6 +24,7 @@ from dynid.identification.observation import Observation, observe
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.settings import Signals
 
 __all__ = ["DriveGains", "identify_drive_gains", "reference_gains"]

@@ -19,7 +19,7 @@ from dynid.errors import DataError
 from dynid.identification.observation import Observation, fold
 from dynid.parameters.base import BaseParameters
 
-__all__ = ["LoadedRows", "drive_columns", "independent_rows", "load_columns", "loaded_rows", "without_span"]
+__all__ = ["LoadedRows", "drive_columns", "load_columns", "loaded_rows", "without_span"]
 
 Array = NDArray[np.float64]
 
@@ -115,22 +115,6 @@ def less(factor: Array, beta: Array) -> Array:
     return out
 
 
-def parts_of(observation: Observation, count: int) -> list[tuple[Array, ...]]:
-    """Triangular factors per channel of `count` equal parts of the samples."""
-    width = observation.base.count + 1
-    end = max((int(block.index[-1]) for block in observation.blocks()), default=-1) + 1
-    if end < count:
-        return []
-    factors = [[np.zeros((0, width)) for _ in observation.factors] for _ in range(count)]
-    for block in observation.blocks():
-        part = block.index * count // end
-        rows = np.column_stack([block.W, block.y])
-        for k in np.unique(part):
-            stack = np.vstack([factors[k][block.channel], rows[part == k]])
-            factors[k][block.channel] = fold(np.asfortranarray(stack))
-    return [tuple(one) for one in factors]
-
-
 def without_span(rows: Array, columns: int) -> Array:
     """The last columns of `rows`, with the span of the first `columns` projected out, folded."""
     lead, rest = rows[:, :columns], rows[:, columns:]
@@ -142,20 +126,6 @@ def without_span(rows: Array, columns: int) -> Array:
         for _ in range(2):
             rest = rest - u @ (u.T @ rest)
     return fold(np.asfortranarray(rest))
-
-
-def independent_rows(residual: Array) -> float:
-    """Effective number of independent rows of a residual (N,): N over the sum of its positive autocorrelations."""
-    count = len(residual)
-    power = float(residual @ residual)
-    if power == 0.0 or count < 8:
-        return float(count)
-    size = 1 << (2 * count - 1).bit_length()
-    spectrum = np.abs(np.fft.rfft(residual, size)) ** 2
-    rho = np.fft.irfft(spectrum, size)[: count // 4] / power
-    pairs = rho[: 2 * (len(rho) // 2)].reshape(-1, 2).sum(axis=1)
-    stop = int(np.argmax(pairs <= 0)) if np.any(pairs <= 0) else len(pairs)
-    return count / max(2.0 * float(pairs[:stop].sum()) - 1.0, 1.0)
 
 
 def channel_residuals(observation: Observation, betas: Sequence[Array]) -> list[Array]:

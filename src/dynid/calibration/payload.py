@@ -15,22 +15,21 @@ from dynid.calibration.body_fit import FORMS, BodyFit, Form, body_sizes, fit_bod
 from dynid.calibration.loaded import (
     LoadedRows,
     channel_residuals,
-    independent_rows,
     less,
     loaded_rows,
-    parts_of,
     short_of_rows,
     without_span,
 )
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import default_channels
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation, observe, time_parts
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_to_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
+from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.settings import Signals
 
 __all__ = ["Payload", "identify_payload"]
@@ -374,7 +373,7 @@ class _Search:
     def _parts(self, rows: LoadedRows, weights: Array, count: int) -> Array:
         """Estimates (k, 10) from separate parts of the loaded runs."""
         found = []
-        for part in parts_of(self.loaded, count):
+        for part in time_parts(self.loaded, count):
             given = part if self.arm is None else tuple(less(f, self.arm) for f in part)
             found.append(self._fit(rows.with_loaded(given), weights, self.form, self.feasible).inertial)
         return np.array(found).reshape(-1, 10)

@@ -21,13 +21,14 @@ __all__ = [
 
 # Loading the registries takes a second, too long for a shell that waits for words; tests hold the two together.
 METHODS = (
-    *("ols", "wls", "gls", "irls", "tls", "ridge", "feasible"),
+    *("auto", "ols", "wls", "gls", "irls", "tls", "ridge", "feasible"),
     *("iv", "didim", "pc-iv", "pc-didim", "cloe", "clie", "ml", "ekf", "ukf"),
 )
 STUDIES = (
     *("structure", "dynamics", "excitation", "toolbox-2dof", "wam", "codegen", "iiwa-feasibility", "pc-didim"),
-    *("semi-parametric", "compensated-control", "human-regressor", "human-forceplate", "tx40", "kr300"),
-    *("servo-friction", "tx40-filters", "drives", "friction-robots", "robots", "residual-robots", "feasible-robots"),
+    *("semi-parametric", "compensated-control", "coverage", "human-regressor", "human-forceplate", "tx40", "kr300"),
+    *("servo-friction", "tx40-filters", "drives", "friction-robots", "robots", "halves", "residual-robots"),
+    "feasible-robots",
 )
 FAMILIES = (
     *("fourier", "fourier-free", "fourier-quintic", "b-spline", "cubic", "quintic"),

@@ -60,8 +60,8 @@ def identify(
         str | None,
         typer.Option(
             autocompletion=complete.methods,
-            help="ols, wls, gls, irls, tls, ridge or feasible; ml, ekf or ukf; with --controller iv, didim, pc-iv, "
-            "pc-didim, cloe or clie. [wls]",
+            help="auto: friction, filters and the weight of the prior by cross-validation; ols, wls, gls, irls, tls, "
+            "ridge or feasible; ml, ekf or ukf; with --controller iv, didim, pc-iv, pc-didim, cloe or clie. [auto]",
         ),
     ] = None,
     constraints: Constraints = None,
@@ -87,7 +87,7 @@ def identify(
 ) -> None:
     """Identify a robot's parameters from recordings, with their uncertainty, and validate them on other motion.
 
-    Example: dynid identify arm.urdf run1.csv run2.csv --method feasible --validate run3.csv -o identified.urdf
+    Example: dynid identify arm.urdf run1.csv run2.csv --validate run3.csv -o identified.urdf
 
     Example: dynid identify arm.urdf run.csv --method pc-didim --controller loop.toml --velocity-cutoff 100 --tests
     """
@@ -99,7 +99,7 @@ def identify(
     check_outputs(output, figure)
     wanted = required(require)
     if method is None:
-        method = (project.identify.method if project is not None else None) or "wls"
+        method = (project.identify.method if project is not None else None) or "auto"
     check_method(method)
     given = feasible_options(inputs, method, constraints, prior_weight) | ({} if start is None else {"start": start})
     loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
@@ -129,11 +129,13 @@ def identify(
 
 
 def feasible_options(inputs: Inputs, method: str, constraints: str | None, prior_weight: str | None) -> dict[str, Any]:
-    """Options of method "feasible": those given, and for that method those of the project file."""
+    """Options of methods with constraints: those given, and those of the project file."""
     given: dict[str, Any] = {}
-    if inputs.project is not None and method == "feasible":
+    if inputs.project is not None and method in ("auto", "feasible"):
         section = inputs.project.identify
-        given = {"constraints": section.constraints, "weight": section.prior_weight}
+        given = {"constraints": section.constraints}
+        if method == "feasible":
+            given["weight"] = section.prior_weight
     if constraints is not None:
         given["constraints"] = constraints
     if prior_weight is not None:
@@ -227,14 +229,21 @@ def run_method(
     tests: bool = False,
 ) -> tuple[Estimate, Observation | None]:
     """The estimate and, for methods that do not simulate, the observation it was identified from."""
+    from dynid.identification.auto import AutoOptions
     from dynid.identification.estimators.registry import method_options
     from dynid.identification.observation import observe
     from dynid.identification.pipeline import identify as run
+    from dynid.identification.pipeline import identify_observed
 
     method_options(method, **given)
     # Other methods do not simulate, but their tests may.
     simulated = loop if _simulates(method) or not tests else None
     with working(f"identifying {inputs.robot.name} with {method}") as work:
+        if method == "auto":
+            wanted = inputs.chosen_by_user() | given
+            return identify_observed(
+                inputs.robot, recording, AutoOptions(**wanted), signals=inputs.signals(), progress=work.report
+            )
         if _simulates(method) or simulated is not None:
             settings: dict[str, Any] = {"signals": inputs.signals(), "loop": simulated, "progress": work.report}
             return run(inputs.robot, recording, method, **settings, **given), None
@@ -261,12 +270,16 @@ def _print(
     table: bool,
 ) -> None:
     """Tables on request, then errors per joint and the verdict."""
+    from dynid.identification.summary import choices_text
+
     if table:
         show(estimate.summary())
         if validation is not None:
             show(validation.summary())
     else:
         show("\n".join([headline(estimate), *estimate.notes]))
+        if estimate.choices:
+            show(choices_text(estimate))
     if diagnosis is not None:
         show(diagnosis.summary())
     show("\n".join(error_lines(estimate, validation)))

@@ -14,6 +14,7 @@ from dynid.errors import DataError, DynidError
 
 if TYPE_CHECKING:
     from dynid.cli.project import Project
+    from dynid.friction.selection import FrictionSelection
     from dynid.identification.estimate import Estimate
     from dynid.recording.log_format import LogFormat
     from dynid.recording.recording import Recording
@@ -40,6 +41,8 @@ class Inputs:
         The saved estimate that was given.
     estimate_file : Path or None
         Its file.
+    selection : FrictionSelection or None
+        The saved friction selection that was given.
     log : LogFormat or None
         How logs are read; None for commands without logs.
     data : tuple
@@ -63,6 +66,7 @@ class Inputs:
     project: Project | None = None
     estimate: Estimate | None = None
     estimate_file: Path | None = None
+    selection: FrictionSelection | None = None
     log: LogFormat | None = None
     data: tuple[Source, ...] = ()
     given: bool = False
@@ -153,6 +157,20 @@ class Inputs:
         project = {} if self.project is None else self.project.identify.signals()
         return Signals(**defaults | project | dict(self.cleaning))
 
+    def chosen_by_user(self) -> dict[str, str]:
+        """What method "auto" leaves as it is: friction and filters that an option or the project file names."""
+        cleaning = dict(self.cleaning)
+        drives = [self.modelling.get("friction"), self.modelling.get("rotor_inertia")]
+        if self.project is not None:
+            cleaning = self.project.identify.signals() | cleaning
+            drives += [self.project.robot.friction, self.project.robot.rotor_inertia]
+        out = {}
+        if any(x is not None for x in drives):
+            out["friction"] = "given"
+        if "cutoff" in cleaning or "delay" in cleaning:
+            out["filters"] = "given"
+        return out
+
     def closed_loop(
         self,
         controller: Path | None,
@@ -168,9 +186,7 @@ class Inputs:
         from dynid.simulation.sensors import Sensors
 
         named: Path | Mapping[str, Any] | None = controller
-        slope: float | str | None = coulomb_slope
-        if slope is not None and slope != "exact":
-            slope = values.number(str(slope), "--coulomb-slope")
+        slope = None if coulomb_slope is None else values.coulomb_slope(coulomb_slope)
         if self.project is not None:
             loop = self.project.loop
             if named is None and loop.controller is not None:
@@ -187,7 +203,7 @@ class Inputs:
             controller=None if named is None else load_controller(named, self.robot),
             sensors=Sensors(velocity_cutoff=velocity_cutoff, **(sensors or {})),
             integrator=integrator or "auto",  # type: ignore[arg-type]
-            **({} if slope is None else {"coulomb_slope": slope}),  # type: ignore[arg-type]
+            coulomb_slope="auto" if slope is None else slope,
         )
 
 

@@ -29,6 +29,14 @@ ModelArgument = Annotated[
         help="Robot file, built-in name, or saved estimate (.json). [those of dynid.toml]",
     ),
 ]
+FrictionArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        autocompletion=complete.robots,
+        help="Robot file, built-in name, or saved selection of `dynid friction -o` (.json). [robot of dynid.toml]",
+    ),
+]
 Data = Annotated[
     list[str] | None,
     typer.Argument(
@@ -123,7 +131,10 @@ VelocityCutoff = Annotated[
 Integrator = Annotated[str | None, typer.Option(help="auto, rk4, semi-implicit, dopri5 or implicit. [auto]")]
 CoulombSlope = Annotated[
     str | None,
-    typer.Option(help="Slope of smooth Coulomb friction in s/rad, or exact with --integrator implicit. [100]"),
+    typer.Option(
+        help="Slope of smooth Coulomb friction in s/rad or s/m, one number or one per joint; auto, from the velocities "
+        "of each joint; or exact, with --integrator implicit. [auto]"
+    ),
 ]
 
 # Random numbers and sensors.

@@ -93,7 +93,7 @@ class IdentifySection(_Section):
     Attributes
     ----------
     method : str or None
-        Estimation method; None for "wls".
+        Estimation method; None for "auto".
     cutoff : float, "auto" or "none"
         Low-pass of positions in Hz.
     decimate : list of int, "auto" or "none"
@@ -105,7 +105,7 @@ class IdentifySection(_Section):
     delay : float
         Seconds by which torques lag behind positions.
     constraints : {"full", "semi"} or None
-        Physical consistency that method "feasible" imposes.
+        Physical consistency that methods "auto" and "feasible" impose.
     prior_weight : float, "cv" or None
         Weight of the a-priori parameters in method "feasible".
     output : str or None
@@ -145,15 +145,15 @@ class LoopSection(_Section):
         TOML file of the controller, relative to the project file, or its table itself.
     velocity_cutoff : float or None
         Low-pass in Hz of the velocities that the controller measures.
-    coulomb_slope : float, "exact" or None
-        Slope of smooth Coulomb friction in s/rad.
+    coulomb_slope : float, tuple of float, "auto", "exact" or None
+        Slope of smooth Coulomb friction in s/rad or s/m, one number or one per joint; "auto" by default.
     integrator : str or None
         auto, rk4, semi-implicit, dopri5 or implicit.
     """
 
     controller: str | dict[str, Any] | None = None
     velocity_cutoff: float | None = None
-    coulomb_slope: float | Literal["exact"] | None = None
+    coulomb_slope: float | tuple[float, ...] | Literal["auto", "exact"] | None = None
     integrator: str | None = None
 
 

@@ -196,7 +196,7 @@ def _identify_lines() -> list[str]:
     return [
         "",
         "[identify]",
-        'method = "feasible"      # physically consistent parameters; wls and others: see dynid identify --help',
+        'method = "auto"          # friction, filters and prior by cross-validation; others: dynid identify --help',
         'output = "estimate.json"',
         "# cutoff = 20            # low-pass of positions in Hz; found from the data if left out",
     ]

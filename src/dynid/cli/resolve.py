@@ -13,13 +13,14 @@ from dynid.errors import DataError
 
 if TYPE_CHECKING:
     from dynid.cli.project import Project
+    from dynid.friction.selection import FrictionSelection
     from dynid.identification.estimate import Estimate
     from dynid.recording.log_format import LogFormat
     from dynid.robot.model import Robot
 
 __all__ = ["Subject", "locked", "resolve"]
 
-Subject = Literal["robot", "estimate", "either"]
+Subject = Literal["robot", "estimate", "either", "friction"]
 
 
 def resolve(
@@ -35,18 +36,21 @@ def resolve(
         data, name = [name, *data], None
     if name is not None and subject != "estimate" and not name.endswith(".json") and taken.get("project") is None:
         project = None  # a command that names its robot does not depend on the folder it is run in
-    estimate, path = None, None
+    estimate, path, selection = None, None, None
     if subject == "estimate" or (subject == "either" and _is_estimate(name, project)):
         path = _estimate_file(name, project)
         estimate = load_estimate(path)
         robot, whole, file = estimate.robot, None, ""
+    elif subject == "friction" and name is not None and name.lower().endswith(".json"):
+        selection = _selection(name)
+        robot, whole, file = selection.robot, None, ""
     else:
         file = _robot_file(name, project)
         robot, whole = _robot(file, project, taken)
     log, reading = None, {}
     if logs:
         reading = _reading(taken)
-        log = _log_format(project, estimate, reading, from_project=not data)
+        log = _log_format(project, estimate or selection, reading, from_project=not data)
     given = [values.source(x) for x in data]
     if not given and project is not None:
         given = project.logs("identify")
@@ -56,6 +60,7 @@ def resolve(
         project=project,
         estimate=estimate,
         estimate_file=path,
+        selection=selection,
         log=log,
         data=tuple(given),
         given=bool(data),
@@ -110,6 +115,13 @@ def _robot_file(name: str | None, project: Project | None) -> str:
     return project.robot_file
 
 
+def _selection(name: str) -> FrictionSelection:
+    """A saved friction selection with its robot and log format."""
+    from dynid.friction.selection import FrictionSelection
+
+    return FrictionSelection.load(name)
+
+
 def _robot(file: str, project: Project | None, taken: Mapping[str, Any]) -> tuple[Robot, Robot | None]:
     """The robot with its joints locked, and the whole one if some are."""
     from dynid.robot.load import load_robot
@@ -147,15 +159,19 @@ def _reading(taken: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _log_format(
-    project: Project | None, estimate: Estimate | None, reading: Mapping[str, Any], *, from_project: bool
+    project: Project | None,
+    saved: Estimate | FrictionSelection | None,
+    reading: Mapping[str, Any],
+    *,
+    from_project: bool,
 ) -> LogFormat:
-    """How logs are read: options over the project file; for other logs of an estimate, over its own format."""
+    """How logs are read: options over the project file; for other logs of a saved result, over its own format."""
     from dynid.recording.log_format import LogFormat
 
     known: dict[str, Any] = {}
-    if estimate is not None and estimate.log_format is not None and not (project is not None and from_project):
+    if saved is not None and saved.log_format is not None and not (project is not None and from_project):
         # Rows are those of the logs that were identified from.
-        known = estimate.log_format.model_dump(exclude_unset=True, exclude={"rows"})
+        known = saved.log_format.model_dump(exclude_unset=True, exclude={"rows"})
     elif project is not None:
         known = project.log.model_dump(exclude_unset=True)
     for name, value in reading.items():

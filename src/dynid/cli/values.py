@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, cast
 
 from dynid.errors import DataError
 
 __all__ = [
     "Source",
+    "coulomb_slope",
     "cutoff",
     "decimation",
     "key_numbers",
@@ -86,6 +88,13 @@ def source(text: str) -> Source:
     if "=" not in text or Path(text).exists():
         return text
     return {k: Path(v) for k, v in key_values(text.split(","), "DATA").items()}
+
+
+def coulomb_slope(text: str) -> float | tuple[float, ...] | Literal["auto", "exact"]:
+    """Slope of Coulomb friction, one number or one per joint, "auto" or "exact"."""
+    if text in ("auto", "exact"):
+        return cast(Literal["auto", "exact"], text)
+    return number_or_per_joint(text, "--coulomb-slope")
 
 
 def cutoff(text: str) -> float | str | None:

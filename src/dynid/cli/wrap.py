@@ -10,12 +10,13 @@ from typing import Any
 from dynid.cli import options
 from dynid.cli.resolve import Subject, resolve
 
-__all__ = ["with_estimate", "with_logs", "with_model", "with_new_project", "with_robot"]
+__all__ = ["with_estimate", "with_friction", "with_logs", "with_model", "with_new_project", "with_robot"]
 
 _ARGUMENTS = {
     "robot": options.RobotArgument,
     "estimate": options.EstimateArgument,
     "either": options.ModelArgument,
+    "friction": options.FrictionArgument,
 }
 # Parameters of commands that take log files; a first argument that is a log is added to them.
 _LOG_ARGUMENTS = ("data", "loaded")
@@ -43,6 +44,11 @@ def with_new_project(command: Callable[..., None]) -> Callable[..., None]:
 def with_estimate(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command ESTIMATE, which holds the robot and the log format, the reading options, and --project."""
     return _wrapped(command, "estimate", logs=True, cleaning=())
+
+
+def with_friction(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command MODEL, a robot or a saved friction selection, and the options of `with_logs`."""
+    return _wrapped(command, "friction", logs=True, cleaning=tuple(options.CLEANING))
 
 
 def with_model(

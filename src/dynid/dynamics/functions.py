@@ -410,9 +410,8 @@ def potential_energy(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = 
 def custom_column(robot: Robot, index: int, q: Array, v: Array, a: Array) -> Array:
     """Column (N, n) of the custom term robot.drives[index], checked for shape and finite values."""
     term = robot.drives[index]
-    assert term.function is not None
     first_q, first_v = robot.nq - robot.n, robot.nv - robot.n
-    column = np.asarray(term.function(q[:, first_q:], v[:, first_v:], a[:, first_v:]), dtype=float)
+    column = term.column(q[:, first_q:], v[:, first_v:], a[:, first_v:])
     if column.shape != (len(q), robot.n) or not np.all(np.isfinite(column)):
         raise DataError(f"term '{term.name}' must return finite numbers of shape {(len(q), robot.n)}")
     return column

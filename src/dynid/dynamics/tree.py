@@ -55,7 +55,7 @@ class DriveArrays(NamedTuple):
     """Drive terms: kind code, parameter column, and the shaft direction as sparse rows (start, joint, weight).
 
     `slope` is the slope of smooth Coulomb friction, 0 for the sign function. A simulation puts custom columns into
-    `table` (term, node) over the shaft position, with `grid` (first node, nodes per unit).
+    `table` (term, node) over the shaft position or velocity, with `grid` (first node, nodes per unit).
     """
 
     kind: Index

@@ -2,6 +2,8 @@ from . import constraints as constraints
 from .center import analytic_center as analytic_center
 from .certificate import Certificate as Certificate
 from .log_cholesky import refine_parameters as refine_parameters
+from .prior import Prior as Prior
+from .prior import consistent_prior as consistent_prior
 from .queries import FeasibilityTest as FeasibilityTest
 from .queries import Nearest as Nearest
 from .queries import is_feasible as is_feasible

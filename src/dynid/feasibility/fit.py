@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from dynid.feasibility.conflict import explain_conflict
 from dynid.feasibility.metrics import Metric, add_distance
 from dynid.feasibility.sets import FeasibleSet
 
-__all__ = ["Fit", "closest", "fit"]
+__all__ = ["Fit", "closest", "fit", "fit_near_prior"]
 
 Array = NDArray[np.float64]
 
@@ -24,6 +24,13 @@ Array = NDArray[np.float64]
 _PULLS = (1e-6, 1e-8, 1e-10, 1e-12)
 _HIDDEN = 1e-3
 _BOUNDARY = 1e-4
+# Search of the weight: the least one, with which the fit is as good as the best, and the first and the largest one that
+# are tried, all relative to the allowed excess of the cost.
+_LEAST, _FIRST, _LARGEST = 2e-4, 0.03, 1e4
+# A weight is accepted when it uses more than this share of the allowed excess, or after so many solves.
+_USED, _SOLVES = 0.3, 4
+# Larger weights that are tried where the solver fails.
+_LARGER = (1.0, 1.7, 5.0, 30.0, 1000.0)
 # Final check of a solution: largest violation of a cone, relative to its terms.
 _OUTSIDE = 1e-6
 
@@ -44,6 +51,8 @@ class Fit:
         Result of the solver.
     feasible : FeasibleSet
         The constraints.
+    best : ndarray, shape (p,), or None
+        Standard parameters of the best fit, if the prior moved the solution away from it.
     """
 
     parameters: Array
@@ -51,6 +60,7 @@ class Fit:
     weight: float
     solution: ConeSolution
     feasible: FeasibleSet
+    best: Array | None = None
 
     @property
     def visible(self) -> bool:
@@ -101,6 +111,60 @@ def fit(
             break
     assert found is not None
     return found
+
+
+def fit_near_prior(
+    feasible: FeasibleSet,
+    R: Array,
+    z: Array,
+    prior: Array,
+    excess: float,
+    metric: Metric = "entropic",
+    solver: str = "clarabel",
+    scale: Array | None = None,
+) -> Fit:
+    """The feasible parameters nearest to a prior among those that the data cannot distinguish from the best.
+
+    The best fit is often only approached as masses tend to infinity, since mass that has no effect on torques relaxes
+    the constraints of its link. Therefore the cost 1/2 |R pi - z|^2 may exceed its infimum by `excess`, and the largest
+    weight of the prior that keeps to it is searched. The cost increases with the weight, nearly as a power of it.
+    """
+
+    def solved(weight: float) -> Fit:
+        # A solver may fail with one weight and not with a larger one.
+        for factor in _LARGER:
+            try:
+                return fit(feasible, R, z, prior, metric, factor * weight, solver, scale)
+            except DynidError as error:
+                failure = error
+        raise failure
+
+    first = found = solved(_LEAST * excess)
+    best, allowed = found.cost, found.cost + excess
+    # Weights and their excess: below the allowed one, and above it.
+    lower, upper = (found.weight, _LEAST * excess), (np.inf, np.inf)
+    weight = _FIRST * excess
+    for _ in range(_SOLVES):
+        trial = solved(weight)
+        over = max(trial.cost - best, _LEAST * excess)
+        if trial.cost <= allowed:
+            found, lower = trial, (trial.weight, over)
+            if over >= _USED * excess or weight >= _LARGEST * excess:
+                break
+        else:
+            upper = (trial.weight, over)
+        weight = _next_weight(lower, upper, 0.7 * excess, _LARGEST * excess)
+    return replace(found, best=first.parameters)
+
+
+def _next_weight(lower: tuple[float, float], upper: tuple[float, float], aim: float, largest: float) -> float:
+    """The weight at which a power law through two weights and their excess, or a straight one, meets the aim."""
+    (w0, e0), (w1, e1) = lower, upper
+    if not np.isfinite(w1):
+        return float(min(w0 * min(max(aim / e0, 3.0), 30.0), largest))
+    power = np.log(e1 / e0) / np.log(w1 / w0)
+    step = np.log(aim / e0) / max(power, 1e-3)
+    return float(np.exp(np.log(w0) + np.clip(step, 0.1 * np.log(w1 / w0), 0.9 * np.log(w1 / w0))))
 
 
 def closest(

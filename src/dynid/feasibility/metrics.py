@@ -22,7 +22,16 @@ from dynid.feasibility.sets import FeasibleSet
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.model import Robot
 
-__all__ = ["METRICS", "Metric", "add_distance", "distance", "hessian_rows", "local_rows", "signed_columns"]
+__all__ = [
+    "METRICS",
+    "Metric",
+    "add_distance",
+    "distance",
+    "hessian_rows",
+    "local_rows",
+    "quadratic_rows",
+    "signed_columns",
+]
 
 Array = NDArray[np.float64]
 Metric = Literal["euclidean", "pullback", "entropic"]
@@ -41,7 +50,7 @@ def distance(robot: Robot, parameters: Array, prior: Array, metric: Metric, scal
     metric : {"euclidean", "pullback", "entropic"}
         Distance.
     scale : ndarray, shape (p,)
-        Units of the parameters that are measured by their difference: all of them for "euclidean", offsets and springs
+        Units of the parameters that are measured by their difference: all of them for "euclidean", drive parameters
         otherwise.
 
     Returns
@@ -54,10 +63,10 @@ def distance(robot: Robot, parameters: Array, prior: Array, metric: Metric, scal
     DataError
         For an unknown metric, or a prior that is not physically consistent.
     """
-    rows, target = _quadratic(robot, prior, metric, scale)
+    rows, target = quadratic_rows(robot, prior, metric, scale)
     value = 0.5 * float(np.sum((rows @ parameters - target) ** 2))
     if metric == "entropic":
-        ratios = [parameters[i] / prior[i : i + 1] for i in _positive(robot, prior)]
+        ratios = []
         for first in _bodies(robot):
             root = _root(robot, prior, first)
             white = np.linalg.solve(root, np.linalg.solve(root, inertia_to_pseudo(parameters[first : first + 10])).T)
@@ -72,7 +81,7 @@ def local_rows(robot: Robot, parameters: Array, prior: Array, metric: Metric, sc
 
     For the divergence of a body P = L L' from P0, e is L' P0^-1 L - 1 and a row of S the change of L^-1 P L^-T.
     """
-    rows, target = _quadratic(robot, prior, metric, scale)
+    rows, target = quadratic_rows(robot, prior, metric, scale)
     residual = rows @ parameters - target
     if metric != "entropic":
         return rows, residual
@@ -87,15 +96,15 @@ def local_rows(robot: Robot, parameters: Array, prior: Array, metric: Metric, sc
         parts.append(part)
         half = np.linalg.solve(_root(robot, prior, first), root)
         rest.append(svec(half.T @ half - np.eye(4)))
-    single = _positive(robot, prior)
-    parts.append(np.eye(len(prior))[single] / parameters[single][:, None])
-    rest.append(parameters[single] / prior[single] - 1.0)
     return np.vstack(parts), np.concatenate(rest)
 
 
-def hessian_rows(feasible: FeasibleSet, parameters: Array, prior: Array, metric: Metric) -> Array:
+def hessian_rows(
+    feasible: FeasibleSet, parameters: Array, prior: Array, metric: Metric, scale: Array | None = None
+) -> Array:
     """Rows (k, p) whose Gram matrix is the Hessian of the distance at a standard vector."""
-    return local_rows(feasible.robot, parameters, prior, metric, feasible.scale[: feasible.size])[0]
+    units = feasible.scale[: feasible.size] if scale is None else scale
+    return local_rows(feasible.robot, parameters, prior, metric, units)[0]
 
 
 def add_distance(
@@ -108,7 +117,7 @@ def add_distance(
 ) -> None:
     """Add weight times the distance from the prior to the objective; `scale` is the typical size if not given."""
     robot = feasible.robot
-    rows, target = _quadratic(robot, prior, metric, feasible.scale[: feasible.size] if scale is None else scale)
+    rows, target = quadratic_rows(robot, prior, metric, feasible.scale[: feasible.size] if scale is None else scale)
     program.minimise_squares(np.sqrt(weight) * rows, np.sqrt(weight) * target)
     if metric != "entropic":
         return
@@ -117,8 +126,6 @@ def add_distance(
         inverse = np.linalg.inv(_root(robot, prior, first))
         white = inverse @ pseudo @ inverse.T
         add_divergence(program, white, range(first, first + 10), weight)
-    for i in _positive(robot, prior):
-        add_divergence(program, np.full((1, 1, 1), 1.0 / prior[i]), [i], weight)
 
 
 def add_divergence(program: ConeProgram, coefficients: Array, columns: range | list[int], weight: float) -> None:
@@ -157,7 +164,7 @@ def _widened(rows: Array, columns: list[int], width: int) -> sparse.csr_array:
     return sparse.csr_array((rows[row, local], (row, np.array(columns)[local])), shape=(len(rows), width))
 
 
-def _quadratic(robot: Robot, prior: Array, metric: Metric, scale: Array) -> tuple[Array, Array]:
+def quadratic_rows(robot: Robot, prior: Array, metric: Metric, scale: Array) -> tuple[Array, Array]:
     """Rows and targets of the quadratic part of a distance."""
     if metric not in METRICS:
         raise DataError(f"metric '{metric}' is unknown: use {', '.join(METRICS)}")
@@ -173,12 +180,9 @@ def _quadratic(robot: Robot, prior: Array, metric: Metric, scale: Array) -> tupl
             part = np.zeros((10, p))
             part[:, first : first + 10] = svec(inverse @ pseudo @ inverse.T).T
             rows.append(part)
-        single = _positive(robot, prior)
-        rows.append(np.eye(p)[single] / prior[single][:, None])
     for first in _bodies(robot):
         free[first : first + 10] = False
-    free[_positive(robot, prior)] = False
-    # Offsets, springs and drive parameters with a prior of zero are measured by their difference.
+    # Drive parameters are measured by their difference: their a-priori values are often guesses, or zero.
     rows.append(np.diag(1.0 / scale)[free])
     stacked = np.vstack(rows)
     return stacked, stacked @ prior
@@ -192,11 +196,6 @@ def _bodies(robot: Robot) -> list[int]:
 def signed_columns(robot: Robot) -> list[int]:
     """Columns of drive parameters that must not be negative."""
     return sorted(int(b.matrix.indices[0]) for b in Signs().blocks(robot) if b.cone == "nonnegative")
-
-
-def _positive(robot: Robot, prior: Array) -> list[int]:
-    """Columns of drive parameters that are positive in the prior and must not be negative."""
-    return [i for i in signed_columns(robot) if prior[i] > 0]
 
 
 def _root(robot: Robot, prior: Array, first: int) -> Array:

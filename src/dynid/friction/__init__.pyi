@@ -1,8 +1,11 @@
-from .fit import fit_every_friction as fit_every_friction
+from .fit import BUILT_IN_MODELS as BUILT_IN_MODELS
+from .fit import DEFAULT_MODELS as DEFAULT_MODELS
 from .fit import fit_friction as fit_friction
 from .map import FrictionMap as FrictionMap
 from .map import friction_map as friction_map
 from .result import FrictionFit as FrictionFit
 from .result import ModelFit as ModelFit
+from .selection import FrictionSelection as FrictionSelection
+from .selection import select_friction as select_friction
 from .sweep import VelocitySweep as VelocitySweep
 from .sweep import velocity_sweep as velocity_sweep

@@ -15,9 +15,8 @@ from dynid.friction.result import ModelFit
 from dynid.friction.rows import is_prismatic, joint_index, without_friction
 from dynid.robot.drives import DriveTerm
 from dynid.robot.model import Robot
-from dynid.simulation.unmodeled import UnmodeledEffects
 
-__all__ = ["for_simulation", "with_friction"]
+__all__ = ["with_friction"]
 
 Array = NDArray[np.float64]
 
@@ -38,26 +37,6 @@ class FrictionColumn:
         out = np.zeros(np.shape(v))
         out[:, self.joint] = self.piece.columns(features, self.theta)[:, self.k]
         return out
-
-
-def for_simulation(robot: Robot, joint: str, fit: ModelFit) -> tuple[Robot, UnmodeledEffects]:
-    """The robot with the plain part of a friction model, and the Stribeck part as unmodeled effects of `simulate`.
-
-    The compiled simulation has Coulomb (exact or tanh), viscous and offset terms and Gaussian Stribeck friction. Other
-    models are refused.
-    """
-    place = joint_index(robot, joint)
-    foreign = [p.name for p in fit.model.pieces if p.name not in (*_PLAIN, "tanh", "stribeck")]
-    if foreign:
-        raise ModelError(
-            f"the closed-loop simulation has no '{foreign[0]}' friction, which friction model '{fit.name}' needs"
-        )
-    stiction, velocity = np.zeros(robot.n), np.full(robot.n, 0.05)
-    plain = with_friction(robot, joint, fit, None, "rigid")
-    if "stribeck" in fit.model.names:
-        stiction[place], velocity[place] = fit.parameters["fs"], fit.parameters["vs"]
-        plain = plain.without(f"fs_{robot.coordinates[place]}")
-    return plain, UnmodeledEffects(stiction=stiction, stribeck_velocity=velocity)
 
 
 def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | None, load: str) -> Robot:
@@ -86,7 +65,7 @@ def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | 
             if piece.name in _PLAIN:
                 terms.append(bare.joint_term(place, symbol, values[symbol]))
             elif piece.name == "tanh":
-                terms.append(replace(bare.joint_term(place, symbol, values[symbol]), slope=values["slope"]))
+                terms.append(replace(bare.joint_term(place, symbol, values[symbol]), slope=1.0 / values["vc"]))
             else:
                 column: Any = FrictionColumn(piece, k, theta, place, carried, reference)
                 name = symbol if symbol not in ("fv", "fc") else f"{symbol}_{piece.name}"

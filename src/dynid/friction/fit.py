@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,24 +11,29 @@ from threadpoolctl import threadpool_limits
 from dynid.errors import DataError
 from dynid.friction.map import FrictionMap, map_rows
 from dynid.friction.models import FrictionModel, friction_model
+from dynid.friction.nested import effective_rows
 from dynid.friction.pieces import REFERENCE_TEMPERATURE
+from dynid.friction.ranking import CRITERIA, Criterion, ranked
 from dynid.friction.result import FrictionFit, ModelFit
 from dynid.friction.rows import FrictionRows, LoadKind, friction_rows, is_prismatic, joint_index
-from dynid.friction.selection import NestedTest, effective_rows, nested_test
-from dynid.friction.separable import Separable, SeparableFit
-from dynid.hypothesis import corrected
+from dynid.friction.separable import SeparableFit
+from dynid.friction.solve import solve
 from dynid.identification.estimate import Estimate
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
-__all__ = ["CRITERIA", "DEFAULT_MODELS", "fit_every_friction", "fit_friction"]
+__all__ = ["BUILT_IN_MODELS", "DEFAULT_MODELS", "fit_friction"]
 
 Array = NDArray[np.float64]
-Criterion = Literal["f-test", "aic", "bic"]
 
-CRITERIA = ("f-test", "aic", "bic")
-DEFAULT_MODELS = ("coulomb+viscous", "asymmetric", "stribeck", "power", "load", "stribeck+load")
+DEFAULT_MODELS = ("coulomb+viscous", "asymmetric", "tanh", "sigmoid", "stribeck", "power", "load", "stribeck+load")
+# Models of built-in drive terms, for offset=False: a saved estimate of a robot with one of these needs nothing else.
+BUILT_IN_MODELS = (
+    *("viscous", "coulomb", "coulomb+viscous", "coulomb+viscous+offset", "asymmetric", "tanh", "tanh+offset"),
+)
+# Friction that returns less than this share of its largest power counts as dissipative: rounding.
+_RETURNED = 1e-9
 # A load below this share of the torque counts as zero.
 _NO_EFFECT = 1e-9
 # A column counts as dependent if less than this share is orthogonal to the others; decimation leaves about 1e-5 of a
@@ -54,6 +57,9 @@ def fit_friction(
 ) -> FrictionFit:
     """Fit friction models to a joint and select one.
 
+    Coefficients of friction are not negative: a model that would return energy somewhere has them at zero, and says so.
+    Standard deviations, F tests and information criteria use the number of independent rows of the residual.
+
     Parameters
     ----------
     robot : Robot
@@ -63,10 +69,11 @@ def fit_friction(
     joint : str or int, optional
         Name or index of the joint; optional for a friction map and for a robot with one joint.
     models : sequence of str, optional
-        Model names, words joined by "+": coulomb, viscous, asymmetric, stribeck, stribeck-shaped, load,
+        Model names, words joined by "+": coulomb, viscous, offset, asymmetric, stribeck, stribeck-shaped, load,
         load-directional, temperature, temperature-exponential, tanh, sigmoid, power, quadratic.
-    criterion : {"f-test", "aic", "bic"}
-        Nested F tests with Holm's correction, or an information criterion.
+    criterion : {"f-test", "aic", "bic", "cross-validation"}
+        Nested F tests with Holm's correction, an information criterion, or the error on blocks of time that are held
+        out in turn: the smallest model within one standard error of the best one.
     estimate : Estimate, optional
         Subtract the torques of this estimate. Without it, all base parameters are estimated with the friction.
     signals : Signals, optional
@@ -108,6 +115,8 @@ def fit_friction(
         raise DataError(f"criterion '{criterion}' is unknown: use {', '.join(CRITERIA)}")
     if not 0 < level < 1:
         raise DataError(f"a significance level lies between 0 and 1, got {level}")
+    if criterion == "cross-validation" and isinstance(recording, FrictionMap):
+        raise DataError("a friction map has no blocks of time to hold out: cross-validation needs a recording")
     if isinstance(models, str):
         models = (models,)
     place = joint_index(robot, recording.joint if isinstance(recording, FrictionMap) and joint is None else joint)
@@ -135,26 +144,6 @@ def fit_friction(
         raise DataError("two of the friction models are identical")
     with threadpool_limits(1, "blas"):
         return _fitted(robot, place, rows, wanted, criterion, level, recording, load)
-
-
-def fit_every_friction(robot: Robot, recording: Recording, **options: object) -> dict[str, FrictionFit]:
-    """Fit and select friction models for every joint.
-
-    Parameters
-    ----------
-    robot : Robot
-        Robot with a fixed base.
-    recording : Recording
-        Motion of all joints with torques.
-    **options
-        Settings of `fit_friction`.
-
-    Returns
-    -------
-    dict of str to FrictionFit
-        Results by joint name.
-    """
-    return {joint: fit_friction(robot, recording, joint, **options) for joint in robot.coordinates}  # type: ignore[arg-type]
 
 
 def _refuse_missing(models: list[FrictionModel], temperature: object) -> None:
@@ -191,28 +180,31 @@ def _fitted(
         usable.append(model)
     if not usable:
         raise DataError(f"no friction model can be fitted to joint '{joint}': {notes[0]}")
-    largest = max(usable, key=lambda m: m.count)
     solved = {m.name: solve(rows, m) for m in usable}
-    fullest = min(usable, key=lambda m: (solved[m.name].rss, -m.count))
     if rows.noise:
         # The first weights are those of Coulomb and viscous friction; repeat with those of the best model.
-        own = solved[fullest.name].residual[: rows.own]
+        own = min(solved.values(), key=lambda s: s.rss).residual[: rows.own]
         rows = rows.with_noise(max(float(np.sqrt(np.mean(own**2))), 1e-12 * float(np.linalg.norm(rows.y))))
         solved = {m.name: solve(rows, m, solved[m.name].theta) for m in usable}
-    effective = effective_rows(rows, solved[fullest.name].residual)
+    negative = [m for m in usable if not _dissipates(rows, m, solved[m.name])]
+    notes += [f"'{m.name}' was left out: its friction returns energy at some of the measured states" for m in negative]
+    usable = [m for m in usable if m not in negative]
+    if not usable:
+        raise DataError(f"no friction model can be fitted to joint '{joint}': {notes[-1]}")
+    largest = max(usable, key=lambda m: m.count)
+    effective = effective_rows(rows, min((solved[m.name] for m in usable), key=lambda s: s.rss).residual)
     if effective - rows.W.shape[1] - largest.count < 1:
         raise DataError(
             f"{effective:.0f} independent rows are too few for {rows.W.shape[1] + largest.count} parameters of the "
             f"friction model '{largest.name}': record more motion or more velocities, or choose smaller models"
         )
     fits = [_model_fit(rows, m, solved[m.name], effective, prismatic) for m in usable]
-    ranked, chosen = _ranked(rows, fits, solved, effective, criterion, level)
-    friction = _friction_points(rows, solved[chosen.model.name])
+    order = ranked(rows, fits, solved, effective, criterion, level)
+    friction = _friction_points(rows, solved[order[0].name])
     f = rows.features
     return FrictionFit(
         joint=joint,
-        ranking=tuple(ranked),
-        best=chosen,
+        ranking=tuple(order),
         criterion=criterion,
         level=level,
         velocity=rows.velocity,
@@ -227,24 +219,6 @@ def _fitted(
         mean_temperature=REFERENCE_TEMPERATURE if f.temperature is None else float(np.mean(f.temperature)),
         notes=tuple(notes),
     )
-
-
-def solve(rows: FrictionRows, model: FrictionModel, start: Array | None = None) -> SeparableFit:
-    """Separable least squares of one model, from inner parameters `start` (m,) or from a grid over their range."""
-    f = rows.features
-    problem = Separable(
-        np.hstack([rows.W, rows.rows_of(model.fixed(f))]),
-        rows.y,
-        lambda theta: rows.rows_of(model.curved(f, theta)),
-        lambda theta: np.array([rows.rows_of(s) for s in model.slopes(f, theta)]),
-    )
-    low, high = model.bounds(rows.max_velocity)
-    grids = (
-        [x.grid(rows.max_velocity) for x in model.inner]
-        if start is None
-        else [start[k : k + 1] for k in range(len(start))]
-    )
-    return problem.solve(low, high, grids, [x.log for x in model.inner])
 
 
 def _hidden(rows: FrictionRows, model: FrictionModel) -> str:
@@ -290,88 +264,36 @@ def _model_fit(
         for x, edge in zip(model.inner, found.at_bound, strict=True)
         if edge
     ]
-    named = dict(zip(names, values, strict=True))
-    if named.get("fs", 0.0) < 0:
-        notes.append(
-            "fs is negative: friction falls towards zero velocity, as with a smooth reversal; compare the model 'tanh'"
-        )
+    bounded = model.symbols[model.signed :]
+    at_zero = tuple(name for name, held in zip(bounded, found.at_zero, strict=True) if held)
+    notes += [f"{name} of '{model.name}' is held at zero: without the bound it would be negative" for name in at_zero]
+    if at_zero and "fs" in model.symbols:
+        notes.append("friction may fall towards zero velocity, as with a smooth reversal: compare the model 'tanh'")
     if not found.converged:
         notes.append(f"the fit of '{model.name}' did not converge")
     return ModelFit(
         model,
-        {name: float(x) for name, x in named.items()},
+        {name: float(x) for name, x in zip(names, values, strict=True)},
         covariance,
         rss=found.rss,
         rms=float(np.sqrt(np.mean((own if rows.weight is None else own / rows.weight) ** 2))),
         parameter_count=parameters,
         aic=float(fit + 2 * parameters),
         bic=float(fit + np.log(effective) * parameters),
+        at_zero=at_zero,
+        body_parameters=rows.known if rows.base is None else rows.base.standard(found.linear[:b]),
         notes=tuple(notes),
         prismatic=prismatic,
     )
 
 
-def _ranked(
-    rows: FrictionRows,
-    fits: list[ModelFit],
-    solved: dict[str, SeparableFit],
-    effective: float,
-    criterion: Criterion,
-    level: float,
-) -> tuple[list[ModelFit], ModelFit]:
-    """The fits in order, each with its test against the largest fitted model it contains, and the selected one."""
-
-    def test(small: ModelFit, large: ModelFit) -> NestedTest:
-        sums = (small.rss, min(large.rss, small.rss))
-        counts = (small.parameter_count, large.parameter_count)
-        theta = solved[small.model.name].theta
-        return nested_test(rows, small.model, large.model, sums, counts, effective, theta)
-
-    tested = []
-    for fit in fits:
-        inside = [f for f in fits if f.model in fit.model]
-        if inside:
-            before = max(inside, key=lambda f: (f.parameter_count, -f.rss))
-            found = test(before, fit)
-            fit = replace(fit, against=before.model.name, statistic=found.statistic, p_value=found.p_value)
-        tested.append(fit)
-    if criterion != "f-test":
-        order = sorted(tested, key=lambda f: getattr(f, criterion))
-        return order, order[0]
-    ends = [_climbed(root, tested, test, level) for root in tested if not any(f.model in root.model for f in tested)]
-    # Nested tests cannot compare chains without a common model.
-    chosen = min(ends, key=lambda f: f.bic)
-    rest = sorted((f for f in tested if f is not chosen), key=lambda f: f.bic)
-    return [chosen, *rest], chosen
-
-
-def _climbed(root: ModelFit, fits: list[ModelFit], test: object, level: float) -> ModelFit:
-    """From a smallest model, move to the most significant larger one until none is significant."""
-    assert callable(test)
-    here = root
-    while True:
-        larger = [f for f in fits if here.model in f.model]
-        if not larger:
-            return here
-        found = [test(here, f) for f in larger]
-        adjusted = corrected([min(1.0, max(0.0, t.p_value)) for t in found])
-        steps = [(t.log_p, f) for t, f, p in zip(found, larger, adjusted, strict=True) if p < level]
-        if not steps:
-            return here
-        # The smallest model on the path to the most significant one; larger ones are tested again from there.
-        here = _next(steps)
-
-
-def _next(steps: list[tuple[float, ModelFit]]) -> ModelFit:
-    """The smallest significant model that is, or is contained in, the most significant one."""
-    by_size = sorted({f.parameter_count for _, f in steps})
-    for size in by_size:
-        own = [(p, f) for p, f in steps if f.parameter_count == size]
-        best = min(own, key=lambda x: x[0])[1]
-        strongest = min(steps, key=lambda x: x[0])[1]
-        if best is strongest or best.model in strongest.model:
-            return best
-    return min(steps, key=lambda x: x[0])[1]
+def _dissipates(rows: FrictionRows, model: FrictionModel, found: SeparableFit) -> bool:
+    """Whether the friction of a fit returns no energy at the measured states; a constant torque is not friction."""
+    first = rows.W.shape[1]
+    linear = dict(zip(model.symbols, found.linear[first:], strict=True)) | {"off": 0.0}
+    inner = {x.name: value for x, value in zip(model.inner, found.theta, strict=True)}
+    power = rows.features.v * model.torque(rows.features, linear | inner)
+    return bool(power.min() >= -_RETURNED * np.abs(power).max())
 
 
 def _friction_points(rows: FrictionRows, found: SeparableFit) -> Array:

@@ -232,8 +232,8 @@ def map_rows(found: FrictionMap, models: list[FrictionModel]) -> FrictionRows:
         Features(found.velocity, found.load),
         ((count, (), kept),),
         found.velocity,
-        # No row is adjacent to another in time.
-        2 * kept,
+        # Falling sample numbers: no row is adjacent to another in time.
+        -kept,
         count,
         float(count),
         weight=weight,

@@ -33,7 +33,7 @@ FRICTION_WORDS: dict[str, tuple[str, ...]] = {
     "temperature": (*_BASIC, "temperature"),
     "temperature-exponential": ("coulomb", "viscous-exponential"),
     "tanh": ("tanh", "viscous"),
-    "sigmoid": ("sigmoid",),
+    "sigmoid": ("sigmoid", "viscous"),
     "power": ("coulomb", "power"),
 }
 
@@ -47,7 +47,7 @@ class FrictionModel:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """Names of the linear parameters; those of pieces without inner parameters first."""
+        """Names of the linear parameters in the order of `ordered`."""
         return tuple(s for piece in self.ordered for s in piece.symbols)
 
     @cached_property
@@ -57,8 +57,13 @@ class FrictionModel:
 
     @cached_property
     def ordered(self) -> tuple[Piece, ...]:
-        """Pieces without inner parameters first."""
-        return tuple(sorted(self.pieces, key=lambda p: bool(p.inner)))
+        """Signed pieces first, then those without inner parameters, then those with them."""
+        return tuple(sorted(self.pieces, key=lambda p: (not p.signed, bool(p.inner))))
+
+    @property
+    def signed(self) -> int:
+        """Number of linear parameters, the first of `symbols`, that may be negative."""
+        return sum(len(piece.symbols) for piece in self.pieces if piece.signed)
 
     def units(self, *, prismatic: bool = False) -> dict[str, str]:
         """Units by parameter name, for a revolute or a prismatic joint."""

@@ -34,22 +34,21 @@ class Features(NamedTuple):
 class Inner:
     """A nonlinear parameter with its bounds, and the value `null` at which its piece reduces to a simpler one.
 
-    Bounds are absolute, or relative to the largest velocity ("velocity") or its inverse ("slope"). `log` parameters are
-    searched by their logarithm.
+    Bounds are absolute, or relative to the largest velocity. `log` parameters are searched by their logarithm.
     """
 
     name: str
     unit: str
     low: float
     high: float
-    scale: Literal["", "velocity", "slope"] = ""
+    relative: bool = False
     log: bool = True
     null: float | None = None
     points: int = 12
 
     def bounds(self, max_velocity: float) -> tuple[float, float]:
         """Lower and upper bound for motion up to this velocity."""
-        factor = {"": 1.0, "velocity": max_velocity, "slope": 1.0 / max_velocity}[self.scale]
+        factor = max_velocity if self.relative else 1.0
         return self.low * factor, self.high * factor
 
     def grid(self, max_velocity: float) -> Array:
@@ -63,6 +62,8 @@ class Piece:
     """Columns of one friction effect. `contains` names the pieces that it reduces to for some parameter values.
 
     `odd` pieces are odd functions of velocity. Only these are identifiable from pairs of motion in both directions.
+    Coefficients are not negative, so that friction dissipates energy, except those of `signed` pieces, which have no
+    inner parameters.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Piece:
     replaces: tuple[str, ...] = ()
     needs: Literal["", "load", "temperature"] = ""
     odd: bool = True
+    signed: bool = False
 
     @property
     def count(self) -> int:
@@ -132,24 +134,24 @@ def _thinning_slopes(f: Features, theta: Array) -> Array:
     return np.array([_one(-_warmth(f) * f.v * np.exp(-theta[0] * _warmth(f)))])
 
 
+def _tanh(f: Features, theta: Array) -> Array:
+    return _one(np.tanh(f.v / theta[0]))
+
+
 def _tanh_slopes(f: Features, theta: Array) -> Array:
-    return np.array([_one(f.v / np.cosh(np.clip(theta[0] * f.v, -300, 300)) ** 2)])
-
-
-def _logistic(x: Array) -> Array:
-    return 0.5 * (1.0 + np.tanh(0.5 * x))
+    return np.array([_one(-f.v / theta[0] ** 2 * (1 - np.tanh(f.v / theta[0]) ** 2))])
 
 
 def _sigmoid(f: Features, theta: Array) -> Array:
-    steep, shift = theta
-    return _one(_logistic(steep * (f.v + shift)) - _logistic(np.asarray(steep * shift)))
+    """2 / (1 + exp(-(v + v0) / vc)) less its value at rest; 2 / (1 + exp(-x)) - 1 is tanh(x / 2), without overflow."""
+    vc, v0 = theta
+    return _one(np.tanh(0.5 * (f.v + v0) / vc) - np.tanh(0.5 * v0 / vc))
 
 
 def _sigmoid_slopes(f: Features, theta: Array) -> Array:
-    steep, shift = theta
-    moved, rest = _logistic(steep * (f.v + shift)), _logistic(np.asarray(steep * shift))
-    d, d0 = moved * (1 - moved), rest * (1 - rest)
-    return np.array([_one((f.v + shift) * d - shift * d0), _one(steep * (d - d0))])
+    vc, v0 = theta
+    d, d0 = (0.5 / vc * (1 - np.tanh(0.5 * x / vc) ** 2) for x in (f.v + v0, v0))
+    return np.array([_one(-((f.v + v0) * d - v0 * d0) / vc), _one(d - d0)])
 
 
 def _power(f: Features, theta: Array) -> Array:
@@ -162,11 +164,11 @@ def _power_slopes(f: Features, theta: Array) -> Array:
 
 # Units of a revolute joint; `unit_of` converts them for a prismatic one.
 _TORQUE, _DAMPING = "N m", "N m s/rad"
-_STRIBECK_VELOCITY = Inner("vs", "rad/s", 0.01, 0.7, "velocity")
+_STRIBECK_VELOCITY = Inner("vs", "rad/s", 0.01, 0.7, relative=True)
 _ALL = (
     Piece("coulomb", ("fc",), (_TORQUE,), lambda f, _: _one(np.sign(f.v))),
     Piece("viscous", ("fv",), (_DAMPING,), lambda f, _: _one(f.v)),
-    Piece("offset", ("off",), (_TORQUE,), lambda f, _: _one(np.ones_like(f.v)), odd=False),
+    Piece("offset", ("off",), (_TORQUE,), lambda f, _: _one(np.ones_like(f.v)), odd=False, signed=True),
     Piece(
         "coulomb-asymmetric",
         ("fcp", "fcn"),
@@ -196,7 +198,14 @@ _ALL = (
     ),
     Piece("load", ("fl",), ("",), _load, needs="load"),
     Piece("load-directional", ("fld", "flb"), ("", ""), _load_directional, contains=("load",), needs="load"),
-    Piece("temperature", ("fvt",), ("N m s/(rad K)",), lambda f, _: _one(f.v * _warmth(f)), needs="temperature"),
+    Piece(
+        "temperature",
+        ("fvt",),
+        ("N m s/(rad K)",),
+        lambda f, _: _one(f.v * _warmth(f)),
+        needs="temperature",
+        signed=True,
+    ),
     Piece(
         "viscous-exponential",
         ("fv",),
@@ -211,19 +220,23 @@ _ALL = (
         "tanh",
         ("fc",),
         (_TORQUE,),
-        lambda f, theta: _one(np.tanh(theta[0] * f.v)),
+        _tanh,
         _tanh_slopes,
-        (Inner("slope", "s/rad", 1.5, 500.0, "slope"),),
+        (Inner("vc", "rad/s", 0.002, 0.7, relative=True),),
         replaces=("coulomb",),
     ),
     Piece(
         "sigmoid",
-        ("phi1",),
+        ("fc",),
         (_TORQUE,),
         _sigmoid,
         _sigmoid_slopes,
-        (Inner("phi2", "s/rad", 0.3, 300.0, "slope"), Inner("phi3", "rad/s", -0.5, 0.5, "velocity", False, points=9)),
-        replaces=("coulomb", "viscous"),
+        (
+            Inner("vc", "rad/s", 0.001, 0.35, relative=True),
+            Inner("v0", "rad/s", -0.5, 0.5, relative=True, log=False, null=0.0, points=9),
+        ),
+        contains=("tanh",),
+        replaces=("coulomb",),
         odd=False,
     ),
     Piece(

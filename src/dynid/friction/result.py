@@ -12,7 +12,6 @@ from dynid.errors import DataError
 from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features, unit_of
 from dynid.robot.model import Robot
-from dynid.simulation.unmodeled import UnmodeledEffects
 
 __all__ = ["FrictionFit", "ModelFit"]
 
@@ -30,7 +29,8 @@ class ModelFit:
     parameters : dict of str to float
         Parameter values by name.
     covariance : array of shape (k, k)
-        Covariance in the order of `parameters`.
+        Covariance in the order of `parameters`, with the autocorrelation of the residual: the number of independent
+        rows takes the place of the number of rows. A coefficient at zero has that of the fit without the bound.
     rss : float
         Residual sum of squares.
     rms : float
@@ -43,6 +43,12 @@ class ModelFit:
         The largest fitted model that this one contains; "" if there is none.
     statistic, p_value : float
         F test against that model.
+    held_out_rms : float
+        Root mean square error on blocks of time that were held out (N m or N); NaN without cross-validation.
+    at_zero : tuple of str
+        Coefficients that the bound holds at zero: without it they would be negative.
+    body_parameters : array of shape (p,) or None
+        Parameters of the robot without the friction of this joint, fitted with this model; None for a friction map.
     notes : tuple of str
         Warnings.
     prismatic : bool
@@ -60,6 +66,9 @@ class ModelFit:
     against: str = ""
     statistic: float = np.nan
     p_value: float = np.nan
+    held_out_rms: float = np.nan
+    at_zero: tuple[str, ...] = ()
+    body_parameters: Array | None = None
     notes: tuple[str, ...] = ()
     prismatic: bool = False
 
@@ -114,6 +123,8 @@ class ModelFit:
             "against": self.against or None,
             "statistic": self.statistic if np.isfinite(self.statistic) else None,
             "p_value": self.p_value if np.isfinite(self.p_value) else None,
+            "held_out_rms": self.held_out_rms if np.isfinite(self.held_out_rms) else None,
+            "at_zero": list(self.at_zero),
             "notes": list(self.notes),
         }
 
@@ -128,8 +139,6 @@ class FrictionFit:
         Name of the joint.
     ranking : tuple of ModelFit
         All fitted models in order, the selected one first.
-    best : ModelFit
-        The selected model.
     criterion : str
         Selection criterion.
     level : float
@@ -139,7 +148,7 @@ class FrictionFit:
     rows : int
         Number of rows of the fit.
     effective_rows : float
-        Number of independent rows.
+        Number of independent rows, fewer if the residual is autocorrelated.
     max_velocity : float
         Largest velocity magnitude of the motion (rad/s or m/s).
     from_map : bool
@@ -158,7 +167,6 @@ class FrictionFit:
 
     joint: str
     ranking: tuple[ModelFit, ...]
-    best: ModelFit
     criterion: str
     level: float
     velocity: Array
@@ -172,6 +180,11 @@ class FrictionFit:
     mean_temperature: float = 20.0
     notes: tuple[str, ...] = field(default=())
     prismatic: bool = False
+
+    @property
+    def best(self) -> ModelFit:
+        """The selected model."""
+        return self.ranking[0]
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -220,41 +233,19 @@ class FrictionFit:
         fit = self.best if model is None else self[model]
         return with_friction(robot, self.joint, fit, temperature, self.load)
 
-    def for_simulation(self, robot: Robot, *, model: str | None = None) -> tuple[Robot, UnmodeledEffects]:
-        """The robot and the unmodeled effects with which `dynid.simulate` has this friction.
-
-        Parameters
-        ----------
-        robot : Robot
-            Its own friction terms of the joint are replaced.
-        model : str, optional
-            Name of a fitted model; the selected one by default.
-
-        Returns
-        -------
-        robot : Robot
-        unmodeled : UnmodeledEffects
-
-        Raises
-        ------
-        ModelError
-            If the closed-loop simulation does not have such friction.
-        """
-        from dynid.friction.apply import for_simulation
-
-        return for_simulation(robot, self.joint, self.best if model is None else self[model])
-
     def summary(self) -> str:
         """Tables of the models and of the parameters of the selected one."""
         width = max(len("model"), *(len(f.name) for f in self.ranking))
         torque = unit_of("N m", prismatic=self.prismatic)
+        decided = "p-value, against" if self.criterion != "cross-validation" else f"held-out rms {torque}"
         lines = [
             f"friction of {self.joint}: {self.best.name} (by {self.criterion})",
             f"  {self.rows} rows, {self.effective_rows:.0f} of them independent",
-            f"  {'model':{width}}  parameters  {'rms ' + torque:>8}        AIC        BIC  p-value, against",
+            f"  {'model':{width}}  parameters  {'rms ' + torque:>8}        AIC        BIC  {decided}",
         ]
         for f in self.ranking:
             test = f"{f.p_value:.2g}, {f.against}" if f.against else "-"
+            test = test if np.isnan(f.held_out_rms) else f"{f.held_out_rms:.4g}"
             mark = "*" if f is self.best else " "
             shown = f"{f.model.count:10d}  {f.rms:8.4g}  {f.aic:9.1f}  {f.bic:9.1f}"
             lines.append(f"{mark} {f.name:{width}}  {shown}  {test}")

@@ -34,6 +34,8 @@ __all__ = [
     "friction_symbols",
     "is_prismatic",
     "joint_index",
+    "own_rows",
+    "temperatures_of",
     "without_friction",
 ]
 
@@ -42,7 +44,7 @@ Index = NDArray[np.int64]
 LoadKind = Literal["rigid", "gravity"]
 
 _STANDARD = ("fv", "fvp", "fvn", "fc", "fcp", "fcn", "off")
-_OWN = ("fs", "fl", "fld", "flb", "fq", "fp", "fvt", "phi1")
+_OWN = ("fs", "fl", "fld", "flb", "fq", "fp", "fvt", "fc_sigmoid", "fv_viscous-exponential")
 _LOAD_TOLERANCE = 1e-4
 _MAX_ITERATIONS = 10
 _RCOND = 1e-4
@@ -55,7 +57,7 @@ class FrictionRows:
     `features` hold all samples of all runs before decimation; `rows_of` turns columns of them into rows (N, k).
     `velocity` (own,) and `weight` (own,) belong to the rows of the joint. `samples` counts the rows before folding,
     `independent` the independent ones under white noise. The folded rows are scaled to the `noise` (N m or N) of this
-    joint.
+    joint. `known` (p,) are the parameters of the robot without the friction of this joint where an estimate gives them.
     """
 
     joint: str
@@ -70,6 +72,7 @@ class FrictionRows:
     base: BaseParameters | None = None
     weight: Array | None = None
     noise: float = 0.0
+    known: Array | None = None
 
     def with_noise(self, noise: float) -> FrictionRows:
         """The rows with the folded part rescaled for another torque noise (N m or N) of this joint."""
@@ -159,7 +162,7 @@ def friction_rows(
     for run in recording.runs:
         check_run(robot, run, robot.coordinates)
     motions = [prepare(run, settings) for run in recording.runs]
-    celsius = _temperatures(recording, motions, temperature)
+    celsius = temperatures_of(recording, motions, temperature)
     velocity = np.concatenate([m.v[:, joint] for m in motions])
     features = Features(velocity, None, celsius)
     if estimate is not None:
@@ -186,7 +189,7 @@ def _residual_rows(
     first = 0
     for motion in motions:
         assert motion.torque is not None
-        own, kept = _own_blocks(base, motion, settings, 0)
+        own, kept = own_rows(base, motion, settings)
         rest = motion.torque[:, joint] - inverse_dynamics(robot, motion.q, motion.v, motion.a)[:, -robot.n :][:, joint]
         y.append(decimate(rest[:, None], motion.decimate)[kept, 0])
         velocity.append(decimate(motion.v[:, joint, None], motion.decimate)[kept, 0])
@@ -205,6 +208,7 @@ def _residual_rows(
         np.concatenate(index),
         len(values),
         independent,
+        known=robot.parameters,
     )
 
 
@@ -313,12 +317,12 @@ def _with_load(
     return replace(rows, features=rows.features._replace(load=load))
 
 
-def _own_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int) -> tuple[Index, Index]:
+def own_rows(base: BaseParameters, motion: Motion, settings: Signals) -> tuple[Index, Index]:
     """Sample indices of the rows in which the joint moves, and their indices after decimation."""
-    blocks = list(motion_blocks(base, motion, settings, first))
+    blocks = list(motion_blocks(base, motion, settings))
     step = int(np.prod(motion.decimate)) if motion.decimate else 1
     numbers = np.concatenate([b.index for b in blocks]) if blocks else np.zeros(0, np.int64)
-    return numbers, (numbers - first) // step
+    return numbers, numbers // step
 
 
 def _share(motion: Motion) -> float:
@@ -326,7 +330,7 @@ def _share(motion: Motion) -> float:
     return independent_share() if motion.decimate and int(np.prod(motion.decimate)) > 1 else 1.0
 
 
-def _temperatures(
+def temperatures_of(
     recording: Recording, motions: list[Motion], given: ArrayLike | Sequence[ArrayLike] | None
 ) -> Array | None:
     """Temperatures at the samples of the processed runs, from one array (N,) per run or a single number."""

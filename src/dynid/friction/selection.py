@@ -1,152 +1,249 @@
-"""Selection of a friction model: nested F tests and the number of independent rows."""
+"""Friction of the joints of a robot: a model selected per joint, saved, validated and put on the robot."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from dynid.errors import DataError
-from dynid.friction.models import FrictionModel
-from dynid.friction.rows import FrictionRows
-from dynid.friction.separable import Separable
-from dynid.signals.spacing import positions
+from dynid.friction.fit import fit_friction
+from dynid.friction.result import FrictionFit
+from dynid.friction.rows import joint_index
+from dynid.identification.estimate import Estimate
+from dynid.identification.validation import Validation
+from dynid.markup import html_table
+from dynid.progress import Progress
+from dynid.recording.log_format import LogFormat
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+from dynid.signals.settings import Signals
 
-__all__ = ["NestedTest", "effective_rows", "nested_test"]
-
-Array = NDArray[np.float64]
-
-_LAGS = 200
-_DRAWS = 4000
-_RANK = 1e-6
-# Above this quantile of the simulated statistics the tail is that of the F distribution, times a constant.
-_TAIL = 0.98
+__all__ = ["FrictionSelection", "select_friction"]
 
 
-class NestedTest:
-    """A test statistic with the logarithm of its p-value, which may be too small for a float."""
+@dataclass(frozen=True, eq=False)
+class FrictionSelection:
+    """Friction of several joints of a robot, one fit per joint.
 
-    def __init__(self, statistic: float, log_p: float, distribution: str) -> None:
-        self.statistic, self.log_p, self.distribution = statistic, log_p, distribution
+    Attributes
+    ----------
+    robot : Robot
+        The robot that the friction was fitted with; its own friction terms of these joints are not used.
+    fits : tuple of FrictionFit
+        One per joint.
+    signals : Signals
+        Signal processing of the fits.
+    log_format : LogFormat or None
+        How the recording was read, if known.
+    """
+
+    robot: Robot
+    fits: tuple[FrictionFit, ...]
+    signals: Signals
+    log_format: LogFormat | None = None
 
     @property
-    def p_value(self) -> float:
-        """Probability of a larger statistic by chance."""
-        return float(np.exp(self.log_p))
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints."""
+        return tuple(fit.joint for fit in self.fits)
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Name of the selected model by joint."""
+        return {fit.joint: fit.best.name for fit in self.fits}
+
+    def __getitem__(self, joint: str) -> FrictionFit:
+        """The fit of a joint by name."""
+        for fit in self.fits:
+            if fit.joint == joint:
+                return fit
+        raise DataError(f"no friction was fitted to joint '{joint}', there are {', '.join(self.joints)}")
+
+    def apply(self, robot: Robot | None = None, *, temperature: float | None = None) -> Robot:
+        """The robot with the selected friction of every joint as drive terms.
+
+        Parameters
+        ----------
+        robot : Robot, optional
+            By default the robot of the selection.
+        temperature : float, optional
+            Temperature (deg C), required for temperature-dependent models.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            If the temperature is missing, or drive terms cannot express the load.
+        """
+        out = self.robot if robot is None else robot
+        for fit in self.fits:
+            out = fit.apply(out, temperature=temperature)
+        return out
+
+    def validate(
+        self,
+        recording: Recording,
+        *,
+        model: str | None = None,
+        signals: Signals | None = None,
+        temperature: ArrayLike | Sequence[ArrayLike] | None = None,
+    ) -> Validation:
+        """Predict the torques of other motion, each joint with the parameters fitted beside its friction.
+
+        Parameters
+        ----------
+        recording : Recording
+            Motion with torques that the friction was not fitted to.
+        model : str, optional
+            A model that was fitted to every joint; by default the selected one of each.
+        signals : Signals, optional
+            Signal processing; by default that of the fits.
+        temperature : float or sequence of arrays of shape (N,), optional
+            Temperature (deg C), one number or one array per run.
+
+        Returns
+        -------
+        Validation
+            Errors per joint.
+
+        Raises
+        ------
+        DataError
+            If the recording is of another robot or has no torques, or a model needs temperatures that are not given.
+        """
+        from dynid.friction.validation import validate_friction
+
+        chosen = [(fit, fit.best if model is None else fit[model]) for fit in self.fits]
+        return validate_friction(self.robot, chosen, recording, signals or self.signals, temperature)
+
+    def save(self, path: str | Path) -> None:
+        """Write the selection completely, with its robot, into a JSON file that `load` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        """
+        from dynid.friction.selection_file import write_selection
+
+        write_selection(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, robot: Robot | None = None) -> FrictionSelection:
+        """Read a saved selection.
+
+        Parameters
+        ----------
+        path : str or Path
+            File that `save` wrote.
+        robot : Robot, optional
+            Needed only if the robot has custom drive terms, whose functions are taken from it.
+
+        Returns
+        -------
+        FrictionSelection
+
+        Raises
+        ------
+        DataError
+            If there is no such file, it is not a saved selection, or it was made for another robot.
+        """
+        from dynid.friction.selection_file import read_selection
+
+        return read_selection(path, robot)
+
+    def summary(self) -> str:
+        """The tables of every joint."""
+        return "\n\n".join(fit.summary() for fit in self.fits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The results by joint as plain data, without the rows."""
+        return {fit.joint: fit.to_dict() for fit in self.fits}
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                fit.joint,
+                fit.best.name,
+                f"{fit.best.rms:.4g}",
+                f"{fit.rows}, {fit.effective_rows:.0f}",
+                ", ".join(f"{k} = {v:.4g} +- {fit.std[k]:.2g} {fit.best.units[k]}" for k, v in fit.parameters.items()),
+            )
+            for fit in self.fits
+        ]
+        columns = ("joint", "model", "RMS", "rows, independent", "parameters")
+        return html_table(f"{self.robot.name}: selected friction", columns, rows)
 
 
-def effective_rows(rows: FrictionRows, residual: Array) -> float:
-    """Number of independent rows: those of white noise after decimation, or fewer if the residual is autocorrelated.
+def select_friction(
+    robot: Robot,
+    recording: Recording,
+    joints: Sequence[str | int] | None = None,
+    *,
+    estimate: Estimate | None = None,
+    signals: Signals | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> FrictionSelection:
+    """Fit and select friction models, joint by joint.
 
-    The reduction is the sum of the residual autocorrelations up to the first one that is not significant.
+    Parameters
+    ----------
+    robot : Robot
+        Robot with a fixed base.
+    recording : Recording
+        Motion of the joints with torques.
+    joints : sequence of str or int, optional
+        Names or indices of joints; by default all of them.
+    estimate : Estimate, optional
+        Subtract the torques of this estimate, as `fit_friction` does.
+    signals : Signals, optional
+        Signal processing; by default that of the estimate, or the default settings.
+    progress : callable, optional
+        Called with a `Progress` before each joint.
+    **options
+        Other settings of `fit_friction`: models, criterion, temperature, load, offset, level.
+
+    Returns
+    -------
+    FrictionSelection
+
+    Raises
+    ------
+    DataError
+        As `fit_friction` does, or if a joint is named twice.
+
+    Examples
+    --------
+    The friction terms that each joint needs, by cross-validation:
+
+    >>> import numpy as np, dynid
+    >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb")
+    >>> t = np.arange(4000) / 200.0
+    >>> q = np.column_stack([np.sin(0.9 * t) + 0.3 * np.sin(2.3 * t), np.sin(1.3 * t) + 0.3 * np.cos(3.1 * t)])
+    >>> v, a = (np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0))
+    >>> torque = dynid.inverse_dynamics(robot, q, v, a) + 0.05 * np.random.default_rng(0).normal(size=q.shape)
+    >>> recording = dynid.Recording(robot.coordinates, (dynid.Run(t, q, torque=torque),))
+    >>> found = dynid.friction.select_friction(robot, recording, models=["viscous", "coulomb+viscous"],
+    ...     criterion="cross-validation", offset=False)
+    >>> sorted(set(found.models.values()))
+    ['coulomb+viscous']
     """
-    own = residual[: rows.own]
-    centred = own - own.mean()
-    power = float(centred @ centred)
-    share = rows.independent / rows.samples
-    if power <= 0 or rows.own < 20:
-        return rows.independent
-    place = positions(rows.index, _LAGS)
-    dense = np.zeros(int(place[-1]) + 1)
-    dense[place] = centred
-    correlated = 1.0
-    for k in range(1, min(_LAGS, len(dense) - 1)):
-        rho = float(dense[k:] @ dense[:-k]) / power
-        # White noise stays below this level by chance.
-        if rho <= 2.0 / np.sqrt(rows.own):
-            break
-        correlated += 2.0 * rho
-    return rows.samples * min(share, 1.0 / correlated)
-
-
-def nested_test(
-    rows: FrictionRows,
-    smaller: FrictionModel,
-    larger: FrictionModel,
-    rss: tuple[float, float],
-    parameters: tuple[int, int],
-    effective: float,
-    theta: Array,
-    seed: int = 0,
-) -> NestedTest:
-    """F test of a larger model against a smaller one it contains, fitted with inner parameters `theta` (m,).
-
-    `rss` and `parameters` are the residual sums of squares and the numbers of parameters of both models.
-
-    Where an inner parameter is undefined under the smaller model, such as the Stribeck velocity of a zero Stribeck
-    torque, the largest F over its values does not follow the F distribution. Its distribution is then simulated: the
-    same columns over the whole grid, with white noise in place of the residual.
-    """
-    extra = parameters[1] - parameters[0]
-    freedom = effective - parameters[1]
-    if freedom < 1:
-        raise DataError(
-            f"too few independent rows to compare friction models: {effective:.0f} for {parameters[1]} parameters"
-        )
-    gain = max(rss[0] - rss[1], 0.0)
-    statistic = gain / extra / (rss[1] / freedom) if rss[1] > 0 else np.inf
-    unseen = larger.unseen_inner(smaller)
-    words = f"F({extra}, {freedom:.0f})"
-    if not any(unseen):
-        return NestedTest(statistic, float(scipy.stats.f.logsf(statistic, extra, freedom)), words)
-    draws = _simulated(rows, smaller, larger, unseen, extra, freedom, theta, seed)
-    log_p = _tail(draws, statistic, extra, freedom)
-    return NestedTest(statistic, log_p, f"largest {words}")
-
-
-def _simulated(
-    rows: FrictionRows,
-    smaller: FrictionModel,
-    larger: FrictionModel,
-    unseen: Sequence[bool],
-    extra: int,
-    freedom: float,
-    fitted: Array,
-    seed: int,
-) -> Array:
-    """Simulated statistics (draws,) of the larger model where the smaller one is true."""
-    f, max_velocity = rows.features, rows.max_velocity
-    small = np.hstack([rows.W, rows.rows_of(np.hstack([smaller.fixed(f), smaller.curved(f, fitted)]))])
-    known = Separable(small, rows.y, lambda _: small, lambda _: small)
-    value = {x.name: t for x, t in zip(smaller.inner, fitted, strict=True)}
-    grids = [
-        x.grid(max_velocity) if free else np.array([value.get(x.name, x.null)])
-        for x, free in zip(larger.inner, unseen, strict=True)
-    ]
-    spans = []
-    for theta in (np.array(p, dtype=float) for p in product(*grids)):
-        new = rows.rows_of(np.hstack([larger.fixed(f), larger.curved(f, theta)]))
-        sizes = np.linalg.norm(new, axis=0)
-        # A parameter that is defined under the smaller model adds one direction, the derivative of its column.
-        seen = [s.sum(axis=1) for s, free in zip(larger.slopes(f, theta), unseen, strict=True) if not free]
-        if seen:
-            tangent = rows.rows_of(np.column_stack(seen))
-            new, sizes = np.hstack([new, tangent]), np.append(sizes, np.linalg.norm(tangent, axis=0))
-        rest = known._rest(new / np.where(sizes > 0, sizes, 1.0))
-        u, s, _ = np.linalg.svd(rest, full_matrices=False)
-        spans.append(u[:, s > _RANK])
-    every = np.hstack(spans)
-    if not every.shape[1]:
-        return np.zeros(_DRAWS)
-    basis, s, _ = np.linalg.svd(every, full_matrices=False)
-    basis = basis[:, s > _RANK * s[0]]
-    rng = np.random.default_rng(seed)
-    noise = rng.normal(size=(_DRAWS, basis.shape[1]))
-    left = rng.chisquare(max(freedom + extra - basis.shape[1], 1.0), _DRAWS)
-    total = left + np.sum(noise**2, axis=1)
-    explained = np.zeros(_DRAWS)
-    for span in spans:
-        np.maximum(explained, np.sum((noise @ (basis.T @ span)) ** 2, axis=1), out=explained)
-    return np.asarray(explained / extra / ((total - explained) / freedom))
-
-
-def _tail(draws: Array, statistic: float, extra: int, freedom: float) -> float:
-    """Logarithm of the p-value: the share of larger draws, or the tail of F fitted to the largest of them."""
-    edge = float(np.quantile(draws, _TAIL))
-    if statistic <= edge or edge == 0.0:
-        return float(np.log((1 + np.count_nonzero(draws >= statistic)) / (1 + len(draws))))
-    log = scipy.stats.f.logsf
-    return float(min(0.0, np.log(1 - _TAIL) + log(statistic, extra, freedom) - log(edge, extra, freedom)))
+    names = [robot.coordinates[joint_index(robot, j)] for j in (robot.coordinates if joints is None else joints)]
+    if len(set(names)) != len(names) or not names:
+        raise DataError("name each joint once, and at least one joint")
+    settings = signals or (estimate.signals if estimate is not None else Signals())
+    fits = []
+    for k, name in enumerate(names):
+        if progress is not None:
+            progress(Progress(f"friction of {name}", k / len(names)))
+        fits.append(fit_friction(robot, recording, name, estimate=estimate, signals=settings, **options))
+    known = robot if estimate is None else estimate.robot
+    return FrictionSelection(robot=known, fits=tuple(fits), signals=settings, log_format=recording.log_format)

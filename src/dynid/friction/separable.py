@@ -1,7 +1,8 @@
-"""Separable least squares: linear parameters are eliminated, and only the inner ones are searched.
+"""Separable least squares with coefficients that are not negative; only the inner parameters are searched.
 
-y = W b + C(theta) c + e. The column space of W is projected out once. The coefficients c are solved exactly for every
-theta, and the derivative of the residual with respect to theta is the full one of Golub and Pereyra (1973).
+y = W b + F f + C(theta) c + e with f >= 0 and c >= 0. The column space of W is projected out once. The coefficients are
+solved exactly for every theta; those that would be negative are zero. The derivative of the residual with respect to
+theta is the full one of Golub and Pereyra (1973), over the columns whose coefficients are positive.
 """
 
 from __future__ import annotations
@@ -24,17 +25,23 @@ Array = NDArray[np.float64]
 _RANK = 1e-10
 _STARTS = 3
 _AT_BOUND = 1e-3
+_NNLS_ITERATIONS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class SeparableFit:
-    """Inner parameters theta (m,), linear ones (b + k,), the residual, and the inverse of J' J over all parameters."""
+    """Inner parameters theta (m,), linear ones (b + f + c,), the residual, and the inverse of J' J over all parameters.
+
+    `at_zero` (f + c,) says which coefficients the bound holds at zero, `at_bound` (m,) which inner parameters lie at
+    the edge of their range. The inverse is that of the problem without bounds.
+    """
 
     theta: Array
     linear: Array
     residual: Array
     unscaled_covariance: Array
     at_bound: tuple[bool, ...]
+    at_zero: tuple[bool, ...]
     converged: bool
 
     @property
@@ -45,9 +52,13 @@ class SeparableFit:
 
 @dataclass(frozen=True, eq=False)
 class Separable:
-    """Rows y (N,), columns W (N, b), nonlinear columns C(theta) (N, k) and their derivatives (m, N, k)."""
+    """Rows y (N,), columns W (N, b) with any coefficients, F (N, f) and C(theta) (N, c) with those not negative.
+
+    `columns` computes C, `slopes` its derivatives (m, N, c).
+    """
 
     W: Array
+    F: Array
     y: Array
     columns: Callable[[Array], Array]
     slopes: Callable[[Array], Array]
@@ -81,19 +92,43 @@ class Separable:
             x = x - self.basis @ (self.basis.T @ x)
         return x
 
+    @cached_property
+    def _fixed(self) -> Array:
+        """F without its part in the column space of W."""
+        return self._rest(self.F)
+
+    def _columns(self, theta: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """[F C(theta)] without its part in the column space of W, and which of its coefficients are positive."""
+        columns = np.hstack([self._fixed, self._rest(self.columns(theta))])
+        return columns, self._positive(columns)
+
+    def _positive(self, columns: Array) -> NDArray[np.bool_]:
+        """Mask (f + c,) of the columns whose coefficients the bound leaves free."""
+        norms = np.linalg.norm(columns, axis=0)
+        unit = columns / np.where(norms > 0, norms, 1.0)
+        u, s, vt = self._factor(unit)
+        if np.all(vt.T @ ((u.T @ self.target) / s) >= 0):
+            return np.ones(len(norms), bool)
+        q, r = np.linalg.qr(unit)
+        return np.asarray(scipy.optimize.nnls(r, q.T @ self.target, maxiter=_NNLS_ITERATIONS)[0] > 0)
+
     def residual(self, theta: Array) -> Array:
-        """y - W b - C c with the best b and c (N,)."""
-        u, _, _ = self._factor(self._rest(self.columns(theta)))
+        """y - W b - F f - C c with the best b, f and c (N,)."""
+        columns, positive = self._columns(theta)
+        u, _, _ = self._factor(columns[:, positive])
         return np.asarray(self.target - u @ (u.T @ self.target))
 
     def jacobian(self, theta: Array) -> Array:
         """Derivative (N, m) of the residual with respect to theta."""
-        u, s, vt = self._factor(self._rest(self.columns(theta)))
+        columns, positive = self._columns(theta)
+        u, s, vt = self._factor(columns[:, positive])
         along = u.T @ self.target
         residual = self.target - u @ along
         c = vt.T @ (along / s)
+        still = np.zeros((len(self.y), self.F.shape[1]))
         out = np.empty((len(self.y), len(theta)))
-        for i, slope in enumerate(self.slopes(theta)):
+        for i, moving in enumerate(self.slopes(theta)):
+            slope = np.hstack([still, moving])[:, positive]
             moved = self._rest(slope @ c)
             out[:, i] = -(moved - u @ (u.T @ moved)) - u @ ((vt @ (slope.T @ residual)) / s)
         return out
@@ -151,11 +186,14 @@ class Separable:
     def _result(self, theta: Array, low: Array, high: Array, converged: bool) -> SeparableFit:
         """Linear parameters, residual and covariance at theta."""
         C = self.columns(theta)
-        whole = np.hstack([self.W, C])
+        whole = np.hstack([self.W, self.F, C])
         norms = np.linalg.norm(whole, axis=0)
         scale = np.where(norms > 0, norms, 1.0)
-        linear = np.linalg.lstsq(whole / scale, self.y, rcond=None)[0] / scale
-        c = linear[self.W.shape[1] :]
+        _, positive = self._columns(theta)
+        used = np.concatenate([np.ones(self.W.shape[1], bool), positive])
+        linear = np.zeros(whole.shape[1])
+        linear[used] = np.linalg.lstsq((whole / scale)[:, used], self.y, rcond=None)[0] / scale[used]
+        c = linear[self.W.shape[1] + self.F.shape[1] :]
         tangent = np.column_stack([whole, *(s @ c for s in (self.slopes(theta) if len(theta) else ()))])
         sizes = np.linalg.norm(tangent, axis=0)
         sizes = np.where(sizes > 0, sizes, 1.0)
@@ -163,7 +201,8 @@ class Separable:
         inverse = _inverse((tangent / sizes).T @ (tangent / sizes)) / np.outer(sizes, sizes)
         reach = _AT_BOUND * (high - low)
         at_bound = tuple(bool(x) for x in (theta - low < reach) | (high - theta < reach))
-        return SeparableFit(theta, linear, self.y - whole @ linear, inverse, at_bound, converged)
+        at_zero = tuple(bool(x) for x in ~positive)
+        return SeparableFit(theta, linear, self.y - whole @ linear, inverse, at_bound, at_zero, converged)
 
 
 def _inverse(gram: Array) -> Array:

@@ -1,3 +1,4 @@
+from .auto import AutoOptions as AutoOptions
 from .covariance import barrier_covariance as barrier_covariance
 from .covariance import base_covariance as base_covariance
 from .covariance import shortest_covariance as shortest_covariance
@@ -19,6 +20,7 @@ from .estimators.options import MethodOptions as MethodOptions
 from .estimators.output_error import ClieOptions as ClieOptions
 from .estimators.output_error import CloeOptions as CloeOptions
 from .estimators.ridge import RidgeOptions as RidgeOptions
+from .estimators.solution import Choice as Choice
 from .estimators.solution import Iteration as Iteration
 from .estimators.solution import Outcome as Outcome
 from .estimators.tls import TlsOptions as TlsOptions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.estimators.solution import Iteration, Outcome
+from dynid.identification.estimators.solution import Choice, Iteration, Outcome
+from dynid.identification.jackknife import NoiseModel
 from dynid.parameters.base import BaseParameters
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
@@ -75,6 +77,14 @@ class Estimate:
         The iterations of a method that simulates or filters.
     log_format : LogFormat or None
         How the recording was read, if known.
+    noise_model : {"autocorrelated", "white"}
+        What the standard deviations assume of the residuals, see `identify`.
+    freedom : float
+        Degrees of freedom of the standard deviations: blocks of time less one, or rows less parameters for white noise.
+    independent_rows : tuple of float
+        Effective number of independent rows per channel; () for white noise.
+    choices : tuple of Choice
+        Decisions of method "auto", with the error of every alternative.
     """
 
     base: BaseParameters
@@ -96,6 +106,10 @@ class Estimate:
     standard_covariance: Array | None = None
     history: tuple[Iteration, ...] = ()
     log_format: LogFormat | None = None
+    noise_model: NoiseModel = "white"
+    freedom: float = math.inf
+    independent_rows: tuple[float, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     @property
     def converged(self) -> bool:
@@ -134,7 +148,7 @@ class Estimate:
         """
         if not 0 < level < 1:
             raise DataError(f"a confidence level lies between 0 and 1, got {level}")
-        reach = scipy.stats.t.ppf(0.5 + level / 2, max(sum(self.rows) - self.beta.size, 1))
+        reach = scipy.stats.t.ppf(0.5 + level / 2, max(self.freedom, 1.0))
         return np.column_stack([self.beta - reach * self.std, self.beta + reach * self.std])
 
     @cached_property

@@ -15,19 +15,28 @@ from numpy.typing import NDArray
 from dynid.errors import DataError, ModelError
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.solution import Iteration, Outcome
+from dynid.identification.estimators.solution import Choice, Iteration, Outcome
 from dynid.parameters.base import BaseParameters
 from dynid.recording.log_format import LogFormat
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.signals.settings import Signals
 
-__all__ = ["estimate_from_dict", "estimate_to_dict", "read_estimate", "write_estimate"]
+__all__ = [
+    "estimate_from_dict",
+    "estimate_to_dict",
+    "json_text",
+    "plain_data",
+    "read_estimate",
+    "read_json",
+    "stored_robot",
+    "write_estimate",
+]
 
 Array = NDArray[np.float64]
 
 _NAME = "dynid estimate"
-_FORMAT = f"{_NAME} 4"
+_FORMAT = f"{_NAME} 5"
 
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
@@ -74,8 +83,12 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "history": [{x.name: getattr(step, x.name) for x in fields(step)} for step in estimate.history],
         "covariance": estimate.covariance,
         "standard_covariance": estimate.standard_covariance,
+        "noise_model": estimate.noise_model,
+        "freedom": estimate.freedom,
+        "independent_rows": estimate.independent_rows,
+        "choices": [{x.name: getattr(choice, x.name) for x in fields(choice)} for choice in estimate.choices],
     }
-    plain: dict[str, Any] = _plain(data)
+    plain: dict[str, Any] = plain_data(data)
     return plain
 
 
@@ -90,7 +103,7 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
             )
         raise DataError(f"{where} is not a saved estimate")
     try:
-        stored = _robot(data["robot"], robot, where)
+        stored = stored_robot(data["robot"], robot, where, "Estimate.load")
         entries = data["base_parameters"]
         standard = _array(list(data["standard_parameters"].values()))
         log_format = data["log_format"]
@@ -114,6 +127,10 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
             standard_covariance=None if data["standard_covariance"] is None else _array(data["standard_covariance"]),
             history=tuple(_iteration(x) for x in data["history"]),
             log_format=None if log_format is None else LogFormat.model_validate(log_format),
+            noise_model=data["noise_model"],
+            freedom=float(data["freedom"]),
+            independent_rows=tuple(data["independent_rows"]),
+            choices=tuple(Choice(**{**x, "error": float(x["error"])}) for x in data["choices"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"{where} is a damaged estimate: {type(error).__name__} {error}") from None
@@ -121,30 +138,34 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
     """Write an estimate into a JSON file, with one line per list of numbers."""
-    write_text(path, _text(estimate_to_dict(estimate)) + "\n")
+    write_text(path, json_text(estimate_to_dict(estimate)) + "\n")
 
 
 def read_estimate(path: str | Path, robot: Robot | None = None) -> Estimate:
     """Read an estimate from a JSON file."""
+    return estimate_from_dict(read_json(path, "a saved estimate"), robot, f"'{path}'")
+
+
+def read_json(path: str | Path, what: str) -> Any:
+    """The content of a JSON file, which should be `what`."""
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"there is no file '{path}'") from None
     except OSError as error:
         raise DataError(f"cannot read '{path}': {error.strerror or error}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"'{path}' is not a saved estimate: {error}") from None
-    return estimate_from_dict(data, robot, f"'{path}'")
+        raise DataError(f"'{path}' is not {what}: {error}") from None
 
 
-def _robot(data: Mapping[str, Any], given: Robot | None, where: str) -> Robot:
-    """The stored robot, with the Python functions of custom drive terms of the given one."""
+def stored_robot(data: Mapping[str, Any], given: Robot | None, where: str, loader: str) -> Robot:
+    """The stored robot, with the Python functions of custom drive terms of the given one; `loader` reads the file."""
     functions = {} if given is None else {t.name: t.function for t in given.drives if t.function is not None}
     try:
         stored = robot_from_dict(data, functions)
     except ModelError as error:
         if given is None:
-            raise DataError(f"{where} cannot be loaded alone: {error}, Estimate.load(path, robot=...)") from None
+            raise DataError(f"{where} cannot be loaded alone: {error}, {loader}(path, robot=...)") from None
         raise DataError(f"{where} was made for another robot or other drive terms than '{given.name}'") from None
     if given is not None and not _same_structure(stored, given):
         raise DataError(f"{where} was made for another robot or other drive terms than '{given.name}'")
@@ -204,25 +225,25 @@ def _array(values: Any) -> Array:
     return np.array(values, dtype=float)
 
 
-def _plain(data: Any) -> Any:
+def plain_data(data: Any) -> Any:
     """Arrays and tuples as lists; numbers that are not finite as words, which JSON can hold."""
     if isinstance(data, Mapping):
-        return {key: _plain(value) for key, value in data.items()}
+        return {key: plain_data(value) for key, value in data.items()}
     if isinstance(data, np.ndarray):
-        return _plain(data.tolist())
+        return plain_data(data.tolist())
     if isinstance(data, list | tuple):
-        return [_plain(x) for x in data]
+        return [plain_data(x) for x in data]
     if isinstance(data, float):  # numpy's too
         return float(data) if math.isfinite(data) else str(float(data))
     return data
 
 
-def _text(data: Any, indent: str = "") -> str:
+def json_text(data: Any, indent: str = "") -> str:
     """JSON with one line per list of numbers or words."""
     deeper = indent + "  "
     if isinstance(data, Mapping) and data:
-        lines = [f"{deeper}{json.dumps(key)}: {_text(value, deeper)}" for key, value in data.items()]
+        lines = [f"{deeper}{json.dumps(key)}: {json_text(value, deeper)}" for key, value in data.items()]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
     if isinstance(data, list) and any(isinstance(x, Mapping | list) for x in data):
-        return "[\n" + ",\n".join(deeper + _text(x, deeper) for x in data) + f"\n{indent}]"
+        return "[\n" + ",\n".join(deeper + json_text(x, deeper) for x in data) + f"\n{indent}]"
     return json.dumps(data, allow_nan=False)

@@ -19,6 +19,7 @@ from dynid.identification.paired import Paired, PairedBlock, pair
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
+from dynid.signals.filters import derivative
 from dynid.signals.settings import Motion, Signals, prepare
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
@@ -38,7 +39,8 @@ class Experiment:
     Parameters
     ----------
     robot : Robot
-        The robot to be identified, with a base that does not float. Its Coulomb friction is made smooth as `loop` says.
+        The robot to be identified, with a base that does not float. Its Coulomb friction is made smooth as `loop` says,
+        in the simulations and in the regressors; the attribute is that robot.
     recording : Recording
         Runs with joint torques and, for methods that simulate, references.
     loop : ClosedLoop
@@ -53,7 +55,8 @@ class Experiment:
     Raises
     ------
     DataError
-        If the base floats, if a run has no torques, or if the signals average over periods.
+        If the base floats, if the recording has another number of joints, if a run has no torques, or if the signals
+        average over periods.
     """
 
     robot: Robot
@@ -67,11 +70,24 @@ class Experiment:
             raise DataError("closed-loop methods cannot average runs over periods: leave the signal setting period out")
         if self.robot.base == "floating":
             raise DataError(f"closed-loop methods need a base that does not float; that of '{self.robot.name}' does")
-        # One smooth robot for all simulations, so that it is compiled once.
-        object.__setattr__(self, "robot", self.loop.regularized(self.robot))
+        count, n = len(self.recording.joints), self.robot.n
+        if count != n:
+            raise DataError(f"the recording has {count} joints, robot '{self.robot.name}' has {n}")
         for run in self.recording.runs:
             if run.torque is None:
                 raise DataError(f"run '{run.name}' has no torques")
+        # One smooth robot for all simulations and regressors, so that all have the same friction.
+        object.__setattr__(self, "robot", self.loop.regularized(self.robot, self._velocity()))
+
+    def _velocity(self) -> Array:
+        """Joint velocities (N, n) of all runs: those of the reference, or the measured ones of a run without one."""
+        parts = []
+        for i, run in enumerate(self.recording.runs):
+            if run.reference is None:
+                parts.append(self.motions[i].v)
+            else:
+                parts.append(derivative(run.reference, (len(run) - 1) / (run.t[-1] - run.t[0])))
+        return np.vstack(parts)
 
     @cached_property
     def base(self) -> BaseParameters:

@@ -29,9 +29,12 @@ from dynid.signals.settings import Motion, Signals, prepare
 if TYPE_CHECKING:
     from dynid.recording.log_format import LogFormat
 
-__all__ = ["Block", "Observation", "observe"]
+__all__ = ["Block", "Observation", "WeightedRows", "fold", "observe", "time_parts"]
 
 Array = NDArray[np.float64]
+# A stream of weighted rows: channel, instruments Z (m, b), which are the regressor itself for least squares, [W y]
+# (m, b + 1), and sample numbers (m,).
+WeightedRows = Callable[[], Iterator[tuple[int, Array, Array, NDArray[np.int64]]]]
 
 _CHUNK = 1024
 # Rows of small recordings are kept for estimators that need them again; those of large ones are computed again.
@@ -106,6 +109,17 @@ class Observation:
         """One factor of all channels (<= b + 1, b + 1), the rows of each channel multiplied by its weight."""
         w = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=float)
         return fold(np.vstack([x * f for x, f in zip(w, self.factors, strict=True)]))
+
+    def weighted_rows(self, weights: Sequence[float] | Array | None = None) -> WeightedRows:
+        """The rows of every channel multiplied by its weight, as a stream."""
+        w = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=float)
+
+        def stream() -> Iterator[tuple[int, Array, Array, NDArray[np.int64]]]:
+            for block in self.blocks():
+                rows = np.column_stack([block.W, block.y]) * w[block.channel]
+                yield block.channel, rows[:, :-1], rows, block.index
+
+        return stream
 
     def joined(self, other: Observation) -> Observation:
         """Both observations as one; they must have the same base parameters. The settings are those of the first."""
@@ -311,6 +325,28 @@ def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterat
             wide[:, columns] = rows[:, :-2]
             index = first + part.start + part.step * np.arange(len(rows))
             yield Block(k, wide, rows[:, -2], index), rows[:, -1]
+
+
+def time_parts(observation: Observation, count: int, weighted: WeightedRows | None = None) -> list[tuple[Array, ...]]:
+    """Triangular factors of [W y] per channel of `count` consecutive parts of the time, each with as many samples.
+
+    `weighted` streams the rows instead of the observation. Raises a DataError if the observation keeps no samples or
+    has fewer than parts.
+    """
+    stream = weighted or observation.weighted_rows()
+    indices = [index for _, _, _, index in stream()]
+    every = np.unique(np.concatenate(indices)) if indices else np.zeros(0, dtype=np.int64)
+    if len(every) < count:
+        raise DataError(f"{len(every)} samples are kept, which cannot be cut into {count} parts of time")
+    last = every[(np.arange(1, count) * len(every)) // count]
+    width = observation.base.count + 1
+    factors = [[np.zeros((0, width)) for _ in observation.factors] for _ in range(count)]
+    for channel, _, rows, index in stream():
+        part = np.searchsorted(last, index, side="right")
+        for k in np.unique(part):
+            stack = np.vstack([factors[k][channel], rows[part == k]])
+            factors[k][channel] = fold(np.asfortranarray(stack))
+    return [tuple(one) for one in factors]
 
 
 def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:

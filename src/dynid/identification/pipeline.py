@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
+from dynid.identification.auto import AutoOptions, auto
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.feasible import FeasibleOptions
 from dynid.identification.estimators.irls import LOSSES
@@ -18,6 +19,7 @@ from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.estimators.registry import (
     CLOSED_LOOP,
     ESTIMATORS,
+    TORQUE_FITS,
     UNCONTROLLED,
     Solution,
     check_method,
@@ -25,6 +27,7 @@ from dynid.identification.estimators.registry import (
 )
 from dynid.identification.estimators.solution import condition_number
 from dynid.identification.experiment import Experiment
+from dynid.identification.jackknife import NoiseModel, check_noise_model, uncertainty
 from dynid.identification.observation import Observation, observe
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
@@ -40,18 +43,20 @@ __all__ = [
     "estimate_from",
     "estimate_of",
     "identify",
+    "identify_observed",
 ]
 
 
 def identify(
     robot: Robot,
     recording: Recording | Observation,
-    method: str = "wls",
+    method: str = "auto",
     *,
     options: MethodOptions | None = None,
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
     loop: ClosedLoop | None = None,
+    noise_model: NoiseModel = "autocorrelated",
     progress: ProgressCallback | None = None,
     **keywords: Any,
 ) -> Estimate:
@@ -64,7 +69,9 @@ def identify(
         use one and the start of methods that iterate.
     recording : Recording or Observation
         Measured motion and torques. Methods that do not simulate also take an observation, see `observe`.
-    method : str, default "wls"
+    method : str, default "auto"
+        "auto" chooses friction terms, delay, cut-off frequency and the weight of the prior by cross-validation inside
+        the recording, and gives a physically consistent robot near the prior. The other methods do what they are told:
         "ols", "wls", "gls", "irls", "tls", "ridge" and "feasible" fit the measured regressor. "iv", "didim", "pc-iv",
         "pc-didim", "cloe" and "clie" simulate the closed loop; they need recorded references and the `loop`.
         "ml", "ekf" and "ukf" use the recording without the controller.
@@ -78,8 +85,14 @@ def identify(
     loop : ClosedLoop, optional
         The closed loop with the controller that made the recording. Methods "ml", "ekf" and "ukf" take its integrator
         settings only.
+    noise_model : {"autocorrelated", "white"}, default "autocorrelated"
+        What the standard deviations assume of the residuals. "autocorrelated" measures them from blocks of time, so
+        that correlation over time and between joints counts; "white" takes all rows as independent, as most
+        publications do.
+        Methods "cloe", "clie", "ml", "ekf" and "ukf" always assume white noise.
     progress : callable, optional
-        Called with a `dynid.progress.Progress` after every iteration of a method that simulates or filters.
+        Called with a `dynid.progress.Progress` after every step of "auto" and every iteration of a method that
+        simulates or filters.
     **keywords
         Options of the method by name, instead of `options`: `identify(robot, recording, "wls", iterations=3)`.
 
@@ -107,23 +120,65 @@ def identify(
     """
     started = time.perf_counter()
     chosen = method_options(method, options, **keywords)
+    check_noise_model(noise_model)
     if method in CLOSED_LOOP:
         if isinstance(recording, Observation):
             raise DataError(f"method '{method}' simulates the closed loop and needs the recording, not an observation")
         experiment = Experiment(robot, recording, _checked_loop(loop, method), signals or Signals(), channels)
-        found = estimate_closed_loop(experiment, method, options=chosen, progress=progress)
+        found = estimate_closed_loop(experiment, method, options=chosen, noise_model=noise_model, progress=progress)
         return replace(found, seconds=time.perf_counter() - started)
     if loop is not None:
         raise DataError(f"method '{method}' does not simulate; a loop is for {_listed()}")
+    if method == "auto":
+        if isinstance(recording, Observation):
+            _check_observed(robot, recording, signals, channels)
+        assert isinstance(chosen, AutoOptions)
+        found, _ = identify_observed(
+            robot,
+            recording,
+            chosen,
+            signals=signals,
+            channels=channels,
+            noise_model=noise_model,
+            progress=progress,
+        )
+        return found
     if isinstance(recording, Observation):
-        if signals is not None or channels is not None:
-            raise DataError("an observation has its signals and channels already; give them to observe")
-        if recording.robot.parameter_names != robot.parameter_names:
-            raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
+        _check_observed(robot, recording, signals, channels)
         observation = recording
     else:
         observation = observe(robot, recording, signals=signals, channels=channels)
-    return replace(estimate_from(observation, method, options=chosen), seconds=time.perf_counter() - started)
+    found = estimate_from(observation, method, options=chosen, noise_model=noise_model)
+    return replace(found, seconds=time.perf_counter() - started)
+
+
+def identify_observed(
+    robot: Robot,
+    recording: Recording | Observation,
+    options: AutoOptions,
+    *,
+    signals: Signals | None = None,
+    channels: str | Sequence[str] | None = None,
+    noise_model: NoiseModel = "autocorrelated",
+    progress: ProgressCallback | None = None,
+) -> tuple[Estimate, Observation]:
+    """The estimate of method "auto" and the observation it rests on, which has the chosen drive terms and filters."""
+    started = time.perf_counter()
+    # Small matrices gain nothing from several BLAS threads, which slow each other down.
+    with threadpool_limits(1, "blas"):
+        solution, seen, choices = auto(robot, recording, options, signals=signals, channels=channels, progress=progress)
+        found = estimate_of(seen, solution, "auto", started, noise_model=noise_model)
+    return replace(found, choices=choices), seen
+
+
+def _check_observed(
+    robot: Robot, observation: Observation, signals: Signals | None, channels: str | Sequence[str] | None
+) -> None:
+    """Raise a DataError if an observation does not belong to a robot or is given settings that it has already."""
+    if signals is not None or channels is not None:
+        raise DataError("an observation has its signals and channels already; give them to observe")
+    if observation.robot.parameter_names != robot.parameter_names:
+        raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
 
 
 def _checked_loop(loop: ClosedLoop | None, method: str) -> ClosedLoop:
@@ -140,7 +195,12 @@ def _checked_loop(loop: ClosedLoop | None, method: str) -> ClosedLoop:
 
 
 def estimate_from(
-    observation: Observation, method: str = "wls", *, options: MethodOptions | None = None, **keywords: Any
+    observation: Observation,
+    method: str = "wls",
+    *,
+    options: MethodOptions | None = None,
+    noise_model: NoiseModel = "autocorrelated",
+    **keywords: Any,
 ) -> Estimate:
     """Run a method that does not simulate on an observation.
 
@@ -152,6 +212,8 @@ def estimate_from(
         "ols", "wls", "gls", "irls", "tls", "ridge" or "feasible".
     options : MethodOptions, optional
         Options of the method, as for `identify`.
+    noise_model : {"autocorrelated", "white"}, default "autocorrelated"
+        What the standard deviations assume of the residuals, as for `identify`.
     **keywords
         Options of the method by name.
 
@@ -163,10 +225,12 @@ def estimate_from(
     chosen = method_options(method, options, **keywords)
     if method in CLOSED_LOOP:
         raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
+    if method == "auto":
+        raise DataError("method 'auto' needs the robot: use identify(robot, observation)")
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with threadpool_limits(1, "blas"):
         solution = ESTIMATORS[method](observation, chosen)
-        return estimate_of(observation, solution, method, started)
+        return estimate_of(observation, solution, method, started, noise_model=noise_model)
 
 
 def estimate_closed_loop(
@@ -174,6 +238,7 @@ def estimate_closed_loop(
     method: str,
     *,
     options: MethodOptions | None = None,
+    noise_model: NoiseModel = "autocorrelated",
     progress: ProgressCallback | None = None,
     **keywords: Any,
 ) -> Estimate:
@@ -189,6 +254,8 @@ def estimate_closed_loop(
         Called with a `dynid.progress.Progress` after every iteration.
     options : MethodOptions, optional
         Options of the method, as for `identify`.
+    noise_model : {"autocorrelated", "white"}, default "autocorrelated"
+        What the standard deviations assume of the residuals, as for `identify`.
     **keywords
         Options of the method by name.
 
@@ -202,7 +269,10 @@ def estimate_closed_loop(
         raise DataError(f"method '{method}' does not simulate; {_listed()} do")
     with threadpool_limits(1, "blas"):
         solution, observation = CLOSED_LOOP[method](experiment, chosen, progress)
-        found = estimate_of(observation, solution, method, started)
+        assumed: NoiseModel = noise_model if method in TORQUE_FITS else "white"
+        # Feedback makes the residuals of simulated regressors alternate, which says nothing of their other errors.
+        least = 0.0 if method == "iv" else 1.0
+        found = estimate_of(observation, solution, method, started, noise_model=assumed, least_ratio=least)
     return replace(found, log_format=experiment.recording.log_format)
 
 
@@ -212,7 +282,13 @@ def _listed() -> str:
 
 
 def estimate_of(
-    observation: Observation, solution: Solution, method: str, started: float, condition: float | None = None
+    observation: Observation,
+    solution: Solution,
+    method: str,
+    started: float,
+    condition: float | None = None,
+    noise_model: NoiseModel = "white",
+    least_ratio: float = 0.0,
 ) -> Estimate:
     """The estimate of a solution, with its fit to an observation.
 
@@ -223,11 +299,12 @@ def estimate_of(
     if condition is None:
         with np.errstate(divide="ignore", invalid="ignore"):
             condition = condition_number(observation.stacked(1.0 / solution.noise)[:, :-1])
+    known = uncertainty(observation, solution, noise_model, least_ratio)
     return Estimate(
         base=observation.base,
         method=method,
         beta=solution.beta,
-        covariance=solution.covariance,
+        covariance=known.covariance,
         noise=solution.noise,
         rows=observation.rows,
         rms=residual / np.sqrt(np.maximum(observation.rows, 1)),
@@ -240,9 +317,12 @@ def estimate_of(
         cutoffs=observation.cutoffs,
         notes=solution.notes,
         standard=solution.parameters,
-        standard_covariance=solution.parameter_covariance,
+        standard_covariance=known.standard,
         history=solution.history,
         log_format=observation.log_format,
+        noise_model=known.noise_model,
+        freedom=known.freedom,
+        independent_rows=known.independent_rows,
     )
 
 

@@ -11,10 +11,12 @@ from dynid.markup import html_table
 from dynid.terminal import rendered, table_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from dynid.identification.estimate import Estimate
     from dynid.identification.validation import Validation
 
-__all__ = ["estimate_html", "estimate_text", "truth_text", "validation_text"]
+__all__ = ["choices_text", "estimate_html", "estimate_text", "truth_text", "validation_text"]
 
 Array = NDArray[np.float64]
 
@@ -28,10 +30,51 @@ def estimate_text(estimate: Estimate) -> str:
     fit = table_of("fit", *_FIT_COLUMNS, text=("channel", "unit"))
     for row in _fit_rows(estimate):
         fit.add_row(*row)
+    tables = [table, fit]
+    if estimate.choices:
+        tables.append(_choices_table(estimate))
     used = sorted({c for c in estimate.cutoffs if c is not None})
     filters = f"cut-off {', '.join(f'{c:.3g}' for c in used)} Hz" if used else "no low-pass"
     closing = f"{estimate.status}; {_condition(estimate)}; {filters}; {estimate.seconds:.2f} s"
-    return rendered(table, fit, closing, *estimate.notes, _feasible(estimate))
+    notes = (*_smooth_friction(estimate), *estimate.notes)
+    return rendered(*tables, closing, _noise(estimate), *notes, _feasible(estimate))
+
+
+def choices_text(estimate: Estimate) -> str:
+    """What method "auto" chose, each time with the best alternative."""
+    table = table_of(
+        _CHOICES, "what", "chosen", "error %", "next best", "its error %", text=("what", "chosen", "next best")
+    )
+    for what in dict.fromkeys(choice.what for choice in estimate.choices):
+        options = [choice for choice in estimate.choices if choice.what == what]
+        taken = next(choice for choice in options if choice.chosen)
+        others = sorted((choice for choice in options if not choice.chosen), key=lambda choice: choice.error)
+        best = (others[0].option, _error(others[0].error)) if others else ("", "")
+        table.add_row(what, taken.option, _error(taken.error), *best)
+    return rendered(table)
+
+
+def _choices_table(estimate: Estimate) -> Table:
+    """Every alternative of method "auto" with its error; the chosen ones are marked."""
+    table = table_of(_CHOICES, "what", "alternative", "error %", "", text=("what", "alternative", ""))
+    for choice in estimate.choices:
+        table.add_row(choice.what, choice.option, _error(choice.error), "chosen" if choice.chosen else "")
+    return table
+
+
+def _error(error: float) -> str:
+    return f"{100 * error:.2f}" if np.isfinite(error) else "no solution"
+
+
+def _noise(estimate: Estimate) -> str:
+    """What the standard deviations rest on."""
+    if estimate.noise_model == "white":
+        return "standard deviations assume white noise"
+    rows, worth = sum(estimate.rows), sum(estimate.independent_rows)
+    return (
+        f"standard deviations from {estimate.freedom + 1:.0f} blocks of time; "
+        f"{rows} rows are worth {worth:.0f} independent ones"
+    )
 
 
 def estimate_html(estimate: Estimate) -> str:
@@ -41,6 +84,7 @@ def estimate_html(estimate: Estimate) -> str:
     return parameters + html_table("fit", _FIT_COLUMNS, _fit_rows(estimate), _condition(estimate))
 
 
+_CHOICES = "chosen by cross-validation (torque error, mean over the joints)"
 _PARAMETER_COLUMNS = ("combination", "unit", "a priori", "estimate", "sigma", "sigma %")
 _FIT_COLUMNS = ("channel", "rows", "RMS", "unit", "relative %")
 
@@ -69,6 +113,16 @@ def _percent(relative: float) -> str:
 
 def _condition(estimate: Estimate) -> str:
     return f"condition number {estimate.condition_number:.4g}"
+
+
+def _smooth_friction(estimate: Estimate) -> list[str]:
+    """The slopes of smooth Coulomb friction, if there are any."""
+    groups: dict[str, list[str]] = {}
+    for term in estimate.robot.drives:
+        if term.slope:
+            groups.setdefault(f"{term.slope:g} {'s/m' if term.linear else 's/rad'}", []).append(term.name)
+    shown = "; ".join(f"{', '.join(names)} {slope}" for slope, names in groups.items())
+    return [f"Coulomb friction is tanh(slope * velocity): {shown}"] if groups else []
 
 
 def _feasible(estimate: Estimate) -> str:

@@ -14,6 +14,7 @@ from dynid.errors import DataError
 from dynid.feasibility.constraints import Signs
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimators.registry import CLOSED_LOOP, method_options
+from dynid.identification.jackknife import NoiseModel, check_noise_model
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
@@ -83,15 +84,19 @@ class Estimator:
         Options of the method by name.
     name : str
         Name in the tables, where one method runs with several options; by default the method.
+    noise_model : {"autocorrelated", "white"}
+        What its standard deviations assume of the residuals, as for `identify`.
     """
 
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
+    noise_model: NoiseModel = "autocorrelated"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.method)
         method_options(self.method, **self.options)
+        check_noise_model(self.noise_model)
 
     @property
     def simulates(self) -> bool:

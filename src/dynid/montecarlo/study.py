@@ -224,7 +224,7 @@ def _fits(
         run = estimate_closed_loop if estimator.simulates else estimate_from
         data: Any = experiment if estimator.simulates else experiment.measured
         try:
-            estimate = run(data, estimator.method, **estimator.options)
+            estimate = run(data, estimator.method, noise_model=estimator.noise_model, **estimator.options)
             figures = {} if study.measure is None else dict(study.measure(experiment, estimate))
         # A study of hours must not end with one fit, whatever went wrong in it.
         except Exception as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,6 +71,9 @@ _STAND_INS = {"fv": ("fvp", "fvn"), "fc": ("fcp", "fcn")}
 # Drive values of a robot file: joint -> symbol -> value, for "Ia", "fv" and "fc".
 FileDrives = dict[str, dict[str, float]]
 
+# A velocity that no motion has, but of which every function still knows the sign.
+BARELY = 1e-200
+
 CustomColumn = Callable[[Array, Array, Array], ArrayLike]
 
 
@@ -107,7 +111,8 @@ class DriveTerm:
         Unit of the parameter. Given for a custom term only; other units follow from symbol and shaft: N m s/rad on a
         shaft that rotates, N s/m on one that translates, for example.
     slope : float
-        Coulomb terms: 0 for sign(s), otherwise tanh(slope * s), in s/rad or s/m.
+        Coulomb terms: 0 for sign(s), otherwise tanh(slope * s), in s/rad or s/m. A custom term that jumps where the
+        velocity of its joint changes sign goes through the jump by the same function.
     linear : bool
         Whether the shaft translates: it moves with prismatic joints only. Set by `Robot`.
     """
@@ -142,10 +147,10 @@ class DriveTerm:
         for what in ("value", "rest", "slope"):
             number = checked(getattr(self, what), (), f"drive term '{self.name}': {what}")
             object.__setattr__(self, what, float(number))
-        if self.slope < 0 or (self.slope and not self.is_coulomb):
-            raise ModelError(f"drive term '{self.name}' cannot have a slope of {self.slope:g}")
         if d.ndim != 1 or not np.all(np.isfinite(d)) or (self.function is None and not np.any(d)):
             raise ModelError(f"drive term '{self.name}' needs a finite, non-zero direction over the joints")
+        if self.slope < 0 or (self.slope and not self.jumps):
+            raise ModelError(f"drive term '{self.name}' cannot have a slope of {self.slope:g}")
 
     @property
     def kind(self) -> TermKind:
@@ -156,6 +161,50 @@ class DriveTerm:
     def is_coulomb(self) -> bool:
         """Whether this is a Coulomb friction term, symmetric or of one direction."""
         return self.kind in (TermKind.COULOMB, TermKind.COULOMB_POSITIVE, TermKind.COULOMB_NEGATIVE)
+
+    @cached_property
+    def jumps(self) -> bool:
+        """Whether the column jumps where the velocity changes sign: Coulomb terms, and custom terms with such a column.
+
+        Only these can have a slope.
+        """
+        if self.function is None:
+            return self.is_coulomb
+        q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 8, len(self.direction)))
+        up, down = self._sides(q, v, a)
+        return bool(np.abs(up - down).max() > 1e-9 * (1 + np.abs(up).max()))
+
+    def column(self, q: Array, v: Array, a: Array) -> Array:
+        """Column of a custom term, smooth where it has a slope.
+
+        Parameters
+        ----------
+        q, v, a : ndarray, shape (N, n)
+            Positions (rad or m), velocities and accelerations of the joints.
+
+        Returns
+        -------
+        ndarray, shape (N, n)
+        """
+        assert self.function is not None
+        if not self.slope:
+            return np.asarray(self.function(q, v, a), dtype=float)
+        s = np.where(v[:, self.owner] == 0, BARELY, v[:, self.owner])
+        up, down = self._sides(q, v, a)
+        rest = np.tanh(self.slope * s) - np.sign(s)
+        return np.asarray(self.function(q, self._at(v, s), a), dtype=float) + 0.5 * rest[:, None] * (up - down)
+
+    def _sides(self, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+        """Columns just above and just below zero velocity of the joint of a custom term."""
+        assert self.function is not None
+        up, down = (np.asarray(self.function(q, self._at(v, s), a), dtype=float) for s in (BARELY, -BARELY))
+        return up, down
+
+    def _at(self, v: Array, s: ArrayLike) -> Array:
+        """Velocities with s for the joint of the term."""
+        out = np.array(v, dtype=float)
+        out[:, self.owner] = s
+        return out
 
     @property
     def name(self) -> str:

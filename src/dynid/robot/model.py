@@ -319,7 +319,8 @@ class Robot:
     ) -> Robot:
         """A copy with another joint-side friction model or other rotor inertias.
 
-        Springs, custom and motor-side terms are kept. Parameter values are kept where the old model has them.
+        Springs, custom and motor-side terms are kept. Parameter values and the slope of Coulomb friction are kept where
+        the old model has them.
 
         Parameters
         ----------
@@ -348,14 +349,17 @@ class Robot:
             rotor_inertia if rotor_inertia is not None else False,
         )
         known: list[dict[str, float]] = [{} for _ in self.coordinates]
+        slopes = [0.0] * self.n
         kept = []
         for term in self.drives:
             if not term.motor and term.function is None and term.symbol in replaced:
                 known[term.owner][term.symbol] = term.value
+                slopes[term.owner] = max(slopes[term.owner], term.slope)
             else:
                 kept.append(term)
         for i, symbols in enumerate(wanted):
-            kept += [self.joint_term(i, s, carried_value(known[i], s)) for s in symbols]
+            terms = [self.joint_term(i, s, carried_value(known[i], s)) for s in symbols]
+            kept += [replace(t, slope=slopes[i]) if t.is_coulomb else t for t in terms]
         return replace(self, drives=tuple(kept))
 
     def joint_term(self, joint: int | str, symbol: str, value: float = 0.0, *, rest: float = 0.0) -> DriveTerm:
@@ -471,7 +475,7 @@ class Robot:
         return replace(self, drives=self.drives + terms)
 
     def with_smooth_coulomb(self, slope: float) -> Robot:
-        """A copy with Coulomb friction smoothed to tanh(slope * velocity).
+        """A copy with Coulomb friction smoothed to tanh(slope * velocity), also that of custom terms that jump.
 
         Parameters
         ----------
@@ -482,7 +486,7 @@ class Robot:
         -------
         Robot
         """
-        drives = tuple(replace(t, slope=slope) if t.is_coulomb else t for t in self.drives)
+        drives = tuple(replace(t, slope=slope) if t.jumps else t for t in self.drives)
         return replace(self, drives=drives)
 
     def with_transmission(self, transmission: Transmission) -> Robot:

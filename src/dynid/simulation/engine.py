@@ -164,17 +164,16 @@ class _Setup:
         from dynid.dynamics.kernels import loop as kernels
 
         n, sensors = robot.n, loop.sensors
-        controller = controller.with_robots(loop.regularized)
+        controller = controller.with_robots(lambda model: loop.regularized(model, path.v))
         self.robot, self.controller, self.path = robot, controller, path
-        self.smooth = plant = loop.regularized(robot)
+        self.smooth = plant = loop.regularized(robot, path.v)
         self.parameters = parameters
         self.effects, self.motor = unmodeled, motor_columns(unmodeled, n)
         self.plant = plant_arrays(plant, parameters, path.q)
         if unmodeled is None:
             decay = friction_rate(plant, parameters, path.q)
         else:
-            slope = 0.0 if loop.coulomb_slope == "exact" else float(loop.coulomb_slope)
-            self.plant = with_effects(self.plant, plant, unmodeled, slope)
+            self.plant = with_effects(self.plant, plant, unmodeled, loop.slopes(path.v))
             decay, vibration = plant_rates(self.plant, plant, self.motor, path.q)
             decay = max(decay, _VIBRATION * vibration)
         self.method = loop.integration(decay / controller.rate)
@@ -280,7 +279,7 @@ class _Setup:
         accelerations end there.
         """
         trace = self.trace
-        if not self.method.implicit or any(t.is_coulomb and t.slope == 0 for t in self.smooth.drives):
+        if not self.method.implicit or any(t.jumps and t.slope == 0 for t in self.smooth.drives):
             return trace.a[:kept]
         torque = trace.torque[:kept]
         push = self.push[: kept * every : every] if len(self.push) else np.zeros_like(torque)

@@ -12,6 +12,7 @@ from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
+from dynid.simulation.plant import damping
 
 __all__ = ["UnmodeledEffects", "hanging", "link_side", "motor_columns", "plant_rates", "rotor_inertia", "with_effects"]
 
@@ -139,10 +140,10 @@ def rotor_inertia(robot: Robot, effects: UnmodeledEffects) -> Array:
     return out
 
 
-def with_effects(plant: tuple[Any, Array, Any, Array], robot: Robot, effects: UnmodeledEffects, slope: float) -> Any:
+def with_effects(plant: tuple[Any, Array, Any, Array], robot: Robot, effects: UnmodeledEffects, slopes: Array) -> Any:
     """(tree, inertias, drives, values) with a state of links, then motors, and the effects as drive terms.
 
-    `slope` (s/rad) regularises the stiction of joints whose Coulomb friction has no slope; 0 is exact.
+    `slopes` (n,) in s/rad or s/m regularise the stiction of joints without Coulomb friction; 0 is exact.
     """
     from dynid.dynamics.kernels import drives as kinds
 
@@ -167,7 +168,7 @@ def with_effects(plant: tuple[Any, Array, Any, Array], robot: Robot, effects: Un
             if effects.motor_inertia is not None:
                 terms.append(_Term(kinds.INERTIA, float(effects.of_joints("motor_inertia", n)[i]), ((m, 1.0),)))
         if at["stiction"]:
-            steepness = own.get(i, slope) if slope else 0.0
+            steepness = own.get(i, float(slopes[i])) if slopes[i] else 0.0
             terms.append(_Term(kinds.STRIBECK, at["stiction"], ((m, 1.0),), steepness, at["stribeck_velocity"]))
         if at["ripple"]:
             terms.append(_Term(kinds.RIPPLE, at["ripple"], ((m, 1.0),), at["harmonics"], at["phase"]))
@@ -191,17 +192,13 @@ def plant_rates(plant: tuple[Any, Array, Any, Array], robot: Robot, motor: Index
     M = np.empty((len(q), size, size))
     mass_matrix(tree, inertias, drives, values, q, 0, len(q), M)
     _check_motors(robot, motor, M[0])
-    F, K = np.zeros((2, size, size))
+    F, K = damping(drives, values, size), np.zeros((size, size))
     for t, kind in enumerate(drives.kind):
         shaft = slice(drives.start[t], drives.start[t + 1])
         d = np.zeros(size)
         d[drives.joint[shaft]] = drives.weight[shaft]
         part = values[t] * np.outer(d, d)
-        if kind in (kinds.VISCOUS, kinds.VISCOUS_POSITIVE, kinds.VISCOUS_NEGATIVE):
-            F += part - np.diag(np.diag(part)) if drives.cross[t] else part
-        elif kinds.is_dry.py_func(kind):
-            F += drives.slope[t] * part
-        elif kind == kinds.ELASTIC:
+        if kind == kinds.ELASTIC:
             K += part
         elif kind == kinds.RIPPLE:
             K += np.abs(drives.slope[t] * part)

@@ -181,7 +181,7 @@ def estimate_panel(bench: Bench) -> None:
         fit = ui.select(session.recordings(), multiple=True, label="identify from").classes("w-64")
         validation = ui.select(session.recordings(), multiple=True, label="validate on").classes("w-64")
     with ui.row().classes("items-end gap-3 w-full"):
-        how = ui.select(list(METHODS), value="feasible", label="method").classes("w-36")
+        how = ui.select(list(METHODS), value="auto", label="method").classes("w-36")
         cutoff = ui.input("low-pass, Hz (found from the data)").classes("w-60")
         button = ui.button("Identify", on_click=identify).mark("identify")
         ui.button("Play against simulation", on_click=compare).props("flat")

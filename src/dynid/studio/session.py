@@ -26,7 +26,7 @@ __all__ = ["EXPORTS", "METHODS", "Session"]
 
 Array = NDArray[np.float64]
 
-METHODS = ("feasible", "wls", "ols", "gls", "irls", "tls", "ridge")
+METHODS = ("auto", "feasible", "wls", "ols", "gls", "irls", "tls", "ridge")
 FRICTIONS = ("", "none", "viscous", "viscous+coulomb", "viscous+coulomb+offset")
 # Format -> file that the command writes, as seen in the workspace.
 EXPORTS = {

@@ -241,7 +241,7 @@ def test_hausman_of_two_estimates() -> None:
     test = hausman_test(replace(first, covariance=4 * first.covariance), second)
     assert not test.rejected and test.distribution == f"chi2({first.base.count})"
     with pytest.raises(DataError, match="different base parameters"):
-        hausman_test(first, dynid.identify(robot.without("off_*"), recording, signals=EXACT))
+        hausman_test(first, dynid.identify(robot.without("off_*"), recording, "wls", signals=EXACT))
 
 
 def test_hausman_says_where_the_difference_is_not_semidefinite() -> None:

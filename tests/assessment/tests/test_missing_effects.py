@@ -32,7 +32,7 @@ def recorded(
 
 
 def search(robot: dynid.Robot, recording: dynid.Recording, **options: object) -> MissingEffects:
-    estimate = dynid.identify(robot, recording, signals=SIGNALS)
+    estimate = dynid.identify(robot, recording, "wls", signals=SIGNALS)
     return missing_effects(estimate, recording, **options)  # type: ignore[arg-type]
 
 
@@ -138,7 +138,7 @@ def test_a_good_model_lacks_nothing() -> None:
 def wrist() -> MissingEffects:
     robot = dynid.load_robot("tx40")
     recording = synthetic_recording(robot, seed=0)
-    return missing_effects(dynid.identify(robot.without("*motor6"), recording), recording)
+    return missing_effects(dynid.identify(robot.without("*motor6"), recording, "wls"), recording)
 
 
 def test_coupled_wrist_of_the_tx40() -> None:
@@ -163,7 +163,7 @@ def test_table_is_ranked_and_plain_data() -> None:
 def test_bad_input_is_named() -> None:
     robot = arm()
     recording = recorded(robot)
-    estimate = dynid.identify(robot, recording, signals=SIGNALS)
+    estimate = dynid.identify(robot, recording, "wls", signals=SIGNALS)
     run = recording.runs[0]
     with pytest.raises(DataError, match="has 2 joints"):
         missing_effects(estimate, dynid.Recording(("a", "b"), (dynid.Run(run.t, run.q[:, :2]),)))

@@ -124,7 +124,7 @@ def simple() -> tuple[Observation, np.ndarray]:
     observation = dynid.identification.observe(
         robot, record(robot, (0, 1), noise=0.3), signals=dynid.Signals(cutoff=20.0, decimate=())
     )
-    return observation, dynid.identify(robot, observation).beta
+    return observation, dynid.identify(robot, observation, "wls").beta
 
 
 def test_residuals_of_an_observation_are_its_rows_over_their_noise() -> None:

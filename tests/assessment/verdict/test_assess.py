@@ -106,7 +106,7 @@ def test_friction_that_drives_is_a_wrong_sign(
     robot: dynid.Robot, recordings: tuple[dynid.Recording, dynid.Recording]
 ) -> None:
     """Without findings of the data checks the sign of the friction itself tells."""
-    plain = dynid.identify(robot, recordings[0])
+    plain = dynid.identify(robot, recordings[0], "wls")
     beta = plain.beta.copy()
     beta[plain.base.names.index("fc_joint2")] *= -1
     check = dynid.assess(replace(plain, beta=beta), recordings[1], recording=recordings[0], findings=()).check("signs")

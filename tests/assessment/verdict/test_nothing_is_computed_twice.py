@@ -59,7 +59,7 @@ def test_observations_are_passed_on(
     """Identification, tests and verdict of two observations clean each run once; the verdict is that of recordings."""
     fitted, unseen = recordings
     observation = observe(robot, fitted)
-    estimate = dynid.identify(robot, observation)
+    estimate = dynid.identify(robot, observation, "wls")
     diagnosis = dynid.stats.diagnose(estimate, observation)
     findings = (*dynid.check(robot, fitted), *dynid.check(robot, unseen))
     held_out = observe(robot, unseen, signals=estimate.signals, base=estimate.base)
@@ -75,7 +75,7 @@ def test_an_observation_alone_is_enough_for_most_checks(
 ) -> None:
     """Only the data checks need the recording itself."""
     observation = observe(robot, recordings[0])
-    estimate = dynid.identify(robot, observation)
+    estimate = dynid.identify(robot, observation, "wls")
     assessment = dynid.assess(estimate, recordings[1], observation=observation)
     assert {c.code for c in assessment.checks if c.result == "not checked"} == {"data", "feedback"}
 
@@ -83,7 +83,7 @@ def test_an_observation_alone_is_enough_for_most_checks(
 def test_an_observation_of_something_else_is_refused(
     robot: dynid.Robot, recordings: tuple[dynid.Recording, dynid.Recording]
 ) -> None:
-    estimate = dynid.identify(robot, recordings[0])
+    estimate = dynid.identify(robot, recordings[0], "wls")
     other = observe(robot, recordings[0], signals=dynid.Signals(cutoff=3.0))
     with pytest.raises(dynid.DataError, match="other signal settings"):
         dynid.assess(estimate, observation=other)
@@ -106,7 +106,7 @@ def test_the_command_cleans_each_run_once(
             columns |= {f"q_{joint}": run.q[:, j], f"torque_{joint}": run.torque[:, j]}
         polars.DataFrame(columns).write_csv(tmp_path / f"{name}.csv")
     command = ["identify", "twolink", str(tmp_path / "fitted.csv"), "--validate", str(tmp_path / "unseen.csv")]
-    command += ["--friction", "viscous+coulomb", "-o", str(tmp_path / "estimate.json"), *tests]
+    command += ["--friction", "viscous+coulomb", "--method", "wls", "-o", str(tmp_path / "estimate.json"), *tests]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "estimate.report.html").exists()

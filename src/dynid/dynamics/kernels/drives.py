@@ -5,18 +5,20 @@ keep only the coupling between different joints: entry i is d_i (s - d_i v_i). C
 tanh(slope s) where its slope is not zero.
 
 A simulation has additional kinds: ELASTIC, a spring whose stiffness may be large; STRIBECK, Coulomb friction that
-decays with velocity as exp(-(s/rest)^2); RIPPLE, sin(slope s + rest) of the position.
+decays with velocity as exp(-(s/rest)^2); RIPPLE, sin(slope s + rest) of the position. Custom columns are tables: TABLE
+over the position; CURVE over asinh(velocity / CURVE_SCALE), plus `rest` times the sign of the velocity, or its tanh.
 """
 
-from math import exp, sin, tanh
+from math import asinh, exp, sin, sqrt, tanh
 
 from dynid.dynamics.kernels.compiler import kernel, step
 
 # TermKind codes as plain integers for the compiler.
 INERTIA, VISCOUS, VISCOUS_POSITIVE, VISCOUS_NEGATIVE = 0, 1, 2, 3
 COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, OFFSET, SPRING = 4, 5, 6, 7, 8
-TABLE = 10  # over the shaft position; replaces a custom column inside a simulation
+TABLE, CURVE = 10, 14  # over the shaft position and velocity; replace a custom column inside a simulation
 ELASTIC, STRIBECK, RIPPLE = 11, 12, 13
+CURVE_SCALE = 1e-4  # rad/s or m/s; nodes are evenly spaced below, and by equal ratios above
 
 
 @step
@@ -41,13 +43,29 @@ def _looked_up(drives, t, s):
 
 
 @step
+def curve(drives, t, s):
+    """Continuous part of velocity table t at velocity s."""
+    return _looked_up(drives, t, asinh(s / CURVE_SCALE))
+
+
+@step
+def curve_slope(drives, t, s):
+    """Its derivative, zero beyond the ends."""
+    x = (asinh(s / CURVE_SCALE) - drives.grid[t, 0]) * drives.grid[t, 1]
+    if not 0.0 < x < drives.table.shape[1] - 1:
+        return 0.0
+    i = int(x)
+    return (drives.table[t, i + 1] - drives.table[t, i]) * drives.grid[t, 1] / sqrt(s * s + CURVE_SCALE * CURVE_SCALE)
+
+
+@step
 def is_coulomb(kind):
     return kind == COULOMB or kind == COULOMB_POSITIVE or kind == COULOMB_NEGATIVE
 
 
 @step
 def is_dry(kind):
-    return kind == COULOMB or kind == COULOMB_POSITIVE or kind == COULOMB_NEGATIVE or kind == STRIBECK
+    return is_coulomb(kind) or kind == STRIBECK or kind == CURVE
 
 
 @step
@@ -95,6 +113,8 @@ def _effort(drives, t, s):
         return min(s, 0.0)
     if kind == STRIBECK:
         return _coulomb(kind, s, drives.slope[t]) * fading(drives, t, s)
+    if kind == CURVE:
+        return curve(drives, t, s) + drives.rest[t] * _coulomb(kind, s, drives.slope[t])
     return sin(drives.slope[t] * s + drives.rest[t]) if kind == RIPPLE else s
 
 
@@ -108,7 +128,7 @@ def _motion(drives, t, q, v, a, k, q_first, v_first):
         return _shaft(drives, t, q, k, q_first) - drives.rest[t]
     if kind == INERTIA:
         return _shaft(drives, t, a, k, v_first)
-    if kind < ELASTIC or kind == STRIBECK:
+    if kind < ELASTIC or kind == STRIBECK or kind == CURVE:
         return _shaft(drives, t, v, k, v_first)
     return _shaft(drives, t, q, k, q_first)
 

@@ -7,12 +7,15 @@ import numpy as np
 
 from dynid.dynamics.kernels.compiler import step
 from dynid.dynamics.kernels.drives import (
+    CURVE,
     ELASTIC,
     STRIBECK,
     VISCOUS,
     VISCOUS_NEGATIVE,
     VISCOUS_POSITIVE,
     coulomb_range,
+    curve,
+    curve_slope,
     drive_inertia,
     drive_torque,
     fading,
@@ -165,7 +168,11 @@ def _along(drives, t, x):
 
 @step
 def _damping(drives, values, h, w):
-    """Add h times the slope of viscous friction to w.M, and elastic springs as their torque at the end of the step."""
+    """Add h times the slope of viscous friction to w.M, and elastic springs as their torque at the end of the step.
+
+    Of a velocity table, the continuous part is friction like that, with the slope at the start of the step where it
+    damps.
+    """
     for t in range(drives.kind.shape[0]):
         kind = drives.kind[t]
         if kind == ELASTIC:
@@ -174,6 +181,14 @@ def _damping(drives, values, h, w):
                 w.bias[0, drives.joint[i]] += h * values[t] * drives.weight[i] * s
                 for j in range(drives.start[t], drives.start[t + 1]):
                     w.M[drives.joint[i], drives.joint[j]] += h * h * values[t] * drives.weight[i] * drives.weight[j]
+            continue
+        if kind == CURVE:
+            s = _along(drives, t, w.v[0])
+            torque, slope = values[t] * curve(drives, t, s), max(0.0, values[t] * curve_slope(drives, t, s))
+            for i in range(drives.start[t], drives.start[t + 1]):
+                w.bias[0, drives.joint[i]] += drives.weight[i] * torque
+                for j in range(drives.start[t], drives.start[t + 1]):
+                    w.M[drives.joint[i], drives.joint[j]] += h * slope * drives.weight[i] * drives.weight[j]
             continue
         if kind != VISCOUS and kind != VISCOUS_POSITIVE and kind != VISCOUS_NEGATIVE:
             continue
@@ -191,7 +206,7 @@ def _dry_bound(drives, values, h, t, w):
     """Largest impulse of dry friction in a step."""
     if drives.kind[t] == STRIBECK:
         return h * values[t] * fading(drives, t, _along(drives, t, w.v[0]))
-    return h * values[t]
+    return h * values[t] * drives.rest[t] if drives.kind[t] == CURVE else h * values[t]
 
 
 @step

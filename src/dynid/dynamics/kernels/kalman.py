@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.dynamics.kernels.compiler import kernel, step
-from dynid.dynamics.kernels.drives import drive_regressor, drive_torques, is_coulomb
+from dynid.dynamics.kernels.drives import drive_regressor, drive_torques, is_dry
 from dynid.dynamics.kernels.integrate import DIVERGED, DONE, hold
 from dynid.dynamics.kernels.inverse import inverse_dynamics
 from dynid.dynamics.kernels.mass import mass_matrix
@@ -88,7 +88,7 @@ def _set_parameters(tree, inertia, drives, values, model, beta, w):
                 inertia[b, i] = _parameter(model, tree.column[b] + i, beta)
     for t in range(values.shape[0]):
         values[t] = _parameter(model, drives.column[t], beta)
-        w.smooth[t] = 0.0 if is_coulomb(drives.kind[t]) else values[t]
+        w.smooth[t] = 0.0 if is_dry(drives.kind[t]) else values[t]
 
 
 @kernel

@@ -8,7 +8,7 @@ the measured one. The methods PC-DIDIM and PC-IV solve over physically consisten
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -22,15 +22,24 @@ from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimators.feasible import (
     FeasibleOptions,
     Objective,
+    allowed_excess,
+    check_excess,
     check_prior_weight,
     feasible,
     feasible_solution,
+    preference,
 )
 from dynid.identification.estimators.options import MethodOptions, Start, check_choice, check_iteration
-from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration, solve_factor
+from dynid.identification.estimators.solution import (
+    Iteration,
+    Outcome,
+    Solution,
+    report_iteration,
+    solve_factor,
+)
 from dynid.identification.estimators.wls import joint_noise, wls
 from dynid.identification.experiment import Experiment
-from dynid.identification.observation import Observation
+from dynid.identification.observation import Observation, WeightedRows
 from dynid.identification.paired import Paired
 from dynid.progress import ProgressCallback
 from dynid.robot.parts import checked
@@ -101,15 +110,20 @@ class _ConstrainedOptions(DidimOptions):
         Standard parameters that are preferred among those that fit equally well; by default those of the start.
     metric : {"euclidean", "pullback", "entropic"}, default "euclidean"
         Distance to the prior.
+    excess : float or None, default 0.0
+        Allowed excess of the sum of squares, as for method "feasible" (None for the default there). It is zero here
+        because the start may be wrong; give None where the prior is meant and bodies should stay near it.
     """
 
     constraints: Constraints = "full"
     prior: ArrayLike | None = None
     metric: Metric = "euclidean"
+    excess: float | None = 0.0
 
     def __post_init__(self) -> None:
         DidimOptions.__post_init__(self)
         constraint_set(self.constraints)
+        check_excess(self.excess)
         check_choice("metric", self.metric, METRICS)
 
 
@@ -181,6 +195,7 @@ def pc_didim(
         constraints=options.constraints,
         prior=first if options.prior is None else options.prior,
         metric=options.metric,
+        excess=options.excess,
         weight=options.weight,
     )
 
@@ -201,7 +216,7 @@ def iv(
         paired = experiment.pair(simulations)
         noise = joint_noise(paired.measured, _instrumental(paired, joint_noise(paired.measured, beta))[0])
         found, inverse = _instrumental(paired, noise)
-        return Solution(found, inverse @ inverse.T, noise), paired.measured
+        return Solution(found, inverse @ inverse.T, noise, rows=_instrument_rows(paired, noise)), paired.measured
 
     return _iterate(experiment, solve, options, options.start, progress)
 
@@ -214,16 +229,23 @@ def pc_iv(
     The torque errors are projected onto the instruments, and the sum of their squares is minimised.
     """
     options = options or PcIvOptions()
-    metric, weight = options.metric, options.weight
     first = starting_parameters(experiment, options.start)
-    possible = feasible_set(experiment.robot, options.constraints)
-    prior = first if options.prior is None else checked(options.prior, first.shape, "prior", DataError)
+    allowed = feasible_set(experiment.robot, options.constraints)
+    prior = first if options.prior is None else options.prior
 
     def solve(simulations: tuple[Simulation, ...], beta: Array) -> tuple[Solution, Observation]:
         paired = experiment.pair(simulations)
         noise = joint_noise(paired.measured, _instrumental(paired, joint_noise(paired.measured, beta))[0])
+        wanted, _ = preference(
+            paired.measured,
+            noise,
+            prior=prior,
+            metric=options.metric,
+            excess=allowed_excess(options.excess, paired.base),
+            weight=options.weight,
+        )
         factor = paired.projected(1.0 / noise)
-        return feasible_solution(paired.base, possible, factor, noise, prior, metric, weight), paired.measured
+        return feasible_solution(paired.base, allowed, factor, noise, wanted), paired.measured
 
     return _iterate(experiment, solve, options, first, progress)
 
@@ -231,6 +253,17 @@ def pc_iv(
 def _instrumental(paired: Paired, noise: Array) -> tuple[Array, Array]:
     """Base parameters whose errors are orthogonal to the instruments, and the root of their covariance."""
     return solve_factor(paired.projected(1.0 / noise), paired.base)
+
+
+def _instrument_rows(paired: Paired, noise: Array) -> WeightedRows:
+    """The weighted rows of instruments and measured regressor."""
+
+    def stream() -> Iterator[tuple[int, Array, Array, NDArray[np.int64]]]:
+        for block in paired.blocks():
+            std = noise[block.channel]
+            yield block.channel, block.Z / std, np.column_stack([block.X, block.y]) / std, block.index
+
+    return stream
 
 
 def _iterate(

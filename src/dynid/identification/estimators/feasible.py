@@ -7,34 +7,57 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError, DynidError
 from dynid.feasibility.cone import SOLVERS
 from dynid.feasibility.constraints import Constraints, constraint_set
 from dynid.feasibility.covariance import bootstrap_covariance, constrained_covariance
-from dynid.feasibility.fit import Fit, fit
-from dynid.feasibility.metrics import METRICS, Metric, hessian_rows
+from dynid.feasibility.fit import Fit, fit, fit_near_prior
+from dynid.feasibility.metrics import METRICS, Metric, hessian_rows, quadratic_rows
+from dynid.feasibility.prior import Prior, consistent_prior, wide_bodies
 from dynid.feasibility.sets import FeasibleSet, feasible_set
-from dynid.identification.estimators.irls import LOSSES, SCALE_ITERATIONS, reweighted, robust_scale
+from dynid.identification.estimators.irls import (
+    LOSSES,
+    SCALE_ITERATIONS,
+    reweighted,
+    robust_scale,
+    weighted_rows,
+)
 from dynid.identification.estimators.ols import ols
 from dynid.identification.estimators.options import MethodOptions, check_choice
-from dynid.identification.estimators.solution import Outcome, Solution
+from dynid.identification.estimators.solution import Outcome, Solution, solve_factor
 from dynid.identification.estimators.wls import joint_noise
-from dynid.identification.observation import Observation, fold
+from dynid.identification.jackknife import jackknife
+from dynid.identification.observation import Observation, fold, time_parts
 from dynid.parameters.base import BaseParameters
+from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
-__all__ = ["FeasibleOptions", "check_prior_weight", "feasible", "feasible_solution"]
+__all__ = [
+    "FeasibleOptions",
+    "Preference",
+    "allowed_excess",
+    "check_excess",
+    "check_prior_weight",
+    "correlation",
+    "feasible",
+    "feasible_fit",
+    "feasible_solution",
+    "preference",
+]
 
 Array = NDArray[np.float64]
 Objective = Literal["ols", "wls", "huber", "tukey"]
 
-_WEIGHTS = 10.0 ** np.arange(-6.0, 5.0)
+_WEIGHTS = 10.0 ** np.arange(-3.0, 5.0)
 _FOLDS = 5
 _ROBUST_ITERATIONS = 50
 _CONVERGED = 1e-3
 _ROUNDING = 1e-8
+# Noise alone moves the best fit further than the default excess in all but this share of recordings.
+_INDISTINGUISHABLE = 0.01
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,12 +72,19 @@ class FeasibleOptions(MethodOptions):
     constraints : str or sequence of constraints, default "full"
         What makes a robot physically consistent, as for `dynid.feasibility.feasible_set`.
     prior : array_like, shape (p,), optional
-        Standard parameters that are preferred among those that fit equally well; by default those of the robot.
-    metric : {"euclidean", "pullback", "entropic"}, default "euclidean"
+        Standard parameters that are preferred among those that fit equally well; by default those of the robot. Links
+        without a consistent body get one, see `dynid.feasibility.consistent_prior`.
+    metric : {"euclidean", "pullback", "entropic"}, default "entropic"
         Distance to the prior, as in `dynid.feasibility`.
+    excess : float, optional
+        Among the robots whose sum of squared torque errors, in units of independent noise, exceeds the smallest one by
+        no more than this, the one nearest to the prior is taken. By default the 1 % quantile of chi-squared with as
+        many degrees of freedom as base parameters: noise alone moves the best fit further in 99 of 100 recordings. With
+        0 the fit is the best one, even if it needs bodies of any mass; the prior then decides only among vectors that
+        fit equally well.
     weight : float or "cv", optional
-        Weight of the prior against the data; "cv" chooses it by cross-validation over segments of time. By default the
-        prior decides only among vectors that fit equally well.
+        Weight of the prior against the data, instead of `excess`; "cv" chooses it by cross-validation over segments of
+        time. With 1, a pseudo-inertia is known within a factor of about two.
     bootstrap : int, default 0
         Number of repeated solves on simulated data from which the covariance is computed; with 0 it is linearised.
     seed : int, default 0
@@ -66,7 +96,8 @@ class FeasibleOptions(MethodOptions):
     objective: Objective = "wls"
     constraints: Constraints = "full"
     prior: ArrayLike | None = None
-    metric: Metric = "euclidean"
+    metric: Metric = "entropic"
+    excess: float | None = None
     weight: float | Literal["cv"] | None = None
     bootstrap: int = 0
     seed: int = 0
@@ -76,6 +107,7 @@ class FeasibleOptions(MethodOptions):
         check_choice("objective", self.objective, get_args(Objective))
         check_choice("metric", self.metric, METRICS)
         check_prior_weight(self.weight)
+        check_excess(self.excess)
         constraint_set(self.constraints)
         check_choice("solver", self.solver, tuple(SOLVERS))
         if self.bootstrap < 0 or self.bootstrap == 1:
@@ -90,68 +122,179 @@ def check_prior_weight(weight: object, words: tuple[str, ...] = ("cv",)) -> None
         raise DataError(f"the weight of the prior must be positive{other}, got {weight!r:.40}")
 
 
+def allowed_excess(excess: float | None, base: BaseParameters) -> float:
+    """The allowed excess of the sum of squares in units of independent noise."""
+    return float(scipy.stats.chi2.ppf(_INDISTINGUISHABLE, base.count)) if excess is None else excess
+
+
+def check_excess(excess: object) -> None:
+    """Raise a DataError unless the allowed excess of the sum of squares is a number that is not negative."""
+    if excess is None:
+        return
+    if isinstance(excess, bool) or not isinstance(excess, int | float) or not excess >= 0:
+        raise DataError(f"excess must be a number that is not negative, got {excess!r:.40}")
+
+
+@dataclass(frozen=True, eq=False)
+class Preference:
+    """Which of many feasible robots is taken: the prior, the distance from it, and how much it counts.
+
+    Attributes
+    ----------
+    prior : ndarray, shape (p,)
+        Physically consistent standard parameters.
+    scale : ndarray, shape (p,)
+        Units of parameters that are measured by their difference.
+    metric : {"euclidean", "pullback", "entropic"}
+        Distance to the prior.
+    excess : float
+        Allowed excess of the sum of squares, for white noise of unit variance.
+    weight : float or None
+        Weight of the prior, instead of the excess.
+    solver : str
+        Solver of the cone program.
+    """
+
+    prior: Array
+    scale: Array
+    metric: Metric
+    excess: float
+    weight: float | None = None
+    solver: str = "clarabel"
+
+    def solve(self, feasible: FeasibleSet, R: Array, z: Array) -> Fit:
+        """The preferred feasible fit of R pi = z."""
+        if self.weight is None and self.excess > 0:
+            cost = 0.5 * self.excess
+            return fit_near_prior(feasible, R, z, self.prior, cost, self.metric, self.solver, self.scale)
+        return fit(feasible, R, z, self.prior, self.metric, self.weight, self.solver, self.scale)
+
+    def rows(self, feasible: FeasibleSet, parameters: Array) -> Array:
+        """Rows (k, p) of a prior that knows each pseudo-inertia within a factor of about two."""
+        wide = wide_bodies(feasible.robot, parameters, self.prior)
+        return quadratic_rows(feasible.robot, wide, "pullback", self.scale)[0]
+
+
+def preference(
+    observation: Observation,
+    noise: Array,
+    *,
+    prior: ArrayLike | None = None,
+    metric: Metric = "entropic",
+    excess: float = 1.0,
+    weight: float | None = None,
+    solver: str = "clarabel",
+) -> tuple[Preference, list[str]]:
+    """The preference of an observation with given noise (channel,), and notes on its prior.
+
+    Robots without bodies get a prior from their geometry whose mass the data choose. Drive parameters are measured in
+    units in which they would explain all torques. Autocorrelated residuals hold less information than their number of
+    rows, and the allowed excess is larger by that ratio.
+    """
+    robot = observation.robot
+    given = None if prior is None else checked(prior, (len(robot.layout),), "prior", DataError)
+    bodies = consistent_prior(robot, given)
+    factor = observation.stacked(1.0 / noise)
+    rows = factor[:, :-1] @ observation.base.matrix
+    size = np.linalg.norm(rows, axis=0)
+    inertial = np.array([p.inertial for p in robot.layout])
+    torque = float(np.linalg.norm(factor[:, -1]))
+    unit = np.where((size > 0) & (torque > 0), torque / np.where(size > 0, size, 1.0), 1.0)
+    scale = np.where(inertial, feasible_set(robot).scale[: len(robot.layout)], unit)
+    notes = bodies.notes()
+    if bodies.complete:
+        bodies, note = _scaled_to_data(robot, bodies, rows, factor[:, -1], inertial)
+        notes.append(note)
+    return Preference(bodies.parameters, scale, metric, excess, weight, solver), notes
+
+
+def _scaled_to_data(
+    robot: Robot, bodies: Prior, rows: Array, torque: Array, inertial: NDArray[np.bool_]
+) -> tuple[Prior, str]:
+    """Assumed bodies times the factor with which they explain the torques best, beside all drive parameters."""
+    columns = np.column_stack([rows[:, inertial] @ bodies.parameters[inertial], rows[:, ~inertial]])
+    size = np.linalg.norm(columns, axis=0)
+    used = size > 0
+    values = np.linalg.lstsq(columns[:, used] / size[used], torque, rcond=1e-8)[0]
+    factor = float(values[0] / size[0]) if used[0] else 0.0
+    if factor <= 0:
+        return bodies, "the data do not show the mass of these bodies: that of typical arms is assumed"
+    scaled = bodies.scaled(robot, factor)
+    masses = [v for v, p in zip(scaled.parameters, robot.layout, strict=True) if p.inertial and p.symbol == "m"]
+    return scaled, f"the data choose {sum(masses):.3g} kg for the sum of these bodies"
+
+
 def feasible(observation: Observation, options: FeasibleOptions | None = None) -> Solution:
     """Minimise the weighted sum of squares over the robots that satisfy the constraints.
 
-    The data determine base parameters only. Among standard vectors that fit equally well the one closest to the prior
-    is taken.
+    The data determine base parameters only, and those within their noise. Among the standard vectors that the data
+    cannot distinguish from the best the one nearest to the prior is taken.
     """
     options = options or FeasibleOptions()
-    objective, prior, metric, solver = options.objective, options.prior, options.metric, options.solver
+    objective = options.objective
     base = observation.base
-    possible = feasible_set(base.robot, options.constraints)
-    start = base.robot.parameters if prior is None else checked(prior, (len(base.robot.layout),), "prior", DataError)
+    allowed = feasible_set(base.robot, options.constraints)
     noise, notes = _noise(observation, objective)
-
-    def solve(factor: Array, pull: float | None) -> Fit:
-        return fit(possible, *_rows(factor, base.matrix, possible), start, metric, pull, solver)
-
+    weight = None if options.weight == "cv" else options.weight
+    wanted, remarks = preference(
+        observation,
+        noise,
+        prior=options.prior,
+        metric=options.metric,
+        excess=allowed_excess(options.excess, base) * correlation(observation, noise),
+        weight=weight,
+        solver=options.solver,
+    )
+    notes += remarks
     factor = observation.stacked(1.0 / noise)
-    pull = options.weight
-    if pull == "cv":
-        pull = _cross_validated(observation, noise, solve)
-        notes.append(f"weight of the prior by cross-validation: {pull:g}")
-    found, iterations = solve(factor, pull), 1
+
+    def solve(factor: Array, wanted: Preference) -> Fit:
+        return feasible_fit(base, allowed, factor, wanted)
+
+    if options.weight == "cv":
+        wanted = _cross_validated(observation, noise, wanted, solve)
+        notes.append(f"weight of the prior by cross-validation: {wanted.weight:g}")
+    found, iterations = solve(factor, wanted), 1
+    rows = None
     if objective in LOSSES:
-        factor, noise, found, iterations = _robust(observation, objective, found, lambda f: solve(f, pull))
-    solution = _solution(base, factor, found, noise, start, metric, pull is None)
+        held = replace(wanted, weight=found.weight)
+        factor, noise, found, iterations = _robust(observation, objective, found, lambda f: solve(f, held))
+        rows = weighted_rows(observation, base.matrix @ found.parameters, noise, objective)
+    solution = _solution(base, factor, found, noise, wanted)
     if options.bootstrap:
-        R, _ = _rows(factor, base.matrix, possible)
+        R, _ = _rows(factor, base.matrix, allowed)
+        held = replace(wanted, weight=found.weight)
         covariance = bootstrap_covariance(
-            lambda z: base.matrix @ fit(possible, R, z, start, metric, found.weight, solver).parameters,
-            R[:, : possible.size] @ found.parameters,
+            lambda z: base.matrix @ held.solve(allowed, R, z).parameters,
+            R[:, : allowed.size] @ found.parameters,
             options.bootstrap,
             seed=options.seed,
         )
-        solution = replace(solution, covariance=covariance, parameter_covariance=None)
-    return replace(solution, iterations=iterations, notes=(*notes, *solution.notes))
+        solution = replace(solution, covariance=covariance, parameter_covariance=None, prior_rows=None)
+    return replace(solution, iterations=iterations, notes=(*notes, *solution.notes), rows=rows)
+
+
+def feasible_fit(base: BaseParameters, allowed: FeasibleSet, factor: Array, wanted: Preference) -> Fit:
+    """The preferred feasible fit to a whitened factor of [W y]."""
+    return wanted.solve(allowed, *_rows(factor, base.matrix, allowed))
 
 
 def feasible_solution(
-    base: BaseParameters,
-    possible: FeasibleSet,
-    factor: Array,
-    noise: Array,
-    prior: Array,
-    metric: Metric = "euclidean",
-    weight: float | None = None,
+    base: BaseParameters, allowed: FeasibleSet, factor: Array, noise: Array, wanted: Preference
 ) -> Solution:
     """Least squares over physically consistent robots from a whitened factor of [W y]."""
-    found = fit(possible, *_rows(factor, base.matrix, possible), prior, metric, weight)
-    return _solution(base, factor, found, noise, prior, metric, weight is None)
+    return _solution(base, factor, feasible_fit(base, allowed, factor, wanted), noise, wanted)
 
 
-def _solution(
-    base: BaseParameters, factor: Array, found: Fit, noise: Array, prior: Array, metric: Metric, tie_break: bool
-) -> Solution:
+def _solution(base: BaseParameters, factor: Array, found: Fit, noise: Array, wanted: Preference) -> Solution:
     """A fit with its covariance; the prior determines what the data do not."""
-    K, possible = base.matrix, found.feasible
-    R, _ = _rows(factor, K, possible)
-    pinned = np.sqrt(found.weight) * hessian_rows(possible, found.parameters, prior, metric)
+    K, allowed = base.matrix, found.feasible
+    R, _ = _rows(factor, K, allowed)
+    pinned = np.sqrt(found.weight) * hessian_rows(allowed, found.parameters, wanted.prior, wanted.metric, wanted.scale)
     standard = constrained_covariance(found, R, pinned)
     active = found.active
     notes = [f"{len(active)} constraints are active: {', '.join(active)}"] if active else []
-    if tie_break and found.visible:
+    if wanted.weight is None and not wanted.excess and found.visible:
         share = found.solution.objective - found.cost
         notes.append(f"the prior could not be given less weight: it contributes {2 * share:.2g} to the sum of squares")
     return Solution(
@@ -163,14 +306,28 @@ def _solution(
         notes=tuple(notes),
         parameters=found.parameters,
         parameter_covariance=standard,
+        prior_rows=wanted.rows(allowed, found.parameters),
+        equalities=_equalities(allowed),
+        shift=None if found.best is None else K @ (found.parameters - found.best),
     )
 
 
-def _rows(factor: Array, K: Array, possible: FeasibleSet) -> tuple[Array, Array]:
+def _equalities(allowed: FeasibleSet) -> Array:
+    """Rows (k, p) of the equalities between standard parameters."""
+    blocks = [b.matrix.toarray() for b in allowed.blocks if b.cone == "zero"]
+    rows = np.vstack([np.zeros((0, allowed.size + allowed.extra)), *(_wide(b, allowed) for b in blocks)])
+    return rows[~np.any(rows[:, allowed.size :], axis=1), : allowed.size]
+
+
+def _wide(rows: Array, allowed: FeasibleSet) -> Array:
+    return np.pad(rows, ((0, 0), (0, allowed.size + allowed.extra - rows.shape[1])))
+
+
+def _rows(factor: Array, K: Array, allowed: FeasibleSet) -> tuple[Array, Array]:
     """Least-squares rows over all unknowns, without the row that holds only the residual."""
     b = len(K)
     rows = factor[:b] if len(factor) == b + 1 else factor
-    return np.pad(rows[:, :-1] @ K, ((0, 0), (0, possible.extra))), rows[:, -1]
+    return np.pad(rows[:, :-1] @ K, ((0, 0), (0, allowed.extra))), rows[:, -1]
 
 
 def _noise(observation: Observation, objective: str) -> tuple[Array, list[str]]:
@@ -187,6 +344,19 @@ def _noise(observation: Observation, objective: str) -> tuple[Array, list[str]]:
         total = np.linalg.norm(observation.residual_norms(beta))
         return np.full(len(rows), max(total / np.sqrt(max(rows.sum() - beta.size, 1)), 1e-300)), []
     return joint_noise(observation, beta), []
+
+
+def correlation(observation: Observation, noise: Array) -> float:
+    """Variance of the least-squares estimate relative to that of white noise, median of the base parameters.
+
+    1 where the motion does not determine all parameters, or where the samples are not kept.
+    """
+    try:
+        beta = solve_factor(observation.stacked(1.0 / noise), observation.base)[0]
+    except DynidError:
+        return 1.0
+    found = jackknife(observation, beta, noise)
+    return 1.0 if found is None else max(float(np.median(found.ratio**2)), 1.0)
 
 
 def _robust(
@@ -209,29 +379,22 @@ def _robust(
     raise DynidError(f"the {loss} weights did not converge in {_ROBUST_ITERATIONS} iterations")
 
 
-def _cross_validated(observation: Observation, noise: Array, solve: Callable[[Array, float | None], Fit]) -> float:
+def _cross_validated(
+    observation: Observation, noise: Array, wanted: Preference, solve: Callable[[Array, Preference], Fit]
+) -> Preference:
     """The weight of the prior whose fits of four fifths of the time predict the other fifth best."""
-    b = observation.base.count
-    end = max((int(block.index[-1]) for block in observation.blocks()), default=-1) + 1
-    if end < _FOLDS:
-        raise DataError("cross-validation needs the samples again, which this observation does not keep")
-    factors = [np.zeros((0, b + 1)) for _ in range(_FOLDS)]
-    for block in observation.blocks():
-        part = block.index * _FOLDS // end
-        rows = np.column_stack([block.W, block.y]) / noise[block.channel]
-        for k in np.unique(part):
-            factors[k] = fold(np.vstack([factors[k], rows[part == k]]))
+    factors = [np.vstack([f / n for f, n in zip(part, noise, strict=True)]) for part in time_parts(observation, _FOLDS)]
     K = observation.base.matrix
     errors = np.zeros(len(_WEIGHTS))
     for k, held_out in enumerate(factors):
         train = fold(np.vstack([f for i, f in enumerate(factors) if i != k]))
-        for i, pull in enumerate(_WEIGHTS):
+        for i, weight in enumerate(_WEIGHTS):
             try:
-                beta = K @ solve(train, float(pull)).parameters
+                beta = K @ solve(train, replace(wanted, weight=float(weight))).parameters
             except DynidError:  # the solver fails where the weight is too small or too large
                 errors[i] = np.inf
                 continue
             errors[i] += float(np.sum((held_out[:, :-1] @ beta - held_out[:, -1]) ** 2))
     if not np.any(np.isfinite(errors)):
         raise DynidError("cross-validation found no weight of the prior with which all parts can be solved")
-    return float(_WEIGHTS[int(np.argmin(errors))])
+    return replace(wanted, weight=float(_WEIGHTS[int(np.argmin(errors))]))

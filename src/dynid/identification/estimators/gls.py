@@ -14,7 +14,7 @@ from dynid.identification.estimators.ols import ols
 from dynid.identification.estimators.options import MethodOptions, check_at_least_one
 from dynid.identification.estimators.solution import Solution, solve_factor
 from dynid.identification.estimators.wls import noise_floor
-from dynid.identification.observation import Block, Observation, fold
+from dynid.identification.observation import Block, Observation, WeightedRows, fold
 
 __all__ = ["GlsOptions", "gls"]
 
@@ -46,22 +46,34 @@ def gls(observation: Observation, options: GlsOptions | None = None) -> Solution
     beta = ols(observation).beta
     for _ in range(options.iterations):
         covariance, used = _joint_covariance(observation, beta)
-        whiten = scipy.linalg.solve_triangular(np.linalg.cholesky(covariance), np.eye(len(covariance)), lower=True)
+        rows = _whitened(observation, covariance)
         factor = np.zeros((0, observation.base.count + 1))
-        for W, y in _complete_samples(observation):
-            rows = np.concatenate([np.einsum("ij,mjb->mib", whiten, W), (y @ whiten.T)[:, :, None]], axis=2)
-            factor = fold(np.vstack([factor, rows.reshape(-1, rows.shape[2])]))
+        for _, _, part, _ in rows():
+            factor = fold(np.vstack([factor, part]))
         beta, inverse = solve_factor(factor, observation.base)
     note = f"{used} of {max(observation.rows)} samples have a row in every channel"
     noise = np.sqrt(np.diag(covariance))
-    return Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations, notes=(note,))
+    return Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations, notes=(note,), rows=rows)
+
+
+def _whitened(observation: Observation, covariance: Array) -> WeightedRows:
+    """The rows [W y] of complete samples, whitened by the covariance (channel, channel) of their noise."""
+    whiten = scipy.linalg.solve_triangular(np.linalg.cholesky(covariance), np.eye(len(covariance)), lower=True)
+
+    def stream() -> Iterator[tuple[int, Array, Array, NDArray[np.int64]]]:
+        for W, y, index in _complete_samples(observation):
+            rows = np.concatenate([np.einsum("ij,mjb->mib", whiten, W), (y @ whiten.T)[:, :, None]], axis=2)
+            for channel in range(rows.shape[1]):
+                yield channel, rows[:, channel, :-1], rows[:, channel], index
+
+    return stream
 
 
 def _joint_covariance(observation: Observation, beta: Array) -> tuple[Array, int]:
     """Covariance of the residuals (channel, channel) and the number of samples it comes from."""
     n = len(observation.rows)
     total, used = np.zeros((n, n)), 0
-    for W, y in _complete_samples(observation):
+    for W, y, _ in _complete_samples(observation):
         residual = y - W @ beta
         total += residual.T @ residual
         used += len(y)
@@ -70,8 +82,8 @@ def _joint_covariance(observation: Observation, beta: Array) -> tuple[Array, int
     return total / used + np.diag(noise_floor(observation) ** 2), used
 
 
-def _complete_samples(observation: Observation) -> Iterator[tuple[Array, Array]]:
-    """W (m, channel, b) and y (m, channel) of the samples with a row in every channel, segment by segment."""
+def _complete_samples(observation: Observation) -> Iterator[tuple[Array, Array, NDArray[np.int64]]]:
+    """W (m, channel, b), y (m, channel) and numbers (m,) of the samples with a row in every channel, by segments."""
     n = len(observation.rows)
     pending: list[Block] = []
     for block in observation.blocks():
@@ -82,7 +94,7 @@ def _complete_samples(observation: Observation) -> Iterator[tuple[Array, Array]]
     yield from _meet(pending, n)
 
 
-def _meet(blocks: list[Block], n: int) -> Iterator[tuple[Array, Array]]:
+def _meet(blocks: list[Block], n: int) -> Iterator[tuple[Array, Array, NDArray[np.int64]]]:
     """The common samples of blocks of all channels."""
     if len(blocks) < n:
         return
@@ -94,4 +106,5 @@ def _meet(blocks: list[Block], n: int) -> Iterator[tuple[Array, Array]]:
         yield (
             np.stack([b.W[p] for b, p in zip(blocks, picks, strict=True)], axis=1),
             np.stack([b.y[p] for b, p in zip(blocks, picks, strict=True)], axis=1),
+            common,
         )

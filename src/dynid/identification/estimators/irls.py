@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ from dynid.errors import DataError
 from dynid.identification.estimators.options import MethodOptions, check_at_least_one, check_choice
 from dynid.identification.estimators.solution import Outcome, Solution, solve_factor
 from dynid.identification.estimators.wls import joint_noise, noise_floor, wls
-from dynid.identification.observation import Observation, fold
+from dynid.identification.observation import Observation, WeightedRows, fold
 
 __all__ = ["LOSSES", "SCALE_ITERATIONS", "IrlsOptions", "irls", "reweighted", "robust_scale"]
 
@@ -73,18 +74,29 @@ def irls(observation: Observation, options: IrlsOptions | None = None) -> Soluti
     covariance = _covariance(observation, beta, scale, loss)
     status = "solved" if converged else "stopped at the iteration limit"
     outcome = Outcome.CONVERGED if converged else Outcome.NOT_CONVERGED
-    return Solution(beta, covariance, scale, status, outcome, iteration)
+    rows = weighted_rows(observation, beta, scale, loss)
+    return Solution(beta, covariance, scale, status, outcome, iteration, rows=rows)
 
 
 def reweighted(observation: Observation, beta: Array, scale: Array, loss: str) -> Array:
     """Factor of [W y] with each row weighted by its residual under beta."""
     factor = np.zeros((0, beta.size + 1))
-    for block in observation.blocks():
-        z = (block.y - block.W @ beta) / scale[block.channel]
-        weight = np.sqrt(_weights(z, loss)) / scale[block.channel]
-        rows = np.column_stack([block.W, block.y]) * weight[:, None]
+    for _, _, rows, _ in weighted_rows(observation, beta, scale, loss)():
         factor = fold(np.vstack([factor, rows]))
     return factor
+
+
+def weighted_rows(observation: Observation, beta: Array, scale: Array, loss: str) -> WeightedRows:
+    """The rows [W y], each weighted by its residual under beta."""
+
+    def stream() -> Iterator[tuple[int, Array, Array, NDArray[np.int64]]]:
+        for block in observation.blocks():
+            z = (block.y - block.W @ beta) / scale[block.channel]
+            weight = np.sqrt(_weights(z, loss)) / scale[block.channel]
+            rows = np.column_stack([block.W, block.y]) * weight[:, None]
+            yield block.channel, rows[:, :-1], rows, block.index
+
+    return stream
 
 
 def _weights(z: Array, loss: str) -> Array:

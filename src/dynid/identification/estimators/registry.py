@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynid.errors import DataError, did_you_mean
+from dynid.identification.auto import AutoOptions
 from dynid.identification.estimators.closed_loop import (
     DidimOptions,
     IvOptions,
@@ -28,7 +29,16 @@ from dynid.identification.estimators.tls import TlsOptions, tls
 from dynid.identification.estimators.wls import WlsOptions, wls
 from dynid.identification.observation import Observation
 
-__all__ = ["CLOSED_LOOP", "ESTIMATORS", "OPTIONS", "UNCONTROLLED", "Solution", "check_method", "method_options"]
+__all__ = [
+    "CLOSED_LOOP",
+    "ESTIMATORS",
+    "OPTIONS",
+    "TORQUE_FITS",
+    "UNCONTROLLED",
+    "Solution",
+    "check_method",
+    "method_options",
+]
 
 # Methods that fit an observation.
 ESTIMATORS: dict[str, Callable[..., Solution]] = {
@@ -54,10 +64,14 @@ CLOSED_LOOP: dict[str, Callable[..., tuple[Solution, Observation]]] = {
     "ukf": ukf,
 }
 
+# Methods of an experiment that fit measured torques, whose residuals show the noise.
+TORQUE_FITS = ("iv", "didim", "pc-iv", "pc-didim")
+
 # Methods of an experiment that do not use its controller.
 UNCONTROLLED = ("ml", "ekf", "ukf")
 
 OPTIONS: dict[str, type[MethodOptions]] = {
+    "auto": AutoOptions,
     "ols": OlsOptions,
     "wls": WlsOptions,
     "gls": GlsOptions,

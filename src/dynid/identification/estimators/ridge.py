@@ -58,7 +58,7 @@ def ridge(observation: Observation, options: RidgeOptions | None = None) -> Solu
         factor = fold(np.vstack([observation.stacked(1.0 / noise), extra]))
         beta, inverse = solve_factor(factor, observation.base)
         noise = joint_noise(observation, beta)
-    return Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations)
+    return Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations, prior_rows=root)
 
 
 def _starting_noise(observation: Observation) -> Array:

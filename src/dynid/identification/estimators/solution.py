@@ -11,10 +11,19 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DynidError
+from dynid.identification.observation import WeightedRows
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress, ProgressCallback
 
-__all__ = ["Iteration", "Outcome", "Solution", "condition_number", "report_iteration", "solve_factor"]
+__all__ = [
+    "Choice",
+    "Iteration",
+    "Outcome",
+    "Solution",
+    "condition_number",
+    "report_iteration",
+    "solve_factor",
+]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +42,28 @@ class Outcome(StrEnum):
     NOT_CONVERGED = "not converged"
     STALLED = "stalled"
     ABORTED = "aborted"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One alternative of a decision of method "auto".
+
+    Attributes
+    ----------
+    what : str
+        What was decided, such as "friction of joint1" or "weight of the prior".
+    option : str
+        The alternative.
+    error : float
+        Relative torque error in cross-validation, mean over the joints; infinite if the alternative has no solution.
+    chosen : bool
+        Whether it was taken.
+    """
+
+    what: str
+    option: str
+    error: float
+    chosen: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +118,7 @@ class Solution:
     beta : ndarray, shape (b,)
         Base parameters.
     covariance : ndarray, shape (b, b)
-        Their covariance.
+        Their covariance for white noise.
     noise : ndarray, shape (channel,)
         Standard deviation of the torque noise per channel, in N m or N.
     status : str
@@ -102,6 +133,15 @@ class Solution:
         Standard parameters and their covariance, for methods that estimate them.
     history : tuple of Iteration
         The iterations of a method that simulates or filters.
+    rows : callable or None
+        Streams the weighted rows of the estimator where these are not the rows of the observation divided by the noise.
+    prior_rows : ndarray, shape (k, b) or (k, p), or None
+        Weighted rows of the prior of a method that has one: over base parameters, or over standard parameters where the
+        method estimates those.
+    equalities : ndarray, shape (k, p), or None
+        Rows of standard parameters that are known exactly.
+    shift : ndarray, shape (b,), or None
+        How far the prior moved the base parameters from the best fit.
     """
 
     beta: Array
@@ -114,6 +154,10 @@ class Solution:
     parameters: Array | None = None
     parameter_covariance: Array | None = None
     history: tuple[Iteration, ...] = ()
+    rows: WeightedRows | None = None
+    prior_rows: Array | None = None
+    equalities: Array | None = None
+    shift: Array | None = None
 
 
 def condition_number(rows: Array) -> float:
