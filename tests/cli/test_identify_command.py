@@ -130,3 +130,10 @@ def test_recordings_keep_runs_through_a_file(logs: tuple[Path, Path], tmp_path: 
     both.to_csv(tmp_path / "both.csv")
     back = package.load_recording(tmp_path / "both.csv", robot)
     assert [len(r) for r in back.runs] == [len(r) for r in both.runs]
+
+
+def test_options_of_other_methods_are_named(logs: tuple[Path, Path]) -> None:
+    """The option of the command line is named, not the keyword behind it."""
+    for option, value in (("--prior-weight", "3"), ("--start", "feasible")):
+        done = dynid("identify", *COMMON, str(logs[0]), option, value)
+        assert done.returncode == 1 and f"dynid: {option} is for" in done.stderr

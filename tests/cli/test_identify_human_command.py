@@ -137,7 +137,7 @@ def test_a_faster_plate_is_brought_to_the_cameras(files: dict[str, Path]) -> Non
     )
     a, b = (np.array([x["value"] for x in page["base_parameters"]]) for page in (slow, fast))
     variance = [np.array([x["std"] for x in page["base_parameters"]]) ** 2 for page in (slow, fast)]
-    assert np.mean(np.abs(a - b) < 5 * np.sqrt(sum(variance))) > 0.9
+    assert np.mean(np.abs(a - b) < 5 * np.sqrt(sum(variance))) > 0.95
 
 
 def test_an_offset_of_the_plate_is_taken_off(files: dict[str, Path], tmp_path: Path) -> None:

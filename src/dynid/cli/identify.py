@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["Constraints", "Output", "PriorWeight", "ReportFile", "feasible_options", "finish", "run_method"]
 
 Constraints = Annotated[
-    str | None, typer.Option(help="With --method feasible: full or semi (no triangle inequality). [full]")
+    str | None, typer.Option(help="With --method auto or feasible: full or semi (no triangle inequality). [full]")
 ]
 PriorWeight = Annotated[
     str | None,
-    typer.Option(help="With --method feasible: weight of the a-priori model, a number or cv. [ties only]"),
+    typer.Option(
+        help="With --method feasible: weight of the a-priori model, a number or cv. [as large as the data allow]"
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -101,6 +103,10 @@ def identify(
     if method is None:
         method = (project.identify.method if project is not None else None) or "auto"
     check_method(method)
+    if prior_weight is not None and method == "auto":
+        raise DataError("--prior-weight is for --method feasible; method 'auto' chooses the weight of the prior itself")
+    if start is not None and not _simulates(method):
+        raise DataError(f"--start is for methods that simulate, not for '{method}': see --method")
     given = feasible_options(inputs, method, constraints, prior_weight) | ({} if start is None else {"start": start})
     loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
     if all(x is None for x in (controller, velocity_cutoff, coulomb_slope, integrator)) and not _simulates(method):

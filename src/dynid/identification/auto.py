@@ -278,7 +278,7 @@ def _choose_drives(
     best = float(np.min(errors))
     weight = float(_WEIGHTS[np.flatnonzero(errors <= (1 + _EQUAL) * best)[-1]])
     choices += [
-        Choice("weight of the prior", f"{w:g}", float(e), bool(w == weight))
+        Choice("weight of the prior (without constraints)", f"{w:g}", float(e), bool(w == weight))
         for w, e in zip(_WEIGHTS, errors, strict=True)
     ]
     return drives, weight
@@ -415,17 +415,18 @@ def _choose_estimator(parts: Parts, options: AutoOptions, weight: float, choices
     solution = feasible_solution(base, allowed, fold(factor), noise, wanted)
     assert found.best is not None
     solution = replace(solution, shift=solution.beta - base.matrix @ found.best)
-    notes = [*parts.notes, *_remarks(choices, losses, best, parts, solution), *solution.notes]
+    assert wanted.weight is not None
+    notes = [*parts.notes, *_remarks(choices, losses, best, wanted.weight, parts, solution), *solution.notes]
     return replace(solution, notes=tuple(notes), rows=rows)
 
 
 def _remarks(
-    choices: list[Choice], losses: dict[str, float], best: str, parts: Parts, solution: Solution
+    choices: list[Choice], losses: dict[str, float], best: str, weight: float, parts: Parts, solution: Solution
 ) -> Iterator[str]:
     """What was chosen, and what the recording does not show."""
     seen = parts.observation
     settings = [f"{c.what} {c.option}" for c in choices if c.chosen and c.what in ("delay", "cut-off")]
-    yield f"chosen by cross-validation: {', '.join([best, *settings])}"
+    yield f"chosen by cross-validation: {', '.join([best, f'weight {weight:.2g}', *settings])}"
     free = min(losses[name] for name in ("wls", "ols", "irls"))
     if free < 0.95 * losses[best]:
         yield (

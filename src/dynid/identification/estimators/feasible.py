@@ -188,8 +188,8 @@ def preference(
     """The preference of an observation with given noise (channel,), and notes on its prior.
 
     Robots without bodies get a prior from their geometry whose mass the data choose. Drive parameters are measured in
-    units in which they would explain all torques. Autocorrelated residuals hold less information than their number of
-    rows, and the allowed excess is larger by that ratio.
+    units in which they would explain all torques. `excess` is in units of white noise: with autocorrelated residuals
+    the caller multiplies it by `correlation`.
     """
     robot = observation.robot
     given = None if prior is None else checked(prior, (len(robot.layout),), "prior", DataError)
