@@ -26,7 +26,7 @@ STYLE = (
     "text{font:11.5px Helvetica,Arial,sans-serif;fill:#3a3f47}.grid{stroke:#e3e7eb;fill:none}"
     ".nothing{stroke:none}"
     ".line,.level{fill:none;stroke-width:2}.level{stroke-dasharray:6 4}.band{stroke:none;opacity:.18}"
-    ".dots{stroke-width:7;stroke-linecap:round;fill:none}.dots.grey{stroke-width:3.5;opacity:.6}"
+    ".dots{stroke-width:7;stroke-linecap:round;fill:none}.dots.grey{stroke-width:3.5;opacity:.6}.dots.small{stroke-width:4}"
     + "".join(f".{k}{{stroke:{c}}}.band.{k}{{fill:{c}}}" for k, c in COLORS.items())
 )
 

@@ -145,6 +145,21 @@ def test_figures_of_the_explanations_have_their_script() -> None:
     assert set(re.findall(r'"(\w+)":', drawn[1])) == {p.stem for p in (DOCS / "figures").glob("*.svg")}
 
 
+def test_every_kind_of_fault_has_a_section_with_its_figure_and_its_codes() -> None:
+    """The page has one section per kind of the verdict study, which shows its figure and names a right cause."""
+    from studies.reproduce.verdict_causes import INVISIBLE, RIGHT_CAUSES
+
+    sections = re.split(r"^### ", (DOCS / "faults.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    shown = {}
+    for section in sections:
+        (figure,) = re.findall(r"\(figures/faults/(\w+)\.svg\)", section)
+        shown[figure] = section
+    assert set(shown) == {p.stem for p in (DOCS / "figures" / "faults").glob("*.svg")} == set(RIGHT_CAUSES)
+    for fault, codes in RIGHT_CAUSES.items():
+        assert codes & set(re.findall(r"`(\w+)`", shown[fault])), fault
+    assert all("#what-no-data-can-tell" in shown[fault] for fault in INVISIBLE)
+
+
 def test_defaults_are_those_of_the_code() -> None:
     """What the page calls a default, in bold or in the first column of a table, is one."""
     from dynid.assessment.tests.instruments import instrument_test

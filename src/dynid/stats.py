@@ -1,6 +1,8 @@
 """Statistics: hypothesis tests of residuals, instruments and models, corrections for multiple tests."""
 
 from dynid.assessment.tests.candidates import EffectCode
+from dynid.assessment.tests.cause import Cause, CauseCode, Causes
+from dynid.assessment.tests.cause_search import find_causes
 from dynid.assessment.tests.diagnosis import Diagnosis, diagnose
 from dynid.assessment.tests.hausman import hausman_test
 from dynid.assessment.tests.instruments import exogeneity_test, hansen, instrument_test, sargan, segment
@@ -10,6 +12,9 @@ from dynid.assessment.tests.residuals import Correlogram, ResidualTests, correlo
 from dynid.hypothesis import HypothesisTest, TestCode
 
 __all__ = [
+    "Cause",
+    "CauseCode",
+    "Causes",
     "Correlogram",
     "Diagnosis",
     "Effect",
@@ -22,6 +27,7 @@ __all__ = [
     "diagnose",
     "exogeneity_test",
     "f_test",
+    "find_causes",
     "hansen",
     "hausman_test",
     "instrument_test",

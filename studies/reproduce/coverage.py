@@ -36,8 +36,7 @@ LEVEL, LOWEST, HIGHEST = 0.95, 0.90, 0.98
 _IDENTIFIED = 0.3
 _RECORD = "for the record"
 
-# The low-pass of the positions passes the whole band that is left after decimation, up to 20 Hz. With the default
-# signals both end at the same frequency, and Coulomb friction is a little wrong.
+# The low-pass of the positions passes the whole band that is left after decimation, up to 20 Hz.
 _SIGNALS = Signals(cutoff=40.0, decimate=(10, 2))
 
 

@@ -16,11 +16,13 @@ from studies.reproduce import (
     feasible_robots,
     friction_robots,
     halves,
+    horizon,
     human_forceplate,
     human_regressor,
     iiwa_feasibility,
     kr300,
     pc_didim,
+    real_verdicts,
     residual_robots,
     robots,
     semi_parametric,
@@ -29,6 +31,7 @@ from studies.reproduce import (
     toolbox,
     tx40,
     tx40_filters,
+    verdicts,
     wam,
 )
 from studies.reproduce.study import Figure, Study
@@ -61,6 +64,12 @@ def studies() -> dict[str, Study]:
             coverage.figures,
             full=coverage.full_figures,
         ),
+        Study(
+            "verdicts",
+            "Verdicts on good and spoiled recordings of arms simulated by MuJoCo and Pinocchio",
+            verdicts.figures,
+            cases=verdicts.figures,
+        ),
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study(
             "human-forceplate",
@@ -83,6 +92,13 @@ def studies() -> dict[str, Study]:
         Study("friction-robots", "Real robots with selected friction models", friction_robots.figures, needs_data=True),
         Study("robots", "Every real robot with default settings", robots.figures, needs_data=True),
         Study("halves", "First against second half of every real recording", halves.figures, needs_data=True),
+        Study(
+            "real-verdicts",
+            "Verdicts on every real recording, with the reasons",
+            real_verdicts.figures,
+            needs_data=True,
+        ),
+        Study("horizon", "Simulated against measured motion of every real robot", horizon.figures, needs_data=True),
         Study("residual-robots", "Real robots with learned residual torques", residual_robots.figures, needs_data=True),
         Study("feasible-robots", "Feasible estimates of every real robot", feasible_robots.figures, needs_data=True),
     ]

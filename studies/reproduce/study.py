@@ -39,7 +39,8 @@ class Figure:
 class Study:
     """A named set of figures from one source or on one subject.
 
-    `needs_data`: it reads real recordings. `full`: a longer form with more runs, if there is one.
+    `needs_data`: it reads real recordings. `full`: a longer form with more runs, if there is one. `cases`: of a study
+    over many cases, the figures of the longer form or not, of one half or both, with a folder for finished cases.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Study:
     run: Callable[[], Iterator[Figure]]
     needs_data: bool = False
     full: Callable[[], Iterator[Figure]] | None = None
+    cases: Callable[[bool, str | None, Path | None], Iterator[Figure]] | None = None
 
 
 def _folder() -> Path:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,11 @@ from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
 from studies.benchmark.benchmark import BENCHMARK_ROBOTS, SLOW, Benchmark, default_methods, run_benchmark
 from studies.benchmark.figure import benchmark_figure
 from studies.benchmark.robots import benchmark_robot, held_out, make_scenario
+from tests.support import commands
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dynid", "benchmark", *arguments], capture_output=True, text=True)
+def command(*arguments: str) -> CompletedProcess[str]:
+    return commands.dynid("benchmark", *arguments)
 
 
 @pytest.fixture(scope="module")

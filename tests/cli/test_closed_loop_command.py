@@ -175,3 +175,9 @@ def test_full_is_refused_where_there_is_no_longer_form(monkeypatch: pytest.Monke
     monkeypatch.setattr(structure, "figures", lambda: _one(1.0))
     done = CliRunner().invoke(app, ["reproduce", "structure", "--full"])
     assert isinstance(done.exception, dynid.DynidError) and "leave --full out" in str(done.exception)
+
+
+@pytest.mark.parametrize("option", [("--half", "development"), ("--folder", "cases")])
+def test_options_of_studies_over_many_cases_are_refused_elsewhere(option: tuple[str, str]) -> None:
+    done = CliRunner().invoke(app, ["reproduce", "structure", *option])
+    assert isinstance(done.exception, dynid.DynidError) and "verdicts" in str(done.exception)

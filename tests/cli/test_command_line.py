@@ -1,4 +1,4 @@
-"""The command line as a user meets it: in a process of its own."""
+"""The command line as a user meets it; help and a mistake also in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+
+from tests.support.commands import dynid
 
 URDF = """<robot name="pair">
   <link name="base"/>
@@ -22,14 +24,22 @@ URDF = """<robot name="pair">
 </robot>"""
 
 
-def dynid(*arguments: str) -> subprocess.CompletedProcess[str]:
+def own_process(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "dynid", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_help_is_there_without_a_command() -> None:
     """`dynid` alone shows what there is, as --help does."""
-    assert dynid("--help").returncode == 0
-    assert dynid("--help").stdout == dynid().stdout + dynid().stderr
+    asked, alone = own_process("--help"), own_process()
+    assert asked.returncode == 0
+    assert asked.stdout == alone.stdout + alone.stderr
+
+
+def test_a_mistake_ends_a_process_with_one_line() -> None:
+    """Exit code 1, one line on standard error, no traceback."""
+    done = own_process("inspect", "tx4")
+    assert done.returncode == 1
+    assert done.stderr.startswith("dynid: ") and "did you mean tx40" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_robots_lists_the_built_in_ones() -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 import shutil
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
-from dynid.cli.main import app, main
+from dynid.cli.main import app
 from studies.reproduce.registry import studies
-from tests.support.commands import leaves
+from tests.support.commands import dynid, leaves
 from tests.support.documented_files import write_arm_files, write_person_files
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +22,8 @@ PAGES = [ROOT / "README.md", *WRITTEN]
 HELP: dict[str, Any] = leaves(get_command(app))
 # Studies take minutes and have tests of their own; a page of the studio stays open.
 LONG = ("reproduce", "benchmark", "studio", "demo")
+# A second of search is enough to write a motion.
+QUICK = {"excite": ("--budget", "1")}
 
 
 def commands(page: Path) -> list[str]:
@@ -55,21 +54,16 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("page", DOCUMENTED)
-def test_commands_of_a_page_run_in_order(
-    page: str, places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_of_a_page_run_in_order(page: str, places: dict[str, Path], tmp_path: Path) -> None:
     """In a copy of the folders, where a command may use what one above it wrote."""
     for name, folder in places.items():
         shutil.copytree(folder, tmp_path / name)
     for command in DOCUMENTED[page]:
         if command.split()[1] in LONG:
             continue
-        monkeypatch.chdir(tmp_path / ("person" if "human" in command else "arm"))
-        monkeypatch.setattr(sys, "argv", shlex.split(command))
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
-            main()
-        assert not ended.value.code, (command, err.getvalue()[-500:])
+        words = shlex.split(command)[1:]
+        done = dynid(*words, *QUICK.get(words[0], ()), folder=tmp_path / ("person" if "human" in command else "arm"))
+        assert done.returncode == 0, (command, done.stderr[-500:])
 
 
 def test_documented_studies_exist() -> None:

@@ -51,6 +51,15 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_an_option_takes_in_words(name: str) -> None:
+    """FILE, NUMBER, SIGNAL=UNIT; not the types of Python."""
+    page = help_of(*name.split())
+    assert not re.findall(r"<[a-z]+.*?>|list\[", page)
+    if "--columns" in page:
+        assert "--columns SIGNAL=COLUMNS" in page and "--rate NUMBER" in page
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_an_example_that_parses(name: str) -> None:
     """Every example is a call of its command with options that exist."""
     examples = re.findall(r"Example: dynid (.+?)(?:\n\n|\Z)", COMMANDS[name].help + "\n\n", re.DOTALL)

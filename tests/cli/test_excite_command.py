@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
 
 import dynid as package
+from tests.support.commands import dynid
 
 QUICK = ("--duration", "6", "--budget", "0.5", "--output-rate", "50")
 URDF = """<robot name="bare"><link name="base"/><link name="a"/><link name="b"/>
@@ -22,9 +22,8 @@ URDF = """<robot name="bare"><link name="base"/><link name="a"/><link name="b"/>
 <limit lower="-1" upper="1" velocity="2" effort="10"/></joint></robot>"""
 
 
-def excite(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dynid", "excite", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+def excite(folder: Path, *arguments: str) -> CompletedProcess[str]:
+    return dynid("excite", *arguments, folder=folder)
 
 
 def test_help_has_an_example(tmp_path: Path) -> None:
@@ -126,8 +125,8 @@ def test_robot_without_masses(tmp_path: Path) -> None:
 def test_bad_input_is_one_line_and_writes_nothing(arguments: tuple[str, ...], culprit: str, tmp_path: Path) -> None:
     """Exit code 1, a last line that names the culprit, no traceback, no file."""
     (tmp_path / "folder.csv").mkdir()
-    done = run_inside(tmp_path, "excite", "twolink", "-o", "m.csv", *QUICK, *arguments)
-    assert done[0] == 1 and culprit in done[1]
+    done = excite(tmp_path, "twolink", "-o", "m.csv", *QUICK, *arguments)
+    assert done.returncode == 1 and culprit in done.stderr.splitlines()[-1]
     assert os.listdir(tmp_path) == ["folder.csv"]
 
 
@@ -137,21 +136,3 @@ def test_torque_limits_of_a_robot_without_masses(tmp_path: Path) -> None:
     done = excite(tmp_path, "bare.urdf", "-o", "m.csv", "--limits", '{"j1": {"torque": 5}}', *QUICK)
     assert done.returncode == 1 and "no torque model" in done.stderr and done.stderr.count("\n") == 1
     assert os.listdir(tmp_path) == ["bare.urdf"]
-
-
-def run_inside(folder: Path, *arguments: str) -> tuple[int, str]:
-    """The command in this process, which is quicker: exit code and message."""
-    from typer.testing import CliRunner
-
-    from dynid.cli.main import app
-
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        done = CliRunner().invoke(app, list(arguments))
-    finally:
-        os.chdir(before)
-    if isinstance(done.exception, package.DynidError):
-        assert "\n" not in str(done.exception)
-        return 1, str(done.exception)
-    return done.exit_code, repr(done.exception)

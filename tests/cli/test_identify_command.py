@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +11,7 @@ import pytest
 import dynid as package
 from dynid.cli.demo import synthetic_recording
 from dynid.recording.recording import Recording
-
-
-def dynid(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dynid", *arguments], capture_output=True, text=True, check=False)
+from tests.support.commands import dynid
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +43,13 @@ def test_identify_validates_and_saves(logs: tuple[Path, Path], tmp_path: Path) -
     again = dynid("validate", str(out), str(logs[1]), "--json", "--figure", str(drawn))
     assert drawn.read_text().count('class="line') == 3 * 2 and "joint2: RMSE" in drawn.read_text()
     assert again.returncode == 0, again.stderr
-    figures = json.loads(again.stdout)["validation"][str(out)]
-    assert all(joint["relative"] < 0.1 for joint in figures.values())
+    page = json.loads(again.stdout)
+    assert all(joint["relative"] < 0.1 for joint in page["validation"][str(out)].values())
+    simulated = page["simulation"][str(out)]["open"]
+    assert simulated["horizons"] == [0.1, 0.5, 2.0] and simulated["units"]["joint1"] == "rad"
+    assert simulated["models"]["identified"]["joint1"]["median"][1] < 0.1 and "a-priori" in simulated["models"]
+    shown = dynid("validate", str(out), str(logs[1]))
+    assert "simulation error (open loop), identified / a-priori" in shown.stdout and "tool link2" in shown.stdout
 
 
 def test_identify_writes_urdf_and_json(logs: tuple[Path, Path], tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
@@ -15,8 +13,8 @@ from numpy.typing import NDArray
 
 import dynid as package
 from dynid import Recording, Robot, Run
-from dynid.cli.main import main
 from dynid.export.urdf import write_urdf
+from tests.support.commands import dynid
 from tests.support.person import on_the_ground, swaying, write_plate
 
 Array = NDArray[np.float64]
@@ -24,25 +22,6 @@ Array = NDArray[np.float64]
 WEIGHT, HEIGHT = 94.0, 1.8
 PERSON = ("--prior", "anthropometric", "--height", str(HEIGHT), "--weight", str(WEIGHT))
 PLAIN = ("--cutoff", "none", "--decimate", "none")
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a command ended and what it said."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def dynid(*arguments: str) -> Done:
-    """The command line within this process, which spares the start of another."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["dynid", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +56,7 @@ def heavier_legs(table: Robot) -> Robot:
     return replace(table, links=tuple(links))
 
 
-def identify(files: dict[str, Path], *more: str, plate: str = "one100") -> Done:
+def identify(files: dict[str, Path], *more: str, plate: str = "one100") -> CompletedProcess[str]:
     return dynid("human", "identify", str(files["robot"]), str(files["one"]), "--wrench", str(files[plate]), *more)
 
 
@@ -156,7 +135,7 @@ def test_an_offset_of_the_plate_is_taken_off(files: dict[str, Path], tmp_path: P
     zero = empty.mean(axis=0) + offset
     assert f"subtracted from moved.csv: {zero[0]:.3g}, {zero[1]:.3g}, {zero[2]:.3g} N" in by_file.stderr
 
-    def told(done: Done, what: str = "value") -> Array:
+    def told(done: CompletedProcess[str], what: str = "value") -> Array:
         return np.array([x[what] for x in json.loads(done.stdout)["base_parameters"]])
 
     values, bad, sigma = [told(x) for x in (right, by_file, by_time)], told(wrong), told(right, "std")

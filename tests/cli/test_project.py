@@ -202,6 +202,8 @@ def test_rows_and_shares_held_out(folder: Path) -> None:
     assert fit == pytest.approx(0.8 * whole, rel=0.02) and held == pytest.approx(0.2 * whole, rel=0.05)
     fit, held = rows("--rows", "0:5000", "--validate-rows", "6000:")
     assert fit == pytest.approx(0.5 * whole, rel=0.02) and held == pytest.approx(0.4 * whole, rel=0.05)
+    fit, held = rows("--rows", "0:5000", "--validate", "monday.csv")
+    assert fit == pytest.approx(0.5 * whole, rel=0.02) and held == pytest.approx(whole, rel=0.02)
     assert "overlaps --rows" in refused(*words, "--rows", "0:5000", "--validate-rows", "4000:")
     assert "give one" in refused(*words, "--validate", "plain.csv", "--validate-share", "0.2")
     assert "between 0 and 1" in refused(*words, "--validate-share", "1.5")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from dynid.export.urdf import write_urdf
 from dynid.identification.loads import state
 from dynid.identification.observation import fold, observe_motions
 from dynid.signals.settings import prepare
+from tests.support import commands
 from tests.support.humanoids import EXACT, dance, humanoid, standing
 
 Array = NDArray[np.float64]
@@ -168,11 +167,12 @@ def test_command_replays_a_log(tmp_path: Path) -> None:
     write_urdf(human, tmp_path / "human.urdf")
     run = Run(moved.t, moved.q[:, 7:], base=moved.q[:, :7])
     Recording(human.coordinates, (run,)).to_csv(tmp_path / "motion.csv")
-    command = [sys.executable, "-m", "dynid", "live", "human.urdf", "motion.csv", "--json", "--every", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    command = ("live", "human.urdf", "motion.csv", "--json", "--every", "1")
+    done = commands.dynid(*command, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert sum("next: move" in line for line in done.stderr.splitlines()) == 4
     found = json.loads(done.stdout)
     assert found["count"] == 141 and 0 < found["progress"] < 1 and found["samples"] > 300
     assert found["advice"]["segment"] in found["segments"]
-    wrong = subprocess.run([*command, "--base", "flying"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    wrong = commands.dynid(*command, "--base", "flying", folder=tmp_path)
     assert wrong.returncode != 0 and "--base 'flying' is unknown" in wrong.stderr

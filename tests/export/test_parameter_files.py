@@ -70,10 +70,9 @@ def test_an_estimate_has_deviations_and_expressions(tmp_path: Path, estimate: Es
     assert [p["expression"] for p in one["base_parameters"]] == list(estimate.base.expressions)
     assert [p["value"] for p in one["base_parameters"]] == estimate.beta.tolist()
     assert [p["std"] for p in one["base_parameters"]] == estimate.std.tolist()
-    assert estimate.standard_covariance is not None
-    np.testing.assert_allclose(
-        [p["std"] ** 2 for p in one["parameters"]], np.diag(estimate.standard_covariance), rtol=1e-12, atol=1e-15
-    )
+    assert estimate.standard_std is not None
+    assert [p["std"] for p in one["parameters"]] == estimate.standard_std.tolist()
+    assert {p["name"]: p["class"] for p in one["parameters"]} == estimate.parameter_classes
     q, v, a = random_motion(arm(), 0, 10)
     for name in ("arm.json", "arm.toml"):
         back = dynid.export.load_parameters(tmp_path / name, arm())

@@ -50,6 +50,15 @@ def test_our_reader_gets_the_same_torques_with_friction(tmp_path: Path, seed: in
     assert_same_torques(back, robot)
 
 
+def test_smooth_coulomb_friction_is_written_as_a_step(tmp_path: Path) -> None:
+    robot = random_robot(1, 3).with_gravity((0, 0, -9.81)).with_drives("coulomb")
+    robot = replace(robot, drives=tuple(replace(t, value=0.1 * (i + 1)) for i, t in enumerate(robot.drives)))
+    (warning,) = write_urdf(robot.with_smooth_coulomb(50.0), tmp_path / "robot.urdf")
+    assert "fc (smooth) of j1, j2, j3 is written as a step" in warning
+    back = dynid.load_robot(tmp_path / "robot.urdf", friction="coulomb")
+    np.testing.assert_allclose([t.value for t in back.drives], [0.1, 0.2, 0.3], rtol=1e-12)
+
+
 def test_right_angles_are_written_exactly(tmp_path: Path) -> None:
     """At and around a pitch of a right angle the three angles must still give the rotation back."""
     from dynid.export.contents import rpy_angles

@@ -5,8 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ import dynid
 from dynid import DataError
 from dynid.export.urdf import write_urdf
 from dynid.robot.posture import link_placements
+from tests.support import commands
 from tests.support.compare import difference
 
 PEOPLE = [("male", 1.8, 94.0), ("female", 1.62, 51.5), ("male", 1.1, 20.0)]
@@ -192,16 +191,16 @@ def test_odd_input_is_refused(options: dict[str, object], message: str) -> None:
 def test_command(tmp_path: Path) -> None:
     """The file it writes is the model, and --json tells what is in it."""
     file = tmp_path / "human.urdf"
-    call = [sys.executable, "-m", "dynid", "human", "model", "--sex", "male", "--height", "1.8", "--weight", "94"]
-    done = subprocess.run([*call, "-o", str(file), "--json"], capture_output=True, text=True, check=False)
+    call = ("human", "model", "--sex", "male", "--height", "1.8", "--weight", "94")
+    done = commands.dynid(*call, "-o", file, "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert data["mass"] == pytest.approx(94) and len(data["segments"]) == 16 and len(data["joints"]) == 35
     assert sum(s["mass"] for s in data["segments"]) == pytest.approx(94)
     assert sum(x.inertia[0] for x in dynid.load_robot(file).links) == pytest.approx(94)
-    text = subprocess.run(call, capture_output=True, text=True, check=False)
+    text = commands.dynid(*call)
     assert text.returncode == 0 and "left_thigh" in text.stdout
-    bad = subprocess.run([*call[:-1], "-3"], capture_output=True, text=True, check=False)
+    bad = commands.dynid(*call[:-1], "-3")
     assert bad.returncode == 1 and bad.stderr.strip() == "dynid: --weight must lie between 1 and 700 kg, got -3.0"
 
 

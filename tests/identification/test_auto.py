@@ -14,6 +14,7 @@ from dynid.feasibility import feasible_set
 from dynid.identification import AutoOptions
 from dynid.identification.summary import choices_text
 from dynid.progress import Progress
+from dynid.robot.velocity_laws import Stribeck
 from tests.support.synthetic import arm, record
 
 # Friction and rotor inertia of the truth, per joint.
@@ -94,11 +95,28 @@ def test_choices_are_printed_and_saved(estimate: dynid.Estimate, tmp_path: Path)
     assert "viscous+coulomb + rotor inertia" in estimate.summary()
 
 
+def test_stribeck_friction_is_found_where_it_is(runs: tuple[dynid.Recording, dynid.Recording], tmp_path: Path) -> None:
+    """A joint whose friction doubles at standstill gets the law, the others do not; the estimate is saved with it."""
+    robot = truth()
+    true = robot.with_terms(robot.custom_term("fs", "joint1", Stribeck(0, 0.3), 0.7, unit="N m"))
+    estimate = dynid.identify(robot, record(true, (0, 1), noise=0.05, samples=5000), filters="given")
+    chosen = {c.what: c.option for c in estimate.choices if c.chosen and c.what.startswith("velocity law")}
+    assert chosen["velocity law of joint1"].startswith("Stribeck")
+    assert chosen["velocity law of joint2"] == chosen["velocity law of joint3"] == "none"
+    value = dict(zip(estimate.robot.parameter_names, estimate.parameters, strict=True))["fs_joint1"]
+    assert 0.3 < value < 1.2
+    estimate.save(tmp_path / "estimate.json")
+    loaded = dynid.Estimate.load(tmp_path / "estimate.json")
+    np.testing.assert_array_equal(loaded.validate(runs[1]).relative, estimate.validate(runs[1]).relative)
+    again = dynid.identify(estimate.identified_robot, record(robot, (0, 1), noise=0.05, samples=5000), filters="given")
+    assert "fs_joint1" not in again.robot.parameter_names
+
+
 def test_given_friction_and_filters_stay(runs: tuple[dynid.Recording, dynid.Recording]) -> None:
     robot = arm().with_drives("viscous", rotor_inertia=False)
     kept = dynid.identify(robot, runs[0], friction="given", filters="given")
     assert kept.robot.parameter_names == robot.parameter_names
-    assert {c.what for c in kept.choices} == {WEIGHT, "estimator"}
+    assert {c.what for c in kept.choices} == {WEIGHT, "weight of the prior", "estimator"}
     observed = dynid.identification.observe(robot, runs[0])
     np.testing.assert_allclose(dynid.identify(robot, observed).beta, kept.beta, rtol=1e-9, atol=1e-12)
 

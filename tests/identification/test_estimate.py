@@ -202,6 +202,9 @@ def test_essential_parameters_leave_out_what_is_zero(test: str) -> None:
     assert np.all(essential.estimate.beta[list(essential.removed)] == 0)
     with pytest.raises(dynid.DataError, match="magic"):
         essential_parameters(observation, estimate, test="magic")
+    poorer = observe(robot.without("fc_joint2"), record(robot, (0,)), signals=EXACT)
+    with pytest.raises(dynid.DataError, match="observe the robot of the estimate"):
+        essential_parameters(poorer, estimate)
 
 
 @pytest.mark.parametrize("outcome", Outcome)

@@ -10,7 +10,10 @@ import pinocchio as pin
 import pytest
 
 import dynid
+from dynid.errors import DynidError
+from dynid.feasibility import fit as fit_module
 from dynid.feasibility.constraints import Ellipsoids, Fixed, Inertia, Mass, Signs
+from dynid.feasibility.fit import Fit
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.feasible import FeasibleOptions, feasible
@@ -169,6 +172,42 @@ def test_linearised_covariance_agrees_with_the_bootstrap() -> None:
     same = estimate_from(seen, "feasible", bootstrap=5, seed=1)
     again = estimate_from(seen, "feasible", bootstrap=5, seed=1)
     np.testing.assert_array_equal(same.covariance, again.covariance)
+
+
+def test_bootstrap_is_not_scaled_by_the_jackknife() -> None:
+    """Draws of white noise give a covariance of white noise, whatever noise model is asked for."""
+    seen = noisy(level=0.3)
+    one, two = (
+        estimate_from(seen, "feasible", bootstrap=5, seed=1, noise_model=model) for model in ("autocorrelated", "white")
+    )
+    np.testing.assert_array_equal(one.covariance, two.covariance)
+    assert one.noise_model == "white"
+    assert any("simulated white noise" in note for note in one.notes)
+
+
+def test_huber_weights_have_the_shift_of_the_prior() -> None:
+    plain, robust = (feasible(noisy(level=0.3), FeasibleOptions(objective=name)) for name in ("wls", "huber"))
+    assert plain.shift is not None and robust.shift is not None
+    sizes = np.linalg.norm(robust.shift), np.linalg.norm(plain.shift)
+    assert 0.5 < sizes[0] / sizes[1] < 2.0
+    assert robust.shift @ plain.shift > 0.7 * sizes[0] * sizes[1]
+
+
+def test_a_larger_weight_of_the_prior_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the solver fails with the weight of the best fit, a larger one is tried, and the notes say so."""
+    tried: list[float] = []
+
+    def failing(*args: Any, **keywords: Any) -> Fit:
+        tried.append(args[5])
+        if len(tried) == 1:
+            raise DynidError("no solution")
+        return fit(*args, **keywords)
+
+    fit = fit_module.fit
+    monkeypatch.setattr(fit_module, "fit", failing)
+    notes = feasible(noisy(level=0.3)).notes
+    assert tried[1] == pytest.approx(1.7 * tried[0])
+    assert sum("the solver failed with the weight" in note for note in notes) == 1
 
 
 def test_a_constraint_is_no_knowledge() -> None:

@@ -92,8 +92,9 @@ def test_noise_after_filters_is_as_foretold() -> None:
     experiment = outside_the_loop()
     motion = experiment.motions[0]
     q = lowpass(np.random.default_rng(0).standard_normal((200_000, 1)), 60.0, RATE, 4)
-    v = derivative(q, RATE)
-    seen = np.hstack([decimate(x, (5,)) for x in (q, v, derivative(v, RATE))])
+    v = derivative(q, RATE, experiment.signals.derivative)
+    a = derivative(v, RATE, experiment.signals.derivative)
+    seen = np.hstack([decimate(x, (5,)) for x in (q, v, a)])
     scale = np.sqrt(np.diag(noise_gains(experiment.signals, motion)))
     # 40000 correlated samples: about 1 %.
     np.testing.assert_allclose(

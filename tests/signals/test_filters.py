@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.signal
 
 import dynid
 from dynid.signals.filters import (
-    auto_cutoff,
     average_periods,
     decimate,
     derivative,
@@ -82,70 +80,6 @@ def test_decimation_keeps_slow_and_stops_fast_in_stages() -> None:
     assert np.abs(y[inside, 1]).max() < 1e-3
     with pytest.raises(dynid.DataError, match="too few"):
         decimate(x[:20], (10,))
-
-
-def test_automatic_cutoff_lies_between_motion_and_noise() -> None:
-    """Motion up to 2 Hz under encoder noise at 1 kHz gives a cut-off a little above the motion."""
-    rng = np.random.default_rng(0)
-    _, x = tones(1000.0, 20.0, 0.5, 2.0)
-    cutoff = auto_cutoff(x + 1e-4 * rng.normal(size=x.shape), 1000.0)
-    assert 2.0 < cutoff < 10.0
-
-
-def test_automatic_cutoff_with_colored_noise() -> None:
-    """A coarse encoder read with a jittering clock has noise far above the floor of the highest frequencies."""
-    rng = np.random.default_rng(1)
-    rate, t = 500.0, np.arange(5000) / 500.0
-    late = t + scipy.signal.lfilter([0.2], [1, -0.8], 5e-4 * rng.normal(size=t.shape))
-    moving = np.column_stack(
-        [np.sin(2 * np.pi * f * late) + 0.3 * np.sin(2 * np.pi * 3 * f * late) for f in (0.5, 0.7)]
-    )
-    coarse = 4e-4 * np.round(moving / 4e-4)
-    assert 8.0 <= auto_cutoff(coarse, rate) < 20.0
-
-
-def test_automatic_cutoff_ignores_joints_at_rest() -> None:
-    """Six joints held still leave the cut-off to the one that moves."""
-    rng = np.random.default_rng(2)
-    _, x = tones(1000.0, 10.0, 1.0, 12.0)
-    alone = auto_cutoff(x + 1e-6 * rng.normal(size=x.shape), 1000.0)
-    held = 1e-3 * rng.normal(size=(len(x), 6))
-    assert auto_cutoff(np.hstack([x + 1e-6 * rng.normal(size=x.shape), held]), 1000.0) == pytest.approx(alone, rel=0.15)
-    assert alone > 12.0
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_automatic_cutoff_of_marker_data_bounds_the_noise_of_accelerations(seed: int) -> None:
-    """Angles from markers: noise with more velocity energy than the motion, of which only a small part passes."""
-    rng = np.random.default_rng(seed)
-    rate, t = 100.0, np.arange(1500) / 100.0
-    tones = [(0.15 * rng.normal(), k / 10, rng.uniform(0, 6.3)) for k in range(1, 6) for _ in range(8)]
-    clean = np.column_stack([sum(a * np.sin(2 * np.pi * f * t + p) for a, f, p in tones[j::8]) for j in range(8)])
-    noise = 5e-3 * rng.normal(size=clean.shape)
-    assert np.var(np.diff(noise, axis=0)) > np.var(np.diff(clean, axis=0))
-    cutoff = auto_cutoff(clean + noise, rate, friction=False)
-    assert 1.0 < cutoff < 4.0
-    middle = slice(150, -150)
-
-    def acceleration(x: np.ndarray) -> np.ndarray:
-        return derivative(derivative(x, rate), rate)[middle]
-
-    share = np.var(acceleration(lowpass(noise, cutoff, rate)), axis=0) / np.var(acceleration(clean), axis=0)
-    lost = np.var(acceleration(lowpass(clean, cutoff, rate) - clean), axis=0) / np.var(acceleration(clean), axis=0)
-    # A thousandth is aimed at for the joint in the middle; the edge of a Butterworth filter lets half as much again by.
-    assert 2e-4 < np.median(share) < 3e-3 and lost.max() < 1e-3
-    # Friction needs its steps, and encoders, which are far quieter, are left alone.
-    assert auto_cutoff(clean + noise, rate) == 8.0
-    assert auto_cutoff(clean + 1e-3 * noise, rate, friction=False) == auto_cutoff(clean + 1e-3 * noise, rate)
-
-
-@pytest.mark.parametrize("rate", [0.05, 0.5, 5.0, 5e4])
-@pytest.mark.parametrize("samples", [2, 31, 33, 500])
-def test_automatic_cutoff_stays_inside_any_band(rate: float, samples: int) -> None:
-    """Slow clocks, short runs, noise and standstill: always a usable number below half the rate."""
-    for x in (np.random.default_rng(0).normal(size=(samples, 2)), np.zeros((samples, 2))):
-        for friction in (True, False):
-            assert 0 < auto_cutoff(x, rate, friction) < rate / 2
 
 
 def test_averaging_periods_reduces_noise() -> None:

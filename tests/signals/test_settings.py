@@ -40,7 +40,7 @@ BASE = Signals(cutoff=20.0, trim=0.1)
         ({"order": 2}, "q"),
         ({"torque_cutoff": 3.0}, "torque"),
         ({"torque_cutoff": "same"}, "torque"),
-        ({"derivative": "central5"}, "v"),
+        ({"derivative": "central"}, "v"),
         ({"derivative": "savgol"}, "a"),
         ({"measured_velocity": True}, "v"),
         ({"delay": 0.01}, "torque"),

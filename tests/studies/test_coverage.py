@@ -7,12 +7,13 @@ import pytest
 
 from dynid.robot.inertia import inertia_to_pseudo
 from studies.reproduce.coverage import coverage
-from studies.reproduce.coverage_plants import ARMS, RATE, colored_noise
+from studies.reproduce.coverage_plants import ARMS, RATE
+from studies.reproduce.plants import colored_noise
 
 
 @pytest.mark.parametrize("corner", [None, 10.0, 2.0])
 def test_noise_has_unit_variance_and_its_correlation_time(corner: float | None) -> None:
-    noise = colored_noise((400_000, 2), corner, np.random.default_rng(0))
+    noise = colored_noise((400_000, 2), corner, RATE, np.random.default_rng(0))
     assert np.allclose(noise.std(axis=0), 1.0, atol=0.05)
     lag = 20
     correlation = np.mean(noise[:-lag] * noise[lag:], axis=0)

@@ -14,6 +14,8 @@ from dynid.export.urdf import write_urdf
 from dynid.recording.recording import Recording, Run
 from tests.support.person import on_the_ground, swaying, write_plate
 
+# Length of the recordings: less is too little for friction with a quarter held out.
+SECONDS = 10.0
 LAW = "viscous+coulomb+offset"
 LOOP = 'kind = "cascade"\nrate = 1000\nbandwidth = 5\n'
 # Mass, centre of mass and principal inertias of each link.
@@ -46,7 +48,7 @@ def write_arm_files(folder: Path) -> None:
     write_urdf(robot, folder / "arm.urdf")
     (folder / "loop.toml").write_text(LOOP)
     for seed in range(3):
-        synthetic_recording(robot, seed, duration=10.0).to_csv(folder / f"run{seed + 1}.csv")
+        synthetic_recording(robot, seed, duration=SECONDS).to_csv(folder / f"run{seed + 1}.csv")
     _write_loaded(robot, folder)
     write_own_logs(robot, folder)
     t = np.arange(6000) / 1000.0
@@ -72,7 +74,7 @@ def write_own_logs(robot: dynid.Robot, folder: Path) -> None:
         "plain": None,
     }
     for seed, (name, header) in enumerate(headers.items()):
-        run = synthetic_recording(robot, seed, duration=10.0).runs[0]
+        run = synthetic_recording(robot, seed, duration=SECONDS).runs[0]
         rows = np.column_stack([1000 * run.t, np.rad2deg(run.q), run.torque, np.full(len(run), 21.5)])
         lines = [] if header is None else [";".join(header)]
         lines += [";".join(f"{x:.12g}" for x in row) for row in rows]
@@ -82,9 +84,12 @@ def write_own_logs(robot: dynid.Robot, folder: Path) -> None:
 def _write_loaded(robot: dynid.Robot, folder: Path) -> None:
     """The arm with 1.5 kg in its hand, and what its motors drew without and with it."""
     tool = dynid.inertia.inertia_from_com(1.5, np.array([0.1, 0.0, 0.05]), 0.003 * np.eye(3))
-    loaded = synthetic_recording(robot.with_payload("link3", tool), 3, duration=10.0)
+    loaded = synthetic_recording(robot.with_payload("link3", tool), 3, duration=2 * SECONDS)
     loaded.to_csv(folder / "loaded.csv")
-    for name, recording in (("currents", synthetic_recording(robot, 4, duration=10.0)), ("currents_loaded", loaded)):
+    for name, recording in (
+        ("currents", synthetic_recording(robot, 4, duration=2 * SECONDS)),
+        ("currents_loaded", loaded),
+    ):
         runs = (replace(run, current=run.torque / [12.0, 8.0, 5.0], torque=None) for run in recording.runs)
         Recording(recording.joints, tuple(runs)).to_csv(folder / f"{name}.csv")
 

@@ -128,7 +128,18 @@ def standing(
         wrenches[names[0]] = np.linalg.solve(np.stack(basis, axis=2), left[..., None])[..., 0]
     joints = motion.q[:, robot.nq - robot.n :]
     pushed = Motion(
-        motion.t, joints, joints, joints, np.zeros_like(joints), 1.0, None, (), "", wrenches=wrenches, sensors=sensors
+        t=motion.t,
+        q=joints,
+        v=joints,
+        a=joints,
+        torque=np.zeros_like(joints),
+        rate=1.0,
+        cutoff=None,
+        decimate=(),
+        name="",
+        q_noise=np.zeros(joints.shape[1]),
+        wrenches=wrenches,
+        sensors=sensors,
     )
     torque = load[:, first:] - measured(robot, pushed, motion.q)[:, first:]
     run = Run(

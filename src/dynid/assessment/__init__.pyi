@@ -1,8 +1,15 @@
 from .data.battery import check as check
 from .finding import Finding as Finding
 from .finding import FindingCode as FindingCode
+from .model.horizon import Comparison as Comparison
+from .model.horizon import ModelErrors as ModelErrors
+from .model.horizon import SimulationError as SimulationError
+from .model.horizon_simulation import simulation_error as simulation_error
 from .model.physical import Audit as Audit
 from .model.physical import audit as audit
+from .model.plausible import BodyCode as BodyCode
+from .model.plausible import BodyFinding as BodyFinding
+from .model.plausible import implausible_bodies as implausible_bodies
 from .verdict.assess import assess as assess
 from .verdict.assessment import Assessment as Assessment
 from .verdict.assessment import Check as Check

@@ -22,6 +22,7 @@ class FindingCode(StrEnum):
     TIME_REPEATED = "time_repeated"
     SAMPLES_MISSING = "samples_missing"
     SAMPLING_UNEVEN = "sampling_uneven"
+    STAMPS_NOISY = "stamps_noisy"
     ROWS_REPEATED = "rows_repeated"
     RUN_TOO_SHORT = "run_too_short"
     # Single channels
@@ -31,6 +32,7 @@ class FindingCode(StrEnum):
     TORQUE_CONSTANT = "torque_constant"
     TORQUE_ZERO = "torque_zero"
     TORQUE_SATURATED = "torque_saturated"
+    TORQUE_SPIKES = "torque_spikes"
     POSITION_RESOLUTION = "position_resolution"
     TORQUE_RESOLUTION = "torque_resolution"
     JOINT_NOT_MOVING = "joint_not_moving"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
 
 from dynid.cli.keywords import with_options
 from dynid.errors import DynidError
@@ -17,6 +20,8 @@ __all__ = [
     "GROUPS",
     "INTERRUPTED",
     "ORDER",
+    "Application",
+    "Command",
     "Commands",
     "Json",
     "app",
@@ -35,6 +40,8 @@ GROUPS = {
     "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),
 }
 ORDER = tuple(name for names in GROUPS.values() for name in names)
+# What an option takes, in --help, where its declaration says nothing better.
+_METAVARS = {Path: "FILE", float: "NUMBER", int: "NUMBER", str: "TEXT"}
 # The exit code that shells give to a command that Ctrl-C has ended.
 INTERRUPTED = 130
 
@@ -77,7 +84,53 @@ def interrupted() -> None:
     print("dynid: interrupted", file=sys.stderr)
 
 
-app = typer.Typer(
+class Command(TyperCommand):
+    """A command whose --help names its arguments without their Python types."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List the arguments, then the options."""
+        rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                name = parameter.metavar if parameter.param_type_name == "argument" else None
+                rows[parameter.param_type_name].append((name or record[0], record[1]))
+        for kind, listed in rows.items():
+            if listed:
+                with formatter.section(f"{kind.capitalize()}s"):
+                    formatter.write_dl(listed)
+
+
+class Application(typer.Typer):
+    """Commands whose --help says FILE, NUMBER or TEXT where Python has a type."""
+
+    def command(self, *args: Any, **settings: Any) -> Callable[[Any], Any]:
+        """Register a function as a command."""
+        register = super().command(*args, **{"cls": Command} | settings)
+
+        def named(function: Any) -> Any:
+            parameters = signature(function, eval_str=True).parameters
+            # As they are now: Typer would evaluate the text of an annotation again.
+            function.__annotations__ = {name: p.annotation for name, p in parameters.items()}
+            for parameter in parameters.values():
+                kind = next((t for t in _types(parameter.annotation) if isinstance(t, type) and t in _METAVARS), None)
+                for info in getattr(parameter.annotation, "__metadata__", ()):
+                    if isinstance(info, OptionInfo) and info.metavar is None and kind is not None:
+                        info.metavar = _METAVARS[kind]
+            return register(function)
+
+        return named
+
+
+def _types(annotation: Any) -> Iterator[Any]:
+    """The types in an annotation such as `Annotated[list[str] | None, ...]`, what is annotated before what is said."""
+    inside = get_args(annotation)
+    if not inside:
+        yield annotation
+    for one in inside:
+        yield from _types(one)
+
+
+app = Application(
     name="dynid",
     cls=Commands,
     no_args_is_help=True,

@@ -26,9 +26,9 @@ METHODS = (
 )
 STUDIES = (
     *("structure", "dynamics", "excitation", "toolbox-2dof", "wam", "codegen", "iiwa-feasibility", "pc-didim"),
-    *("semi-parametric", "compensated-control", "coverage", "human-regressor", "human-forceplate", "tx40", "kr300"),
-    *("servo-friction", "tx40-filters", "drives", "friction-robots", "robots", "halves", "residual-robots"),
-    "feasible-robots",
+    *("semi-parametric", "compensated-control", "coverage", "verdicts", "human-regressor", "human-forceplate", "tx40"),
+    *("kr300", "servo-friction", "tx40-filters", "drives", "friction-robots", "robots", "halves", "real-verdicts"),
+    *("horizon", "residual-robots", "feasible-robots"),
 )
 FAMILIES = (
     *("fourier", "fourier-free", "fourier-quintic", "b-spline", "cubic", "quintic"),

@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 
 from dynid.cli import options, plates
-from dynid.cli.app import Commands, Json, app, check_outputs, wrote
+from dynid.cli.app import Application, Commands, Json, app, check_outputs, wrote
 from dynid.cli.identify import Constraints, Output, PriorWeight, ReportFile, feasible_options, finish, run_method
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import required, show
 from dynid.cli.wrap import with_logs
 
-human = typer.Typer(
+human = Application(
     name="human",
     cls=Commands,
     no_args_is_help=True,
@@ -78,9 +78,7 @@ def identify(
     weight: plates.Weight = None,
     metric: plates.Metric = None,
     symmetry: plates.Symmetric = False,
-    method: Annotated[
-        str | None, typer.Option(help="Estimation method, as of dynid identify. [feasible where the prior is used]")
-    ] = None,
+    method: Annotated[str | None, typer.Option(help="Estimation method, as of dynid identify. [feasible]")] = None,
     constraints: Constraints = None,
     prior_weight: PriorWeight = None,
     output: Output = None,
@@ -108,7 +106,7 @@ def identify(
     others = zeros[len(fitted) :]
     unseen = plates.on_plates(inputs, validate, unseen_plates, others)[1] if validate else None
     robot, mass = plates.with_prior(robot, recording, prior, sex, height, weight)
-    given = feasible_options(inputs, method or "", constraints, prior_weight)
+    given = feasible_options(inputs, method or "feasible", constraints, prior_weight)
     method, given = plates.feasible_options(robot, method, given, metric, mass, symmetry)
     estimate, observation = run_method(replace(inputs, robot=robot), recording, method, given)
     finish(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.cli import values
 from dynid.cli.progress import working
 from dynid.cli.values import Source
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError
 
 if TYPE_CHECKING:
     from dynid.cli.project import Project
@@ -86,13 +86,15 @@ class Inputs:
         rows : tuple of 2, None or "format"
             Rows to read instead of those of the log format.
         """
+        from dynid.recording.load import load_recording
+
         sources = list(self.data) if logs is None else [values.source(x) if isinstance(x, str) else x for x in logs]
         if not sources:
             raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
         assert self.log is not None
         log = self.log if rows == "format" else self.log.replaced({"rows": rows})
         with working("reading"):
-            return _load(sources, self.robot, log, self.whole)
+            return load_recording(sources, self.robot, log=log, whole=self.whole)
 
     def validation_logs(self) -> list[Source]:
         """Logs of [runs] validate that the command does not identify from."""
@@ -117,7 +119,8 @@ class Inputs:
         if share is not None and not 0 < share < 1:
             raise DataError(f"--validate-share must lie between 0 and 1, got {share:g}")
         if others:
-            return self.read(), self.read(others, rows="format" if between is None else between)
+            # Rows of the log format are those to identify from; other logs are read whole, or the rows that are named.
+            return self.read(), self.read(others, rows=between)
         if share is not None:
             return self.read().split(share)
         if between is not None:
@@ -205,22 +208,6 @@ class Inputs:
             integrator=integrator or "auto",  # type: ignore[arg-type]
             coulomb_slope="auto" if slope is None else slope,
         )
-
-
-def _load(sources: Sequence[Source], robot: Robot, log: LogFormat, whole: Robot | None) -> Recording:
-    """The recording; columns of locked joints are left out, also where the log has no names of joints."""
-    from dynid.recording.load import load_recording
-
-    if whole is None or log.joints is not None:
-        return load_recording(sources, robot, log=log)
-    try:
-        return load_recording(sources, robot, log=log)
-    except DynidError as first:
-        free = tuple(k for k, name in enumerate(whole.coordinates) if name in robot.coordinates)
-        try:
-            return load_recording(sources, robot, log=log.replaced({"joints": free}))
-        except DynidError:
-            raise first from None
 
 
 def load_estimate(path: str | Path) -> Estimate:

@@ -65,36 +65,59 @@ Base = Annotated[
     str | None, typer.Option("--base", help="fixed, floating, or instrumented (base wrench measured). [file's own]")
 ]
 Gravity = Annotated[
-    tuple[float, float, float] | None, typer.Option(help="Gravity vector in the base frame, m/s2. [file's own]")
+    tuple[float, float, float] | None,
+    typer.Option(metavar="X Y Z", help="Gravity vector in the base frame, m/s2. [file's own]"),
 ]
 Lock = Annotated[
     str | None,
     typer.Option(
-        help="Joints held at zero, or at NAME=VALUE in rad or m; separated by commas; head_* for several. [none]"
+        metavar="JOINTS",
+        help="Joints held at zero, or at NAME=VALUE in rad or m; separated by commas; head_* for several. [none]",
     ),
 ]
 
 # How logs are read: the fields of a LogFormat.
 Time = Annotated[
-    str | None, typer.Option(help="Time column by name or number (from 0), or none with --rate. [guessed]")
+    str | None,
+    typer.Option(metavar="COLUMN", help="Time column by name or number (from 0), or none with --rate. [guessed]"),
 ]
 Rate = Annotated[float | None, typer.Option(help="Sampling rate in Hz of logs without a time column.")]
 Columns = Annotated[
-    list[str] | None, typer.Option(help="Columns of a signal: q=pos_{i}, torque=7:14; may be repeated. [guessed]")
+    list[str] | None,
+    typer.Option(
+        metavar="SIGNAL=COLUMNS", help="Columns of a signal: q=pos_{i}, torque=7:14; may be repeated. [guessed]"
+    ),
 ]
-Units = Annotated[list[str] | None, typer.Option(help="Unit of a signal: q=deg, t=ms; may be repeated. [SI]")]
+Units = Annotated[
+    list[str] | None, typer.Option(metavar="SIGNAL=UNIT", help="Unit of a signal: q=deg, t=ms; may be repeated. [SI]")
+]
 Scale = Annotated[
-    list[str] | None, typer.Option(help="Factor of a signal: torque=2, or one per joint; may be repeated.")
+    list[str] | None,
+    typer.Option(metavar="SIGNAL=FACTOR", help="Factor of a signal: torque=2, or one per joint; may be repeated."),
 ]
-Sign = Annotated[list[str] | None, typer.Option(help="Sign of a signal: torque=-1, or one per joint; may be repeated.")]
-Offset = Annotated[list[str] | None, typer.Option(help="Added to a signal: q=0,-1.57,0; SI units; may be repeated.")]
+Sign = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SIGNAL=SIGN", help="Sign of a signal: torque=-1, or one per joint; may be repeated."),
+]
+Offset = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SIGNAL=NUMBER", help="Added to a signal: q=0,-1.57,0; SI units; may be repeated."),
+]
 Gain = Annotated[str | None, typer.Option(help="Drive gains in N m/A or N/A, one or one per joint: 10,10.7,8.5.")]
 MotorSide = Annotated[
     bool | None,
     typer.Option("--motor-side/--no-motor-side", help="Signals are on the motor side of the transmission. [no]"),
 ]
-Joints = Annotated[str | None, typer.Option(help="Joints as the log names or numbers (from 0) them, in robot order.")]
-Rows = Annotated[str | None, typer.Option(help="Rows of each log to use, START:STOP, counted from 0. [all]")]
+Joints = Annotated[
+    str | None, typer.Option(metavar="JOINTS", help="Joints as the log names or numbers (from 0) them, in robot order.")
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        metavar="START:STOP",
+        help="Rows of each log to use, counted from 0. Logs of --validate are read whole. [all]",
+    ),
+]
 BadRows = Annotated[
     str | None, typer.Option(help="error, or split: drop unusable rows and split the run there. [error]")
 ]
@@ -112,13 +135,20 @@ Delay = Annotated[float | None, typer.Option(help="Seconds by which torques lag 
 
 # Motion that is held out for validation.
 Validate = Annotated[
-    list[str] | None, typer.Option("--validate", help="Log of other motion to validate on; may be repeated.")
+    list[str] | None,
+    typer.Option("--validate", metavar="LOG", help="Log of other motion to validate on; may be repeated."),
 ]
 ValidateShare = Annotated[
-    float | None, typer.Option("--validate-share", help="Hold out this last share of each run to validate on: 0.25.")
+    float | None,
+    typer.Option(
+        "--validate-share", metavar="SHARE", help="Hold out this last share of each run to validate on: 0.25."
+    ),
 ]
 ValidateRows = Annotated[
-    str | None, typer.Option("--validate-rows", help="Rows START:STOP of each log to validate on, counted from 0.")
+    str | None,
+    typer.Option(
+        "--validate-rows", metavar="START:STOP", help="Rows START:STOP of each log to validate on, counted from 0."
+    ),
 ]
 
 # The closed loop.

@@ -56,7 +56,11 @@ def error_lines(estimate: Estimate, validation: Validation | None) -> list[str]:
     size = max(map(len, joints))
     units = estimate.robot.channel_units
     rows = zip(joints, rmse, relative, strict=True)
-    return [title, *(f"  {j:<{size}}  {e:10.4g} {units[j]:<4} {100 * r:7.2f} %" for j, e, r in rows)]
+    shown = (
+        f"{e:10.4g} {units[j]:<4} {100 * r:7.2f} %" if e == e else "not checked, the joint stands still"
+        for j, e, r in rows
+    )
+    return [title, *(f"  {j:<{size}}  {text}" for j, text in zip(joints, shown, strict=True))]
 
 
 def verdict_lines(assessment: Assessment) -> list[str]:

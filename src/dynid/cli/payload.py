@@ -18,7 +18,11 @@ from dynid.errors import DataError
 LinkOption = Annotated[str, typer.Option("--link", help="Link that the payload is fixed to.")]
 Free = Annotated[
     list[str] | None,
-    typer.Option("--free", help="Drive parameters that may differ between the runs: off_*; may be repeated."),
+    typer.Option(
+        "--free",
+        metavar="PARAMETERS",
+        help="Drive parameters that may differ between the runs: off_*; may be repeated.",
+    ),
 ]
 
 
@@ -31,7 +35,7 @@ def payload(
         list[str] | None, typer.Argument(metavar="LOADED", help="Log files with the payload, one run each.")
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option("--without", help="Log without the payload; may be repeated.")
+        list[str] | None, typer.Option("--without", metavar="LOG", help="Log without the payload; may be repeated.")
     ] = None,
     form: Annotated[
         str, typer.Option(help="full (ten parameters), mass-centre (a point mass), mass (with --center).")
@@ -94,7 +98,8 @@ def gains(
     ] = None,
     method: Annotated[str, typer.Option(help="output (errors in currents), wls or tls.")] = "output",
     shared: Annotated[
-        list[str] | None, typer.Option("--shared", help="Joints with equal motors: joint1,joint2; may be repeated.")
+        list[str] | None,
+        typer.Option("--shared", metavar="JOINTS", help="Joints with equal motors: joint1,joint2; may be repeated."),
     ] = None,
     negative: Annotated[bool, typer.Option("--negative", help="Let gains be negative.")] = False,
     free: Free = None,
@@ -102,7 +107,7 @@ def gains(
 ) -> None:
     """Identify drive gains (N m/A) from currents, without and with a payload of known mass.
 
-    Example: dynid gains arm.urdf currents.csv currents_loaded.csv --payload-mass 1.5 --link link3
+    Example: dynid gains arm.urdf currents.csv currents_loaded.csv --payload-mass 1.5 --link link3 --friction coulomb
     """
     from dynid.calibration.drive_gains import identify_drive_gains
 

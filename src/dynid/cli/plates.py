@@ -31,6 +31,7 @@ ZeroPlate = Annotated[
     list[str] | None,
     typer.Option(
         "--zero-plate",
+        metavar="FILE|FROM:TO",
         help="Subtract a plate's offset: START:END s of its file in which it is unloaded, or a file of the unloaded "
         "plate; one for all plates, or one each in the order of --wrench and --validate-wrench.",
     ),
@@ -136,7 +137,7 @@ def feasible_options(
     if method not in (None, "feasible") and (weight is not None or symmetry or metric is not None):
         raise DataError(f"--prior anthropometric, --metric and --symmetry are for --method feasible, not '{method}'")
     if weight is None and not symmetry and metric is None:
-        return method or "wls", given
+        return method or "feasible", given
     from dynid.feasibility.constraints import Mass, Symmetry
 
     if metric not in (None, "euclidean", "pullback", "entropic"):

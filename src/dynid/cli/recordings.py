@@ -18,8 +18,13 @@ from dynid.cli.wrap import with_estimate, with_logs
 from dynid.errors import DataError
 
 if TYPE_CHECKING:
+    from dynid.assessment.model.horizon import SimulationError
+    from dynid.assessment.verdict.evidence import Evidence
     from dynid.cli.values import Source
     from dynid.recording.recording import Recording
+    from dynid.simulation.closed_loop import ClosedLoop
+
+_CLOSED_STARTS = 40  # a closed loop is simulated start by start
 
 
 @app.command()
@@ -76,36 +81,52 @@ def validate(
         typer.Argument(metavar="DATA", help="Logs of motion that the estimate was not identified from. [dynid.toml]"),
     ] = None,
     compare: Compare = None,
+    controller: options.Controller = None,
+    velocity_cutoff: options.VelocityCutoff = None,
+    coulomb_slope: options.CoulombSlope = None,
+    integrator: options.Integrator = None,
     figure: options.Figure = None,
     table: options.ParameterTable = False,
     require: options.Require = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the torques of other motion with a saved estimate and show the errors per joint.
+    """Predict the torques of other motion with a saved estimate, simulate that motion, and show the errors per joint.
 
     Example: dynid validate estimate.json run3.csv
+
+    Example: dynid validate estimate.json run3.csv --controller loop.toml
     """
-    from dynid.assessment.verdict.assess import assess
+    from dynid.assessment.verdict.assess import assess_evidence, evidence_of
 
     check_outputs(figure)
     wanted = required(require)
     estimate, file = inputs.estimate, inputs.estimate_file
     assert estimate is not None and file is not None
-    recording = _unseen(inputs)
+    loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
+    fitted, recording = _recordings(inputs)
     others: list[Path] = [] if compare is None else [compare]
     estimates = {str(file): estimate} | {str(path): load_estimate(path) for path in others}
     with working("predicting torques"):
         results = {name: one.validate(recording) for name, one in estimates.items()}
-        verdicts = {name: assess(one, recording) for name, one in estimates.items()}
+        evidence = {name: evidence_of(one, recording, recording=fitted) for name, one in estimates.items()}
+        verdicts = {name: assess_evidence(one) for name, one in evidence.items()}
+    with working("simulating the motion"):
+        simulations = {name: _simulations(one, recording, loop) for name, one in evidence.items()}
     if as_json:
-        pages = {n: r.to_dict() for n, r in results.items()}
-        print(json.dumps({"validation": pages, "verdict": {n: v.to_dict() for n, v in verdicts.items()}}, indent=2))
+        pages = {
+            "validation": {n: r.to_dict() for n, r in results.items()},
+            "simulation": {n: {s.loop: s.to_dict() for s in both} for n, both in simulations.items()},
+            "verdict": {n: v.to_dict() for n, v in verdicts.items()},
+        }
+        print(json.dumps(pages, indent=2))
     else:
         for name, result in results.items():
             if table:
                 show(estimates[name].summary())
             show(name)
             show(result.summary())
+            for simulation in simulations[name]:
+                show(simulation.summary())
             show("\n".join(verdict_lines(verdicts[name])))
     if figure is not None:
         from dynid.report.torques import torque_figure
@@ -114,13 +135,23 @@ def validate(
     check_required(wanted, *verdicts.values())
 
 
-def _unseen(inputs: Inputs) -> Recording:
-    """The logs that were given, or the motion that the project file keeps for validation."""
+def _simulations(evidence: Evidence, recording: Recording, loop: ClosedLoop | None) -> list[SimulationError]:
+    """Errors of simulated motion: in open loop and, where the controller is known, in closed loop."""
+    from dynid.assessment.model.horizon_simulation import simulation_error
+
+    found = [] if evidence.simulation is None else [evidence.simulation]
+    if loop is not None and loop.controller is not None:
+        found.append(simulation_error(evidence.estimate, recording, loop=loop, max_starts=_CLOSED_STARTS))
+    return found
+
+
+def _recordings(inputs: Inputs) -> tuple[Recording | None, Recording]:
+    """The fitted logs of the project file, if any, and the logs that were given or that it keeps for validation."""
     if inputs.given:
-        return inputs.read()
+        return None, inputs.read()
     if inputs.project is None:
         raise DataError("no log is given: name DATA, logs of motion that the estimate was not identified from")
-    unseen = inputs.read_split(None, None, None)[1]
+    fitted, unseen = inputs.read_split(None, None, None)
     if unseen is None:
         raise DataError(f"{inputs.project.path}: runs.validate and runs.validate_share are missing: name DATA")
-    return unseen
+    return fitted, unseen

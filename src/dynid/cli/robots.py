@@ -37,7 +37,10 @@ def inspect(
     inputs: Inputs,
     table: options.ParameterTable = False,
     audit: Annotated[
-        bool, typer.Option("--audit", help="Also check the model: mass matrix, drives, a simulated free fall.")
+        bool,
+        typer.Option(
+            "--audit", help="Also check the model: mass matrix, drives, plausible bodies, a simulated free fall."
+        ),
     ] = False,
     as_json: Json = False,
     figure: options.Figure = None,

@@ -21,6 +21,7 @@ from dynid.errors import DataError, did_you_mean
 from dynid.feasibility.queries import is_feasible
 from dynid.files import make_folder, write_text
 from dynid.identification.estimate import Estimate
+from dynid.identification.known import parameter_remarks
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -205,7 +206,12 @@ def generate_code(
         else:
             standard = numbers if base is None else base.join(numbers)
             made.append(build_function(function, model, standard, columns=kept))
-    head = (*_notes(model, estimate, date), *notes, *([f"Beware: {flaw}."] if flaw else []))
+    head = (
+        *_notes(model, estimate, date),
+        *_remarks(estimate, parameters),
+        *notes,
+        *([f"Beware: {flaw}."] if flaw else []),
+    )
     program = Program(model, title, tuple(made), parameters, names, units, numbers, head, sines)
     files = dict(EMITTERS[language](program))
     return GeneratedCode(language, files, {f.name: count_operations(f.outputs) for f in made}, program)
@@ -304,6 +310,13 @@ def _infeasible(robot: Robot, base: BaseParameters | None, numbers: Array) -> st
     if base is not None and verdict.reasons:  # conditions that exclude each other, none of them broken by itself
         why = f"cannot be met: {why}"
     return f"no physical robot has these parameters ({why})"
+
+
+def _remarks(estimate: Estimate | None, parameters: str) -> list[str]:
+    """What the recording does not determine of the standard parameters in the code."""
+    if estimate is None or parameters != "standard":
+        return []
+    return [f"{link}: {words}." for link, words in parameter_remarks(estimate).items()]
 
 
 def _notes(robot: Robot, estimate: Estimate | None, date: str) -> list[str]:

@@ -67,10 +67,19 @@ def first_use(kernel: Any) -> Iterator[None]:
         _compiled.add(id(kernel))
 
 
-def run(kernel: Callable[..., Any], samples: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> list[Any]:
-    """Run kernel(*before, start, stop, *after) over all samples, split between threads; returns one result per part."""
+def run(
+    kernel: Callable[..., Any],
+    samples: int,
+    before: tuple[Any, ...],
+    after: tuple[Any, ...],
+    least: int = _MIN_SAMPLES_PER_THREAD,
+) -> list[Any]:
+    """Run kernel(*before, start, stop, *after) over all samples, split between threads; returns one result per part.
+
+    A thread has at least `least` samples.
+    """
     with first_use(kernel):
-        threads = min(thread_count(), max(1, samples // _MIN_SAMPLES_PER_THREAD))
+        threads = min(thread_count(), max(1, samples // least))
         if threads == 1 or id(kernel) not in _compiled:  # two threads would both compile it
             return [kernel(*before, 0, samples, *after)]
         edges = np.linspace(0, samples, threads + 1).astype(int)

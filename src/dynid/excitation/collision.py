@@ -21,7 +21,8 @@ from scipy import spatial
 from dynid.dynamics.batch import as_batch
 from dynid.dynamics.frames import frame_jacobian, frame_placement
 from dynid.errors import DataError, DynidError, ModelError
-from dynid.robot.collision import carriers, collision_shapes
+from dynid.robot.collision import collision_shapes
+from dynid.robot.extent import carriers
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked, checked_placement
 from dynid.robot.spatial import placement as make_placement

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.robot.drives import NOT_NEGATIVE, DriveTerm, TermKind
+from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations
 from dynid.robot.model import Robot
 from dynid.robot.spatial import clean
@@ -82,7 +82,7 @@ def infeasible_drives(robot: Robot) -> list[str]:
     """Friction coefficients and rotor inertias below zero, in words."""
     out = []
     for term in robot.drives:
-        if term.kind in NOT_NEGATIVE and not term.cross_only and term.value < -_ROUNDING:
+        if term.dissipates and term.value < -_ROUNDING:
             side = "motor" if term.motor else "joint"
             out.append(
                 f"{side} '{term.shaft}' is not physically consistent: {term.name} = {term.value:.4g} is negative"
@@ -103,9 +103,12 @@ def refuse_infeasible(robot: Robot, allow: bool) -> list[str]:
 
 
 def own_term(robot: Robot, term: DriveTerm) -> bool:
-    """Whether a term acts on one joint as a plain law of its motion: what joints of model files can have."""
+    """Whether a term acts on one joint as a plain law of its motion: what joints of model files can have.
+
+    Smooth Coulomb friction is written as a step: its value is the same beyond the velocities of the step.
+    """
     plain = np.array_equal(term.direction, np.eye(robot.n)[term.owner]) and term.function is None
-    return plain and not term.motor and not term.cross_only and not term.slope
+    return plain and not term.motor and not term.cross_only
 
 
 def plain_joint_terms(robot: Robot, joint: str, keys: dict[TermKind, str]) -> dict[str, DriveTerm]:
@@ -120,11 +123,16 @@ def plain_joint_terms(robot: Robot, joint: str, keys: dict[TermKind, str]) -> di
 def lost_drives(robot: Robot, words: str, kept: Callable[[DriveTerm], bool]) -> list[str]:
     """Warnings that name each drive term a format has no place for, with its joints, and the coupling of motors."""
     lost: dict[str, list[str]] = {}
+    steps: list[str] = []
     for term in robot.drives:
         if not kept(term):
             symbol = f"{term.symbol} (smooth)" if term.slope else term.symbol
             lost.setdefault(symbol, []).append(term.shaft)
+        elif term.slope:
+            steps.append(term.shaft)
     out = []
+    if steps:
+        out.append(f"{words} has no smooth Coulomb friction: fc (smooth) of {', '.join(steps)} is written as a step")
     if lost:
         terms = "; ".join(f"{symbol} of {', '.join(shafts)}" for symbol, shafts in lost.items())
         out.append(f"{words} has no place for the drive terms {terms}")

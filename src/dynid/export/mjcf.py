@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynid.export.contents import infeasible_drives, numbers_text, refuse_infeasible
 from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes
-from dynid.export.xmltext import document
+from dynid.export.xmltext import document, marked
 from dynid.files import writing
 from dynid.robot.inertia import inertia_violations
 from dynid.robot.model import Robot
@@ -26,7 +27,12 @@ _WORLD = "world"  # MuJoCo's own body, a name that no other may have
 
 
 def write_mjcf(
-    robot: Robot, path: str | Path, *, template: str | Path | None = None, allow_infeasible: bool = False
+    robot: Robot,
+    path: str | Path,
+    *,
+    template: str | Path | None = None,
+    allow_infeasible: bool = False,
+    remarks: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Write a robot as MJCF (MuJoCo).
 
@@ -42,6 +48,8 @@ def write_mjcf(
         tree, with the link frames as body frames.
     allow_infeasible : bool, default False
         Write bodies and drives that are not physically consistent. They are refused otherwise.
+    remarks : mapping of str to str, optional
+        Remarks on links by name, such as those of `parameter_remarks`; each is written as a comment into its <body>.
 
     Returns
     -------
@@ -67,7 +75,7 @@ def write_mjcf(
         if apart and any("file" in e.attributes for e in file.root.iter()):
             warnings.append(f"the file needs the meshes and textures beside '{template}': put it into that folder")
     with writing(path) as part:
-        part.write_bytes(content)
+        part.write_bytes(content if remarks is None else marked(content, "body", remarks))
     return warnings
 
 

@@ -11,6 +11,7 @@ from dynid.export.parameters import write_parameters
 from dynid.export.sdf import write_sdf
 from dynid.export.urdf import write_urdf
 from dynid.identification.estimate import Estimate
+from dynid.identification.known import parameter_remarks
 from dynid.robot.model import Robot
 
 __all__ = ["write"]
@@ -31,7 +32,8 @@ def write(
     Parameters
     ----------
     source : Robot or Estimate
-        What to write; of an estimate, its `identified_robot`, and in JSON and TOML its standard deviations too.
+        What to write; of an estimate, its `identified_robot`, and in JSON and TOML its standard deviations too. Files
+        of an estimate say which parameters its recording does not determine.
     path : str or Path
         File to write. Its ending names the format: .urdf, .xml or .mjcf, .sdf, .yaml (ROS 2 parameters), .json, .toml.
     form : str, optional
@@ -70,4 +72,5 @@ def write(
     if form not in _WRITERS:
         return write_parameters(source, path, allow_infeasible=allow_infeasible, form=form)
     robot = source if isinstance(source, Robot) else source.identified_robot
-    return _WRITERS[form](robot, path, template=template, allow_infeasible=allow_infeasible)
+    remarks = None if isinstance(source, Robot) else parameter_remarks(source)
+    return _WRITERS[form](robot, path, template=template, allow_infeasible=allow_infeasible, remarks=remarks)

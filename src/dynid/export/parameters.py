@@ -14,6 +14,7 @@ from dynid.errors import DataError
 from dynid.export.contents import refuse_infeasible
 from dynid.export.ros_parameters import from_ros, to_ros
 from dynid.files import write_text
+from dynid.identification.known import parameter_remarks
 from dynid.robot.drives import DRIVE_SYMBOLS, DriveTerm
 from dynid.robot.model import Robot
 
@@ -33,9 +34,10 @@ def write_parameters(
 ) -> list[str]:
     """Write the parameters of a robot or an estimate as JSON, TOML or YAML.
 
-    JSON and TOML hold every standard parameter with its unit and, of an estimate, the standard deviations and the base
-    parameters with their expressions. YAML is a ROS 2 parameter file: mass, centre of mass and inertia about it per
-    link, friction and the other drive terms per joint.
+    JSON and TOML hold every standard parameter with its unit and, of an estimate, its class ("identifiable", "combined"
+    or "unidentifiable" from this recording), the standard deviations and the base parameters with their expressions.
+    YAML is a ROS 2 parameter file: mass, centre of mass and inertia about it per link, friction and the other drive
+    terms per joint.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def write_parameters(
     warnings = refuse_infeasible(robot, allow_infeasible)
     warnings += _not_in_the_file(robot)
     if form == "yaml":
-        text = to_ros(robot)
+        text = to_ros(robot, {} if isinstance(source, Robot) else parameter_remarks(source))
     else:
         content = _content(source)
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n" if form == "json" else _toml(content)
@@ -134,15 +136,15 @@ def _not_in_the_file(robot: Robot) -> list[str]:
 
 def _content(source: Robot | Estimate) -> dict[str, Any]:
     robot = source if isinstance(source, Robot) else source.identified_robot
-    std: Array | None = None
-    if not isinstance(source, Robot) and source.standard_covariance is not None:
-        std = np.sqrt(np.maximum(np.diag(source.standard_covariance), 0.0))
+    std = None if isinstance(source, Robot) else source.standard_std
     parameters = []
     terms = {t.name: t for t in robot.drives}
     for i, (p, value) in enumerate(zip(robot.layout, robot.parameters, strict=True)):
         row: dict[str, Any] = {"name": p.name, "value": float(value), "unit": p.unit}
         if std is not None:
             row["std"] = float(std[i])
+        if not isinstance(source, Robot):
+            row["class"] = source.parameter_classes[p.name].value
         if not p.inertial:
             term = terms[p.name]
             row |= {"symbol": p.symbol, "motor" if term.motor else "joint": p.owner}

@@ -39,8 +39,8 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # what YAML takes for other things
 
 
-def to_ros(robot: Robot) -> str:
-    """Text of a parameter file for any node."""
+def to_ros(robot: Robot, remarks: Mapping[str, str]) -> str:
+    """Text of a parameter file for any node; remarks on links, by name, are comments."""
     lines = [f"{_key(_NODE)}:", "  ros__parameters:", f"    robot: {_string(robot.name)}"]
     lines.append(f"    joint_names: [{', '.join(map(_string, robot.coordinates))}]")
     lines.append("    # kg, m; inertia about the centre of mass in link axes: xx, xy, xz, yy, yz, zz in kg m2")
@@ -48,6 +48,7 @@ def to_ros(robot: Robot) -> str:
     for i in robot.parameter_links:
         link = robot.links[i]
         mass, com, tensor = body_values(link.inertia, link.name, "a ROS parameter file")
+        lines += [f"      # {' '.join(remarks[link.name].split())}"] if link.name in remarks else []
         lines += [f"      {_key(link.name)}:", f"        mass: {_float(mass)}", f"        com: {_floats(com)}"]
         lines.append(f"        inertia: {_floats(tensor[np.triu_indices(3)])}")
     for motor, section in ((False, "joints"), (True, "motors")):

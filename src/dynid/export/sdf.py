@@ -22,7 +22,7 @@ from dynid.export.contents import (
     rpy_angles,
 )
 from dynid.export.template import Named, Template, match_template
-from dynid.export.xmltext import Element, XmlText, document
+from dynid.export.xmltext import Element, XmlText, document, marked
 from dynid.files import writing
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -44,7 +44,12 @@ _LEAST = 1e-13  # kg and kg m2: a link without an inertial element would weigh a
 
 
 def write_sdf(
-    robot: Robot, path: str | Path, *, template: str | Path | None = None, allow_infeasible: bool = False
+    robot: Robot,
+    path: str | Path,
+    *,
+    template: str | Path | None = None,
+    allow_infeasible: bool = False,
+    remarks: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Write a robot as SDF (Gazebo).
 
@@ -60,6 +65,8 @@ def write_sdf(
         is made from the tree; a base that is not floating is fixed to the world.
     allow_infeasible : bool, default False
         Write bodies and drives that are not physically consistent. They are refused otherwise.
+    remarks : mapping of str to str, optional
+        Remarks on links by name, such as those of `parameter_remarks`; each is written as a comment into its <link>.
 
     Returns
     -------
@@ -78,7 +85,7 @@ def write_sdf(
     else:
         content = document(_from_tree(robot, warnings))
     with writing(path) as part:
-        part.write_bytes(content)
+        part.write_bytes(content if remarks is None else marked(content, "link", remarks))
     return warnings
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from dynid.export.contents import (
     rpy_angles,
 )
 from dynid.export.template import Template, match_template, named_elements
-from dynid.export.xmltext import Element, XmlText, document, open_tag
+from dynid.export.xmltext import Element, XmlText, document, marked, open_tag
 from dynid.files import writing
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import move_inertia
@@ -35,7 +36,12 @@ _TENSOR = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1
 
 
 def write_urdf(
-    robot: Robot, path: str | Path, *, template: str | Path | None = None, allow_infeasible: bool = False
+    robot: Robot,
+    path: str | Path,
+    *,
+    template: str | Path | None = None,
+    allow_infeasible: bool = False,
+    remarks: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Write a robot as URDF.
 
@@ -51,6 +57,8 @@ def write_urdf(
         Without a template the file is made from the tree.
     allow_infeasible : bool, default False
         Write bodies and drives that are not physically consistent. They are refused otherwise.
+    remarks : mapping of str to str, optional
+        Remarks on links by name, such as those of `parameter_remarks`; each is written as a comment into its <link>.
 
     Returns
     -------
@@ -69,7 +77,7 @@ def write_urdf(
         warnings.append(f"URDF has no place for gravity: load the file with gravity=({_commas(robot.gravity)})")
     content = document(_from_tree(robot, warnings)) if template is None else _from_template(robot, Path(template))
     with writing(path) as part:
-        part.write_bytes(content)
+        part.write_bytes(content if remarks is None else marked(content, "link", remarks))
     return warnings
 
 

@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from dynid.errors import ModelError
 
-__all__ = ["Element", "XmlText", "decode_xml", "document", "open_tag"]
+__all__ = ["Element", "XmlText", "decode_xml", "document", "marked", "open_tag"]
 
 _MARKUP = re.compile(
     r"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>"
@@ -25,6 +25,8 @@ _MARKUP = re.compile(
     r"|<(?P<open>[^\s/>!?]+)(?P<inside>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>",
     re.DOTALL,
 )
+_OWN = "dynid: "  # start of our comments
+_OWN_COMMENT = re.compile(rf"(?:\r?\n[ \t]*)?<!-- {_OWN}.*?-->", re.DOTALL)
 _ATTRIBUTE = re.compile(r"([^\s=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _DECLARED = re.compile(rb"<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
 _MARKS = (
@@ -55,6 +57,27 @@ def document(root: ET.Element) -> bytes:
     """A new file of a tree, indented."""
     ET.indent(root, "  ")
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="utf-8") + b"\n"
+
+
+def marked(content: bytes, tag: str, remarks: Mapping[str, str]) -> bytes:
+    """A file with a comment in every element `tag` whose name has a remark; earlier comments of this kind are removed.
+
+    A remark whose element has another name in the file stands at the top of the file.
+    """
+    text, mark, encoding = decode_xml(content)
+    file = XmlText(_OWN_COMMENT.sub("", text), mark, encoding)
+    left = dict(remarks)
+    for element in list(file.root.iter(tag)):
+        name = element.get("name") or ""
+        if name in left:
+            file.insert(element, [_comment(name, left.pop(name))], first=True)
+    file.insert(file.root, [_comment(name, words) for name, words in left.items()], first=True)
+    return file.to_bytes()
+
+
+def _comment(name: str, words: str) -> str:
+    """A comment about an element. Two hyphens would end it early."""
+    return f"<!-- {_OWN}{name}: {words} -->".replace("--", "- -").replace("<!- -", "<!--").replace("- ->", "-->")
 
 
 @dataclass(eq=False)

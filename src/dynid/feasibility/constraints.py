@@ -20,7 +20,7 @@ from dynid.errors import DataError
 from dynid.feasibility.columns import columns_of, first_column, link_named, links_named, matching, wide
 from dynid.feasibility.cone import Block, svec
 from dynid.feasibility.mirror import Mirrored, Symmetry
-from dynid.robot.drives import NOT_NEGATIVE, DriveTerm, TermKind
+from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.inertia import inertia_to_pseudo, inertia_to_spatial
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
@@ -162,7 +162,7 @@ class Signs:
         row = columns_of(robot, np.ones((1, 1)), [0])
         out = []
         for term in robot.drives:
-            if term.kind in NOT_NEGATIVE and not term.cross_only:
+            if term.dissipates:
                 matrix = copy(row)
                 matrix.indices = np.array([index[term.name]], dtype=row.indices.dtype)
                 label = f"{term.name} not negative"

@@ -53,6 +53,9 @@ class Fit:
         The constraints.
     best : ndarray, shape (p,), or None
         Standard parameters of the best fit, if the prior moved the solution away from it.
+    failed : tuple of float
+        Weights of the prior that are meant for the best fit and with which the solver failed: `best` has a larger one,
+        and what exceeds its cost is a little more than was allowed.
     """
 
     parameters: Array
@@ -61,6 +64,7 @@ class Fit:
     solution: ConeSolution
     feasible: FeasibleSet
     best: Array | None = None
+    failed: tuple[float, ...] = ()
 
     @property
     def visible(self) -> bool:
@@ -154,7 +158,8 @@ def fit_near_prior(
         else:
             upper = (trial.weight, over)
         weight = _next_weight(lower, upper, 0.7 * excess, _LARGEST * excess)
-    return replace(found, best=first.parameters)
+    failed = tuple(f * _LEAST * excess for f in _LARGER if f * _LEAST * excess < first.weight)
+    return replace(found, best=first.parameters, failed=failed)
 
 
 def _next_weight(lower: tuple[float, float], upper: tuple[float, float], aim: float, largest: float) -> float:

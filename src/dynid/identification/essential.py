@@ -72,10 +72,15 @@ def essential_parameters(
     Raises
     ------
     DataError
-        If `test` is unknown.
+        If `test` is unknown, or the estimate has other base parameters than the observation.
     """
     if test not in ("ratio", "f"):
         raise DataError(f"test '{test}' is unknown: use ratio or f")
+    if estimate.base.names != observation.base.names:
+        raise DataError(
+            f"the estimate has {estimate.base.count} base parameters, the observation {observation.base.count} "
+            "others: observe the robot of the estimate, observe(estimate.robot, recording)"
+        )
     factor = observation.stacked(1.0 / estimate.noise)
     kept = list(range(observation.base.count))
     removed: list[int] = []

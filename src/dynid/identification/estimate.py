@@ -17,11 +17,13 @@ from dynid.identification.estimators.solution import Choice, Iteration, Outcome
 from dynid.identification.jackknife import NoiseModel
 from dynid.parameters.base import BaseParameters
 from dynid.robot.model import Robot
+from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
     from dynid.feasibility.constraints import Constraints
     from dynid.feasibility.queries import FeasibilityTest
+    from dynid.identification.known import ParameterClass
     from dynid.identification.validation import Validation
     from dynid.parameters.base_model import BaseModel
     from dynid.recording.log_format import LogFormat
@@ -85,6 +87,8 @@ class Estimate:
         Effective number of independent rows per channel; () for white noise.
     choices : tuple of Choice
         Decisions of method "auto", with the error of every alternative.
+    fingerprint : Fingerprint or None
+        The fitted motion in short, by which a validation tells whether its motion is unseen.
     """
 
     base: BaseParameters
@@ -110,6 +114,7 @@ class Estimate:
     freedom: float = math.inf
     independent_rows: tuple[float, ...] = ()
     choices: tuple[Choice, ...] = ()
+    fingerprint: Fingerprint | None = None
 
     @property
     def converged(self) -> bool:
@@ -159,6 +164,30 @@ class Estimate:
         standard parameters need not be physically consistent.
         """
         return self.standard if self.standard is not None else self.base.standard(self.beta)
+
+    @cached_property
+    def standard_std(self) -> Array | None:
+        """Standard deviation of each standard parameter (p,); None if the method does not estimate it.
+
+        A parameter that is a base parameter by itself has the standard deviation `std` of that.
+        """
+        if self.standard_covariance is None:
+            return None
+        out = np.sqrt(np.maximum(np.diag(self.standard_covariance), 0.0))
+        alone = np.count_nonzero(self.base.matrix, axis=1) == 1
+        out[np.array(self.base.kept, dtype=int)[alone]] = self.std[alone]
+        return out
+
+    @cached_property
+    def parameter_classes(self) -> dict[str, ParameterClass]:
+        """Class of every standard parameter in this recording: "identifiable" alone, only "combined", "unidentifiable".
+
+        As `base.classes`, but what any motion could show and this recording does not is unidentifiable too: there the
+        a-priori model decides.
+        """
+        from dynid.identification.known import parameter_classes
+
+        return parameter_classes(self)
 
     @cached_property
     def identified_robot(self) -> Robot:

@@ -20,6 +20,7 @@ from dynid.parameters.base import BaseParameters
 from dynid.recording.log_format import LogFormat
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
+from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Signals
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _NAME = "dynid estimate"
-_FORMAT = f"{_NAME} 5"
+_FORMAT = f"{_NAME} 6"
 
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
@@ -68,6 +69,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
             for i in range(base.count)
         ],
         "standard_parameters": dict(zip(names, estimate.parameters, strict=True)),
+        "parameter_classes": {name: kind.value for name, kind in estimate.parameter_classes.items()},
         "standard_parameters_from_method": estimate.standard is not None,
         "structure": {
             "method": base.method,
@@ -87,6 +89,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "freedom": estimate.freedom,
         "independent_rows": estimate.independent_rows,
         "choices": [{x.name: getattr(choice, x.name) for x in fields(choice)} for choice in estimate.choices],
+        "fingerprint": None if estimate.fingerprint is None else estimate.fingerprint.to_dict(),
     }
     plain: dict[str, Any] = plain_data(data)
     return plain
@@ -131,6 +134,7 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
             freedom=float(data["freedom"]),
             independent_rows=tuple(data["independent_rows"]),
             choices=tuple(Choice(**{**x, "error": float(x["error"])}) for x in data["choices"]),
+            fingerprint=None if data["fingerprint"] is None else Fingerprint.from_dict(data["fingerprint"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"{where} is a damaged estimate: {type(error).__name__} {error}") from None

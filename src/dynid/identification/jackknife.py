@@ -104,6 +104,8 @@ def uncertainty(
     A method with a prior over standard parameters gets the covariance of the posterior: what the data do not determine
     is as uncertain as the prior, never certain because a constraint or the prior fixed it. How far the prior moved the
     base parameters from the best fit is part of their standard deviations.
+
+    A covariance from repeated solves on simulated data is that of white noise, whatever the noise model.
     """
     freedom = float(max(observation.total_rows - solution.beta.size, 1))
     K = observation.base.matrix
@@ -112,8 +114,10 @@ def uncertainty(
     if noise_model == "white" and solution.shift is None:
         over_standard = False  # the best fit itself, as publications have it: constraints count as equalities
     found = None
-    if noise_model == "autocorrelated" and np.all(np.isfinite(solution.noise)):
+    if noise_model == "autocorrelated" and not solution.resampled and np.all(np.isfinite(solution.noise)):
         base_rows = _base_rows(K, prior) if over_standard and prior is not None else prior
+        if base_rows is None and observation.standstill is not None:
+            base_rows = observation.known_rows(1.0 / solution.noise)[:, :-1]
         found = jackknife(observation, solution.beta, solution.noise, solution.rows, base_rows)
     ratio = np.ones(solution.beta.size) if found is None else np.maximum(found.ratio, max(least_ratio, _LEAST))
     covariance, standard = solution.covariance * np.outer(ratio, ratio), solution.parameter_covariance

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.errors import DataError
 from dynid.identification.loads import check_run, default_channels, measured, state
+from dynid.identification.standstill import Standstill, moving_joints, standstill
 from dynid.parameters.base import BaseParameters, base_parameters, random_states
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -76,6 +77,8 @@ class Observation:
         How the recording was read, if known.
     motions : tuple of Motion
         The filtered runs, so that tests and assessments need not filter them again; () where they are not kept.
+    standstill : Standstill or None
+        What is unknown because some joints move in no run; None if all of them move.
     """
 
     base: BaseParameters
@@ -86,6 +89,7 @@ class Observation:
     cutoffs: tuple[float | None, ...] = ()
     log_format: LogFormat | None = None
     motions: tuple[Motion, ...] = field(default=(), repr=False)
+    standstill: Standstill | None = None
 
     @property
     def robot(self) -> Robot:
@@ -108,7 +112,14 @@ class Observation:
     def stacked(self, weights: Sequence[float] | Array | None = None) -> Array:
         """One factor of all channels (<= b + 1, b + 1), the rows of each channel multiplied by its weight."""
         w = np.ones(len(self.factors)) if weights is None else np.asarray(weights, dtype=float)
-        return fold(np.vstack([x * f for x, f in zip(w, self.factors, strict=True)]))
+        return fold(np.vstack([*(x * f for x, f in zip(w, self.factors, strict=True)), self.known_rows(w)]))
+
+    def known_rows(self, weights: Sequence[float] | Array) -> Array:
+        """Equations (k, b + 1) for what joints at rest leave unknown, with the weights of the channels."""
+        if self.standstill is None:
+            return np.zeros((0, self.base.count + 1))
+        used = np.asarray(self.rows) > 0
+        return self.standstill.rows * np.sqrt(np.mean(np.asarray(weights)[used] ** 2 * np.asarray(self.rows)[used]))
 
     def weighted_rows(self, weights: Sequence[float] | Array | None = None) -> WeightedRows:
         """The rows of every channel multiplied by its weight, as a stream."""
@@ -133,7 +144,14 @@ class Observation:
             yield from other.blocks()
 
         return Observation(
-            self.base, factors, rows, blocks, self.signals, self.cutoffs + other.cutoffs, self.log_format
+            self.base,
+            factors,
+            rows,
+            blocks,
+            self.signals,
+            self.cutoffs + other.cutoffs,
+            self.log_format,
+            standstill=None if other.standstill is None else self.standstill,
         )
 
 
@@ -245,7 +263,16 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
         whole.append(wide)
     again = blocks if kept is None else lambda: iter(kept)
     cutoffs = tuple(m.cutoff for m in motions)
-    return Observation(base, tuple(whole), tuple(rows), again, settings, cutoffs, motions=tuple(motions))
+    return Observation(
+        base,
+        tuple(whole),
+        tuple(rows),
+        again,
+        settings,
+        cutoffs,
+        motions=tuple(motions),
+        standstill=standstill(base, motions, settings),
+    )
 
 
 def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int = 0) -> Iterator[Block]:
@@ -258,8 +285,12 @@ def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first
 
 
 def velocity_limits(base: BaseParameters, motion: Motion, settings: Signals) -> Array:
-    """Smallest |velocity| of the joint of each channel whose rows are used (channel,); zero for wrench channels."""
+    """Smallest |velocity| of the joint of each channel whose rows are used (channel,); zero for wrench channels.
+
+    It is infinite for a joint that stands still.
+    """
     joints = settings.velocity_limits(motion.v) if motion.v.shape[1] else np.zeros(0)
+    joints = np.where(moving_joints(base.robot, motion, settings), joints, np.inf)
     limits = dict(zip(base.robot.coordinates, joints, strict=True))
     return np.array([limits.get(c, 0.0) for c in base.channels])
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
@@ -27,12 +28,13 @@ from dynid.identification.estimators.registry import (
 )
 from dynid.identification.estimators.solution import condition_number
 from dynid.identification.experiment import Experiment
-from dynid.identification.jackknife import NoiseModel, check_noise_model, uncertainty
+from dynid.identification.jackknife import NoiseModel, Uncertainty, check_noise_model, uncertainty
 from dynid.identification.observation import Observation, observe
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+from dynid.signals.fingerprint import fingerprint
 from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop
 
@@ -45,6 +47,8 @@ __all__ = [
     "identify",
     "identify_observed",
 ]
+
+Array = NDArray[np.float64]
 
 
 def identify(
@@ -299,7 +303,8 @@ def estimate_of(
     if condition is None:
         with np.errstate(divide="ignore", invalid="ignore"):
             condition = condition_number(observation.stacked(1.0 / solution.noise)[:, :-1])
-    known = uncertainty(observation, solution, noise_model, least_ratio)
+    known = _with_unknown(observation, uncertainty(observation, solution, noise_model, least_ratio))
+    still = () if observation.standstill is None else (observation.standstill.note,)
     return Estimate(
         base=observation.base,
         method=method,
@@ -315,7 +320,7 @@ def estimate_of(
         outcome=solution.outcome,
         signals=observation.signals,
         cutoffs=observation.cutoffs,
-        notes=solution.notes,
+        notes=(*solution.notes, *still),
         standard=solution.parameters,
         standard_covariance=known.standard,
         history=solution.history,
@@ -323,7 +328,26 @@ def estimate_of(
         noise_model=known.noise_model,
         freedom=known.freedom,
         independent_rows=known.independent_rows,
+        fingerprint=fingerprint(observation.motions) if observation.motions else None,
     )
+
+
+def _with_unknown(observation: Observation, known: Uncertainty) -> Uncertainty:
+    """The uncertainty with infinite variances of the parameters that joints at rest leave unknown."""
+    if observation.standstill is None:
+        return known
+
+    def infinite(covariance: Array, unknown: NDArray[np.bool_]) -> Array:
+        out = np.where(unknown[:, None] | unknown, 0.0, covariance)
+        out[unknown, unknown] = np.inf
+        return out
+
+    standard = known.standard
+    if standard is not None:
+        still = observation.standstill.joints
+        drives = np.array([not p.inertial and p.owner in still for p in observation.robot.layout])
+        standard = infinite(standard, drives)
+    return replace(known, covariance=infinite(known.covariance, observation.standstill.unknown), standard=standard)
 
 
 class SequentialIdentification:

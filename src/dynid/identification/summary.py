@@ -156,9 +156,14 @@ def truth_text(estimate: Estimate, truth: Array) -> str:
 
 def validation_text(validation: Validation) -> str:
     """Prediction errors per channel."""
+    from dynid.identification.validation import REPEATED
+
     names = ("channel", "rows", "RMSE", "largest", "unit", "relative %", "NRMSE %", "R2")
     table = table_of("prediction of measured torques", *names, text=("channel", "unit"))
     for i, channel in enumerate(validation.channels):
+        if not validation.rows[i]:
+            table.add_row(channel, "0", "-", "-", validation.units[i], "-", "-", "-")
+            continue
         table.add_row(
             channel,
             str(validation.rows[i]),
@@ -169,4 +174,7 @@ def validation_text(validation: Validation) -> str:
             f"{100 * validation.nrmse[i]:.2f}",
             f"{validation.r2[i]:.4f}" if np.isfinite(validation.r2[i]) else "-",
         )
-    return rendered(table)
+    if validation.repeated >= REPEATED:
+        table.caption = f"{100 * validation.repeated:.0f} % of this motion repeats the fitted motion: it is not unseen"
+    still = [c for c, rows in zip(validation.channels, validation.rows, strict=True) if not rows]
+    return rendered(table, *([f"not checked, because they stand still: {', '.join(still)}"] if still else []))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +18,15 @@ from dynid.identification.observation import motion_blocks
 from dynid.identification.pipeline import identify
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
-from dynid.signals.settings import Signals, prepare
+from dynid.signals.fingerprint import repeated_share
+from dynid.signals.settings import Motion, Signals, prepare
 
-__all__ = ["Validation", "cross_validate", "validate", "validation_of"]
+__all__ = ["REPEATED", "Validation", "cross_validate", "repeated_motion", "validate", "validation_of"]
 
 Array = NDArray[np.float64]
+
+# Motion counts as unseen if at most this share of it repeats the fitted motion.
+REPEATED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +49,13 @@ class Validation:
         RMSE relative to the range of the measured torque.
     r2 : ndarray, shape (channel,)
         Share of the variance that is explained; NaN if the torque is constant.
+
+    All figures of a joint that stands still are NaN; it has no rows, and nothing can be said about its error.
     measured, predicted, time : tuple of ndarray
         Torques and times in s of the rows, per channel.
+    repeated : float
+        Share of the motion that repeats the fitted motion, whatever the name, rate or format of the recording; NaN
+        where the fitted motion is not known.
     """
 
     channels: tuple[str, ...]
@@ -59,11 +69,20 @@ class Validation:
     measured: tuple[Array, ...]
     predicted: tuple[Array, ...]
     time: tuple[Array, ...]
+    repeated: float = math.nan
+
+    @property
+    def checked(self) -> NDArray[np.bool_]:
+        """Channels (channel,) with rows; joints of the others stand still."""
+        return np.array(self.rows) > 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures per channel as plain data, without the signals."""
+        """The figures per channel as plain data, without the signals; None where a joint stands still."""
         names = ("rmse", "relative", "nrmse", "largest", "r2")
-        figures = {c: {n: float(getattr(self, n)[i]) for n in names} for i, c in enumerate(self.channels)}
+        figures = {
+            c: {n: float(getattr(self, n)[i]) if self.rows[i] else None for n in names}
+            for i, c in enumerate(self.channels)
+        }
         return {c: {"rows": self.rows[i], "unit": self.units[i], **figures[c]} for i, c in enumerate(self.channels)}
 
     def summary(self) -> str:
@@ -81,19 +100,26 @@ def validate(estimate: Estimate, recording: Recording, *, signals: Signals | Non
     predicted: list[list[Array]] = [[] for _ in base.channels]
     when: list[list[Array]] = [[] for _ in base.channels]
     clock = 0.0
+    motions = []
     for run in recording.runs:
         check_run(base.robot, run, base.channels)
         motion = prepare(run, settings)
+        motions.append(motion)
         for block in motion_blocks(base, motion, settings):
             measured[block.channel].append(block.y)
             predicted[block.channel].append(block.W @ estimate.beta)
             when[block.channel].append(clock + motion.t[block.index] - motion.t[0])
         clock += float(motion.t[-1] - motion.t[0])
-    missing = [c for c, rows in zip(base.channels, measured, strict=True) if not rows]
-    if missing:
-        raise DataError(f"joint '{missing[0]}' never moves faster than min_velocity in this recording")
-    joined = ([np.concatenate(x) for x in rows] for rows in (measured, predicted, when))
-    return validation_of(base.robot, base.channels, *joined)
+    if not any(measured):
+        raise DataError("no joint moves faster than min_velocity in this recording")
+    joined = ([np.concatenate([*x, np.zeros(0)]) for x in rows] for rows in (measured, predicted, when))
+    found = validation_of(base.robot, base.channels, *joined)
+    return replace(found, repeated=repeated_motion(estimate, motions))
+
+
+def repeated_motion(estimate: Estimate, motions: Sequence[Motion]) -> float:
+    """Share of the motion of filtered runs that repeats the one that was fitted; NaN where that is not known."""
+    return math.nan if estimate.fingerprint is None else repeated_share(estimate.fingerprint, motions)
 
 
 def validation_of(
@@ -103,21 +129,28 @@ def validation_of(
     predicted: Sequence[Array],
     time: Sequence[Array],
 ) -> Validation:
-    """The validation of measured and predicted torques (rows,) and their times in s, per channel of the robot."""
+    """The validation of measured and predicted torques (rows,) and their times in s, per channel of the robot.
+
+    Figures of a channel without rows are NaN: its joint stands still and is not checked.
+    """
     errors = [m - p for m, p in zip(measured, predicted, strict=True)]
-    rmse = np.array([np.sqrt(np.mean(e**2)) for e in errors])
-    sizes = np.array([np.linalg.norm(m) for m in measured])
-    spans = np.array([np.ptp(m) for m in measured])
-    variances = np.array([np.var(m) for m in measured])
+    checked = np.array([len(e) > 0 for e in errors])
+
+    def figure(function: Callable[[Array], Any], signals: Sequence[Array]) -> Array:
+        return np.array([float(function(x)) if len(x) else np.nan for x in signals])
+
+    rmse = figure(lambda e: np.sqrt(np.mean(e**2)), errors)
+    sizes = figure(lambda m: np.linalg.norm(m), measured)
+    spans, variances = figure(np.ptp, measured), figure(np.var, measured)
     return Validation(
         channels=channels,
         units=tuple(robot.channel_units[c] for c in channels),
         rows=tuple(len(e) for e in errors),
         rmse=rmse,
-        relative=np.array([np.linalg.norm(e) for e in errors]) / np.where(sizes > 0, sizes, np.inf),
-        nrmse=rmse / np.where(spans > 0, spans, np.inf),
-        largest=np.array([np.abs(e).max() for e in errors]),
-        r2=1.0 - np.array([np.mean(e**2) for e in errors]) / np.where(variances > 0, variances, np.nan),
+        relative=figure(lambda e: np.linalg.norm(e), errors) / np.where(checked & ~(sizes > 0), np.inf, sizes),
+        nrmse=rmse / np.where(checked & ~(spans > 0), np.inf, spans),
+        largest=figure(lambda e: np.abs(e).max(), errors),
+        r2=1.0 - rmse**2 / np.where(variances > 0, variances, np.nan),
         measured=tuple(measured),
         predicted=tuple(predicted),
         time=tuple(time),

@@ -21,6 +21,7 @@ from dynid.dynamics.functions import regressor
 from dynid.errors import DataError, DynidError
 from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
 from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.robot.velocity_laws import Stribeck
 
 if TYPE_CHECKING:
     from dynid.parameters.observability import Sensed
@@ -355,11 +356,19 @@ def _scan_order(robot: Robot, order: str | Sequence[str]) -> list[int]:
 
 
 def random_states(robot: Robot, samples: int, seed: int) -> tuple[Array, Array, Array]:
-    """Random q, v and a: all angles, velocities and accelerations of both signs."""
+    """Random q, v and a: all angles, velocities and accelerations of both signs.
+
+    A joint whose friction has a velocity of its own moves that slowly in some of the samples.
+    """
     rng = np.random.default_rng(seed)
     revolute = np.array([j.kind == "revolute" for j in robot.joints if j.mimic is None], dtype=bool)
     q = rng.uniform(-1.0, 1.0, (samples, robot.n)) * np.where(revolute, np.pi, 1.0)
     v, a = rng.uniform(-3.0, 3.0, (2, samples, robot.nv))
+    laws = [term.function for term in robot.drives if isinstance(term.function, Stribeck)]
+    for joint in {law.joint for law in laws}:
+        slow = [law.velocity for law in laws if law.joint == joint]
+        for k, velocity in enumerate(slow):
+            v[k :: len(slow) + 1, robot.nv - robot.n + joint] *= 0.5 * velocity
     if robot.base == "floating":
         pose = rng.normal(size=(samples, 7))
         pose[:, 3:] /= np.linalg.norm(pose[:, 3:], axis=1, keepdims=True)

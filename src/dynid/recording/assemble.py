@@ -27,12 +27,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a log is read with: the robot, the log format with its conversions, the named wrench sensors."""
+    """What a log is read with: the robot, the log format with its conversions, the named wrench sensors.
+
+    `whole` is the robot before some of its joints were locked, if they were.
+    """
 
     robot: Robot | None
     log: LogFormat
     conversion: Conversion
     sensors: Mapping[str, WrenchSensor]
+    whole: Robot | None = None
 
 
 def assemble(name: str, blocks: Sequence[Block], main: Table, joints: Channels, reading: Reading) -> Recording:

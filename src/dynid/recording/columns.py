@@ -42,16 +42,26 @@ class Channels:
         Number of channels, if known.
     what : str
         The word for the channels in messages.
+    free : tuple of int
+        Indices (from 0) of the channels among the joints of a robot of which some are locked; empty for none locked.
+    total : int
+        Number of joints of that robot. As many columns without names are those of all its joints.
     """
 
     names: tuple[str, ...] = ()
     pick: tuple[int, ...] | None = None
     count: int | None = None
     what: str = "joints"
+    free: tuple[int, ...] = ()
+    total: int = 0
 
     def numbers(self) -> Sequence[int] | None:
         """Indices (from 0) of the channels, None where their number is unknown."""
         return self.pick if self.pick is not None else None if self.count is None else range(self.count)
+
+    def without_locked(self, columns: list[str]) -> list[str]:
+        """The columns of the channels, where there are as many as joints of a robot of which some are locked."""
+        return [columns[k] for k in self.free] if self.free and len(columns) == self.total else columns
 
 
 def resolve(table: Table, signal: str, spec: Spec, channels: Channels) -> list[str]:
@@ -59,11 +69,11 @@ def resolve(table: Table, signal: str, spec: Spec, channels: Channels) -> list[s
     if isinstance(spec, str) and "{" in spec:
         columns = _expand(table, signal, spec, channels)
     elif isinstance(spec, str | int | np.integer):
-        columns = _some(table, signal, spec)
+        columns = channels.without_locked(_some(table, signal, spec))
         if channels.pick is not None and len(columns) > len(channels.pick):
             columns = _picked(table, signal, columns, channels.pick)
     else:
-        columns = [name for part in spec for name in _some(table, signal, part)]
+        columns = channels.without_locked([name for part in spec for name in _some(table, signal, part)])
     if channels.count is not None and len(columns) != channels.count:
         raise DataError(
             f"{table.file}: {signal} has {len(columns)} columns ({shown(columns, 8)}), "
@@ -113,6 +123,8 @@ def _expand(table: Table, signal: str, pattern: str, channels: Channels) -> list
         while name(count, "") in table.names and count < len(table.names):
             count += 1
         numbers = range(count)
+    if channels.free and not labelled and all(name(k, "") in table.names for k in range(channels.total)):
+        numbers = channels.free
     labels = channels.names if channels.names and labelled else [""] * len(numbers)
     columns = [name(k, label) for k, label in zip(numbers, labels, strict=True)]
     missing = [c for c in columns if c not in table.names] or ([] if columns else [name(0, "")])
@@ -240,7 +252,8 @@ def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -
     if channels.pick is not None:
         fitting = [g for g in found if len(g.columns) > max(channels.pick)] or found
     else:
-        fitting = [g for g in found if channels.count is None or len(g.columns) == channels.count]
+        sizes = {channels.count, channels.total} if channels.free else {channels.count}
+        fitting = [g for g in found if channels.count is None or len(g.columns) in sizes]
     if len(fitting) > 1:
         options = " or ".join(map(str, fitting))
         raise DataError(f"{table.file}: {signal} may be {options}: say which with columns=, for all signals")
@@ -263,7 +276,9 @@ def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -
             f"{table.file}: {signal} is numbered {shown([str(k) for k in numbers])}: list its columns in columns="
         )
     columns = [group.columns[k] for k in numbers]
-    return columns if channels.pick is None else _picked(table, signal, columns, channels.pick)
+    if channels.pick is None:
+        return channels.without_locked(columns)
+    return _picked(table, signal, columns, channels.pick)
 
 
 def _refuse_size(table: Table, signal: str, found: list[Group], channels: Channels) -> None:

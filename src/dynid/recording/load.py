@@ -59,6 +59,7 @@ def load_recording(
     *,
     log: LogFormat | None = None,
     sensors: Mapping[str, WrenchSensor] | None = None,
+    whole: Robot | None = None,
     **fields: Unpack[LogFields],
 ) -> Recording:
     """Load a recording from log files.
@@ -75,6 +76,9 @@ def load_recording(
         How the log is read. By default the clock and the columns are recognised by their names, in SI units.
     sensors : mapping of str to WrenchSensor, optional
         Where the named wrench sensors are; one that is left out sits in the robot's frame of its own name.
+    whole : Robot, optional
+        The robot before `Robot.locked`. Columns without joint names that are as many as its joints are those of all of
+        them, and the columns of locked joints are left out.
     **fields
         Fields of `LogFormat`, which override those of `log`: time, rate, columns, units, scale, sign, gain, motor_side,
         offset, joints, rows, bad_rows, topic.
@@ -120,7 +124,7 @@ def load_recording(
     if robot is not None and chosen.joints is not None and len(chosen.joints) != robot.n:
         count, names = len(chosen.joints), shown(robot.coordinates)
         raise DataError(f"joints= has {count} entries, the robot {robot.n} joints ({names})")
-    reading = Reading(robot, chosen, Conversion(robot, chosen), sensors or {})
+    reading = Reading(robot, chosen, Conversion(robot, chosen), sensors or {}, whole)
     sources = [source] if isinstance(source, str | Path | Mapping) else list(source)
     if not sources:
         raise DataError("no file is given")
@@ -162,7 +166,7 @@ class _Source:
         count = robot.n if robot is not None else len(joints) or None
         if not joints:
             names = robot.coordinates if robot is not None else table.joints or _own_joints(table)
-        side = Channels(names, pick, count or len(names) or None, "joints")
+        side = Channels(names, pick, count or len(names) or None, "joints", *self._free())
         out = dict.fromkeys(SIGNALS, side) | {s: _components(s) for s in WIDTH}
         given = (*self.tables, *(self.reading.log.columns or ()), *named_wrenches(table))
         out |= {s: _components("wrench") for s in given if s.startswith(NAMED_WRENCH)}
@@ -173,6 +177,13 @@ class _Source:
             shafts = Channels(names if by_joint else motors, pick, len(motors), "motors")
             out |= {s: shafts for s in SIGNALS if self.reading.conversion.on_motor_side(s)}
         return out
+
+    def _free(self) -> tuple[tuple[int, ...], int]:
+        """Indices of the robot's joints among those of the robot before some were locked, and their number."""
+        robot, whole = self.reading.robot, self.reading.whole
+        if robot is None or whole is None or self.reading.log.joints is not None:
+            return (), 0
+        return tuple(k for k, name in enumerate(whole.coordinates) if name in robot.coordinates), whole.n
 
     def clocks(self, joints: Sequence[str]) -> list[tuple[Table, str]]:
         """The columns of the clock: none with a fixed rate, several where files of one run have one each."""

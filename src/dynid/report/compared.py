@@ -29,8 +29,8 @@ def method_section(evidence: Evidence, others: Sequence[Estimate]) -> Section:
                 estimate.status,
                 "yes" if consistent else "no",
                 f"{100 * float(np.median(estimate.relative_error)):.2f}",
-                "-" if unseen is None else f"{100 * float(np.median(unseen)):.2f}",
-                "-" if unseen is None else f"{100 * float(np.max(unseen)):.2f}",
+                "-" if unseen is None else f"{100 * float(np.nanmedian(unseen)):.2f}",
+                "-" if unseen is None else f"{100 * float(np.nanmax(unseen)):.2f}",
                 number(estimate.seconds),
             ]
         )
@@ -65,8 +65,8 @@ def _figures(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
     ]
     if all(e.validation is not None for e in both):
         relative = [e.validation.relative for e in both if e.validation is not None]
-        rows.append(row("median error unseen, %", [100 * float(np.median(x)) for x in relative]))
-        rows.append(row("worst error unseen, %", [100 * float(np.max(x)) for x in relative]))
+        rows.append(row("median error unseen, %", [100 * float(np.nanmedian(x)) for x in relative]))
+        rows.append(row("worst error unseen, %", [100 * float(np.nanmax(x)) for x in relative]))
     rows.append(row("condition number", [e.condition_number for e in estimates]))
     rows.append(row("rows", [sum(e.rows) for e in estimates]))
     return section("figures", "Key figures", "The most important figures of both.", Table(["", *names], rows))
@@ -75,7 +75,9 @@ def _figures(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
 def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
     """Torque errors per joint."""
     unseen = all(e.validation is not None for e in both)
-    values = [e.validation.relative if unseen and e.validation else e.estimate.relative_error for e in both]
+    values = [
+        np.nan_to_num(e.validation.relative) if unseen and e.validation else e.estimate.relative_error for e in both
+    ]
     channels = both[0].estimate.base.channels
     place = np.arange(1, len(channels) + 1)
     chart = Chart("joint", "error in % of the torque", "errors", 1000, 260)

@@ -30,6 +30,7 @@ from dynid.report.section_motion import motion_section
 from dynid.report.section_parameters import hidden_section, parameter_section
 from dynid.report.section_record import data_section, settings_section
 from dynid.report.section_residuals import residual_section, test_section
+from dynid.report.section_simulation import simulation_section
 
 __all__ = ["write", "write_comparison", "write_evidence"]
 
@@ -116,6 +117,7 @@ def write_evidence(
     assessment = assess_evidence(evidence)
     sections = [
         torque_section(evidence),
+        simulation_section(evidence),
         parameter_section(evidence),
         hidden_section(evidence),
         residual_section(evidence),

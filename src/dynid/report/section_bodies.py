@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.frames import frame_placement
+from dynid.identification.estimate import Estimate
+from dynid.identification.known import ParameterClass
 from dynid.report.charts import number
 from dynid.report.content import Scene, Section, Table, section
 from dynid.robot.inertia import inertia_to_com, inertia_to_pseudo, inertia_violations
@@ -39,6 +41,7 @@ def body_section(evidence: Evidence) -> Section:
                 number(now[0]),
                 _centre(before),
                 _centre(now),
+                _decided(estimate, robot.links[i].name),
                 number(smallest),
             ]
         )
@@ -49,6 +52,7 @@ def body_section(evidence: Evidence) -> Section:
         "kg",
         "centre a priori, m",
         "centre, m",
+        "decided by",
         "least pseudo-inertia",
     ]
     how = (
@@ -76,6 +80,16 @@ def ellipsoid(inertia: Array) -> tuple[Array, Array] | None:
     if values[0] < -1e-9 * max(values[-1], 1e-12):
         return None
     return centre, axes * np.sqrt(5.0 * np.maximum(values, 0.0))
+
+
+def _decided(estimate: Estimate, link: str) -> str:
+    """Whether the recording or the a-priori model decides the parameters of a body, in words."""
+    own = [p for p in estimate.robot.layout if p.inertial and p.owner == link]
+    left = [p.symbol for p in own if estimate.parameter_classes[p.name] == ParameterClass.UNIDENTIFIABLE]
+    other = "a-priori model" if estimate.standard is not None else "not determined"
+    if len(left) == len(own):
+        return f"{other} (not identifiable)"
+    return f"recording; {other}: {', '.join(left)} (not identifiable)" if left else "recording"
 
 
 def _centre(inertia: Array) -> str:

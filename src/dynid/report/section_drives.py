@@ -49,7 +49,9 @@ def friction_section(evidence: Evidence) -> Section | None:
             0.0, "zero"
         )
         values = [
-            f"{p.symbol} {number(x)}" for p, x in zip(robot.layout, estimate.parameters, strict=True) if p.name in own
+            f"{p.symbol if p.owner == name else p.name} {number(x)}"
+            for p, x in zip(robot.layout, estimate.parameters, strict=True)
+            if p.name in own
         ]
         figures.append(Figure(chart.svg(), name, ", ".join(values)))
     lead = "Identified friction over velocity, with the measured torque minus the rest of the model."

@@ -37,11 +37,11 @@ def key_figures(evidence: Evidence, assessment: Assessment) -> list[tuple[str, s
     shown, where = (
         (estimate.relative_error, "fitted motion") if validation is None else (validation.relative, "unseen motion")
     )
-    figures = [("torque error", f"{100 * float(np.median(shown)):.1f} %", f"median over the joints, on {where}")]
+    figures = [("torque error", f"{100 * float(np.nanmedian(shown)):.2f} %", f"median over the joints, on {where}")]
     figures.append(
-        ("worst joint", f"{100 * float(np.max(shown)):.1f} %", estimate.base.channels[int(np.argmax(shown))])
+        ("worst joint", f"{100 * float(np.nanmax(shown)):.2f} %", estimate.base.channels[int(np.nanargmax(shown))])
     )
-    figures.append(("condition number", number(evidence.condition), "of the regressor with unit columns"))
+    figures.append(("condition number", number(estimate.condition_number), "of the regressor with unit columns"))
     result = assessment.check(CheckCode.PHYSICALLY_CONSISTENT).result
     consistent = {"passed": "yes", "failed": "no", "warned": "no"}.get(result, "unknown")
     figures.append(("physically consistent", consistent, "masses, inertias and friction"))
@@ -61,7 +61,7 @@ def torque_section(evidence: Evidence) -> Section:
         lead = "No recording was given to the report."
         return section("torques", title, lead, _table(evidence, None))
     where = "unseen motion" if unseen else "the fitted motion: no other was given"
-    figures = [_figure(evidence, shown, i) for i in range(len(shown.channels))]
+    figures = [_figure(evidence, shown, i) for i, rows in enumerate(shown.rows) if rows]
     lead = f"On {where}. Drag over a chart to zoom in, double-click to zoom out."
     return section(
         "torques", title, lead, _table(evidence, shown if unseen else None), Figures(figures, "medium", _LEGEND)
@@ -81,7 +81,7 @@ def _figure(evidence: Evidence, shown: Validation, i: int) -> Figure:
     chart.line(t, predicted, "predicted", "predicted", gaps=True)
     chart.line(t, measured - predicted, "error", "difference", gaps=True)
     caption = (
-        f"error {100 * shown.relative[i]:.1f} % of the torque, RMSE {number(shown.rmse[i])} {unit}, "
+        f"error {100 * shown.relative[i]:.2f} % of the torque, RMSE {number(shown.rmse[i])} {unit}, "
         f"largest {number(shown.largest[i])} {unit}"
     )
     return Figure(chart.svg(), channel, caption)
@@ -96,9 +96,10 @@ def _table(evidence: Evidence, validation: Validation | None) -> Table:
         row.append(f"{100 * estimate.relative_error[i]:.2f}")
         if validation is not None:
             r2 = validation.r2[i]
+            moves = bool(validation.checked[i])
             row += [
-                number(validation.rmse[i]),
-                f"{100 * validation.relative[i]:.2f}",
+                number(validation.rmse[i]) if moves else "stands still",
+                f"{100 * validation.relative[i]:.2f}" if moves else "-",
                 f"{r2:.4f}" if np.isfinite(r2) else "-",
             ]
         rows.append(row)

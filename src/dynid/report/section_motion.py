@@ -14,11 +14,11 @@ __all__ = ["motion_section"]
 def motion_section(evidence: Evidence) -> Section:
     """Singular values of the regressor, and ranges of positions, velocities and accelerations."""
     figures = []
-    if evidence.information is not None:
-        size = np.sqrt(np.maximum(np.diag(evidence.information), 0.0))
-        size = np.where(size > 0, size, 1.0)
-        values = np.linalg.eigvalsh(evidence.information / np.outer(size, size))[::-1]
-        values = np.sqrt(np.maximum(values, 1e-18))
+    if evidence.fitted is not None:
+        factor = evidence.fitted.stacked(1.0 / evidence.noise)[:, :-1]
+        size = np.linalg.norm(factor, axis=0)
+        values = np.linalg.svd(factor / np.where(size > 0, size, 1.0), compute_uv=False)
+        values = np.maximum(values, 1e-9)
         chart = Chart("combination of parameters", "singular value", "singular values", 1000, 240, log_y=True)
         chart.bars(np.arange(1, len(values) + 1), values, 1.0, "predicted")
         caption = "unit columns, each channel divided by its noise; small values are poorly excited combinations"
@@ -45,8 +45,8 @@ def motion_section(evidence: Evidence) -> Section:
                 ]
             )
     head = ["joint", "positions", "of its range", "largest velocity", "of its limit", "largest acceleration"]
-    condition = number(evidence.condition)
-    lead = f"Condition number {condition}: designed motions reach 100; beyond 1000 noise dominates."
+    condition = number(evidence.estimate.condition_number)
+    lead = f"Condition number {condition}. A large one matters where it makes predicted torques uncertain."
     return section(
         "motion", "Excitation", lead, Figures(figures) if figures else None, Table(head, rows) if rows else None
     )

@@ -6,11 +6,17 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.assessment.verdict.evidence import Evidence
+from dynid.identification.known import ParameterClass
 from dynid.report.charts import interval, number
 from dynid.report.content import Section, Table, Text, section
 
 __all__ = ["hidden_section", "parameter_section"]
 
+_CLASSES = {
+    ParameterClass.IDENTIFIABLE: "alone",
+    ParameterClass.COMBINED: "in combination",
+    ParameterClass.UNIDENTIFIABLE: "not from this recording",
+}
 # Relative standard deviation (%) beyond which a parameter is called poorly identified.
 _POOR = 30.0
 
@@ -27,10 +33,9 @@ def parameter_section(evidence: Evidence) -> Section:
     for name, expression, prior, value, relative, (low, high) in columns:
         before = float(prior) if known else None
         label = Markup("<b>{}</b><span class='expression'>{}</span>").format(name, expression)
-        percent = f"{relative:.1f}" if relative < 1000 else "> 1000"
         picture = Markup(interval(before, float(value), float(low), float(high)))
         ends = f"{number(low)} \u2026 {number(high)}"
-        rows.append([label, number(prior) if known else "-", number(value), ends, percent, picture])
+        rows.append([label, number(prior) if known else "-", number(value), ends, _percent(relative), picture])
     head = [
         "base parameter and its combination",
         "a priori",
@@ -49,16 +54,13 @@ def parameter_section(evidence: Evidence) -> Section:
 def _standard(evidence: Evidence) -> Table:
     """All standard parameters."""
     estimate = evidence.estimate
-    std = None
-    if estimate.standard_covariance is not None:
-        std = np.sqrt(np.maximum(np.diag(estimate.standard_covariance), 0.0))
-    classes = {"identifiable": "alone", "combined": "in combination", "unidentifiable": "not at all"}
+    std = estimate.standard_std
     rows = []
     for i, (p, prior, value) in enumerate(
         zip(estimate.robot.layout, estimate.robot.parameters, estimate.parameters, strict=True)
     ):
         sigma = "-" if std is None else number(float(std[i]))
-        rows.append([p.name, p.unit, number(prior), number(value), sigma, classes[estimate.base.classes[p.name]]])
+        rows.append([p.name, p.unit, number(prior), number(value), sigma, _CLASSES[estimate.parameter_classes[p.name]]])
     how = "as estimated" if estimate.standard is not None else "nearest to the a-priori ones"
     title = f"All {len(rows)} standard parameters, {how}"
     return Table(
@@ -70,16 +72,21 @@ def hidden_section(evidence: Evidence) -> Section:
     """Parameters that are not identifiable, and those that are poorly identified from this motion."""
     estimate, base = evidence.estimate, evidence.estimate.base
     never = [name for name, kind in base.classes.items() if kind == "unidentifiable"]
-    relative = 100.0 * evidence.std / np.maximum(np.abs(estimate.beta), 1e-300)
+    relative = estimate.relative_std
     poor = [int(i) for i in np.argsort(-relative) if relative[i] > _POOR]
     blocks: list[Table | Text] = []
     if never:
-        blocks.append(Text(f"Not identifiable from any motion, kept at their a-priori values: {_listed(never)}."))
-    if np.isfinite(evidence.condition) and evidence.weakest:
+        blocks.append(Text(f"Not identifiable from any motion, and without effect on the torques: {_listed(never)}."))
+    classes = estimate.parameter_classes
+    here = [n for n, kind in classes.items() if kind == ParameterClass.UNIDENTIFIABLE and n not in set(never)]
+    if here:
+        left = "; the a-priori model decides them" if estimate.standard is not None else ""
+        blocks.append(Text(f"Not identifiable from this recording{left}: {_listed(here)}."))
+    if np.isfinite(estimate.condition_number) and evidence.weakest:
         blocks.append(
             Text(
-                f"Most correlated with other parameters in this motion: {', '.join(evidence.weakest[:6])} "
-                f"(condition number {number(evidence.condition)})."
+                f"Most uncertain relative to their size: {', '.join(evidence.weakest[:6])} "
+                f"(condition number {number(estimate.condition_number)})."
             )
         )
     if poor:
@@ -88,8 +95,8 @@ def hidden_section(evidence: Evidence) -> Section:
                 base.names[i],
                 base.expressions[i],
                 number(estimate.beta[i]),
-                number(evidence.std[i]),
-                number(relative[i]),
+                number(estimate.std[i]),
+                _percent(relative[i]),
             ]
             for i in poor
         ]
@@ -101,6 +108,11 @@ def hidden_section(evidence: Evidence) -> Section:
         blocks.append(Text(f"The standard deviation of every base parameter is below {_POOR:.0f} % of its value."))
     lead = "Parameters with a large uncertainty. Small ones hardly affect predicted torques."
     return section("hidden", "Poorly identified parameters", lead, *blocks)
+
+
+def _percent(relative: float) -> str:
+    """A relative standard deviation as text."""
+    return f"{relative:.1f}" if relative < 1000 else "> 1000"
 
 
 def _listed(names: list[str], limit: int = 12) -> str:

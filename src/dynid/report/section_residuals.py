@@ -118,9 +118,7 @@ def test_section(evidence: Evidence) -> Section:
         return section("tests", title, "No tests were made: the fitted recording was not given to the report.")
     rows = []
     for test in diagnosis.tests:
-        where = ", ".join(test.rejected_names[:6])
-        found = test.verdict + (f" ({where})" if where else "")
-        rows.append([test.name, test.null, found, test.advice, f"{test.p_value:.2g}"])
+        rows.append([test.name, test.null, test.verdict, test.advice, f"{test.p_value:.2g}"])
     blocks: list[Table | Text] = [Table(["test", "null hypothesis", "found", "what to do", "p"], rows, numbers=4)]
     missing = diagnosis.missing
     if missing is not None:
@@ -138,6 +136,16 @@ def test_section(evidence: Evidence) -> Section:
             ]
             head = ["joint", "effect", "% of its residual", "coefficient (SI)", "p"]
             blocks.append(Table(head, effects, "Effects that explain part of the residual", numbers=2))
+    causes = diagnosis.causes
+    if causes is not None:
+        blocks.append(Text(f"Causes: {causes.verdict}."))
+        if causes.causes:
+            named = [
+                [c.words, f"{100 * c.share:.0f}", f"{100 * c.unexplained:.1f}", c.advice, f"{c.p_value:.1g}"]
+                for c in causes.causes
+            ]
+            head = ["cause", "% of the residual", "% of the torque", "what to do", "p"]
+            blocks.append(Table(head, named, "Causes of the residual, in the order in which they were found"))
     blocks += [Text(f"Not tested: {reason}.") for reason in diagnosis.untested]
     lead = "With many rows, tests reject even negligible effects. The verdict depends on their size instead."
     return section("tests", title, lead, *blocks)

@@ -32,6 +32,8 @@ def torque_figure(validation: Validation, title: str) -> str:
     """
     rows = []
     for i, channel in enumerate(validation.channels):
+        if not validation.rows[i]:  # the joint stands still
+            continue
         t, measured, predicted = validation.time[i], validation.measured[i], validation.predicted[i]
         kept = thinned(t, (measured, measured - predicted))
         t, measured, predicted = t[kept], measured[kept], predicted[kept]

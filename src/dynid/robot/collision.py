@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
+from dynid.robot.extent import carriers, mesh_paths
 from dynid.robot.model import Robot
 from dynid.robot.spatial import placement, rpy_rotation
 from dynid.robot.xmlfile import attribute, numbers, read_xml
 
-__all__ = ["PRIMITIVES", "CollisionShape", "carriers", "collision_shapes"]
+__all__ = ["PRIMITIVES", "CollisionShape", "collision_shapes"]
 
 Array = NDArray[np.float64]
 
@@ -39,12 +40,6 @@ class CollisionShape:
     size: Array
     vertices: Array | None
     where: str
-
-
-def carriers(robot: Robot) -> dict[str, tuple[int, Array]]:
-    """Index of the carrying link and placement on it, by the name of every link and frame."""
-    out = {f.name: (f.link, np.asarray(f.placement)) for f in robot.frames}
-    return out | {link.name: (i, np.eye(4)) for i, link in enumerate(robot.links)}
 
 
 def collision_shapes(path: str | Path, robot: Robot, packages: Sequence[str | Path] = ()) -> Iterator[CollisionShape]:
@@ -98,21 +93,10 @@ def _positive(shape: ET.Element, key: str, count: int, where: str) -> Array:
 def _vertices(shape: ET.Element, where: str, file: Path, packages: Sequence[str | Path]) -> Array:
     named = attribute(shape, "filename", f"{where}, mesh")
     scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
-    found = next((p for p in _candidates(named, file, packages) if p.is_file()), None)
+    found = next((p for p in mesh_paths(named, file, packages) if p.is_file()), None)
     if found is None:
         raise ModelError(f"{where}: mesh '{named}' of {file.name} was not found; give the folder of its package")
     try:
         return np.array(coal.MeshLoader().load(str(found), scale).vertices())
     except ValueError:
         raise ModelError(f"{where}: mesh '{found}' cannot be read") from None
-
-
-def _candidates(named: str, file: Path, packages: Sequence[str | Path]) -> list[Path]:
-    """Paths at which a mesh is searched."""
-    kind, _, rest = named.rpartition("://")
-    if kind not in ("package", "model"):
-        return [file.parent / rest]
-    above = [Path(p) for p in packages] + list(file.absolute().parents)
-    inner = rest.partition("/")[2]
-    # The package folder itself may be given, or may have another name than the package.
-    return [folder / part for folder in above for part in (rest, inner) if part]

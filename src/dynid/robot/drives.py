@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import ModelError, did_you_mean
 from dynid.robot.parts import checked, frozen
+from dynid.robot.velocity_laws import Stribeck
 
-__all__ = ["FRICTION_TERMS", "NOT_NEGATIVE", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
+__all__ = ["FRICTION_TERMS", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
 
 Array = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class TermKind(IntEnum):
 
 
 # Terms that dissipate or store energy and never supply it; offsets and springs may have either sign.
-NOT_NEGATIVE = frozenset(TermKind) - {TermKind.OFFSET, TermKind.SPRING, TermKind.CUSTOM}
+_NOT_NEGATIVE = frozenset(TermKind) - {TermKind.OFFSET, TermKind.SPRING, TermKind.CUSTOM}
 
 # Kind and unit of each symbol, the unit for a shaft that rotates and for one that translates.
 _SYMBOLS = {
@@ -156,6 +157,11 @@ class DriveTerm:
     def kind(self) -> TermKind:
         """The function of the shaft motion that the parameter multiplies."""
         return TermKind.CUSTOM if self.function is not None else _SYMBOLS[self.symbol][0]
+
+    @property
+    def dissipates(self) -> bool:
+        """Whether the coefficient of this term alone is not negative, since it dissipates or stores energy."""
+        return (self.kind in _NOT_NEGATIVE and not self.cross_only) or isinstance(self.function, Stribeck)
 
     @property
     def is_coulomb(self) -> bool:

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.drives import CustomColumn, DriveTerm, TermKind, Transmission
+from dynid.robot.extent import joined_boxes, moved_box
 from dynid.robot.inertia import move_inertia
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Link, Merge, checked
 from dynid.robot.spatial import axis_rotation, placement
+from dynid.robot.velocity_laws import Stribeck
 
 __all__ = ["lock_joints"]
 
@@ -92,7 +94,9 @@ def _motion(joint: Joint, value: float) -> Array:
 
 def _joined(body: Link, link: Link, place: Array) -> Link:
     inertia = body.inertia + move_inertia(link.inertia, place)
-    return replace(body, inertia=inertia, virtual=body.virtual and link.virtual)
+    moved = None if link.extent is None else moved_box(link.extent, place)
+    extent = moved if body.virtual else body.extent if link.virtual else joined_boxes((body.extent, moved))
+    return replace(body, inertia=inertia, virtual=body.virtual and link.virtual, extent=extent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +124,9 @@ def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> Dri
     if term.function is not None:
         if not free[term.owner]:
             return None
-        column = _RestrictedColumn(term.function, free, posture)
+        column: CustomColumn = _RestrictedColumn(term.function, free, posture)
+        if isinstance(term.function, Stribeck):
+            column = replace(term.function, joint=int(number[term.function.joint]))
         return replace(term, direction=direction, owner=int(number[term.owner]), function=column)
     turning = np.flatnonzero(direction)
     if not turning.size or (turning.size == 1 and term.cross_only and term.kind in _COUPLING_ONLY):

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.drives import FileDrives
+from dynid.robot.extent import joined_boxes, moved_box, with_extents
 from dynid.robot.inertia import move_inertia
+from dynid.robot.mjcf_shapes import geom_box, mesh_files
 from dynid.robot.mjcf_values import read_settings
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic, fold_mimics, read_limits
@@ -56,7 +58,7 @@ def read_mjcf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
     for element in root.iter():
         if element.tag in _MACROS:
             raise ModelError(f"<{element.tag}> is not supported: save the model from MuJoCo and load that file")
-    tree = _Tree(root)
+    tree = _Tree(root, path.parent)
     mimics = _mimics(root, tree.references)
     robot = Robot(
         name=root.get("model") or path.stem,
@@ -67,7 +69,7 @@ def read_mjcf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
         frames=tuple(tree.frames),
         merged=tuple(tree.merged),
     )
-    return robot, tree.drives
+    return with_extents(robot, tree.boxes), tree.drives
 
 
 def include_files(element: ET.Element, folder: Path, seen: set[Path]) -> None:
@@ -128,8 +130,10 @@ def _mimics(root: ET.Element, references: dict[str, float]) -> dict[str, Mimic]:
 class _Tree:
     """Bodies and joints of a file, read depth first."""
 
-    def __init__(self, root: ET.Element) -> None:
+    def __init__(self, root: ET.Element, folder: Path) -> None:
         self.settings = read_settings(root)
+        self.boxes: dict[str, Array | None] = {}
+        self._meshes = mesh_files(root, self.settings, folder)
         self.links = [Link("world", np.zeros(10))]
         self.joints: list[Joint] = []
         self.frames: list[Frame] = []
@@ -177,6 +181,7 @@ class _Tree:
         joints = [item for item in items if item.element.tag in ("joint", "freejoint")]
         static = body.carrier == 0 and not joints and not self.floating
         inertia = self._inertia(element, items, static, where)
+        self._measure(name, items)
         if body.carrier is None:
             if len(joints) != 1:
                 raise ModelError(f"{where} has other joints in addition to its free joint")
@@ -216,6 +221,19 @@ class _Tree:
                     '<inertial> element, as MuJoCo saves it with saveinertial="true"'
                 )
         return total
+
+    def _measure(self, name: str, items: list[_Item]) -> None:
+        """Note the box around the shapes of a body: those that collide, or all where none does."""
+        geoms = [item for item in items if item.element.tag == "geom"]
+        given = [self.settings.attributes(item.element, item.childclass) for item in geoms]
+        solid = [any(g.get(key, "1") != "0" for key in ("contype", "conaffinity")) for g in given]
+        boxes = []
+        for item, attributes, collides in zip(geoms, given, solid, strict=True):
+            if collides or not any(solid):
+                box = geom_box(self.settings, attributes, self._meshes)
+                boxes.append(None if box is None else moved_box(box, item.pose))
+        if boxes:
+            self.boxes[name] = joined_boxes(boxes)
 
     def _hang(self, name: str, inertia: Array, items: list[_Item], parent: int, place: Array) -> int:
         """Add a body with its joints, one after the other; all but the last carry a virtual link."""

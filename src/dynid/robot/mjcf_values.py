@@ -16,7 +16,7 @@ from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.spatial import axis_rotation, placement
 from dynid.robot.xmlfile import attribute, choice, numbers
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["SHAPE_SIZES", "Settings", "read_settings"]
 
 Array = NDArray[np.float64]
 Attributes = Mapping[str, str]
@@ -27,7 +27,7 @@ _BOOLEAN = ("true", "false")
 # Settings that change masses or poses after reading; only these values are supported.
 _ONLY = {"coordinate": "local", "balanceinertia": "false", "settotalmass": "-1", "boundmass": "0", "boundinertia": "0"}
 # Number of sizes per shape; for a shape between two points, the last size is half their distance.
-_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+SHAPE_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
 
 @dataclass(frozen=True)
@@ -116,16 +116,16 @@ class Settings:
         if mass == 0 or (mass is None and density == 0):
             return np.zeros(10)
         kind = given.get("type", "sphere")
-        if kind not in _SIZES or "mesh" in given or given.get("shellinertia") == "true":
+        if kind not in SHAPE_SIZES or "mesh" in given or given.get("shellinertia") == "true":
             return None
-        place, size = self._shape(given, kind, where)
+        place, size = self.shape(given, kind, where)
         volume, unit = _UNIT_SHAPES[kind](*size)
         scale = density * volume if mass is None else mass
         return scale * move_inertia(np.asarray(unit.toDynamicParameters()), place)
 
-    def _shape(self, given: Attributes, kind: str, where: str) -> tuple[Array, Array]:
-        """Placement and sizes of a shape."""
-        count = _SIZES[kind]
+    def shape(self, given: Attributes, kind: str, where: str) -> tuple[Array, Array]:
+        """Placement and sizes (radii and half lengths) of a shape."""
+        count = SHAPE_SIZES[kind]
         text = given.get("size", "").split()
         if "fromto" not in given or kind == "sphere":
             return self.pose(given, where), numbers(" ".join(text[:count]), count, f"{where}, size")

@@ -555,7 +555,7 @@ class Robot:
         i = self.link_index(link)
         added = move_inertia(inertia, np.eye(4) if placement is None else placement)
         links = list(self.links)
-        links[i] = replace(links[i], inertia=links[i].inertia + added, virtual=False)
+        links[i] = replace(links[i], inertia=links[i].inertia + added, virtual=False, extent=None)
         return replace(self, links=tuple(links))
 
     def locked(self, values: Mapping[str, float]) -> Robot:

@@ -183,14 +183,20 @@ class Link:
         tensor about the frame origin.
     virtual : bool
         A massless link between two joints of one body. It has no inertial parameters.
+    extent : ndarray, shape (2, 3), or None
+        Lower and upper corner (m) of the box around the shapes of the link, in the link frame; None where the source
+        has no shapes or a mesh of it cannot be read.
     """
 
     name: str
     inertia: Array
     virtual: bool = False
+    extent: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inertia", checked(self.inertia, (10,), f"link '{self.name}': inertia"))
+        if self.extent is not None:
+            object.__setattr__(self, "extent", checked(self.extent, (2, 3), f"link '{self.name}': extent"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.drives import FileDrives
+from dynid.robot.extent import sdf_boxes, with_extents
 from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic, fold_mimics, read_limits
@@ -53,7 +54,7 @@ def read_sdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
         frames=tuple(tree.frames),
         merged=tuple(tree.merged),
     )
-    return robot, tree.drives
+    return with_extents(robot, sdf_boxes(scope.links, path)), tree.drives
 
 
 def _version(root: ET.Element, file: str) -> tuple[int, ...]:

@@ -13,8 +13,11 @@ from dynid.errors import ModelError
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic
+from dynid.robot.velocity_laws import Stribeck
 
 __all__ = ["robot_from_dict", "robot_to_dict"]
+
+_STRIBECK = "stribeck"
 
 
 def robot_to_dict(robot: Robot) -> dict[str, Any]:
@@ -23,7 +26,8 @@ def robot_to_dict(robot: Robot) -> dict[str, Any]:
     Parameters
     ----------
     robot : Robot
-        Any robot. The Python function of a custom drive term is not stored, only the fact that there is one.
+        Any robot. Of a custom drive term, a `dynid.robot.velocity_laws.Stribeck` law is stored. Any other Python
+        function is not, only the fact that there is one.
 
     Returns
     -------
@@ -103,6 +107,8 @@ def _plain(part: Any) -> dict[str, Any]:
             value = list(value)
         elif isinstance(value, float) and math.isinf(value):
             value = None
+        elif isinstance(value, Stribeck):
+            value = {"law": _STRIBECK, "joint": value.joint, "velocity": value.velocity}
         elif x.name == "function":
             value = value is not None
         out[x.name] = value
@@ -122,11 +128,16 @@ def _joint(data: Mapping[str, Any]) -> Joint:
 
 def _drive_term(data: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> DriveTerm:
     name = f"{data['symbol']}_{data['shaft']}"
-    if data["function"] and name not in functions:
+    law = data["function"]
+    if isinstance(law, Mapping):
+        if law["law"] != _STRIBECK:
+            raise ModelError(f"the friction law '{law['law']}' of '{name}' is unknown")
+        return DriveTerm(**{**data, "function": Stribeck(law["joint"], law["velocity"])})
+    if law and name not in functions:
         raise ModelError(
             f"the custom drive term '{name}' is a Python function, which no file can store: give the robot that has it"
         )
-    return DriveTerm(**{**data, "function": functions[name] if data["function"] else None})
+    return DriveTerm(**{**data, "function": functions[name] if law else None})
 
 
 def _transmission(data: Mapping[str, Any]) -> Transmission:

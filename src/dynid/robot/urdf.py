@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.drives import FileDrives
+from dynid.robot.extent import urdf_boxes, with_extents
 from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Merge, Mimic, fold_mimics
@@ -162,7 +163,8 @@ def read_urdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
     mimics = _mimics(joints)
     model = _kinematics(joints, edges, list(links))
     robot = robot_from_model(model, name=root.get("name") or path.stem)
-    return _with_bodies(robot, inertia, joints, edges, mimics), {n: _drive(j, n) for n, j in joints.items()}
+    robot = with_extents(_with_bodies(robot, inertia, joints, edges, mimics), urdf_boxes(root, path))
+    return robot, {n: _drive(j, n) for n, j in joints.items()}
 
 
 def _drive(joint: ET.Element, name: str) -> dict[str, float]:

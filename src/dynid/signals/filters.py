@@ -11,19 +11,12 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 
-__all__ = ["auto_cutoff", "average_periods", "decimate", "derivative", "estimate_delay", "lowpass", "median"]
+__all__ = ["average_periods", "decimate", "derivative", "estimate_delay", "lowpass", "median"]
 
 Array = NDArray[np.float64]
 
 DERIVATIVES = ("central", "central5", "savgol", "fourier")
 _DECIMATION_ORDER, _DECIMATION_RIPPLE = 8, 0.05
-_LOWEST_CUTOFF = 8.0
-# Joints that move less than this share of the largest range are treated as not moving.
-_MOVING_SHARE = 0.05
-# Estimated spectra of white noise stay below this multiple of their mean.
-_ABOVE_FLOOR = 3.0
-# Admissible share of position noise in the variance of the acceleration.
-_NOISE_SHARE = 1e-3
 
 
 def median(x: Array, width: int) -> Array:
@@ -152,68 +145,6 @@ def decimate(x: Array, factors: Sequence[int]) -> Array:
             raise DataError(f"{len(x)} samples are too few to decimate by {factor}")
         x = scipy.signal.sosfiltfilt(sos, x, axis=0)[::factor]
     return np.asarray(x)
-
-
-def auto_cutoff(q: Array, rate: float, friction: bool = True) -> float:
-    """Cut-off frequency of a low-pass that keeps the motion and removes the noise of the accelerations.
-
-    In the spectrum of the acceleration, motion decreases towards high frequencies, and noise increases whatever its
-    origin: quantisation, clock jitter and vibration alike. Between the two the spectrum has a minimum. The cut-off lies
-    half an octave below it, where motion still exceeds noise: the median over the joints that move, but not below 8 Hz,
-    which friction steps require, nor below twice the bandwidth of the motion of any joint.
-
-    Without friction in the measurements, as on a force plate, both lower limits are reduced (to the bandwidth of the
-    motion at most) where white noise of the positions, as of markers, would be more than a thousandth of the variance
-    of the acceleration: noise in the regressor biases least squares by about that share.
-
-    Parameters
-    ----------
-    q : ndarray (N, joint)
-        Positions.
-    rate : float
-        Sampling rate in Hz.
-    friction : bool
-        Whether the measurements contain joint friction.
-
-    Returns
-    -------
-    float
-        Cut-off frequency in Hz.
-    """
-    samples = len(q)
-    span = np.ptp(q, axis=0)
-    moving = q[:, span >= _MOVING_SHARE * span.max()]
-    if samples < 32 or not span.any():
-        return 0.25 * rate
-    frequency, power = scipy.signal.welch(
-        moving, fs=rate, window="blackmanharris", nperseg=min(samples, max(64, int(4 * rate))), axis=0, detrend="linear"
-    )
-    grid = np.geomspace(max(frequency[1], min(0.3, frequency[-1] / 4)), frequency[-1], 120)
-    fourth = frequency[:, None] ** 4
-    acceleration = _half_octaves(power * fourth, frequency, grid)
-    # Power above the white noise floor is motion; the noise alone may have more velocity energy than a slow motion.
-    floor = power[frequency > 0.5 * frequency[-1]].mean(axis=0)
-    motion = np.where(power > _ABOVE_FLOOR * floor, power - floor, 0.0)
-    peak = np.argmax(
-        _half_octaves(motion * fourth, frequency, grid) / grid[:, None], axis=0
-    )  # of the velocity's energy
-    valley = np.array([grid[k + int(np.argmin(x[k:]))] for k, x in zip(peak, acceleration.T, strict=True)])
-    motion[frequency[:, None] > valley] = 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):  # no noise floor, or no motion above it
-        share = 5.0 * _NOISE_SHARE * frequency[1] * np.sum(motion * fourth, axis=0) / floor
-    quiet = np.full(len(share), np.inf) if friction else np.nan_to_num(share, posinf=np.inf) ** 0.2
-    bandwidth = frequency[np.argmax(np.cumsum(motion, axis=0) >= 0.99 * motion.sum(axis=0), axis=0)]
-    bandwidth = np.minimum(np.minimum(2.0 * bandwidth, np.maximum(quiet, bandwidth)), valley)
-    lowest = max(min(_LOWEST_CUTOFF, 0.2 * rate, float(np.median(quiet))), float(bandwidth.max()))
-    return float(min(max(np.median(valley) / np.sqrt(2), lowest), 0.4 * rate))
-
-
-def _half_octaves(power: Array, frequency: Array, grid: Array) -> Array:
-    """Means over half octaves, which smooth the lines of a periodic motion and the scatter of the spectrum."""
-    first, last = np.searchsorted(frequency, [grid / 2**0.25, grid * 2**0.25])
-    last = np.maximum(last, first + 1)
-    total = np.vstack([np.zeros(power.shape[1]), np.cumsum(power, axis=0)])
-    return np.asarray((total[last] - total[first]) / (last - first)[:, None])
 
 
 def average_periods(x: Array, samples: int) -> Array:

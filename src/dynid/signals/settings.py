@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from dynid.errors import DataError, did_you_mean
 from dynid.recording.recording import Run
 from dynid.recording.wrench import WrenchSensor
-from dynid.signals.filters import DERIVATIVES, auto_cutoff, average_periods, derivative, lowpass, median
+from dynid.signals.clock import fit_clock
+from dynid.signals.filters import DERIVATIVES, average_periods, derivative, lowpass, median
 from dynid.signals.manifold import (
     BaseState,
     accumulated_rotation,
@@ -22,6 +23,7 @@ from dynid.signals.manifold import (
     median_poses,
     resample_poses,
 )
+from dynid.signals.motion_band import motion_band, noise_range
 
 __all__ = ["Motion", "Signals", "prepare"]
 
@@ -29,6 +31,9 @@ Array = NDArray[np.float64]
 
 # Below this velocity (rad/s or m/s) a joint stands still; the sign of its velocity is rounding noise.
 _STANDSTILL = 1e-6
+# Share of the cut-off of the positions that the automatic decimation keeps. The low-pass of the positions reaches the
+# regressor but not the torques; where it attenuates by less than half a percent, that makes no difference.
+_KEPT = 0.5
 # Share of the trimmed samples on which the transient of the decimation filter decays.
 _TRANSIENT_SHARE = 0.75
 
@@ -42,8 +47,8 @@ class Signals:
     median : int
         Width in samples of a running median of the positions, odd; 0 for none.
     cutoff : float, "auto" or None
-        Cut-off frequency in Hz of the zero-phase Butterworth low-pass of the positions. "auto" chooses it from the
-        spectrum of the positions, see `dynid.signals.filters.auto_cutoff`; None for no filter.
+        Cut-off frequency in Hz of the zero-phase Butterworth low-pass of the positions. "auto" is twice the band of
+        the motion, see `dynid.signals.motion_band`; None for no filter.
     order : int
         Order of that filter, applied forward and backward.
     torque_cutoff : float, "same" or None
@@ -54,7 +59,9 @@ class Signals:
     measured_velocity : bool
         Use the measured velocities instead of differentiated positions.
     resample : float, "auto" or None
-        Rate in Hz of the uniform clock to resample to. "auto" resamples uneven clocks only, None none.
+        Rate in Hz of the uniform clock to resample to. "auto" resamples uneven clocks only, None none. Rows that only
+        repeat the row before are dropped, and an even clock of the source replaces time stamps that are less accurate,
+        see `dynid.signals.clock`; None leaves rows and stamps as they are.
     period : float or None
         Period in s of a periodic motion; its repetitions are averaged first.
     trim : float
@@ -63,7 +70,8 @@ class Signals:
         Seconds by which the torques lag the positions.
     decimate : tuple of int or "auto"
         Factors of the parallel decimation of torques and regressor columns, one per stage. "auto" keeps the band up to
-        the cut-off, so that rows are nearly independent and friction steps in the regressor and in the torque coincide.
+        half the cut-off, in which the low-pass of the positions changes nothing: torques and regressor columns are
+        filtered alike, and neither inertia nor friction is biased. Rows are then nearly independent.
     min_velocity : float, tuple of float or str
         Rows of a joint are left out while its velocity is below this magnitude in rad/s or m/s: one number, one per
         joint, or a share of the largest velocity of the joint, such as "1%".
@@ -87,7 +95,7 @@ class Signals:
     cutoff: float | Literal["auto"] | None = "auto"
     order: int = 4
     torque_cutoff: float | Literal["same"] | None = None
-    derivative: str = "central"
+    derivative: str = "central5"
     measured_velocity: bool = False
     resample: float | Literal["auto"] | None = "auto"
     period: float | None = None
@@ -145,6 +153,14 @@ class Signals:
         settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         return Signals(**settings)
 
+    @property
+    def drops_slow_rows(self) -> bool:
+        """Whether rows are left out at low velocities."""
+        limits = self.velocity_limits(
+            np.ones((1, len(self.min_velocity) if isinstance(self.min_velocity, tuple) else 1))
+        )
+        return bool(np.any(limits > _STANDSTILL))
+
     def velocity_limits(self, v: Array) -> Array:
         """Smallest magnitude of the velocity (joint,) of rows that are kept, for these velocities (N, joint)."""
         if isinstance(self.min_velocity, str):
@@ -178,6 +194,8 @@ class Motion:
         Factors of the decimation that follows.
     name : str
         Name of the run.
+    q_noise : ndarray (joint,)
+        Range in rad or m that the noise of the positions alone would have.
     lead : int
         Samples at either end on which the transient of the decimation filter decays; they give no rows.
     base : BaseState or None
@@ -197,6 +215,7 @@ class Motion:
     cutoff: float | None
     decimate: tuple[int, ...]
     name: str
+    q_noise: Array
     lead: int = 0
     base: BaseState | None = None
     wrench: Array | None = None
@@ -216,10 +235,11 @@ def prepare(run: Run, settings: Signals) -> Motion:
     if settings.delay and torque is not None:
         torque = _shifted(run.t, torque, settings.delay)
     q = run.q
+    # Without joint torques there is no friction whose steps a low-pass would smooth, and noise of markers counts more.
+    inside = 1.0 if torque is None else _KEPT
     cutoff = settings.cutoff
     if cutoff == "auto":
-        # Without joint torques there is no friction in the measurements.
-        cutoff = auto_cutoff(_positions(run), rate, friction=torque is not None)
+        cutoff = motion_band(_positions(run), rate, friction=torque is not None) / inside
     if cutoff is not None and q.shape[1]:
         q = lowpass(q, float(cutoff), rate, settings.order)
     torque_cutoff = cutoff if settings.torque_cutoff == "same" else settings.torque_cutoff
@@ -244,7 +264,9 @@ def prepare(run: Run, settings: Signals) -> Motion:
         raise DataError(
             f"run '{run.name}' lasts {len(q) / rate:.3g} s; nothing is left after trimming {settings.trim:g} s"
         )
-    factors = _auto_factors(rate, cutoff) if settings.decimate == "auto" else settings.decimate
+    factors = (
+        _auto_factors(rate, inside * cutoff if cutoff else None) if settings.decimate == "auto" else settings.decimate
+    )
     # The transient of the decimation filter decays on the trimmed samples. Their outer quarter is left out: it holds
     # the transient of the low-pass, and reflection at a noisy last sample would carry its error into the run.
     step = int(np.prod(factors)) if factors else 1
@@ -261,6 +283,7 @@ def prepare(run: Run, settings: Signals) -> Motion:
         cutoff=cutoff,
         decimate=factors,
         name=run.name,
+        q_noise=noise_range(run.q) * np.sqrt(min(1.0, 2.0 * cutoff / rate) if cutoff is not None else 1.0),
         lead=lead,
         base=None if base is None else BaseState(base.pose[cut], base.v[cut], base.a[cut]),
         wrench=None if run.wrench is None else loaded(run.wrench)[cut],
@@ -291,14 +314,17 @@ def _shifted(t: Array, x: Array, delay: float) -> Array:
     return np.column_stack([np.interp(t + delay, t, column) for column in x.T])
 
 
-def _auto_factors(rate: float, cutoff: float | None) -> tuple[int, ...]:
-    """Factors of at most ten per stage that keep the cut-off within 80 % of the Nyquist frequency after decimation."""
-    left = int(0.4 * rate / cutoff) if cutoff else 1
-    stages = []
-    while left >= 2:
-        stages.append(min(10, left))
-        left //= stages[-1]
-    return tuple(stages)
+def _auto_factors(rate: float, band: float | None) -> tuple[int, ...]:
+    """Factors of at most ten per stage that keep a band within 80 % of the Nyquist frequency that is left."""
+    return _stages(int(0.4 * rate / band)) if band else ()
+
+
+def _stages(factor: int) -> tuple[int, ...]:
+    """Factors of at most ten whose product is as close to a factor as possible, not above it; () for one."""
+    if factor <= 10:
+        return (factor,) if factor > 1 else ()
+    trials = [(first, *_stages(factor // first)) for first in range(10, 1, -1)]
+    return max(trials, key=lambda stages: int(np.prod(stages)))
 
 
 def _uniform(run: Run, settings: Signals) -> tuple[Run, float]:
@@ -307,19 +333,29 @@ def _uniform(run: Run, settings: Signals) -> tuple[Run, float]:
     if np.any(steps <= 0):
         k = int(np.argmax(steps <= 0))
         raise DataError(f"run '{run.name}': time does not increase at row {k + 1}; see `dynid check`")
-    step = float(np.mean(steps))
-    uneven = float(np.abs(steps - step).max()) > 0.01 * step
-    if settings.resample is None or (settings.resample == "auto" and not uneven):
-        return run, 1.0 / step
-    # Resampling to the median step keeps nearly all measured instants where they were.
-    rate = 1.0 / run.step if settings.resample == "auto" else float(settings.resample)
-    t = np.arange(run.t[0], run.t[-1], 1.0 / rate)
+    if settings.resample is None:
+        return run, 1.0 / float(np.mean(steps))
+    clock = fit_clock(run)
+    if len(clock.rows) < len(run.t):
+        run = _mapped(run, clock.stamps, lambda x: x[clock.rows], lambda pose: pose[clock.rows])
+    if settings.resample == "auto" and not clock.uneven:
+        return run, 1.0 / clock.step
+    times = clock.times
+    if settings.resample == "auto" and clock.recovered and np.all(np.diff(clock.number) == 1):
+        return replace(run, t=times), 1.0 / clock.step
+    # Resampling to the usual step keeps nearly all measured instants where they were.
+    if settings.resample == "auto":
+        rate = 1.0 / clock.step if clock.recovered else 1.0 / run.step
+    else:
+        rate = float(settings.resample)
+    t = np.arange(times[0], times[-1] + 1e-6 / rate if clock.recovered else times[-1], 1.0 / rate)
+    t = np.minimum(t, times[-1])
 
     def even(x: Array) -> Array:
         # Akima interpolation is smooth and does not overshoot at gaps.
-        return np.asarray(scipy.interpolate.Akima1DInterpolator(run.t, x, axis=0)(t)) if x.shape[1] else x[: len(t)]
+        return np.asarray(scipy.interpolate.Akima1DInterpolator(times, x, axis=0)(t)) if x.shape[1] else x[: len(t)]
 
-    return _mapped(run, t, even, lambda pose: resample_poses(run.t, pose, t)), rate
+    return _mapped(run, t, even, lambda pose: resample_poses(times, pose, t)), rate
 
 
 def _averaged(run: Run, period: float, rate: float) -> Run:

@@ -45,6 +45,7 @@ def simulate(
     stop_at_limits: bool = False,
     unmodeled: UnmodeledEffects | None = None,
     initial: tuple[ArrayLike, ArrayLike] | None = None,
+    controller_state: ArrayLike | None = None,
     seed: int = 0,
     progress: ProgressCallback | None = None,
 ) -> Simulation:
@@ -76,6 +77,8 @@ def simulate(
     initial : tuple of two arrays of shape (n,), optional
         Initial positions and velocities. By default those of the reference. Flexible joints start with their motors
         there and their links in static equilibrium.
+    controller_state : array of shape (n, m), optional
+        Initial state of a linear control law with m states per joint. Zero by default.
     seed : int
         Seed of the sensor noise.
     progress : callable, optional
@@ -112,7 +115,7 @@ def simulate(
     setup = _Setup(
         robot, controller, path, loop, parameters, disturbance, torque_limits, stop_at_limits, unmodeled, seed
     )
-    ticks, code = setup.go(every, initial, progress)
+    ticks, code = setup.go(every, initial, controller_state, progress)
     trace, kept = setup.trace, -(-ticks // every)
     accelerations = setup.accelerations(kept, every)
     if len(accelerations) < kept:
@@ -192,7 +195,11 @@ class _Setup:
         self.push = np.zeros((0, n)) if disturbance is None else _disturbance(disturbance, path.q.shape)
 
     def go(
-        self, every: int, initial: tuple[ArrayLike, ArrayLike] | None, progress: ProgressCallback | None
+        self,
+        every: int,
+        initial: tuple[ArrayLike, ArrayLike] | None,
+        controller_state: ArrayLike | None,
+        progress: ProgressCallback | None,
     ) -> tuple[int, int]:
         """Simulate all control periods; return how many were completed and the status code."""
         from dynid.dynamics.kernels import loop as kernels
@@ -211,7 +218,7 @@ class _Setup:
         state = kernels.LoopState(
             q[None].copy(),
             v[None].copy(),
-            np.zeros((2 * n, states)),
+            _law_state(controller_state, n, states),
             np.zeros((self.sensing.delay + 1, n)),
             np.zeros((1, n)),
             np.zeros((1, n)),
@@ -384,6 +391,16 @@ def _state(given: tuple[ArrayLike, ArrayLike], n: int) -> Array:
     if state.shape != (2, n) or not np.all(np.isfinite(state)):
         raise DataError(f"initial needs finite positions ({n},) and velocities ({n},)")
     return state
+
+
+def _law_state(given: ArrayLike | None, n: int, states: int) -> Array:
+    """Initial states of a linear law in the upper half of (2 n, states), or zeros."""
+    out = np.zeros((2 * n, states))
+    if given is not None:
+        if np.shape(given) != (n, states) or not np.all(np.isfinite(given)):
+            raise DataError(f"controller_state needs finite numbers of shape {(n, states)}, got {np.shape(given)}")
+        out[:n] = given
+    return out
 
 
 def _disturbance(given: ArrayLike, shape: tuple[int, ...]) -> Array:

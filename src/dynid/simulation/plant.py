@@ -24,9 +24,14 @@ _FASTEST = 1e3  # rad/s or m/s; a velocity table is constant beyond
 _VISCOUS = (TermKind.VISCOUS, TermKind.VISCOUS_POSITIVE, TermKind.VISCOUS_NEGATIVE)
 
 
-def plant_arrays(robot: Robot, parameters: ArrayLike | None, path: Array) -> tuple[Any, Array, Any, Array]:
-    """(tree, inertias, drives, values) for the kernels; custom terms of one joint become tables."""
-    if robot.base != "fixed":
+def plant_arrays(
+    robot: Robot, parameters: ArrayLike | None, path: Array, *, floating: bool = False
+) -> tuple[Any, Array, Any, Array]:
+    """(tree, inertias, drives, values) for the kernels; custom terms of one joint become tables over the path (K, n).
+
+    The base is fixed, unless it floats and `floating` is set.
+    """
+    if robot.base == "instrumented" or (robot.base == "floating" and not floating):
         robot, parameters = bolted(robot, parameters), None
     pi = as_parameters(robot, parameters)
     model = compile_robot(robot)

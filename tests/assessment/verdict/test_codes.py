@@ -10,7 +10,9 @@ import pytest
 
 import dynid
 from dynid.assessment.finding import FindingCode
+from dynid.assessment.model.plausible import BodyCode
 from dynid.assessment.tests.candidates import EffectCode
+from dynid.assessment.tests.cause import CauseCode
 from dynid.assessment.verdict.assess import CHECKS
 from dynid.assessment.verdict.assessment import CheckCode
 from dynid.hypothesis import HypothesisTest, TestCode
@@ -54,15 +56,17 @@ def test_every_check_has_its_code() -> None:
     [
         ("checks.md", FindingCode),
         ("report.md", CheckCode),
+        ("report.md", BodyCode),
         ("statistics.md", TestCode),
         ("statistics.md", EffectCode),
+        ("statistics.md", CauseCode),
     ],
 )
 def test_codes_are_documented(page: str, codes: type[FindingCode]) -> None:
     """Each code stands in a row of a table, and no table has codes that do not exist."""
     rows = re.findall(r"^\| `([a-z_]+)` \|", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert {c.value for c in codes} <= set(rows)
-    known = {c.value for kind in (FindingCode, CheckCode, TestCode, EffectCode) for c in kind}
+    known = {c.value for kind in (FindingCode, CheckCode, BodyCode, TestCode, EffectCode, CauseCode) for c in kind}
     assert set(rows) <= known, set(rows) - known
 
 

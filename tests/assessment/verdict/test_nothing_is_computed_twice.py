@@ -56,7 +56,8 @@ def figures(assessment: dynid.Assessment) -> list[tuple[str, str, float | None]]
 def test_observations_are_passed_on(
     robot: dynid.Robot, recordings: tuple[dynid.Recording, dynid.Recording], cleaned: Calls
 ) -> None:
-    """Identification, tests and verdict of two observations clean each run once; the verdict is that of recordings."""
+    """Identification, tests and verdict of two observations clean each run once, and the fitted one
+    once more with twice the cut-off; the verdict is that of recordings."""
     fitted, unseen = recordings
     observation = observe(robot, fitted)
     estimate = dynid.identify(robot, observation, "wls")
@@ -66,18 +67,20 @@ def test_observations_are_passed_on(
     given = dynid.assess(
         estimate, held_out, recording=fitted, observation=observation, findings=findings, diagnosis=diagnosis
     )
-    assert set(cleaned.values()) == {1} and len(cleaned) == 2
+    assert set(cleaned.values()) == {1} and len(cleaned) == 3
     assert figures(given) == figures(dynid.assess(estimate, unseen, recording=fitted))
 
 
 def test_an_observation_alone_is_enough_for_most_checks(
     robot: dynid.Robot, recordings: tuple[dynid.Recording, dynid.Recording]
 ) -> None:
-    """Only the data checks need the recording itself."""
+    """Only the checks of data and cut-off need the recording itself; base parameters have no bodies to check."""
     observation = observe(robot, recordings[0])
     estimate = dynid.identify(robot, observation, "wls")
     assessment = dynid.assess(estimate, recordings[1], observation=observation)
-    assert {c.code for c in assessment.checks if c.result == "not checked"} == {"data", "feedback"}
+    unchecked = {c.code for c in assessment.checks if c.result == "not checked"}
+    assert unchecked == {"cutoff", "data", "feedback", "instruments", "plausible_bodies"}
+    assert assessment.verdict == "use with care"  # the data themselves were not checked
 
 
 def test_an_observation_of_something_else_is_refused(
@@ -97,7 +100,7 @@ def test_the_command_cleans_each_run_once(
     recordings: tuple[dynid.Recording, dynid.Recording], cleaned: Calls, tmp_path: Path, tests: tuple[str, ...]
 ) -> None:
     """`dynid identify` with validation, tests, verdict and report; the fitted run was cleaned three times before, or
-    four with --tests, and the unseen one twice."""
+    four with --tests, and the unseen one twice. The check of the cut-off cleans it with another setting."""
     for name, recording in zip(("fitted", "unseen"), recordings, strict=True):
         run = recording.runs[0]
         assert run.torque is not None
@@ -110,4 +113,4 @@ def test_the_command_cleans_each_run_once(
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "estimate.report.html").exists()
-    assert set(cleaned.values()) == {1} and len(cleaned) == 2
+    assert set(cleaned.values()) == {1} and len(cleaned) == 3

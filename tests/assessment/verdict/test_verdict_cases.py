@@ -26,7 +26,7 @@ def test_spoiled_recordings_are_not_trusted(spoil: str) -> None:
         "delay": {"delay"},
         "payload": {"payload", "parameter_agreement"},
         "poor excitation": {"excitation", "prediction_uncertainty"},
-        "too short": {"prediction_uncertainty"},
+        "too short": {"recording_length"},
         "infeasible": {"physically_consistent"},
     }
     assert telling[spoil] <= against, assessment.summary()

@@ -13,6 +13,7 @@ from dynid.assessment.data.context import Context
 from dynid.assessment.data.excitation import check_excitation
 from dynid.assessment.data.limits import check_limits, check_size
 from dynid.assessment.data.order import check_order
+from dynid.assessment.data.spikes import check_spikes
 from dynid.assessment.data.torque import check_torque
 from dynid.assessment.data.velocity import check_velocity
 from dynid.assessment.data.wrench import check_wrench
@@ -37,6 +38,7 @@ RUN_CHECKS: tuple[RunCheck, ...] = (
     check_torque,
     check_computed,
     check_clipping,
+    check_spikes,
     check_resolution,
     check_standstill,
     check_wrench,

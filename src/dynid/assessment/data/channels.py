@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.data.context import SMALLEST_MOTION, Context, longest_true, plausible
+from dynid.assessment.data.context import Context, longest_true, plausible
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 
-__all__ = ["check_clipping", "check_resolution", "check_standstill", "check_stuck"]
+__all__ = ["check_clipping", "check_resolution", "check_standstill", "check_stuck", "grid_step"]
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ _STILL_SHARE, _MOSTLY_STILL = 0.2, 0.5
 
 def check_stuck(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     """Find channels that are constant, or exactly zero most of the time."""
-    moved = np.ptp(run.q, axis=0) > SMALLEST_MOTION
+    moved = context.moving(run)
     any_moved = bool(moved.any())
     for j, _ in context.joints():
         if run.v is not None and np.ptp(run.v[:, j]) == 0 and moved[j]:
@@ -83,7 +83,7 @@ def _stuck_torque(run: Run, context: Context, j: int) -> Iterator[Finding]:
         return
     zero = float(np.mean(torque == 0))
     # A coarsely quantised channel is zero only on one of its steps.
-    expected = _step(torque) / float(np.std(torque))
+    expected = grid_step(torque) / float(np.std(torque))
     if zero > _ZERO_SHARE and zero > expected:
         yield context.found(
             FindingCode.TORQUE_ZERO,
@@ -105,7 +105,7 @@ def check_clipping(robot: Robot, run: Run, context: Context) -> Iterator[Finding
         span = float(np.ptp(torque))
         if span == 0:
             continue
-        step = max(_step(torque), _JUST_BELOW * span)
+        step = max(grid_step(torque), _JUST_BELOW * span)
         for top in (float(torque.max()), float(torque.min())):
             at = np.abs(torque - top) <= 1e-9 * span
             below = np.count_nonzero((np.abs(torque - top) <= 1.5 * step) & ~at)
@@ -128,7 +128,7 @@ def check_resolution(robot: Robot, run: Run, context: Context) -> Iterator[Findi
     if cleaned is None:
         return
     for j, _ in context.joints():
-        step = _step(run.q[:, j])
+        step = grid_step(run.q[:, j])
         acceleration = float(np.std(cleaned.a[:, j]))
         if step and cleaned.moving[j] and acceleration > 0:
             # White noise of step / sqrt(12), low-passed and differentiated twice.
@@ -148,7 +148,7 @@ def check_resolution(robot: Robot, run: Run, context: Context) -> Iterator[Findi
                 )
         if run.torque is None or cleaned.torque is None:
             continue
-        step, size = _step(run.torque[:, j]), float(np.std(run.torque[:, j]))
+        step, size = grid_step(run.torque[:, j]), float(np.std(run.torque[:, j]))
         if size > 0 and step / np.sqrt(12) > _COARSE * size:
             share = step / np.sqrt(12) / size
             yield context.found(
@@ -193,7 +193,7 @@ def check_standstill(robot: Robot, run: Run, context: Context) -> Iterator[Findi
         )
 
 
-def _step(x: Array) -> float:
+def grid_step(x: Array) -> float:
     """Step of the grid on which the values lie; 0 where they lie on none."""
     span = float(np.ptp(x))
     if not np.isfinite(span) or span == 0:

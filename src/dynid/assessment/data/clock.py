@@ -1,4 +1,4 @@
-"""Checks of the clock of a run: jitter, lost samples, repeated time stamps, time that stops or runs backwards."""
+"""Checks of the clock of a run: jitter, noisy stamps, lost samples, repeated stamps, time that stops or runs back."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from dynid.assessment.data.context import Context, longest_true
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
+from dynid.signals.clock import EVEN, fit_clock
 
 __all__ = ["check_clock", "check_repeated_rows"]
 
 Array = NDArray[np.float64]
 
-# Signals are resampled if the steps differ by more than this share.
-_EVEN = 0.01
 # Differentiated velocities have about the relative error of a time step; a tenth affects every estimate.
 _UNEVEN = 0.1
 # A time stamp repeated this often in a row is not a double entry: the clock stopped.
@@ -48,9 +47,23 @@ def check_clock(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     yield from _backwards(run, context, steps, step)
     yield from _standing(run, context, steps)
     yield from _lost(run, context, steps, step)
+    if np.all(steps > 0):
+        clock = fit_clock(run)
+        if clock.recovered:
+            yield context.found(
+                FindingCode.STAMPS_NOISY,
+                "info",
+                run,
+                None,
+                "The source samples evenly and its time stamps are less accurate: the even clock is used.",
+                f"{1e3 * clock.noise:.3g} milliseconds of noise at a step of {1e3 * clock.step:.5g} milliseconds, "
+                f"{clock.late} late stamps, {clock.lost} lost samples",
+                "Nothing; stamps of the source itself would be better.",
+            )
+            return
     near = forward[forward < 1.5 * step]
     uneven = float(np.percentile(np.abs(near - step), 95)) / step if near.size else 0.0
-    if uneven > _EVEN:
+    if uneven > EVEN:
         yield context.found(
             FindingCode.SAMPLING_UNEVEN,
             "warning" if uneven > _UNEVEN else "info",
@@ -150,10 +163,10 @@ def check_repeated_rows(robot: Robot, run: Run, context: Context) -> Iterator[Fi
     if usual >= 2 or repeated > _REPEATED_SHARE * len(same):
         yield context.found(
             FindingCode.ROWS_REPEATED,
-            "warning",
+            "info",
             run,
             None,
             "Rows repeat the row before them while the robot moves: the log is faster than its source.",
             f"{100 * repeated / len(same):.3g} percent of the rows repeat",
-            "Keep only rows with new values, with their own time stamps.",
+            "They are dropped before filtering. Record at the rate of the source to save space.",
         )

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from dynid.assessment.finding import Finding, FindingCode, Severity
 from dynid.dynamics.functions import inverse_dynamics
+from dynid.identification.standstill import smallest_motions
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
+from dynid.signals.clock import fit_clock
 from dynid.signals.filters import derivative, lowpass
+from dynid.signals.motion_band import moving_columns
 
-__all__ = ["LARGEST_NUMBER", "SMALLEST_MOTION", "Cleaned", "Context", "longest_true", "plausible"]
+__all__ = ["LARGEST_NUMBER", "Cleaned", "Context", "longest_true", "plausible"]
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -37,8 +40,6 @@ _FEWEST_ROWS = 40
 _LONGEST_GAP = 0.1
 # No joint position, velocity or torque in SI units is larger; squares of larger values lose all digits.
 LARGEST_NUMBER = 1e6
-# A joint moves if its range is larger than this (rad or m); less is encoder resolution or backlash.
-SMALLEST_MOTION = 0.01
 # Drive terms that the torque checks fit, independent of their a-priori values.
 _FITTED = frozenset(TermKind) - {TermKind.SPRING, TermKind.CUSTOM}
 
@@ -48,7 +49,8 @@ class Cleaned:
     """A run on a uniform clock, all signals low-pass filtered alike and decimated: arrays (N, joint).
 
     `direction` is the low-passed sign of the velocity; `model` the torque of the a-priori bodies and springs for this
-    motion (None where unknown); `*_noise` (joint,) is the root mean square of what the low-pass removed.
+    motion (None where unknown); `*_noise` (joint,) is the root mean square of what the low-pass removed; `moving`
+    (joint,) tells which joints move.
     """
 
     q: Array
@@ -64,11 +66,7 @@ class Cleaned:
     cutoff: float
     step: float
     raw_step: float
-
-    @property
-    def moving(self) -> NDArray[np.bool_]:
-        """Which joints move (joint,)."""
-        return np.ptp(self.q, axis=0) > SMALLEST_MOTION
+    moving: NDArray[np.bool_]
 
 
 class Context:
@@ -93,6 +91,10 @@ class Context:
     def angular(self) -> tuple[bool, ...]:
         """Whether each coordinate is an angle."""
         return tuple(j.kind == "revolute" for j in self.robot.joints if j.mimic is None)
+
+    def moving(self, run: Run) -> NDArray[np.bool_]:
+        """Which joints (joint,) of a run move."""
+        return moving_columns(run.q, smallest_motions(self.robot))
 
     def unit(self, joint: int) -> str:
         """Unit of a joint's position, in words."""
@@ -144,16 +146,20 @@ class Context:
         rows = longest_stretch(run.t)
         if len(rows) < _FEWEST_ROWS:
             return None
-        t = run.t[rows]
+        stretch = Run(run.t[rows], run.q[rows], torque=None if run.torque is None else run.torque[rows])
+        clock = fit_clock(stretch)
+        rows, t = rows[clock.rows], clock.times
+        if len(rows) < _FEWEST_ROWS:
+            return None
         # Time stamps in bursts would make the median step tiny and the uniform clock endless.
         step = max(float(np.median(np.diff(t))), float(t[-1] - t[0]) / (4 * len(t)))
         rate = 1.0 / step
-        clock = t[0] + step * np.arange(int((t[-1] - t[0]) / step + 1e-6) + 1)
-        clock = np.minimum(clock, t[-1])
+        uniform = t[0] + step * np.arange(int((t[-1] - t[0]) / step + 1e-6) + 1)
+        uniform = np.minimum(uniform, t[-1])
 
         def even(x: Array | None) -> Array | None:
             usable = x is not None and plausible(x)
-            return np.asarray(scipy.interpolate.Akima1DInterpolator(t, x[rows], axis=0)(clock)) if usable else None  # type: ignore[index]
+            return np.asarray(scipy.interpolate.Akima1DInterpolator(t, x[rows], axis=0)(uniform)) if usable else None  # type: ignore[index]
 
         q, v, torque = even(run.q), even(run.v), even(run.torque)
         assert q is not None
@@ -189,6 +195,7 @@ class Context:
             cutoff,
             step * (thin.step or 1),
             step,
+            self.moving(run),
         )
 
 

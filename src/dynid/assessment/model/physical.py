@@ -1,4 +1,4 @@
-"""Audit of a model: mass matrix over poses, physical consistency of bodies and drives, and a free fall."""
+"""Audit of a model: mass matrix over poses, physical consistency, plausibility of bodies, and a free fall."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.model.free_fall import FreeFall, Method, free_fall
+from dynid.assessment.model.plausible import BodyFinding, implausible_bodies
 from dynid.dynamics.batch import as_parameters
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
@@ -68,6 +69,8 @@ class Audit:
         Links that are not physically consistent, and why; None where not checked.
     drives : dict of str to str, or None
         Friction and rotor inertias of the wrong sign; None where not checked.
+    bodies : tuple of BodyFinding, or None
+        Bodies that are implausible for the size of their links; None where not checked.
     fall : FreeFall
         Free fall.
     """
@@ -76,12 +79,13 @@ class Audit:
     mass: MassMatrices
     links: dict[str, list[str]] | None
     drives: dict[str, str] | None
+    bodies: tuple[BodyFinding, ...] | None
     fall: FreeFall
 
     @property
     def ok(self) -> bool:
         """Whether all checks passed. Other poses than those tried may still have an indefinite mass matrix."""
-        return self.moves and not self.links and not self.drives
+        return self.moves and not self.links and not self.drives and not self.bodies
 
     @property
     def moves(self) -> bool:
@@ -93,8 +97,10 @@ class Audit:
         """The result in one line."""
         if self.ok:
             return "no problem was found in this model"
-        if self.moves:
+        if self.moves and (self.links or self.drives):
             return "the model can be simulated, but its bodies or drives are not physically consistent"
+        if self.moves:
+            return "the model can be simulated, but some of its bodies are not plausible"
         return "the model is not usable: it cannot be simulated"
 
     def summary(self) -> str:
@@ -114,6 +120,9 @@ class Audit:
             lines += [f"drive {name}: {reason}" for name, reason in self.drives.items()]
             if not self.links and not self.drives:
                 lines.append("bodies and drives: all physically consistent")
+        lines += [
+            f"implausible: {f.what}; {f.what_to_do}" for f in self.bodies or () if f.link not in (self.links or {})
+        ]
         line = f"free fall of {fall.seconds:g} s: {fall.verdict}"
         if fall.died is not None:
             line += f", {fall.cause}"
@@ -137,6 +146,7 @@ class Audit:
             },
             "links": self.links,
             "drives": self.drives,
+            "bodies": None if self.bodies is None else [f.to_dict() for f in self.bodies],
             "free_fall": self.fall.to_dict(),
         }
 
@@ -174,7 +184,7 @@ def audit(
     rotor_inertia : bool
         Whether rotor inertias count in the mass matrix.
     bodies : bool
-        Whether links and drives are checked one by one.
+        Whether links and drives are checked one by one, for physical consistency and for plausibility.
     start : array_like, shape (nq,), optional
         Initial pose (rad, m) of the free fall; by default zero.
     seconds : float
@@ -207,6 +217,7 @@ def audit(
         mass_matrices(robot, pi, poses=poses, seed=seed, limits=limits, rotor_inertia=rotor_inertia),
         link_violations(robot, pi) if bodies else None,
         drive_violations(robot, pi) if bodies else None,
+        implausible_bodies(robot, pi) if bodies else None,
         free_fall(robot, pi, start=start, seconds=seconds, offsets=offsets, steepness=steepness, method=method),
     )
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dynid.assessment.given import check_observation
+from dynid.assessment.tests.cause import Causes
+from dynid.assessment.tests.cause_search import find_causes
 from dynid.assessment.tests.instruments import exogeneity_test, instrument_test
 from dynid.assessment.tests.missing import MissingEffects, missing_effects
 from dynid.assessment.tests.nested import terms_needed
@@ -36,11 +38,14 @@ class Diagnosis:
         Effects that are missing from the model; None where they cannot be searched for.
     untested : tuple of str
         Tests that could not be made, and why.
+    causes : Causes or None
+        Causes of the residual, by name; None where they cannot be searched for.
     """
 
     tests: tuple[HypothesisTest, ...]
     missing: MissingEffects | None
     untested: tuple[str, ...]
+    causes: Causes | None = None
 
     @property
     def rejected(self) -> tuple[HypothesisTest, ...]:
@@ -52,6 +57,8 @@ class Diagnosis:
         parts = [test.summary() for test in self.tests]
         if self.missing is not None:
             parts.append(self.missing.summary())
+        if self.causes is not None:
+            parts.append(self.causes.summary())
         return "\n\n".join([*parts, *(f"not tested: {reason}" for reason in self.untested)])
 
     def test(self, code: TestCode | str) -> HypothesisTest | None:
@@ -61,7 +68,9 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Return tests and missing effects as plain data for JSON."""
         missing = None if self.missing is None else self.missing.to_dict()
-        return {"tests": [t.to_dict() for t in self.tests], "missing": missing, "untested": list(self.untested)}
+        causes = None if self.causes is None else self.causes.to_dict()
+        tests = [t.to_dict() for t in self.tests]
+        return {"tests": tests, "missing": missing, "causes": causes, "untested": list(self.untested)}
 
 
 def diagnose(
@@ -144,7 +153,13 @@ def diagnose(
         missing = missing_effects(*searched, level=level)
     except DataError as error:
         untested.append(f"missing effects: {error}")
-    return Diagnosis(tuple(tests), missing, tuple(untested))
+    causes = None
+    if rows.motions:
+        try:
+            causes = find_causes(estimate, [rows])
+        except DataError as error:
+            untested.append(f"causes: {error}")
+    return Diagnosis(tuple(tests), missing, tuple(untested), causes)
 
 
 def _along_simulations(

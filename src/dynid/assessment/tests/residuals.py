@@ -45,7 +45,7 @@ _WHITE = Hypothesis(
     "the residual is autocorrelated",
     "standard deviations that treat rows as independent are valid",
     "decimate more if rows are closer than the motion needs; if the autocorrelation remains, a term is missing "
-    "(missing_effects), and standard deviations are too small: compute them from batches or blocks of rows",
+    "(missing_effects), and standard deviations that treat rows as independent are too small",
 )
 _NORMAL = Hypothesis(
     TestCode.NORMALITY,

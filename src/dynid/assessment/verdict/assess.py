@@ -10,25 +10,36 @@ from dynid.assessment.finding import Finding
 from dynid.assessment.given import check_observation
 from dynid.assessment.tests.diagnosis import Diagnosis
 from dynid.assessment.verdict.assessment import Assessment, Check
+from dynid.assessment.verdict.cause_checks import (
+    check_change,
+    check_delay,
+    check_flexibility,
+    check_geometry,
+    check_residual,
+    check_torque_scale,
+)
 from dynid.assessment.verdict.data_checks import (
     check_data,
-    check_delay,
-    check_excitation,
     check_feedback,
-    check_residual,
+    check_instruments,
     check_rows,
     check_signs,
 )
 from dynid.assessment.verdict.error_checks import (
     check_agreement,
     check_errors,
+    check_excitation,
     check_growth,
     check_payload,
     check_prior,
     check_uncertainty,
+    check_unseen,
 )
 from dynid.assessment.verdict.evidence import Evidence
-from dynid.assessment.verdict.model_checks import check_consistency, check_mass_matrix, check_solver
+from dynid.assessment.verdict.horizon_checks import check_simulation
+from dynid.assessment.verdict.model_checks import check_consistency, check_evidence, check_mass_matrix, check_solver
+from dynid.assessment.verdict.plausibility_checks import check_bodies, check_unidentified_mass
+from dynid.assessment.verdict.signal_checks import check_cutoff, check_standstill
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
 from dynid.identification.validation import Validation
@@ -38,21 +49,33 @@ __all__ = ["CHECKS", "assess", "assess_evidence", "evidence_of"]
 
 CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     check_solver,
+    check_evidence,
+    check_unseen,
     check_errors,
     check_growth,
     check_agreement,
     check_payload,
     check_prior,
+    check_simulation,
     check_consistency,
+    check_bodies,
+    check_unidentified_mass,
     check_mass_matrix,
     check_signs,
     check_excitation,
     check_rows,
     check_uncertainty,
+    check_geometry,
+    check_torque_scale,
+    check_flexibility,
+    check_change,
     check_delay,
     check_residual,
     check_feedback,
+    check_instruments,
     check_data,
+    check_cutoff,
+    check_standstill,
 )
 
 
@@ -68,7 +91,7 @@ def assess(
     """Assess whether an estimate can be trusted, and why.
 
     Everything that was computed before can be passed on and is not computed again. Checks without the necessary data
-    are reported as not checked. Without unseen motion the verdict is at best "use with care".
+    are reported as not checked. Without the fitted recording or unseen motion the verdict is at best "use with care".
 
     Parameters
     ----------

@@ -26,40 +26,64 @@ class CheckCode(StrEnum):
     """Stable code of a check of an estimate; names and messages may be reworded, codes are not."""
 
     SOLVER = "solver"
+    EVIDENCE = "evidence"
+    UNSEEN_MOTION = "unseen_motion"
     VALIDATION_ERROR = "validation_error"
     ERROR_GROWTH = "error_growth"
     PARAMETER_AGREEMENT = "parameter_agreement"
     PAYLOAD = "payload"
     PRIOR = "prior"
+    SIMULATION_ERROR = "simulation_error"
     PHYSICALLY_CONSISTENT = "physically_consistent"
+    PLAUSIBLE_BODIES = "plausible_bodies"
+    UNIDENTIFIED_MASS = "unidentified_mass"
     MASS_MATRIX = "mass_matrix"
     SIGNS = "signs"
     EXCITATION = "excitation"
     RECORDING_LENGTH = "recording_length"
     PREDICTION_UNCERTAINTY = "prediction_uncertainty"
+    GEOMETRY = "geometry"
+    TORQUE_SCALE = "torque_scale"
+    FLEXIBILITY = "flexibility"
+    CHANGE = "change"
     DELAY = "delay"
     RESIDUAL = "residual"
     FEEDBACK = "feedback"
+    INSTRUMENTS = "instruments"
     DATA = "data"
+    CUTOFF = "cutoff"
+    STANDSTILL = "standstill"
 
 
 _NAMES = {
     CheckCode.SOLVER: "solver",
+    CheckCode.EVIDENCE: "evidence",
+    CheckCode.UNSEEN_MOTION: "unseen motion",
     CheckCode.VALIDATION_ERROR: "error on unseen motion",
     CheckCode.ERROR_GROWTH: "growth of the error",
     CheckCode.PARAMETER_AGREEMENT: "agreement of both recordings",
     CheckCode.PAYLOAD: "payload in unseen motion",
     CheckCode.PRIOR: "better than the a-priori model",
+    CheckCode.SIMULATION_ERROR: "error of simulated motion",
     CheckCode.PHYSICALLY_CONSISTENT: "physically consistent",
+    CheckCode.PLAUSIBLE_BODIES: "plausible bodies",
+    CheckCode.UNIDENTIFIED_MASS: "mass that is not identified",
     CheckCode.MASS_MATRIX: "positive definite mass matrix",
     CheckCode.SIGNS: "signs",
     CheckCode.EXCITATION: "excitation",
     CheckCode.RECORDING_LENGTH: "length of the recording",
     CheckCode.PREDICTION_UNCERTAINTY: "uncertainty within the joint limits",
+    CheckCode.GEOMETRY: "geometry",
+    CheckCode.TORQUE_SCALE: "torques fit each other",
+    CheckCode.FLEXIBILITY: "flexibility",
+    CheckCode.CHANGE: "change with time",
     CheckCode.DELAY: "delay",
     CheckCode.RESIDUAL: "residual",
     CheckCode.FEEDBACK: "feedback",
+    CheckCode.INSTRUMENTS: "instruments",
     CheckCode.DATA: "data",
+    CheckCode.CUTOFF: "cut-off",
+    CheckCode.STANDSTILL: "every joint moves",
 }
 # Reasons of a trusted estimate, the most important first.
 _IN_FAVOUR = (

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from dynid.assessment.finding import Finding
+from dynid.assessment.model.horizon import SimulationError
+from dynid.assessment.model.horizon_simulation import simulation_error_of_motions
+from dynid.assessment.tests.cause import Causes
+from dynid.assessment.tests.cause_search import find_causes
 from dynid.assessment.tests.diagnosis import Diagnosis
 from dynid.assessment.tests.missing import MissingEffects, missing_effects
 from dynid.assessment.tests.nested import terms_needed
 from dynid.assessment.tests.residuals import residual_tests
+from dynid.assessment.verdict.torques import Torques, states_within, torques_of, torques_of_fit
 from dynid.errors import DataError, DynidError
 from dynid.hypothesis import HypothesisTest
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import check_run
 from dynid.identification.observation import Observation, observe_motions
-from dynid.identification.validation import Validation, validation_of
+from dynid.identification.validation import Validation, repeated_motion, validation_of
 from dynid.recording.recording import Recording
+from dynid.signals.fingerprint import fingerprint, repeated_share
 from dynid.signals.settings import Motion, prepare
 
 __all__ = ["Evidence", "Refit"]
@@ -31,15 +40,14 @@ Array = NDArray[np.float64]
 class Refit:
     """Base parameters (b,) fitted to the unseen motion, and how much smaller their errors are.
 
-    `errors` (channel,) are the rms errors of the estimate, `left` those of the new parameters. `statistic` is the
-    squared Mahalanobis distance between the two, chi2 with `freedom` if both recordings have the same parameters.
+    `errors` (channel,) are the rms errors of the estimate, `left` those of the new parameters, with the degrees of
+    freedom that the fit takes. `p_value` is that of the hypothesis that both recordings have the same parameters.
     """
 
     beta: Array
     errors: Array
     left: Array
-    statistic: float
-    freedom: int
+    p_value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +119,13 @@ class Evidence:
         """Cleaned runs of the unseen motion."""
         return self._cleaned(self.unseen)
 
+    @cached_property
+    def simulation(self) -> SimulationError | None:
+        """Errors of simulated unseen motion by horizon; None without unseen motion."""
+        seen = self.held_out
+        motions = seen.motions if seen is not None and seen.motions else self._unseen_motions
+        return simulation_error_of_motions(self.estimate, motions) if motions else None
+
     def _cleaned(self, recording: Recording | None) -> tuple[Motion, ...]:
         """Cleaned runs of a recording; () without one."""
         if recording is None:
@@ -129,46 +144,55 @@ class Evidence:
         return np.maximum(self.estimate.noise, 1e-12 * max(float(np.max(self.estimate.noise, initial=0.0)), 1e-300))
 
     @cached_property
-    def information(self) -> Array | None:
-        """Information matrix (b, b) of the fitted rows; None where it is not known."""
-        if self.fitted is not None:
-            factor = self.fitted.stacked(1.0 / self.noise)[:, :-1]
-            return np.asarray(factor.T @ factor)
-        try:
-            return np.asarray(np.linalg.inv(self.estimate.covariance))
-        except np.linalg.LinAlgError:
+    def torques(self) -> Torques:
+        """How large the errors and torques of unseen motion are; those of the fit where none was given."""
+        estimate, found = self.estimate, self.validation
+        if found is None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                size = np.where(estimate.relative_error > 0, estimate.rms / estimate.relative_error, np.inf)
+            return torques_of_fit(estimate.robot, estimate.base.channels, estimate.rms, size)
+        return torques_of(estimate.robot, found)
+
+    @cached_property
+    def range_std(self) -> Array | None:
+        """Standard deviation of predicted torques at random states within the joint limits; None where unknown.
+
+        It is a share of the torques that count (channel,). The motion of a floating base has no limits.
+        """
+        estimate = self.estimate
+        if estimate.robot.base == "floating":
             return None
-
-    @property
-    def condition(self) -> float:
-        """Condition number of the fitted regressor: that of the estimate."""
-        return self.estimate.condition_number
+        W = estimate.base.regressor(*states_within(estimate.robot, self.fastest))
+        return self._torque_std(W.transpose(1, 0, 2), np.full(W.shape[1], len(W)))
 
     @cached_property
-    def covariance(self) -> Array | None:
-        """Covariance (b, b) of the base parameters from the data alone, without the effect of constraints."""
-        if self.fitted is None:
-            return self.estimate.covariance if np.all(np.isfinite(self.estimate.covariance)) else None
-        factor = self.fitted.stacked(1.0 / self.noise)[:, :-1]
-        size = np.linalg.norm(factor, axis=0)
-        size = np.where(size > 0, size, 1.0)
-        _, s, vt = np.linalg.svd(factor / size)
-        s = np.concatenate([s, np.zeros(len(vt) - len(s))])
-        root = vt / np.maximum(s, 1e-9 * s[0])[:, None] / size
-        return np.asarray(root.T @ root)
+    def motion_std(self) -> Array | None:
+        """Standard deviation of predicted torques along the unseen motion, or else the fitted one; None where unknown.
 
-    @cached_property
-    def std(self) -> Array:
-        """Standard deviations (b,) of the base parameters from the data alone."""
-        return self.estimate.std if self.covariance is None else np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        It is a share of the torques that count (channel,).
+        """
+        seen = self.held_out or self.fitted
+        return None if seen is None else self._torque_std([f[:, :-1] for f in seen.factors], np.array(seen.rows))
+
+    def _torque_std(self, rows: Iterable[Array], count: NDArray[np.int64]) -> Array | None:
+        """Root mean square of the standard deviation of torques, from regressor rows or their factor per channel."""
+        known = np.isfinite(np.diag(self.estimate.covariance))
+        C = self.estimate.covariance[np.ix_(known, known)]
+        if not np.all(np.isfinite(C)):
+            return None
+        parts = list(rows)
+        variance = np.array([np.einsum("ni,ij,nj", W[:, known], C, W[:, known]) for W in parts])
+        size = np.sqrt(np.array([np.sum((W @ self.estimate.beta) ** 2) for W in parts]) / np.maximum(count, 1))
+        size = np.maximum(size, self.torques.floor)
+        std = np.sqrt(np.maximum(variance, 0.0) / np.maximum(count, 1))
+        return np.asarray(std / np.where(size > 0, size, np.inf))
 
     @cached_property
     def weakest(self) -> tuple[str, ...]:
-        """Names of the base parameters, the one with the strongest correlation to the others first."""
-        if self.information is None or self.covariance is None:
-            return ()
-        own = np.diag(self.information) * np.diag(self.covariance)
-        return tuple(self.estimate.base.names[i] for i in np.argsort(-own))
+        """Names of the base parameters, the one with the largest standard deviation for its size first."""
+        estimate = self.estimate
+        size = np.maximum(np.abs(estimate.beta), 1e-300)
+        return tuple(estimate.base.names[i] for i in np.argsort(-estimate.std / size))
 
     @property
     def raw_step(self) -> float:
@@ -190,23 +214,65 @@ class Evidence:
     @cached_property
     def refit(self) -> Refit | None:
         """Base parameters fitted to the unseen motion; those that it does not excite are taken from the estimate."""
-        if self.held_out is None or self.information is None:
+        seen, estimate = self.held_out, self.estimate
+        if seen is None:
             return None
-        beta, seen = self.estimate.beta, self.held_out
+        # Rows that are correlated are worth fewer independent ones: their noise counts for more.
+        rows = np.maximum(np.array(seen.rows, dtype=float), 1.0)
+        worth = np.ones(len(rows))
+        if estimate.independent_rows:
+            worth = np.clip(np.array(estimate.independent_rows) / np.maximum(estimate.rows, 1), 1e-3, 1.0)
         factor = seen.stacked(1.0 / self.noise)
-        R, e = factor[:, :-1], factor[:, -1] - factor[:, :-1] @ beta
+        R, e = factor[:, :-1], factor[:, -1] - factor[:, :-1] @ estimate.beta
         size = np.maximum(np.linalg.norm(R, axis=0), 1e-300)
         step, _, rank, _ = np.linalg.lstsq(R / size, e, rcond=1e-6)
         change = step / size
-        left = seen.residual_norms(beta + change)
-        # The covariance of the difference is the sum of both, in the directions that the unseen motion excites.
-        own = R.T @ R
-        both = own + self.information
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(both), 1e-300))
-        inverse = np.linalg.pinv(both * np.outer(unit, unit), rcond=1e-12, hermitian=True) * np.outer(unit, unit)
-        statistic = float(change @ own @ inverse @ self.information @ change)
-        root = np.sqrt(np.maximum(seen.rows, 1))
-        return Refit(beta + change, seen.residual_norms(beta) / root, left / root, statistic, int(rank))
+        independent = float(worth @ rows)
+        freedom = max(independent - rank, 1.0)
+        left = seen.residual_norms(estimate.beta + change) / np.sqrt(rows)
+        left *= np.sqrt(independent / freedom) if independent > 2 * rank else 1.0
+        # The difference of both estimates has the sum of their covariances, in the directions that this motion excites.
+        noise = np.maximum(left, 1e-12 * np.maximum(np.linalg.norm(seen.torque_norms()), 1e-300))
+        R = seen.stacked(np.sqrt(worth) / noise)[:, :-1]
+        known = np.isfinite(np.diag(estimate.covariance))
+        R, change_known = R[:, known], change[known]
+        z = R @ change_known
+        C = np.where(np.isfinite(estimate.covariance), estimate.covariance, 0.0)[np.ix_(known, known)]
+        statistic = float(z @ np.linalg.solve(np.eye(len(R)) + R @ C @ R.T, z))
+        p_value = float(scipy.stats.f.sf(statistic / max(rank, 1), max(rank, 1), freedom))
+        return Refit(estimate.beta + change, seen.residual_norms(estimate.beta) / np.sqrt(rows), left, p_value)
+
+    @cached_property
+    def fitted_share(self) -> float:
+        """Share of the motion of the fitted recording, as it was given, that the estimate was identified from."""
+        known = self.estimate.fingerprint
+        return 1.0 if known is None or not self.motions else repeated_share(known, self.motions)
+
+    @cached_property
+    def repeated(self) -> float:
+        """Share of the unseen motion that repeats the fitted motion; NaN where one of them is not known."""
+        motions = self._unseen_motions
+        if not motions and self.unseen_observation is not None:
+            motions = self.unseen_observation.motions
+        if not motions:
+            return math.nan if self.given is None else self.given.repeated
+        fitted = self.estimate.fingerprint or (fingerprint(self.motions) if self.motions else None)
+        return math.nan if fitted is None else repeated_share(fitted, motions)
+
+    @cached_property
+    def causes(self) -> Causes | None:
+        """Causes of the residual on fitted and unseen motion; None where they cannot be searched for."""
+        known = None if self.diagnosis is None else self.diagnosis.causes
+        if self.fitted is None or not self.motions:
+            return known
+        # Both motions together tell more than a diagnosis of the fitted one.
+        unseen = [self.held_out] if self.held_out is not None and self.held_out.motions else []
+        if known is not None and not unseen:
+            return known
+        try:
+            return find_causes(self.estimate, [self.fitted, *unseen])
+        except DynidError:
+            return None
 
     @cached_property
     def missing(self) -> MissingEffects | None:
@@ -239,7 +305,7 @@ class Evidence:
             tests.append(terms_needed(self.fitted))
         except DynidError as error:
             untested.append(f"drive terms: {error}")
-        return Diagnosis(tuple(tests), self.missing, tuple(untested))
+        return Diagnosis(tuple(tests), self.missing, tuple(untested), self.causes)
 
 
 def _validation(estimate: Estimate, seen: Observation) -> Validation:
@@ -249,8 +315,9 @@ def _validation(estimate: Estimate, seen: Observation) -> Validation:
     parts: list[list[tuple[Array, Array, Array]]] = [[] for _ in estimate.base.channels]
     for block in seen.blocks():
         parts[block.channel].append((block.y, block.W @ estimate.beta, clock[block.index]))
-    empty = [c for c, part in zip(estimate.base.channels, parts, strict=True) if not part]
-    if empty:
-        raise DataError(f"joint '{empty[0]}' never moves faster than min_velocity in this recording")
-    joined = ([np.concatenate(x) for x in zip(*part, strict=True)] for part in parts)
-    return validation_of(estimate.robot, estimate.base.channels, *zip(*joined, strict=True))
+    if not any(parts):
+        raise DataError("no joint moves faster than min_velocity in this recording")
+    nothing = (np.zeros(0),) * 3
+    joined = ([np.concatenate(x) for x in zip(*(part or [nothing]), strict=True)] for part in parts)
+    found = validation_of(estimate.robot, estimate.base.channels, *zip(*joined, strict=True))
+    return replace(found, repeated=repeated_motion(estimate, seen.motions))

@@ -18,10 +18,13 @@ def graded(
     words: str,
     advice: str = "",
 ) -> Check:
-    """Check of a figure that should be small: passed up to `limit`, failed beyond `failure`, warned between."""
+    """Check of a figure that should be small: passed up to `limit`, failed beyond `failure`, warned between.
+
+    A figure that is not a number is not known, and not checked.
+    """
     result: Result = "passed" if figure <= limit else "warned" if figure <= failure else "failed"
     if np.isnan(figure):
-        result = "failed"
+        result = "not checked"
     return Check(code, result, words, float(figure), limit, failure, unit, "" if result == "passed" else advice)
 
 

@@ -9,10 +9,12 @@ from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.errors import DynidError
 from dynid.feasibility.sets import feasible_set
 
-__all__ = ["check_consistency", "check_mass_matrix", "check_solver"]
+__all__ = ["check_consistency", "check_evidence", "check_mass_matrix", "check_solver"]
 
 _POSES = 500
 _ROUNDING = 1e-6
+# A recording is the fitted one if at least this share of its motion is in the estimate's fingerprint.
+_FITTED = 0.5
 
 
 def check_solver(evidence: Evidence) -> Check:
@@ -23,6 +25,23 @@ def check_solver(evidence: Evidence) -> Check:
         return Check(CheckCode.SOLVER, "passed", words)
     advice = "change the start or the options of the method, or use another one"
     return Check(CheckCode.SOLVER, "failed", words, advice=advice)
+
+
+def check_evidence(evidence: Evidence) -> Check:
+    """Check that the fitted recording and unseen motion are there: an estimate is trusted on evidence only."""
+    missing = []
+    if not evidence.motions or evidence.findings is None:
+        missing.append("the fitted recording")
+    elif evidence.fitted_share < _FITTED:
+        missing.append("the fitted recording (another one was given)")
+    if evidence.unseen is None and evidence.unseen_observation is None:
+        missing.append("unseen motion" if evidence.given is None else "the recording of unseen motion")
+    if not missing:
+        words = "the fitted recording and unseen motion were given"
+        return Check(CheckCode.EVIDENCE, "passed", words, 0.0, 0.0, None, "missing recordings")
+    words = f"not all checks could be made: {' and '.join(missing)} {'was' if len(missing) == 1 else 'were'} not given"
+    advice = f"give {' and '.join(missing)}"
+    return Check(CheckCode.EVIDENCE, "warned", words, float(len(missing)), 0.0, None, "missing recordings", advice)
 
 
 def check_consistency(evidence: Evidence) -> Check:

@@ -46,6 +46,7 @@ __all__ = [
     "feasible_fit",
     "feasible_solution",
     "preference",
+    "retry_notes",
 ]
 
 Array = NDArray[np.float64]
@@ -259,6 +260,10 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
     if objective in LOSSES:
         held = replace(wanted, weight=found.weight)
         factor, noise, found, iterations = _robust(observation, objective, found, lambda f: solve(f, held))
+        # The best fit with the weights of the last iteration, from which the prior moved the estimate.
+        if wanted.weight is None:
+            near = solve(factor, wanted)
+            found = replace(found, best=near.best, failed=near.failed)
         rows = weighted_rows(observation, base.matrix @ found.parameters, noise, objective)
     solution = _solution(base, factor, found, noise, wanted)
     if options.bootstrap:
@@ -270,7 +275,8 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
             options.bootstrap,
             seed=options.seed,
         )
-        solution = replace(solution, covariance=covariance, parameter_covariance=None, prior_rows=None)
+        solution = replace(solution, covariance=covariance, parameter_covariance=None, prior_rows=None, resampled=True)
+        notes.append(f"standard deviations from {options.bootstrap} solves with simulated white noise")
     return replace(solution, iterations=iterations, notes=(*notes, *solution.notes), rows=rows)
 
 
@@ -294,6 +300,7 @@ def _solution(base: BaseParameters, factor: Array, found: Fit, noise: Array, wan
     standard = constrained_covariance(found, R, pinned)
     active = found.active
     notes = [f"{len(active)} constraints are active: {', '.join(active)}"] if active else []
+    notes += retry_notes(found)
     if wanted.weight is None and not wanted.excess and found.visible:
         share = found.solution.objective - found.cost
         notes.append(f"the prior could not be given less weight: it contributes {2 * share:.2g} to the sum of squares")
@@ -310,6 +317,17 @@ def _solution(base: BaseParameters, factor: Array, found: Fit, noise: Array, wan
         equalities=_equalities(allowed),
         shift=None if found.best is None else K @ (found.parameters - found.best),
     )
+
+
+def retry_notes(found: Fit) -> list[str]:
+    """A remark where the solver needed a larger weight of the prior for the best fit."""
+    if not found.failed:
+        return []
+    failed = ", ".join(f"{w:.1g}" for w in found.failed)
+    return [
+        f"the solver failed with the weight {failed} of the prior: the smallest sum of squares is that of a larger "
+        "weight, so the estimate may exceed the true minimum by more than was asked"
+    ]
 
 
 def _equalities(allowed: FeasibleSet) -> Array:

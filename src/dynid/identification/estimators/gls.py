@@ -47,7 +47,7 @@ def gls(observation: Observation, options: GlsOptions | None = None) -> Solution
     for _ in range(options.iterations):
         covariance, used = _joint_covariance(observation, beta)
         rows = _whitened(observation, covariance)
-        factor = np.zeros((0, observation.base.count + 1))
+        factor = observation.known_rows(1.0 / np.sqrt(np.diag(covariance)))
         for _, _, part, _ in rows():
             factor = fold(np.vstack([factor, part]))
         beta, inverse = solve_factor(factor, observation.base)

@@ -80,7 +80,7 @@ def irls(observation: Observation, options: IrlsOptions | None = None) -> Soluti
 
 def reweighted(observation: Observation, beta: Array, scale: Array, loss: str) -> Array:
     """Factor of [W y] with each row weighted by its residual under beta."""
-    factor = np.zeros((0, beta.size + 1))
+    factor = observation.known_rows(1.0 / scale)
     for _, _, rows, _ in weighted_rows(observation, beta, scale, loss)():
         factor = fold(np.vstack([factor, rows]))
     return factor
@@ -135,7 +135,7 @@ def _covariance(observation: Observation, beta: Array, scale: Array, loss: str) 
         slopes[block.channel] += slope.sum()
         psi = z * _weights(z, loss)
         influence = fold(np.vstack([influence, psi[:, None] * block.W / scale[block.channel]]))
-    mean = slopes / np.array(observation.rows)
+    mean = slopes / np.maximum(observation.rows, 1)
     bread = observation.stacked(np.sqrt(np.maximum(mean, 1e-6)) / scale)[:, :-1]
     half = influence @ np.linalg.inv(bread.T @ bread)
     return np.asarray(half.T @ half)

@@ -142,6 +142,8 @@ class Solution:
         Rows of standard parameters that are known exactly.
     shift : ndarray, shape (b,), or None
         How far the prior moved the base parameters from the best fit.
+    resampled : bool
+        Whether the covariance comes from repeated solves on simulated data: it is then taken as it is.
     """
 
     beta: Array
@@ -158,6 +160,7 @@ class Solution:
     prior_rows: Array | None = None
     equalities: Array | None = None
     shift: Array | None = None
+    resampled: bool = False
 
 
 def condition_number(rows: Array) -> float:

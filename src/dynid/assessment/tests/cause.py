@@ -1,0 +1,159 @@
+"""Causes of a residual: what is wrong with the data, the model or the robot, by name, with its size."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["Cause", "CauseCode", "Causes"]
+
+
+class CauseCode(StrEnum):
+    """Stable code of a cause; descriptions may be reworded, codes are not."""
+
+    TILT = "tilt"
+    TORQUE_GAIN = "torque_gain"
+    ENCODER_OFFSET = "encoder_offset"
+    PLACEMENT = "placement"
+    POSITIONS_SWAPPED = "positions_swapped"
+    TORQUES_SWAPPED = "torques_swapped"
+    JOINTS_SWAPPED = "joints_swapped"
+    DELAY = "delay"
+    LOW_PASS = "low_pass"
+    ELASTICITY = "elasticity"
+    BACKLASH = "backlash"
+    RIPPLE = "ripple"
+    DRIFT = "drift"
+    PAYLOAD = "payload"
+    SATURATION = "saturation"
+    LOAD_FRICTION = "load_friction"
+    FRICTION = "friction"
+    STRIBECK = "stribeck"
+    OFFSET = "offset"
+    SPRING = "spring"
+    GRAVITY = "gravity"
+    ROTOR_INERTIA = "rotor_inertia"
+    COUPLING = "coupling"
+
+
+ADVICE = {
+    CauseCode.TILT: "measure how the base is mounted, give the gravity vector to the robot, identify again",
+    CauseCode.TORQUE_GAIN: "check gear ratio and torque constant of the joint, or calibrate them (dynid gains)",
+    CauseCode.ENCODER_OFFSET: "correct the zero position of the joint (dynid calibrate), identify again",
+    CauseCode.PLACEMENT: "check the length of the link before this joint in the robot description",
+    CauseCode.POSITIONS_SWAPPED: "exchange the position columns of the two joints",
+    CauseCode.TORQUES_SWAPPED: "exchange the torque columns of the two joints",
+    CauseCode.JOINTS_SWAPPED: "exchange the columns of the two joints, or their order in the robot description",
+    CauseCode.DELAY: "give this delay to the signal settings (delay), identify again",
+    CauseCode.LOW_PASS: "record torques before the filter, or pass the positions through the same filter",
+    CauseCode.ELASTICITY: "measure positions on the link side, excite more slowly, or model the elastic joint",
+    CauseCode.BACKLASH: "measure positions on the link side, or preload the joint",
+    CauseCode.RIPPLE: "add the ripple to the robot (custom_term), or average over many positions",
+    CauseCode.DRIFT: "warm the robot up before recording, or identify friction at its working temperature",
+    CauseCode.PAYLOAD: "identify and validate with the same payload, or give the payload to the robot",
+    CauseCode.SATURATION: "slow the motion down, and leave out samples at the limit of the drive",
+    CauseCode.LOAD_FRICTION: "add friction that grows with the load to the robot (custom_term)",
+    CauseCode.FRICTION: "add this friction to the robot (with_drives, custom_term), identify again",
+    CauseCode.STRIBECK: "add Stribeck friction to the robot (dynid friction), or leave out slow motion (min_velocity)",
+    CauseCode.OFFSET: "add an offset to the joint (with_drives), identify again",
+    CauseCode.SPRING: "add a spring to the robot (with_terms), identify again",
+    CauseCode.GRAVITY: "add the counterbalance to the robot (custom_term), identify again",
+    CauseCode.ROTOR_INERTIA: "identify rotor inertia (with_drives), identify again",
+    CauseCode.COUPLING: "add the coupled term to the robot (with_terms, custom_term), identify again",
+}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause of the residual.
+
+    Attributes
+    ----------
+    code : CauseCode
+        Stable code of the cause.
+    joints : tuple of str
+        Joints at which it acts; () where it concerns all of them.
+    words : str
+        The cause in words, with its size.
+    size, std : float
+        Size in `unit` and its standard deviation, which holds with autocorrelated residuals.
+    unit : str
+        Unit of the size.
+    share : float
+        Share of the residual power that it explains, in the joint where that share is largest.
+    unexplained : float
+        What it adds to the torques beyond what the parameters can imitate, relative to the torque of the joint, in the
+        joint where that is largest.
+    effect : float
+        Its whole torque relative to the torque of the joint, in the joint where that is largest.
+    p_value : float
+        p-value, corrected for the number of candidates.
+    """
+
+    code: CauseCode
+    joints: tuple[str, ...]
+    words: str
+    size: float
+    std: float
+    unit: str
+    share: float
+    unexplained: float
+    effect: float
+    p_value: float
+
+    @property
+    def advice(self) -> str:
+        """Recommended remedy."""
+        return ADVICE[self.code]
+
+    def __str__(self) -> str:
+        """Return the cause in one line."""
+        return f"{self.words} (explains {100 * self.share:.0f} % of the residual)"
+
+
+@dataclass(frozen=True, eq=False)
+class Causes:
+    """Causes of the residual of an estimate.
+
+    Attributes
+    ----------
+    causes : tuple of Cause
+        Causes in the order in which they were found; each explains what those before it leave.
+    tested : int
+        Number of candidates that were tested.
+    level : float
+        Significance level of all tests together.
+    invisible : tuple of str
+        Candidates that no torque of this motion can show.
+    """
+
+    causes: tuple[Cause, ...]
+    tested: int
+    level: float
+    invisible: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The result in one line."""
+        if not self.causes:
+            return f"none of {self.tested} candidate causes explains the residual"
+        return f"{self.causes[0].words}" + (f", and {len(self.causes) - 1} more" if len(self.causes) > 1 else "")
+
+    def summary(self) -> str:
+        """Return the causes as text, in the order in which they were found."""
+        lines = ["causes of the residual (stepwise score tests)", f"  verdict:   {self.verdict}"]
+        for i, cause in enumerate(self.causes, 1):
+            lines += [f"    {i}. {cause}, p = {cause.p_value:.2g}", f"       {cause.advice}"]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as plain data for JSON."""
+        causes = [{**asdict(c), "joints": list(c.joints), "advice": c.advice} for c in self.causes]
+        return {
+            "verdict": self.verdict,
+            "level": self.level,
+            "tested": self.tested,
+            "causes": causes,
+            "invisible": list(self.invisible),
+        }

@@ -1,0 +1,228 @@
+"""Candidate causes in drives and torque sensors: gains, delays, filters, saturation, friction, ripple, drift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.assessment.tests.cause import CauseCode
+from dynid.assessment.tests.cause_groups import Group, Model
+from dynid.assessment.tests.cause_rows import CauseRows
+from dynid.assessment.tests.ripple import ripple_orders
+
+__all__ = ["coupling_groups", "drive_groups", "run_groups", "sensor_groups", "stribeck_groups"]
+
+Array = NDArray[np.float64]
+
+_LEAST_GAIN = 2.0  # percent
+# Share of the largest torque beyond which a saturated drive delivers less than is recorded.
+_LEVELS = (0.5, 0.7, 0.85)
+_QUANTILES = (0.5, 0.8, 0.9, 0.97)
+_STRIBECK = (0.02, 0.05, 0.1)  # of the highest velocity
+_STANDSTILL = 1e-6
+# Drives are coupled with their neighbours; of robots with few joints, all pairs are tried.
+_MANY_JOINTS, _NEIGHBOURS = 10, 2
+
+
+def sensor_groups(model: Model) -> Iterator[Group]:
+    """Gains and saturation."""
+    rows, robot = model.rows, model.robot
+    torque = model.torque_rows
+    for k, j in enumerate(rows.joints):
+        name = robot.coordinates[j]
+        yield Group(
+            CauseCode.TORQUE_GAIN,
+            (j,),
+            _scaled(name),
+            model.only(k, torque[k]),
+            "%",
+            100.0,
+            _LEAST_GAIN,
+        )
+    for k, j in enumerate(rows.joints):
+        size = np.abs(torque[k])
+        for level in _LEVELS:
+            beyond = np.maximum(size - level * size.max(), 0.0) * np.sign(torque[k])
+            words = _named(f"the torque of '{robot.coordinates[j]}' is limited: large ones are missing from the log")
+            yield Group(CauseCode.SATURATION, (j,), words, model.only(k, beyond), "%", 100.0)
+        size = np.abs(rows.y[k])
+        for share in _QUANTILES:
+            beyond = np.maximum(size - np.quantile(size, share), 0.0) * np.sign(rows.y[k])
+            words = _named(f"the drive of '{robot.coordinates[j]}' saturates: large torques of the log did not act")
+            yield Group(CauseCode.SATURATION, (j,), words, model.only(k, beyond), "%", 100.0)
+
+
+def drive_groups(model: Model) -> Iterator[Group]:
+    """Friction, offset, spring, ripple and drift of each joint."""
+    rows, robot = model.rows, model.robot
+    for k, j in enumerate(rows.joints):
+        orders = ripple_orders([x[:, j] for x in model.residual], [m.q[:, j] for m in rows.motions])
+        made = [
+            _columns(m.q[:, j], m.v[:, j], m.a[:, j], np.abs(load[:, j]), orders)
+            for m, load in zip(rows.motions, model.load, strict=True)
+        ]
+        thin = rows.decimated([np.column_stack([c for *_, c in each]) for each in made])[k]
+        at = 0
+        for code, what, unit, column in made[0]:
+            width = 1 if column.ndim == 1 else column.shape[1]
+            words = _sized(f"'{robot.coordinates[j]}': {what}", unit)
+            yield Group(code, (j,), words, model.only(k, thin[:, at : at + width]), unit, core=width)
+            at += width
+    yield from _load_friction(model)
+    yield from _drift(model)
+
+
+def stribeck_groups(model: Model) -> Iterator[Group]:
+    """Friction that is larger near standstill, of each joint."""
+    rows, robot = model.rows, model.robot
+    fastest = np.maximum(np.max([np.abs(m.v).max(axis=0) for m in rows.motions], axis=0), _STANDSTILL)
+    for share in _STRIBECK:
+        near = rows.decimated([np.sign(m.v) * np.exp(-((m.v / (share * fastest)) ** 2)) for m in rows.motions])
+        for k, j in enumerate(rows.joints):
+            words = _sized(f"'{robot.coordinates[j]}': friction is larger near standstill (Stribeck)", "N m")
+            yield Group(CauseCode.STRIBECK, (j,), words, model.only(k, near[k][:, j]), "N m")
+
+
+def _columns(
+    q: Array, v: Array, a: Array, load: Array, orders: Sequence[float]
+) -> list[tuple[CauseCode, str, str, Array]]:
+    """Effects in the drive of one joint: code, words, unit and columns (N,) or (N, c)."""
+    sign = np.sign(v)
+    found = [
+        (CauseCode.OFFSET, "the torque has an offset", "N m", np.ones(len(q))),
+        (CauseCode.FRICTION, "Coulomb friction is missing", "N m", sign),
+        (CauseCode.FRICTION, "viscous friction is missing", "N m s/rad", v),
+        (CauseCode.FRICTION, "viscous friction differs by direction", "N m s/rad", np.abs(v)),
+        (CauseCode.FRICTION, "friction is not linear in the velocity", "N m s2/rad2", v * np.abs(v)),
+        (CauseCode.LOAD_FRICTION, "friction grows with the load", "N m per N m", load * sign),
+        (CauseCode.ROTOR_INERTIA, "rotor inertia is missing", "kg m2", a),
+        (CauseCode.SPRING, "a spring acts", "N m/rad", q),
+        (
+            CauseCode.GRAVITY,
+            "a torque follows sin q and cos q (counterbalance)",
+            "N m",
+            np.column_stack([np.sin(q), np.cos(q)]),
+        ),
+    ]
+    for order in orders:
+        what = f"the torque has a ripple of {order:.3g} periods per revolution (cogging)"
+        found.append((CauseCode.RIPPLE, what, "N m", np.column_stack([np.sin(order * q), np.cos(order * q)])))
+    return found
+
+
+def _load_friction(model: Model) -> Iterator[Group]:
+    """Friction that grows with the torque of all joints alike."""
+    rows = model.rows
+    made = rows.decimated([np.abs(x) * np.sign(m.v) for x, m in zip(model.whole, rows.motions, strict=True)])
+    own = [c[:, j] for c, j in zip(made, rows.joints, strict=True)]
+    words = _percent("friction grows with the load of all joints,", "of it")
+    yield Group(CauseCode.LOAD_FRICTION, (), words, model.everywhere(own), "%", 100.0, 1.0)
+
+
+def _drift(model: Model) -> Iterator[Group]:
+    """Friction that changes during each run and between runs, of all joints alike and of each, and offsets that do."""
+    rows, robot = model.rows, model.robot
+    clock = [_clock(r, rows) for r in range(len(rows.motions))]
+    for what, torque in (("friction", model.friction), ("viscous friction", model.viscous)):
+        warm = rows.decimated([(x[:, :, None] * c[:, None, :]) for x, c in zip(torque, clock, strict=True)])
+        own = [c[:, j] for c, j in zip(warm, rows.joints, strict=True)]
+        if any(np.any(c) for c in own):
+            words = _percent(f"{what} changes", "with time, as of a robot that warms up")
+            width = own[0].shape[1]
+            yield Group(CauseCode.DRIFT, (), words, model.everywhere(own), "%", 100.0, 5.0, core=width)
+        for k, j in enumerate(rows.joints):
+            if np.any(own[k]):
+                words = _percent(f"{what} of '{robot.coordinates[j]}' changes", "with time")
+                width = own[k].shape[1]
+                yield Group(CauseCode.DRIFT, (j,), words, model.only(k, own[k]), "%", 100.0, 5.0, core=width)
+    time = rows.decimated(clock)
+    for k, j in enumerate(rows.joints):
+        words = _sized(f"'{robot.coordinates[j]}': the torque drifts with time", "N m")
+        yield Group(CauseCode.DRIFT, (j,), words, model.only(k, time[k]), "N m", core=time[k].shape[1])
+
+
+def _clock(r: int, rows: CauseRows) -> Array:
+    """Time within run r from -0.5 to 0.5, and one column for each further recording, which may be warmer."""
+    n = len(rows.motions[r].t)
+    later = max(rows.groups)
+    marks = [np.full(n, float(rows.groups[r] == g)) for g in range(1, later + 1)]
+    return np.column_stack([np.linspace(-0.5, 0.5, n), *marks])
+
+
+def coupling_groups(model: Model) -> Iterator[Group]:
+    """Torques from the motion of another joint."""
+    rows, robot = model.rows, model.robot
+    n = robot.n
+    pairs = [(i, j) for i in range(n) for j in range(i)]
+    full = []
+    for m in rows.motions:
+        s = np.sign(m.v)
+        both = [np.sign(m.v[:, i] + f * m.v[:, j]) for i, j in pairs for f in (1, -1)]
+        full.append(np.column_stack([m.v, s, m.a, *both]))
+    thin = rows.decimated(full)
+    for k, j in enumerate(rows.joints):
+        name = robot.coordinates[j]
+        for i, other in enumerate(robot.coordinates):
+            if i == j or (n > _MANY_JOINTS and abs(i - j) > _NEIGHBOURS):
+                continue
+            at = 3 * n + 2 * pairs.index((max(i, j), min(i, j)))
+            for column, what, unit in (
+                (i, f"viscous friction from the velocity of '{other}' is missing", "N m s/rad"),
+                (n + i, f"Coulomb friction from the velocity of '{other}' is missing", "N m"),
+                (2 * n + i, f"inertia that turns with '{other}' is missing", "kg m2"),
+                (at, f"Coulomb friction of a shaft that turns with it and '{other}' is missing", "N m"),
+                (at + 1, f"Coulomb friction of a shaft that turns against '{other}' is missing", "N m"),
+            ):
+                words = _sized(f"'{name}': {what}", unit)
+                yield Group(CauseCode.COUPLING, (j,), words, model.only(k, thin[k][:, column]), unit)
+
+
+def run_groups(model: Model) -> Iterator[Group]:
+    """A payload that one of the runs carries."""
+    rows, robot = model.rows, model.robot
+    runs = len(rows.motions)
+    if runs < 2:
+        return
+    last = [i for i in robot.parameter_links if not any(x.parent == i for x in robot.joints)]
+    names = list(robot.parameter_names)
+    for r in range(1, runs) if runs > 2 else (1,):
+        run = rows.motions[r].name
+        here = [(rows.run_of(index) == r).astype(float)[:, None] for index in rows.index]
+        for link in last:
+            at = [names.index(f"{s}_{robot.links[link].name}") for s in ("m", "mx", "my", "mz")]
+            K = np.column_stack([rows.base.values(row) for row in np.eye(len(names))[at]])
+            yield Group(
+                CauseCode.PAYLOAD,
+                (),
+                _loaded(run, robot.links[link].name),
+                model.everywhere([(W @ K) * h for W, h in zip(rows.W, here, strict=True)]),
+                "kg",
+            )
+
+
+def _scaled(name: str) -> Callable[[str, float], str]:
+    def words(size: str, value: float) -> str:
+        return f"the torque of '{name}' is {size} % too {'large' if value > 0 else 'small'} for the other joints"
+
+    return words
+
+
+def _loaded(run: str, link: str) -> Callable[[str, float], str]:
+    def words(size: str, value: float) -> str:
+        return f"run '{run}' carries {size} kg {'more' if value > 0 else 'less'} on '{link}' than the others"
+
+    return words
+
+
+def _named(words: str) -> Callable[[str, float], str]:
+    return lambda _size, _value: words
+
+
+def _sized(words: str, unit: str) -> Callable[[str, float], str]:
+    return lambda size, _: f"{words}, {size} {unit}"
+
+
+def _percent(words: str, where: str) -> Callable[[str, float], str]:
+    return lambda size, _: f"{words} by {size} % {where}"

@@ -1,0 +1,212 @@
+"""Candidate causes of wrong geometry: tilted base, encoder offset, placement of joints, elasticity and backlash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.assessment.tests.cause import CauseCode
+from dynid.assessment.tests.cause_groups import Group, Model
+from dynid.assessment.tests.deflection import FREQUENCIES, GAPS, deflections
+from dynid.calibration.sensors.unknowns import tilted_gravity
+from dynid.dynamics.functions import inverse_dynamics
+from dynid.robot.model import Robot
+from dynid.signals.filters import lowpass
+from dynid.signals.settings import Motion
+
+__all__ = ["geometry_groups"]
+
+Array = NDArray[np.float64]
+
+# Steps of the central differences: rad and m. Torques are quadratic in the placement, so they are exact there.
+_STEP = 1e-4
+_DEGREES = 180.0 / np.pi
+# Smallest sizes that matter: degrees and millimetres.
+_LEAST_TILT, _LEAST_OFFSET, _LEAST_LENGTH = 0.5, 0.3, 5.0
+# A joint whose axis lies along gravity within this angle carries no weight until the base is tilted.
+_ALONG = 1e-3
+# Links shorter than this (m) have no direction of their length.
+_SHORTEST = 0.02
+
+
+def geometry_groups(model: Model) -> Iterator[Group]:
+    """All candidates of wrong geometry."""
+    yield from _tilt(model)
+    yield from _joint_groups(model)
+    yield from _placements(model)
+
+
+def _tilt(model: Model) -> Iterator[Group]:
+    robot, rows = model.bodies, model.rows
+    if not np.any(robot.gravity):
+        return
+    variants = [robot.with_gravity(tilted_gravity(robot, s * _STEP * np.eye(2)[k])) for k in range(2) for s in (1, -1)]
+
+    def columns(q: Array, v: Array, a: Array) -> Array:
+        t = [inverse_dynamics(r, q, v, a, model.body_parameters) for r in variants]
+        return np.stack([(t[0] - t[1]) / (2 * _STEP), (t[2] - t[3]) / (2 * _STEP)], axis=-1)
+
+    parts = rows.sampled(columns)
+    # First moments that only a tilted base makes visible.
+    q = np.concatenate([m.q for m in rows.motions])
+    wide = []
+    upright = [k for k, j in enumerate(rows.joints) if _vertical(robot, j)]
+    for k, (part, j) in enumerate(zip(parts, rows.joints, strict=True)):
+        extra = np.zeros((len(part), 2 * len(upright)))
+        if k in upright:
+            at = 2 * upright.index(k)
+            angle = q[rows.index[k], j]
+            extra[:, at : at + 2] = np.column_stack([np.sin(angle), np.cos(angle)])
+        wide.append(np.column_stack([part, extra]))
+    yield Group(
+        CauseCode.TILT,
+        (),
+        lambda size, _: f"the base is tilted by {size} degrees",
+        model.everywhere(wide),
+        "degrees",
+        _DEGREES,
+        _LEAST_TILT,
+        core=2,
+    )
+
+
+def _vertical(robot: Robot, joint: int) -> bool:
+    """Whether a revolute joint on the base has its axis along gravity."""
+    name = robot.coordinates[joint]
+    found = next(x for x in robot.joints if x.name == name)
+    axis = found.placement[:3, :3] @ found.axis
+    down = robot.gravity / np.linalg.norm(robot.gravity)
+    return found.parent == 0 and found.kind == "revolute" and bool(np.linalg.norm(np.cross(axis, down)) < _ALONG)
+
+
+def _joint_groups(model: Model) -> Iterator[Group]:
+    """Encoder offset, elasticity and backlash of each joint: position errors that are constant or follow the load."""
+    robot, rows = model.bodies, model.rows
+    revolute = [next(x for x in robot.joints if x.name == c).kind == "revolute" for c in robot.coordinates]
+    bent = [deflections(robot, m, x, model.body_parameters) for m, x in zip(rows.motions, model.load, strict=True)]
+    for j, name in enumerate(robot.coordinates):
+        slopes = _slopes(model, j)
+        unit, scale, least = ("degrees", _DEGREES, _LEAST_OFFSET) if revolute[j] else ("mm", 1e3, _LEAST_LENGTH)
+        yield Group(
+            CauseCode.ENCODER_OFFSET,
+            (j,),
+            _named(f"the position of '{name}' is off by", unit),
+            model.everywhere([-x[:, 0] for x in slopes]),
+            unit,
+            scale,
+            least,
+        )
+        for words, code, group_unit, group_scale, moved in _flexible(model, j, name, slopes, bent, unit, scale):
+            yield Group(code, (j,), words, model.everywhere(moved), group_unit, group_scale)
+
+
+def _flexible(
+    model: Model, j: int, name: str, slopes: list[Array], bent: list[tuple[Array, Array]], unit: str, scale: float
+) -> Iterator[tuple[Callable[[str, float], str], CauseCode, str, float, list[Array]]]:
+    """Elasticity with each frequency and backlash with each gap: words, code, unit, scale and columns."""
+    for k, frequency in enumerate(FREQUENCIES):
+        error = [x[0][:, j, k] for x in bent]
+        words = _elastic(name, float(frequency))
+        yield words, CauseCode.ELASTICITY, "times", 1.0, _moved(model, slopes, error)
+    for k, gap in enumerate(GAPS):
+        error = [_calm(x[1][:, j, k], m) for x, m in zip(bent, model.rows.motions, strict=True)]
+        words = _named(f"'{name}' has a backlash of about", unit)
+        yield words, CauseCode.BACKLASH, unit, scale * float(gap), _moved(model, slopes, error)
+
+
+def _elastic(name: str, frequency: float) -> Callable[[str, float], str]:
+    return lambda _size, _value: f"'{name}' is elastic: the body behind it oscillates at about {frequency:.2g} Hz"
+
+
+def _calm(error: Array, motion: Motion) -> Array:
+    """Position error with its derivatives as the low-pass of the positions shows them."""
+    return lowpass(error, motion.cutoff, motion.rate) if motion.cutoff is not None else error
+
+
+def _slopes(model: Model, j: int) -> list[Array]:
+    """Derivatives (m, 3) of the torque of each channel by position, velocity and acceleration of joint j."""
+    robot, rows = model.bodies, model.rows
+    unit = np.eye(robot.n)[j]
+
+    def columns(q: Array, v: Array, a: Array) -> Array:
+        out = []
+        for k in range(3):
+            d = [(unit * _STEP if i == k else 0.0) for i in range(3)]
+            plus = inverse_dynamics(robot, q + d[0], v + d[1], a + d[2], model.body_parameters)
+            minus = inverse_dynamics(robot, q - d[0], v - d[1], a - d[2], model.body_parameters)
+            out.append((plus - minus) / (2 * _STEP))
+        return np.stack(out, axis=-1)
+
+    return rows.sampled(columns)
+
+
+def _moved(model: Model, slopes: list[Array], error: list[Array]) -> list[Array]:
+    """Column of each channel of a position error (N, 3) per motion, given with its derivatives."""
+    whole = np.concatenate(error)
+    return [-np.sum(x * whole[i], axis=1) for x, i in zip(slopes, model.rows.index, strict=True)]
+
+
+def _placements(model: Model) -> Iterator[Group]:
+    """Translation of each joint in its parent link."""
+    robot, rows = model.bodies, model.rows
+    for i, joint in enumerate(robot.joints):
+        if joint.parent == 0:
+            continue  # the base link does not move: only the place of the robot changes
+
+        def columns(q: Array, v: Array, a: Array, i: int = i) -> Array:
+            out = []
+            for axis in range(3):
+                t = [
+                    inverse_dynamics(_shifted(robot, i, axis, s * _STEP), q, v, a, model.body_parameters)
+                    for s in (1.0, -1.0)
+                ]
+                out.append((t[0] - t[1]) / (2 * _STEP))
+            return np.stack(out, axis=-1)
+
+        joints = tuple(j for j, c in enumerate(robot.coordinates) if c == joint.name)
+        made = rows.sampled(columns)
+        offset = joint.placement[:3, 3]
+        if np.linalg.norm(offset) > _SHORTEST:
+            along = offset / np.linalg.norm(offset)
+            yield Group(
+                CauseCode.PLACEMENT,
+                joints,
+                _length(joint.name),
+                model.everywhere([c @ along for c in made]),
+                "mm",
+                1e3,
+                _LEAST_LENGTH,
+            )
+        yield Group(
+            CauseCode.PLACEMENT,
+            joints,
+            _named(f"the link before '{joint.name}' is wrong in length or shape by", "mm"),
+            model.everywhere(made),
+            "mm",
+            1e3,
+            _LEAST_LENGTH,
+            core=3,
+        )
+
+
+def _shifted(robot: Robot, i: int, axis: int, step: float) -> Robot:
+    """The robot with joint i moved in its parent link."""
+    placement = robot.joints[i].placement.copy()
+    placement[axis, 3] += step
+    joints = list(robot.joints)
+    joints[i] = replace(joints[i], placement=placement)
+    return replace(robot, joints=tuple(joints))
+
+
+def _length(name: str) -> Callable[[str, float], str]:
+    def words(size: str, value: float) -> str:
+        return f"the link before '{name}' is {size} mm too {'short' if value > 0 else 'long'} in the model"
+
+    return words
+
+
+def _named(start: str, unit: str) -> Callable[[str, float], str]:
+    return lambda size, _: f"{start} {size} {unit}"

@@ -1,0 +1,235 @@
+"""Search for the causes of a residual: candidates enter one after the other, each tested beside the whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.assessment.tests.bursts import load_bursts
+from dynid.assessment.tests.cause import Cause, CauseCode, Causes
+from dynid.assessment.tests.cause_drives import (
+    coupling_groups,
+    drive_groups,
+    run_groups,
+    sensor_groups,
+    stribeck_groups,
+)
+from dynid.assessment.tests.cause_geometry import geometry_groups
+from dynid.assessment.tests.cause_groups import Model
+from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows, without_correction
+from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
+from dynid.assessment.tests.resonance import resonances
+from dynid.assessment.tests.stepwise import Step, Stepwise
+from dynid.assessment.tests.swapped import Swap, best_swap
+from dynid.errors import DataError
+from dynid.identification.estimate import Estimate
+from dynid.identification.observation import Observation
+
+__all__ = ["find_causes"]
+
+Array = NDArray[np.float64]
+
+# Backlash and elasticity that no column explains: level of the test of bursts, share of the residual in bursts and in a
+# peak of the spectrum, and their size relative to the torque.
+_BURST_LEVEL, _BURST_SHARE, _PEAK_SHARE, _SIZE = 0.01, 0.5, 0.25, 0.015
+
+
+def find_causes(
+    estimate: Estimate,
+    observations: Observation | Sequence[Observation],
+    *,
+    level: float = 1e-3,
+    max_causes: int = 6,
+) -> Causes:
+    """Search for the causes of the residual of an estimate, in data, model and robot.
+
+    Candidates are a tilted base, gains, encoder offsets, wrong link lengths, exchanged joints, delays and filters of
+    torques, elasticity, backlash, friction of several kinds, ripple, drift, saturation, payloads, springs and coupled
+    drives. Each is tested one step from the estimate, with the base parameters fitted again beside it. The one that
+    explains most per column enters the model, then the next, until none is significant and large enough to matter.
+    Rows at which a joint reverses are left out, because no model knows friction there exactly.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate whose residual is searched.
+    observations : Observation or sequence of Observation
+        Observation that the estimate was identified from, and one of unseen motion where it is at hand. Both must keep
+        their motions.
+    level : float
+        Significance level of all tests together; autocorrelated rows count as fewer independent ones.
+    max_causes : int
+        Largest number of causes.
+
+    Returns
+    -------
+    Causes
+
+    Raises
+    ------
+    DataError
+        If an observation does not keep its motions, or has channels other than joint torques.
+    """
+    if not 0 < level < 1:
+        raise DataError("level must lie between 0 and 1")
+    seen = [observations] if isinstance(observations, Observation) else list(observations)
+    rows, whole = cause_rows(seen), cause_rows(seen, reversals=True)
+    parameters = estimate.parameters
+    tried = [c for c in estimate.choices if c.what == "delay"]
+    corrected = bool(tried) and not tried[0].chosen
+    if corrected:  # the method found a delay by itself: a cause that was compensated, perhaps by the wrong amount
+        rows, whole = (without_correction(x, estimate.signals.delay) for x in (rows, whole))
+    search = Stepwise(rows)
+    if corrected:
+        parameters = rows.base.standard(search.beta, parameters)
+    late = _late(rows, whole, parameters, level)
+    if late is not None:
+        if (
+            late[0].code is CauseCode.LOW_PASS
+        ):  # other candidates would have to pass the same filter: correct this first
+            return Causes((late[0],), 1, level)
+        rows, whole = lagged_rows(rows, late[1]), lagged_rows(whole, late[1])
+        search = Stepwise(rows)
+    model = Model(rows.base.robot, parameters, rows)
+    swap = best_swap(rows, search.relative)
+    bursting = None if swap is not None else _bursting(model, search)
+    if bursting is not None:
+        rows = rows.without(bursting[1])
+        search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
+    groups = [
+        *geometry_groups(model),
+        *sensor_groups(model),
+        *drive_groups(model),
+        *run_groups(model),
+        *coupling_groups(model),
+    ]
+    tested = len(groups)
+    found: list[Step] = []
+    while len(found) < max_causes:
+        best = search.best(groups, level)
+        if not found and swap is not None and (best is None or swap.saving > best.saving):
+            return Causes((_swapped(swap, rows),), tested, level)
+        if best is None:
+            break
+        search.include(best.group)
+        found = search.needed([*found, best], tested)
+    causes = [
+        *([] if late is None else [late[0]]),
+        *([] if bursting is None else [bursting[0]]),
+        *(_cause(step, rows) for step in found),
+    ]
+    if late is None:  # a lag moves the step of friction beside the reversal
+        slow = _slow(estimate, whole, tested, level)
+        first = slow is not None and (not causes or slow.unexplained > causes[0].unexplained)
+        causes = [*([slow] if slow and first else []), *causes, *([slow] if slow and not first else [])]
+    if not causes:
+        causes = list(_oscillating(model, search))[:1]
+    return Causes(tuple(causes[:max_causes]), tested, level)
+
+
+def _cause(step: Step, rows: CauseRows) -> Cause:
+    group = step.group
+    return Cause(
+        code=group.code,
+        joints=tuple(rows.base.robot.coordinates[j] for j in group.joints),
+        words=group.words(f"{abs(step.size):.3g} \u00b1 {step.std:.1g}", step.size),
+        size=step.size,
+        std=step.std,
+        unit=group.unit,
+        share=step.share,
+        unexplained=step.unexplained,
+        effect=step.effect,
+        p_value=step.p_value,
+    )
+
+
+def _swapped(swap: Swap, rows: CauseRows) -> Cause:
+    """Two joints that were exchanged."""
+    first, second = (rows.base.robot.coordinates[j] for j in swap.joints)
+    what = {CauseCode.JOINTS_SWAPPED: "columns", CauseCode.POSITIONS_SWAPPED: "positions"}.get(swap.code, "torques")
+    return Cause(
+        code=swap.code,
+        joints=(first, second),
+        words=f"the {what} of '{first}' and '{second}' are exchanged",
+        size=1.0,
+        std=0.0,
+        unit="pairs",
+        share=swap.share,
+        unexplained=swap.effect,
+        effect=swap.effect,
+        p_value=0.0,
+    )
+
+
+def _bursting(model: Model, search: Stepwise) -> tuple[Cause, NDArray[np.bool_]] | None:
+    """Backlash as bursts of the residual at changes of sign of the load, and the samples (N,) at which they occur."""
+    for burst in load_bursts(model, search.residuals)[:1]:
+        relative = float(search.relative[model.rows.joints.index(burst.joint)])
+        name, times = model.robot.coordinates[burst.joint], float(np.sqrt(burst.ratio))
+        if burst.p_value < _BURST_LEVEL and burst.share > _BURST_SHARE and relative > _SIZE:
+            cause = Cause(
+                code=CauseCode.BACKLASH,
+                joints=(name,),
+                words=f"'{name}' has backlash: its residual is {times:.1f} times larger where its load reverses",
+                size=times,
+                std=0.0,
+                unit="times",
+                share=burst.share,
+                unexplained=relative,
+                effect=relative,
+                p_value=burst.p_value,
+            )
+            return cause, burst.near
+    return None
+
+
+def _late(rows: CauseRows, whole: CauseRows, parameters: Array, level: float) -> tuple[Cause, Lag] | None:
+    """A lag of all torques, which shows best where joints reverse."""
+    lags = list(lag_groups(Model(whole.base.robot, parameters, whole)))
+    search = Stepwise(whole)
+    best = search.best([group for _, group in lags], level)
+    if best is None:
+        return None
+    step, lag = search.without_lag(best, lags)
+    return _cause(step, rows), lag
+
+
+def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cause | None:
+    """Friction that is larger near standstill, from all rows with those where joints reverse."""
+    model, search = Model(rows.base.robot, estimate.parameters, rows), Stepwise(rows)
+    groups = list(stribeck_groups(model))
+    found: dict[int, Step] = {}
+    for step in search.all(groups, tested):
+        j = step.group.joints[0]
+        if step.p_value < level and step.relevant and (j not in found or step.gain > found[j].gain):
+            found[j] = step
+    if not found:
+        return None
+    worst = max(found.values(), key=lambda s: s.unexplained)
+    names = tuple(rows.base.robot.coordinates[j] for j in sorted(found))
+    size = f"{worst.size:.2g} \u00b1 {worst.std:.1g} N m in '{rows.base.robot.coordinates[worst.group.joints[0]]}'"
+    words = f"friction is larger near standstill (Stribeck) in {', '.join(names)}: {size}"
+    return replace(_cause(worst, rows), joints=names, words=words)
+
+
+def _oscillating(model: Model, search: Stepwise) -> Iterator[Cause]:
+    """A peak in the spectrum of the residual: elasticity."""
+    for peak in resonances(model):
+        name = model.rows.base.channels[peak.channel]
+        size = float(search.relative[peak.channel]) * float(np.sqrt(peak.share))
+        if size > _SIZE and peak.share > _PEAK_SHARE:
+            yield Cause(
+                code=CauseCode.ELASTICITY,
+                joints=(name,),
+                words=f"the residual of '{name}' oscillates at {peak.frequency:.2g} Hz, as of an elastic joint",
+                size=peak.frequency,
+                std=0.0,
+                unit="Hz",
+                share=peak.share,
+                unexplained=size,
+                effect=size,
+                p_value=0.0,
+            )

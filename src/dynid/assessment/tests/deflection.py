@@ -1,0 +1,65 @@
+"""Deflection of an elastic joint, with or without backlash, under the load of a recorded motion."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.dynamics.functions import mass_matrix
+from dynid.robot.model import Robot
+from dynid.signals.settings import Motion
+
+__all__ = ["FREQUENCIES", "GAPS", "deflections"]
+
+Array = NDArray[np.float64]
+
+# Frequencies (Hz) at which the body behind a joint oscillates at its mean inertia, and their damping ratio; whole gaps
+# (rad) and the frequency of their contact.
+FREQUENCIES = 3.0 * 1.2 ** np.arange(0, 10)
+GAPS = np.radians([0.3, 0.6, 1.0, 1.5])
+_CONTACT = 25.0
+_DAMPING = 0.07
+# Steps per second of the integration: an average-acceleration step is stable at any.
+_RATE = 200.0
+
+
+def deflections(robot: Robot, motion: Motion, load: Array, parameters: Array) -> tuple[Array, Array]:
+    """Deflection of every joint, elastic or with a gap: (N, joint, spring, 3) with first and second derivative.
+
+    The body behind joint j follows M_jj d'' + c d' + k d = load, where the load (N, joint) is that of the rigid robot;
+    with a gap, the spring acts outside of it. The first result holds one spring per entry of `FREQUENCIES`, per unit of
+    load; the second one gap per entry of `GAPS`, in rad.
+    """
+    n, count = robot.n, len(motion.t)
+    every = max(1, int(motion.rate / _RATE))
+    step = every / motion.rate
+    q, force = motion.q[::every], load[::every]
+    inertia = np.einsum("tjj->tj", mass_matrix(robot, q, parameters))
+    inertia = np.maximum(inertia, 1e-3 * inertia.mean(axis=0))
+    mean = inertia.mean(axis=0)[:, None]
+    frequency = np.concatenate([FREQUENCIES, np.full(len(GAPS), _CONTACT)])
+    gap = np.concatenate([np.zeros(len(FREQUENCIES)), GAPS])
+    stiffness = mean * (2 * np.pi * frequency) ** 2
+    damping = 2 * _DAMPING * np.sqrt(stiffness * mean)
+    side = np.sign(force[0])[:, None]
+    d = force[0][:, None] / stiffness + 0.5 * gap * side
+    v, a = np.zeros_like(d), np.zeros_like(d)
+    out = np.empty((len(q), n, len(frequency), 3))
+    # Newmark's average acceleration; the contact of a gap is that of the predicted deflection.
+    for i in range(len(q)):
+        m, f = inertia[i][:, None], force[i][:, None]
+        predicted_d = d + step * v + 0.25 * step**2 * a
+        predicted_v = v + 0.5 * step * a
+        touching = np.abs(predicted_d) >= 0.5 * gap
+        rest = 0.5 * gap * np.sign(predicted_d)
+        k, c = np.where(touching, stiffness, 0.0), np.where(touching, damping, 0.0)
+        a = (f - c * predicted_v - k * (predicted_d - rest)) / (m + 0.5 * step * c + 0.25 * step**2 * k)
+        d, v = predicted_d + 0.25 * step**2 * a, predicted_v + 0.5 * step * a
+        out[i, :, :, 0], out[i, :, :, 1], out[i, :, :, 2] = d, v, a
+    if every > 1:
+        at = np.minimum(np.arange(count) / every, len(q) - 1)
+        low = np.floor(at).astype(int)
+        high, part = np.minimum(low + 1, len(q) - 1), (at - low)[:, None, None, None]
+        out = out[low] * (1 - part) + out[high] * part
+    springs = out[:, :, : len(FREQUENCIES)]
+    return springs, out[:, :, len(FREQUENCIES) :]

@@ -1,0 +1,298 @@
+"""Weighted least squares of all rows, beside which candidate causes are tested, included and taken out again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.assessment.tests.cause import CauseCode
+from dynid.assessment.tests.cause_groups import Group
+from dynid.assessment.tests.cause_lags import Lag, lagged_rows
+from dynid.assessment.tests.cause_rows import CauseRows
+from dynid.signals.autocorrelation import independent_rows
+
+__all__ = ["Step", "Stepwise"]
+
+Array = NDArray[np.float64]
+
+# A column of which less than this share is left beside the model cannot be told from it.
+_NEW = 3e-3
+_RANK = 1e-9
+# A group whose columns, per SI unit, are smaller than this share of the torques is rounding.
+_NO_EFFECT = 1e-7
+_TINY = 1e-300
+_WEIGHTINGS = 2
+# Candidates that are compared in detail, and blocks of time for standard deviations.
+_COMPARED = 25
+_BLOCKS = 20
+# Relevance: share of the residual that a cause explains in a joint, its part there that parameters cannot imitate and
+# its whole torque, both relative to the torque of the joint; standard deviations from zero.
+_SHARE, _UNEXPLAINED, _EFFECT, _SIGMAS = 0.1, 0.003, 0.01, 4.0
+# Effects in one drive must be larger: where a joint reverses, good models of friction leave up to this share.
+_DRIVE_EFFECT = 0.02
+# Gains and geometry are imitated by parameters: they count from this effect if they are this clear. Good recordings
+# reach four standard deviations.
+_IMITATED_EFFECT, _IMITATED_SIGMAS = 0.03, 6.0
+_IMITATED = (CauseCode.TILT, CauseCode.TORQUE_GAIN, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT)
+# A saturated drive and friction near standstill explain these shares of the residual; a lag of all torques this share
+# in the worst joint, and this one in most of them.
+_SATURATION_SHARE, _STRIBECK_SHARE, _LAG_SHARE, _LAG_AGREEMENT = 0.4, 0.3, 0.5, 0.3
+# Sizes of a lag that are tried around the one found, and by how much the logarithm of the residual must be smaller for
+# a low-pass of first and second order than for a delay, the simpler explanation.
+_REFINED, _SIMPLER = (0.7, 0.85, 1.0, 1.2, 1.45), (0.0, 0.02, 0.15)
+_LAGS = (CauseCode.DELAY, CauseCode.LOW_PASS)
+_POSITIVE = (CauseCode.LOW_PASS, CauseCode.STRIBECK, CauseCode.ELASTICITY, CauseCode.BACKLASH)
+_DRIVE = (
+    CauseCode.FRICTION,
+    CauseCode.STRIBECK,
+    CauseCode.OFFSET,
+    CauseCode.SPRING,
+    CauseCode.GRAVITY,
+    CauseCode.ROTOR_INERTIA,
+    CauseCode.COUPLING,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A candidate beside the model, with everything that decides whether it is a cause.
+
+    `size`, `std`, `share`, `unexplained`, `effect` and `p_value` are those of a `Cause`. `statistic` is twice the gain
+    of the log-likelihood over independent rows, `gain` the same less the number of columns times their logarithm.
+    `saving` is the decrease of the logarithm of the residual power, summed over channels, and `agreement` the median of
+    the share over them.
+    """
+
+    group: Group
+    size: float
+    std: float
+    share: float
+    unexplained: float
+    effect: float
+    p_value: float
+    statistic: float
+    gain: float
+    saving: float
+    agreement: float
+
+    @property
+    def relevant(self) -> bool:
+        """Whether it is large enough to matter, and well determined."""
+        code = self.group.code
+        if code in _LAGS and (self.share < _LAG_SHARE or self.agreement < _LAG_AGREEMENT):
+            return False
+        if code in _POSITIVE and self.size <= 0:
+            return False
+        if code is CauseCode.SATURATION and self.share < _SATURATION_SHARE:
+            return False
+        if code is CauseCode.STRIBECK and self.share < _STRIBECK_SHARE:
+            return False
+        if code in _IMITATED and self.effect >= _IMITATED_EFFECT:
+            # Parameters imitate most of it, so that its share of the residual is small however large it is.
+            return abs(self.size) >= max(self.group.least, _IMITATED_SIGMAS * self.std)
+        unexplained, effect = (_DRIVE_EFFECT, _DRIVE_EFFECT) if code in _DRIVE else (_UNEXPLAINED, _EFFECT)
+        return (
+            self.share >= _SHARE
+            and self.unexplained >= unexplained
+            and self.effect >= effect
+            and abs(self.size) >= max(self.group.least, _SIGMAS * self.std)
+        )
+
+
+class Stepwise:
+    """The model with the groups that were included. The rows of each channel are weighted by its residual."""
+
+    def __init__(self, rows: CauseRows, included: Sequence[Group] = ()) -> None:
+        self._rows = rows
+        self._included = list(included)
+        self._power = np.array([float(np.sqrt(np.mean(y**2))) for y in rows.y])
+        self._ends = np.cumsum([0, *(len(y) for y in rows.y)])
+        every = np.unique(np.concatenate(rows.index))
+        edges = every[(np.arange(1, _BLOCKS) * len(every)) // _BLOCKS]
+        self._block = np.concatenate([np.searchsorted(edges, i, side="right") for i in rows.index])
+        self._fit()
+
+    @property
+    def relative(self) -> Array:
+        """Residual of each channel relative to its torque."""
+        return self._noise / np.maximum(self._power, _TINY)
+
+    @property
+    def residuals(self) -> list[Array]:
+        """Residual (m,) of each channel, in N m or N."""
+        return self._split(self._r / self._w)
+
+    @property
+    def beta(self) -> Array:
+        """Base parameters (b,) beside the included groups."""
+        stacked = self._columns() * self._w[:, None]
+        size = np.maximum(np.linalg.norm(stacked, axis=0), _TINY)
+        y = np.concatenate(self._rows.y) * self._w
+        found = np.linalg.lstsq(stacked / size, y, rcond=_RANK)[0] / size
+        return np.asarray(found[: self._rows.base.count])
+
+    def best(self, groups: Sequence[Group], level: float) -> Step | None:
+        """The relevant and significant group with the largest gain, if any."""
+        ranked = []
+        for group in groups:
+            if not any(group is g for g in self._included):
+                power, coefficient, rank = self._solved(group)
+                if rank:
+                    ranked.append((power, rank, group, coefficient))
+        ranked.sort(key=lambda x: -x[0])
+        steps = [self._step(g, c, k, len(groups)) for _, k, g, c in ranked[:_COMPARED]]
+        return max((s for s in steps if s.p_value < level and s.relevant), key=lambda s: s.gain, default=None)
+
+    def all(self, groups: Sequence[Group], tested: int) -> list[Step]:
+        """All groups that the model does not contain, each beside it."""
+        solved = [(group, *self._solved(group)) for group in groups]
+        return [self._step(group, coefficient, rank, tested) for group, _, coefficient, rank in solved if rank]
+
+    def include(self, group: Group) -> None:
+        """Add a group to the model."""
+        self._included.append(group)
+        self._fit()
+
+    def needed(self, found: list[Step], tested: int) -> list[Step]:
+        """The steps that still matter beside all others; what a later one explains better is taken out again."""
+        kept = list(found)
+        for step in found[:-1]:
+            rest = Stepwise(self._rows, [g for g in self._included if g is not step.group])
+            _, coefficient, rank = rest._solved(step.group)
+            again = rest._step(step.group, coefficient, max(rank, 1), tested)
+            if rank and again.relevant:
+                kept[kept.index(step)] = again
+            else:
+                kept.remove(step)
+                vars(self).update(vars(rest))
+        return kept
+
+    def without_lag(self, step: Step, lags: Sequence[tuple[Lag, Group]]) -> tuple[Step, Lag]:
+        """The lag whose kind and size explain the rows best, and the step with it."""
+        best: tuple[float, Lag, Step] | None = None
+        for order in (0, 1, 2):
+            tried = [self._step(g, *self._solved(g)[1:], 1) for lag, g in lags if lag.order == order]
+            top = max(tried, key=lambda x: x.statistic)
+            size = top.size if top.size * step.size > 0 else step.size
+            for factor in _REFINED:
+                lag = Lag(order, 1e-3 * size * factor)
+                if order and lag.seconds <= 0:
+                    continue
+                other = Stepwise(lagged_rows(self._rows, lag), self._included)
+                left = float(np.sum(np.diff(self._ends) * np.log(np.maximum(other._noise, _TINY))))
+                left += _SIMPLER[order] * len(self._r)
+                if best is None or left < best[0]:
+                    best = left, lag, top
+        assert best is not None
+        _, lag, top = best
+        return replace(top, group=replace(top.group, code=lag.code), size=1e3 * lag.seconds, std=step.std), lag
+
+    def _columns(self) -> Array:
+        """All columns of the model, stacked over the channels."""
+        parts = []
+        for k, W in enumerate(self._rows.W):
+            more = [g.columns[k] for g in self._included]
+            wide = [np.zeros((len(W), g.count)) if c is None else c for g, c in zip(self._included, more, strict=True)]
+            parts.append(np.column_stack([W, *wide]))
+        return np.vstack(parts)
+
+    def _fit(self) -> None:
+        """Fit the model."""
+        noise = np.maximum(self._power, _TINY)
+        stacked = self._columns()
+        size = np.maximum(np.linalg.norm(stacked, axis=0), _TINY)
+        y = np.concatenate(self._rows.y)
+        for _ in range(_WEIGHTINGS):
+            w = np.repeat(1.0 / noise, np.diff(self._ends))
+            Q, R = scipy.linalg.qr(stacked / size * w[:, None], mode="economic")
+            if np.abs(np.diag(R)).min() <= _RANK * np.abs(np.diag(R)).max():
+                Q, R, _ = scipy.linalg.qr(stacked / size * w[:, None], mode="economic", pivoting=True)
+                Q = np.ascontiguousarray(Q[:, np.abs(np.diag(R)) > _RANK * abs(R[0, 0])])
+            r = y * w - Q @ (Q.T @ (y * w))
+            rms = np.array([np.sqrt(np.mean(part**2)) for part in self._split(r)]) * noise
+            noise = np.maximum(rms, np.maximum(1e-9 * self._power, _TINY))
+        self._w, self._noise, self._Q, self._r = w, noise, Q, r
+        self._rss = np.array([float(p @ p) for p in self._split(r)])
+        self._size_of_torque = float(np.linalg.norm(y * w))
+
+    def _split(self, x: Array) -> list[Array]:
+        """The part of each channel."""
+        return [x[a:b] for a, b in zip(self._ends[:-1], self._ends[1:], strict=True)]
+
+    def _solved(self, group: Group) -> tuple[float, Array, int]:
+        """Explained power, coefficients and rank of a group beside the model."""
+        c = group.count
+        gram, cross, along = np.zeros((c, c)), np.zeros((self._Q.shape[1], c)), np.zeros(c)
+        for k, part in enumerate(group.columns):
+            if part is None:
+                continue
+            rows = slice(self._ends[k], self._ends[k + 1])
+            weighted = part * self._w[rows, None]
+            gram += weighted.T @ weighted
+            cross += self._Q[rows].T @ weighted
+            along += weighted.T @ self._r[rows]
+        size = np.sqrt(np.maximum(np.diag(gram), _TINY))
+        if size.max() < _NO_EFFECT * self._size_of_torque:
+            return 0.0, np.zeros(c), 0
+        values, vectors = np.linalg.eigh((gram - cross.T @ cross) / np.outer(size, size))
+        good = values > _NEW**2
+        if not good.any():
+            return 0.0, np.zeros(c), 0
+        part = vectors[:, good].T @ (along / size)
+        coefficient = vectors[:, good] @ (part / values[good]) / size
+        return float(np.sum(part**2 / values[good])), coefficient, int(good.sum())
+
+    def _step(self, group: Group, coefficient: Array, rank: int, tested: int) -> Step:
+        """A group with everything that decides whether it is a cause, of `tested` candidates."""
+        effect = np.zeros(len(self._r))
+        full = np.zeros(len(self._rss))
+        for k, part in enumerate(group.columns):
+            if part is not None:
+                rows = slice(self._ends[k], self._ends[k + 1])
+                effect[rows] = part @ coefficient * self._w[rows]
+                full[k] = float(np.sqrt(np.mean((part[:, : group.core] @ coefficient[: group.core]) ** 2)))
+        rest = effect - self._Q @ (self._Q.T @ effect)
+        after = self._split(self._r - rest)
+        weighted = zip(self._rows.y, self._split(self._w), strict=True)
+        floor = 1e-12 * np.array([float(np.sum((y * w) ** 2)) for y, w in weighted]) + _TINY
+        rss = np.maximum([float(p @ p) for p in after], floor)
+        before = np.maximum(self._rss, floor)
+        # The residual with the cause has the autocorrelation of the noise; without it, that of the cause too.
+        count = np.array([independent_rows(p, i) for p, i in zip(after, self._rows.index, strict=True)])
+        statistic = float(np.sum(count * np.log(before / rss)))
+        share = 1.0 - rss / before
+        scale = 1.0 / np.maximum(self._power, _TINY)
+        new = np.array([np.sqrt(np.mean(p**2)) for p in self._split(rest / self._w)]) * scale
+        size, std = self._size(group, coefficient, rest, self._r - rest)
+        return Step(
+            group=group,
+            size=size,
+            std=std,
+            share=float(share[int(np.argmax(share * (new > _UNEXPLAINED)))]),
+            unexplained=float(new.max()),
+            effect=float((full * scale).max()),
+            p_value=float(min(1.0, scipy.stats.chi2.sf(max(statistic, 0.0), rank) * tested)),
+            statistic=statistic,
+            gain=statistic - rank * float(np.log(count.sum())),
+            saving=float(np.sum(np.log(before / rss))),
+            agreement=float(np.median(share)),
+        )
+
+    def _size(self, group: Group, coefficient: Array, effect: Array, residual: Array) -> tuple[float, float]:
+        """Size of a cause and its standard deviation, from blocks of time.
+
+        The standard deviation is that of the amplitude along the torque of the cause, so that directions of a group
+        without effect do not count.
+        """
+        core = coefficient[: group.core]
+        value = (float(np.linalg.norm(core)) if group.core > 1 else float(core[0])) * group.scale
+        amplitude = float(np.linalg.norm(effect))
+        if amplitude == 0.0:
+            return value, np.inf
+        scores = np.bincount(self._block, effect / amplitude * residual, _BLOCKS)
+        std = float(np.sqrt(np.sum(scores**2) * _BLOCKS / (_BLOCKS - 1)))
+        return value, abs(value) * std / amplitude

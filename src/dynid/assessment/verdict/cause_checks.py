@@ -1,0 +1,88 @@
+"""Checks that name causes: what is wrong with geometry, torques or drives, or changed during the recording."""
+
+from __future__ import annotations
+
+from dynid.assessment.finding import FindingCode
+from dynid.assessment.tests.cause import Cause, CauseCode
+from dynid.assessment.verdict.assessment import Check, CheckCode, Result
+from dynid.assessment.verdict.evidence import Evidence
+from dynid.assessment.verdict.grade import unchecked
+
+__all__ = [
+    "check_change",
+    "check_delay",
+    "check_flexibility",
+    "check_geometry",
+    "check_residual",
+    "check_torque_scale",
+]
+
+# A cause that is named warns. It fails where parameters cannot imitate this share of a joint's torque and it explains
+# this share of the residual.
+_FAILS, _FAILING_SHARE = 0.1, 0.5
+_UNKNOWN = "the fitted recording was not given, or it has no joint torques to search"
+_SWAPPED = (CauseCode.JOINTS_SWAPPED, CauseCode.POSITIONS_SWAPPED, CauseCode.TORQUES_SWAPPED)
+
+
+def check_geometry(evidence: Evidence) -> Check:
+    """Check for a tilted base, encoder offsets and links of the wrong length."""
+    kinds = (CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT)
+    return _named(evidence, CheckCode.GEOMETRY, kinds, "no tilt, encoder offset or wrong link length is seen")
+
+
+def check_torque_scale(evidence: Evidence) -> Check:
+    """Check for torques that do not fit those of the other joints, and for joints that were exchanged."""
+    kinds = (CauseCode.TORQUE_GAIN, *_SWAPPED)
+    return _named(evidence, CheckCode.TORQUE_SCALE, kinds, "the torques of all joints fit each other")
+
+
+def check_flexibility(evidence: Evidence) -> Check:
+    """Check for elastic joints and backlash."""
+    kinds = (CauseCode.ELASTICITY, CauseCode.BACKLASH)
+    return _named(evidence, CheckCode.FLEXIBILITY, kinds, "no elasticity or backlash is seen")
+
+
+def check_change(evidence: Evidence) -> Check:
+    """Check for friction that drifts, and for a payload that one of the runs carries."""
+    kinds = (CauseCode.DRIFT, CauseCode.PAYLOAD)
+    return _named(evidence, CheckCode.CHANGE, kinds, "nothing changed during or between the recordings")
+
+
+def check_delay(evidence: Evidence) -> Check:
+    """Check for torques that lag the motion: a delay, or a low-pass."""
+    kinds = (CauseCode.DELAY, CauseCode.LOW_PASS)
+    words = "there is no significant delay between torques and motion"
+    found = _named(evidence, CheckCode.DELAY, kinds, words)
+    findings = [f for f in evidence.findings or () if f.code == FindingCode.TORQUE_DELAY]
+    if findings and found.result == "passed":
+        first, where = findings[0], ", ".join(sorted({f.joint for f in findings}))
+        words = f"{first.what.rstrip('.')} ({where}: {first.how_much})"
+        return Check(CheckCode.DELAY, "warned", words, advice=first.what_to_do)
+    return found
+
+
+def check_residual(evidence: Evidence) -> Check:
+    """Check for effects in the drives that the model does not have: friction, ripple, saturation, springs."""
+    others = {CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT, CauseCode.TORQUE_GAIN, *_SWAPPED}
+    others |= {CauseCode.ELASTICITY, CauseCode.BACKLASH, CauseCode.DRIFT, CauseCode.PAYLOAD}
+    others |= {CauseCode.DELAY, CauseCode.LOW_PASS}
+    kinds = tuple(c for c in CauseCode if c not in others)
+    return _named(evidence, CheckCode.RESIDUAL, kinds, "no effect of the drives is missing from the model")
+
+
+def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], passed: str) -> Check:
+    """Check for causes of these kinds; the first that was found is named, the worst decides."""
+    if evidence.causes is None:
+        return unchecked(code, _UNKNOWN)
+    found = [c for c in evidence.causes.causes if c.code in kinds]
+    unit = "of the torque"
+    if not found:
+        return Check(code, "passed", passed, 0.0, 0.0, _FAILS, unit)
+    result: Result = "failed" if any(_fails(c) for c in found) else "warned"
+    words = "; ".join(str(c) for c in found)
+    return Check(code, result, words, max(c.unexplained for c in found), 0.0, _FAILS, unit, found[0].advice)
+
+
+def _fails(cause: Cause) -> bool:
+    """Whether a cause makes the estimate useless."""
+    return cause.code in _SWAPPED or (cause.unexplained > _FAILS and cause.share > _FAILING_SHARE)

@@ -1,0 +1,72 @@
+"""Checks of the bodies of an estimate: whether they are plausible, and how much of their mass the data do not show."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.assessment.model.plausible import implausible_bodies
+from dynid.assessment.verdict.assessment import Check, CheckCode
+from dynid.assessment.verdict.evidence import Evidence
+from dynid.assessment.verdict.grade import unchecked
+from dynid.identification.known import ParameterClass
+
+__all__ = ["check_bodies", "check_unidentified_mass"]
+
+_UNIT = "implausible figures"
+
+
+def check_bodies(evidence: Evidence) -> Check:
+    """Check mass, centre of mass, radius of gyration and density of every body against the size of its link."""
+    estimate, code = evidence.estimate, CheckCode.PLAUSIBLE_BODIES
+    if estimate.standard is None:
+        return unchecked(code, f"method '{estimate.method}' estimates combinations, not bodies")
+    if estimate.standard_covariance is None:
+        return unchecked(code, "the standard deviations of the bodies are not known")
+    found = implausible_bodies(
+        estimate.robot,
+        estimate.standard,
+        covariance=estimate.standard_covariance,
+        prior=estimate.robot.parameters,
+    )
+    if not found:
+        return Check(code, "passed", "every body is plausible for the size of its link", 0, 0, 0, _UNIT)
+    first, more = found[0], f", and {len(found) - 1} more findings" if len(found) > 1 else ""
+    own = [f for f in found if f.origin != "prior"]
+    if not own and first.severity == "warning":
+        words = f"every body that the recording determines is plausible; a priori, {first.what}{more}"
+        return Check(code, "passed", words, 0, 0, 0, _UNIT)
+    return Check(
+        code=code,
+        result="failed" if own and first.severity == "error" else "warned",
+        words=first.what + more,
+        figure=float(len(found)),
+        limit=0,
+        failure=None,
+        unit=_UNIT,
+        advice=first.what_to_do,
+    )
+
+
+def check_unidentified_mass(evidence: Evidence) -> Check:
+    """Give the share of the total mass that the recording does not determine.
+
+    The torques of this motion do not show it, so that it is no reason for distrust; bodies taken one by one need it.
+    """
+    estimate, code = evidence.estimate, CheckCode.UNIDENTIFIED_MASS
+    layout, classes = estimate.robot.layout, estimate.parameter_classes
+    masses = [j for j, p in enumerate(layout) if p.inertial and p.symbol == "m"]
+    values = np.maximum(estimate.parameters[masses], 0.0)
+    total = float(values.sum())
+    if not total > 0:
+        return unchecked(code, "the bodies of this robot have no mass")
+    open_masses = np.array([classes[layout[j].name] == ParameterClass.UNIDENTIFIABLE for j in masses])
+    share = float(values[open_masses].sum()) / total
+    links = [layout[j].owner for j, is_open in zip(masses, open_masses, strict=True) if is_open]
+    named = ", ".join(links[:4]) + (" and more" if len(links) > 4 else "")
+    if links:
+        words = (
+            f"{100 * share:.0f} % of the total mass of {total:.3g} kg is not identifiable from this recording ({named})"
+        )
+    else:
+        words = f"the total mass of {total:.3g} kg is identified, by itself or in combinations"
+    return Check(code, "passed", words, share, None, None, "of the total mass")

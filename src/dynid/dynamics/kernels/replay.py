@@ -1,0 +1,310 @@
+"""Replay of recorded torques: the motion of a robot from many starts, with dry friction that holds still exactly.
+
+One step is Moreau's midpoint rule. Mass matrix, gravity and Coriolis torques are evaluated at the middle of the step,
+viscous friction as the mean of both ends, and impulses of dry friction at the end. It is of second order between the
+instants at which a shaft stops or turns back. Smooth Coulomb friction is taken at the middle as well, unless it is so
+steep that it stops the shaft within a step.
+"""
+
+from math import cos, sin, sqrt, tanh
+from typing import NamedTuple
+
+import numpy as np
+
+from dynid.dynamics.kernels.compiler import kernel, step
+from dynid.dynamics.kernels.drives import (
+    CURVE,
+    VISCOUS,
+    VISCOUS_NEGATIVE,
+    VISCOUS_POSITIVE,
+    coulomb_range,
+    curve,
+    curve_slope,
+    drive_inertia,
+    drive_torque,
+    is_dry,
+)
+from dynid.dynamics.kernels.forward import factor, substitute
+from dynid.dynamics.kernels.integrate import DIVERGED, DONE, NOT_POSITIVE
+from dynid.dynamics.kernels.inverse import rigid_torque
+from dynid.dynamics.kernels.kinematics import place_and_move
+from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
+
+_SWEEPS, _SETTLED = 100, 1e-9  # iterations for impulses of dry friction, and the velocity (rad/s) that counts as zero
+_STRIDE = 1.0  # rad or m in one step: beyond it, the step does not resolve the motion
+
+
+class Plant(NamedTuple):
+    """A robot on a fixed or floating base; `smooth` are the drive values without dry friction."""
+
+    tree: tuple
+    inertia: np.ndarray
+    drives: tuple
+    values: np.ndarray
+    smooth: np.ndarray
+
+
+class Starts(NamedTuple):
+    """First and last row of every start (s,), seconds per row (s,), rows after the start at which q is kept (s, h)."""
+
+    first: np.ndarray
+    last: np.ndarray
+    period: np.ndarray
+    marks: np.ndarray
+
+
+class Space(NamedTuple):
+    """State (1, nq) and (1, nv), and work space."""
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    middle: np.ndarray  # position in the middle of the step
+    moving: np.ndarray  # velocity in the middle of the step
+    v1: np.ndarray
+    acc: np.ndarray
+    zero: np.ndarray
+    bias: np.ndarray
+    R: np.ndarray
+    P: np.ndarray
+    J: np.ndarray
+    V: np.ndarray
+    A: np.ndarray
+    F: np.ndarray
+    C: np.ndarray
+    M: np.ndarray
+    L: np.ndarray
+    G: np.ndarray  # response of the velocities to a unit impulse on the shaft of each drive term (t, nv)
+    impulse: np.ndarray
+
+
+@step
+def _along(drives, first, t, x):
+    """Component of x (nv,) along the shaft of term t."""
+    s = 0.0
+    for i in range(drives.start[t], drives.start[t + 1]):
+        s += drives.weight[i] * x[first + drives.joint[i]]
+    return s
+
+
+@step
+def _damp(drives, values, first, h, w):
+    """Add h times the slope of viscous friction to the mass matrix, and the continuous part of velocity tables."""
+    for t in range(drives.kind.shape[0]):
+        kind = drives.kind[t]
+        slope = values[t]
+        if kind == CURVE:
+            s = _along(drives, first, t, w.v[0])
+            slope = max(0.0, values[t] * curve_slope(drives, t, s))
+            for i in range(drives.start[t], drives.start[t + 1]):
+                w.bias[0, first + drives.joint[i]] += drives.weight[i] * values[t] * curve(drives, t, s)
+        elif kind == VISCOUS_POSITIVE or kind == VISCOUS_NEGATIVE:
+            s = _along(drives, first, t, w.v[0])
+            if (kind == VISCOUS_POSITIVE and s < 0.0) or (kind == VISCOUS_NEGATIVE and s > 0.0):
+                continue
+        elif kind != VISCOUS:
+            continue
+        for i in range(drives.start[t], drives.start[t + 1]):
+            for j in range(drives.start[t], drives.start[t + 1]):
+                if i != j or not drives.cross[t]:
+                    row, col = first + drives.joint[i], first + drives.joint[j]
+                    w.M[row, col] += h * slope * drives.weight[i] * drives.weight[j]
+
+
+@step
+def _impulse(velocity, response, low, high, slope, guess):
+    """Impulse p of one shaft whose velocity s without friction becomes s - response p.
+
+    Sharp friction stops the shaft where a bounded impulse can. Smooth friction solves p = p(s - response p), which has
+    one solution because the left side increases and the right side decreases with p.
+    """
+    if slope == 0.0:
+        return min(max(velocity / response, low), high)
+    middle, reach = 0.5 * (high + low), 0.5 * (high - low)
+    left, right, p = low, high, min(max(guess, low), high)
+    for _ in range(60):
+        x = tanh(slope * (velocity - response * p))
+        f = p - middle - reach * x
+        if f > 0.0:
+            right = p
+        else:
+            left = p
+        new = p - f / (1.0 + reach * slope * response * (1.0 - x * x))
+        if not (left < new < right):
+            new = 0.5 * (left + right)
+        if abs(response * (new - p)) <= 0.1 * _SETTLED:
+            return new
+        p = new
+    return p
+
+
+@step
+def _dry(drives, values, first, h, w):
+    """Impulses of dry friction at the end of the step, by Gauss-Seidel iteration over the shafts; changes w.v1."""
+    n, terms = w.v.shape[1], drives.kind.shape[0]
+    for t in range(terms):
+        if not is_dry(drives.kind[t]):
+            continue
+        for i in range(n):
+            w.G[t, i] = 0.0
+        for i in range(drives.start[t], drives.start[t + 1]):
+            w.G[t, first + drives.joint[i]] = drives.weight[i]
+        substitute(w.M, w.G[t])
+        for i in range(n):
+            w.v1[0, i] -= w.G[t, i] * w.impulse[t]
+    for _ in range(_SWEEPS):
+        change = 0.0
+        for t in range(terms):
+            if not is_dry(drives.kind[t]):
+                continue
+            velocity, response = _along(drives, first, t, w.v1[0]), _along(drives, first, t, w.G[t])
+            low, high = coulomb_range(drives.kind[t])
+            bound, old = h * values[t] * (drives.rest[t] if drives.kind[t] == CURVE else 1.0), w.impulse[t]
+            if bound >= 0.0:
+                free, slope, end = velocity + response * old, drives.slope[t], 1.0
+                if 0.0 < slope * bound * response < 1.0:
+                    end = 0.5
+                    free = 0.5 * (free + _along(drives, first, t, w.v[0]))
+                new = _impulse(free, end * response, bound * low, bound * high, slope, old)
+            else:  # negative friction: evaluated at the velocity at the start of the step
+                began = _along(drives, first, t, w.v[0])
+                x = tanh(drives.slope[t] * began) if drives.slope[t] > 0.0 else np.sign(began)
+                new = 0.5 * bound * (high + low + (high - low) * x)
+            w.impulse[t] = new
+            for i in range(n):
+                w.v1[0, i] -= w.G[t, i] * (new - old)
+            change = max(change, abs(response * (new - old)))
+        if change <= _SETTLED:
+            break
+
+
+@step
+def _shift(tree, q, v, h, out):
+    """Positions out after h seconds with velocities v; out may be q."""
+    joints = 7 * tree.moving
+    if tree.moving:
+        x, y, z, s = q[0, 3], q[0, 4], q[0, 5], q[0, 6]
+        a, b, c = v[0, 0], v[0, 1], v[0, 2]
+        # R u = u + 2 s (r x u) + 2 r x (r x u) for the unit quaternion (r, s).
+        dx, dy, dz = y * c - z * b, z * a - x * c, x * b - y * a
+        out[0, 0] = q[0, 0] + h * (a + 2 * (s * dx + y * dz - z * dy))
+        out[0, 1] = q[0, 1] + h * (b + 2 * (s * dy + z * dx - x * dz))
+        out[0, 2] = q[0, 2] + h * (c + 2 * (s * dz + x * dy - y * dx))
+        a, b, c = 0.5 * h * v[0, 3], 0.5 * h * v[0, 4], 0.5 * h * v[0, 5]
+        angle = sqrt(a * a + b * b + c * c)
+        d, k = cos(angle), (sin(angle) / angle if angle > 1e-9 else 1.0)
+        a, b, c = k * a, k * b, k * c
+        x, y, z, s = (
+            x * d + s * a + y * c - z * b,
+            y * d + s * b + z * a - x * c,
+            z * d + s * c + x * b - y * a,
+            s * d - x * a - y * b - z * c,
+        )
+        k = 1.0 / sqrt(x * x + y * y + z * z + s * s)
+        out[0, 3], out[0, 4], out[0, 5], out[0, 6] = k * x, k * y, k * z, k * s
+    for i in range(6 * tree.moving, v.shape[1]):
+        out[0, joints + i - 6 * tree.moving] = q[0, joints + i - 6 * tree.moving] + h * v[0, i]
+
+
+@step
+def _advance(plant, h, w):
+    """Velocities w.v1 after one step of h seconds, and the acceleration w.acc; returns the result code."""
+    tree, drives = plant.tree, plant.drives
+    n, first = w.v.shape[1], tree.wrench_rows
+    place_and_move(tree, w.middle, w.moving, w.zero, 0, w.R, w.P, w.J, w.V, w.A)
+    for i in range(n):
+        w.bias[0, i] = 0.0
+    rigid_torque(tree, plant.inertia, w.R, w.P, w.J, w.V, w.A, w.F, w.bias, 0)
+    drive_torque(tree, drives, plant.smooth, w.middle, w.v, w.zero, 0, w.bias)
+    composite_inertias(tree, plant.inertia, w.R, w.P, w.C)
+    rigid_mass(tree, w.J, w.C, w.M)
+    drive_inertia(tree, drives, plant.values, w.M)
+    for i in range(n):
+        for j in range(i + 1):
+            w.L[i, j] = w.M[i, j]
+    if not factor(w.L):  # friction below would hide it
+        return NOT_POSITIVE
+    _damp(drives, plant.values, first, 0.5 * h, w)
+    if not factor(w.M):  # negative viscous friction grows beyond the inertia within a step
+        return DIVERGED
+    for i in range(n):
+        w.acc[0, i] = w.tau[0, i] - w.bias[0, i]
+    substitute(w.M, w.acc[0])
+    for i in range(n):
+        w.v1[0, i] = w.v[0, i] + h * w.acc[0, i]
+    _dry(drives, plant.values, first, h, w)
+    for i in range(n):
+        w.acc[0, i] = (w.v1[0, i] - w.v[0, i]) / h
+        if not abs(h * w.v1[0, i]) < _STRIDE:
+            return DIVERGED
+    return DONE
+
+
+@step
+def _row(plant, h, parts, torque, row, fresh, w):
+    """Integrate from one row to the next; `fresh` where no acceleration is known yet. Returns the result code."""
+    n = w.v.shape[1]
+    for part in range(parts):
+        share = (part + 0.5) / parts
+        for i in range(n):
+            w.tau[0, i] = (1.0 - share) * torque[row, i] + share * torque[row + 1, i]
+        for again in range(2 if fresh and part == 0 else 1):
+            known = again == 1 or part > 0 or not fresh
+            _shift(plant.tree, w.q, w.v, 0.5 * h, w.middle)
+            for i in range(n):
+                w.moving[0, i] = w.v[0, i] + (0.5 * h * w.acc[0, i] if known else 0.0)
+            code = _advance(plant, h, w)
+            if code != DONE:
+                return code
+        _shift(plant.tree, w.middle, w.v1, 0.5 * h, w.q)
+        for i in range(n):
+            w.v[0, i] = w.v1[0, i]
+    return DONE
+
+
+@kernel
+def replay(plant, torque, starts, q, v, parts, start, stop, out, code, reached):
+    """Positions out (s, h, nq) at the marks of starts start:stop, from q (s, nq) and v (s, nv).
+
+    `torque` (row, nv) is interpolated between rows; every row has `parts` steps. `code` (s,) is the result, `reached`
+    (s,) the last row. Marks that are not reached are left as they are.
+    """
+    tree = plant.tree
+    bodies, joints, n, terms = tree.parent.shape[0] + 1, tree.parent.shape[0], v.shape[1], plant.values.shape[0]
+    w = Space(
+        np.zeros((1, q.shape[1])),
+        np.zeros((1, n)),
+        np.zeros((1, n)),
+        np.zeros((1, q.shape[1])),
+        np.zeros((1, n)),
+        np.zeros((1, n)),
+        np.zeros((1, n)),
+        np.zeros((1, n)),
+        np.zeros((1, n)),
+        np.empty((bodies, 9)),
+        np.empty((bodies, 3)),
+        np.empty((joints, 6)),
+        np.empty((bodies, 6)),
+        np.empty((bodies, 6)),
+        np.empty((bodies, 6)),
+        np.empty((bodies, 10)),
+        np.zeros((n, n)),
+        np.zeros((n, n)),
+        np.zeros((terms, n)),
+        np.zeros(terms),
+    )
+    for s in range(start, stop):
+        w.q[0, :] = q[s]
+        w.v[0, :] = v[s]
+        w.impulse[:] = 0.0
+        h, row, mark, end = starts.period[s] / parts, starts.first[s], 0, DONE
+        while mark < starts.marks.shape[1] and row + 1 <= starts.last[s]:
+            end = _row(plant, h, parts, torque, row, row == starts.first[s], w)
+            if end != DONE:
+                break
+            row += 1
+            while mark < starts.marks.shape[1] and starts.first[s] + starts.marks[s, mark] <= row:
+                for i in range(q.shape[1]):
+                    out[s, mark, i] = w.q[0, i]
+                mark += 1
+        code[s], reached[s] = end, row

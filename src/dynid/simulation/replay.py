@@ -1,0 +1,121 @@
+"""Motion of a robot under recorded torques, without feedback, from many starts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.dynamics.batch import for_kernel, run
+from dynid.robot.model import Robot
+from dynid.simulation.plant import plant_arrays
+
+__all__ = ["Ending", "Replay", "Starts", "replay"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+class Ending(StrEnum):
+    """How the simulation of one start ended."""
+
+    COMPLETED = "completed"
+    DIVERGED = "diverged"
+    NOT_POSITIVE = "mass matrix not positive definite"
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether the simulation did not reach its end."""
+        return self is not Ending.COMPLETED
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Where simulations start, in rows of a table of torques.
+
+    Attributes
+    ----------
+    q, v : ndarray, shape (start, nq) and (start, nv)
+        Initial state.
+    first, last : ndarray of int, shape (start,)
+        Row of the start, and the last row of its run.
+    period : ndarray, shape (start,)
+        Seconds between rows.
+    marks : ndarray of int, shape (start, mark)
+        Rows after the start at which positions are kept, increasing.
+    """
+
+    q: Array
+    v: Array
+    first: Index
+    last: Index
+    period: Array
+    marks: Index
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Whether a mark lies in the run, shape (start, mark)."""
+        return self.first[:, None] + self.marks <= self.last[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Positions (start, mark, nq) at the marks, NaN where they were not reached, and how every start ended."""
+
+    q: Array
+    endings: tuple[Ending, ...]
+
+
+def replay(robot: Robot, parameters: ArrayLike | None, torque: Array, starts: Starts, parts: int = 1) -> Replay:
+    """Simulate a robot under recorded torques from every start.
+
+    Steps follow Moreau's midpoint rule: of second order, with dry friction that holds still exactly. A simulation ends
+    early, as its ending says, where the mass matrix is not positive definite or a joint moves by more than 1 rad or 1 m
+    in one step.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot. An instrumented base is fixed; a floating one moves.
+    parameters : array of shape (p,), or None
+        Standard parameters that replace those of the robot.
+    torque : array of shape (row, nv)
+        Torques (N m or N) of the joints, after the wrench on a floating base; they are interpolated linearly.
+    starts : Starts
+        Initial states and rows.
+    parts : int
+        Integration steps between two rows.
+
+    Returns
+    -------
+    Replay
+
+    Raises
+    ------
+    DataError
+        If a custom drive term cannot be simulated.
+    """
+    from dynid.dynamics.kernels import integrate
+    from dynid.dynamics.kernels import replay as kernels
+    from dynid.dynamics.kernels.drives import is_dry
+
+    joints = starts.q[:, -robot.n :]
+    tree, inertia, drives, values = plant_arrays(robot, parameters, joints, floating=True)
+    smooth = np.array([0.0 if is_dry.py_func(k) else x for k, x in zip(drives.kind, values, strict=True)])
+    plant = kernels.Plant(tree, inertia, drives, values, smooth)
+    rows = kernels.Starts(starts.first, starts.last, starts.period, starts.marks)
+    out = np.full((len(starts), starts.marks.shape[1], starts.q.shape[1]), np.nan)
+    code, reached = np.zeros((2, len(starts)), np.int64)
+    given = (plant, for_kernel(torque), rows, for_kernel(starts.q), for_kernel(starts.v), parts)
+    run(kernels.replay, len(starts), given, (out, code, reached), least=1)
+    names = {
+        integrate.DONE: Ending.COMPLETED,
+        integrate.NOT_POSITIVE: Ending.NOT_POSITIVE,
+        integrate.DIVERGED: Ending.DIVERGED,
+    }
+    return Replay(out, tuple(names[int(c)] for c in code))

@@ -1,0 +1,71 @@
+"""The right causes of each kind of fault, as codes, and the kinds that no data could tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dynid.assessment.finding import FindingCode
+from dynid.assessment.tests.cause import CauseCode
+from dynid.assessment.verdict.assessment import Assessment, CheckCode
+from dynid.assessment.verdict.evidence import Evidence
+from studies.reproduce.verdict_setup import Fault
+
+__all__ = ["INVISIBLE", "RIGHT_CAUSES", "named_codes"]
+
+# Any of these codes, of a check, a finding or a cause, names the fault.
+RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
+    Fault.TORQUE_GAIN: frozenset({FindingCode.TORQUE_GAIN, CauseCode.TORQUE_GAIN}),
+    Fault.TORQUE_SIGN: frozenset({FindingCode.TORQUE_SIGN, FindingCode.FRICTION_SIGN, CheckCode.SIGNS}),
+    Fault.TORQUE_DELAY: frozenset({CheckCode.DELAY, CauseCode.DELAY, FindingCode.TORQUE_DELAY}),
+    # A first-order low-pass of f Hz is a delay of 1 / (2 pi f) s for motion well below f.
+    Fault.TORQUE_LOW_PASS: frozenset({CauseCode.LOW_PASS, CauseCode.DELAY, FindingCode.TORQUE_DELAY}),
+    Fault.TORQUE_CLIPPED: frozenset({FindingCode.TORQUE_SATURATED, CauseCode.SATURATION}),
+    Fault.TORQUE_QUANTIZED: frozenset({FindingCode.TORQUE_RESOLUTION}),
+    Fault.TORQUE_SPIKES: frozenset({FindingCode.TORQUE_SPIKES, FindingCode.VALUE_IMPLAUSIBLE}),
+    Fault.GRAVITY_COMPENSATED: frozenset({FindingCode.TORQUE_GRAVITY_COMPENSATED}),
+    Fault.COMPUTED_TORQUE: frozenset({FindingCode.TORQUE_COMPUTED}),
+    Fault.ENCODER_OFFSET: frozenset({CauseCode.ENCODER_OFFSET}),
+    Fault.DEGREES: frozenset({FindingCode.POSITION_UNIT}),
+    Fault.JOINTS_SWAPPED: frozenset({FindingCode.JOINT_ORDER, CauseCode.JOINTS_SWAPPED}),
+    Fault.STAMP_JITTER: frozenset({FindingCode.SAMPLING_UNEVEN, FindingCode.STAMPS_NOISY}),
+    Fault.SAMPLES_LOST: frozenset({FindingCode.SAMPLES_MISSING}),
+    Fault.ROWS_REPEATED: frozenset({FindingCode.ROWS_REPEATED}),
+    Fault.REUSED_RECORDING: frozenset({CheckCode.UNSEEN_MOTION}),
+    Fault.LINK_LENGTH: frozenset({CauseCode.PLACEMENT}),
+    # Torques that oppose gravity: the torques of all loaded joints are reversed, or gravity is.
+    Fault.GRAVITY_SIGN: frozenset({FindingCode.TORQUE_SIGN}),
+    Fault.BASE_TILT: frozenset({CauseCode.TILT}),
+    Fault.ELASTICITY: frozenset({CauseCode.ELASTICITY}),
+    Fault.BACKLASH: frozenset({CauseCode.BACKLASH}),
+    Fault.THERMAL_DRIFT: frozenset({CauseCode.DRIFT}),
+    Fault.DRIVE_SATURATED: frozenset({FindingCode.TORQUE_SATURATED, CauseCode.SATURATION}),
+    Fault.COGGING: frozenset({CauseCode.RIPPLE}),
+    Fault.STRIBECK: frozenset({CauseCode.STRIBECK, CauseCode.FRICTION}),
+    Fault.LOAD_FRICTION: frozenset({CauseCode.LOAD_FRICTION}),
+    Fault.PAYLOAD: frozenset({CheckCode.PAYLOAD, CauseCode.PAYLOAD}),
+    Fault.JOINT_STILL: frozenset({FindingCode.JOINT_NOT_MOVING, CheckCode.STANDSTILL}),
+}
+
+# Kinds that may stay trusted where their effect on predicted torque is small; docs/faults.md says why.
+INVISIBLE: frozenset[Fault] = frozenset(
+    {
+        Fault.ENCODER_OFFSET,
+        Fault.LINK_LENGTH,
+        Fault.JOINTS_SWAPPED,
+        Fault.TORQUE_QUANTIZED,
+        Fault.TORQUE_DELAY,
+        Fault.ELASTICITY,
+        Fault.BACKLASH,
+        # Clocks that were recovered.
+        Fault.STAMP_JITTER,
+        Fault.SAMPLES_LOST,
+        Fault.ROWS_REPEATED,
+    }
+)
+
+
+def named_codes(evidence: Evidence, assessment: Assessment) -> set[str]:
+    """Codes of all that an assessment names: checks that warned or failed, findings of any severity, causes."""
+    found = {str(c.code) for c in assessment.checks if c.result in ("warned", "failed")}
+    found |= {str(f.code) for f in evidence.findings or ()}
+    return found | {str(c.code) for c in (evidence.causes.causes if evidence.causes is not None else ())}

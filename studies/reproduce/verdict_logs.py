@@ -1,0 +1,216 @@
+"""Faults of logs: what sensors, drives and loggers do to torques, positions and time stamps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.dynamics.functions import inverse_dynamics
+from studies.reproduce.verdict_plants import RATE, Log, RunName
+from studies.reproduce.verdict_setup import Fault, Setup
+
+__all__ = ["LOG_FAULTS", "disguised", "offset", "swapped", "wrong_gain"]
+
+Array = NDArray[np.float64]
+
+# Faults of the log: a function of the log and its run, and words.
+Spoil = Callable[[Log, RunName], Log]
+Spoiled = tuple[Spoil, str]
+
+
+def _torque(change: Callable[[Array], Array]) -> Spoil:
+    return lambda log, run: replace(log, torque=change(log.torque))
+
+
+def _scaled(joint: int, factor: float) -> Spoil:
+    def change(torque: Array) -> Array:
+        out = torque.copy()
+        out[:, joint] *= factor
+        return out
+
+    return _torque(change)
+
+
+def wrong_gain(s: Setup) -> float:
+    """Factor of a torque with a wrong gear ratio or torque constant."""
+    return 1.0 + 0.15 * s.sign
+
+
+def _gain(s: Setup) -> Spoiled:
+    factor = wrong_gain(s)
+    return _scaled(s.joint, factor), f"torque of {s.name} scaled by {factor:.2f}"
+
+
+def _sign(s: Setup) -> Spoiled:
+    return _scaled(s.joint, -1.0), f"sign of the torque of {s.name} reversed"
+
+
+def _delay(s: Setup) -> Spoiled:
+    samples = 3 + int(5.99 * s.u)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        return Log(log.t[samples:], log.q[samples:], log.torque[:-samples])
+
+    return spoil, f"torque late by {samples} samples ({1e3 * samples * s.sensing.every / RATE:.0f} ms)"
+
+
+def _low_pass(s: Setup) -> Spoiled:
+    corner = s.between(3.0, 8.0)
+    kept = np.exp(-2 * np.pi * corner * s.sensing.every / RATE)
+
+    def change(torque: Array) -> Array:
+        start = kept * torque[:1]
+        return np.asarray(scipy.signal.lfilter([1 - kept], [1, -kept], torque, axis=0, zi=start)[0])
+
+    return _torque(change), f"torque behind a first-order low-pass of {corner:.1f} Hz"
+
+
+def _clipped(s: Setup) -> Spoiled:
+    share = s.between(0.5, 0.75)
+    most = np.where(np.arange(len(s.peak)) == s.joint, share * s.peak, np.inf)
+    return _torque(lambda x: np.clip(x, -most, most)), f"torque of {s.name} clipped at {most[s.joint]:.3g} in the log"
+
+
+def _quantized(s: Setup) -> Spoiled:
+    bits = 7 + round(s.u)
+    step = 2 * np.array(s.plant.effort) / 2**bits
+    return _torque(lambda x: step * np.round(x / step)), f"torques counted with {bits} bits over the effort limits"
+
+
+def _spikes(s: Setup) -> Spoiled:
+    share = s.between(0.002, 0.01)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        rng, torque = s.rng(run), log.torque.copy()
+        bad = rng.uniform(size=torque.shape) < share
+        torque[bad] = (rng.choice([-1.0, 0.0, 1.0], torque.shape) * np.array(s.plant.effort))[bad]
+        return replace(log, torque=torque)
+
+    return spoil, f"{100 * share:.1f} % of the torques are zero or at the effort limit"
+
+
+def _compensated(s: Setup) -> Spoiled:
+    still = s.plant.prior(s.seed)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        zero = np.zeros_like(log.q)
+        return replace(log, torque=log.torque - inverse_dynamics(still, log.q, zero, zero))
+
+    return spoil, "the log has torques without the gravity compensation of the controller"
+
+
+def _computed(s: Setup) -> Spoiled:
+    model = s.plant.prior(s.seed)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        path = s.plant.reference(s.seed, run)
+        return replace(log, torque=inverse_dynamics(model, path.q, path.v, path.a)[:: s.sensing.every])
+
+    return spoil, "the log has the torques of the controller's model along the reference"
+
+
+def offset(s: Setup) -> float:
+    return float(np.radians(2.0) * s.sign)
+
+
+def _encoder(s: Setup) -> Spoiled:
+    shift = np.where(np.arange(s.plant.truth.n) == s.turning_joint, offset(s), 0.0)
+    name = s.plant.truth.coordinates[s.turning_joint]
+    return lambda log, run: replace(log, q=log.q + shift), f"encoder of {name} off by {2 * s.sign:.0f} degrees"
+
+
+def _degrees(s: Setup) -> Spoiled:
+    factor = np.where(np.arange(s.plant.truth.n) == s.turning_joint, 180 / np.pi, 1.0)
+    name = s.plant.truth.coordinates[s.turning_joint]
+    return lambda log, run: replace(log, q=log.q * factor), f"positions of {name} in degrees"
+
+
+def swapped(s: Setup) -> list[int]:
+    turning = [j for j, x in enumerate(s.plant.truth.joints) if x.kind == "revolute"]
+    order = list(range(s.plant.truth.n))
+    order[turning[-2]], order[turning[-1]] = turning[-1], turning[-2]
+    return order
+
+
+def _order(s: Setup) -> Spoiled:
+    order = swapped(s)
+    return lambda log, run: Log(log.t, log.q[:, order], log.torque[:, order]), "columns of the last two joints swapped"
+
+
+def _jitter(s: Setup) -> Spoiled:
+    share = s.between(0.1, 0.3)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        step = s.sensing.every / RATE
+        return replace(log, t=np.sort(log.t + share * step * s.rng(run).standard_normal(len(log.t))))
+
+    return spoil, f"time stamps with a standard deviation of {100 * share:.0f} % of the period"
+
+
+def _lost(s: Setup) -> Spoiled:
+    share = s.between(0.01, 0.05)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        rng, kept = s.rng(run), np.ones(len(log.t), dtype=bool)
+        while 1 - kept.mean() < share:
+            at = rng.integers(1, len(kept) - 12)
+            kept[at : at + rng.integers(1, 11)] = False
+        return Log(log.t[kept], log.q[kept], log.torque[kept])
+
+    return spoil, f"{100 * share:.1f} % of the samples lost, up to ten in a row"
+
+
+def _repeated(s: Setup) -> Spoiled:
+    factor = s.between(1.3, 2.2)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        step = s.sensing.every / RATE / factor
+        t = np.arange(0.0, log.t[-1], step)
+        rows = np.searchsorted(log.t, t, side="right") - 1
+        return Log(t, log.q[rows], log.torque[rows])
+
+    return spoil, f"rows read {factor:.2f} times as often as they change"
+
+
+LOG_FAULTS: dict[Fault, Callable[[Setup], Spoiled]] = {
+    Fault.TORQUE_GAIN: _gain,
+    Fault.TORQUE_SIGN: _sign,
+    Fault.TORQUE_DELAY: _delay,
+    Fault.TORQUE_LOW_PASS: _low_pass,
+    Fault.TORQUE_CLIPPED: _clipped,
+    Fault.TORQUE_QUANTIZED: _quantized,
+    Fault.TORQUE_SPIKES: _spikes,
+    Fault.GRAVITY_COMPENSATED: _compensated,
+    Fault.COMPUTED_TORQUE: _computed,
+    Fault.ENCODER_OFFSET: _encoder,
+    Fault.DEGREES: _degrees,
+    Fault.JOINTS_SWAPPED: _order,
+    Fault.STAMP_JITTER: _jitter,
+    Fault.SAMPLES_LOST: _lost,
+    Fault.ROWS_REPEATED: _repeated,
+}
+
+
+def disguised(s: Setup, log: Log) -> tuple[Log, str]:
+    """The training run again, as another file."""
+    n = len(log.t)
+    kind = s.seed // 2 % 5  # the seeds of both halves of the study have all of them
+    if kind == 0:
+        return log, "the fitted run under another name"
+    if kind == 1:
+        t = np.arange(0.0, log.t[-1], 1.25 * s.sensing.every / RATE)
+        q, torque = (scipy.interpolate.CubicSpline(log.t, x)(t) for x in (log.q, log.torque))
+        return Log(t, q, torque), "the fitted run resampled to 80 % of its rate"
+    if kind == 2:
+        part = slice(n // 5, n - n // 10)
+        return Log(log.t[part] - log.t[part][0], log.q[part], log.torque[part]), "70 % of the fitted run"
+    if kind == 3:
+        return Log(log.t[:-1], log.q[1:], log.torque[1:]), "the fitted run shifted by one sample"
+    degrees = np.round(np.degrees(log.q), 4)
+    return Log(
+        log.t, np.radians(degrees), log.torque.astype(np.float32).astype(float)
+    ), "the fitted run, digits rounded"

@@ -1,0 +1,208 @@
+"""Verdicts on spoiled and on good recordings of independent plants.
+
+Nothing here is published. A user identifies with default settings from one recording and assesses with another. Of
+good recordings nearly all should be trusted, of spoiled ones none, and the right cause should be named. Half of the
+kinds of faults and half of the seeds are held back while limits are set.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from dynid.assessment.verdict.assess import assess_evidence, evidence_of
+from dynid.dynamics.functions import inverse_dynamics
+from dynid.errors import DataError, DynidError
+from dynid.identification.pipeline import identify
+from dynid.progress import Progress
+from studies.reproduce.study import Figure
+from studies.reproduce.verdict_causes import INVISIBLE, RIGHT_CAUSES, named_codes
+from studies.reproduce.verdict_faults import Fault, make_case
+from studies.reproduce.verdict_plants import PLANTS
+
+__all__ = ["SPOILED_PLANTS", "Half", "Outcome", "figures", "half_of", "judged"]
+
+Array = NDArray[np.float64]
+Half = Literal["development", "held back"]
+
+SPOILED_PLANTS = ("ur10", "tx40")
+FAULTS = tuple(fault for fault in Fault if fault is not Fault.NONE)
+FEW, MANY = 2, 20  # seeds
+SMALL_EFFECT = 0.02  # on predicted torque
+NAMED, TRUSTED = 0.8, 0.95
+_FILE = "verdicts.jsonl"
+_RECORD = "for the record"
+_VERDICTS = ("trusted", "use with care", "do not use", "refused")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is said of one case.
+
+    `verdict` is "refused" where the recording could not be identified from. `named` are the codes of everything that
+    was named. `effect` is the rms error of predicted torques on the true unseen states over the rms torque, of the
+    joint where it is largest, NaN where nothing was predicted. `logged_effect` is the same against torques with the
+    gain and sign of the log, as a drive needs them whose commands are wrong by the same factor.
+    """
+
+    plant: str
+    seed: int
+    fault: Fault
+    words: str
+    verdict: str
+    named: tuple[str, ...]
+    effect: float
+    logged_effect: float
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        """Whether a right cause is among those that were named."""
+        return bool(RIGHT_CAUSES[self.fault] & set(self.named))
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the case is trusted and must not be."""
+        return self.verdict == "trusted" and not self.invisible
+
+    @property
+    def invisible(self) -> bool:
+        """Whether the case is trusted as one that no data could tell, with a small effect on predicted torque."""
+        return self.verdict == "trusted" and self.fault in INVISIBLE and self.effect < SMALL_EFFECT
+
+
+def half_of(fault: Fault, seed: int) -> Half:
+    """The half of the study that a case belongs to: even seeds of half of the kinds are for development."""
+    kind = fault is Fault.NONE or zlib.crc32(fault.encode()) % 2 == 0
+    return "development" if kind and seed % 2 == 0 else "held back"
+
+
+def judged(plant: str, seed: int, fault: Fault) -> Outcome:
+    """Identify and assess one case with default settings."""
+    started = time.perf_counter()
+    case = make_case(plant, seed, fault)
+    verdict, named, effect, logged = "refused", set[str](), np.nan, np.nan
+    try:
+        estimate = identify(case.robot, case.training)
+        evidence = evidence_of(estimate, case.unseen, recording=case.training)
+        assessment = assess_evidence(evidence)
+        verdict, named = assessment.verdict, named_codes(evidence, assessment)
+        predicted = inverse_dynamics(estimate.identified_robot, *case.states)
+        effect, logged = (relative_error(predicted, torque) for torque in (case.torque, case.logged))
+    except DynidError as error:
+        named = {type(error).__name__}
+    seconds = time.perf_counter() - started
+    return Outcome(plant, seed, fault, case.words, verdict, tuple(sorted(named)), effect, logged, seconds)
+
+
+def relative_error(predicted: Array, torque: Array) -> float:
+    """The rms error over the rms torque of the joint where it is largest; a torque of NaN is not known."""
+    known = np.isfinite(torque).any(axis=0)
+    error = np.nanmean((predicted - torque)[:, known] ** 2, axis=0)
+    return float(np.sqrt(error / np.nanmean(torque[:, known] ** 2, axis=0)).max())
+
+
+def figures(full: bool = False, half: str | None = None, folder: Path | None = None) -> Iterator[Figure]:
+    """The figures of both halves, or of one, with two seeds, or with twenty.
+
+    `folder` keeps finished cases, and a second call does what is missing.
+    """
+    halves: tuple[Half, ...] = get_args(Half)
+    if half is not None and half not in halves:
+        raise DataError(f"there is no half '{half}': use {' or '.join(repr(h) for h in halves)}")
+    chosen = [h for h in halves if half in (None, h)]
+    outcomes = collected(range(MANY if full else FEW), chosen, folder)
+    for which in chosen:
+        mine = [o for o in outcomes if half_of(o.fault, o.seed) == which]
+        yield from _good([o for o in mine if o.fault is Fault.NONE], which)
+        yield from _spoiled([o for o in mine if o.fault is not Fault.NONE], which)
+
+
+def collected(seeds: Sequence[int], halves: Sequence[Half], folder: Path | None, workers: int = -1) -> list[Outcome]:
+    """Outcomes of all cases of these seeds and halves; each is kept in the folder as soon as it is known."""
+    plants = {fault: tuple(PLANTS) if fault is Fault.NONE else SPOILED_PLANTS for fault in Fault}
+    # Cases of one plant and seed follow each other: they share simulations in the memory of a process.
+    wanted = [(p, s, f) for s in seeds for p in PLANTS for f in Fault if p in plants[f] and half_of(f, s) in halves]
+    done = {(o.plant, o.seed, o.fault): o for o in ([] if folder is None else _kept(folder))}
+    missing, started = [key for key in wanted if key not in done], time.perf_counter()
+    tasks = (delayed(judged)(*key) for key in missing)
+    found = Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
+    for count, outcome in enumerate(found, start=1):
+        done[outcome.plant, outcome.seed, outcome.fault] = outcome
+        if folder is not None:
+            _keep(folder, outcome)
+        left = (time.perf_counter() - started) * (len(missing) / count - 1)
+        print(
+            f"dynid: {Progress(f'verdicts: {count}/{len(missing)} cases', count / len(missing), left)}", file=sys.stderr
+        )
+    return [done[key] for key in wanted]
+
+
+def _kept(folder: Path) -> list[Outcome]:
+    """Outcomes of an earlier call."""
+    path = folder / _FILE
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    return [Outcome(**{**row, "fault": Fault(row["fault"]), "named": tuple(row["named"])}) for row in rows]
+
+
+def _keep(folder: Path, outcome: Outcome) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(outcome)) + "\n")
+
+
+def _good(outcomes: Sequence[Outcome], half: Half) -> Iterator[Figure]:
+    """How many good recordings are trusted, and what speaks against the others."""
+    section = f"good recordings, {half} half"
+    for plant in PLANTS:
+        mine = [o for o in outcomes if o.plant == plant]
+        against = Counter(code for o in mine if o.verdict != "trusted" for code in o.named)
+        words = ", ".join(f"{code} {count}" for code, count in against.most_common()) or "nothing speaks against them"
+        trusted = sum(o.verdict == "trusted" for o in mine)
+        ours = f"{trusted} of {len(mine)}; {words}; effect {_effect(mine)}"
+        yield Figure(section, f"{plant}: trusted", "", ours, 0.0, np.inf, _RECORD)
+    share = float(np.mean([o.verdict == "trusted" for o in outcomes]))
+    ours = f"{100 * share:.0f} % of {len(outcomes)}"
+    yield Figure(section, "trusted", f"{100 * TRUSTED:.0f} %", ours, max(TRUSTED - share, 0.0), 0.0, "at least")
+
+
+def _spoiled(outcomes: Sequence[Outcome], half: Half) -> Iterator[Figure]:
+    """Verdicts, right causes and effects of each kind and plant; none may be trusted but what no data could tell."""
+    section = f"spoiled recordings, {half} half"
+    for fault in FAULTS:
+        for plant in SPOILED_PLANTS:
+            mine = [o for o in outcomes if o.fault is fault and o.plant == plant]
+            if not mine:
+                continue
+            count = Counter(o.verdict for o in mine)
+            verdicts = ", ".join(f"{count[v]} {v}" for v in _VERDICTS if count[v])
+            right = 100 * float(np.mean([o.right for o in mine]))
+            ours = f"{verdicts}; right cause {right:.0f} %; effect {_effect(mine)}"
+            wrong = sum(o.wrong for o in mine)
+            reason = "trusted only where no data could tell" if fault in INVISIBLE else ""
+            yield Figure(section, f"{fault}, {plant}", "none trusted", ours, wrong, 0.0, reason)
+    visible = [o for o in outcomes if not o.invisible]
+    share = float(np.mean([o.right for o in visible]))
+    ours = f"{100 * share:.0f} % of {len(visible)}"
+    yield Figure(section, "right cause named", f"{100 * NAMED:.0f} %", ours, max(NAMED - share, 0.0), 0.0, "at least")
+
+
+def _effect(outcomes: Sequence[Outcome]) -> str:
+    """Median and largest effect on predicted torques, and the median with the gain and sign of the log."""
+    effects = [o.effect for o in outcomes if np.isfinite(o.effect)]
+    if not effects:
+        return "not known"
+    words = f"{100 * np.median(effects):.2g} % (at most {100 * max(effects):.2g} %)"
+    logged = [o.logged_effect for o in outcomes if np.isfinite(o.effect)]
+    return words if logged == effects else f"{words}, {100 * np.median(logged):.2g} % of the torques as logged"

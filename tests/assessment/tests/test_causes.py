@@ -1,0 +1,171 @@
+"""The cause of a residual: a fault is put into the torques, the positions or the model, and must be named alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.assessment.tests.cause import CauseCode, Causes
+from dynid.assessment.tests.cause_search import find_causes
+from dynid.assessment.tests.ripple import ripple_orders
+from dynid.calibration.sensors.unknowns import tilted_gravity
+from dynid.errors import DataError
+from dynid.identification.observation import observe
+from tests.support.synthetic import arm, motion
+
+SIGNALS = dynid.Signals(cutoff=None, derivative="fourier", trim=0.0, decimate=(5,))
+NOISE = 0.05
+Log = tuple[np.ndarray, np.ndarray]
+# What a fault makes of the positions and torques of a run, given also its velocities and its number.
+Fault = Callable[[np.ndarray, np.ndarray, np.ndarray, int], Log]
+
+
+def causes(fault: Fault | None = None, model: dynid.Robot | None = None, seed: int = 0) -> Causes:
+    """Causes in two runs of an arm with a fault, or with another model."""
+    truth = arm()
+    robot = model or truth
+    recordings = []
+    for run in range(2):
+        t, q, v, a = motion(truth, 2 * seed + run, 4000)
+        torque = dynid.inverse_dynamics(truth, q, v, a)
+        if fault is not None:
+            q, torque = fault(q, v, torque, run)
+        torque = torque + NOISE * np.random.default_rng([seed, run]).normal(size=q.shape)
+        recordings.append(dynid.Recording(truth.coordinates, (dynid.Run(t, q, torque=torque, name=f"run{run}"),)))
+    estimate = dynid.identify(robot, recordings[0], "wls", signals=SIGNALS)
+    seen = [observe(robot, r, signals=SIGNALS, base=estimate.base) for r in recordings]
+    return find_causes(estimate, seen)
+
+
+def only(joint: int, values: np.ndarray) -> np.ndarray:
+    return values[:, None] * (np.arange(3) == joint)
+
+
+def longer() -> dynid.Robot:
+    """The arm with a third joint 5 cm too far out."""
+    robot = arm()
+    joints = list(robot.joints)
+    placement = joints[2].placement.copy()
+    placement[0, 3] += 0.05
+    joints[2] = replace(joints[2], placement=placement)
+    return replace(robot, joints=tuple(joints))
+
+
+def payload(q: np.ndarray, v: np.ndarray, torque: np.ndarray, run: int) -> Log:
+    loaded = arm().with_payload("link3", dynid.inertia.inertia_from_com(0.5, np.zeros(3) + 0.1, 1e-3 * np.eye(3)))
+    a = np.gradient(v, 10.0 / len(v), axis=0)
+    return q, torque + run * (dynid.inverse_dynamics(loaded, q, v, a) - dynid.inverse_dynamics(arm(), q, v, a))
+
+
+CASES: dict[str, tuple[Fault | None, dynid.Robot | None, CauseCode, tuple[str, ...], float]] = {
+    "gain": (lambda q, v, t, r: (q, t * [1.0, 1.1, 1.0]), None, CauseCode.TORQUE_GAIN, ("joint2",), 10.0),
+    "tilt": (
+        None,
+        arm().with_gravity(tilted_gravity(arm(), np.radians([3.0, -2.0]))),
+        CauseCode.TILT,
+        (),
+        float(np.hypot(3, 2)),
+    ),
+    "length": (None, longer(), CauseCode.PLACEMENT, ("joint3",), -50.0),
+    "delay": (lambda q, v, t, r: (q, np.roll(t, 4, axis=0)), None, CauseCode.DELAY, (), 10.0),
+    "cogging": (
+        lambda q, v, t, r: (q, t + only(1, 0.5 * np.sin(17 * q[:, 1]))),
+        None,
+        CauseCode.RIPPLE,
+        ("joint2",),
+        0.5,
+    ),
+    "load friction": (
+        lambda q, v, t, r: (q, t + 0.1 * np.abs(t) * np.sign(v)),
+        None,
+        CauseCode.LOAD_FRICTION,
+        (),
+        10.0,
+    ),
+    "payload": (payload, None, CauseCode.PAYLOAD, (), 0.5),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_cause_is_named_first_with_its_size(case: str) -> None:
+    fault, model, code, joints, size = CASES[case]
+    found = causes(fault, model)
+    assert (found.causes[0].code, found.causes[0].joints) == (code, joints)
+    # One step from the estimate: the size is right to a fifth.
+    assert found.causes[0].size == pytest.approx(size, rel=0.2)
+    assert found.causes[0].words in found.summary() and found.causes[0].advice in found.summary()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_good_recording_has_no_cause(seed: int) -> None:
+    found = causes(seed=seed)
+    assert found.causes == () and "none of" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("code", "q_order", "torque_order"),
+    [
+        (CauseCode.TORQUES_SWAPPED, [0, 1, 2], [0, 2, 1]),
+        (CauseCode.POSITIONS_SWAPPED, [0, 2, 1], [0, 1, 2]),
+        (CauseCode.JOINTS_SWAPPED, [0, 2, 1], [0, 2, 1]),
+    ],
+)
+def test_exchanged_joints_are_named(code: CauseCode, q_order: list[int], torque_order: list[int]) -> None:
+    found = causes(lambda q, v, t, r: (q[:, q_order], t[:, torque_order]))
+    assert [(c.code, c.joints) for c in found.causes] == [(code, ("joint2", "joint3"))]
+
+
+def test_a_low_pass_is_told_from_a_delay() -> None:
+    """First-order low-pass of 6 Hz; periodic motion, so the filter has no transient."""
+
+    def low_pass(q: np.ndarray, v: np.ndarray, torque: np.ndarray, run: int) -> Log:
+        turn = 2j * np.pi * np.fft.rfftfreq(len(torque), 10.0 / len(torque)) / (2 * np.pi * 6.0)
+        return q, np.fft.irfft(np.fft.rfft(torque, axis=0) / (1 + turn)[:, None], len(torque), axis=0)
+
+    found = causes(low_pass).causes[0]
+    assert found.code is CauseCode.LOW_PASS and found.size == pytest.approx(1e3 / (2 * np.pi * 6.0), rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda q, v, t, r: (q, 1.15 * t),  # all masses scale with it
+        lambda q, v, t, r: (q + only(0, np.full(len(q), 0.1)), t),  # gravity looks the same about a vertical axis
+        lambda q, v, t, r: (q + only(2, np.full(len(q), 0.1)), t),  # the last body turned about its axis
+    ],
+)
+def test_what_no_torque_can_tell_is_not_named(fault: Fault) -> None:
+    """Nor is anything else: the torques are explained by other bodies."""
+    assert causes(fault).causes == ()
+
+
+def test_plain_data() -> None:
+    data = json.loads(json.dumps(causes(CASES["gain"][0]).to_dict()))
+    assert data["causes"][0]["code"] == "torque_gain" and data["causes"][0]["joints"] == ["joint2"]
+
+
+def test_bad_input_is_named() -> None:
+    truth = arm()
+    t, q, v, a = motion(truth, 0, 2000)
+    recording = dynid.Recording(truth.coordinates, (dynid.Run(t, q, torque=dynid.inverse_dynamics(truth, q, v, a)),))
+    estimate = dynid.identify(truth, recording, "wls", signals=SIGNALS)
+    seen = observe(truth, recording, signals=SIGNALS, base=estimate.base)
+    with pytest.raises(DataError, match="does not keep its cleaned runs"):
+        find_causes(estimate, replace(seen, motions=()))
+    with pytest.raises(DataError, match="level must lie"):
+        find_causes(estimate, seen, level=2.0)
+
+
+def test_ripple_is_found_by_its_order_at_any_velocity() -> None:
+    """In colored noise, by a joint that reverses."""
+    rng = np.random.default_rng(0)
+    t = np.linspace(0.0, 20.0, 4000)
+    q = 1.5 * np.sin(t) + 0.4 * np.sin(2.7 * t)
+    noise = np.convolve(rng.normal(size=len(t)), np.ones(20) / 4, "same")
+    (order,) = ripple_orders([noise + 0.6 * np.sin(23 * q)], [q], most=1)
+    assert order == pytest.approx(23, abs=1)
