@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dynid.assessment.finding import FindingCode
 from dynid.assessment.tests.cause import Cause, CauseCode
 from dynid.assessment.verdict.assessment import Check, CheckCode, Result
@@ -78,11 +80,19 @@ def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], pa
     unit = "of the torque"
     if not found:
         return Check(code, "passed", passed, 0.0, 0.0, _FAILS, unit)
-    result: Result = "failed" if any(_fails(c) for c in found) else "warned"
+    result: Result = "failed" if any(_fails(c, _weight(evidence, c)) for c in found) else "warned"
     words = "; ".join(str(c) for c in found)
     return Check(code, result, words, max(c.unexplained for c in found), 0.0, _FAILS, unit, found[0].advice)
 
 
-def _fails(cause: Cause) -> bool:
-    """Whether a cause makes the estimate useless."""
-    return cause.code in _SWAPPED or (cause.unexplained > _FAILS and cause.share > _FAILING_SHARE)
+def _fails(cause: Cause, weight: float) -> bool:
+    """Whether a cause makes the estimate useless, by its part of the torque that counts."""
+    return cause.code in _SWAPPED or (weight * cause.unexplained > _FAILS and cause.share > _FAILING_SHARE)
+
+
+def _weight(evidence: Evidence, cause: Cause) -> float:
+    """Torque of the joints of a cause over the torque that counts there: less than one for joints that carry little."""
+    torques = evidence.torques
+    own = torques.size / np.maximum(np.maximum(torques.size, torques.floor), 1e-300)
+    concerned = [own[k] for k, channel in enumerate(torques.channels) if channel in cause.joints]
+    return float(np.nanmax(concerned)) if concerned else 1.0
