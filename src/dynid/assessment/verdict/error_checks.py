@@ -141,6 +141,8 @@ def check_payload(evidence: Evidence) -> Check:
     effect = float(np.sqrt(max(power, best) / best))
     names = base.robot.parameter_names
     found: tuple[float, str, float] = (0.0, "", 0.0)
+    # No robot carries more than itself; a motion that hardly shows a mass could give any.
+    heaviest = float(sum(max(link.inertia[0], 0.0) for link in base.robot.links)) or np.inf
     for i in base.robot.parameter_links:
         link = base.robot.links[i].name
         at = [k for k, n in enumerate(names) if n in {f"{s}_{link}" for s in ("m", "mx", "my", "mz")}]
@@ -152,7 +154,7 @@ def check_payload(evidence: Evidence) -> Check:
         step = np.linalg.lstsq(columns[:, used] / size[used], e, rcond=1e-8)[0]
         gone = power - float(np.sum((e - columns[:, used] / size[used] @ step) ** 2))
         mass = float(step[0] / size[used][0]) if used[0] else 0.0
-        if gone > found[0] and mass > 0:
+        if gone > found[0] and 0 < mass < heaviest:
             found = (gone, link, mass)
     gone, link, mass = found
     share = gone / excess if excess > 0 else 0.0
