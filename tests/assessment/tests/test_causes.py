@@ -11,11 +11,13 @@ import pytest
 
 import dynid
 from dynid.assessment.tests.cause import CauseCode, Causes
-from dynid.assessment.tests.cause_search import find_causes
+from dynid.assessment.tests.cause_search import _plus_minus, find_causes
+from dynid.assessment.tests.deflection import deflections
 from dynid.assessment.tests.ripple import ripple_orders
 from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.errors import DataError
 from dynid.identification.observation import observe
+from dynid.signals.settings import Motion
 from tests.support.synthetic import arm, motion
 
 SIGNALS = dynid.Signals(cutoff=None, derivative="fourier", trim=0.0, decimate=(5,))
@@ -147,6 +149,33 @@ def test_what_no_torque_can_tell_is_not_named(fault: Fault) -> None:
 def test_plain_data() -> None:
     data = json.loads(json.dumps(causes(CASES["gain"][0]).to_dict()))
     assert data["causes"][0]["code"] == "torque_gain" and data["causes"][0]["joints"] == ["joint2"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_joint_without_positive_inertia_is_rigid() -> None:
+    """An inconsistent estimate gives finite deflections: none for that joint, those of the truth for the others."""
+    truth = arm()
+    t, q, v, a = motion(truth, 0, 2000)
+    load = dynid.inverse_dynamics(truth, q, v, a)
+    moved = Motion(t, q, v, a, load, 1.0 / (t[1] - t[0]), None, (), "run", np.zeros(truth.n))
+    wrong = np.array(truth.parameters)
+    wrong[truth.parameter_names.index("Ia_joint3")] = -1.0
+    (springs, gaps), (right, _) = (deflections(truth, moved, load, p) for p in (wrong, truth.parameters))
+    assert np.all(springs[:, 2] == 0) and np.all(gaps[:, 2] == 0) and np.any(right[:, 2])
+    assert np.all(np.isfinite(springs)) and np.all(np.isfinite(gaps))
+
+
+@pytest.mark.parametrize(
+    ("size", "std", "words"),
+    [
+        (93.94, 21.3, "94 \u00b1 21"),
+        (0.2464, 0.0101, "0.25 \u00b1 0.01"),
+        (5.0, 0.0, "5"),
+        (1.07, 0.05, "1.07 \u00b1 0.05"),
+    ],
+)
+def test_sizes_are_said_to_the_digits_that_are_known(size: float, std: float, words: str) -> None:
+    assert _plus_minus(size, std) == words
 
 
 def test_bad_input_is_named() -> None:

@@ -62,6 +62,18 @@ def test_an_estimate_that_cannot_be_simulated_fails(
     assert found.result == "failed" and "ended early" in found.words
 
 
+def test_torques_that_move_every_model_away_say_nothing(
+    robot: dynid.Robot, recordings: tuple[dynid.Recording, dynid.Recording]
+) -> None:
+    """An offset of the torques drives both models further off than a constant velocity is."""
+    unseen = recordings[1]
+    pushed = [replace(r, torque=r.torque + 0.3 * np.ptp(r.torque, axis=0)) for r in unseen.runs if r.torque is not None]
+    estimate, light = dynid.identify(robot, recordings[0], "wls"), 0.7 * robot.parameters
+    estimate = replace(estimate, standard=light, beta=estimate.base.values(light))
+    found = check_simulation(evidence_of(estimate, replace(unseen, runs=tuple(pushed))))
+    assert found.result == "not checked" and "constant velocity" in found.words, found
+
+
 def test_what_is_missing_is_not_checked(
     robot: dynid.Robot, recordings: tuple[dynid.Recording, dynid.Recording]
 ) -> None:

@@ -124,14 +124,11 @@ class Causes:
         Number of candidates that were tested.
     level : float
         Significance level of all tests together.
-    invisible : tuple of str
-        Candidates that no torque of this motion can show.
     """
 
     causes: tuple[Cause, ...]
     tested: int
     level: float
-    invisible: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -155,5 +152,4 @@ class Causes:
             "level": self.level,
             "tested": self.tested,
             "causes": causes,
-            "invisible": list(self.invisible),
         }

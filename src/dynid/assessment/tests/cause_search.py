@@ -33,8 +33,9 @@ __all__ = ["find_causes"]
 Array = NDArray[np.float64]
 
 # Backlash and elasticity that no column explains: level of the test of bursts, share of the residual in bursts and in a
-# peak of the spectrum, and their size relative to the torque.
-_BURST_LEVEL, _BURST_SHARE, _PEAK_SHARE, _SIZE = 0.01, 0.5, 0.25, 0.015
+# peak of the spectrum, and their size relative to the torque. Noise that feedback brings into the torques of a joint
+# has peaks too, which stay below half of the residual.
+_BURST_LEVEL, _BURST_SHARE, _PEAK_SHARE, _SIZE = 0.01, 0.5, 0.5, 0.015
 
 
 def find_causes(
@@ -87,9 +88,8 @@ def find_causes(
         parameters = rows.base.standard(search.beta, parameters)
     late = _late(rows, whole, parameters, level)
     if late is not None:
-        if (
-            late[0].code is CauseCode.LOW_PASS
-        ):  # other candidates would have to pass the same filter: correct this first
+        # Other candidates would have to pass the same low-pass: it is to be corrected first.
+        if late[0].code is CauseCode.LOW_PASS:
             return Causes((late[0],), 1, level)
         rows, whole = lagged_rows(rows, late[1]), lagged_rows(whole, late[1])
         search = Stepwise(rows)
@@ -135,7 +135,7 @@ def _cause(step: Step, rows: CauseRows) -> Cause:
     return Cause(
         code=group.code,
         joints=tuple(rows.base.robot.coordinates[j] for j in group.joints),
-        words=group.words(f"{abs(step.size):.3g} \u00b1 {step.std:.1g}", step.size),
+        words=group.words(_plus_minus(abs(step.size), step.std), step.size),
         size=step.size,
         std=step.std,
         unit=group.unit,
@@ -144,6 +144,14 @@ def _cause(step: Step, rows: CauseRows) -> Cause:
         effect=step.effect,
         p_value=step.p_value,
     )
+
+
+def _plus_minus(size: float, std: float) -> str:
+    """A size and its standard deviation, both to the first digit of the latter, without exponents."""
+    if not (np.isfinite(std) and std > 0):
+        return f"{size:.3g}"
+    digits = max(0, -int(np.floor(np.log10(std))))
+    return f"{size:.{digits}f} \u00b1 {std:.{digits}f}"
 
 
 def _swapped(swap: Swap, rows: CauseRows) -> Cause:
@@ -210,7 +218,8 @@ def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cau
         return None
     worst = max(found.values(), key=lambda s: s.unexplained)
     names = tuple(rows.base.robot.coordinates[j] for j in sorted(found))
-    size = f"{worst.size:.2g} \u00b1 {worst.std:.1g} N m in '{rows.base.robot.coordinates[worst.group.joints[0]]}'"
+    where = rows.base.robot.coordinates[worst.group.joints[0]]
+    size = f"{_plus_minus(worst.size, worst.std)} {rows.base.robot.channel_units[where]} in '{where}'"
     words = f"friction is larger near standstill (Stribeck) in {', '.join(names)}: {size}"
     return replace(_cause(worst, rows), joints=names, words=words)
 

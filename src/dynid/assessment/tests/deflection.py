@@ -28,14 +28,17 @@ def deflections(robot: Robot, motion: Motion, load: Array, parameters: Array) ->
 
     The body behind joint j follows M_jj d'' + c d' + k d = load, where the load (N, joint) is that of the rigid robot;
     with a gap, the spring acts outside of it. The first result holds one spring per entry of `FREQUENCIES`, per unit of
-    load; the second one gap per entry of `GAPS`, in rad.
+    load; the second one gap per entry of `GAPS`, in rad. A joint without positive inertia has no deflection.
     """
     n, count = robot.n, len(motion.t)
     every = max(1, int(motion.rate / _RATE))
     step = every / motion.rate
     q, force = motion.q[::every], load[::every]
     inertia = np.einsum("tjj->tj", mass_matrix(robot, q, parameters))
-    inertia = np.maximum(inertia, 1e-3 * inertia.mean(axis=0))
+    # An estimate that is not physically consistent may have no positive inertia; such a joint is taken as rigid.
+    heavy = inertia.mean(axis=0) > 0
+    force = force * heavy
+    inertia = np.where(heavy, np.maximum(inertia, 1e-3 * inertia.mean(axis=0)), 1.0)
     mean = inertia.mean(axis=0)[:, None]
     frequency = np.concatenate([FREQUENCIES, np.full(len(GAPS), _CONTACT)])
     gap = np.concatenate([np.zeros(len(FREQUENCIES)), GAPS])
@@ -61,5 +64,6 @@ def deflections(robot: Robot, motion: Motion, load: Array, parameters: Array) ->
         low = np.floor(at).astype(int)
         high, part = np.minimum(low + 1, len(q) - 1), (at - low)[:, None, None, None]
         out = out[low] * (1 - part) + out[high] * part
+    out *= heavy[:, None, None]
     springs = out[:, :, : len(FREQUENCIES)]
     return springs, out[:, :, len(FREQUENCIES) :]

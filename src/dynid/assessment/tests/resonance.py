@@ -21,9 +21,6 @@ _LOWEST, _HIGHEST, _BELOW_CUTOFF = 2.0, 12.0, 0.8
 _SEGMENT = 4.0  # s, of the averaged spectra
 # A peak over the geometric mean of the power at 1 / 1.6 and 1.6 times its frequency.
 _APART, _PEAK = 1.6, 3.0
-# The peak has at least this share of the power of the residual: feedback colors the noise of a controlled joint, and
-# gives it smaller peaks.
-_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -65,6 +62,5 @@ def resonances(model: Model) -> list[Resonance]:
             near = np.abs(np.log(frequency[1:] / frequency[inside][at])) < np.log(_APART)
             extra = np.maximum(power[1:] - around[at], 0.0) * near
             share = float(extra.sum() / power[1:].sum())
-            if share > _SHARE:
-                found.append(Resonance(k, float(frequency[inside][at]), float(height[at]), share))
+            found.append(Resonance(k, float(frequency[inside][at]), float(height[at]), share))
     return sorted(found, key=lambda r: -r.height)

@@ -14,6 +14,7 @@ _WORSE, _MUCH_WORSE = 1.05, 1.3
 # Errors relative to those of a constant velocity are the unexplained share of all accelerations. Up to a fifth, the
 # limit for predicted torques, an a-priori model that is even better is no reason against the estimate.
 _MATERIAL = 0.2
+_MOST = 0.5
 
 
 def check_simulation(evidence: Evidence) -> Check:
@@ -27,6 +28,12 @@ def check_simulation(evidence: Evidence) -> Check:
     if comparison is None:
         why = found.reason or f"too few starts are followed by {_HORIZON:g} s of motion"
         return unchecked(code, f"simulated motion was not compared with the a-priori model: {why}")
+    # Where both models are worse than a constant velocity, offsets and noise of the torques move them, not the model.
+    # A model most of whose simulations end early is another matter.
+    prior_share = comparison.share / comparison.ratio
+    if min(comparison.share, prior_share) > 1.0 and found.identified.failed() <= _MOST:
+        why = "neither model follows this motion better than a constant velocity does"
+        return unchecked(code, f"simulated motion says little here: {why} ({comparison.words})")
     # The lower end of the interval: what is worse by chance is not called worse.
     figure = comparison.low if comparison.share > _MATERIAL else min(comparison.low, 1.0)
     words = f"errors of positions that are simulated {_HORIZON:g} s ahead of measured states are {comparison.words}"
