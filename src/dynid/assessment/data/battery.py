@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dynid.assessment.data.channels import check_clipping, check_resolution, check_standstill, check_stuck
 from dynid.assessment.data.clock import check_clock, check_repeated_rows
@@ -81,8 +82,8 @@ def check(robot: Robot, recording: Recording) -> tuple[Finding, ...]:
     if len(recording.joints) != robot.n:
         raise DataError(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
     context = Context(robot, recording)
-    # Damaged data overflow; the checks look at the results, so numpy need not warn.
-    with np.errstate(all="ignore"):
+    # Damaged data overflow; the checks look at the results, so numpy need not warn. Threads slow small matrices down.
+    with np.errstate(all="ignore"), threadpool_limits(1, "blas"):
         found = list(_findings(robot, recording, context))
     return tuple(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
 

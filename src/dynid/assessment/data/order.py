@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from dynid.assessment.data.context import Cleaned, Context
-from dynid.assessment.data.fit import basis, find_delay
+from dynid.assessment.data.fit import find_delay
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
@@ -27,8 +27,8 @@ _GOOD = 0.02
 # Decrease of the sum over joints of the logarithm of the unexplained variance that another order must achieve. Chance
 # matches in lightly loaded joints of correctly ordered recordings reach about 1, real mistakes 5 and more.
 _SAVING = 3.0
-# Rows that the search over orders uses.
-_ROWS = 400
+# Rows that the search over orders uses, and the least share of a direction that their columns span.
+_ROWS, _WEAKEST = 400, 1e-12
 _LONGEST_DELAY = 0.5
 
 
@@ -124,6 +124,8 @@ def _find_orders(cleaned: Cleaned | None, context: Context) -> tuple[Order, Orde
     torque = cleaned.torque[thin]
     cost = _costs(context, motion, torque, same)
     now = float(np.trace(cost))
+    if now - n * np.log(_GOOD) < _SAVING:  # no other order can save enough
+        return same, same
     chosen = tuple(int(i) for i in linear_sum_assignment(cost)[1])
     torque_cost = float(cost[np.arange(n), chosen].sum())
     everything, everything_cost = same, now
@@ -154,31 +156,41 @@ def _moves(order: Order) -> Iterator[Order]:
                 yield tuple(swapped)
 
 
-def _bases(context: Context, motion: tuple[Array, ...], order: Order) -> list[Array]:
-    """Bases of the columns that can explain the torque of each joint, if the columns have this order."""
+def _products(context: Context, motion: tuple[Array, ...], torque: Array, order: Order) -> tuple[Array, Array]:
+    """Products of unit columns that can explain the torque of each joint, if the columns have this order.
+
+    The first result (joint, k, k) is that of the columns with each other, the second (joint, k, torque column) that
+    with the torques.
+    """
     q, v, a, direction = (x[:, order] for x in motion)
     model = context.model_torque(q, v, a)
     assert model is not None
-    one = np.ones(len(q))
-    return [
-        basis(np.column_stack([one, model[:, j], v[:, j], a[:, j], direction[:, j]])) for j in range(context.robot.n)
-    ]
+    columns = np.stack([np.ones_like(model), model, v, a, direction], axis=-1).transpose(1, 0, 2)
+    norms = np.linalg.norm(columns, axis=1, keepdims=True)
+    columns = columns / np.where(norms > 0, norms, 1.0)
+    turned = columns.transpose(0, 2, 1)
+    return turned @ columns, turned @ torque
 
 
 def _own_cost(context: Context, motion: tuple[Array, ...], torque: Array, order: Order) -> float:
     """Sum over joints of the logarithm of the unexplained share, if all signals have this order."""
-    bases = _bases(context, motion, order)
-    return sum(_log_rest(b, torque[:, i]) for b, i in zip(bases, order, strict=True))
+    gram, product = _products(context, motion, torque, order)
+    own = np.take_along_axis(product, np.array(order)[:, None, None], axis=2)
+    return float(_log_rest(gram, own, torque[:, order].T[:, :, None]).sum())
 
 
 def _costs(context: Context, motion: tuple[Array, ...], torque: Array, order: Order) -> Array:
     """Logarithm of the unexplained share (joint, torque column)."""
-    bases = _bases(context, motion, order)
-    return np.array([[_log_rest(b, y) for y in torque.T] for b in bases])
+    return _log_rest(*_products(context, motion, torque, order), torque)
 
 
-def _log_rest(explained: Array, y: Array) -> float:
-    """Logarithm of the share of y that a basis does not explain."""
-    power = float(np.var(y)) * len(y)
-    left = y - explained @ (explained.T @ y)
-    return float(np.log(max(float(left @ left) / power, _GOOD))) if power > 0 else 0.0
+def _log_rest(gram: Array, product: Array, torque: Array) -> Array:
+    """Logarithm of the share of each torque (..., N, m) that the columns of each joint do not explain, (joint, m)."""
+    squares, directions = np.linalg.eigh(gram)
+    seen = squares > _WEAKEST * squares[:, -1:]
+    along = directions.transpose(0, 2, 1) @ product
+    explained = (along**2 * (seen / np.where(seen, squares, 1.0))[:, :, None]).sum(axis=1)
+    power = np.var(torque, axis=-2) * torque.shape[-2]
+    left = (torque**2).sum(axis=-2) - explained
+    share = np.maximum(left / np.where(power > 0, power, 1.0), _GOOD)
+    return np.asarray(np.where(power > 0, np.log(share), 0.0))
