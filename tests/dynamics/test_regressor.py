@@ -16,7 +16,7 @@ from dynid import DataError, Robot
 from dynid.robot import DriveTerm
 from dynid.robot.drives import DRIVE_SYMBOLS
 from tests.support.compare import difference
-from tests.support.random_robots import random_motion, random_robot, reordered, robots, with_custom_terms
+from tests.support.random_robots import VELOCITY, random_motion, random_robot, reordered, robots, with_custom_terms
 
 Array = NDArray[np.float64]
 
@@ -52,6 +52,7 @@ def term_column(term: DriveTerm, q: Array, v: Array, a: Array) -> Array:
         "fc": np.sign(v @ d),
         "fcp": np.where(v @ d > 0, 1.0, 0.0),
         "fcn": np.where(v @ d < 0, -1.0, 0.0),
+        "fs": np.sign(v @ d) * np.exp(-((v @ d / VELOCITY["fs"]) ** 2)),
         "off": np.ones(len(v)),
         "k": q @ d - term.rest,
     }[term.symbol]
@@ -78,9 +79,13 @@ def test_drive_columns_follow_their_definition(robot: Robot, seed: int) -> None:
 
 
 def test_every_combination_of_drive_terms_keeps_its_columns() -> None:
-    """Whatever subset of the nine terms is modelled, each column is the one of the full model, found by name."""
+    """Whatever subset of the ten terms is modelled, each column is the one of the full model, found by name."""
     bare = random_robot(3, 2)
-    terms = [bare.joint_term(i, s, 0.3, rest=0.1) for i in range(bare.n) for s in DRIVE_SYMBOLS]
+    terms = [
+        bare.joint_term(i, s, 0.3, rest=0.1, velocity=VELOCITY.get(s, 0.0))
+        for i in range(bare.n)
+        for s in DRIVE_SYMBOLS
+    ]
     full = bare.with_terms(*terms)
     q, v, a = random_motion(full, 4)
     everything = dynid.regressor(full, q, v, a)

@@ -14,7 +14,6 @@ from dynid.feasibility import feasible_set
 from dynid.identification import AutoOptions
 from dynid.identification.summary import choices_text
 from dynid.progress import Progress
-from dynid.robot.velocity_laws import Stribeck
 from tests.support.synthetic import arm, record
 
 # Friction and rotor inertia of the truth, per joint.
@@ -98,7 +97,7 @@ def test_choices_are_printed_and_saved(estimate: dynid.Estimate, tmp_path: Path)
 def test_stribeck_friction_is_found_where_it_is(runs: tuple[dynid.Recording, dynid.Recording], tmp_path: Path) -> None:
     """A joint whose friction doubles at standstill gets the law, the others do not; the estimate is saved with it."""
     robot = truth()
-    true = robot.with_terms(robot.custom_term("fs", "joint1", Stribeck(0, 0.3), 0.7, unit="N m"))
+    true = robot.with_terms(robot.joint_term("joint1", "fs", 0.7, velocity=0.3))
     estimate = dynid.identify(robot, record(true, (0, 1), noise=0.05, samples=5000), filters="given")
     chosen = {c.what: c.option for c in estimate.choices if c.chosen and c.what.startswith("velocity law")}
     assert chosen["velocity law of joint1"].startswith("Stribeck")

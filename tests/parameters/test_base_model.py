@@ -77,7 +77,7 @@ def test_parts_add_up_and_friction_is_part_of_the_drives(robot: Robot, model: Ba
     moved = np.einsum("kij,kj->ki", model.mass_matrix(q), a)
     moving = slice(None) if robot.base != "instrumented" else slice(6, None)
     close(rest[:, moving] + moved, model.inverse_dynamics(q, v, a)[:, moving], 1e-10)
-    friction = [n.split("_")[0] in ("fv", "fc", "fvp", "fvn", "fcp", "fcn") for n in robot.parameter_names]
+    friction = [n.split("_")[0] in ("fv", "fc", "fvp", "fvn", "fcp", "fcn", "fs") for n in robot.parameter_names]
     pi = np.where(friction, robot.parameters, 0.0)
     close(model.friction_torque(v), dynid.inverse_dynamics(robot, q, v, 0 * a, pi), 1e-10)
     assert np.array_equal(model.friction_torque(v[0]), model.friction_torque(v)[0])

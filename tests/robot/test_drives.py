@@ -12,6 +12,7 @@ import dynid
 from dynid import Robot
 from dynid.robot import Transmission, rooted_at
 from dynid.robot.drives import DRIVE_SYMBOLS, FRICTION_TERMS
+from tests.support.random_robots import VELOCITY
 from tests.support.robot_files import Array, motion
 
 EXACT = 1e-12  # sums of some forty terms of order one in double precision
@@ -47,6 +48,7 @@ def documented(symbol: str, d: Array, rest: float, cross: bool, q: Array, v: Arr
         "fc": np.sign(s),
         "fcp": np.where(s > 0, 1, 0),
         "fcn": np.where(s < 0, -1, 0),
+        "fs": np.sign(s) * np.exp(-((s / VELOCITY["fs"]) ** 2)),
         "off": np.ones_like(s),
         "k": s - rest,
     }[symbol]
@@ -69,13 +71,15 @@ def check(robot: Robot, seed: int) -> None:
 
 
 def test_every_combination_of_joint_terms() -> None:
-    """All 512 sets of joint-side terms, another one on each joint: no column depends on which others are there."""
+    """All 1024 sets of joint-side terms, another one on each joint: no column depends on which others are there."""
     sets, robot = subsets(DRIVE_SYMBOLS), three_joints()
     rng = np.random.default_rng(0)
     for k in range(len(sets)):
         chosen = [sets[k], sets[-1 - k], sets[(7 * k) % len(sets)]]
         terms = [
-            robot.joint_term(i, s, rng.uniform(0.1, 1), rest=rng.uniform(-1, 1) if s == "k" else 0.0)
+            robot.joint_term(
+                i, s, rng.uniform(0.1, 1), rest=rng.uniform(-1, 1) if s == "k" else 0.0, velocity=VELOCITY.get(s, 0.0)
+            )
             for i, symbols in enumerate(chosen)
             for s in symbols
         ]
@@ -83,13 +87,15 @@ def test_every_combination_of_joint_terms() -> None:
 
 
 def test_every_combination_of_motor_terms() -> None:
-    """All 512 sets of motor-side terms through a full coupling matrix, whole or cross-only, beside joint terms."""
+    """All 1024 sets of motor-side terms through a full coupling matrix, whole or cross-only, beside joint terms."""
     sets, robot = subsets(DRIVE_SYMBOLS), coupled().with_drives("viscous+coulomb", rotor_inertia=True)
     rng = np.random.default_rng(1)
     for k in range(len(sets)):
         terms = [
             replace(
-                robot.motor_term(f"m{i + 1}", s, rng.uniform(0.1, 1), cross_only=(k + i) % 2 == 0),
+                robot.motor_term(
+                    f"m{i + 1}", s, rng.uniform(0.1, 1), cross_only=(k + i) % 2 == 0, velocity=VELOCITY.get(s, 0.0)
+                ),
                 rest=rng.uniform(-1, 1) if s == "k" else 0.0,
             )
             for i, symbols in enumerate((sets[k], sets[-1 - k]))
@@ -136,11 +142,13 @@ def test_layout_is_link_block_then_drive_block_base_to_tip() -> None:
 def test_units_of_a_prismatic_joint_are_those_of_a_force() -> None:
     """The parameters of a shaft that translates: kg, N s/m, N and N/m, whichever variant of the robot holds them."""
     slide = {"Ia": "kg", "fv": "N s/m", "fvp": "N s/m", "fvn": "N s/m", "fc": "N", "fcp": "N", "fcn": "N"}
-    slide |= {"off": "N", "k": "N/m"}
+    slide |= {"fs": "N", "off": "N", "k": "N/m"}
     hinge = {"Ia": "kg m2", "fv": "N m s/rad", "fvp": "N m s/rad", "fvn": "N m s/rad", "fc": "N m", "fcp": "N m"}
-    hinge |= {"fcn": "N m", "off": "N m", "k": "N m/rad"}
+    hinge |= {"fcn": "N m", "fs": "N m", "off": "N m", "k": "N m/rad"}
     robot = three_joints()
-    robot = robot.with_terms(*(robot.joint_term(j, s) for j in ("joint1", "joint3") for s in DRIVE_SYMBOLS))
+    robot = robot.with_terms(
+        *(robot.joint_term(j, s, velocity=VELOCITY.get(s, 0.0)) for j in ("joint1", "joint3") for s in DRIVE_SYMBOLS)
+    )
     for variant in (robot, robot.with_base("floating"), robot.locked({"joint2": 0.3}), rooted_at(robot, "link3")):
         unit = {p.name: p.unit for p in variant.layout}
         assert {s: unit[f"{s}_joint3"] for s in DRIVE_SYMBOLS} == slide
@@ -201,10 +209,14 @@ def test_forward_dynamics_undoes_inverse_dynamics_with_all_drives() -> None:
     """With every kind of term on joints and motors, accelerations come back from the torques they need."""
     robot = coupled()
     rng = np.random.default_rng(2)
-    joints = [robot.joint_term(i, s, rng.uniform(0.1, 1)) for i in range(3) for s in DRIVE_SYMBOLS]
+    joints = [
+        robot.joint_term(i, s, rng.uniform(0.1, 1), velocity=VELOCITY.get(s, 0.0))
+        for i in range(3)
+        for s in DRIVE_SYMBOLS
+    ]
     # Cross-only rotors take from the diagonal; small ones leave the mass matrix positive definite.
     motors = [
-        robot.motor_term(f"m{i + 1}", s, 0.05 * rng.uniform(0.1, 1), cross_only=i == 1)
+        robot.motor_term(f"m{i + 1}", s, 0.05 * rng.uniform(0.1, 1), cross_only=i == 1, velocity=VELOCITY.get(s, 0.0))
         for i in range(3)
         for s in DRIVE_SYMBOLS
     ]
@@ -316,8 +328,8 @@ def test_forward_dynamics_undoes_inverse_dynamics_with_smooth_coulomb() -> None:
     )
 
 
-@pytest.mark.parametrize("symbol", [s for s in DRIVE_SYMBOLS if s not in ("fc", "fcp", "fcn")])
-def test_only_coulomb_terms_have_a_slope(symbol: str) -> None:
+@pytest.mark.parametrize("symbol", [s for s in DRIVE_SYMBOLS if s not in ("fc", "fcp", "fcn", "fs")])
+def test_only_terms_that_jump_have_a_slope(symbol: str) -> None:
     """Refused by name, on every other kind of term."""
     with pytest.raises(dynid.ModelError, match=f"'{symbol}_joint1' cannot have a slope of 5"):
         replace(three_joints().joint_term(0, symbol, 1.0), slope=5.0)

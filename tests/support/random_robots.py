@@ -23,6 +23,7 @@ from dynid.robot.drives import DRIVE_SYMBOLS
 from dynid.robot.parts import Frame, Mimic
 
 Array = NDArray[np.float64]
+VELOCITY = {"fs": 0.7}  # Stribeck velocity of drive terms, by symbol
 
 
 def random_rotation(rng: np.random.Generator) -> Array:
@@ -144,7 +145,13 @@ def with_random_drives(robot: Robot, rng: np.random.Generator) -> Robot:
         return float(rng.uniform(0.05, 0.5))
 
     terms = [
-        robot.joint_term(i, symbol, value(), rest=float(rng.uniform(-1, 1)) if symbol == "k" else 0.0)
+        robot.joint_term(
+            i,
+            symbol,
+            value(),
+            rest=float(rng.uniform(-1, 1)) if symbol == "k" else 0.0,
+            velocity=VELOCITY.get(symbol, 0.0),
+        )
         for i in range(robot.n)
         for symbol in DRIVE_SYMBOLS
     ]
@@ -157,7 +164,13 @@ def with_random_drives(robot: Robot, rng: np.random.Generator) -> Robot:
     return robot.with_terms(
         *(
             replace(
-                robot.motor_term(motor, symbol, 0.02 * value(), cross_only=bool(rng.random() < 0.5)),
+                robot.motor_term(
+                    motor,
+                    symbol,
+                    0.02 * value(),
+                    cross_only=bool(rng.random() < 0.5),
+                    velocity=VELOCITY.get(symbol, 0.0),
+                ),
                 rest=float(rng.uniform(-1, 1)) if symbol == "k" else 0.0,
             )
             for motor in motors

@@ -18,7 +18,7 @@ _HELPERS = {
     "step": "static double step(double x)\n{\n    return x > 0.0 ? 1.0 : 0.0;\n}\n",
     "ramp": "static double ramp(double x)\n{\n    return x > 0.0 ? x : 0.0;\n}\n",
 }
-_CALLS = {kind: f"{kind}({{}})" for kind in ("sin", "cos", "tanh", *_HELPERS)}
+_CALLS = {kind: f"{kind}({{}})" for kind in ("sin", "cos", "tanh", "exp", *_HELPERS)}
 # What could end a comment early, or carry it on.
 _UNSAFE = r"/\*|\*/|\\"
 
@@ -87,7 +87,7 @@ def _body(function: Function, inline_sines: bool) -> Iterator[str]:
     places: dict[int, list[int]] = {}
     for i, node in enumerate(function.entries):
         places.setdefault(node.index, []).append(i)
-    texts = Texts(function, _CALLS, named=("tanh", *_HELPERS))
+    texts = Texts(function, _CALLS, named=("tanh", "exp", *_HELPERS))
     angles: dict[int, int] = {}
     for node in order:
         if inline_sines and node.kind in ("sin", "cos"):

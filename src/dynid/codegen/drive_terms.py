@@ -132,6 +132,10 @@ def _effort(graph: Graph, term: DriveTerm, shaft: Node) -> Node:
         return graph.call("ramp", shaft)
     if term.kind == TermKind.VISCOUS_NEGATIVE:
         return -graph.call("ramp", -shaft)
+    if term.kind == TermKind.STRIBECK:
+        part = shaft * (1.0 / term.velocity)
+        sign = graph.call("tanh", shaft * term.slope) if term.slope else graph.call("sign", shaft)
+        return sign * graph.call("exp", -(part * part))
     low, high = _RANGES[term.kind]
     if term.slope:
         return graph.call("tanh", shaft * term.slope) * (0.5 * (high - low)) + 0.5 * (high + low)

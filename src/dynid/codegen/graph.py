@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 BINARY = ("add", "sub", "mul", "div")
 # step(x) is 1 where x > 0 and else 0, ramp(x) is max(x, 0), sign(0) is 0.
-CALLS = ("sin", "cos", "tanh", "sign", "step", "ramp")
+CALLS = ("sin", "cos", "tanh", "exp", "sign", "step", "ramp")
 KINDS = ("const", "input", *BINARY, "neg", *CALLS)
 
 _ODD = ("sin", "tanh", "sign")
@@ -271,6 +271,7 @@ _NUMBERS: dict[str, Any] = {
     "sin": np.sin,
     "cos": np.cos,
     "tanh": np.tanh,
+    "exp": np.exp,
     "sign": np.sign,
     "step": lambda x: np.where(x > 0, 1.0, 0.0),
     "ramp": lambda x: np.maximum(x, 0.0),

@@ -15,6 +15,7 @@ _CALLS = {
     "sin": "np.sin({})",
     "cos": "np.cos({})",
     "tanh": "np.tanh({})",
+    "exp": "np.exp({})",
     "sign": "np.sign({})",
     "step": "np.where({} > 0.0, 1.0, 0.0)",
     "ramp": "np.maximum({}, 0.0)",

@@ -20,6 +20,7 @@ class Operations:
     sines: int = 0
     signs: int = 0
     tanh: int = 0
+    exponentials: int = 0
     negations: int = 0
 
     @property
@@ -34,6 +35,7 @@ class Operations:
             "sines and cosines": self.sines,
             "signs": self.signs,
             "tanh": self.tanh,
+            "exponentials": self.exponentials,
             "changes of sign": self.negations,
         }
         return ", ".join(words + [f"{n} {what}" for what, n in more.items() if n])
@@ -50,6 +52,7 @@ _FIELD = {
     "step": "signs",
     "ramp": "signs",
     "tanh": "tanh",
+    "exp": "exponentials",
     "neg": "negations",
 }
 

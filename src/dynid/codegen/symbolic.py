@@ -346,6 +346,9 @@ def _effort(term: DriveTerm, s: Any) -> Any:
         return sp.Max(s, 0)
     if term.kind == TermKind.VISCOUS_NEGATIVE:
         return sp.Min(s, 0)
+    if term.kind == TermKind.STRIBECK:
+        sign = sp.tanh(_exact(term.slope) * s) if term.slope else sp.sign(s)
+        return sign * sp.exp(-((s / _exact(term.velocity)) ** 2))
     low = 0 if term.kind == TermKind.COULOMB_POSITIVE else -1
     high = 0 if term.kind == TermKind.COULOMB_NEGATIVE else 1
     if term.slope:

@@ -54,6 +54,7 @@ class Tree(NamedTuple):
 class DriveArrays(NamedTuple):
     """Drive terms: kind code, parameter column, and the shaft direction as sparse rows (start, joint, weight).
 
+    `rest` is the rest position of a spring, or the velocity of Stribeck friction.
     `slope` is the slope of smooth Coulomb friction, 0 for the sign function. A simulation puts custom columns into
     `table` (term, node) over the shaft position or velocity, with `grid` (first node, nodes per unit).
     """
@@ -163,7 +164,7 @@ def _compile(robot: Robot) -> Compiled:
         np.cumsum([0, *map(len, shafts)]).astype(np.int64),
         np.array([i for s in shafts for i in s], np.int64),
         np.array([t.direction[i] for t, s in zip(plain, shafts, strict=True) for i in s], float),
-        np.array([t.rest for t in plain], float),
+        np.array([t.velocity if t.kind == TermKind.STRIBECK else t.rest for t in plain], float),
         np.array([int(t.cross_only and t.kind in _LINEAR) for t in plain], np.int64),
         np.array([t.slope for t in plain], float),
         np.zeros((0, 0)),

@@ -148,7 +148,7 @@ def _content(source: Robot | Estimate) -> dict[str, Any]:
         if not p.inertial:
             term = terms[p.name]
             row |= {"symbol": p.symbol, "motor" if term.motor else "joint": p.owner}
-            row |= {k: getattr(term, k) for k in ("rest", "slope") if getattr(term, k)}
+            row |= {k: getattr(term, k) for k in ("rest", "slope", "velocity") if getattr(term, k)}
             row |= {"cross_only": True} if term.cross_only else {}
         parameters.append(row)
     out: dict[str, Any] = {
@@ -243,12 +243,12 @@ def _with_terms(robot: Robot, settings: dict[str, dict[str, Any]]) -> Robot:
     known = {t.name: t for t in robot.drives}
     added, changed = [], {}
     for name, row in settings.items():
-        rest, slope = float(row.get("rest", 0.0)), float(row.get("slope", 0.0))
+        rest, slope, velocity = (float(row.get(what, 0.0)) for what in ("rest", "slope", "velocity"))
         term = known.get(name) or _new_term(robot, row)
         if term is None:
             continue
-        if (term.rest, term.slope) != (rest, slope) and term.function is None:
-            changed[name] = term = replace(term, rest=rest, slope=slope)
+        if (term.rest, term.slope, term.velocity) != (rest, slope, velocity) and term.function is None:
+            changed[name] = term = replace(term, rest=rest, slope=slope, velocity=velocity)
         if name not in known:
             added.append(term)
     kept = tuple(changed.get(t.name, t) for t in robot.drives)
@@ -260,8 +260,9 @@ def _new_term(robot: Robot, row: dict[str, Any]) -> DriveTerm | None:
     symbol = row["symbol"]
     if symbol not in DRIVE_SYMBOLS:
         return None
+    velocity = float(row.get("velocity", 0.0))
     if row.get("joint") in robot.coordinates:
-        return robot.joint_term(row["joint"], symbol)
+        return robot.joint_term(row["joint"], symbol, velocity=velocity)
     if robot.transmission is not None and row.get("motor") in robot.transmission.motors:
-        return robot.motor_term(row["motor"], symbol, cross_only=bool(row.get("cross_only", False)))
+        return robot.motor_term(row["motor"], symbol, cross_only=bool(row.get("cross_only", False)), velocity=velocity)
     return None

@@ -29,12 +29,13 @@ _WORDS = {
     "fc": "coulomb_friction",
     "fcp": "coulomb_friction_positive",
     "fcn": "coulomb_friction_negative",
+    "fs": "stribeck_friction",
     "off": "torque_offset",
     "k": "spring_stiffness",
 }
 _SYMBOLS = {word: symbol for symbol, word in _WORDS.items()}
 _UNITS = {False: "N m, rad, s", True: "N, m, s (prismatic)"}
-_REST, _SLOPE, _CROSS = "spring_rest", "_slope", "_cross_only"
+_REST, _VELOCITY, _SLOPE, _CROSS = "spring_rest", "stribeck_velocity", "_slope", "_cross_only"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # what YAML takes for other things
 
@@ -61,6 +62,8 @@ def to_ros(robot: Robot, remarks: Mapping[str, str]) -> str:
             rows.append(f"{_key(word)}: {_float(term.value)}")
             if term.symbol == "k":
                 rows.append(f"{_REST}: {_float(term.rest)}")
+            if term.velocity:
+                rows.append(f"{_VELOCITY}: {_float(term.velocity)}")
             if term.slope:
                 rows.append(f"{word}{_SLOPE}: {_float(term.slope)}")
             if term.cross_only:
@@ -89,12 +92,13 @@ def from_ros(data: Any, robot: Robot, path: str) -> tuple[dict[str, float], dict
             if not isinstance(drive, Mapping):
                 raise DataError(f"{where}: expected a table of parameters")
             for word in drive:
-                if word == _REST or word.endswith((_SLOPE, _CROSS)):
+                if word in (_REST, _VELOCITY) or word.endswith((_SLOPE, _CROSS)):
                     continue
                 symbol = _SYMBOLS.get(word, word)
                 values[f"{symbol}_{shaft}"] = float(_numbers(drive, word, (), where))
                 row = {"symbol": symbol, kind: shaft, "slope": drive.get(f"{word}{_SLOPE}", 0.0)}
                 row |= {"rest": drive.get(_REST, 0.0) if symbol == "k" else 0.0}
+                row |= {"velocity": drive.get(_VELOCITY, 0.0) if symbol == "fs" else 0.0}
                 settings[f"{symbol}_{shaft}"] = row | {"cross_only": drive.get(f"{word}{_CROSS}", False)}
     return values, settings
 

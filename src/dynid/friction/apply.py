@@ -15,7 +15,6 @@ from dynid.friction.result import ModelFit
 from dynid.friction.rows import is_prismatic, joint_index, without_friction
 from dynid.robot.drives import DriveTerm
 from dynid.robot.model import Robot
-from dynid.robot.velocity_laws import Stribeck
 
 __all__ = ["with_friction"]
 
@@ -68,8 +67,7 @@ def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | 
             elif piece.name == "tanh":
                 terms.append(replace(bare.joint_term(place, symbol, values[symbol]), slope=1.0 / values["vc"]))
             elif piece.name == "stribeck":
-                law = Stribeck(place, values["vs"])
-                terms.append(bare.custom_term(symbol, place, law, values[symbol], unit=units[symbol]))
+                terms.append(bare.joint_term(place, symbol, values[symbol], velocity=values["vs"]))
             else:
                 column: Any = FrictionColumn(piece, k, theta, place, carried, reference)
                 name = symbol if symbol not in ("fv", "fc") else f"{symbol}_{piece.name}"

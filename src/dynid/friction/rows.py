@@ -43,8 +43,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 LoadKind = Literal["rigid", "gravity"]
 
-_STANDARD = ("fv", "fvp", "fvn", "fc", "fcp", "fcn", "off")
-_OWN = ("fs", "fl", "fld", "flb", "fq", "fp", "fvt", "fc_sigmoid", "fv_viscous-exponential")
+_STANDARD = ("fv", "fvp", "fvn", "fc", "fcp", "fcn", "fs", "off")
+_OWN = ("fl", "fld", "flb", "fq", "fp", "fvt", "fc_sigmoid", "fv_viscous-exponential")
 _LOAD_TOLERANCE = 1e-4
 _MAX_ITERATIONS = 10
 _RCOND = 1e-4

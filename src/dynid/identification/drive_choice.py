@@ -17,10 +17,9 @@ from dynid.errors import DataError
 from dynid.feasibility.prior import consistent_prior
 from dynid.identification.estimators.solution import Choice
 from dynid.identification.parts import Loss, Parts
-from dynid.robot.drives import parse_friction
+from dynid.robot.drives import TermKind, parse_friction
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
-from dynid.robot.velocity_laws import Stribeck
 
 __all__ = [
     "Drives",
@@ -99,7 +98,7 @@ def with_drives(robot: Robot, drives: Drives) -> Robot:
     if not free:
         return robot
     names = robot.coordinates
-    chosen = [t.name for t in robot.drives if isinstance(t.function, Stribeck) and t.owner in free]
+    chosen = [t.name for t in robot.drives if t.kind == TermKind.STRIBECK and t.owner in free]
     robot = robot.without(*chosen) if chosen else robot
     kept = [t for t in robot.drives if not t.motor and t.function is None and t.owner not in free and t.symbol != "k"]
     friction = {names[j]: str(drives.friction[j]) for j in free}

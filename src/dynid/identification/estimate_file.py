@@ -37,7 +37,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _NAME = "dynid estimate"
-_FORMAT = f"{_NAME} 6"
+_FORMAT = f"{_NAME} 7"
 
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:

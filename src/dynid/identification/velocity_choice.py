@@ -18,7 +18,6 @@ from dynid.identification.parts import Loss, parts_of
 from dynid.parameters.base import base_parameters
 from dynid.robot.drives import DriveTerm
 from dynid.robot.model import Robot
-from dynid.robot.velocity_laws import Stribeck
 
 __all__ = ["choose_velocity_laws"]
 
@@ -79,9 +78,9 @@ def _laws(robot: Robot, joint: int, fast: float) -> Iterator[_Law]:
     """The laws of a joint that exceeds the velocity `fast` during 5 % of the time."""
     name = robot.coordinates[joint]
     linear = any(j.name == name and j.kind == "prismatic" for j in robot.joints)
-    unit, torque = ("m/s", "N") if linear else ("rad/s", "N m")
+    unit = "m/s" if linear else "rad/s"
     for share in _STRIBECK:
-        term = robot.custom_term("fs", joint, Stribeck(joint, share * fast), unit=torque)
+        term = robot.joint_term(joint, "fs", velocity=share * fast)
         yield _Law(f"Stribeck, {share * fast:.2g} {unit}", term)
     coulomb = next((t for t in robot.drives if t.name == f"fc_{name}" and not t.slope), None)
     for share in _SMOOTH if coulomb is not None else ():

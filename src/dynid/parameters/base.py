@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 
 from dynid.dynamics.functions import regressor
 from dynid.errors import DataError, DynidError
+from dynid.robot.drives import TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
 from dynid.robot.model import WRENCH_CHANNELS, Robot
-from dynid.robot.velocity_laws import Stribeck
 
 if TYPE_CHECKING:
     from dynid.parameters.observability import Sensed
@@ -364,9 +364,9 @@ def random_states(robot: Robot, samples: int, seed: int) -> tuple[Array, Array, 
     revolute = np.array([j.kind == "revolute" for j in robot.joints if j.mimic is None], dtype=bool)
     q = rng.uniform(-1.0, 1.0, (samples, robot.n)) * np.where(revolute, np.pi, 1.0)
     v, a = rng.uniform(-3.0, 3.0, (2, samples, robot.nv))
-    laws = [term.function for term in robot.drives if isinstance(term.function, Stribeck)]
-    for joint in {law.joint for law in laws}:
-        slow = [law.velocity for law in laws if law.joint == joint]
+    laws = [term for term in robot.drives if term.kind == TermKind.STRIBECK]
+    for joint in {law.owner for law in laws}:
+        slow = [law.velocity for law in laws if law.owner == joint]
         for k, velocity in enumerate(slow):
             v[k :: len(slow) + 1, robot.nv - robot.n + joint] *= 0.5 * velocity
     if robot.base == "floating":

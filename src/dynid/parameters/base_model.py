@@ -137,7 +137,7 @@ class BaseModel:
         return functions.coriolis_matrix(self.robot, q, v, self.parameters)
 
     def friction_torque(self, v: ArrayLike) -> Array:
-        """Viscous and Coulomb friction (N, channel) of joints and motors at v (N, nv)."""
+        """Viscous, Coulomb and Stribeck friction (N, channel) of joints and motors at v (N, nv)."""
         (v,), _, single = as_batch(self.robot, v=v)
         torque = self._drives(np.zeros((len(v), self.robot.nq)), v, np.where(self._friction, self.parameters, 0.0))
         return torque[0] if single else torque

@@ -176,7 +176,10 @@ class _DriveRows:
         self._other: dict[tuple[object, ...], Array] = {}
         self._p = p
         for term in robot.drives if used else ():
-            self._add(term.kind, term.direction, names[term.name], term.cross_only, term.rest)
+            if term.kind == TermKind.STRIBECK:
+                self._put(("stribeck", term.owner, term.velocity, *term.direction), names[term.name], 1.0)
+            else:
+                self._add(term.kind, term.direction, names[term.name], term.cross_only, term.rest)
 
     def rows(self) -> Array:
         return np.array(list(self._other.values())).reshape(-1, self._p)

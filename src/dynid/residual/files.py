@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load_residual", "save_residual"]
 
-_FORMAT = "dynid residual 2"
+_FORMAT = "dynid residual 3"
 _FEATURES = tuple(field.name for field in fields(Features))
 _BLOCK = tuple(field.name for field in fields(Block))
 

@@ -20,7 +20,7 @@ __all__ = ["Predictor"]
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid predictor 1"
+_FORMAT = "dynid predictor 2"
 
 
 class Predictor:

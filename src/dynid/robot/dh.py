@@ -231,10 +231,13 @@ def _build(file: _File) -> Robot:
 def _with_drives(robot: Robot, drive_of: list[dict[str, float]], file: _File) -> Robot:
     terms: list[DriveTerm] = []
     for i, drive in enumerate(drive_of):
-        rest = drive.get("rest", 0.0)
         if "rest" in drive and "k" not in drive:
             raise ModelError(f"joint '{robot.coordinates[i]}' has a rest position but no spring k")
-        terms += [robot.joint_term(i, s, v, rest=rest if s == "k" else 0.0) for s, v in drive.items() if s != "rest"]
+        if "velocity" in drive and "fs" not in drive:
+            raise ModelError(f"joint '{robot.coordinates[i]}' has a Stribeck velocity but no Stribeck friction fs")
+        settings = {"k": {"rest": drive.get("rest", 0.0)}, "fs": {"velocity": drive.get("velocity", 0.0)}}
+        values = {s: v for s, v in drive.items() if s not in ("rest", "velocity")}
+        terms += [robot.joint_term(i, s, v, **settings.get(s, {})) for s, v in values.items()]
     if file.motor:
         coupling: Any = np.eye(robot.n) if file.coupling is None else file.coupling
         motors, ratios = tuple(m.name for m in file.motor), np.array([m.ratio for m in file.motor])

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import ModelError, did_you_mean
 from dynid.robot.parts import checked, frozen
-from dynid.robot.velocity_laws import Stribeck
 
 __all__ = ["FRICTION_TERMS", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
 
@@ -34,9 +33,10 @@ class TermKind(IntEnum):
     COULOMB = 4  # sign(velocity)
     COULOMB_POSITIVE = 5  # 1 where velocity > 0
     COULOMB_NEGATIVE = 6  # -1 where velocity < 0
-    OFFSET = 7  # 1
-    SPRING = 8  # position - rest
-    CUSTOM = 9  # a user-defined column
+    STRIBECK = 7  # sign(velocity) exp(-(velocity / Stribeck velocity)^2)
+    OFFSET = 8  # 1
+    SPRING = 9  # position - rest
+    CUSTOM = 10  # a user-defined column
 
 
 # Terms that dissipate or store energy and never supply it; offsets and springs may have either sign.
@@ -51,6 +51,7 @@ _SYMBOLS = {
     "fc": (TermKind.COULOMB, "N m", "N"),
     "fcp": (TermKind.COULOMB_POSITIVE, "N m", "N"),
     "fcn": (TermKind.COULOMB_NEGATIVE, "N m", "N"),
+    "fs": (TermKind.STRIBECK, "N m", "N"),
     "off": (TermKind.OFFSET, "N m", "N"),
     "k": (TermKind.SPRING, "N m/rad", "N/m"),
 }
@@ -89,7 +90,8 @@ class DriveTerm:
     ----------
     symbol : str
         "Ia" (rotor inertia), "fv", "fvp", "fvn" (viscous friction: both directions, positive, negative), "fc", "fcp",
-        "fcn" (Coulomb friction, likewise), "off" (offset), "k" (spring), or the name of a custom term.
+        "fcn" (Coulomb friction, likewise), "fs" (Stribeck friction), "off" (offset), "k" (spring), or the name of a
+        custom term.
     shaft : str
         Name of the joint or motor.
     direction : ndarray, shape (n,)
@@ -112,8 +114,10 @@ class DriveTerm:
         Unit of the parameter. Given for a custom term only; other units follow from symbol and shaft: N m s/rad on a
         shaft that rotates, N s/m on one that translates, for example.
     slope : float
-        Coulomb terms: 0 for sign(s), otherwise tanh(slope * s), in s/rad or s/m. A custom term that jumps where the
-        velocity of its joint changes sign goes through the jump by the same function.
+        Coulomb and Stribeck terms: 0 for sign(s), otherwise tanh(slope * s), in s/rad or s/m. A custom term that jumps
+        where the velocity of its joint changes sign goes through the jump by the same function.
+    velocity : float
+        Stribeck velocity (rad/s or m/s) of symbol "fs", whose friction fades as exp(-(s / velocity)^2).
     linear : bool
         Whether the shaft translates: it moves with prismatic joints only. Set by `Robot`.
     """
@@ -130,6 +134,7 @@ class DriveTerm:
     unit: str = ""
     slope: float = 0.0
     linear: bool = False
+    velocity: float = 0.0
 
     def __post_init__(self) -> None:
         try:
@@ -145,13 +150,18 @@ class DriveTerm:
         if self.function is None:
             _, rotating, translating = _SYMBOLS[self.symbol]
             object.__setattr__(self, "unit", translating if self.linear else rotating)
-        for what in ("value", "rest", "slope"):
+        for what in ("value", "rest", "slope", "velocity"):
             number = checked(getattr(self, what), (), f"drive term '{self.name}': {what}")
             object.__setattr__(self, what, float(number))
         if d.ndim != 1 or not np.all(np.isfinite(d)) or (self.function is None and not np.any(d)):
             raise ModelError(f"drive term '{self.name}' needs a finite, non-zero direction over the joints")
         if self.slope < 0 or (self.slope and not self.jumps):
             raise ModelError(f"drive term '{self.name}' cannot have a slope of {self.slope:g}")
+        if self.velocity < 0 or (self.velocity > 0) != (self.kind == TermKind.STRIBECK):
+            raise ModelError(
+                f"drive term '{self.name}' cannot have a velocity of {self.velocity:g}: Stribeck friction (fs) needs a "
+                "positive one, other terms have none"
+            )
 
     @property
     def kind(self) -> TermKind:
@@ -161,7 +171,7 @@ class DriveTerm:
     @property
     def dissipates(self) -> bool:
         """Whether the coefficient of this term alone is not negative, since it dissipates or stores energy."""
-        return (self.kind in _NOT_NEGATIVE and not self.cross_only) or isinstance(self.function, Stribeck)
+        return self.kind in _NOT_NEGATIVE and not self.cross_only
 
     @property
     def is_coulomb(self) -> bool:
@@ -170,12 +180,12 @@ class DriveTerm:
 
     @cached_property
     def jumps(self) -> bool:
-        """Whether the column jumps where the velocity changes sign: Coulomb terms, and custom terms with such a column.
+        """Whether the column jumps where the velocity changes sign.
 
-        Only these can have a slope.
+        Coulomb and Stribeck terms do, and custom terms with such a column. Only these can have a slope.
         """
         if self.function is None:
-            return self.is_coulomb
+            return self.is_coulomb or self.kind == TermKind.STRIBECK
         q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 8, len(self.direction)))
         up, down = self._sides(q, v, a)
         return bool(np.abs(up - down).max() > 1e-9 * (1 + np.abs(up).max()))

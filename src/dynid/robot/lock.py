@@ -15,7 +15,6 @@ from dynid.robot.inertia import move_inertia
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Link, Merge, checked
 from dynid.robot.spatial import axis_rotation, placement
-from dynid.robot.velocity_laws import Stribeck
 
 __all__ = ["lock_joints"]
 
@@ -124,9 +123,7 @@ def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> Dri
     if term.function is not None:
         if not free[term.owner]:
             return None
-        column: CustomColumn = _RestrictedColumn(term.function, free, posture)
-        if isinstance(term.function, Stribeck):
-            column = replace(term.function, joint=int(number[term.function.joint]))
+        column = _RestrictedColumn(term.function, free, posture)
         return replace(term, direction=direction, owner=int(number[term.owner]), function=column)
     turning = np.flatnonzero(direction)
     if not turning.size or (turning.size == 1 and term.cross_only and term.kind in _COUPLING_ONLY):

@@ -339,7 +339,7 @@ class Robot:
         ModelError
             For unknown joints or friction terms.
         """
-        friction_symbols = {"fv", "fvp", "fvn", "fc", "fcp", "fcn", "off"}
+        friction_symbols = {"fv", "fvp", "fvn", "fc", "fcp", "fcn", "fs", "off"}
         replaced = (friction_symbols if friction is not None else set()) | (
             {"Ia"} if rotor_inertia is not None else set()
         )
@@ -362,7 +362,9 @@ class Robot:
             kept += [replace(t, slope=slopes[i]) if t.is_coulomb else t for t in terms]
         return replace(self, drives=tuple(kept))
 
-    def joint_term(self, joint: int | str, symbol: str, value: float = 0.0, *, rest: float = 0.0) -> DriveTerm:
+    def joint_term(
+        self, joint: int | str, symbol: str, value: float = 0.0, *, rest: float = 0.0, velocity: float = 0.0
+    ) -> DriveTerm:
         """A joint-side drive term, for `with_terms`.
 
         Parameters
@@ -370,20 +372,24 @@ class Robot:
         joint : int or str
             Index among `coordinates`, or name of the joint.
         symbol : str
-            One of "Ia", "fv", "fvp", "fvn", "fc", "fcp", "fcn", "off", "k"; see `DriveTerm`.
+            One of "Ia", "fv", "fvp", "fvn", "fc", "fcp", "fcn", "fs", "off", "k"; see `DriveTerm`.
         value : float
             A-priori value, in N m, rad and s (or N, m and s for a prismatic joint).
         rest : float
             Rest position of a spring, symbol "k" (rad or m).
+        velocity : float
+            Stribeck velocity of symbol "fs" (rad/s or m/s).
 
         Returns
         -------
         DriveTerm
         """
         i = self._coordinate(joint)
-        return DriveTerm(symbol, self.coordinates[i], np.eye(self.n)[i], i, value, rest=rest)
+        return DriveTerm(symbol, self.coordinates[i], np.eye(self.n)[i], i, value, rest=rest, velocity=velocity)
 
-    def motor_term(self, motor: str, symbol: str, value: float = 0.0, *, cross_only: bool = False) -> DriveTerm:
+    def motor_term(
+        self, motor: str, symbol: str, value: float = 0.0, *, cross_only: bool = False, velocity: float = 0.0
+    ) -> DriveTerm:
         """A motor-side drive term, for `with_terms`. The robot must have a transmission.
 
         Parameters
@@ -396,6 +402,8 @@ class Robot:
             A-priori value, expressed behind the gear ratio.
         cross_only : bool
             Keep only the coupling between different joints, see `DriveTerm`.
+        velocity : float
+            As for `joint_term`, of the shaft behind the gear ratio.
 
         Returns
         -------
@@ -407,7 +415,8 @@ class Robot:
             raise ModelError(f"no motor '{motor}', the motors are {', '.join(self.transmission.motors)}")
         k = self.transmission.motors.index(motor)
         direction = self.transmission.coupling[:, k]
-        return DriveTerm(symbol, motor, direction, min(k, self.n - 1), value, motor=True, cross_only=cross_only)
+        owner = min(k, self.n - 1)
+        return DriveTerm(symbol, motor, direction, owner, value, motor=True, cross_only=cross_only, velocity=velocity)
 
     def custom_term(
         self, name: str, joint: int | str, function: Callable[..., Any], value: float = 0.0, *, unit: str = ""

@@ -13,11 +13,8 @@ from dynid.errors import ModelError
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic
-from dynid.robot.velocity_laws import Stribeck
 
 __all__ = ["robot_from_dict", "robot_to_dict"]
-
-_STRIBECK = "stribeck"
 
 
 def robot_to_dict(robot: Robot) -> dict[str, Any]:
@@ -26,8 +23,7 @@ def robot_to_dict(robot: Robot) -> dict[str, Any]:
     Parameters
     ----------
     robot : Robot
-        Any robot. Of a custom drive term, a `dynid.robot.velocity_laws.Stribeck` law is stored. Any other Python
-        function is not, only the fact that there is one.
+        Any robot. The Python function of a custom drive term is not stored, only the fact that there is one.
 
     Returns
     -------
@@ -107,8 +103,6 @@ def _plain(part: Any) -> dict[str, Any]:
             value = list(value)
         elif isinstance(value, float) and math.isinf(value):
             value = None
-        elif isinstance(value, Stribeck):
-            value = {"law": _STRIBECK, "joint": value.joint, "velocity": value.velocity}
         elif x.name == "function":
             value = value is not None
         out[x.name] = value
@@ -129,10 +123,6 @@ def _joint(data: Mapping[str, Any]) -> Joint:
 def _drive_term(data: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> DriveTerm:
     name = f"{data['symbol']}_{data['shaft']}"
     law = data["function"]
-    if isinstance(law, Mapping):
-        if law["law"] != _STRIBECK:
-            raise ModelError(f"the friction law '{law['law']}' of '{name}' is unknown")
-        return DriveTerm(**{**data, "function": Stribeck(law["joint"], law["velocity"])})
     if law and name not in functions:
         raise ModelError(
             f"the custom drive term '{name}' is a Python function, which no file can store: give the robot that has it"

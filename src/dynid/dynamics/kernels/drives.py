@@ -2,11 +2,11 @@
 
 The velocity of a shaft is s = d . v; the column of a term is d f(s). With `cross`, terms that are linear in the motion
 keep only the coupling between different joints: entry i is d_i (s - d_i v_i). Coulomb friction is sign(s), or
-tanh(slope s) where its slope is not zero.
+tanh(slope s) where its slope is not zero; Stribeck friction is the same times exp(-(s/rest)^2).
 
-A simulation has additional kinds: ELASTIC, a spring whose stiffness may be large; STRIBECK, Coulomb friction that
-decays with velocity as exp(-(s/rest)^2); RIPPLE, sin(slope s + rest) of the position. Custom columns are tables: TABLE
-over the position; CURVE over asinh(velocity / CURVE_SCALE), plus `rest` times the sign of the velocity, or its tanh.
+A simulation has additional kinds: ELASTIC, a spring whose stiffness may be large; RIPPLE, sin(slope s + rest) of the
+position. Custom columns are tables: TABLE over the position; CURVE over asinh(velocity / CURVE_SCALE), plus `rest`
+times the sign of the velocity, or its tanh.
 """
 
 from math import asinh, exp, sin, sqrt, tanh
@@ -15,9 +15,9 @@ from dynid.dynamics.kernels.compiler import kernel, step
 
 # TermKind codes as plain integers for the compiler.
 INERTIA, VISCOUS, VISCOUS_POSITIVE, VISCOUS_NEGATIVE = 0, 1, 2, 3
-COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, OFFSET, SPRING = 4, 5, 6, 7, 8
-TABLE, CURVE = 10, 14  # over the shaft position and velocity; replace a custom column inside a simulation
-ELASTIC, STRIBECK, RIPPLE = 11, 12, 13
+COULOMB, COULOMB_POSITIVE, COULOMB_NEGATIVE, STRIBECK, OFFSET, SPRING = 4, 5, 6, 7, 8, 9
+TABLE, CURVE = 11, 14  # over the shaft position and velocity; replace a custom column inside a simulation
+ELASTIC, RIPPLE = 12, 13
 CURVE_SCALE = 1e-4  # rad/s or m/s; nodes are evenly spaced below, and by equal ratios above
 
 
@@ -98,6 +98,14 @@ def coulomb_slope(drives, t, s):
 
 
 @step
+def fading_slope(drives, t, s):
+    """Derivative of the effort of Stribeck term t away from its jump."""
+    rise = coulomb_slope(drives, t, s) if drives.slope[t] > 0.0 else 0.0
+    fall = -2.0 * s / (drives.rest[t] * drives.rest[t])
+    return (rise + fall * _coulomb(STRIBECK, s, drives.slope[t])) * fading(drives, t, s)
+
+
+@step
 def _effort(drives, t, s):
     """Effort of a unit parameter of term t for shaft motion s."""
     kind = drives.kind[t]
@@ -128,7 +136,7 @@ def _motion(drives, t, q, v, a, k, q_first, v_first):
         return _shaft(drives, t, q, k, q_first) - drives.rest[t]
     if kind == INERTIA:
         return _shaft(drives, t, a, k, v_first)
-    if kind < ELASTIC or kind == STRIBECK or kind == CURVE:
+    if kind < ELASTIC or kind == CURVE:
         return _shaft(drives, t, v, k, v_first)
     return _shaft(drives, t, q, k, q_first)
 
@@ -205,6 +213,8 @@ def drive_adjoint(tree, drives, G, q, v, a, start, stop, dq, dv, da):
             slope = 1.0
             if is_coulomb(kind):
                 slope = coulomb_slope(drives, t, s)
+            if kind == STRIBECK:
+                slope = fading_slope(drives, t, s)
             if (kind == VISCOUS_POSITIVE and s < 0.0) or (kind == VISCOUS_NEGATIVE and s > 0.0):
                 slope = 0.0
             for i in range(drives.start[t], drives.start[t + 1]):

@@ -147,13 +147,15 @@ static void add_rigid(double tau[N])
 static double effort(int t, double s)
 {
     const double low = kind[t] != TERM_COULOMB_POSITIVE ? -1.0 : 0.0, high = kind[t] != TERM_COULOMB_NEGATIVE ? 1.0 : 0.0;
+    const double faded = kind[t] == TERM_STRIBECK ? exp(-(s / rest[t]) * (s / rest[t])) : 1.0;
     switch (kind[t]) {
+    case TERM_STRIBECK:
     case TERM_COULOMB:
     case TERM_COULOMB_POSITIVE:
     case TERM_COULOMB_NEGATIVE:
         if (slope[t] > 0.0)
-            return 0.5 * (high + low) + 0.5 * (high - low) * tanh(slope[t] * s);
-        return s > 0.0 ? high : (s < 0.0 ? low : 0.0);
+            return faded * (0.5 * (high + low) + 0.5 * (high - low) * tanh(slope[t] * s));
+        return faded * (s > 0.0 ? high : (s < 0.0 ? low : 0.0));
     case TERM_VISCOUS_POSITIVE:
         return s > 0.0 ? s : 0.0;
     case TERM_VISCOUS_NEGATIVE:
