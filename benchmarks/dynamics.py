@@ -45,6 +45,7 @@ def main() -> None:
     model = humanoid()
     side_by_side("44-degree-of-freedom humanoid", Robot.from_pinocchio(model), model, HUMANOID_SAMPLES, threads)
     growth(arm)
+    closed_loops()
     start_up()
 
 
@@ -128,6 +129,25 @@ def growth(robot: Robot) -> None:
     names = ("regressor", "inverse dynamics", "forward dynamics", "adjoint")
     print("\n7-joint arm, one thread, us per sample by number of samples")
     table(["", *(f"{n:,}" for n in sizes)], [[x, *(f"{1e6 * time[f'{x} {n}'] / n:.2f}" for n in sizes)] for x in names])
+
+
+def closed_loops() -> None:
+    """Regressor of a leg of twelve joints with two loops over that of its tree, along the same motion on one thread."""
+    robot = dynid.load_robot("leg12")
+    t = np.arange(SAMPLES)[:, None] / 1000.0
+    w = np.linspace(0.5, 3.0, robot.n)
+    q, v, a = robot.home + 0.3 * np.sin(w * t), 0.3 * w * np.cos(w * t), -0.3 * w**2 * np.sin(w * t)
+    x = dynid.dynamics.assemble(robot, q, v, a)
+    works = {
+        "tree": on(1, partial(dynid.regressor, robot.tree, x.q, x.v, x.a)),
+        "loops": on(1, partial(dynid.regressor, robot, q, v, a)),
+        "assembly": on(1, partial(dynid.dynamics.assemble, robot, q, v, a)),
+    }
+    time = {name: 1e6 * seconds / SAMPLES for name, seconds in best(works).items()}
+    ratio = time["loops"] / time["tree"]
+    print(f"\n12-joint leg with two closed loops, {SAMPLES:,} samples, one thread, us per sample")
+    row = ["regressor", *(f"{time[x]:.2f}" for x in ("loops", "assembly", "tree")), f"{ratio:.2f}"]
+    table(["", "with loops", "assembly alone", "tree", "ratio", "goal", ""], [[*row, *verdict(ratio, 4.0, most=True)]])
 
 
 def start_up() -> None:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["DataError", "DynidError", "ModelError", "did_you_mean"]
+__all__ = ["DataError", "DynidError", "ModelError", "NoJointsError", "did_you_mean"]
 
 
 class DynidError(Exception):
@@ -19,6 +19,10 @@ class DynidError(Exception):
 
 class ModelError(DynidError):
     """An invalid or unsupported robot description."""
+
+
+class NoJointsError(ModelError):
+    """A robot description in which nothing moves."""
 
 
 class DataError(DynidError):

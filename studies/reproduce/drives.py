@@ -19,6 +19,7 @@ from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from studies.reproduce.dvrk import psm_figures
+from studies.reproduce.dvrk_errors import arm_figures
 from studies.reproduce.study import Figure, data_folder, published
 
 __all__ = ["calibrate", "figures", "held_out_error", "payload_mass", "ur10e", "ur10e_run"]
@@ -35,9 +36,10 @@ PAIRS = {
 
 
 def figures() -> Iterator[Figure]:
-    """Gains, held-out errors and payloads of the UR10e, then the weights of the surgical arm."""
+    """Gains, held-out errors and payloads of the UR10e, then the weights and the torque errors of the surgical arms."""
     yield from ur10e_figures()
     yield from psm_figures()
+    yield from arm_figures()
 
 
 def ur10e() -> Robot:

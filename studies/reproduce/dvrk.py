@@ -3,61 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynid.calibration.payload import Payload, identify_payload
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
-from dynid.robot.parts import Joint, Link, Mimic
 from dynid.signals.settings import Signals
-from studies.reproduce.study import Figure, data_folder, published
+from studies.reproduce.dvrk_arms import Form, psm
+from studies.reproduce.study import Figure, data_folder, number, published
 
-__all__ = ["psm", "psm_figures", "psm_recordings", "weigh"]
-
-Array = NDArray[np.float64]
+__all__ = ["psm_figures", "psm_recordings", "weigh"]
 
 # Bodies that carry the weights, as inferred from the torques: "parallel" on the upper bar, which moves along a circle;
 # "insertion" on the link that carries the slide, because the force along the slide hardly changes.
 BODIES = {"parallel": "L22", "insertion": "L24"}
 _SECTION = "dVRK patient side manipulator, weights at places that are not documented (Wang et al. 2019)"
-_SHARE = 0.15
-
-
-def psm() -> Robot:
-    """Three coordinates, eight bodies: the small joints of the instrument have no inertia in the published model."""
-    known = published("drives")["psm"]
-    axis = np.array([0.0, 0.0, 1.0])
-    links, joints = [Link("base", np.zeros(10))], []
-    moved: set[str] = set()
-    for row in known["links"]:
-        place = _modified(row["a"], np.pi * row["alpha"], row["d"], np.pi * row["theta"])
-        if row.get("elbow"):
-            place = _modified(known["elbow"], 0.0, 0.0, np.pi / 2) @ place
-        kind: Any = "prismatic" if row.get("slides") else "revolute"
-        leader = row["joint"]
-        mimic = Mimic(leader, row["ratio"]) if leader in moved else None
-        name = f"{leader}_{row['name']}" if mimic else leader
-        moved.add(leader)
-        joints.append(Joint(name, kind, row["parent"], place, axis, mimic=mimic))
-        links.append(Link(row["name"], np.zeros(10)))
-    return Robot("psm", tuple(links), tuple(joints)).with_drives("viscous+coulomb+offset")
-
-
-def _modified(a: float, alpha: float, d: float, theta: float) -> Array:
-    """Placement of a modified Denavit-Hartenberg row."""
-    ca, sa, ct, st = np.cos(alpha), np.sin(alpha), np.cos(theta), np.sin(theta)
-    return np.array([[ct, -st, 0, a], [st * ca, ct * ca, -sa, -d * sa], [st * sa, ct * sa, ca, d * ca], [0, 0, 0, 1.0]])
+_SHARE = 0.1
+_LIGHT = 0.15  # of the lighter weight, whose standard deviation is 10 to 15 %
 
 
 def psm_recordings(robot: Robot) -> dict[str, Recording]:
     """The same motion without and with weights, joints 1 to 3."""
     folder = data_folder() / "dvrk-wpi" / "psm"
     columns = {"q": "0:3", "v": "7:10", "torque": "14:17"}
-    files = published("drives")["psm"]["runs"]
+    files = published("dvrk")["psm"]["runs"]
     return {
         name: load_recording(folder / f"{file}.csv.xz", robot, columns=columns, time=None, rate=200.0)
         for name, file in files.items()
@@ -66,15 +37,15 @@ def psm_recordings(robot: Robot) -> dict[str, Recording]:
 
 def weigh(robot: Robot, loaded: Recording, unloaded: Recording, place: str) -> Payload:
     """A point mass at an unknown place of the body that carries it."""
-    signals = Signals(cutoff=published("drives")["psm"]["cutoff"])
+    signals = Signals(cutoff=published("dvrk")["psm"]["cutoff"])
     return identify_payload(robot, loaded, unloaded, link=BODIES[place], form="mass-centre", signals=signals)
 
 
 def psm_figures() -> Iterator[Figure]:
     """Weights against each other and against two runs without any."""
-    robot = psm()
+    robot, by_hand = (psm(form, instrument=False) for form in Form)
     runs = psm_recordings(robot)
-    light, heavy = published("drives")["psm"]["weights"]
+    light, heavy = published("dvrk")["psm"]["weights"]
     for place in BODIES:
         names = [f"{place} 105 g", f"{place} 205 g"]
         more = weigh(robot, runs[names[1]], runs[names[0]], place)
@@ -83,12 +54,15 @@ def psm_figures() -> Iterator[Figure]:
             heavy - light,
             more,
             _SHARE,
-            "15 %; the torques of joints 4 to 7 indicate one session",
+            "10 %; the torques of joints 4 to 7 indicate one session",
         )
+        same = weigh(by_hand, runs[names[1]], runs[names[0]], place).mass
+        yield number(_SECTION, f"{place}, the same with couplings by hand", more.mass, same, 1e-6, "rounding")
         found = [weigh(robot, runs[name], runs["unloaded"], place) for name in names]
         for name, true, one in zip(names, (light, heavy), found, strict=True):
-            reason = "15 %; against one_results, with which both weights have the same position"
-            yield _mass(f"{name}, against one_results", true, one, _SHARE, reason)
+            share = _LIGHT if true == light else _SHARE
+            reason = f"{100 * share:.0f} %; against one_results, with which both weights have the same position"
+            yield _mass(f"{name}, against one_results", true, one, share, reason)
         apart = (found[1].mass - found[0].mass) / np.hypot(found[0].mass_std, found[1].mass_std)
         yield Figure(
             _SECTION,
@@ -110,7 +84,7 @@ def psm_figures() -> Iterator[Figure]:
                 f"{scaled:.3f} kg",
                 abs(scaled - heavy),
                 _SHARE * heavy,
-                "15 %; the lighter weight is taken as known",
+                "10 %; the lighter weight is taken as known",
             )
         others = [weigh(robot, runs[name], runs["no weight"], place) for name in names]
         for run, two in (("one_results", found), ("one_no_weight_results", others)):

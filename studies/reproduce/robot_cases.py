@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording
 from dynid.robot.drives import DriveTerm
+from dynid.robot.elements import ForceElement, Gas
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Link, Mimic
@@ -18,7 +19,7 @@ from dynid.robot.spatial import placement
 from studies.reproduce.study import data_folder
 from studies.reproduce.tx40 import tx40_recording
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "KR300_PRESSURE", "Case"]
 
 Array = NDArray[np.float64]
 
@@ -123,10 +124,7 @@ def _xmate(torque: str, rotor_inertia: bool) -> Case:
 def kr300() -> Case:
     folder = data_folder() / "kuka-kr300-weigand"
     robot = load_robot(folder / "kr300_cad.urdf", friction=_FRICTION, rotor_inertia=True)
-    robot = robot.with_terms(
-        robot.custom_term("gas", "joint_2", lambda q, v, a: _on_second(q, _counterbalance(q[:, 1]))),
-        robot.custom_term("lever", "joint_2", lambda q, v, a: _on_second(q, 1e4 * _lever(q[:, 1])[0])),
-    )
+    robot = robot.with_elements(_counterbalance())
     ratios = [1798 / 7, 1872 / 7, 757 / 3, 221.0, 5032 / 21, 206793 / 1340]
 
     def read(letter: str) -> Recording:
@@ -143,25 +141,21 @@ def kr300() -> Case:
     return Case(robot, read("A") + read("B"), read("C"))
 
 
-def _on_second(q: Array, torque: Array) -> Array:
-    out = np.zeros_like(q)
-    out[:, 1] = torque
-    return out
+# Pressure (Pa) of the counterbalance at its length of reference, by the authors: factor, gas constant (J/kg K),
+# temperature (K) and mass (kg) of the gas over its volume (m3).
+KR300_PRESSURE = 1.01 * 296.8 * 328 * 0.159 / 0.00096
 
 
-def _lever(q2: Array) -> tuple[Array, Array]:
-    """Lever arm and length (m) of the KR300's counterbalance cylinder."""
-    angle, far, near = q2 + np.deg2rad(95.0), 0.8, 0.2
-    length = np.sqrt(far**2 + near**2 - 2 * far * near * np.cos(angle))
-    return far * near * np.sin(angle) / length, length
+def _counterbalance() -> ForceElement:
+    """The gas spring of the KR300 between links 1 and 2, with the authors' geometry: 0.8 m and 0.2 m from joint 2.
 
-
-def _counterbalance(q2: Array) -> Array:
-    """Torque (N m) of the gas spring: lever arm times pressure times area, with the authors' values."""
-    lever, length = _lever(q2)
-    area = np.pi / 4 * (0.055**2 - 0.030**2)
-    pressure = 1.01 * 296.8 * 328 * 0.159 / (0.00096 - (length - 0.6) * area)
-    return lever * pressure * area
+    The lines from joint 2 to the ends enclose 95 degrees where it is at zero. The unknown part of the pressure is a
+    preload, since the cylinder also has oil.
+    """
+    away = np.deg2rad(95.0)
+    gas = Gas(area=np.pi / 4 * (0.055**2 - 0.030**2), volume=0.00096, length=0.6, pulls=True)
+    points = ((0.35 + 0.8 * np.cos(away), 0.0, -0.675 - 0.8 * np.sin(away)), (0.2, 0.0, 0.0))
+    return ForceElement("counterbalance", ("link_1", "link_2"), points, preload=0.0, pressure=0.0, gas=gas)
 
 
 def pendulum_a0() -> Case:

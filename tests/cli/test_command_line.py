@@ -47,7 +47,15 @@ def test_robots_lists_the_built_in_ones() -> None:
     done = dynid("robots")
     assert done.returncode == 0 and "tx40" in done.stdout
     found = set(json.loads(dynid("robots", "--json").stdout))
-    assert found == {"box2", "iiwa14", "puma560", "rv2sq", "twolink", "tx40", "wam7"}
+    arms = {"box2", "iiwa14", "puma560", "rv2sq", "twolink", "tx40", "wam7"}
+    assert found == arms | {"fourbar", "leg12", "palletizer", "psm"}
+
+
+def test_inspect_shows_loops_and_passive_joints() -> None:
+    text = dynid("inspect", "fourbar").stdout
+    assert text.count("passive") == 2 and "closed: loop " in text
+    data = json.loads(dynid("inspect", "fourbar", "--json").stdout)
+    assert sum(j["passive"] for j in data["joints"]) == 2 and [x["rows"] for x in data["loops"]] == [3]
 
 
 def test_inspect_shows_tree_limits_parameters_and_base() -> None:

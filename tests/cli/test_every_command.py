@@ -25,7 +25,7 @@ COMMANDS = leaves(GROUP)
 WITHOUT_JSON = ("studio",)
 WIDTH = 80
 # Options whose help names what this command writes or takes; their meaning is the same.
-OWN_HELP = {"--output", "--report", "--duration", "--sex", "--height", "--weight", "--method", "--counts"}
+OWN_HELP = {"--output", "--report", "--duration", "--sex", "--height", "--weight", "--method", "--counts", "--models"}
 
 
 def help_of(*command: str) -> str:

@@ -118,6 +118,8 @@ def test_what_has_no_readable_equations_is_refused() -> None:
     """Many joints, moving bases, the user's own terms, base parameters with symbolic lengths or of another robot."""
     with pytest.raises(dynid.DataError, match="6 joints"):
         equations(dynid.load_robot("tx40"))
+    with pytest.raises(dynid.DataError, match="without closed loops; 'fourbar' has 1"):
+        dynid.codegen.equations(dynid.load_robot("fourbar"))
     with pytest.raises(dynid.DataError, match="fixed base"):
         equations(random_robot(1, 2, base="floating"))
     robot = dynid.load_robot("twolink")

@@ -31,7 +31,7 @@ TREES = {
 
 def robot_of(name: str) -> Robot:
     """A robot with friction whose values differ; only what SDF holds."""
-    robot = TREES[name] if name in TREES else replace(dynid.load_robot(name), drives=(), transmission=None)
+    robot = TREES[name] if name in TREES else replace(dynid.load_robot(name).tree, drives=(), transmission=None)
     robot = robot.with_drives("viscous+coulomb")
     return replace(robot, drives=tuple(replace(t, value=0.1 + 0.01 * i) for i, t in enumerate(robot.drives)))
 

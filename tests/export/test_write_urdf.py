@@ -21,7 +21,7 @@ from tests.support.model_files import assert_pinocchios_torques, assert_same_tor
 from tests.support.random_robots import random_inertia, random_robot, with_custom_terms
 
 ROBOTS = {
-    **{name: dynid.load_robot(name) for name in dynid.builtin_robots()},
+    **{name: dynid.load_robot(name).tree for name in dynid.builtin_robots()},
     **{f"tree {seed}": random_robot(seed, 3 + seed % 6) for seed in range(4)},
     "floating tree": random_robot(5, 7, base="floating"),
 }

@@ -135,5 +135,5 @@ def test_bad_options_are_refused(options: dict[str, Any], word: str) -> None:
 
 def test_signals_it_cannot_follow_are_refused() -> None:
     for signals in (Signals(measured_velocity=True), Signals(median=3)):
-        with pytest.raises(dynid.DynidError, match="measured_velocity and median"):
+        with pytest.raises(dynid.DynidError, match="measured_velocity, measured_acceleration and median"):
             ml(replace(outside_the_loop(), signals=signals))

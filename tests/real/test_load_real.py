@@ -13,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid import Run
+from dynid import Run, Signals
 from dynid.robot import Transmission
+from dynid.signals.settings import prepare
 
 pytestmark = pytest.mark.real
 
@@ -306,3 +307,7 @@ def test_sarcos(data: Path) -> None:
     assert run.q.shape == (4449, 7) and run.torque is not None and run.a is not None and run.v is not None
     steps, mean = np.diff(run.q, axis=0), (run.v[1:] + run.v[:-1]) / 2
     np.testing.assert_allclose(np.sum(steps * mean, axis=0) / np.sum(mean * mean, axis=0), 0.11, rtol=0.1)
+    # No derivative of every eleventh row is of use; the recorded ones pass as they are.
+    ready = Signals(cutoff=None, decimate=(), trim=0.0, measured_velocity=True, measured_acceleration=True)
+    motion = prepare(run, ready)
+    assert np.array_equal(motion.v, run.v) and np.array_equal(motion.a, run.a) and np.all(motion.q_noise == 0)

@@ -26,7 +26,11 @@ DOUBTFUL = (
 REFUSED = ("tiago", "kinova_sensor", "kinova_current")
 
 
-@pytest.mark.parametrize("name", CASES)
+# One of each kind of torque in the default run: currents, sensors, motor torques with locked joints.
+QUICK = ("ur10e", "lwr4", "wam")
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES])
 def test_report_of_every_robot(name: str, data: Path, tmp_path: Path) -> None:
     """Each is identified as a possible robot, judged by motion it has not seen, and reported in a small file."""
     case = CASES[name]()

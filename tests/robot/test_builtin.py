@@ -10,7 +10,11 @@ import dynid
 # joints and standard parameters
 SIZES = {
     "box2": (2, 24),
+    "fourbar": (1, 33),
     "iiwa14": (7, 84),
+    "leg12": (7, 141),
+    "palletizer": (4, 112),
+    "psm": (4, 102),
     "puma560": (6, 84),
     "rv2sq": (6, 78),
     "twolink": (2, 28),
@@ -34,6 +38,8 @@ def test_every_builtin_robot_loads_and_moves(name: str) -> None:
     assert len(robot.source) > 50
     rng = np.random.default_rng(0)
     q, v, a = rng.uniform(-1, 1, (3, 10, robot.n))
+    if robot.loops:
+        q = robot.home + 0.3 * q
     tau = dynid.inverse_dynamics(robot, q, v, a)
     np.testing.assert_allclose(dynid.regressor(robot, q, v, a) @ robot.parameters, tau, atol=1e-11)  # up to 200 N m
     if name != "iiwa14":
@@ -86,3 +92,12 @@ def test_options_change_a_builtin_robot_only_where_they_name_something() -> None
     ]
     value = dict(zip(fewer.parameter_names, fewer.parameters, strict=True))
     assert value["fv_joint1"] == 7.9379
+
+
+def test_slide_of_the_psm_passes_through_its_remote_centre() -> None:
+    """Whatever the joints do, the insertion axis meets the yaw axis 0.516 m before the pitch joint."""
+    robot = dynid.load_robot("psm")
+    q = np.random.default_rng(0).uniform([-1.5, -0.85, 0.0, -2], [1.5, 0.85, 0.24, 2], (30, 4))
+    place = dynid.dynamics.frame_placement(robot, q, "instrument")
+    to_centre = np.array([0.516, 0.0, 0.0]) - place[:, :3, 3]
+    np.testing.assert_allclose(to_centre, (0.4318 - q[:, 2:3]) * place[:, :3, 2], atol=1e-12)

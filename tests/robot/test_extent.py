@@ -18,8 +18,10 @@ CORNERS = np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 3.0, -1.0]])
 
 
 def write_stl(path: Path) -> None:
-    triangle = struct.pack("<12fH", *np.zeros(3), *CORNERS.ravel(), 0)
-    path.write_bytes(bytes(80) + struct.pack("<I", 1) + triangle)
+    corners = np.vstack([CORNERS, CORNERS.mean(axis=0) + np.array([0, 0, 0.01])])  # a closed mesh, as MuJoCo needs it
+    faces = [corners[list(i)] for i in ((0, 1, 2), (0, 3, 1), (1, 3, 2), (0, 2, 3))]
+    triangles = [struct.pack("<12fH", *np.zeros(3), *face.ravel(), 0) for face in faces]
+    path.write_bytes(bytes(80) + struct.pack("<I", len(faces)) + b"".join(triangles))
 
 
 def shape(kind: str, geometry: str, xyz: str = "0 0 0", rpy: str = "0 0 0") -> str:

@@ -40,6 +40,13 @@ COMPOSITE = f"""
 """
 
 
+@pytest.fixture(autouse=True, params=["MuJoCo", "light"])
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test of this file holds with MuJoCo's compiler as the reader and without it."""
+    if request.param == "light":
+        monkeypatch.setattr("dynid.robot.mjcf.find_spec", lambda name: None)
+
+
 def mjcf(world: str, before: str = RADIAN, after: str = "") -> str:
     return f'<mujoco model="test">{before}<worldbody>{world}</worldbody>{after}</mujoco>'
 

@@ -11,6 +11,7 @@ import pytest
 import dynid
 import dynid.robot
 from dynid import Robot
+from dynid.assessment.model.other_code import against_pinocchio
 from dynid.robot import Joint, Link
 from dynid.robot.parts import Frame
 from tests.support.random_robots import random_robot
@@ -126,23 +127,49 @@ def test_free_flyer_in_a_turned_frame_keeps_its_gravity() -> None:
     np.testing.assert_allclose(dynid.inverse_dynamics(robot, q, v, a), theirs, atol=SAME)
 
 
-def test_a_second_tree_beside_the_floating_base_is_refused() -> None:
-    """A joint on the world beside a free-flyer is not part of the flying robot, and is not silently hung on it."""
+def test_a_second_tree_beside_a_free_flyer_makes_the_base_fixed() -> None:
+    """A free-flyer beside a joint on the world is a floating joint inside the tree."""
     model = pin.Model()
-    model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root")
-    model.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), "door")
-    with pytest.raises(dynid.ModelError, match="'door' does not belong to the tree of the floating base"):
-        Robot.from_pinocchio(model)
+    i = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Random(), "root")
+    model.appendBodyToJoint(i, BODY, pin.SE3.Identity())
+    i = model.addJoint(0, pin.JointModelRX(), pin.SE3.Random(), "door")
+    model.appendBodyToJoint(i, BODY, pin.SE3.Identity())
+    robot = Robot.from_pinocchio(model)
+    assert (robot.base, robot.n) == ("fixed", 7)
+    assert against_pinocchio(model).largest < SAME
 
 
 @pytest.mark.parametrize(
-    "kind", [pin.JointModelSpherical(), pin.JointModelPlanar(), pin.JointModelFreeFlyer()], ids=lambda k: k.shortname()
+    "kind",
+    [
+        pin.JointModelSpherical(),
+        pin.JointModelSphericalZYX(),
+        pin.JointModelTranslation(),
+        pin.JointModelPlanar(),
+        pin.JointModelFreeFlyer(),
+        pin.JointModelUniversal(np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])),
+        pin.JointModelHX(0.3),
+        pin.JointModelHelicalUnaligned(np.array([0.0, 0.6, 0.8]), -0.2),
+    ],
+    ids=lambda k: k.shortname(),
 )
-def test_joints_with_more_freedom_are_refused_by_name(kind: pin.JointModel) -> None:
-    """Ball, planar and inner free joints have no place in the robot; the message names the joint."""
+def test_joints_with_more_freedom_become_chains(kind: pin.JointModel) -> None:
+    """Inside the tree, with a body on a joint before and after it: mass matrix and torques through the velocity map."""
+    pin.seed(0)
+    model, i = pin.Model(), 0
+    for name, each in (("first", pin.JointModelRX()), ("odd", kind), ("last", pin.JointModelPY())):
+        i = model.addJoint(i, each, pin.SE3.Random(), name)
+        model.appendBodyToJoint(i, pin.Inertia.Random(), pin.SE3.Identity())
+    robot = Robot.from_pinocchio(model)
+    assert robot.n == model.nv
+    assert len(robot.parameter_links) == 3
+    assert against_pinocchio(model).largest < SAME
+
+
+def test_an_ellipsoid_joint_is_refused_by_name() -> None:
+    """Joints that are no chain of simple ones have no place in the robot; the message names the joint."""
     model = pin.Model()
-    i = model.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), "first")
-    model.addJoint(i, kind, pin.SE3.Identity(), "odd")
+    model.addJoint(0, pin.JointModelEllipsoid(0.1, 0.2, 0.3), pin.SE3.Identity(), "odd")
     with pytest.raises(dynid.ModelError, match="joint 'odd' is of kind"):
         Robot.from_pinocchio(model)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import dynid
@@ -173,14 +174,17 @@ JOINT = '<joint name="j" type="revolute"><parent>a</parent><child>b</child></joi
         ('<sdf version="1.7"/>', "has no model"),
         ('<sdf version="1.7"><model name="m"/></sdf>', "has no links"),
         (f'<model name="m"><link name="a"/>{JOINT}</model>', "refers to 'b'"),
-        (f'<model name="m"><link name="a"/><link name="b"/>{JOINT.replace("revolute", "ball")}</model>', "kind 'ball'"),
+        (
+            f'<model name="m"><link name="a"/><link name="b"/>{JOINT.replace("revolute", "rope")}</model>',
+            "kind 'rope'",
+        ),
         (f'<model name="m"><link name="a"/><link name="a"/>{JOINT}</model>', "two elements named 'a'"),
         (f'<model name="m"><link name="a"/><link name="b"/><link name="c"/>{JOINT}</model>', "not connected"),
         (f'<model name="m"><include><uri>x</uri></include><link name="a"/>{JOINT}</model>', "includes another file"),
         (f'<model name="m" placement_frame="a"><link name="a"/>{JOINT}</model>', "placement_frame"),
         ('<model name="m"><link name="a"><pose>1 2</pose></link></model>', "link 'a', pose: expected 6"),
         ('<model name="m"><link name="a"><pose frame="b">0 0 0 0 0 0</pose></link></model>', "older than SDF 1.7"),
-        ('<model name="m"><link name="a"><inertial auto="true"/></link></model>', "automatic inertia"),
+        ('<model name="m"><link name="a"><inertial auto="true"/></link></model>', "collision shapes"),
         (
             '<model name="m"><link name="a"><pose relative_to="b"/></link>'
             f'<link name="b"><pose relative_to="a"/></link>{JOINT}</model>',
@@ -217,3 +221,127 @@ def test_several_robots_in_one_world_are_refused(tmp_path: Path) -> None:
     assert dynid.load_robot(write(tmp_path, one)).coordinates == ("j",)
     with pytest.raises(dynid.ModelError, match="several models with joints \\('m', 'm'\\)"):
         dynid.load_robot(write(tmp_path, one.replace(ground, robot)))
+
+
+def test_joints_with_more_freedom_and_springs(tmp_path: Path) -> None:
+    """Ball, universal and screw joints against Pinocchio models of the same; a spring is a drive term."""
+    kinds = {
+        "ball": ("", pin.JointModelSpherical()),
+        "universal": (
+            "<axis><xyz>0 0 1</xyz></axis><axis2><xyz>1 0 0</xyz></axis2>",
+            pin.JointModelUniversal(np.array([0.0, 0, 1]), np.array([1.0, 0, 0])),
+        ),
+        "screw": (
+            f"<axis><xyz>0 0 1</xyz></axis><screw_thread_pitch>{0.2 * np.pi}</screw_thread_pitch>",
+            pin.JointModelHZ(0.1),
+        ),
+    }
+    for kind, (inside, joint) in kinds.items():
+        text = (
+            '<sdf version="1.9"><model name="m"><link name="b"><pose>0.1 0.2 0.3 0 0 0</pose></link>'
+            '<joint name="fix" type="revolute"><parent>world</parent><child>b</child><axis><xyz>0 1 0</xyz><dynamics>'
+            "<spring_stiffness>5</spring_stiffness><spring_reference>0.3</spring_reference></dynamics></axis></joint>"
+            '<link name="c"><pose relative_to="j">0.1 0.2 0.3 0 0 0</pose></link>'
+            f'<joint name="j" type="{kind}"><pose relative_to="b">0 0 0.5 0 0 0</pose><parent>b</parent>'
+            f"<child>c</child>{inside}</joint></model></sdf>"
+        )
+        robot = dynid.load_robot(write(tmp_path, text))
+        model = pin.Model()
+        one = pin.Inertia(1.0, np.zeros(3), np.eye(3))
+        i = model.addJoint(0, pin.JointModelRY(), pin.SE3(np.eye(3), np.array([0.1, 0.2, 0.3])), "fix")
+        model.appendBodyToJoint(i, one, pin.SE3.Identity())
+        i = model.addJoint(i, joint, pin.SE3(np.eye(3), np.array([0, 0, 0.5])), "j")
+        model.appendBodyToJoint(i, one, pin.SE3(np.eye(3), np.array([0.1, 0.2, 0.3])))
+        same = dynid.Robot.from_pinocchio(model)
+        assert robot.n == model.nv
+        q, v, a = random_motion(robot, 0)
+        spring = np.zeros_like(q)
+        spring[:, 0] = 5.0 * (q[:, 0] - 0.3)
+        theirs = dynid.inverse_dynamics(same, q, v, a)
+        if kind == "ball":  # the middle axis of the three lies along the body, the same in both
+            assert robot.coordinates == same.coordinates
+        np.testing.assert_allclose(dynid.inverse_dynamics(robot, q, v, a), theirs + spring, atol=1e-11)
+
+
+FOURBAR = """<sdf version="1.9"><model name="m">
+  <link name="crank"><inertial><pose>0.1 0 0 0 0 0</pose><mass>2</mass></inertial></link>
+  <link name="coupler"><pose>0 0 0.3 0 0 0</pose></link>
+  <link name="rocker"><pose>0.5 0 0 0 0 0</pose><inertial><pose>0 0 0.2 0 0 0</pose><mass>3</mass></inertial></link>
+  <joint name="c" type="revolute"><parent>world</parent><child>crank</child><axis><xyz>0 1 0</xyz></axis></joint>
+  <joint name="d" type="revolute"><parent>crank</parent><child>coupler</child><axis><xyz>0 1 0</xyz></axis></joint>
+  <joint name="e" type="revolute"><parent>world</parent><child>rocker</child><axis><xyz>0 1 0</xyz></axis></joint>
+  <joint name="pin" type="KIND"><pose relative_to="rocker">0.1 0 0.4 0 0 0</pose><parent>rocker</parent>
+    <child>coupler</child><axis><xyz>0 1 0</xyz></axis></joint>
+</model></sdf>"""
+
+
+@pytest.mark.parametrize("kind", ["revolute", "ball"])
+def test_a_second_parent_closes_a_loop(tmp_path: Path, kind: str) -> None:
+    """A four-bar: its torque is that of the open chain projected on the motion of the closed one."""
+    robot = dynid.load_robot(write(tmp_path, FOURBAR.replace("KIND", kind)))
+    tree = dynid.load_robot(write(tmp_path, FOURBAR.replace("KIND", kind)), ignore_loops=True)
+    assert (robot.coordinates, robot.passive, tree.n) == (("c",), ("d", "e"), 3)
+    assert "'pin' closes a loop" in tree.notes[0]
+    h = 1e-5
+    full = dynid.dynamics.assemble(robot, [[-h], [0.0], [h]], [[1.0]] * 3, [[0.5]] * 3)
+    slope = (full.q[2] - full.q[0]) / (2 * h)
+    tau = dynid.inverse_dynamics(tree, full.q[1], full.v[1], full.a[1]) @ slope
+    np.testing.assert_allclose(dynid.inverse_dynamics(robot, [0.0], [1.0], [0.5]), [tau], rtol=1e-8)
+    pins = [dynid.dynamics.frame_placement(tree, full.q[2], link) for link in ("coupler", "rocker")]
+    at = [(0.6, 0, 0.1, 1), (0.1, 0, 0.4, 1)]  # the pin in both links
+    np.testing.assert_allclose(pins[0] @ at[0], pins[1] @ at[1], atol=1e-10)
+
+
+SLIDER_CRANK = """<sdf version="1.9"><model name="m">
+  <link name="crank"><inertial><pose>0.1 0 0 0 0 0</pose><mass>2</mass></inertial></link>
+  <link name="coupler"><pose>0 0 0.3 0 0 0</pose></link>
+  <link name="piston"><pose>0.4 0 0 0 0 0</pose></link>
+  <joint name="c" type="revolute"><parent>world</parent><child>crank</child><axis><xyz>0 1 0</xyz></axis></joint>
+  <joint name="d" type="revolute"><parent>crank</parent><child>coupler</child><axis><xyz>0 1 0</xyz></axis></joint>
+  <joint name="e" type="revolute"><parent>coupler</parent><child>piston</child><axis><xyz>0 1 0</xyz></axis></joint>
+  <joint name="slide" type="prismatic"><parent>world</parent><child>piston</child><axis><xyz>1 0 0</xyz></axis></joint>
+</model></sdf>"""
+
+
+def test_a_slide_closes_a_loop(tmp_path: Path) -> None:
+    """The slide of a slider-crank follows its closed form."""
+    robot = dynid.load_robot(write(tmp_path, SLIDER_CRANK))
+    assert (robot.coordinates, robot.passive) == (("c",), ("d", "e", "slide"))
+    q = np.array([-0.5, 0.0, 0.3, 0.8])
+    motion = dynid.dynamics.assemble(robot, q[:, None])
+    along = 0.3 * np.sin(q) + np.sqrt(0.5**2 - (0.3 * np.cos(q)) ** 2)
+    np.testing.assert_allclose(motion.q[:, 3], along - 0.4, atol=1e-12)
+
+
+def test_loops_that_hold_a_joint_still_are_refused(tmp_path: Path) -> None:
+    """A slide at a right angle to the line between two hinges: the loop closes, but is rigid."""
+    joints = [("a", "revolute", "base", "one"), ("b", "revolute", "base", "two"), ("s", "prismatic", "one", "two")]
+    text = "".join(
+        f'<joint name="{name}" type="{kind}"><parent>{parent}</parent><child>{child}</child>'
+        f"<axis><xyz>{'1 0 0' if kind == 'prismatic' else '0 1 0'}</xyz></axis></joint>"
+        for name, kind, parent, child in (*joints, ("free", "revolute", "two", "tip"))
+    )
+    heights = {"base": 0.0, "one": 0.1, "two": 0.4, "tip": 0.6}
+    links = "".join(f'<link name="{name}"><pose>0 0 {z} 0 0 0</pose></link>' for name, z in heights.items())
+    with pytest.raises(dynid.ModelError, match="singular"):
+        dynid.load_robot(write(tmp_path, f'<sdf version="1.9"><model name="m">{links}{text}</model></sdf>'))
+
+
+@pytest.mark.parametrize(("axis", "sign"), [("0 1 0", -1.0), ("0 -1 0", 1.0)])
+def test_a_gearbox_is_a_mimic_joint(tmp_path: Path, axis: str, sign: float) -> None:
+    """The angle of the child is minus the ratio times that of the parent, both on the reference body."""
+    joint = (
+        '<joint name="{0}" type="revolute"><parent>a</parent><child>{1}</child><axis><xyz>0 1 0</xyz></axis></joint>'
+    )
+    gear = (
+        '<joint name="g" type="gearbox"><parent>rotor</parent><child>arm</child><gearbox_ratio>0.04</gearbox_ratio>'
+        "<gearbox_reference_body>a</gearbox_reference_body><axis><xyz>0 1 0</xyz></axis>"
+        f"<axis2><xyz>{axis}</xyz></axis2></joint>"
+    )
+    inside = (
+        '<link name="a"/><link name="rotor"/><link name="arm"/>' + joint.format("m", "rotor") + joint.format("j", "arm")
+    )
+    robot = dynid.load_robot(write(tmp_path, f'<sdf version="1.9"><model name="m">{inside}{gear}</model></sdf>'))
+    assert robot.coordinates == ("m",)
+    (mimic,) = (j.mimic for j in robot.joints if j.name == "j")
+    assert mimic is not None and (mimic.leader, mimic.ratio) == ("m", sign * 0.04)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -10,6 +11,7 @@ import pytest
 
 import dynid
 import dynid.robot
+from dynid.assessment.model.other_code import against_pinocchio
 from tests.support.robot_files import Load, joint, link, motion, one_joint, pinocchio_q, urdf
 
 SAME = 1e-11  # two codes in double precision, torques up to a few hundred N m
@@ -260,3 +262,51 @@ def test_negative_friction_loads_as_written(load: Load) -> None:
     text = one_joint(more='<dynamics damping="-0.5" friction="-0.25"/>')
     robot = load(text, ".urdf", friction="viscous+coulomb")
     assert {t.name: t.value for t in robot.drives} == {"fv_j": -0.5, "fc_j": -0.25}
+
+
+INERTIAL = (
+    '<inertial><mass value="2"/><origin xyz="0.1 0.2 0.3"/>'
+    '<inertia ixx="0.1" iyy="0.2" izz="0.25" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+
+
+def tree(*joints: tuple[str, str, str, str]) -> str:
+    """Joints (name, kind, parent, child) on turned origins, between links that have an inertia, except world."""
+    links = {end: None for joint in joints for end in joint[2:]}
+    solid = "".join(f'<link name="{n}">{"" if n == "world" else INERTIAL}</link>' for n in links)
+    return f'<robot name="r">{solid}' + "".join(
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/><axis xyz="0 0 1"/>'
+        '<origin xyz="0.1 0.2 0.3" rpy="0.3 0.2 0.1"/></joint>'
+        for name, kind, parent, child in joints
+    ) + "</robot>"  # fmt: skip
+
+
+def test_a_floating_root_joint_is_a_floating_base(load: Load, tmp_path: Path) -> None:
+    """Its dynamics are those of Pinocchio's free-flyer at the same place; below it a planar joint is a chain."""
+    text = tree(("root", "floating", "world", "a"), ("j", "continuous", "a", "b"), ("p", "planar", "b", "c"))
+    robot = load(text, ".urdf")
+    assert (robot.base, robot.links[0].name) == ("floating", "a")
+    assert robot.coordinates == ("j", "p_x", "p_y", "p_rz")
+    assert against_pinocchio(tmp_path / "robot.urdf").largest < SAME
+
+
+def test_a_floating_joint_inside_the_tree_is_a_chain(load: Load, tmp_path: Path) -> None:
+    """Beside another moving joint it does not make the base float."""
+    robot = load(tree(("j", "continuous", "world", "a"), ("f", "floating", "a", "b")), ".urdf")
+    assert (robot.base, robot.n) == ("fixed", 7)
+    assert "floating joint 'f' became" in robot.notes[0]
+    assert against_pinocchio(tmp_path / "robot.urdf").largest < SAME
+
+
+def test_a_follower_of_nobody_is_independent_and_said_so(load: Load) -> None:
+    """Some files copy a hand with its prefix in one place only."""
+    text = tree(("j", "continuous", "world", "a")).replace("<axis", '<mimic joint="thumb"/><axis')
+    robot = load(text, ".urdf")
+    assert robot.coordinates == ("j",)
+    assert "'thumb'" in robot.notes[0]
+
+
+def test_joints_are_locked_while_loading(load: Load) -> None:
+    """lock= is Robot.locked."""
+    text = tree(("j", "continuous", "world", "a"), ("k", "continuous", "a", "b"))
+    assert load(text, ".urdf", lock={"k": 0.3}).coordinates == ("j",)

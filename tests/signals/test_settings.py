@@ -23,8 +23,9 @@ def noisy_run(jitter: float = 0.0) -> Run:
     q = np.column_stack([np.sin(2 * t), np.cos(3 * t + 1)]) + 1e-3 * rng.normal(size=(t.size, 2))
     q[500] += 0.5
     v = np.column_stack([2 * np.cos(2 * t), -3 * np.sin(3 * t + 1)])
+    a = np.column_stack([-4 * np.sin(2 * t), -9 * np.cos(3 * t + 1)])
     torque = np.column_stack([np.sin(5 * t), np.cos(4 * t)]) + 0.1 * rng.normal(size=(t.size, 2))
-    return Run(t, q, v=v, torque=torque)
+    return Run(t, q, v=v, a=a, torque=torque)
 
 
 BASE = Signals(cutoff=20.0, trim=0.1)
@@ -43,6 +44,7 @@ BASE = Signals(cutoff=20.0, trim=0.1)
         ({"derivative": "central"}, "v"),
         ({"derivative": "savgol"}, "a"),
         ({"measured_velocity": True}, "v"),
+        ({"measured_acceleration": True}, "a"),
         ({"delay": 0.01}, "torque"),
         ({"resample": 250.0}, "t"),
         ({"trim": 0.5}, "t"),
@@ -169,6 +171,7 @@ ALL_CHANGED: dict[str, Any] = {
     "torque_cutoff": "same",
     "derivative": "savgol",
     "measured_velocity": True,
+    "measured_acceleration": True,
     "resample": None,
     "period": 10.0,
     "trim": 0.75,
@@ -176,6 +179,7 @@ ALL_CHANGED: dict[str, Any] = {
     "decimate": (10, 5),
     "min_velocity": (0.01, 0.02, 0.03),
     "wrench_delay": -0.002,
+    "stops": False,
 }
 
 
@@ -199,6 +203,7 @@ def test_unusable_runs_are_refused() -> None:
         (stuck, BASE, "row 5"),
         (run, replace(BASE, trim=10.0), "nothing is left"),
         (Run(run.t, run.q), replace(BASE, measured_velocity=True), "measured velocity"),
+        (Run(run.t, run.q), replace(BASE, measured_acceleration=True), "measured acceleration"),
         (run, replace(BASE, period=0.0031), "whole number"),
     ):
         with pytest.raises(dynid.DataError, match=culprit):

@@ -8,6 +8,7 @@ from studies.reproduce import wam_model
 from studies.reproduce.study import published
 
 
+@pytest.mark.slow
 def test_every_figure_is_met() -> None:
     """Ratios, accelerations, the death of wls and the energies of the others."""
     figures = list(wam_model.model_figures())

@@ -44,6 +44,7 @@ class FindingCode(StrEnum):
     POSITION_LIMIT = "position_limit"
     VELOCITY_LIMIT = "velocity_limit"
     TORQUE_LIMIT = "torque_limit"
+    MECHANICAL_STOP = "mechanical_stop"
     # Order of columns
     JOINT_NAME_ORDER = "joint_name_order"
     VELOCITY_ORDER = "velocity_order"

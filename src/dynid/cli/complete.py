@@ -35,7 +35,7 @@ FAMILIES = (
     *("trapezoid", "double-s", "postures"),
 )
 FRICTION = ("viscous", "viscous-asymmetric", "coulomb", "coulomb-asymmetric", "offset", "none")
-ROBOT_FILES = (".urdf", ".xml", ".mjcf", ".sdf", ".toml")
+ROBOT_FILES = (".urdf", ".xml", ".mjcf", ".sdf", ".usd", ".usda", ".usdc", ".usdz", ".toml")
 
 
 def robots(incomplete: str) -> list[str]:

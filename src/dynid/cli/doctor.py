@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -10,11 +12,22 @@ from dynid.cli.app import Json, app
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
-    """Check the installation: versions, extras, compilers, caches, data; exit code 1 if a required part is missing.
+def doctor(
+    models: Annotated[
+        Path | None,
+        typer.Option("--models", metavar="FOLDER", help="Check the robot files below a folder instead, one line each."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the installation, or that robot files load and agree with MuJoCo or Pinocchio; exit code 1 if not.
 
     Example: dynid doctor
+
+    Example: dynid doctor --models .
     """
+    if models is not None:
+        _check_models(models, as_json)
+        return
     from dynid.cli.examine import examine
 
     found = examine()
@@ -28,4 +41,14 @@ def doctor(as_json: Json = False) -> None:
             if line.advice:
                 print(f"{'':<{9 + width + 10}}{line.advice}")
     if not found.healthy:
+        raise typer.Exit(1)
+
+
+def _check_models(folder: Path, as_json: bool) -> None:
+    """Load and compare every robot file below a folder."""
+    from dynid.assessment.model.collection import check_models
+
+    found = check_models(folder, progress=None if as_json else lambda model: print(model.line(), flush=True))
+    print(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
+    if not found.ok:
         raise typer.Exit(1)

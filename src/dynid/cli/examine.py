@@ -20,6 +20,7 @@ __all__ = ["Examination", "Line", "examine"]
 CORE = ("numpy", "scipy", "numba", "pin", "clarabel", "polars", "pydantic", "statsmodels", "typer", "rich", "jinja2")
 EXTRAS = {
     "mujoco": ("mujoco",),
+    "usd": ("usd-core",),
     "ros": ("rosbags", "mcap"),
     "hdf5": ("h5py",),
     "cvx": ("cvxpy", "scs"),

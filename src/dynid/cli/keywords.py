@@ -17,6 +17,11 @@ OPTIONS = {
     "base": "--base",
     "limits": "--limits",
     "lock": "--lock",
+    "snap_angles": "--snap-angles",
+    "ignore_loops": "--ignore-loops",
+    "inertia_from": "--inertia-from",
+    "density": "--density",
+    "total_mass": "--total-mass",
     # load_recording
     "time": "--time",
     "rate": "--rate",
@@ -35,6 +40,8 @@ OPTIONS = {
     "cutoff": "--cutoff",
     "decimate": "--decimate",
     "min_velocity": "--min-velocity",
+    "measured_velocity": "--measured-velocity",
+    "measured_acceleration": "--measured-acceleration",
     "trim": "--trim",
     "delay": "--delay",
     # identify, ClosedLoop

@@ -75,6 +75,27 @@ Lock = Annotated[
         help="Joints held at zero, or at NAME=VALUE in rad or m; separated by commas; head_* for several. [none]",
     ),
 ]
+SnapAngles = Annotated[
+    bool | None,
+    typer.Option(
+        "--snap-angles/--no-snap-angles", help="Make angles such as 1.5708 exact multiples of pi/2. [no, only named]"
+    ),
+]
+
+IgnoreLoops = Annotated[
+    bool | None,
+    typer.Option("--ignore-loops/--close-loops", help="Leave out the closed loops of the robot file. [closed]"),
+]
+InertiaFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--inertia-from", help="collision or visual: shapes that give the inertia of links without one (URDF, SDF)."
+    ),
+]
+Density = Annotated[float | None, typer.Option(help="Density of these shapes in kg/m3. [1000]")]
+TotalMass = Annotated[
+    float | None, typer.Option("--total-mass", help="Mass in kg of all links with inertia from shapes, together.")
+]
 
 # How logs are read: the fields of a LogFormat.
 Time = Annotated[
@@ -129,6 +150,19 @@ Decimate = Annotated[str | None, typer.Option(help="Parallel decimation in stage
 MinVelocity = Annotated[
     str | None,
     typer.Option(help="Rows of joints below this velocity are left out: 0.05, or a percentage of the highest as 1%."),
+]
+MeasuredVelocity = Annotated[
+    bool | None,
+    typer.Option(
+        "--measured-velocity/--no-measured-velocity", help="Use recorded velocities, not the rate of positions. [no]"
+    ),
+]
+MeasuredAcceleration = Annotated[
+    bool | None,
+    typer.Option(
+        "--measured-acceleration/--no-measured-acceleration",
+        help="Use recorded accelerations, not the rate of velocities. [no]",
+    ),
 ]
 Trim = Annotated[float | None, typer.Option(help="Seconds left out at both ends of a run. [0.2]")]
 Delay = Annotated[float | None, typer.Option(help="Seconds by which torques lag behind positions. [0]")]
@@ -198,6 +232,11 @@ MODELLING = {
     "base": Base,
     "gravity": Gravity,
     "lock": Lock,
+    "snap_angles": SnapAngles,
+    "ignore_loops": IgnoreLoops,
+    "inertia_from": InertiaFrom,
+    "density": Density,
+    "total_mass": TotalMass,
 }
 READING = {
     "time": Time,
@@ -218,6 +257,8 @@ CLEANING = {
     "cutoff": Cutoff,
     "decimate": Decimate,
     "min_velocity": MinVelocity,
+    "measured_velocity": MeasuredVelocity,
+    "measured_acceleration": MeasuredAcceleration,
     "trim": Trim,
     "delay": Delay,
 }

@@ -48,6 +48,14 @@ class RobotSection(_Section):
         Gravity in the base frame, m/s2.
     base : {"fixed", "floating", "instrumented"} or None
         How the robot stands; None keeps the file's own.
+    snap_angles : bool or None
+        Whether angles such as 1.5708 are made exact multiples of pi/2; None only names them.
+    ignore_loops : bool or None
+        Whether the closed loops of the file are left out.
+    inertia_from : {"collision", "visual"} or None
+        Shapes that give the inertia of links without one (URDF and SDF).
+    density, total_mass : float or None
+        Density of these shapes (kg/m3), or the mass of all links with inertia from shapes together (kg).
     """
 
     file: str
@@ -56,6 +64,11 @@ class RobotSection(_Section):
     lock: list[str] | dict[str, float] = Field(default_factory=list)
     gravity: tuple[float, float, float] | None = None
     base: Literal["fixed", "floating", "instrumented"] | None = None
+    snap_angles: bool | None = None
+    ignore_loops: bool | None = None
+    inertia_from: Literal["collision", "visual"] | None = None
+    density: float | None = None
+    total_mass: float | None = None
 
 
 class RunsSection(_Section):
@@ -100,6 +113,8 @@ class IdentifySection(_Section):
         Factors of the parallel decimation.
     min_velocity : float, list of float or str
         Lowest velocity of the rows that are used, rad/s or m/s, or a percentage such as "1%".
+    measured_velocity, measured_acceleration : bool or None
+        Whether recorded velocities and accelerations are used instead of derivatives.
     trim : float
         Seconds left out at both ends of a run.
     delay : float
@@ -116,6 +131,8 @@ class IdentifySection(_Section):
     cutoff: float | Literal["auto", "none"] | None = None
     decimate: list[int] | Literal["auto", "none"] | None = None
     min_velocity: float | list[float] | str | None = None
+    measured_velocity: bool | None = None
+    measured_acceleration: bool | None = None
     trim: float | None = None
     delay: float | None = None
     constraints: str | None = None
@@ -125,7 +142,15 @@ class IdentifySection(_Section):
     def signals(self) -> dict[str, Any]:
         """Fields of `Signals` that are given."""
         out: dict[str, Any] = {}
-        for name in ("cutoff", "decimate", "min_velocity", "trim", "delay"):
+        for name in (
+            "cutoff",
+            "decimate",
+            "min_velocity",
+            "measured_velocity",
+            "measured_acceleration",
+            "trim",
+            "delay",
+        ):
             value = getattr(self, name)
             if value is not None:
                 out[name] = tuple(value) if isinstance(value, list) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -83,6 +84,9 @@ def _wrapped(
         inputs, found = resolve(subject, taken, given.get(files or "") or [], logs=logs, files=files is not None)
         if files is not None:
             given[files] = found
+        if inputs.robot_file and command.__name__ != "inspect":  # which prints them itself
+            for note in inputs.robot.notes:
+                print(f"note: {note}", file=sys.stderr)
         command(inputs=inputs, **given)
 
     ordered = [parameters[0], *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *parameters[1:]]

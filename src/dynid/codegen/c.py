@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dynid.codegen.c_linkage import closed_bodies, closed_declarations, closed_macros, closed_solver
 from dynid.codegen.c_sines import SINE_COSINE
 from dynid.codegen.functions import Function
 from dynid.codegen.graph import reachable
-from dynid.codegen.operations import count_operations
 from dynid.codegen.program import Program
 from dynid.codegen.statements import MEANINGS, Texts, conditions, folded, head_lines, title_lines
 
@@ -38,8 +38,11 @@ def _header(program: Program) -> str:
         "PARAMETERS": len(program.parameter_names),
     }
     lines += [f"#define {guard}_{what} {size}" for what, size in sizes.items()]
+    lines += closed_macros(program) if program.linkage else []
     lines += ["", "#ifdef __cplusplus", f"#define {guard}_RESTRICT", 'extern "C" {', "#else"]
     lines += [f"#define {guard}_RESTRICT restrict", "#endif", ""]
+    for words, signature in closed_declarations(program) if program.linkage else ():
+        lines += [*_comment(words), f"{signature};", ""]
     for function in program.functions:
         lines += [*_comment(_words(program, function)), f"{_signature(program, function)};", ""]
     return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
@@ -47,29 +50,42 @@ def _header(program: Program) -> str:
 
 def _source(program: Program) -> str:
     lines = [*_comment(title_lines(program)), "", f'#include "{program.name}.h"', "", "#include <math.h>", ""]
-    used = {x.kind for f in program.functions for x in reachable(f.outputs)}
+    linkage = program.linkage
+    inner = (linkage.rows, linkage.drift, *linkage.tree.values()) if linkage else ()
+    used = {x.kind for f in (*program.functions, *inner) for x in reachable(f.outputs)}
     inline = program.sines == "inline"
     lines += [SINE_COSINE] if inline and used & {"sin", "cos"} else []
     lines += [text for kind, text in _HELPERS.items() if kind in used]
+    for function in inner:
+        prefix = "" if function.name.startswith("loop_") else "tree_"
+        lines += [_signature(program, function, f"static void {prefix}{function.name}("), "{"]
+        lines += [*_body(function, inline), "}", ""]
+    lines += [closed_solver(program)] if linkage else []
     for function in program.functions:
-        lines += [_signature(program, function), "{", *_body(function, inline), "}", ""]
+        body = closed_bodies(program, function) if linkage else _body(function, inline)
+        lines += [_signature(program, function), "{", *body, "}", ""]
     return "\n".join(lines)
 
 
 def _words(program: Program, function: Function) -> list[str]:
     shape = " x ".join(map(str, function.shape)) + (", row by row" if len(function.shape) > 1 else "")
     out = [f"{MEANINGS[function.name]}: {function.result} ({shape})."]
+    if program.linkage:
+        out.append("Returns a status.")
     if function.positive:
         out.append("Returns 0, or 1 where the mass matrix is not positive definite and the result means nothing.")
-    return [*out, f"{count_operations(function.outputs)}."]
+    return [*out, f"{program.operations(function)}{' in the tree' if program.linkage else ''}."]
 
 
-def _signature(program: Program, function: Function) -> str:
+def _signature(program: Program, function: Function, start: str = "") -> str:
+    """Signature of a public function, or of an inner one with its own start."""
     guard = f"{program.name.upper()}_RESTRICT"
-    kind = "int" if function.positive else "void"
+    closed = program.linkage is not None and not start
+    kind = "int" if function.positive or closed else "void"
+    start = start or f"{kind} {program.name}_{function.name}("
     arguments = [f"const double *{guard} {x.name}" for x in function.arguments]
+    arguments += [f"double *{guard} posture"] if closed else []
     arguments.append(f"double *{guard} {function.result}")
-    start = f"{kind} {program.name}_{function.name}("
     return start + f",\n{' ' * len(start)}".join(arguments) + ")"
 
 

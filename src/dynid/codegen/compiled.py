@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.codegen.c_linkage import STATUS
 from dynid.codegen.functions import Function
 from dynid.codegen.program import Program
 from dynid.errors import DataError, DynidError
@@ -24,6 +25,7 @@ __all__ = ["STRICT", "CompiledCode", "compile_c", "find_compiler"]
 Array = NDArray[np.float64]
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror")
+_NOT_REACHED = {STATUS[code][0]: STATUS[code][1] for code in ("SINGULAR", "BROKEN", "FAR")}
 _COMPILERS = ("cc", "gcc", "clang")
 
 
@@ -35,7 +37,11 @@ class CompiledCode:
     library: ctypes.CDLL
 
     def call(self, function: str, *arguments: ArrayLike) -> Array:
-        """Result (N, ...) of a function for arguments (N, size), in the order of the C function; `parms` is (p,)."""
+        """Result (N, ...) of a function for arguments (N, size), in the order of the C function; `parms` is (p,).
+
+        The posture of a robot with closed loops starts at the assembled one and moves from sample to sample, as in
+        `dynid.dynamics.assemble`.
+        """
         made = {f.name: f for f in self.program.functions}
         if function not in made:
             raise DataError(f"'{function}' was not generated, there are {', '.join(made)}")
@@ -50,16 +56,25 @@ class CompiledCode:
 
     def _run(self, function: Function, arrays: Sequence[Array], out: Array) -> None:
         entry: Any = getattr(self.library, f"{self.program.name}_{function.name}")
-        entry.restype = ctypes.c_int if function.positive else None
-        entry.argtypes = [ctypes.c_void_p] * (len(arrays) + 1)
-        steps = [x.strides[0] if len(x) > 1 else 0 for x in arrays] + [out.strides[0]]
-        starts = [x.ctypes.data for x in arrays] + [out.ctypes.data]
+        robot, loops = self.program.robot, self.program.linkage is not None
+        entry.restype = ctypes.c_int if function.positive or loops else None
+        steps = [x.strides[0] if len(x) > 1 else 0 for x in arrays]
+        starts = [x.ctypes.data for x in arrays]
+        posture = np.array(robot.assembled) if loops else np.zeros(0)
+        if loops:  # one for all samples, moved from sample to sample
+            steps, starts = [*steps, 0], [*starts, posture.ctypes.data]
+        steps, starts = [*steps, out.strides[0]], [*starts, out.ctypes.data]
+        entry.argtypes = [ctypes.c_void_p] * len(starts)
         for k in range(len(out)):
-            failed = entry(*(start + k * step for start, step in zip(starts, steps, strict=True)))
-            if function.positive and failed:
-                raise DynidError(
-                    f"the mass matrix of '{self.program.robot.name}' is not positive definite at sample {k}"
-                )
+            places = [start + k * step for start, step in zip(starts, steps, strict=True)]
+            failed = entry(*places)
+            if loops and failed in _NOT_REACHED:
+                posture[:] = robot.assembled
+                failed = entry(*places)
+            if loops and failed in _NOT_REACHED:
+                raise DataError(f"'{robot.name}' cannot be assembled at sample {k}: {_NOT_REACHED[failed]}")
+            if (function.positive or loops) and failed:
+                raise DynidError(f"the mass matrix of '{robot.name}' is not positive definite at sample {k}")
 
 
 def find_compiler() -> str:

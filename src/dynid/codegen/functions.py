@@ -18,7 +18,7 @@ from dynid.codegen.simplify import simplified
 from dynid.errors import DataError
 from dynid.robot.model import Robot
 
-__all__ = ["FUNCTIONS", "Argument", "Function", "build_function"]
+__all__ = ["FUNCTIONS", "Argument", "Function", "arguments_of", "build_function"]
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class Function:
     """One function: arguments, and the entries of its result row by row.
 
     `shape` is (rows,) or (rows, columns). `positive` are nodes that must be positive for the result to mean anything:
-    the pivots of a mass matrix.
+    the pivots of a mass matrix. A function of a robot with closed loops has no entries: it calls those of the tree.
     """
 
     name: str
@@ -90,17 +90,27 @@ class Request:
         return make(self.robot, self.graph, self.values)
 
 
+def arguments_of(robot: Robot, names: Sequence[str], symbols: int | None = None) -> tuple[Argument, ...]:
+    """Arguments of these names, and the array of parameters where there are `symbols` of them."""
+    sizes = {"q": robot.nq, "v": robot.nv, "a": robot.nv, "tau": robot.nv, "parms": symbols or 0}
+    given = names if symbols is None else (*names, "parms")
+    return tuple(Argument(k, sizes[k], _MEANINGS[k]) for k in given)
+
+
 def build_function(
     name: str,
     robot: Robot,
     values: Sequence[float] | Array | None = None,
     symbols: Sequence[int] | None = None,
     columns: Sequence[int] | None = None,
+    of_linkage: bool = False,
 ) -> Function:
     """The graph of one function of FUNCTIONS.
 
     Parameters are the numbers `values` (p,), or, where `symbols` lists places of the standard vector, the entries of an
     argument array `parms` in that order, all other places zero. `columns` are those a regressor has, all by default.
+    With `of_linkage` the robot is the tree of a linkage, whose joints accelerate while its coordinates do not: Coriolis
+    and bias torques then have the accelerations as an argument.
     """
     if name not in FUNCTIONS:
         raise DataError(f"no function is named '{name}', there are {', '.join(FUNCTIONS)}")
@@ -108,6 +118,8 @@ def build_function(
     p = len(robot.layout)
     graph = Graph()
     names, result = FUNCTIONS[name]
+    if of_linkage and name in ("coriolis_torque", "bias_torque"):
+        names = (*names, "a")
     if symbols is not None:
         given: list[Node | float] = [0.0] * p
         for k, place in enumerate(symbols):
@@ -121,15 +133,13 @@ def build_function(
         # The base stands still: what moves is the robot on a fixed one.
         robot = robot.with_base("fixed")
         given = given[p - len(robot.layout) :]
-    sizes = {"q": robot.nq, "v": robot.nv, "a": robot.nv, "tau": robot.nv}
-    nodes = {k: graph.inputs(k, size) if k in names else [graph.zero] * size for k, size in sizes.items()}
+    every = arguments_of(robot, ("q", "v", "a", "tau"))
+    nodes = {x.name: graph.inputs(x.name, x.size) if x.name in names else [graph.zero] * x.size for x in every}
     chosen = tuple(range(p)) if columns is None else tuple(columns)
     shape, entries, positive = _BUILDERS[name](Request(robot, graph, given, chosen, **nodes))
     made = simplified([*entries, *positive])
-    arguments = [Argument(k, sizes[k], _MEANINGS[k]) for k in names]
-    if symbols is not None and name != "regressor":
-        arguments.append(Argument("parms", len(symbols), _MEANINGS["parms"]))
-    return Function(name, tuple(arguments), result, shape, tuple(made[: len(entries)]), tuple(made[len(entries) :]))
+    arguments = arguments_of(robot, names, None if symbols is None or name == "regressor" else len(symbols))
+    return Function(name, arguments, result, shape, tuple(made[: len(entries)]), tuple(made[len(entries) :]))
 
 
 Built = tuple[tuple[int, ...], list[Node], list[Node]]
@@ -165,11 +175,20 @@ def _gravity_torque(r: Request) -> Built:
 
 
 def _coriolis_torque(r: Request) -> Built:
-    return _vector(_rigid(r, r.v, [r.graph.zero] * r.robot.nv, gravity=False))
+    return _vector(_with_rotors(r, _rigid(r, r.v, r.a, gravity=False)))
 
 
 def _bias_torque(r: Request) -> Built:
-    return _vector(_rigid(r, r.v, [r.graph.zero] * r.robot.nv))
+    return _vector(_with_rotors(r, _rigid(r, r.v, r.a)))
+
+
+def _with_rotors(r: Request, tau: list[Node]) -> list[Node]:
+    """Torques and those that accelerate rotors; the accelerations are zero unless they are an argument."""
+    rotors = [[r.graph.zero] * r.robot.n for _ in range(r.robot.n)]
+    drive_inertia(r.robot, r.graph, r.values, rotors)
+    first, a = len(tau) - r.robot.n, r.a[len(r.a) - r.robot.n :]
+    turning = [r.graph.total(x * y for x, y in zip(row, a, strict=True)) for row in rotors]
+    return tau[:first] + [x + y for x, y in zip(tau[first:], turning, strict=True)]
 
 
 def _drive_torque(r: Request) -> Built:

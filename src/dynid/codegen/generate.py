@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.codegen.c import emit_c
 from dynid.codegen.casadi_function import emit_casadi
 from dynid.codegen.compiled import CompiledCode, compile_c
-from dynid.codegen.functions import FUNCTIONS, build_function
+from dynid.codegen.functions import FUNCTIONS, Function, build_function
+from dynid.codegen.linkage import build_linkage, closed_function
 from dynid.codegen.numpy_file import emit_numpy
-from dynid.codegen.operations import Operations, count_operations
+from dynid.codegen.operations import Operations
 from dynid.codegen.program import Program
 from dynid.errors import DataError, did_you_mean
 from dynid.feasibility.queries import is_feasible
@@ -50,7 +51,8 @@ class GeneratedCode:
     files : dict of str to str
         Text of each source file by its name.
     operations : dict of str to Operations
-        Number of additions, multiplications and other operations of each function.
+        Number of additions, multiplications and other operations of each function. With closed loops, those of the
+        tree's dynamics, without the passive joints and the projection.
     program : Program
         Expression graphs that the texts were written from.
     """
@@ -127,6 +129,9 @@ def generate_code(
 ) -> GeneratedCode:
     """Generate straight-line code of the dynamics of a robot or of an identified robot.
 
+    For a robot with closed loops, the functions have a further argument `posture`, from which the loops are closed; the
+    C functions move it and return a status.
+
     Parameters
     ----------
     robot : Robot or Estimate
@@ -173,6 +178,8 @@ def generate_code(
     model = robot.robot if isinstance(robot, Estimate) else robot
     if language not in EMITTERS:
         raise DataError(f"language '{language}' is unknown: use {', '.join(EMITTERS)}")
+    if model.loops and language == "casadi":
+        raise DataError("code of a robot with closed loops is written in C and in Python, not in CasADi")
     if parameters not in PARAMETERS:
         raise DataError(f"parameters '{parameters}' is unknown: use {', '.join(PARAMETERS)}")
     if sines not in ("inline", "library"):
@@ -198,23 +205,31 @@ def generate_code(
     if base is not None:
         names, units = base.names, tuple(units[k] for k in base.kept)
     kept = None if base is None else base.kept
-    made = []
-    for function in wanted:
-        if parameters.startswith("symbolic"):
-            places = range(len(model.layout)) if kept is None else kept
-            made.append(build_function(function, model, symbols=places, columns=kept))
-        else:
-            standard = numbers if base is None else base.join(numbers)
-            made.append(build_function(function, model, standard, columns=kept))
+    places = None
+    if parameters.startswith("symbolic"):
+        places = range(len(model.layout)) if kept is None else kept
+    standard = numbers if base is None else base.join(numbers)
+
+    def make(function: str) -> Function:
+        """The function of the robot, or of its tree if it has closed loops."""
+        given = None if places is not None else standard
+        return build_function(function, model.tree, given, places, kept, of_linkage=bool(model.loops))
+
+    linkage = build_linkage(model, wanted, make) if model.loops else None
+    if linkage is None:
+        made = tuple(make(function) for function in wanted)
+    else:
+        symbols = None if places is None else len(places)
+        made = tuple(closed_function(model, linkage, function, symbols) for function in wanted)
     head = (
         *_notes(model, estimate, date),
         *_remarks(estimate, parameters),
         *notes,
         *([f"Beware: {flaw}."] if flaw else []),
     )
-    program = Program(model, title, tuple(made), parameters, names, units, numbers, head, sines)
+    program = Program(model, title, made, parameters, names, units, numbers, head, sines, linkage)
     files = dict(EMITTERS[language](program))
-    return GeneratedCode(language, files, {f.name: count_operations(f.outputs) for f in made}, program)
+    return GeneratedCode(language, files, {f.name: program.operations(f) for f in made}, program)
 
 
 def _wanted(functions: Sequence[str]) -> tuple[str, ...]:

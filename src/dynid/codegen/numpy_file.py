@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dynid.codegen.functions import Function
 from dynid.codegen.graph import reachable
+from dynid.codegen.numpy_linkage import closed_functions, closed_shared
 from dynid.codegen.program import Program
 from dynid.codegen.statements import MEANINGS, Texts, conditions, folded, head_lines, plain
 
@@ -49,14 +50,20 @@ def emit_numpy(program: Program) -> dict[str, str]:
     if program.parameter_values is not None:
         text += f"VALUES = ({''.join(f'{float(x)!r}, ' for x in program.parameter_values).rstrip()})\n"
     text += "\n" + _SHARED
+    linkage = program.linkage
+    if linkage:
+        for function in (linkage.rows, linkage.drift, *linkage.tree.values()):
+            prefix = "_" if function.name.startswith("loop_") else "_tree_"
+            text += "\n\n" + "\n".join(_function(function, prefix)) + "\n"
+        text += closed_shared(program)
     for function in program.functions:
-        text += "\n\n" + "\n".join(_function(function)) + "\n"
+        text += "\n\n" + "\n".join(closed_functions(program, function) if linkage else _function(function)) + "\n"
     return {f"{program.name}.py": text}
 
 
-def _function(function: Function) -> Iterator[str]:
+def _function(function: Function, prefix: str = "") -> Iterator[str]:
     arguments = [x.name for x in function.arguments]
-    yield f"def {function.name}({', '.join(arguments)}):"
+    yield f"def {prefix}{function.name}({', '.join(arguments)}):"
     shapes = ", ".join(f"{x.name} (..., {x.size})" for x in function.arguments)
     result = ", ".join(map(str, function.shape))
     yield f'    """{MEANINGS[function.name].capitalize()}: {function.result} (..., {result}) of {shapes}."""'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from dynid.codegen.graph import Node, reachable
 
@@ -27,6 +27,9 @@ class Operations:
     def total(self) -> int:
         """Additions, multiplications and divisions."""
         return self.additions + self.multiplications + self.divisions
+
+    def __add__(self, other: Operations) -> Operations:
+        return Operations(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))
 
     def __str__(self) -> str:
         words = [f"{self.additions} additions", f"{self.multiplications} multiplications"]

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.codegen.functions import Function
+from dynid.codegen.linkage import Linkage
+from dynid.codegen.operations import Operations, count_operations
 from dynid.robot.model import Robot
 
 __all__ = ["Program"]
@@ -21,7 +23,8 @@ class Program:
 
     `parameters` is "standard", "base", "symbolic" or "symbolic-base"; names, units and values are those of the standard
     or base parameters (the values are then a starting point for `parms`). `notes` are lines for the head of the file.
-    `sines` tells C where sine and cosine come from, "inline" or "library".
+    `sines` tells C where sine and cosine come from, "inline" or "library". `linkage` closes the loops of a robot
+    that has some.
     """
 
     robot: Robot
@@ -33,6 +36,7 @@ class Program:
     parameter_values: Array | None
     notes: tuple[str, ...] = ()
     sines: str = "inline"
+    linkage: Linkage | None = None
 
     @property
     def symbolic(self) -> bool:
@@ -42,3 +46,8 @@ class Program:
     def kind_of_parameters(self) -> str:
         """ "standard" or "base"."""
         return "base" if self.parameters.endswith("base") else "standard"
+
+    def operations(self, function: Function) -> Operations:
+        """Operations of a function; with closed loops, of the functions of the tree that it calls."""
+        parts = (function,) if self.linkage is None else self.linkage.parts(function.name)
+        return sum((count_operations(x.outputs) for x in parts), Operations())

@@ -22,6 +22,8 @@ MEANINGS = {
     "mass_matrix": "mass matrix, rotor inertias included",
     "coriolis_matrix": "C with C v the Coriolis torque and dM/dt = C + C'",
     "forward_dynamics": "acceleration under given torques, drives included",
+    "loop_rows": "residual of the loops, its columns of the passive joints and those of the independent joints",
+    "loop_drift": "second derivative of the residual without joint accelerations",
 }
 _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 # How tightly an expression holds together: a looser one inside a tighter one needs brackets.
@@ -101,6 +103,9 @@ def head_lines(program: Program) -> list[str]:
     out = [*title_lines(program), ""]
     out.append(f"q: {positions}{', '.join(robot.coordinates)}.")
     out.append(f"v, a: {rates}the joints in the same order.")
+    if program.linkage:
+        out.append(f"Joints of the tree: {', '.join(robot.tree_coordinates)}. Passive: {', '.join(robot.passive)}.")
+        out.append("posture: the joints of the tree in a posture in which the loops close, from which q is reached.")
     out += [f"Channels: {', '.join(robot.channels)}.", ""]
     where = "the argument parms" if program.symbolic else "constants of the code"
     out.append(f"The {len(program.parameter_names)} {program.kind_of_parameters} parameters are {where}:")

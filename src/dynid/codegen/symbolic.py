@@ -190,6 +190,8 @@ def equations(
 def _check(robot: Robot, base: BaseParameters | None, lengths: bool) -> None:
     if robot.base != "fixed":
         raise DataError(f"equations are written of robots on a fixed base; '{robot.name}' has a {robot.base} one")
+    if robot.loops:
+        raise DataError(f"equations are written of robots without closed loops; '{robot.name}' has {len(robot.loops)}")
     if robot.n > MAX_JOINTS:
         raise DataError(
             f"'{robot.name}' has {robot.n} joints; equations are written of up to {MAX_JOINTS}, for more of them "

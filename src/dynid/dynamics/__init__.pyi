@@ -1,3 +1,5 @@
+from .assembly import Assembly as Assembly
+from .assembly import assemble as assemble
 from .centroidal import center_of_mass as center_of_mass
 from .centroidal import momentum as momentum
 from .centroidal import total_mass as total_mass

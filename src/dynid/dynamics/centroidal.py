@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import as_batch, as_parameters, run
+from dynid.dynamics.closed import with_loops
 from dynid.dynamics.frames import base_placement
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError, ModelError
@@ -44,6 +45,7 @@ def total_mass(robot: Robot, parameters: ArrayLike | None = None) -> float:
     return float(pi[masses].sum())
 
 
+@with_loops
 def center_of_mass(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Centre of mass of the whole robot, without the base link of a fixed base.
 
@@ -73,6 +75,7 @@ def center_of_mass(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = No
     return out[0] if single else out
 
 
+@with_loops
 def momentum(
     robot: Robot,
     q: ArrayLike,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import as_batch, run
+from dynid.dynamics.closed import with_loops
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError, ModelError
 from dynid.robot.model import Robot
@@ -25,6 +26,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
+@with_loops
 def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
     """Forward kinematics: placement of a link or named frame in the world.
 
@@ -61,6 +63,7 @@ def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
     return out[0] if single else out
 
 
+@with_loops
 def frame_jacobian(
     robot: Robot, q: ArrayLike, frame: str, *, reference: Literal["aligned", "local"] = "aligned"
 ) -> Array:
@@ -114,6 +117,7 @@ def frame_jacobian(
     return out[0] if single else out
 
 
+@with_loops
 def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
     """Acceleration (N, 6) of a frame at zero joint acceleration, (dJ/dt) v with J of `frame_jacobian`; fixed base only.
 
@@ -139,6 +143,7 @@ def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
     return rate[0] if single else rate
 
 
+@with_loops
 def placement_in_base(robot: Robot, q: Array, frame: str) -> Array:
     """Placement (N, 4, 4) of a link or named frame in the frame of the base link, for q (N, nq)."""
     body, on_body = _find(robot, frame)

@@ -5,7 +5,8 @@ Pinocchio: position and quaternion (x, y, z, w) in q, the twist in the body fram
 derivative in a. A single sample may be given without the first axis; the result then has none either.
 
 Torques are in N m for revolute joints and in N for prismatic joints. The channels are those of `Robot.channels`: with a
-floating or instrumented base, six rows of the base wrench come first (N and N m).
+floating or instrumented base, six rows of the base wrench come first (N and N m). Of a robot with closed loops, q, v, a
+and the torques are those of the independent joints.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import as_batch, as_parameters, run
+from dynid.dynamics.closed import with_loops
 from dynid.dynamics.tree import Compiled, compile_robot
 from dynid.errors import DataError, DynidError
+from dynid.robot.elements import LineForce
 from dynid.robot.model import Robot
 
 __all__ = [
@@ -40,6 +43,7 @@ Array = NDArray[np.float64]
 _FIXED: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()
 
 
+@with_loops
 def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """Regressor Y of the inverse dynamics: torque = Y pi, with the columns of the drive parameters.
 
@@ -85,6 +89,7 @@ def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     return out[0] if single else out
 
 
+@with_loops
 def inverse_dynamics(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, parameters: ArrayLike | None = None
 ) -> Array:
@@ -126,6 +131,7 @@ def inverse_dynamics(
     return tau[0] if single else tau
 
 
+@with_loops
 def mass_matrix(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Mass matrix, with rotor inertias.
 
@@ -169,6 +175,7 @@ def mass_matrix(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None)
     return out[0] if single else out
 
 
+@with_loops
 def forward_dynamics(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, parameters: ArrayLike | None = None
 ) -> Array:
@@ -226,6 +233,7 @@ def forward_dynamics(
     return out[0] if single else out
 
 
+@with_loops
 def gravity_torque(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Gravity torque g(q), without drive terms such as springs.
 
@@ -249,6 +257,7 @@ def gravity_torque(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = No
     return tau[0] if single else tau
 
 
+@with_loops
 def coriolis_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Coriolis and centrifugal torque C(q, v) v.
 
@@ -273,6 +282,7 @@ def coriolis_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayL
     return tau[0] if single else tau
 
 
+@with_loops
 def bias_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Bias torque C(q, v) v + g(q): inverse dynamics at zero acceleration, without drive terms.
 
@@ -297,6 +307,7 @@ def bias_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike 
     return tau[0] if single else tau
 
 
+@with_loops
 def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Coriolis matrix C with dM/dt = C + C', so that dM/dt - 2 C is skew-symmetric.
 
@@ -326,6 +337,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayL
     return out[0] if single else out
 
 
+@with_loops
 def kinetic_energy_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Regressor of the kinetic energy, with the rotors.
 
@@ -346,6 +358,7 @@ def kinetic_energy_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return _energies(robot, q, v)[0]
 
 
+@with_loops
 def potential_energy_regressor(robot: Robot, q: ArrayLike) -> Array:
     """Regressor of the potential energy of gravity and springs.
 
@@ -474,6 +487,10 @@ def _energies(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     run(energy.energy_regressor, samples, (model.tree, q, v), (kinetic, potential))
     if model.drives.kind.size:
         run(drives.drive_energy, samples, (model.tree, model.drives, q, v), (kinetic, potential))
+    for index, column in model.custom:
+        line = robot.drives[index].function
+        if isinstance(line, LineForce):
+            potential[:, column] = line.energy(q[:, robot.nq - robot.n :])
     return (kinetic[0], potential[0]) if single else (kinetic, potential)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import as_batch, for_kernel, run
+from dynid.dynamics.closed import with_loops
 from dynid.dynamics.functions import custom_column
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError
@@ -20,13 +21,15 @@ Array = NDArray[np.float64]
 _CUSTOM_STEP = 1e-5
 
 
+@with_loops
 def regressor_adjoint(
     robot: Robot, G: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike
 ) -> tuple[Array, Array, Array]:
     """Gradient of sum(G * Y(q, v, a)) with respect to q, v and a, where Y is the regressor.
 
     With G = df/dY this is the gradient of any scalar function f of the regressor. Coulomb columns are piecewise
-    constant and contribute nothing. Custom columns are differentiated by central differences, all others exactly.
+    constant and contribute nothing. Custom columns are differentiated by central differences, all others exactly. With
+    closed loops, the motion of the passive joints is differentiated by central differences too.
 
     Parameters
     ----------
@@ -54,12 +57,7 @@ def regressor_adjoint(
     from dynid.dynamics.kernels import adjoint, drives
 
     (q, v, a), samples, single = as_batch(robot, q=q, v=v, a=a)
-    weights = for_kernel(np.asarray(G, dtype=float)[None] if single else G)
-    shape = (samples, len(robot.channels), len(robot.layout))
-    if weights.shape != shape:
-        raise DataError(f"G has shape {np.shape(G)}; the regressor has {shape[1:] if single else shape}")
-    if not np.all(np.isfinite(weights)):
-        raise DataError("G has a value that is not finite")
+    weights = checked_weights(robot, G, samples, single)
     model = compile_robot(robot)
     dq, dv, da = (np.zeros((samples, robot.nv)) for _ in range(3))
     run(adjoint.regressor_adjoint, samples, (model.tree, weights, q, v, a), (dq, dv, da))
@@ -68,6 +66,17 @@ def regressor_adjoint(
     for index, column in model.custom:
         _add_custom(robot, index, weights[:, model.tree.wrench_rows :, column], (q, v, a), (dq, dv, da))
     return (dq[0], dv[0], da[0]) if single else (dq, dv, da)
+
+
+def checked_weights(robot: Robot, G: ArrayLike, samples: int, single: bool) -> Array:
+    """Weights (N, channel, p), checked for the shape of the regressor and finite values."""
+    weights = for_kernel(np.asarray(G, dtype=float)[None] if single else G)
+    shape = (samples, len(robot.channels), len(robot.layout))
+    if weights.shape != shape:
+        raise DataError(f"G has shape {np.shape(G)}; the regressor has {shape[1:] if single else shape}")
+    if not np.all(np.isfinite(weights)):
+        raise DataError("G has a value that is not finite")
+    return weights
 
 
 def _add_custom(

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.errors import ModelError
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement, skew, twist_adjoint
@@ -19,7 +20,7 @@ Index = NDArray[np.int64]
 
 
 # Kinds that can be split into the part of each joint and the coupling; cross_only has no effect on the others.
-_LINEAR = {TermKind.INERTIA, TermKind.VISCOUS, TermKind.SPRING}
+LINEAR_KINDS = {TermKind.INERTIA, TermKind.VISCOUS, TermKind.SPRING}
 
 
 class Tree(NamedTuple):
@@ -93,6 +94,8 @@ _COMPILED: WeakKeyDictionary[Robot, Compiled] = WeakKeyDictionary()
 
 def compile_robot(robot: Robot) -> Compiled:
     """Arrays of a robot, made once per Robot object."""
+    if robot.loops:
+        raise ModelError(f"this is not available for robots with closed loops, such as '{robot.name}'")
     found = _COMPILED.get(robot)
     if found is None:
         found = _COMPILED[robot] = _compile(robot)
@@ -165,7 +168,7 @@ def _compile(robot: Robot) -> Compiled:
         np.array([i for s in shafts for i in s], np.int64),
         np.array([t.direction[i] for t, s in zip(plain, shafts, strict=True) for i in s], float),
         np.array([t.velocity if t.kind == TermKind.STRIBECK else t.rest for t in plain], float),
-        np.array([int(t.cross_only and t.kind in _LINEAR) for t in plain], np.int64),
+        np.array([int(t.cross_only and t.kind in LINEAR_KINDS) for t in plain], np.int64),
         np.array([t.slope for t in plain], float),
         np.zeros((0, 0)),
         np.zeros((0, 2)),

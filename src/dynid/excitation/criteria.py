@@ -250,7 +250,7 @@ def _link_parts(
     """The columns of each link and its drive, with the rows of all channels (Krishnamoorthi 2018, equation 3-13)."""
     robot = base.robot
     carried = {joint.name: robot.links[i].name for i, joint in enumerate(robot.joints, start=1)}
-    driven = {term.name: carried[robot.coordinates[term.owner]] for term in robot.drives}
+    driven = {term.name: carried[robot.tree_coordinates[term.owner]] for term in robot.drives}
     groups: dict[str, list[int]] = {}
     for i in columns:
         parameter = robot.layout[base.kept[i]]

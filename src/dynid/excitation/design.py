@@ -16,6 +16,7 @@ from dynid.excitation.basis import Basis, BSpline, CubicSpline, Fourier, Fourier
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits, motion_limits
+from dynid.excitation.linkage import with_passive_joints
 from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import check_duration, check_torque_model
 from dynid.excitation.search import refine, shrunk
@@ -110,7 +111,8 @@ def design_excitation(
     noise : array, shape (channel,) or (), optional
         The standard deviation of each channel, N m (N for forces).
     clearances : sequence of clearances
-        Further limits, such as those of `dynid.excitation.clearances`.
+        Further limits, such as those of `dynid.excitation.clearances`. With closed loops, the limits of passive joints
+        and a margin to singular postures are always among them (`PassiveJoints`).
     channels : str or sequence of str, optional
         Channels that will be measured. Default: joint torques, or the base wrench of an instrumented base.
     budget : float
@@ -159,6 +161,7 @@ def design_excitation(
     base = base_parameters(robot, channels=channels or ("torque" if robot.base == "fixed" else "wrench"))
     goal = make_criterion(base, criterion, noise=noise, **options)
     count = samples or _sample_count(basis, base.count, robot.n)
+    clearances = with_passive_joints(robot, tuple(clearances))
     labels = [c.label for c in clearances]
     if len(set(labels)) < len(labels):
         raise DataError(f"clearances need different labels, got {', '.join(labels)}")

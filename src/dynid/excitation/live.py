@@ -392,7 +392,7 @@ def _owners(base: BaseParameters) -> list[str]:
     """The body of each base parameter: its own, or the one that its drive moves."""
     robot = base.robot
     carried = {joint.name: robot.links[i].name for i, joint in enumerate(robot.joints, start=1)}
-    driven = {term.name: carried[robot.coordinates[term.owner]] for term in robot.drives}
+    driven = {term.name: carried[robot.tree_coordinates[term.owner]] for term in robot.drives}
     return [p.owner if p.inertial else driven[p.name] for p in (robot.layout[j] for j in base.kept)]
 
 
@@ -410,6 +410,7 @@ def _joints_that_carry(robot: Robot, link: str) -> list[str]:
 
 def _at_rest(robot: Robot) -> Array:
     q = np.zeros(robot.nq)
+    q[robot.nq - robot.n :] = robot.home
     if robot.base == "floating":
         q[6] = 1.0
     return q

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from dynid.errors import DataError
 from dynid.excitation.balance import SupportPolygon
 from dynid.excitation.limits import MotionLimits, motion_limits
+from dynid.excitation.linkage import with_passive_joints
 from dynid.excitation.problem import Clearance
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot
@@ -161,6 +162,7 @@ def select_postures(
         raise DataError(f"criterion '{criterion}' is unknown: use {', '.join(CRITERIA)}")
     chosen = channels or ("torque" if robot.base == "fixed" else "wrench")
     base = base_parameters(robot, channels=chosen, still=True)
+    clearances = with_passive_joints(robot, tuple(clearances))
     kept = (*((support,) if support is not None else ()), *clearances)
     rng = np.random.default_rng(seed)
     if isinstance(candidates, int | np.integer):
@@ -212,7 +214,7 @@ def _drawn(
     if count < 1:
         raise DataError(f"at least one candidate is needed, got {count}")
     lower, upper = _ranges(robot, limits)
-    home = np.clip(np.zeros(robot.n), lower, upper) if start is None else np.asarray(start, dtype=float)
+    home = np.clip(robot.home, lower, upper) if start is None else np.asarray(start, dtype=float)
     if home.shape != (robot.n,) or not np.all((home >= lower) & (home <= upper)):
         raise DataError(f"the start posture needs {robot.n} numbers within the joints' ranges")
     if kept and not _allowed(home[None], kept)[0]:

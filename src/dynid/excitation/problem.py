@@ -14,6 +14,7 @@ from typing import Protocol, TypeGuard, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.dynamics.gradient import regressor_adjoint
 from dynid.errors import DataError
@@ -155,6 +156,9 @@ class Problem:
         """Distance to every limit on the grid, as a share of it."""
         q, v, a, j = self.motion(X)
         lim = self.limits
+        robot = self.criterion.base.robot
+        if robot.loops and not np.all(assembly_where_closed(robot.with_base("fixed"), q, v, a)[1]):
+            return [Limit("closed loops", np.full((len(q), 1), -1.0))]  # there are no torques
         out = [
             Limit("position", 1.0 - np.abs(q - lim.center) / (0.5 * (lim.upper - lim.lower))),
             Limit("velocity", 1.0 - np.abs(v) / lim.velocity),
@@ -164,7 +168,6 @@ class Problem:
         if np.any(np.isfinite(lim.jerk)):
             out.append(Limit("jerk", 1.0 - np.abs(j) / lim.jerk))
         if np.any(np.isfinite(lim.torque)) or np.any(np.isfinite(lim.power)):
-            robot = self.criterion.base.robot
             torque = inverse_dynamics(robot, q, v, a)[:, -robot.n :]
             out.append(Limit("torque", 1.0 - np.abs(torque) / lim.torque))
             out.append(Limit("power", 1.0 - np.abs(torque * v) / lim.power))

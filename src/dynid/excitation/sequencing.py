@@ -16,6 +16,7 @@ from dynid.errors import DataError
 from dynid.excitation.basis import PointToPoint, Quintic, Stretched, sample_times
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits
+from dynid.excitation.linkage import PassiveJoints
 from dynid.excitation.planners import point_to_point
 
 __all__ = ["Joined", "Motion", "retimed", "sequence", "shortest_duration", "with_ramps"]
@@ -109,9 +110,12 @@ def shortest_duration(excitation: Excitation) -> float:
             torque = inverse_dynamics(robot, q[::step], velocity, a[::step] / ratio**2)[:, -robot.n :]
             if np.any((np.abs(torque) > limits.torque) | (np.abs(torque * velocity) > limits.power)):
                 return False
+            if any(np.any(c.values_in_motion(q[::step], velocity, 0 * velocity) < 0) for c in passive):
+                return False
         return True
 
-    loaded = bool(np.any(np.isfinite(limits.torque)) or np.any(np.isfinite(limits.power)))
+    passive = [c for c in excitation.clearances if isinstance(c, PassiveJoints)]
+    loaded = bool(np.any(np.isfinite(limits.torque)) or np.any(np.isfinite(limits.power)) or passive)
     if not loaded or held(least):
         return least * excitation.duration
     # Torque is not monotonic in the duration: durations are tried from below.

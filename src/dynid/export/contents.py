@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ __all__ = [
     "body_values",
     "infeasible_drives",
     "infeasible_links",
-    "listed",
     "lost_drives",
+    "lost_loops",
     "number",
     "numbers_text",
     "own_term",
@@ -107,7 +107,7 @@ def own_term(robot: Robot, term: DriveTerm) -> bool:
 
     Smooth Coulomb friction is written as a step: its value is the same beyond the velocities of the step.
     """
-    plain = np.array_equal(term.direction, np.eye(robot.n)[term.owner]) and term.function is None
+    plain = np.array_equal(term.direction, np.eye(len(term.direction))[term.owner]) and term.function is None
     return plain and not term.motor and not term.cross_only
 
 
@@ -116,7 +116,7 @@ def plain_joint_terms(robot: Robot, joint: str, keys: dict[TermKind, str]) -> di
     return {
         keys[t.kind]: t
         for t in robot.drives
-        if t.kind in keys and robot.coordinates[t.owner] == joint and own_term(robot, t)
+        if t.kind in keys and robot.tree_coordinates[t.owner] == joint and own_term(robot, t)
     }
 
 
@@ -142,7 +142,9 @@ def lost_drives(robot: Robot, words: str, kept: Callable[[DriveTerm], bool]) -> 
     return out
 
 
-def listed(names: Sequence[str], most: int = 40) -> str:
-    """Names for an error message, cut where they are very many."""
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
+def lost_loops(robot: Robot, words: str) -> list[str]:
+    """A warning that names the loops of a robot, for a format that has no place for them."""
+    if not robot.loops:
+        return []
+    names = ", ".join(str(loop) for loop in robot.loops)
+    return [f"{words} has no place for closed loops: the file holds the tree only, without {names}"]

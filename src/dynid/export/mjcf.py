@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.export.contents import infeasible_drives, numbers_text, refuse_infeasible
-from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes
+from dynid.export.mjcf_loops import add_loops
+from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes, pose_attributes
 from dynid.export.xmltext import document, marked
 from dynid.files import writing
 from dynid.robot.inertia import inertia_violations
@@ -79,22 +80,6 @@ def write_mjcf(
     return warnings
 
 
-# -- numbers and poses -------------------------------------------------------------------------------
-
-
-def _pose(h: Array) -> dict[str, str]:
-    """pos and quat of a placement, left out where they are nothing."""
-    h, out = clean(h), {}
-    if np.any(h[:3, 3]):
-        out["pos"] = numbers_text(h[:3, 3])
-    if not np.array_equal(h[:3, :3], np.eye(3)):
-        import pinocchio as pin
-
-        turn = pin.Quaternion(h[:3, :3])
-        out["quat"] = numbers_text((turn.w, turn.x, turn.y, turn.z))
-    return out
-
-
 # -- from the tree -----------------------------------------------------------------------------------
 
 
@@ -124,17 +109,18 @@ def _from_tree(robot: Robot, warnings: list[str]) -> ET.Element:
         if _only_between_joints(robot, i):
             carriers.append(_Carrier(carrier.body, place, waiting))
             continue
-        body = ET.SubElement(carrier.body, "body", {"name": names[i], **_pose(place)})
+        body = ET.SubElement(carrier.body, "body", {"name": names[i], **pose_attributes(place)})
         for each, at in waiting:
             _add_joint(body, robot, each, inverse_placement(place) @ at)
         _add_inertial(body, robot.links[i], warnings)
         carriers.append(_Carrier(body, np.eye(4)))
     _add_sites(robot, names, carriers, warnings)
     _add_equalities(root, robot)
+    add_loops(root, robot, [carrier.body for carrier in carriers], warnings)
     if any(np.isfinite(j.limits.velocity) for j in robot.joints):
         warnings.append("MJCF has no place for velocity limits")
-    order = [e.get("name", "") for e in world.iter("joint") if e.get("name") in robot.coordinates]
-    if tuple(order) != robot.coordinates:
+    order = [e.get("name", "") for e in world.iter("joint") if e.get("name") in robot.tree_coordinates]
+    if tuple(order) != robot.tree_coordinates:
         warnings.append(f"MJCF has joints branch by branch: in the file they are {', '.join(order)}")
     return root
 
@@ -175,7 +161,8 @@ def _only_between_joints(robot: Robot, i: int) -> bool:
     """Whether a link is nothing but the place between two joints of one body."""
     link = robot.links[i]
     carries = sum(j.parent == i for j in robot.joints)
-    return link.virtual and not np.any(link.inertia) and carries == 1 and all(f.link != i for f in robot.frames)
+    frames = [*robot.frames, *(f for loop in robot.loops for f in loop.frames)]
+    return link.virtual and not np.any(link.inertia) and carries == 1 and all(f.link != i for f in frames)
 
 
 def _add_joint(body: ET.Element, robot: Robot, joint: Joint, at: Array) -> None:
@@ -202,7 +189,7 @@ def _add_sites(robot: Robot, names: list[str], carriers: list[_Carrier], warning
             warnings.append(f"a second frame named '{frame.name}' is left out")
             continue
         written.add(frame.name)
-        ET.SubElement(carriers[frame.link].body, "site", {"name": frame.name, **_pose(frame.placement)})
+        ET.SubElement(carriers[frame.link].body, "site", {"name": frame.name, **pose_attributes(frame.placement)})
 
 
 def _add_equalities(root: ET.Element, robot: Robot) -> None:

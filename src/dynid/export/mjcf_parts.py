@@ -11,8 +11,9 @@ from dynid.robot.drives import TermKind
 from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint
+from dynid.robot.spatial import clean
 
-__all__ = ["DRIVE_KEYS", "drive_attributes", "drive_warnings", "inertial_attributes"]
+__all__ = ["DRIVE_KEYS", "drive_attributes", "drive_warnings", "inertial_attributes", "pose_attributes"]
 
 Array = NDArray[np.float64]
 
@@ -49,6 +50,19 @@ def inertial_attributes(pi: Array, name: str, warnings: list[str]) -> dict[str, 
     xx, xy, xz, yy, yz, zz = tensor[np.triu_indices(3)]
     full = numbers_text((xx, yy, zz, xy, xz, yz))
     return {"pos": numbers_text(com), "mass": number(float(mass)), "fullinertia": full}
+
+
+def pose_attributes(h: Array) -> dict[str, str]:
+    """pos and quat of a placement, left out where they are nothing."""
+    h, out = clean(h), {}
+    if np.any(h[:3, 3]):
+        out["pos"] = numbers_text(h[:3, 3])
+    if not np.array_equal(h[:3, :3], np.eye(3)):
+        import pinocchio as pin
+
+        turn = pin.Quaternion(h[:3, :3])
+        out["quat"] = numbers_text((turn.w, turn.x, turn.y, turn.z))
+    return out
 
 
 def drive_attributes(robot: Robot, joint: Joint, degrees: bool = False) -> dict[str, str]:

@@ -15,7 +15,7 @@ from dynid.export.template import Named, Template, match_template
 from dynid.export.xmltext import Element, XmlText, open_tag
 from dynid.robot.inertia import move_inertia
 from dynid.robot.mjcf import include_files
-from dynid.robot.mjcf_values import read_settings
+from dynid.robot.mjcf_values import changing_setting, read_settings
 from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement
 from dynid.robot.xmlfile import read_xml
@@ -34,6 +34,12 @@ def patched_mjcf(robot: Robot, path: Path, warnings: list[str]) -> XmlText:
     if root.tag != "mujoco":
         raise ModelError(f"the template '{path.name}' is not an MJCF file: its root element is <{root.tag}>")
     include_files(root, path.parent, {path.resolve()})
+    setting = changing_setting(root)
+    if setting:
+        raise ModelError(
+            f"the template '{path.name}' has the compiler setting {setting}, which changes inertias after reading: "
+            "write a new file, or remove the setting"
+        )
     settings = read_settings(root)
     template = match_template(robot, path)
     file = _with_included_bodies(XmlText.read(path), path.parent)

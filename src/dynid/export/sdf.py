@@ -14,6 +14,7 @@ from dynid.errors import ModelError
 from dynid.export.contents import (
     body_values,
     lost_drives,
+    lost_loops,
     number,
     numbers_text,
     own_term,
@@ -78,7 +79,8 @@ def write_sdf(
     ModelError
         If the parameters are refused, or the template is a file of another robot.
     """
-    warnings = refuse_infeasible(robot, allow_infeasible)
+    warnings = refuse_infeasible(robot, allow_infeasible) + lost_loops(robot, "SDF")
+    robot = robot.tree
     warnings += lost_drives(robot, "SDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if template is not None:
         content = _from_template(robot, Path(template), warnings)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.export.contents import listed
 from dynid.export.xmltext import Element
 from dynid.robot.inertia import move_inertia
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
+from dynid.robot.notes import listed
 from dynid.robot.parts import Mimic
 from dynid.robot.spatial import axis_rotation, inverse_placement, placement
 

@@ -13,6 +13,7 @@ from dynid.errors import ModelError
 from dynid.export.contents import (
     body_values,
     lost_drives,
+    lost_loops,
     number,
     numbers_text,
     own_term,
@@ -63,15 +64,16 @@ def write_urdf(
     Returns
     -------
     list of str
-        Warnings for the reader of the file. URDF has no place for rotor inertia, offsets, couplings, springs and
-        gravity.
+        Warnings for the reader of the file. URDF has no place for rotor inertia, offsets, couplings, springs, gravity
+        and closed loops.
 
     Raises
     ------
     ModelError
         If the parameters are refused, or the template is a file of another robot.
     """
-    warnings = refuse_infeasible(robot, allow_infeasible)
+    warnings = refuse_infeasible(robot, allow_infeasible) + lost_loops(robot, "URDF")
+    robot = robot.tree
     warnings += lost_drives(robot, "URDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if not np.array_equal(robot.gravity, [0, 0, -9.81]):
         warnings.append(f"URDF has no place for gravity: load the file with gravity=({_commas(robot.gravity)})")

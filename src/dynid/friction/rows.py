@@ -107,6 +107,8 @@ class FrictionRows:
 
 def joint_index(robot: Robot, joint: str | int | None) -> int:
     """Index of a joint; optional where there is only one."""
+    if robot.loops:
+        raise DataError("nonlinear friction models are not available for robots with closed loops")
     if joint is None:
         if robot.n != 1:
             raise DataError(f"robot '{robot.name}' has {robot.n} joints: give joint=")

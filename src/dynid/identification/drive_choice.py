@@ -75,7 +75,7 @@ def free_joints(robot: Robot, channels: Sequence[str]) -> tuple[int, ...]:
     held = np.array([name not in channels for name in robot.coordinates])
     for term in robot.drives:
         if term.motor and not term.cross_only and term.symbol != "Ia":
-            held |= np.abs(term.direction) > 0.5
+            held |= np.abs(term.direction[[name not in robot.passive for name in robot.tree_coordinates]]) > 0.5
     return tuple(int(j) for j in np.flatnonzero(~held))
 
 
@@ -98,9 +98,10 @@ def with_drives(robot: Robot, drives: Drives) -> Robot:
     if not free:
         return robot
     names = robot.coordinates
-    chosen = [t.name for t in robot.drives if t.kind == TermKind.STRIBECK and t.owner in free]
+    owners = {robot.tree_coordinates.index(names[j]) for j in free}
+    chosen = [t.name for t in robot.drives if t.kind == TermKind.STRIBECK and t.owner in owners]
     robot = robot.without(*chosen) if chosen else robot
-    kept = [t for t in robot.drives if not t.motor and t.function is None and t.owner not in free and t.symbol != "k"]
+    kept = [t for t in robot.drives if not t.motor and t.function is None and t.owner not in owners and t.symbol != "k"]
     friction = {names[j]: str(drives.friction[j]) for j in free}
     rotors = [names[j] for j in free if drives.rotor[j]]
     return robot.with_drives(friction, rotor_inertia=rotors).with_terms(*kept)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.identification.observation import Observation, channel_rows, observe_motions, velocity_limits
 from dynid.identification.paired import Paired, PairedBlock, pair
+from dynid.identification.stops import without_stops
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
@@ -105,8 +106,8 @@ class Experiment:
 
     @cached_property
     def motions(self) -> tuple[Motion, ...]:
-        """The measured runs, filtered."""
-        return tuple(prepare(run, self.signals) for run in self.recording.runs)
+        """The measured runs, filtered, with their samples at mechanical stops marked."""
+        return self._filtered(self.signals)
 
     @cached_property
     def centred_motions(self) -> tuple[Motion, ...]:
@@ -118,7 +119,11 @@ class Experiment:
         if self.loop.controller is None:
             return self.motions
         centred = replace(self.signals, delay=self.signals.delay - 0.5 / self.loop.controller.rate)
-        return tuple(prepare(run, centred) for run in self.recording.runs)
+        return self._filtered(centred)
+
+    def _filtered(self, signals: Signals) -> tuple[Motion, ...]:
+        motions, _ = without_stops(self.base, [prepare(run, signals) for run in self.recording.runs], signals)
+        return tuple(motions)
 
     @cached_property
     def measured(self) -> Observation:

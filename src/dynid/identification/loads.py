@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.dynamics.assembly import assemble
 from dynid.dynamics.frames import base_placement, joint_twists, link_of_frame, placement_in_base
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError
@@ -139,6 +140,10 @@ def _body(robot: Robot, sensor: WrenchSensor, name: str) -> int | None:
 
 def _joint_loads(robot: Robot, body: int, q: Array, load: Array) -> Array:
     """Torques (N, n) of a wrench on a body, given at the base, on the joints that carry it."""
+    if robot.loops:
+        x, base = assemble(robot, q), robot.nv - robot.n
+        loads = _joint_loads(robot.tree, body, x.q, load)
+        return np.asarray(np.einsum("nij,ni->nj", x.jacobian[:, base:, base:], loads))
     tree = compile_robot(robot).tree
     twists = joint_twists(robot, q, body)
     out = np.zeros((len(q), robot.n))

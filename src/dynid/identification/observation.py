@@ -21,6 +21,7 @@ from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.errors import DataError
 from dynid.identification.loads import check_run, default_channels, measured, state
 from dynid.identification.standstill import Standstill, moving_joints, standstill
+from dynid.identification.stops import Stop, without_stops
 from dynid.parameters.base import BaseParameters, base_parameters, random_states
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -79,6 +80,8 @@ class Observation:
         The filtered runs, so that tests and assessments need not filter them again; () where they are not kept.
     standstill : Standstill or None
         What is unknown because some joints move in no run; None if all of them move.
+    stops : tuple of Stop
+        Mechanical stops whose samples are left out.
     """
 
     base: BaseParameters
@@ -90,6 +93,7 @@ class Observation:
     log_format: LogFormat | None = None
     motions: tuple[Motion, ...] = field(default=(), repr=False)
     standstill: Standstill | None = None
+    stops: tuple[Stop, ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -152,6 +156,7 @@ class Observation:
             self.cutoffs + other.cutoffs,
             self.log_format,
             standstill=None if other.standstill is None else self.standstill,
+            stops=self.stops + other.stops,
         )
 
 
@@ -217,10 +222,10 @@ def observe(
         base = base_parameters(robot, channels=channels if channels is not None else default_channels(robot, recording))
     for run in recording.runs:
         check_run(robot, run, base.channels)
-    motions = [prepare(run, settings) for run in recording.runs]
+    motions, stops = without_stops(base, [prepare(run, settings) for run in recording.runs], settings)
     if known is not None:
         motions = [_less(robot, motion, known) for motion in motions]
-    return replace(observe_motions(base, motions, settings), log_format=recording.log_format)
+    return replace(observe_motions(base, motions, settings), log_format=recording.log_format, stops=stops)
 
 
 def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: Signals) -> Observation:
@@ -276,10 +281,17 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
 
 
 def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int = 0) -> Iterator[Block]:
-    """Rows of every channel of a filtered run, decimated, without the samples at which the joint stands still."""
+    """Rows of every channel of a filtered run, decimated, without the samples at which the joint stands still.
+
+    Samples at which it presses against a stop are left out too.
+    """
     limits = velocity_limits(base, motion, settings)
+    joint = {name: j for j, name in enumerate(base.robot.coordinates)}
     for block, velocity in channel_rows(base, motion, first):
         moving = np.abs(velocity) >= limits[block.channel]
+        j = joint.get(base.channels[block.channel])
+        if motion.stopped is not None and j is not None:
+            moving &= ~motion.stopped[block.index - first, j]
         if moving.any():
             yield Block(block.channel, block.W[moving], block.y[moving], block.index[moving])
 

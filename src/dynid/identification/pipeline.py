@@ -30,6 +30,7 @@ from dynid.identification.estimators.solution import condition_number
 from dynid.identification.experiment import Experiment
 from dynid.identification.jackknife import NoiseModel, Uncertainty, check_noise_model, uncertainty
 from dynid.identification.observation import Observation, observe
+from dynid.identification.stops import stop_notes
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.recording import Recording
@@ -305,6 +306,7 @@ def estimate_of(
             condition = condition_number(observation.stacked(1.0 / solution.noise)[:, :-1])
     known = _with_unknown(observation, uncertainty(observation, solution, noise_model, least_ratio))
     still = () if observation.standstill is None else (observation.standstill.note,)
+    left_out = stop_notes(observation.stops)
     return Estimate(
         base=observation.base,
         method=method,
@@ -320,7 +322,7 @@ def estimate_of(
         outcome=solution.outcome,
         signals=observation.signals,
         cutoffs=observation.cutoffs,
-        notes=(*solution.notes, *still),
+        notes=(*solution.notes, *still, *left_out),
         standard=solution.parameters,
         standard_covariance=known.standard,
         history=solution.history,

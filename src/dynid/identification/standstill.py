@@ -62,7 +62,7 @@ class Standstill:
 
 def smallest_motions(robot: Robot) -> Array:
     """Range (joint,) in rad or m below which a joint stands still."""
-    kinds = [j.kind for j in robot.joints if j.mimic is None]
+    kinds = [j.kind for j in robot.joints if j.name in robot.coordinates]
     return np.array([SMALLEST_ANGLE if kind == "revolute" else SMALLEST_LENGTH for kind in kinds])
 
 

@@ -25,7 +25,8 @@ from dynid.identification.estimators.wls import WlsOptions, joint_noise, wls
 from dynid.identification.loads import check_run, default_channels
 from dynid.identification.observation import Block, Observation, channel_rows, fold, observe
 from dynid.identification.pipeline import estimate_of
-from dynid.parameters.base import BaseParameters, base_parameters, left_to_right, random_states
+from dynid.parameters.base import BaseParameters, base_parameters, random_states
+from dynid.parameters.rank import left_to_right
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked

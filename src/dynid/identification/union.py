@@ -14,7 +14,8 @@ from dynid.errors import DataError, DynidError
 from dynid.feasibility.cone import Block
 from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.sets import FeasibleSet, feasible_set
-from dynid.parameters.base import BaseParameters, left_to_right
+from dynid.parameters.base import BaseParameters
+from dynid.parameters.rank import independent_columns
 from dynid.robot.model import Robot
 
 __all__ = ["Union", "UnionBase", "feasible_union", "shared_parameters", "union_base"]
@@ -137,10 +138,10 @@ def union_base(union: Union, bases: Sequence[BaseParameters]) -> UnionBase:
     unit = np.where(seen, rows / np.where(seen, norms, 1.0), 0.0)
     # In the order of the scan of each model, so that the groupings are the usual ones.
     scan = [int(union.columns[i][j]) for i, base in enumerate(bases) for j in (*base.kept, *reversed(base.dependent))]
-    kept = left_to_right(unit, [j for j in dict.fromkeys(scan) if seen[j]])
-    rank = int(np.linalg.matrix_rank(unit, tol=1e-8 * np.linalg.norm(unit, 2)))
-    if rank != len(kept):
-        raise DynidError(f"the structural rank of the models together is not clear: {len(kept)} or {rank}")
+    singular = np.linalg.svd(unit, compute_uv=False)
+    kept = independent_columns(unit, [j for j in dict.fromkeys(scan) if seen[j]], singular)
+    if not kept:
+        raise DynidError("the structural rank of the models together is not clear")
     found = np.linalg.lstsq(unit[:, kept], unit, rcond=None)[0] * norms / norms[kept][:, None]
     matrix = np.where(np.abs(found) < _WEIGHT, 0.0, found)
     matrix[:, kept] = np.eye(len(kept))

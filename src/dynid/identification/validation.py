@@ -16,6 +16,7 @@ from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.loads import check_run
 from dynid.identification.observation import motion_blocks
 from dynid.identification.pipeline import identify
+from dynid.identification.stops import without_stops
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import repeated_share
@@ -100,11 +101,10 @@ def validate(estimate: Estimate, recording: Recording, *, signals: Signals | Non
     predicted: list[list[Array]] = [[] for _ in base.channels]
     when: list[list[Array]] = [[] for _ in base.channels]
     clock = 0.0
-    motions = []
     for run in recording.runs:
         check_run(base.robot, run, base.channels)
-        motion = prepare(run, settings)
-        motions.append(motion)
+    motions, _ = without_stops(base, [prepare(run, settings) for run in recording.runs], settings)
+    for motion in motions:
         for block in motion_blocks(base, motion, settings):
             measured[block.channel].append(block.y)
             predicted[block.channel].append(block.W @ estimate.beta)

@@ -1,7 +1,7 @@
 """Base parameters: the combinations of standard parameters that are identifiable from the torques.
 
 The structure is computed from the regressor of exact random motion, never from noisy data, or without sampling by the
-recursion of `observability`. Columns are scaled to unit norm first, so that the result does not depend on units.
+recursion of `observability`. Columns are scaled first, so that the result does not depend on units (see `rank`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from dynid.dynamics.assembly import reachable_postures
 from dynid.dynamics.functions import regressor
 from dynid.errors import DataError, DynidError
+from dynid.parameters.rank import column_scales, independent_columns, pivoted_columns, spectrum_gap, spectrum_ranks
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
 from dynid.robot.model import WRENCH_CHANNELS, Robot
@@ -26,17 +28,11 @@ from dynid.robot.model import WRENCH_CHANNELS, Robot
 if TYPE_CHECKING:
     from dynid.parameters.observability import Sensed
 
-__all__ = ["BaseParameters", "base_parameters", "left_to_right"]
+__all__ = ["BaseParameters", "base_parameters"]
 
 Array = NDArray[np.float64]
 Method = Literal["left-to-right", "pivoted", "recursive"]
 METHODS = ("left-to-right", "pivoted", "recursive")
-
-# With unit columns, rounding leaves about 1e-13 of a dependent column; real geometry leaves far more of an independent
-# one. `gap` tells how clearly the two are separated.
-_INDEPENDENT = 1e-8
-_ZERO_COLUMN = 1e-10
-_SMALLEST_GAP = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +54,7 @@ class BaseParameters:
     dependent : tuple of int
         The other standard parameters.
     singular_values : ndarray
-        Those of the regressor with unit columns.
+        Those of the regressor with scaled columns.
     gap : float
         Ratio of the smallest singular value of the rank and the next one; infinite if there is none.
     without_effect : tuple of int
@@ -227,7 +223,8 @@ def base_parameters(
     method : {"left-to-right", "pivoted", "recursive"}, default "left-to-right"
         "left-to-right" keeps a column that is independent of those before it, "pivoted" uses a pivoted QR
         decomposition, "recursive" is left-to-right on an exact description without samples (trees of joints with one
-        degree of freedom; all channels, torques, or the wrench of a floating base).
+        degree of freedom; all channels, torques, or the wrench of a floating base). With mimic joints it gives the
+        groupings of the independent joints, and samples decide those that the coupling adds.
     seed : int, default 0
         Seed of the random motion.
     still : bool, default False
@@ -253,36 +250,38 @@ def base_parameters(
     if method not in METHODS:
         raise DataError(f"method '{method}' is unknown: use {', '.join(METHODS)}")
     rows = choose_channels(robot, channels)
+    if not rows:
+        raise DynidError(f"robot '{robot.name}' has no joints and no base wrench, so nothing is identifiable")
     scan = _scan_order(robot, order)
     if method == "recursive":
+        if robot.loops:
+            raise DataError("the recursive method is not available for robots with closed loops: use left-to-right")
         if still:
             raise DataError("the recursive method does not cover robots at rest; leave still out")
-        from dynid.parameters.observability import observability_matrix
-
-        matrix = observability_matrix(robot, _sensed(robot, rows))
+        matrix = _recursive(robot, rows, seed)
     else:
         with threadpool_limits(1, "blas"):  # several threads slow each other down on small blocks
             matrix = _sampled_factor(robot, rows, seed, still)
-    norms = np.linalg.norm(matrix, axis=0)
-    largest = norms.max(initial=0.0)
-    if largest == 0.0:
+    scales = column_scales(robot.layout, matrix)
+    zero = scales == 0.0
+    if zero.all():
         raise DynidError(f"no parameter of '{robot.name}' has any effect on {', '.join(channels or ('torque',))}")
-    zero = norms <= _ZERO_COLUMN * largest
-    unit = np.where(zero, 0.0, matrix / np.where(zero, 1.0, norms))
-    singular = np.linalg.svd(unit, compute_uv=False)
+    scaled = np.where(zero, 0.0, matrix / np.where(zero, 1.0, scales))
+    singular = np.linalg.svd(scaled, compute_uv=False)
     active = [j for j in scan if not zero[j]]
-    kept = _pivoted(unit, singular) if method == "pivoted" else left_to_right(unit, active)
-    gap = _gap(singular, len(kept))
-    if gap < _SMALLEST_GAP:
+    choose = pivoted_columns if method == "pivoted" else independent_columns
+    kept = choose(scaled, active, singular)
+    if not kept:
+        falls = ", ".join(f"{spectrum_gap(singular, rank):.2g} at {rank}" for rank in spectrum_ranks(singular)[:3])
         raise DynidError(
-            f"the structural rank of '{robot.name}' is not clear: {len(kept)} columns were kept where the spectrum "
-            f"falls only by a factor {gap:.2g}"
+            f"the structural rank of '{robot.name}' is not clear: no choice of columns agrees with the falls of its "
+            f"singular values ({falls or 'there is none'})"
         )
     dependent = [j for j in scan if j not in set(kept)]
-    scaled = np.linalg.lstsq(unit[:, kept], unit[:, dependent], rcond=None)[0]
-    scaled[np.abs(scaled) < 1e-9] = 0.0
-    weights = scaled * norms[dependent] / norms[kept][:, None]
-    combination = np.zeros((len(kept), unit.shape[1]))
+    weights = np.linalg.lstsq(scaled[:, kept], scaled[:, dependent], rcond=None)[0]
+    weights[np.abs(weights) < 1e-9] = 0.0
+    weights *= scales[dependent] / scales[kept][:, None]
+    combination = np.zeros((len(kept), scaled.shape[1]))
     combination[np.arange(len(kept)), kept] = 1.0
     combination[:, dependent] = weights
     combination.flags.writeable = False
@@ -294,9 +293,27 @@ def base_parameters(
         tuple(kept),
         tuple(dependent),
         singular,
-        gap,
+        spectrum_gap(singular, len(kept)),
         tuple(int(j) for j in np.flatnonzero(zero)),
     )
+
+
+def _recursive(robot: Robot, rows: list[int], seed: int) -> Array:
+    """Rows over the standard parameters that span those of the regressor of all motions, by the recursion."""
+    from dynid.parameters.observability import freed_mimics, observability_matrix
+
+    sensed = _sensed(robot, rows)
+    if all(joint.mimic is None for joint in robot.joints):
+        return observability_matrix(robot, sensed)
+    exact = observability_matrix(freed_mimics(robot), sensed)
+    scales = column_scales(robot.layout, exact)
+    used = np.where(scales == 0.0, 1.0, scales)
+    _, singular, v = np.linalg.svd(exact / used, full_matrices=False)
+    span = v[: spectrum_ranks(singular)[0]]
+    with threadpool_limits(1, "blas"):
+        samples = _sampled_factor(robot, rows, seed, still=False)
+    # A row of the coupled robot is a combination of rows of the freed one; what lies outside their span is rounding.
+    return np.asarray((samples / used @ span.T) @ span * used)
 
 
 def choose_channels(robot: Robot, channels: str | Sequence[str] | None) -> list[int]:
@@ -358,17 +375,24 @@ def _scan_order(robot: Robot, order: str | Sequence[str]) -> list[int]:
 def random_states(robot: Robot, samples: int, seed: int) -> tuple[Array, Array, Array]:
     """Random q, v and a: all angles, velocities and accelerations of both signs.
 
-    A joint whose friction has a velocity of its own moves that slowly in some of the samples.
+    A joint whose friction has a velocity of its own moves that slowly in some of the samples. With closed loops, the
+    angles are around the assembled posture and as far as the loops allow.
     """
     rng = np.random.default_rng(seed)
-    revolute = np.array([j.kind == "revolute" for j in robot.joints if j.mimic is None], dtype=bool)
+    revolute = np.array([j.kind == "revolute" for j in robot.joints if j.name in robot.coordinates], dtype=bool)
     q = rng.uniform(-1.0, 1.0, (samples, robot.n)) * np.where(revolute, np.pi, 1.0)
     v, a = rng.uniform(-3.0, 3.0, (2, samples, robot.nv))
     laws = [term for term in robot.drives if term.kind == TermKind.STRIBECK]
     for joint in {law.owner for law in laws}:
         slow = [law.velocity for law in laws if law.owner == joint]
+        name = robot.tree_coordinates[joint]
+        # A passive joint is slow where all joints are.
+        moving = [robot.coordinates.index(name)] if name in robot.coordinates else list(range(robot.n))
         for k, velocity in enumerate(slow):
-            v[k :: len(slow) + 1, robot.nv - robot.n + joint] *= 0.5 * velocity
+            for i in moving:
+                v[k :: len(slow) + 1, robot.nv - robot.n + i] *= 0.5 * velocity
+    if robot.loops:
+        q = reachable_postures(robot, q)
     if robot.base == "floating":
         pose = rng.normal(size=(samples, 7))
         pose[:, 3:] /= np.linalg.norm(pose[:, 3:], axis=1, keepdims=True)
@@ -387,34 +411,6 @@ def _sampled_factor(robot: Robot, rows: list[int], seed: int, still: bool) -> Ar
         block = regressor(robot, q, *((0 * v, 0 * a) if still else (v, a)))[:, rows].reshape(-1, p)
         factor = scipy.linalg.qr(np.vstack([factor, block]), mode="r")[0][:p]
     return factor
-
-
-def left_to_right(unit: Array, scan: Sequence[int]) -> list[int]:
-    """Columns independent of those scanned before them, by Gram-Schmidt done twice."""
-    basis = np.zeros((unit.shape[0], 0))
-    kept = []
-    for j in scan:
-        rest = unit[:, j]
-        for _ in range(2):
-            rest = rest - basis @ (basis.T @ rest)
-        size = np.linalg.norm(rest)
-        if size > _INDEPENDENT:
-            basis = np.column_stack([basis, rest / size])
-            kept.append(j)
-    return kept
-
-
-def _pivoted(unit: Array, singular: Array) -> list[int]:
-    """Independent columns by a pivoted QR decomposition."""
-    rank = int(np.count_nonzero(singular > _INDEPENDENT * singular[0]))
-    pivots = scipy.linalg.qr(unit, mode="r", pivoting=True)[1]
-    return [int(j) for j in pivots[:rank]]
-
-
-def _gap(singular: Array, rank: int) -> float:
-    """Ratio of the last singular value of the rank and the next one."""
-    below = singular[rank] if rank < len(singular) else 0.0
-    return float(singular[rank - 1] / below) if below > 0 else np.inf
 
 
 def _expression(terms: Sequence[tuple[float, str]]) -> str:

@@ -10,12 +10,13 @@ and Slotine (2024); here it includes rotor inertias, offsets and friction on any
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.dynamics.tree import compile_robot
+from dynid.dynamics.tree import LINEAR_KINDS, compile_robot
 from dynid.errors import DataError
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import (
@@ -27,7 +28,7 @@ from dynid.robot.inertia import (
 from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement, skew, twist_adjoint, twist_matrix
 
-__all__ = ["Sensed", "observability_matrix"]
+__all__ = ["Sensed", "freed_mimics", "observability_matrix"]
 
 Array = NDArray[np.float64]
 Sensed = Literal["all", "torque", "wrench"]
@@ -47,7 +48,7 @@ def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
     """
     for joint in robot.joints:
         if joint.mimic is not None:
-            raise DataError(f"the recursive method covers independent joints only, and '{joint.name}' is a mimic joint")
+            raise DataError(f"the recursion covers independent joints only: make '{joint.name}' one with freed_mimics")
     if robot.base == "instrumented":
         raise DataError("the recursive method covers joint torques only: use a fixed or floating base")
     if sensed != "all" and robot.base != "floating":
@@ -108,6 +109,24 @@ def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
         ancestors.append(ancestors[parent] | {j})
     stacked = np.vstack(rows)
     return stacked[np.linalg.norm(stacked, axis=1) > 1e-13]
+
+
+def freed_mimics(robot: Robot) -> Robot:
+    """The robot with its mimic joints as independent ones without drives.
+
+    A regressor row of the robot is a sum of rows of the freed one, with the same parameters.
+    """
+    names = [joint.name for joint in robot.joints]
+    place = [names.index(name) for name in robot.coordinates]
+
+    def padded(rows: Array) -> Array:
+        out = np.zeros((len(names), *rows.shape[1:]))
+        out[place] = rows
+        return out
+
+    drives = tuple(replace(t, direction=padded(t.direction), owner=place[t.owner]) for t in robot.drives)
+    joints = tuple(replace(joint, mimic=None) for joint in robot.joints)
+    return replace(robot, joints=joints, drives=drives, transmission=None)
 
 
 def _effective_inertias(robot: Robot, home: list[Array], column: NDArray[np.int64], p: int) -> list[Array]:
@@ -189,7 +208,7 @@ class _DriveRows:
 
     def _add(self, kind: TermKind, d: Array, column: int, cross_only: bool, rest: float) -> None:
         linear = np.outer(d, d)
-        if cross_only:
+        if cross_only and kind in LINEAR_KINDS:
             np.fill_diagonal(linear, 0.0)
         first = d[np.flatnonzero(d)[0]]
         scale = float(np.linalg.norm(d) * np.sign(first))  # shaft velocity = scale * (unit direction . v)

@@ -12,6 +12,7 @@ from .base_motion import (
 )
 from .load import load_recording as load_recording
 from .log_format import LogFormat as LogFormat
+from .measured_joints import reconcile as reconcile
 from .recording import Recording as Recording
 from .recording import Run as Run
 from .wrench import WrenchSensor as WrenchSensor

@@ -79,7 +79,7 @@ class Conversion:
         """Whether channel k belongs to a prismatic joint; None where that is unknown."""
         if self.robot is None or self.on_motor_side(signal):
             return None
-        kinds = [joint.kind for joint in self.robot.joints if joint.mimic is None]
+        kinds = [joint.kind for joint in self.robot.joints if joint.name in self.robot.coordinates]
         return kinds[k] == "prismatic" if k < len(kinds) else None
 
     def to_joints(self, signals: dict[str, Array]) -> dict[str, Array]:

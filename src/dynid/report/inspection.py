@@ -36,6 +36,7 @@ def inspection_data(robot: Robot, base: BaseParameters, audit: Audit | None = No
     return {
         "name": robot.name,
         "source": robot.source.strip(),
+        "notes": list(robot.notes),
         "base": robot.base,
         "gravity": [float(g) for g in robot.gravity],
         "joints": [
@@ -45,10 +46,12 @@ def inspection_data(robot: Robot, base: BaseParameters, audit: Audit | None = No
                 "parent": robot.links[j.parent].name,
                 "link": robot.links[i + 1].name,
                 "mimic": None if j.mimic is None else vars(j.mimic),
+                "passive": j.name in robot.passive,
                 "limits": {k: finite(v) for k, v in vars(j.limits).items()},
             }
             for i, j in enumerate(robot.joints)
         ],
+        "loops": [{"name": x.name, "what": str(x), "rows": x.rows} for x in robot.loops],
         "merged": [vars(m) for m in robot.merged],
         "channels": list(base.channels),
         "parameters": [
@@ -73,8 +76,12 @@ def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = Fal
     gravity = ", ".join(f"{g:g}" for g in robot.gravity)
     console.print(f"[bold]{robot.name}[/bold]: {robot.n} joints, {robot.base} base, gravity ({gravity}) m/s2")
     console.print(_tree(robot))
+    for loop in robot.loops:
+        console.print(Text(f"  closed: {loop}"))
     for m in robot.merged:
         console.print(f"  merged: link {m.link} ({m.mass:g} kg) on fixed joint {m.joint} into {m.into}")
+    for note in robot.notes:
+        console.print(Text.assemble(("  note: ", "yellow"), note))
     for table in _maps(robot, base, console.width):
         console.print(table)
     legend = Text("  ")
@@ -131,6 +138,8 @@ def _tree(robot: Robot) -> Tree:
         words: list[str] = [joint.kind]
         if joint.mimic is not None:
             words.append(f"= {joint.mimic.ratio:g} {joint.mimic.leader} {joint.mimic.offset:+g}")
+        if joint.name in robot.passive:
+            words.append("passive")
         if np.isfinite([limits.lower, limits.upper]).any():
             words.append(f"[{limits.lower:.4g}, {limits.upper:.4g}] {unit}")
         if np.isfinite(limits.velocity):

@@ -25,7 +25,11 @@ _LEGEND = (("predicted", "identified"), ("prior", "a priori"), ("measured", "mea
 def friction_section(evidence: Evidence) -> Section | None:
     """Friction torque over velocity of every joint with a friction model; None where there is none."""
     estimate, robot = evidence.estimate, evidence.estimate.robot
-    terms = {j: [t for t in robot.drives if t.owner == j and t.kind in _KINDS] for j in range(robot.n)}
+    owner = {t.name: robot.tree_coordinates[t.owner] for t in robot.drives}
+    terms = {
+        j: [t for t in robot.drives if owner[t.name] == name and t.kind in _KINDS]
+        for j, name in enumerate(robot.coordinates)
+    }
     if not any(terms.values()) or robot.base == "floating":
         return None
     rows = dict(zip(estimate.base.channels, fitted_rows(evidence), strict=True)) if evidence.motions else {}
@@ -62,7 +66,7 @@ def _curve(evidence: Evidence, joint: int, own: set[str], velocity: Array, param
     """Torque of some drive terms of one joint at these velocities."""
     robot = evidence.estimate.robot
     alone = np.where([p.name in own for p in robot.layout], parameters, 0.0)
-    q = np.zeros((len(velocity), robot.n))
-    v = q.copy()
+    v = np.zeros((len(velocity), robot.n))
+    q = np.tile(robot.home, (len(velocity), 1))
     v[:, joint] = velocity
     return inverse_dynamics(robot, q, v, np.zeros_like(q), alone)[:, -robot.n + joint]

@@ -1,8 +1,14 @@
 from .drives import DriveTerm as DriveTerm
 from .drives import Transmission as Transmission
+from .elements import ForceElement as ForceElement
+from .elements import Gas as Gas
+from .joint_equality import JointEquality as JointEquality
 from .load import builtin_robots as builtin_robots
 from .load import load_robot as load_robot
+from .loops import Loop as Loop
+from .loops import LoopKind as LoopKind
 from .model import Robot as Robot
+from .parts import Frame as Frame
 from .parts import Joint as Joint
 from .parts import Limits as Limits
 from .parts import Link as Link

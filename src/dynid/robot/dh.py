@@ -20,8 +20,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dynid.errors import ModelError
+from dynid.robot.angles import note_on_angles, snap_table_angles
 from dynid.robot.drives import DriveTerm, Transmission
+from dynid.robot.elements import ForceElement, Gas
 from dynid.robot.inertia import inertia_from_com, move_inertia
+from dynid.robot.joint_equality import JointEquality
+from dynid.robot.loops import Constraint, Loop, LoopKind
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Link, Merge, Mimic, checked, fold_mimics, read_limits
 from dynid.robot.spatial import axis_rotation, clean, placement, rpy_rotation
@@ -80,9 +84,53 @@ class _Motor(_Strict):
     cross_only: bool = False
 
 
+class _Gas(_Strict):
+    area: float
+    volume: float
+    length: float
+    exponent: float = 1.0
+    pulls: bool = False
+
+
+class _Element(_Strict):
+    name: str
+    links: tuple[str, str]
+    points: tuple[Vector, Vector] = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    stiffness: float | None = None
+    rest: float = 0.0
+    preload: float | None = None
+    pressure: float | None = None
+    gas: _Gas | None = None
+
+    def element(self) -> ForceElement:
+        """The force element of the table."""
+        given = {name: getattr(self, name) for name in type(self).model_fields if name != "gas"}
+        return ForceElement(**given, gas=None if self.gas is None else Gas(**self.gas.model_dump()))
+
+
 class _Frame(_Strict):
     xyz: Vector = (0.0, 0.0, 0.0)
     rpy: tuple[Angle, Angle, Angle] = (0.0, 0.0, 0.0)
+
+
+class _LoopFrame(_Frame):
+    link: str
+    name: str | None = None
+
+
+class _Loop(_Strict):
+    kind: str
+    name: str = ""
+    first: _LoopFrame
+    second: _LoopFrame
+    length: float = 0.0
+
+
+class _Equality(_Strict):
+    name: str = ""
+    weights: dict[str, float]
+    polynomial: list[float] = [0.0]
+    leaders: dict[str, float] = {}
 
 
 class _BaseLink(_Strict):
@@ -102,6 +150,11 @@ class _File(_Strict):
     joint: list[_Row]
     motor: list[_Motor] = []
     coupling: list[list[float]] | None = None
+    element: list[_Element] = []
+    loop: list[_Loop] = []
+    equality: list[_Equality] = []
+    passive: list[str] | None = None
+    posture: dict[str, Angle] = {}
 
 
 def _angle(value: Angle, where: str) -> float:
@@ -225,7 +278,28 @@ def _build(file: _File) -> Robot:
         merged=tuple(merged),
         source=file.source,
     )
-    return _with_drives(robot, drive_of, file)
+    robot = _with_drives(robot, drive_of, file).with_elements(*(x.element() for x in file.element))
+    return _with_loops(robot, where_is, file)
+
+
+def _with_loops(robot: Robot, where_is: Mapping[str, tuple[int, Array]], file: _File) -> Robot:
+    if not file.loop and not file.equality:
+        if file.passive or file.posture:
+            raise ModelError("passive joints and a posture need loops: add [[loop]] or [[equality]] tables")
+        return robot
+    loops: list[Constraint] = []
+    for number, row in enumerate(file.loop, start=1):
+        frames = []
+        for given in (row.first, row.second):
+            where = f"loop {number}, frame on link '{given.link}'"
+            if given.link not in where_is:
+                raise ModelError(f"{where}: there is no such link")
+            body, on_body = where_is[given.link]
+            frames.append(Frame(given.name or given.link, body, on_body @ _origin(given.xyz, given.rpy, where)))
+        loops.append(Loop(LoopKind(row.kind), frames[0], frames[1], row.length, row.name))
+    loops += [JointEquality(x.weights, tuple(x.polynomial), x.leaders, x.name) for x in file.equality]
+    posture = {name: _angle(x, f"posture of joint '{name}'") for name, x in file.posture.items()}
+    return robot.with_loops(loops, passive=file.passive, posture=posture)
 
 
 def _with_drives(robot: Robot, drive_of: list[dict[str, float]], file: _File) -> Robot:
@@ -258,13 +332,15 @@ def _validated(data: Mapping[str, Any], what: str) -> _File:
         raise ModelError(f"{what}: {path}: {first['msg'].lower()}") from None
 
 
-def read_toml(path: Path) -> Robot:
-    """Robot from a TOML robot file."""
+def read_toml(path: Path, snap_angles: bool = False) -> Robot:
+    """Robot from a TOML robot file; rounded angles are named in its notes, and made exact on request."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{path.name} is not a valid TOML file: {error}") from None
-    return _build(_validated(data, path.name))
+    found = snap_table_angles(data, snap_angles)
+    robot = _build(_validated(data, path.name))
+    return replace(robot, notes=(note_on_angles(found, snap_angles),)) if found else robot
 
 
 def robot_from_rows(

@@ -53,6 +53,8 @@ def with_extents(robot: Robot, boxes: Mapping[str, Array | None]) -> Robot:
     known = carriers(robot)
     found: dict[int, list[Array | None]] = {}
     for name, box in boxes.items():
+        if name not in known:  # it stands in the world of a floating robot
+            continue
         link, place = known[name]
         found.setdefault(link, []).append(None if box is None else moved_box(box, place))
     links = [replace(x, extent=joined_boxes(found.get(i, ()))) for i, x in enumerate(robot.links)]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 
-from dynid.errors import ModelError, did_you_mean
-from dynid.robot.drives import FileDrives, carried_value
+from dynid.errors import ModelError, NoJointsError, did_you_mean
+from dynid.robot.drives import FileDrives, TermKind, carried_value
 from dynid.robot.model import BASE_KINDS, BaseKind, Robot
+from dynid.robot.notes import quoted
 
 if TYPE_CHECKING:
     import pinocchio as pin
+
+    from dynid.robot.shape_inertia import ShapeInertia
 
 __all__ = ["builtin_robots", "load_robot"]
 
@@ -32,7 +37,7 @@ def builtin_robots() -> dict[str, str]:
     --------
     >>> import dynid
     >>> list(dynid.builtin_robots())
-    ['box2', 'iiwa14', 'puma560', 'rv2sq', 'twolink', 'tx40', 'wam7']
+    ['box2', 'fourbar', 'iiwa14', 'leg12', 'palletizer', 'psm', 'puma560', 'rv2sq', 'twolink', 'tx40', 'wam7']
     """
     import tomllib
 
@@ -52,13 +57,19 @@ def load_robot(
     base: BaseKind | None = None,
     gravity: ArrayLike | None = None,
     limits: Mapping[str, Mapping[str, Any]] | None = None,
+    snap_angles: bool = False,
+    lock: Mapping[str, float] | None = None,
+    ignore_loops: bool = False,
+    inertia_from: Literal["collision", "visual"] | None = None,
+    density: float | None = None,
+    total_mass: float | None = None,
 ) -> Robot:
     """Load a robot from a URDF, MJCF, SDF or TOML file, a Pinocchio model, or the name of a built-in robot.
 
     Parameters
     ----------
     source : str, Path or pinocchio.Model
-        Path of a .urdf, .xml (MJCF), .sdf or .toml file, name of a built-in robot (see `builtin_robots`), or model.
+        Path of a .urdf, .xml (MJCF), .sdf, .usd or .toml file, name of a built-in robot (`builtin_robots`), or model.
     friction : str or mapping, optional
         Friction model of all joints, or a mapping from joint name to model: "none", or any of "viscous",
         "viscous-asymmetric", "coulomb", "coulomb-asymmetric" and "offset", joined by "+". Values start from those of
@@ -72,10 +83,26 @@ def load_robot(
         Gravity in the base frame (m/s2).
     limits : mapping, optional
         Joint limits that replace those of the file, as for `Robot.with_limits`.
+    snap_angles : bool, default False
+        Set angles of a URDF, SDF or TOML file that are multiples of pi/2 to their printed digits, such as 1.5708, to
+        the exact multiples. Without it they are kept and named in `Robot.notes`.
+    lock : mapping, optional
+        Joints to be fixed, name to position (rad or m), as for `Robot.locked`.
+    ignore_loops : bool
+        Read the tree of a file with closed loops and leave out the constraints that close them; `Robot.notes` names
+        them.
+    inertia_from : {"collision", "visual"}, optional
+        Compute the inertia of links of a URDF or SDF file that give none from these shapes. MJCF says itself where
+        inertias come from.
+    density : float, optional
+        Density of these shapes (kg/m3), 1000 if neither it nor `total_mass` is given.
+    total_mass : float, optional
+        Mass (kg) of all links whose inertia is computed, together.
 
     Returns
     -------
     Robot
+        What the file holds and the robot does not is told in its `notes`.
 
     Raises
     ------
@@ -91,36 +118,72 @@ def load_robot(
     """
     if base is not None and base not in BASE_KINDS:
         raise ModelError(f"base '{base}' is unknown: use {', '.join(BASE_KINDS)}")
-    robot, known = _read(source)
+    shapes = None
+    if inertia_from is not None:
+        from dynid.robot.shape_inertia import ShapeInertia
+
+        shapes = ShapeInertia(inertia_from, density, total_mass)
+    elif density is not None or total_mass is not None:
+        raise ModelError("density and total_mass are for inertias from shapes: give inertia_from as well")
+    robot, known = _read(source, snap_angles, ignore_loops, shapes)
+    if not robot.nv and base in (None, "fixed"):
+        raise NoJointsError(f"robot '{robot.name}' has no joint that moves, so there is nothing to identify")
     if not robot.source and isinstance(source, str | Path):
         robot = replace(robot, source=Path(source).name)
     if friction is not None or rotor_inertia is not None:
         robot = robot.with_drives(friction, rotor_inertia=rotor_inertia)
         if known is not None:
             robot = _with_file_values(robot, known)
+    if known is not None:
+        robot = replace(robot, notes=(*robot.notes, *_unused(robot, known)))
     if base is not None and base != robot.base:
         robot = robot.with_base(base)
     if gravity is not None:
         robot = robot.with_gravity(gravity)
     if limits is not None:
         robot = robot.with_limits(limits)
-    return robot
+    return robot.locked(lock) if lock else robot
+
+
+def _unused(robot: Robot, known: FileDrives) -> list[str]:
+    """Sentences on drive values of the file for which the robot has no term."""
+    out = []
+    for symbols, what, option in (
+        (("fv", "fvp"), "damping", "friction='viscous'"),
+        (("fc", "fcp"), "Coulomb friction", "friction='coulomb'"),
+        (("Ia",), "rotor inertia (armature)", "rotor_inertia=True"),
+    ):
+        have = {term.shaft for term in robot.drives if term.symbol in symbols}
+        leader = {j.name: j.mimic.leader if j.mimic else j.name for j in robot.joints}
+        found = [n for n, values in known.items() if values.get(symbols[0]) and leader.get(n, n) not in have]
+        found = [name for name in found if name in leader]
+        if found:
+            named = " (passive joints by name)" if any(name in robot.passive for name in found) else ""
+            out.append(f"the {what} of {quoted('joint', found)} is not modeled: load the file with {option}{named}")
+    return out
 
 
 def _with_file_values(robot: Robot, known: FileDrives) -> Robot:
     """Drive terms with the values of the file; those of a mimic joint are added to the joint that it follows."""
-    total = {name: {"Ia": 0.0, "fv": 0.0, "fc": 0.0} for name in robot.coordinates}
+    total = {name: {"Ia": 0.0, "fv": 0.0, "fc": 0.0} for name in robot.tree_coordinates}
     for joint in robot.joints:
         leader, ratio = (joint.mimic.leader, joint.mimic.ratio) if joint.mimic else (joint.name, 1.0)
         for symbol, value in known.get(joint.name, {}).items():
             total[leader][symbol] += value * (abs(ratio) if symbol == "fc" else ratio**2)
-    drives = tuple(replace(t, value=carried_value(total[t.shaft], t.symbol)) for t in robot.drives)
-    return replace(robot, drives=drives)
+    drives = []
+    for term in robot.drives:
+        own = term.shaft in total and term.kind not in (TermKind.SPRING, TermKind.CUSTOM)
+        drives.append(replace(term, value=carried_value(total[term.shaft], term.symbol)) if own else term)
+    return replace(robot, drives=tuple(drives))
 
 
-def _read(source: Any) -> tuple[Robot, FileDrives | None]:
+def _read(
+    source: Any, snap_angles: bool, ignore_loops: bool, shapes: ShapeInertia | None
+) -> tuple[Robot, FileDrives | None]:
     """The robot of the source, and the drive values of the file."""
     if not isinstance(source, str | Path):
+        if snap_angles:
+            raise ModelError("snap_angles is for URDF, SDF and TOML files, not for a model in memory")
         import pinocchio as pin
 
         if not isinstance(source, pin.Model):
@@ -131,37 +194,60 @@ def _read(source: Any) -> tuple[Robot, FileDrives | None]:
     text = str(source)
     path = Path(text)
     suffix = path.suffix.lower()
+    if suffix in (".usd", ".usda", ".usdc", ".usdz") and _there(path.is_file):
+        from dynid.robot.usd import read_usd
+
+        return read_usd(path, ignore_loops=ignore_loops)
     if suffix in (".urdf", ".xml", ".mjcf", ".sdf", ".toml"):
         if not _there(path.is_file):
             raise ModelError(f"there is no file '{text}'")
         if suffix == ".toml":
             from dynid.robot.dh import read_toml
 
-            return read_toml(path), None
+            return read_toml(path, snap_angles), None
         from dynid.robot.xmlfile import read_xml
 
         root = read_xml(path)
         if suffix == ".urdf" or root.tag == "robot":
             from dynid.robot.urdf import read_urdf
 
-            return read_urdf(root, path)
+            return _with_angles(partial(read_urdf, shapes=shapes), root, path, snap_angles)
         if suffix == ".sdf" or root.tag == "sdf":
             from dynid.robot.sdf import read_sdf
 
-            return read_sdf(root, path)
+            return _with_angles(partial(read_sdf, ignore_loops=ignore_loops, shapes=shapes), root, path, snap_angles)
+        if snap_angles:
+            raise ModelError(f"snap_angles is for URDF, SDF and TOML files, and '{path.name}' is an MJCF file")
+        if shapes is not None:
+            raise ModelError(
+                f"inertia_from is for URDF and SDF files: {path.name} says itself where inertias come from"
+            )
         from dynid.robot.mjcf import read_mjcf
 
-        return read_mjcf(root, path)
+        return read_mjcf(root, path, ignore_loops=ignore_loops)
+    if suffix == ".xacro":
+        raise ModelError(f"{path.name} is a xacro file: run xacro ('xacro {path.name} > robot.urdf') and load the URDF")
     names = builtin_robots()
     if text not in names:
         if _there(path.exists):
-            raise ModelError(f"'{text}' is not a robot file: use .urdf, .xml (MJCF), .sdf or .toml")
+            raise ModelError(f"'{text}' is not a robot file: use .urdf, .xml (MJCF), .sdf, .usd or .toml")
         hint = did_you_mean(text, names, closeness=0.4) or f"; the built-in robots are {', '.join(names)}"
         raise ModelError(f"no file and no built-in robot '{text}'{hint}")
     from dynid.robot.dh import read_toml
 
     with resources.as_file(resources.files("dynid.robot.builtin") / f"{text}.toml") as file:
-        return read_toml(file), None
+        return read_toml(file, snap_angles), None
+
+
+def _with_angles(
+    read: Callable[[ET.Element, Path], tuple[Robot, FileDrives]], root: ET.Element, path: Path, snap: bool
+) -> tuple[Robot, FileDrives]:
+    """What the reader makes of the file, with its rounded angles named and, on request, made exact."""
+    from dynid.robot.angles import note_on_angles, snap_file_angles
+
+    found = snap_file_angles(root, snap)
+    robot, drives = read(root, path)
+    return (replace(robot, notes=(*robot.notes, note_on_angles(found, snap))) if found else robot), drives
 
 
 def _there(look: Callable[[], bool]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.drives import CustomColumn, DriveTerm, TermKind, Transmission
+from dynid.robot.elements import LineForce
 from dynid.robot.extent import joined_boxes, moved_box
 from dynid.robot.inertia import move_inertia
+from dynid.robot.joint_equality import JointEquality
+from dynid.robot.loops import Constraint
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Link, Merge, checked
 from dynid.robot.spatial import axis_rotation, placement
 
-__all__ = ["lock_joints"]
+__all__ = ["lock_joints", "lock_open_tree"]
 
 Array = NDArray[np.float64]
 
@@ -31,6 +34,50 @@ def lock_joints(robot: Robot, values: Mapping[str, float]) -> Robot:
     with no free joint are removed.
     """
     held = _held(robot, values)
+    if robot.loops:
+        return _locked_with_loops(robot, values, held)
+    return _locked_tree(robot, held)[2]
+
+
+def _locked_with_loops(robot: Robot, values: Mapping[str, float], held: Mapping[str, float]) -> Robot:
+    """The tree with locked joints, and the loops closed at the same values."""
+    tree, loops = _locked_constraints(robot.tree, held, robot.loops)
+    assert robot.assembled is not None
+    posture = dict(zip(robot.tree_coordinates, robot.assembled, strict=True)) | dict(values)
+    closed = robot.tree.with_loops(robot.loops, passive=robot.passive, posture=posture)
+    assert closed.assembled is not None
+    posture = dict(zip(robot.tree_coordinates, closed.assembled, strict=True))
+    for name, value in values.items():
+        if abs(posture[name] - value) > 1e-9:
+            raise ModelError(f"{robot.loops[0]} cannot close with joint '{name}' locked at {value:g}")
+    return tree.with_loops(loops, passive=robot.passive, posture={x: posture[x] for x in tree.coordinates})
+
+
+def lock_open_tree(
+    tree: Robot, values: Mapping[str, float], loops: Sequence[Constraint]
+) -> tuple[Robot, list[Constraint]]:
+    """A tree with some joints fixed, and what becomes of constraints that are not closed yet."""
+    return _locked_constraints(tree, _held(tree, values), loops)
+
+
+def _locked_constraints(
+    tree: Robot, held: Mapping[str, float], loops: Sequence[Constraint]
+) -> tuple[Robot, list[Constraint]]:
+    bodies, places, locked = _locked_tree(tree, held)
+
+    def moved(frame: Frame) -> Frame:
+        return replace(frame, link=bodies[frame.link], placement=places[frame.link] @ frame.placement)
+
+    def one(loop: Constraint) -> Constraint | None:
+        if isinstance(loop, JointEquality):
+            return loop.substituted(lambda name: ("", 0.0, held[name]) if name in held else (name, 1.0, 0.0))[0]
+        return replace(loop, first=moved(loop.first), second=moved(loop.second))
+
+    return locked, [left for left in map(one, loops) if left is not None]
+
+
+def _locked_tree(robot: Robot, held: Mapping[str, float]) -> tuple[list[int], list[Array], Robot]:
+    """New body of every link, the link's place in it, and the robot with locked joints."""
     bodies = [0]  # new number of every link's body
     places = [np.eye(4)]  # and the link's place in it
     links, joints = [robot.links[0]], []
@@ -55,7 +102,7 @@ def lock_joints(robot: Robot, values: Mapping[str, float]) -> Robot:
     free = np.array([name not in held for name in robot.coordinates])
     posture = np.array([held.get(name, 0.0) for name in robot.coordinates])
     drives = (_restricted(term, free, posture) for term in robot.drives)
-    return replace(
+    out = replace(
         robot,
         links=tuple(links),
         joints=tuple(joints),
@@ -63,7 +110,12 @@ def lock_joints(robot: Robot, values: Mapping[str, float]) -> Robot:
         merged=tuple(merged),
         drives=tuple(term for term in drives if term is not None),
         transmission=_restricted_transmission(robot.transmission, free),
+        postures={
+            name: {joint: x for joint, x in values.items() if joint not in held}
+            for name, values in robot.postures.items()
+        },
     )
+    return bodies, places, out
 
 
 def _held(robot: Robot, values: Mapping[str, float]) -> dict[str, float]:
@@ -121,6 +173,8 @@ def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> Dri
     number = np.cumsum(free) - 1  # new number of every free joint
     direction = term.direction[free]
     if term.function is not None:
+        if isinstance(term.function, LineForce):
+            return _restricted_line(term, term.function, free, posture)
         if not free[term.owner]:
             return None
         column = _RestrictedColumn(term.function, free, posture)
@@ -132,6 +186,13 @@ def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> Dri
     # The locked joints deflect the spring of a coupled shaft by a constant.
     rest = term.rest - float(term.direction[~free] @ posture[~free]) if term.kind == TermKind.SPRING else term.rest
     return replace(term, direction=direction, owner=owner, rest=rest)
+
+
+def _restricted_line(term: DriveTerm, line: LineForce, free: NDArray[np.bool_], posture: Array) -> DriveTerm | None:
+    """A force element restricted to the free joints, None where none of them moves it."""
+    left = line.restricted(free, posture)
+    moving = [step.coordinate for steps in left.chains for step in steps]
+    return replace(term, direction=np.zeros(free.sum()), owner=max(moving), function=left) if moving else None
 
 
 def _restricted_transmission(transmission: Transmission | None, free: NDArray[np.bool_]) -> Transmission | None:

@@ -16,7 +16,9 @@ from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.spatial import axis_rotation, placement
 from dynid.robot.xmlfile import attribute, choice, numbers
 
-__all__ = ["SHAPE_SIZES", "Settings", "read_settings"]
+__all__ = ["NEEDS_MUJOCO", "SHAPE_SIZES", "Settings", "changing_setting", "read_settings"]
+
+NEEDS_MUJOCO = "needs MuJoCo: pip install 'dynid[mujoco]'"
 
 Array = NDArray[np.float64]
 Attributes = Mapping[str, str]
@@ -24,7 +26,7 @@ Classes = dict[str, Attributes]  # tag -> attributes
 
 _MAIN = "main"  # the class of elements without a class
 _BOOLEAN = ("true", "false")
-# Settings that change masses or poses after reading; only these values are supported.
+# Settings that change masses or poses after reading, unless they have these values.
 _ONLY = {"coordinate": "local", "balanceinertia": "false", "settotalmass": "-1", "boundmass": "0", "boundinertia": "0"}
 # Number of sizes per shape; for a shape between two points, the last size is half their distance.
 SHAPE_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
@@ -113,6 +115,8 @@ class Settings:
             return np.zeros(10)
         density = numbers(given.get("density", "1000"), 1, f"{where}, density")[0]
         mass = numbers(given["mass"], 1, f"{where}, mass")[0] if "mass" in given else None
+        if density < 0 or (mass is not None and mass < 0):
+            raise ModelError(f"{where} has a negative {'density' if mass is None else 'mass'}")
         if mass == 0 or (mass is None and density == 0):
             return np.zeros(10)
         kind = given.get("type", "sphere")
@@ -163,17 +167,20 @@ _UNIT_SHAPES: dict[str, Callable[..., tuple[float, pin.Inertia]]] = {
 }
 
 
+def changing_setting(root: ET.Element) -> str | None:
+    """The first compiler setting that changes masses or poses after reading, as text; None if there is none."""
+    for element in root.findall("compiler"):
+        for key, only in _ONLY.items():
+            if element.get(key, only) != only:
+                return f'{key}="{element.get(key)}"'
+    return None
+
+
 def read_settings(root: ET.Element) -> Settings:
     """Settings from all compiler and default sections of a file."""
     given: dict[str, str] = {}
     for element in root.findall("compiler"):
         given |= element.attrib
-    for key, only in _ONLY.items():
-        if key in given and given[key] != only:
-            raise ModelError(
-                f'the compiler setting {key}="{given[key]}" is not supported: save the model from MuJoCo with '
-                'saveinertial="true" and load that file'
-            )
     euler = given.get("eulerseq", "xyz")
     if len(euler) != 3 or set(euler.lower()) - set("xyz"):
         raise ModelError(f"compiler, eulerseq: '{euler}' is not a sequence of three axes")

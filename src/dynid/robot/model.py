@@ -19,6 +19,9 @@ from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, chec
 if TYPE_CHECKING:
     import pinocchio as pin
 
+    from dynid.robot.elements import ForceElement
+    from dynid.robot.loops import Constraint
+
 __all__ = ["Robot"]
 
 Array = NDArray[np.float64]
@@ -58,6 +61,16 @@ class Robot:
         Links on fixed or locked joints, whose inertia was added to the link that carries them.
     source : str
         File or publication of the model.
+    loops : tuple of Loop and JointEquality
+        Constraints that close kinematic loops or couple joints; see `with_loops`.
+    passive : tuple of str
+        Joints that the loops determine. They are not coordinates, but may have drive terms and limits.
+    assembled : ndarray, shape (number of tree coordinates,), or None
+        Posture in which the loops close (rad or m). It chooses the branch of the assembly.
+    postures : dict of str to dict
+        Named postures of the source (keyframes of MJCF): position of each independent joint (rad or m) by its name.
+    notes : tuple of str
+        Sentences on what the source holds and this robot does not, or holds in another form.
 
     Raises
     ------
@@ -84,6 +97,11 @@ class Robot:
     frames: tuple[Frame, ...] = ()
     merged: tuple[Merge, ...] = ()
     source: str = ""
+    loops: tuple[Constraint, ...] = ()
+    passive: tuple[str, ...] = ()
+    assembled: Array | None = None
+    postures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", checked(self.gravity, (3,), "gravity"))
@@ -103,14 +121,19 @@ class Robot:
                 raise ModelError(
                     f"joint '{joint.name}' must have an earlier link as its parent (parents before children)"
                 )
-            if joint.mimic is not None and joint.mimic.leader not in self.coordinates:
+            if joint.mimic is not None and joint.mimic.leader not in self.tree_coordinates:
                 raise ModelError(
                     f"joint '{joint.name}' mimics '{joint.mimic.leader}', which is not an independent joint"
                 )
+        moving = len(self.tree_coordinates)
+        if set(self.passive) - set(self.tree_coordinates) or bool(self.passive) != bool(self.loops):
+            raise ModelError(f"robot '{self.name}': make robots with closed loops by with_loops")
+        if self.loops:
+            object.__setattr__(self, "assembled", checked(self.assembled, (moving,), "assembled posture"))  # type: ignore[arg-type]
         for term in self.drives:
-            if term.direction.shape != (self.n,) or not 0 <= term.owner < self.n:
+            if term.direction.shape != (moving,) or not 0 <= term.owner < moving:
                 raise ModelError(
-                    f"drive term '{term.name}' needs an owner among {self.n} joints and a direction over all of them"
+                    f"drive term '{term.name}' needs an owner among {moving} joints and a direction over all of them"
                 )
         if self.transmission is not None and self.transmission.coupling.shape[0] != self.n:
             raise ModelError(f"transmission has {self.transmission.coupling.shape[0]} rows for {self.n} joints")
@@ -127,7 +150,24 @@ class Robot:
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the independent joints, in the order of q (after the floating base)."""
+        return tuple(name for name in self.tree_coordinates if name not in self.passive)
+
+    @cached_property
+    def tree_coordinates(self) -> tuple[str, ...]:
+        """Names of the independent and the passive joints, in the order of the directions of drive terms."""
         return tuple(j.name for j in self.joints if j.mimic is None)
+
+    @cached_property
+    def tree(self) -> Robot:
+        """The robot without its loops: passive joints are independent joints. The robot itself if it has no loops."""
+        if not self.loops:
+            return self
+        transmission = self.transmission
+        if transmission is not None:
+            coupling = np.zeros((len(self.tree_coordinates), len(transmission.motors)))
+            coupling[[name not in self.passive for name in self.tree_coordinates]] = transmission.coupling
+            transmission = replace(transmission, coupling=coupling)
+        return replace(self, loops=(), passive=(), assembled=None, transmission=transmission)
 
     @property
     def n(self) -> int:
@@ -145,6 +185,13 @@ class Robot:
         return self.n + (6 if self.base == "floating" else 0)
 
     @cached_property
+    def home(self) -> Array:
+        """Positions (n,) of the independent joints in the assembled posture (rad or m); zero without closed loops."""
+        if self.assembled is None:
+            return frozen(np.zeros(self.n))
+        return frozen(self.assembled[[name not in self.passive for name in self.tree_coordinates]])
+
+    @cached_property
     def channels(self) -> tuple[str, ...]:
         """Names of the torque rows: the base wrench (unless the base is fixed), then the independent joints."""
         return (WRENCH_CHANNELS if self.base != "fixed" else ()) + self.coordinates
@@ -158,7 +205,7 @@ class Robot:
     @cached_property
     def limits(self) -> dict[str, Limits]:
         """Limits of the independent joints, by joint name."""
-        return {j.name: j.limits for j in self.joints if j.mimic is None}
+        return {j.name: j.limits for j in self.joints if j.name in self.coordinates}
 
     def link_index(self, name: str) -> int:
         """Index of a link in `links`.
@@ -190,7 +237,7 @@ class Robot:
     def layout(self) -> tuple[Parameter, ...]:
         """Entries of the standard parameter vector: per joint the link block, then the drive block, base to tip."""
         out: list[Parameter] = []
-        number = {name: i + 1 for i, name in enumerate(self.coordinates)}
+        number = {name: i + 1 for i, name in enumerate(self.tree_coordinates)}
         motor = {name: i + 1 for i, name in enumerate(self.transmission.motors)} if self.transmission else {}
         for i, link in enumerate(self.links):
             if i in self.parameter_links:
@@ -202,7 +249,8 @@ class Robot:
                 continue
             owner = number[self.joints[i - 1].name] - 1
             for term in (t for t in self.drives if t.owner == owner):
-                tail = f"m_{motor.get(term.shaft, owner + 1)}" if term.motor else f"_{owner + 1}"
+                own = term.shaft == self.tree_coordinates[owner]
+                tail = f"m_{motor.get(term.shaft, owner + 1)}" if term.motor else f"_{owner + 1 if own else term.shaft}"
                 group = ROTATING_UNITS[term.unit] if term.linear and term.function is None else term.unit
                 out.append(Parameter(term.name, term.symbol + tail, term.symbol, term.unit, term.shaft, False, group))
         return tuple(out)
@@ -319,16 +367,17 @@ class Robot:
     ) -> Robot:
         """A copy with another joint-side friction model or other rotor inertias.
 
-        Springs, custom and motor-side terms are kept. Parameter values and the slope of Coulomb friction are kept where
-        the old model has them.
+        Springs, custom and motor-side terms and those of tendons are kept. Parameter values and the slope of Coulomb
+        friction are kept where the old model has them.
 
         Parameters
         ----------
         friction : str or mapping, optional
-            Friction model of all joints, or a mapping from joint name to model: "none", or any of "viscous",
-            "viscous-asymmetric", "coulomb", "coulomb-asymmetric" and "offset", joined by "+". None keeps it.
+            Friction model of all independent joints, or a mapping from joint name to model: "none", or any of
+            "viscous", "viscous-asymmetric", "coulomb", "coulomb-asymmetric" and "offset", joined by "+". None keeps it.
+            Passive joints of closed loops have friction where the mapping names them.
         rotor_inertia : bool or sequence of str, optional
-            Whether joints have a rotor inertia, or the names of those that do. None keeps it.
+            Whether independent joints have a rotor inertia, or the names of those that do. None keeps it.
 
         Returns
         -------
@@ -343,16 +392,21 @@ class Robot:
         replaced = (friction_symbols if friction is not None else set()) | (
             {"Ia"} if rotor_inertia is not None else set()
         )
+        if isinstance(friction, str):
+            friction = dict.fromkeys(self.coordinates, friction)
+        if isinstance(rotor_inertia, bool | np.bool_):
+            rotor_inertia = self.coordinates if rotor_inertia else ()
         wanted = joint_symbols(
-            self.coordinates,
+            self.tree_coordinates,
             friction if friction is not None else "none",
             rotor_inertia if rotor_inertia is not None else False,
         )
-        known: list[dict[str, float]] = [{} for _ in self.coordinates]
-        slopes = [0.0] * self.n
+        known: list[dict[str, float]] = [{} for _ in wanted]
+        slopes = [0.0] * len(wanted)
         kept = []
         for term in self.drives:
-            if not term.motor and term.function is None and term.symbol in replaced:
+            own = not term.motor and term.function is None and term.shaft == self.tree_coordinates[term.owner]
+            if own and term.symbol in replaced:
                 known[term.owner][term.symbol] = term.value
                 slopes[term.owner] = max(slopes[term.owner], term.slope)
             else:
@@ -370,7 +424,7 @@ class Robot:
         Parameters
         ----------
         joint : int or str
-            Index among `coordinates`, or name of the joint.
+            Index among `tree_coordinates`, or name of the joint.
         symbol : str
             One of "Ia", "fv", "fvp", "fvn", "fc", "fcp", "fcn", "fs", "off", "k"; see `DriveTerm`.
         value : float
@@ -385,7 +439,8 @@ class Robot:
         DriveTerm
         """
         i = self._coordinate(joint)
-        return DriveTerm(symbol, self.coordinates[i], np.eye(self.n)[i], i, value, rest=rest, velocity=velocity)
+        names = self.tree_coordinates
+        return DriveTerm(symbol, names[i], np.eye(len(names))[i], i, value, rest=rest, velocity=velocity)
 
     def motor_term(
         self, motor: str, symbol: str, value: float = 0.0, *, cross_only: bool = False, velocity: float = 0.0
@@ -414,8 +469,10 @@ class Robot:
         if motor not in self.transmission.motors:
             raise ModelError(f"no motor '{motor}', the motors are {', '.join(self.transmission.motors)}")
         k = self.transmission.motors.index(motor)
-        direction = self.transmission.coupling[:, k]
-        owner = min(k, self.n - 1)
+        tree = self.tree
+        assert tree.transmission is not None
+        direction = tree.transmission.coupling[:, k]
+        owner = self.tree_coordinates.index(self.coordinates[min(k, self.n - 1)])
         return DriveTerm(symbol, motor, direction, owner, value, motor=True, cross_only=cross_only, velocity=velocity)
 
     def custom_term(
@@ -428,10 +485,10 @@ class Robot:
         name : str
             Symbol of the parameter; the parameter is called name_joint.
         joint : int or str
-            Index among `coordinates`, or name of the joint in whose block the parameter is listed.
+            Index among `tree_coordinates`, or name of the joint in whose block the parameter is listed.
         function : callable
-            function(q, v, a) -> torques per unit of the parameter, all of shape (N, n). It must be affine in a, with
-            a factor of a that depends on q alone.
+            function(q, v, a) -> torques per unit of the parameter, all of shape (N, n) over `tree_coordinates`. It must
+            be affine in a, with a factor of a that depends on q alone.
         value : float
             A-priori value.
         unit : str
@@ -449,18 +506,18 @@ class Robot:
         i = self._coordinate(joint)
         if not callable(function):
             raise ModelError(f"term '{name}' needs a function of q, v and a, got {function!r:.60}")
-        q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 4, self.n))
+        n = len(self.tree_coordinates)
+        q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 4, n))
 
         def column(velocity: float, acceleration: float) -> Array:
             given = function(q, velocity * v, acceleration * a)
-            return checked(given, (4, self.n), f"term '{name}' for N = 4")
+            return checked(given, (4, n), f"term '{name}' for N = 4")
 
         bend = np.diff([column(1.0, s) for s in (-1.0, 0.0, 1.0, 2.0)], n=2, axis=0)
         drift = column(1.0, 1.0) - column(1.0, 0.0) - column(0.0, 1.0) + column(0.0, 0.0)
         if max(np.abs(bend).max(), np.abs(drift).max()) > 1e-9 * (1 + np.abs(column(1.0, 2.0)).max()):
             raise ModelError(f"term '{name}' must be affine in the acceleration, with a factor that depends on q alone")
-        direction = np.zeros(self.n)
-        return DriveTerm(name, self.coordinates[i], direction, i, value, function=function, unit=unit)
+        return DriveTerm(name, self.tree_coordinates[i], np.zeros(n), i, value, function=function, unit=unit)
 
     def with_terms(self, *terms: DriveTerm) -> Robot:
         """A copy with additional drive terms.
@@ -482,6 +539,27 @@ class Robot:
         'k_joint2'
         """
         return replace(self, drives=self.drives + terms)
+
+    def with_elements(self, *elements: ForceElement) -> Robot:
+        """A copy with springs, counterbalance cylinders or gas springs between two points of the robot.
+
+        Parameters
+        ----------
+        *elements : ForceElement
+            Elements; see `dynid.robot.elements`.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            For unknown links, and for links without a joint between them.
+        """
+        from dynid.robot.elements import element_terms
+
+        return self.with_terms(*(term for element in elements for term in element_terms(self, element)))
 
     def with_smooth_coulomb(self, slope: float) -> Robot:
         """A copy with Coulomb friction smoothed to tanh(slope * velocity), also that of custom terms that jump.
@@ -518,6 +596,44 @@ class Robot:
         if any(t.motor for t in self.drives):
             raise ModelError(f"robot '{self.name}' already has motor-side terms")
         return replace(self, transmission=transmission)
+
+    def with_loops(
+        self,
+        loops: Constraint | Sequence[Constraint],
+        *,
+        passive: Sequence[str] | None = None,
+        posture: Mapping[str, float] | None = None,
+    ) -> Robot:
+        """A copy with closed kinematic loops or equalities between joints, in place of those that it has.
+
+        The coordinates of the copy are the independent joints only: q, v, a, torques and recordings have one column per
+        independent joint. The passive joints follow from them.
+
+        Parameters
+        ----------
+        loops : Loop, JointEquality, or sequence of these
+            Constraints between frames or joints of the tree.
+        passive : sequence of str, optional
+            Joints that the loops determine. If not given, they are chosen such that the loops determine them at the
+            assembled posture: joints without drive terms before joints with drive terms, and among these, later joints
+            before earlier ones.
+        posture : mapping, optional
+            Joint name to position (rad or m) near which the loops close; zero for other joints, or the middle of their
+            limits. It chooses the branch of the assembly where there are several.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            If a loop cannot close or is redundant, if the posture is singular, or if the passive joints are not those
+            that the loops determine. The message names the frames.
+        """
+        from dynid.robot.loops import Constraint, close_loops
+
+        return close_loops(self.tree, (loops,) if isinstance(loops, Constraint) else tuple(loops), passive, posture)
 
     def without(self, *patterns: str) -> Robot:
         """A copy without some drive parameters: robot.without("off_*", "Iam_6").
@@ -622,7 +738,7 @@ class Robot:
         Parameters
         ----------
         independent : bool
-            Turn mimic joints into independent joints; otherwise they are refused.
+            Turn mimic joints and passive joints of closed loops into independent joints; otherwise they are refused.
 
         Returns
         -------
@@ -631,7 +747,7 @@ class Robot:
         Raises
         ------
         ModelError
-            For a robot with mimic joints, unless `independent`.
+            For a robot with mimic joints or closed loops, unless `independent`.
         """
         from dynid.robot.pinocchio import model_of_robot
 
@@ -679,16 +795,18 @@ class Robot:
         return robot_from_rows(rows, convention, name, **options)
 
     def _coordinate(self, joint: int | str) -> int:
+        names = self.tree_coordinates
         if isinstance(joint, str):
-            if joint not in self.coordinates:
-                raise ModelError(f"no joint named '{joint}', the joints are {', '.join(self.coordinates)}")
-            return self.coordinates.index(joint)
-        if joint not in range(self.n):
-            raise ModelError(f"joint {joint} is out of range, robot '{self.name}' has {self.n}")
+            if joint not in names:
+                raise ModelError(f"no joint named '{joint}', the joints are {', '.join(names)}")
+            return names.index(joint)
+        if joint not in range(len(names)):
+            raise ModelError(f"joint {joint} is out of range, robot '{self.name}' has {len(names)}")
         return int(joint)
 
     def __repr__(self) -> str:
-        return f"Robot('{self.name}', {self.n} joints, {len(self.layout)} parameters, {self.base} base)"
+        closed = f", {len(self.loops)} closed loops" if self.loops else ""
+        return f"Robot('{self.name}', {self.n} joints, {len(self.layout)} parameters, {self.base} base{closed})"
 
 
 def _on_shaft(term: DriveTerm, slides: NDArray[np.bool_]) -> DriveTerm:

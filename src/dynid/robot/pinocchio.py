@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
+from dynid.robot.chains import Step, add_chain, ball, floating, planar, screw, translations
 from dynid.robot.drives import DriveTerm, FileDrives, TermKind
 from dynid.robot.inertia import inertia_to_com, move_inertia
 from dynid.robot.model import Robot
+from dynid.robot.notes import chain_notes
 from dynid.robot.parts import Frame, Joint, Limits, Link, read_limits
 from dynid.robot.spatial import clean, inverse_placement
 
@@ -23,26 +24,41 @@ Array = NDArray[np.float64]
 _FRAMES = (pin.FrameType.FIXED_JOINT, pin.FrameType.OP_FRAME, pin.FrameType.BODY)
 
 
-def _simple_kind(joint: pin.JointModel) -> Literal["revolute", "prismatic"] | None:
-    """Kind of a joint with one degree of freedom, None for joints that are not supported."""
-    name = joint.shortname()
-    aligned = name.removeprefix("JointModel")
-    if aligned in {"RX", "RY", "RZ", "RUBX", "RUBY", "RUBZ", "RevoluteUnaligned", "RevoluteUnboundedUnaligned"}:
-        return "revolute"
-    if aligned in {"PX", "PY", "PZ", "PrismaticUnaligned"}:
-        return "prismatic"
-    return None
+def _motions(joint: pin.JointModel, along: Array) -> list[Step] | None:
+    """The revolute and prismatic joints that a joint is made of; None for joints that are not supported.
+
+    `along` is the direction in which the body lies in the joint frame.
+    """
+    kind = joint.shortname().removeprefix("JointModel")
+    if kind in {"RX", "RY", "RZ", "RUBX", "RUBY", "RUBZ", "RevoluteUnaligned", "RevoluteUnboundedUnaligned"}:
+        return [Step("", "revolute", _subspace(joint)[3:])]
+    if kind in {"PX", "PY", "PZ", "PrismaticUnaligned"}:
+        return [Step("", "prismatic", _subspace(joint)[:3])]
+    if kind in {"HX", "HY", "HZ", "HelicalUnaligned"}:
+        subspace = _subspace(joint)
+        return screw(subspace[3:], float(subspace[:3] @ subspace[3:]))
+    if kind == "Universal":
+        axes = joint.extract()
+        return [Step(f"_{k + 1}", "revolute", np.array(x)) for k, x in enumerate((axes.axis1, axes.axis2))]
+    if kind == "SphericalZYX":
+        return [Step(f"_r{letter}", "revolute", np.eye(3)["xyz".index(letter)]) for letter in "zyx"]
+    several = {
+        "Spherical": lambda: ball(along),
+        "Translation": translations,
+        "Planar": lambda: planar((0, 0, 1)),
+        "FreeFlyer": floating,
+    }
+    return several[kind]() if kind in several else None
 
 
-def _axis(joint: pin.JointModel, kind: str) -> Array:
-    """Unit axis in the joint frame, from the motion subspace."""
+def _subspace(joint: pin.JointModel) -> Array:
+    """Motion subspace of a joint with one degree of freedom."""
     data = joint.createData()
     neutral = np.zeros(joint.nq)
     if joint.nq == 2:  # unbounded joints store cosine and sine
         neutral[0] = 1.0
     joint.calc(data, neutral)
-    subspace = np.asarray(data.S).reshape(6)
-    return subspace[3:] if kind == "revolute" else subspace[:3]
+    return np.array(data.S).reshape(6)
 
 
 def _limits(model: pin.Model, joint: pin.JointModel, name: str) -> Limits:
@@ -80,35 +96,38 @@ def _steps(model: pin.Model, index: int) -> list[tuple[str, pin.JointModel, Arra
     return [(f"{name}.{k + 1}", x, y) for k, (x, y) in enumerate(zip(composite.joints, places, strict=True))]
 
 
+def _one_tree(model: pin.Model) -> bool:
+    """Whether the first joint carries all others."""
+    return sum(parent == 0 for parent in list(model.parents)[1:]) == 1
+
+
 def robot_from_model(model: pin.Model, *, name: str | None = None) -> Robot:
     """Robot from a Pinocchio model, links and joints in Pinocchio's order.
 
     The frame of a link is that of the first body of its joint, or the joint frame where there is no body.
     """
-    floating = len(model.joints) > 1 and model.joints[1].shortname() == "JointModelFreeFlyer"
-    root = 1 if floating else 0
+    flying = len(model.joints) > 1 and _one_tree(model) and model.joints[1].shortname() == "JointModelFreeFlyer"
+    root = 1 if flying else 0
     inertia = [np.asarray(i.toDynamicParameters()) for i in model.inertias]
     base = _body(model, root)
     at_root = base is not None and np.array_equal(base[1], np.eye(4))
     links = [Link(base[0] if base and at_root else "base_link", inertia[root])]
     joints: list[Joint] = []
+    notes: list[str] = []
     where_is = {root: (0, np.eye(4))}  # joint -> its link, and the frame of that link in the joint frame
     for index in range(root + 1, len(model.joints)):
-        if model.parents[index] not in where_is:
-            raise ModelError(
-                f"joint '{model.names[index]}' does not belong to the tree of the floating base; one tree is needed"
-            )
         parent, mount_before = where_is[model.parents[index]]
         before = inverse_placement(mount_before)
         link, mount = _body(model, index) or (f"{model.names[index]}_link", np.eye(4))
         *inner, last = _steps(model, index)
         for joint_name, joint, place in inner:
-            joints.append(_joint(model, joint_name, joint, parent, before @ place, np.eye(4)))
-            links.append(Link(f"{joint_name}.virtual", np.zeros(10), virtual=True))
+            virtual = Link(f"{joint_name}.virtual", np.zeros(10), virtual=True)
+            notes += _hang(joints, links, model, (joint_name, joint), parent, before @ place, np.eye(4), virtual)
             parent, before = len(links) - 1, np.eye(4)
         joint_name, joint, place = last
-        joints.append(_joint(model, joint_name, joint, parent, before @ place, mount))
-        links.append(Link(link, move_inertia(inertia[index], inverse_placement(mount))))
+        body = Link(link, move_inertia(inertia[index], inverse_placement(mount)))
+        along = np.asarray(model.inertias[index].lever)
+        notes += _hang(joints, links, model, (joint_name, joint), parent, before @ place, mount, body, along)
         where_is[index] = len(links) - 1, mount
     # Where a fixed joint and a body share a name, the frame is that of the body.
     named = {str(f.name): f for kind in _FRAMES for f in model.frames if f.type == kind}
@@ -119,25 +138,38 @@ def robot_from_model(model: pin.Model, *, name: str | None = None) -> Robot:
             number, mount = where_is[f.parentJoint]
             frames.append(Frame(key, number, inverse_placement(mount) @ f.placement.homogeneous))
     # Gravity in the frame that the pose of the base is relative to.
-    turn = np.asarray(model.jointPlacements[root].rotation) if floating else np.eye(3)
+    turn = np.asarray(model.jointPlacements[root].rotation) if flying else np.eye(3)
     return Robot(
         name=name or str(model.name) or "robot",
         links=tuple(links),
         joints=tuple(joints),
         gravity=turn.T @ np.asarray(model.gravity.linear),
-        base="floating" if floating else "fixed",
+        base="floating" if flying else "fixed",
         frames=tuple(frames),
+        notes=tuple(notes),
     )
 
 
-def _joint(model: pin.Model, name: str, joint: pin.JointModel, parent: int, place: Array, mount: Array) -> Joint:
-    kind = _simple_kind(joint)
-    if kind is None:
-        raise ModelError(
-            f"joint '{name}' is of kind {joint.shortname().removeprefix('JointModel')}, which is not supported: use "
-            "revolute, prismatic or composites of them, below at most one free-flyer"
-        )
-    return Joint(name, kind, parent, clean(place), _axis(joint, kind), mount, _limits(model, joint, name))
+def _hang(
+    joints: list[Joint],
+    links: list[Link],
+    model: pin.Model,
+    named: tuple[str, pin.JointModel],
+    parent: int,
+    place: Array,
+    mount: Array,
+    link: Link,
+    along: Array | None = None,
+) -> list[str]:
+    """Add a joint, or the chain that it becomes, and its link; returns sentences on it."""
+    name, joint = named
+    steps = _motions(joint, np.zeros(3) if along is None else along)
+    if steps is None:
+        raise ModelError(f"joint '{name}' is of kind {joint.shortname().removeprefix('JointModel')}, not supported")
+    limits = {"": _limits(model, joint, name)} if joint.nv == 1 else {}
+    made = add_chain(joints, links, name, steps, parent, clean(place), mount, link, limits)
+    turning = sum(step.kind == "revolute" for step in steps)
+    return chain_notes(f"joint '{name}'", made, []) if turning == 3 else []
 
 
 def file_drives(model: pin.Model) -> FileDrives:
@@ -173,6 +205,11 @@ def model_of_robot(robot: Robot, *, independent: bool = False) -> pin.Model:
         raise ModelError(
             f"joint '{mimic[0]}' mimics another; to_pinocchio(independent=True) makes it an independent joint"
         )
+    if robot.loops and not independent:
+        raise ModelError(
+            f"{robot.loops[0]} has no place in a Pinocchio model; to_pinocchio(independent=True) leaves the loops out"
+        )
+    robot = robot.tree
     model = pin.Model()
     model.name = robot.name
     model.gravity.linear = robot.gravity

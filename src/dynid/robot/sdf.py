@@ -7,6 +7,7 @@ has a mass of one kilogram. Links keep the frames of the file.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
+from dynid.robot.chains import Step, add_chain, ball, screw
 from dynid.robot.drives import FileDrives
 from dynid.robot.extent import sdf_boxes, with_extents
 from dynid.robot.inertia import inertia_from_com, move_inertia
+from dynid.robot.loop_joints import CLOSING, closing_loops, with_closing_loops
+from dynid.robot.loops import Loop
 from dynid.robot.model import Robot
+from dynid.robot.notes import chain_notes
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic, fold_mimics, read_limits
 from dynid.robot.sdf_frames import MODEL, WORLD, Scope, child_text, read_pose
+from dynid.robot.shafts import shaft_term
+from dynid.robot.shape_inertia import ShapeInertia, sdf_shapes, with_shapes
 from dynid.robot.spatial import clean, inverse_placement
 from dynid.robot.urdf import check_tree
 from dynid.robot.xmlfile import attribute, numbers
@@ -28,18 +35,22 @@ __all__ = ["read_sdf"]
 
 Array = NDArray[np.float64]
 
-_MOVING = ("revolute", "continuous", "prismatic")
+_SIMPLE = ("revolute", "continuous", "prismatic")
+_MOVING = (*_SIMPLE, "ball", "universal", "revolute2", "screw")
 _FAR = 1e15  # SDF writes 1e16 or inf where there is no limit
 
 
-def read_sdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
-    """Robot and drive values of an SDF file."""
+def read_sdf(
+    root: ET.Element, path: Path, *, ignore_loops: bool = False, shapes: ShapeInertia | None = None
+) -> tuple[Robot, FileDrives]:
+    """Robot and drive values of an SDF file; `shapes` asks for inertias of links that give none."""
     if root.tag != "sdf":
         raise ModelError(f"{path.name} is not an SDF file: its root element is <{root.tag}>, not <sdf>")
     version = _version(root, path.name)
     model, gravity = _one_model(root, path.name)
     scope = Scope(model)
-    tree = _Tree(scope, version)
+    inertia, notes = _inertias(scope, path, shapes)
+    tree = _Tree(scope, version, ignore_loops, inertia)
     base = tree.base
     fixed = tree.tied or (model.findtext("static") or "").strip() in ("true", "1")
     turn = np.eye(3)
@@ -53,8 +64,11 @@ def read_sdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
         base="fixed" if fixed else "floating",
         frames=tuple(tree.frames),
         merged=tuple(tree.merged),
+        notes=(*notes, *tree.notes),
     )
-    return with_extents(robot, sdf_boxes(scope.links, path)), tree.drives
+    springs = [shaft_term(robot, "k", name, {name: 1.0}, *spring) for name, spring in tree.springs.items()]
+    robot = with_extents(replace(robot, drives=tuple(springs)), sdf_boxes(scope.links, path))
+    return with_closing_loops(robot, tree.loops) if tree.loops else robot, tree.drives
 
 
 def _version(root: ET.Element, file: str) -> tuple[int, ...]:
@@ -85,16 +99,19 @@ def _one_model(root: ET.Element, file: str) -> tuple[ET.Element, Array]:
 class _Tree:
     """Links and joints of a model; joints in the order of the file, with parents before children."""
 
-    def __init__(self, scope: Scope, version: tuple[int, ...]) -> None:
+    def __init__(self, scope: Scope, version: tuple[int, ...], ignore_loops: bool, inertia: dict[str, Array]) -> None:
         self.scope, self.version = scope, version
+        self.notes: list[str] = []
+        self.springs: dict[str, tuple[float, float]] = {}  # stiffness and rest position
         self.ends = {name: self._ends(name, joint) for name, joint in scope.joints.items()}
+        self.gears = {n: self.ends.pop(n) for n in list(self.ends) if scope.joints[n].get("type") == "gearbox"}
+        closing = self._closing(ignore_loops)
         self.tied = any(parent == WORLD for parent, _ in self.ends.values())
         names = [*([WORLD] if self.tied else []), *scope.links]
         if not scope.links:
             raise ModelError("the model has no links")
         check_tree([(name, *ends) for name, ends in self.ends.items()], names)
-        inertia = {name: _inertia(link, name) for name, link in scope.links.items()}
-        inertia[WORLD] = np.zeros(10)
+        inertia = {**inertia, WORLD: np.zeros(10)}
         self.base = self._base(names)
         self.links = [Link(self.base, inertia[self.base])]
         self.joints: list[Joint] = []
@@ -113,10 +130,9 @@ class _Tree:
                 on[child], body[child] = on[parent], body[parent]
                 self._merge(name, child, on[child], body[child], inertia[child])
             else:
-                self.joints.append(self._joint(name, on[parent], body[parent], child, mimics.get(name)))
-                self.links.append(Link(child, inertia[child]))
+                self._hang(name, on[parent], body[parent], Link(child, inertia[child]), mimics.get(name))
                 on[child], body[child] = len(self.links) - 1, child
-                self.drives[name] = self._drive(name)
+        self.loops = [loop for name, ends in closing.items() for loop in self._loop(name, ends, on, body)]
         for name in scope.frames:
             link = scope.body(name)
             place = inverse_placement(scope.pose(body[link])) @ scope.pose(name)
@@ -124,8 +140,8 @@ class _Tree:
 
     def _ends(self, name: str, joint: ET.Element) -> tuple[str, str]:
         kind = joint.get("type", "")
-        if kind not in (*_MOVING, "fixed"):
-            kinds = ", ".join(_MOVING)
+        if kind not in (*_MOVING, "fixed", "gearbox"):
+            kinds = ", ".join((*_MOVING, "gearbox"))
             raise ModelError(f"joint '{name}' is of kind '{kind}', which is not supported: use {kinds} or fixed")
         prefix = self.scope.prefix(name)
         parent, child = (child_text(joint, end, f"joint '{name}'") for end in ("parent", "child"))
@@ -148,10 +164,63 @@ class _Tree:
         self.frames.append(Frame(link, number, place))
         self.merged.append(Merge(link, joint, carrier.name, float(pi[0])))
 
-    def _joint(self, name: str, parent: int, body: str, child: str, mimic: Mimic | None) -> Joint:
+    def _closing(self, ignore_loops: bool) -> dict[str, tuple[str, str]]:
+        """Take out the joints that close loops, those to a link that another joint carries already, and return them."""
+        carried: set[str] = set()
+        out = {}
+        for name, (parent, child) in list(self.ends.items()):
+            if child in carried:
+                del self.ends[name]
+                if ignore_loops:
+                    self.notes.append(f"joint '{name}' closes a loop at link '{child}' and was left out")
+                else:
+                    out[name] = parent, child
+            carried.add(child)
+        return out
+
+    def _loop(self, name: str, ends: tuple[str, str], on: dict[str, int], body: dict[str, str]) -> list[Loop]:
+        """The constraints of a joint that closes a loop."""
+        scope, kind = self.scope, self.scope.joints[name].get("type", "")
+        frames = [Frame(link, on[link], inverse_placement(scope.pose(body[link])) @ scope.pose(name)) for link in ends]
+        if kind not in CLOSING:  # the joint stays in the tree with an end of no mass, which is welded to the link
+            self._hang(name, on[ends[0]], body[ends[0]], Link(f"{name}.virtual", np.zeros(10), virtual=True), None)
+            frames[0], kind = Frame(name, len(self.links) - 1, np.eye(4)), "fixed"
+        axis = np.array([0.0, 0.0, 1.0]) if kind in ("ball", "fixed") else self._axis(name, "axis")
+        return closing_loops(name, kind, frames[0], frames[1], axis)
+
+    def _hang(self, name: str, parent: int, body: str, link: Link, mimic: Mimic | None) -> None:
+        """Add a link and its joint, or the chain of joints that it becomes."""
         scope, element = self.scope, self.scope.joints[name]
-        at, where = scope.pose(name), f"joint '{name}'"
-        axis = element.find("axis")
+        at, kind = scope.pose(name), element.get("type", "")
+        before = clean(inverse_placement(scope.pose(body)) @ at)
+        mount = np.eye(4) if link.virtual else clean(inverse_placement(at) @ scope.pose(link.name))
+        limits = {}
+        if kind == "ball":
+            steps = ball(mount[:3, :3] @ link.inertia[1:4] + link.inertia[0] * mount[:3, 3])
+            self.notes += chain_notes(f"ball joint '{name}'", [name + step.suffix for step in steps], [])
+        elif kind in ("universal", "revolute2"):
+            steps = [Step(f"_{k}", "revolute", self._axis(name, tag)) for k, tag in ((1, "axis"), (2, "axis2"))]
+            limits = {"_1": _limits(element.find("axis"), name), "_2": _limits(element.find("axis2"), name)}
+            self._drive(f"{name}_1", element.find("axis"))
+            self._drive(f"{name}_2", element.find("axis2"))
+        else:
+            axis = element.find("axis")
+            limits = {"": _limits(axis, name)}
+            if kind == "continuous":
+                limits = {"": Limits(velocity=limits[""].velocity, effort=limits[""].effort)}
+            direction = self._axis(name, "axis")
+            steps = [Step("", "prismatic" if kind == "prismatic" else "revolute", direction)]
+            if kind == "screw":
+                steps = screw(direction, _lead(element, name))
+            self._drive(name, axis)
+        add_chain(self.joints, self.links, name, steps, parent, before, mount, link, limits)
+        if mimic is not None:
+            self.joints[-1] = replace(self.joints[-1], mimic=mimic)
+
+    def _axis(self, name: str, tag: str) -> Array:
+        """Axis of a joint in the joint frame."""
+        scope, where = self.scope, f"joint '{name}'"
+        at, axis = scope.pose(name), self.scope.joints[name].find(tag)
         direction = np.array([0.0, 0.0, 1.0])
         if axis is not None:
             xyz = axis.find("xyz")
@@ -164,23 +233,18 @@ class _Tree:
                 direction = clean(at[:3, :3].T @ scope.pose(frame)[:3, :3] @ direction)
         if np.linalg.norm(direction) < 1e-9:
             raise ModelError(f"{where} has a zero axis")
-        kind = "prismatic" if element.get("type") == "prismatic" else "revolute"
-        before = clean(inverse_placement(scope.pose(body)) @ at)
-        mount = clean(inverse_placement(at) @ scope.pose(child))
-        limits = Limits() if element.get("type") == "continuous" else _limits(axis, name)
-        if element.get("type") == "continuous" and axis is not None:
-            both = _limits(axis, name)
-            limits = Limits(velocity=both.velocity, effort=both.effort)
-        return Joint(name, kind, parent, before, direction, mount, limits, mimic)  # type: ignore[arg-type]
+        return direction
 
-    def _drive(self, name: str) -> dict[str, float]:
-        """Damping and friction of a joint."""
-        dynamics = self.scope.joints[name].find("axis/dynamics")
+    def _drive(self, name: str, axis: ET.Element | None) -> None:
+        """Note damping, friction and spring of a joint."""
+        dynamics = None if axis is None else axis.find("dynamics")
         out = {}
-        for symbol, tag in (("fv", "damping"), ("fc", "friction")):
+        for symbol, tag in _DYNAMICS.items():
             text = "0" if dynamics is None else dynamics.findtext(tag, "0")
             out[symbol] = float(numbers(text, 1, f"joint '{name}', {tag}")[0])
-        return out
+        self.drives[name] = {symbol: out[symbol] for symbol in ("fv", "fc")}
+        if out["k"]:
+            self.springs[name] = out["k"], out["rest"]
 
     def _mimics(self) -> dict[str, Mimic]:
         direct = {}
@@ -195,10 +259,58 @@ class _Tree:
             given = [float(numbers(mimic.findtext(tag, d), 1, f"{where} {tag}")[0]) for tag, d in _MIMIC.items()]
             ratio, offset, reference = given
             direct[name] = Mimic(leader, ratio, offset - ratio * reference)
+        for name, (parent, child) in self.gears.items():
+            (first, one), (second, two) = (self._geared(name, *x) for x in ((parent, "axis"), (child, "axis2")))
+            ratio = float(
+                numbers(self.scope.joints[name].findtext("gearbox_ratio", "1"), 1, f"joint '{name}', ratio")[0]
+            )
+            direct[second] = Mimic(first, -ratio * one * two)
         return fold_mimics(direct)
 
+    def _geared(self, name: str, link: str, tag: str) -> tuple[str, float]:
+        """The joint between a link of a gearbox and its reference body, and the sign of its angle."""
+        scope, where = self.scope, f"joint '{name}', gearbox_reference_body"
+        word = child_text(scope.joints[name], "gearbox_reference_body", f"joint '{name}'")
+        body = scope.body(scope.find(word, scope.prefix(name), where))
+        for joint, ends in self.ends.items():
+            if ends in ((body, link), (link, body)):
+                axes = [scope.pose(n)[:3, :3] @ self._axis(n, t) for n, t in ((name, tag), (joint, "axis"))]
+                along = float(axes[0] @ axes[1]) / float(np.linalg.norm(axes[0]) * np.linalg.norm(axes[1]))
+                return joint, float(np.sign(along)) * (1.0 if ends == (body, link) else -1.0)
+        raise ModelError(f"{where}: no joint holds '{link}' on '{body}'")
 
+
+def _lead(joint: ET.Element, name: str) -> float:
+    """Translation per angle of a screw (m/rad): a pitch in m per turn, or the older one in -rad/m."""
+    where = f"joint '{name}', screw_thread_pitch"
+    pitch, older = joint.findtext("screw_thread_pitch"), joint.findtext("thread_pitch")
+    if pitch is None and older is not None:
+        value = float(numbers(older, 1, where)[0])
+        return -1 / value if value else 0.0
+    return float(numbers(pitch or "1", 1, where)[0]) / (2 * np.pi)
+
+
+_DYNAMICS = {"fv": "damping", "fc": "friction", "k": "spring_stiffness", "rest": "spring_reference"}
 _MIMIC = {"multiplier": "1", "offset": "0", "reference": "0"}
+
+
+def _inertias(scope: Scope, path: Path, shapes: ShapeInertia | None) -> tuple[dict[str, Array], list[str]]:
+    """Inertial parameters of all links; those marked auto come from their collision shapes, as SDF defines."""
+    out = {name: _inertia(link, name) for name, link in scope.links.items()}
+    notes = []
+    missing: dict[str, list[ET.Element]] = {}
+    for name, link in scope.links.items():
+        inertial = link.find("inertial")
+        if inertial is not None and inertial.get("auto") in ("true", "1"):
+            where = f"link '{name}', density"
+            density = float(numbers(inertial.findtext("density", "1000"), 1, where)[0])
+            found = {name: sdf_shapes(link, "collision", f"link '{name}', collision")}
+            notes += with_shapes(out, found, path, ShapeInertia("collision", density))
+        elif inertial is None and shapes is not None:
+            missing[name] = sdf_shapes(link, shapes.source, f"link '{name}', {shapes.source}")
+    if shapes is not None:
+        notes += with_shapes(out, missing, path, shapes)
+    return out, notes
 
 
 def _inertia(link: ET.Element, name: str) -> Array:
@@ -206,8 +318,6 @@ def _inertia(link: ET.Element, name: str) -> Array:
     inertial, where = link.find("inertial"), f"link '{name}'"
     if inertial is None:
         return inertia_from_com(1.0, np.zeros(3), np.eye(3))
-    if inertial.get("auto") in ("true", "1"):
-        raise ModelError(f"{where} has an automatic inertia (auto), which is not supported: write its values")
     mass = numbers(inertial.findtext("mass", "1"), 1, f"{where}, mass")[0]
     tensor = np.zeros((3, 3))
     for tag, (i, j) in _TENSOR.items():

@@ -11,10 +11,15 @@ import numpy as np
 
 from dynid.errors import ModelError
 from dynid.robot.drives import DriveTerm, Transmission
+from dynid.robot.elements import Gas, LineForce, Step
+from dynid.robot.joint_equality import JointEquality
+from dynid.robot.loops import Constraint, Loop
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic
 
 __all__ = ["robot_from_dict", "robot_to_dict"]
+
+_LINE_FORCE = "line_force"
 
 
 def robot_to_dict(robot: Robot) -> dict[str, Any]:
@@ -23,7 +28,8 @@ def robot_to_dict(robot: Robot) -> dict[str, Any]:
     Parameters
     ----------
     robot : Robot
-        Any robot. The Python function of a custom drive term is not stored, only the fact that there is one.
+        Any robot. Of custom drive terms, force elements are stored. Any other Python function is not, only the fact
+        that there is one.
 
     Returns
     -------
@@ -44,12 +50,17 @@ def robot_to_dict(robot: Robot) -> dict[str, Any]:
         "base": robot.base,
         "gravity": robot.gravity.tolist(),
         "source": robot.source,
+        "notes": list(robot.notes),
         "links": [_plain(x) for x in robot.links],
         "joints": [_plain(x) for x in robot.joints],
         "drives": [_plain(x) for x in robot.drives],
         "transmission": None if robot.transmission is None else _plain(robot.transmission),
         "frames": [_plain(x) for x in robot.frames],
         "merged": [_plain(x) for x in robot.merged],
+        "loops": [_plain(x) for x in robot.loops],
+        "passive": list(robot.passive),
+        "assembled": None if robot.assembled is None else robot.assembled.tolist(),
+        "postures": {name: dict(values) for name, values in robot.postures.items()},
     }
 
 
@@ -85,6 +96,11 @@ def robot_from_dict(data: Mapping[str, Any], functions: Mapping[str, Callable[..
             frames=tuple(Frame(**x) for x in data["frames"]),
             merged=tuple(Merge(**x) for x in data["merged"]),
             source=data["source"],
+            loops=tuple(_loop(x) for x in data.get("loops", ())),
+            passive=tuple(data.get("passive", ())),
+            assembled=data.get("assembled"),
+            postures=data.get("postures", {}),
+            notes=tuple(data.get("notes", ())),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"the stored robot is incomplete or damaged: {error}") from None
@@ -97,12 +113,14 @@ def _plain(part: Any) -> dict[str, Any]:
         value = getattr(part, x.name)
         if isinstance(value, np.ndarray):
             value = value.tolist()
-        elif isinstance(value, Limits | Mimic):
+        elif isinstance(value, Limits | Mimic | Frame):
             value = _plain(value)
         elif isinstance(value, tuple):
             value = list(value)
         elif isinstance(value, float) and math.isinf(value):
             value = None
+        elif isinstance(value, LineForce):
+            value = {"law": _LINE_FORCE, **_plain_line(value)}
         elif x.name == "function":
             value = value is not None
         out[x.name] = value
@@ -123,11 +141,38 @@ def _joint(data: Mapping[str, Any]) -> Joint:
 def _drive_term(data: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> DriveTerm:
     name = f"{data['symbol']}_{data['shaft']}"
     law = data["function"]
+    if isinstance(law, Mapping):
+        if law["law"] != _LINE_FORCE:
+            raise ModelError(f"the law '{law['law']}' of '{name}' is unknown")
+        return DriveTerm(**{**data, "function": _line_force(law)})
     if law and name not in functions:
         raise ModelError(
             f"the custom drive term '{name}' is a Python function, which no file can store: give the robot that has it"
         )
     return DriveTerm(**{**data, "function": functions[name] if law else None})
+
+
+def _plain_line(line: LineForce) -> dict[str, Any]:
+    """A force element as plain data."""
+    return {
+        "parameter": line.law,
+        "chains": [[_plain(step) for step in steps] for steps in line.chains],
+        "ends": [end.tolist() for end in line.ends],
+        "rest": line.rest,
+        "gas": None if line.gas is None else _plain(line.gas),
+    }
+
+
+def _line_force(data: Mapping[str, Any]) -> LineForce:
+    first, second = (tuple(Step(**step) for step in steps) for steps in data["chains"])
+    gas = None if data["gas"] is None else Gas(**data["gas"])
+    return LineForce(data["parameter"], (first, second), (data["ends"][0], data["ends"][1]), data["rest"], gas)
+
+
+def _loop(data: Mapping[str, Any]) -> Constraint:
+    if "polynomial" in data:
+        return JointEquality(**{**data, "polynomial": tuple(data["polynomial"])})
+    return Loop(**{**data, "first": Frame(**data["first"]), "second": Frame(**data["second"])})
 
 
 def _transmission(data: Mapping[str, Any]) -> Transmission:

@@ -17,14 +17,16 @@ from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Merge, Mimic, fold_mimics
 from dynid.robot.pinocchio import robot_from_model
+from dynid.robot.shape_inertia import ShapeInertia, with_shapes
 from dynid.robot.spatial import placement, rpy_rotation
+from dynid.robot.urdf_joints import expand_joints
 from dynid.robot.xmlfile import attribute, numbers
 
 __all__ = ["check_tree", "link_inertia", "read_urdf"]
 
 Array = NDArray[np.float64]
 
-_MOVING = ("revolute", "continuous", "prismatic")
+_MOVING = ("revolute", "continuous", "prismatic", "floating")
 _VALUES = {"limit": ("lower", "upper", "effort", "velocity"), "dynamics": ("damping", "friction")}
 
 
@@ -63,7 +65,8 @@ def _check_joint(joint: ET.Element, links: set[str]) -> tuple[str, str, str]:
     kind = joint.get("type", "")
     if kind not in (*_MOVING, "fixed"):
         raise ModelError(
-            f"{where} is of kind '{kind}', which is not supported: use revolute, continuous, prismatic, fixed or mimic"
+            f"{where} is of kind '{kind}', which is unknown: use revolute, continuous, prismatic, planar, floating or "
+            "fixed"
         )
     ends = []
     for end in ("parent", "child"):
@@ -120,8 +123,8 @@ def check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> None:
             seen.append(parent)
 
 
-def _mimics(joints: dict[str, ET.Element]) -> dict[str, Mimic]:
-    """Leader, ratio and offset of every mimic joint, with chains resolved."""
+def _mimics(joints: dict[str, ET.Element], notes: list[str]) -> dict[str, Mimic]:
+    """Leader, ratio and offset of every mimic joint, with chains resolved; `notes` gets sentences on wrong ones."""
     direct: dict[str, Mimic] = {}
     for name, element in joints.items():
         mimic = element.find("mimic")
@@ -130,7 +133,8 @@ def _mimics(joints: dict[str, ET.Element]) -> dict[str, Mimic]:
         where = f"joint '{name}', mimic"
         leader = attribute(mimic, "joint", where)
         if leader not in joints:
-            raise ModelError(f"{where} refers to an unknown joint '{leader}'")
+            notes.append(f"joint '{name}' mimics '{leader}', which the file does not have: it is read as independent")
+            continue
         if joints[leader].get("type") == "fixed":
             raise ModelError(f"{where} follows '{leader}', which is fixed")
         ratio = numbers(mimic.get("multiplier", "1"), 1, f"{where} multiplier")[0]
@@ -139,10 +143,11 @@ def _mimics(joints: dict[str, ET.Element]) -> dict[str, Mimic]:
     return fold_mimics(direct)
 
 
-def read_urdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
-    """Robot and drive values of a URDF file."""
+def read_urdf(root: ET.Element, path: Path, *, shapes: ShapeInertia | None = None) -> tuple[Robot, FileDrives]:
+    """Robot and drive values of a URDF file; `shapes` asks for inertias of links that give none."""
     if root.tag != "robot":
         raise ModelError(f"{path.name} is not a URDF file: its root element is <{root.tag}>, not <robot>")
+    virtual, notes = expand_joints(root)
     links: dict[str, ET.Element] = {}
     for link in root.findall("link"):
         name = attribute(link, "name", "a link")
@@ -152,6 +157,9 @@ def read_urdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
     if not links:
         raise ModelError(f"{path.name} has no links")
     inertia = {name: link_inertia(link) for name, link in links.items()}
+    if shapes is not None:
+        missing = {n: e.findall(shapes.source) for n, e in links.items() if e.find("inertial") is None}
+        notes += with_shapes(inertia, missing, path, shapes)
     edges, joints = [], {}
     for joint in root.findall("joint"):
         edge = _check_joint(joint, set(links))
@@ -160,10 +168,12 @@ def read_urdf(root: ET.Element, path: Path) -> tuple[Robot, FileDrives]:
         edges.append(edge)
         joints[edge[0]] = joint
     check_tree(edges, list(links))
-    mimics = _mimics(joints)
+    mimics = _mimics(joints, notes)
     model = _kinematics(joints, edges, list(links))
     robot = robot_from_model(model, name=root.get("name") or path.stem)
     robot = with_extents(_with_bodies(robot, inertia, joints, edges, mimics), urdf_boxes(root, path))
+    tree = tuple(replace(link, virtual=link.name in virtual) for link in robot.links)
+    robot = replace(robot, links=tree, notes=tuple(notes))
     return robot, {n: _drive(j, n) for n, j in joints.items()}
 
 
@@ -204,9 +214,11 @@ def _with_bodies(
     frames, merged = [], []
     for name, pi in inertia.items():
         body, place = name, np.eye(4)
-        while body not in number:
+        while body not in number and body in carrier:
             joint, body = carrier[body]
             place = _origin(joints[joint].find("origin"), joint) @ place
+        if body not in number:  # it stands in the world below a floating base
+            continue
         total[number[body]] += move_inertia(pi, place)
         if body != name:
             frames.append(Frame(name, number[body], place))

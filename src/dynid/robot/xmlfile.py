@@ -27,7 +27,7 @@ def read_xml(path: Path) -> ET.Element:
     for element in root.iter():
         space, _, tag = element.tag.rpartition("}")
         if "xacro" in space:
-            raise ModelError(f"{path.name} holds xacro's <{tag}>: expand it with xacro first")
+            raise ModelError(f"{path.name} holds xacro's <{tag}>: run xacro first ('xacro {path.name} > robot.urdf')")
         element.tag = tag
     return root
 

@@ -58,6 +58,10 @@ class Signals:
         Method of differentiation, see `dynid.signals.filters.derivative`.
     measured_velocity : bool
         Use the measured velocities instead of differentiated positions.
+    measured_acceleration : bool
+        Use the measured accelerations instead of differentiated velocities, with the low-pass of the positions. Rows
+        without an order in time (tables of q, v, a and torque) need both measured signals and
+        `cutoff=None, decimate=(), trim=0`, since nothing can then be filtered or differentiated.
     resample : float, "auto" or None
         Rate in Hz of the uniform clock to resample to. "auto" resamples uneven clocks only, None none. Rows that only
         repeat the row before are dropped, and an even clock of the source replaces time stamps that are less accurate,
@@ -77,6 +81,8 @@ class Signals:
         joint, or a share of the largest velocity of the joint, such as "1%".
     wrench_delay : float
         Seconds by which the wrenches lag the positions.
+    stops : bool
+        Leave out samples at which a joint presses against a mechanical stop, see `dynid.identification.stops`.
 
     Raises
     ------
@@ -97,6 +103,7 @@ class Signals:
     torque_cutoff: float | Literal["same"] | None = None
     derivative: str = "central5"
     measured_velocity: bool = False
+    measured_acceleration: bool = False
     resample: float | Literal["auto"] | None = "auto"
     period: float | None = None
     trim: float = 0.2
@@ -104,6 +111,7 @@ class Signals:
     decimate: tuple[int, ...] | Literal["auto"] = "auto"
     min_velocity: float | tuple[float, ...] | str = "1%"
     wrench_delay: float = 0.0
+    stops: bool = True
 
     def __post_init__(self) -> None:
         if self.derivative not in DERIVATIVES:
@@ -152,6 +160,13 @@ class Signals:
             raise DataError(f"signals has no setting '{unknown[0]}': use {', '.join(known)}{hint}")
         settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         return Signals(**settings)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether rows must follow each other in time; False where nothing is filtered, differentiated or decimated."""
+        return not (
+            self.measured_velocity and self.measured_acceleration and self.cutoff is None and self.decimate == ()
+        )
 
     @property
     def drops_slow_rows(self) -> bool:
@@ -204,6 +219,8 @@ class Motion:
         Wrench on the base.
     wrenches, sensors : mapping
         Wrenches (N, 6) of the named sensors, and where the sensors are.
+    stopped : ndarray of bool (N, joint) or None
+        Samples at which a joint presses against a mechanical stop; None where there are none.
     """
 
     t: Array
@@ -221,6 +238,7 @@ class Motion:
     wrench: Array | None = None
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     sensors: Mapping[str, WrenchSensor] = field(default_factory=dict)
+    stopped: NDArray[np.bool_] | None = None
 
 
 def prepare(run: Run, settings: Signals) -> Motion:
@@ -245,13 +263,14 @@ def prepare(run: Run, settings: Signals) -> Motion:
     torque_cutoff = cutoff if settings.torque_cutoff == "same" else settings.torque_cutoff
     if torque is not None and torque_cutoff is not None:
         torque = lowpass(torque, float(torque_cutoff), rate, settings.order)
-    if settings.measured_velocity:
-        if run.v is None:
-            raise DataError(f"run '{run.name}' has no measured velocity")
-        v = lowpass(run.v, float(cutoff), rate, settings.order) if cutoff is not None else run.v
-    else:
-        v = derivative(q, rate, settings.derivative)
-    a = derivative(v, rate, settings.derivative)
+
+    def measured(x: Array | None, what: str) -> Array:
+        if x is None:
+            raise DataError(f"run '{run.name}' has no measured {what}")
+        return lowpass(x, float(cutoff), rate, settings.order) if cutoff is not None and x.shape[1] else x
+
+    v = measured(run.v, "velocity") if settings.measured_velocity else derivative(q, rate, settings.derivative)
+    a = measured(run.a, "acceleration") if settings.measured_acceleration else derivative(v, rate, settings.derivative)
     base = None if run.base is None else _base(run, rate, cutoff, settings)
 
     def loaded(x: Array) -> Array:
@@ -283,13 +302,24 @@ def prepare(run: Run, settings: Signals) -> Motion:
         cutoff=cutoff,
         decimate=factors,
         name=run.name,
-        q_noise=noise_range(run.q) * np.sqrt(min(1.0, 2.0 * cutoff / rate) if cutoff is not None else 1.0),
+        q_noise=_noise(run, settings, rate, cutoff),
         lead=lead,
         base=None if base is None else BaseState(base.pose[cut], base.v[cut], base.a[cut]),
         wrench=None if run.wrench is None else loaded(run.wrench)[cut],
         wrenches={name: loaded(x)[cut] for name, x in run.wrenches.items()},
         sensors=run.sensors,
     )
+
+
+def _noise(run: Run, settings: Signals, rate: float, cutoff: float | None) -> Array:
+    """Range (joint,) that the noise of the filtered positions alone would have.
+
+    It is zero where rows need no order in time, because positions are neither filtered nor differentiated: the scatter
+    of neighbouring rows is then motion.
+    """
+    if not settings.ordered:
+        return np.zeros(run.q.shape[1])
+    return noise_range(run.q) * np.sqrt(min(1.0, 2.0 * cutoff / rate) if cutoff is not None else 1.0)
 
 
 def _positions(run: Run) -> Array:
@@ -369,7 +399,7 @@ def _averaged(run: Run, period: float, rate: float) -> Run:
 
 def _mapped(run: Run, t: Array, even: Callable[[Array], Array], even_poses: Callable[[Array], Array]) -> Run:
     """The signals that `prepare` needs, on another clock."""
-    plain = {s: getattr(run, s) for s in ("q", "v", "torque", "wrench", "base_v", "base_a")}
+    plain = {s: getattr(run, s) for s in ("q", "v", "a", "torque", "wrench", "base_v", "base_a")}
     signals: dict[str, Any] = {s: None if x is None else even(x) for s, x in plain.items()}
     pose = None if run.base is None else even_poses(run.base)
     wrenches = {name: even(x) for name, x in run.wrenches.items()}

@@ -166,11 +166,14 @@ class ClosedLoop:
         if self.coulomb_slope == "exact":
             return robot.with_smooth_coulomb(0.0)
         slopes = self.slopes(velocity)
+        free = np.array([name not in robot.passive for name in robot.tree_coordinates])
         drives = []
         for term in robot.drives:
             if term.jumps and term.slope == 0:
                 of_motor = term.motor and self.coulomb_slope == "auto"
-                slope = _slope_for(velocity @ term.direction) if of_motor else slopes[term.owner]
+                owner = robot.tree_coordinates[term.owner]
+                own = slopes[robot.coordinates.index(owner)] if owner in robot.coordinates else slopes.max()
+                slope = _slope_for(velocity @ term.direction[free]) if of_motor else own
                 term = replace(term, slope=float(slope))
             drives.append(term)
         changed = any(new is not old for new, old in zip(drives, robot.drives, strict=True))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dynid.dynamics.functions import kinetic_energy, potential_energy
 from dynid.errors import DataError
 from dynid.robot.drives import TermKind
+from dynid.robot.elements import LineForce
 from dynid.robot.model import Robot
 from dynid.simulation.plant import bolted
 from dynid.simulation.simulation import Simulation
@@ -112,11 +113,13 @@ def energy_audit(simulation: Simulation) -> EnergyAudit:
     if len(simulation.t) < 2:
         raise DataError("an energy audit needs at least two samples")
     robot = bolted(simulation.robot, simulation.parameters)
-    if any(t.kind == TermKind.CUSTOM for t in robot.drives):
+    if robot.loops:
+        raise DataError("an energy audit is not available for robots with closed loops")
+    if any(t.kind == TermKind.CUSTOM and not isinstance(t.function, LineForce) for t in robot.drives):
         raise DataError(f"robot '{robot.name}' has a custom drive term, whose energy is not known")
     q, v, motor_q, motor_v = simulation.q, simulation.v, simulation.motor_q, simulation.motor_v
     effects = simulation.unmodeled or UnmodeledEffects()
-    springs = replace(robot, drives=tuple(t for t in robot.drives if t.kind == TermKind.SPRING))
+    springs = replace(robot, drives=tuple(t for t in robot.drives if t.kind in (TermKind.SPRING, TermKind.CUSTOM)))
     rotors = rotor_inertia(robot, effects)
     work = np.sum(simulation.torque[:-1] * np.diff(motor_q, axis=0), axis=1)
     if simulation.disturbance is not None:

@@ -206,9 +206,9 @@ class _Setup:
         from dynid.dynamics.kernels.integrate import make_work
 
         n, ticks, law = self.robot.n, len(self.path), self.controller
-        tree, _, drives, values = self.plant
+        _, _, drives, values = self.plant
         size = max(n, int(self.motor.max()) + 1)
-        self.work = w = make_work(len(tree.parent), size, drives, values, len(self.method.b))
+        self.work = w = make_work(len(self.robot.joints), size, drives, values, len(self.method.b))
         q, v = (self.path.q[0], self.path.v[0]) if initial is None else _state(initial, n)
         link = q if self.effects is None else hanging(bolted(self.smooth, self.parameters), self.effects, q)
         for part, links, motors in ((w.q, link, q), (w.v, v, v)):
@@ -333,6 +333,9 @@ class _Setup:
             (q < bounds.lower) | (q > bounds.upper) if code == kernels.POSITION_LIMIT else np.abs(v) > bounds.velocity
         )
         joint = self.robot.coordinates[int(np.argmax(outside))]
+        if self.robot.loops and self.plant[0].status[0] not in (-1, 0):
+            names = " and ".join(str(x) for x in self.robot.loops)
+            return f"stopped at {ticks / self.controller.rate:.4g} s: at or beyond a singular posture of {names}"
         why = {
             integrate.NOT_POSITIVE: "the mass matrix is not positive definite; the parameters are not physically "
             "consistent",
@@ -422,6 +425,11 @@ def _checked(robot: Robot, loop: ClosedLoop, unmodeled: UnmodeledEffects | None)
         raise DataError("the closed loop has no controller: give ClosedLoop(controller=...)")
     if robot.base == "floating":
         raise DataError(f"robot '{robot.name}' has a floating base; closed-loop simulation needs a fixed one")
+    if robot.loops and unmodeled is not None:
+        raise DataError("unmodeled effects are not available for robots with closed loops")
+    model = controller.model if isinstance(controller, LinearController) else None
+    if model is not None and robot.loops + model.loops and len(model.joints) != len(robot.joints):
+        raise DataError(f"the controller's model '{model.name}' must have the joints of robot '{robot.name}'")
     if controller.n != robot.n:
         raise DataError(f"the controller has {controller.n} joints, robot '{robot.name}' {robot.n}")
     return controller

@@ -148,7 +148,9 @@ def compensation(
     (shares,) = gains_of(share=share, n=model.n)
     if not (np.isfinite(slope) and slope > 0):
         raise DataError(f"friction compensation needs a positive slope, got {slope:g}")
-    drives = (_shared(t, shares[t.owner], slope) for t in model.drives if t.kind != TermKind.INERTIA)
+    of = dict(zip(model.coordinates, shares, strict=True))
+    owners = model.tree_coordinates
+    drives = (_shared(t, of.get(owners[t.owner], 1.0), slope) for t in model.drives if t.kind != TermKind.INERTIA)
     law = pd(rate, *gains_of(stiffness=stiffness, damping=damping, n=model.n))
     return replace(law, model_use="compensation", model=replace(model, drives=tuple(drives)), name="compensation")
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.dynamics.assembly import assemble, linkage
 from dynid.dynamics.batch import as_parameters
 from dynid.dynamics.functions import mass_matrix
 from dynid.dynamics.tree import compile_robot
@@ -27,18 +28,20 @@ _VISCOUS = (TermKind.VISCOUS, TermKind.VISCOUS_POSITIVE, TermKind.VISCOUS_NEGATI
 def plant_arrays(
     robot: Robot, parameters: ArrayLike | None, path: Array, *, floating: bool = False
 ) -> tuple[Any, Array, Any, Array]:
-    """(tree, inertias, drives, values) for the kernels; custom terms of one joint become tables over the path (K, n).
+    """(tree or linkage, inertias, drives, values) for the kernels; custom terms of one joint are tables over the path.
 
     The base is fixed, unless it floats and `floating` is set.
     """
     if robot.base == "instrumented" or (robot.base == "floating" and not floating):
         robot, parameters = bolted(robot, parameters), None
     pi = as_parameters(robot, parameters)
-    model = compile_robot(robot)
+    tree, path = robot.tree, assemble(robot, path).q if robot.loops else path
+    model = compile_robot(tree)
     drives, values = model.drives, pi[model.drive_columns]
     if model.custom:
-        drives, values = _with_tables(robot, pi, path, drives, values)
-    return model.tree, model.inertias(robot, pi), drives, np.ascontiguousarray(values)
+        drives, values = _with_tables(tree, pi, path, drives, values)
+    kinematics = linkage(robot, drives) if robot.loops else model.tree
+    return kinematics, model.inertias(tree, pi), drives, np.ascontiguousarray(values)
 
 
 def bolted(robot: Robot, parameters: ArrayLike | None) -> Robot:
@@ -76,8 +79,11 @@ def friction_rate(robot: Robot, parameters: ArrayLike | None, path: Array) -> fl
     """
     robot = bolted(robot, parameters)
     _, _, drives, values = plant_arrays(robot, None, path)
-    F = damping(drives, values, robot.n)
-    M = mass_matrix(robot, path[:: max(1, len(path) // _POSES)])
+    poses = path[:: max(1, len(path) // _POSES)]
+    F, M = damping(drives, values, len(robot.tree_coordinates)), mass_matrix(robot, poses)
+    if robot.loops:
+        N = assemble(robot, poses).jacobian
+        F = np.swapaxes(N, 1, 2) @ F @ N
     try:
         half = np.linalg.inv(np.linalg.cholesky(M))
     except np.linalg.LinAlgError:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import for_kernel, run
+from dynid.errors import DataError
 from dynid.robot.model import Robot
 from dynid.simulation.plant import plant_arrays
 
@@ -98,12 +99,14 @@ def replay(robot: Robot, parameters: ArrayLike | None, torque: Array, starts: St
     Raises
     ------
     DataError
-        If a custom drive term cannot be simulated.
+        If a custom drive term cannot be simulated, or the robot has closed loops.
     """
     from dynid.dynamics.kernels import integrate
     from dynid.dynamics.kernels import replay as kernels
     from dynid.dynamics.kernels.drives import is_dry
 
+    if robot.loops:
+        raise DataError("simulation from recorded states is not available for robots with closed loops")
     joints = starts.q[:, -robot.n :]
     tree, inertia, drives, values = plant_arrays(robot, parameters, joints, floating=True)
     smooth = np.array([0.0 if is_dry.py_func(k) else x for k, x in zip(drives.kind, values, strict=True)])

@@ -178,6 +178,17 @@ def test_sizes_are_said_to_the_digits_that_are_known(size: float, std: float, wo
     assert _plus_minus(size, std) == words
 
 
+def test_the_search_knows_which_gains_it_can_see() -> None:
+    """Twice the smallest visible gain is named, a third of it is not."""
+    visible = causes().visible_gain
+    assert set(visible) == set(arm().coordinates)
+    for j, joint in enumerate(arm().coordinates):
+        for factor, expected in ((2.0, [joint]), (1 / 3, [])):
+            gain = 1.0 + factor * visible[joint] * (np.arange(3) == j)
+            found = causes(lambda q, v, t, r, gain=gain: (q, t * gain))  # type: ignore[misc]
+            assert [n for c in found.causes if c.code is CauseCode.TORQUE_GAIN for n in c.joints] == expected
+
+
 def test_bad_input_is_named() -> None:
     truth = arm()
     t, q, v, a = motion(truth, 0, 2000)

@@ -15,6 +15,7 @@ from dynid.assessment.data.excitation import check_excitation
 from dynid.assessment.data.limits import check_limits, check_size
 from dynid.assessment.data.order import check_order
 from dynid.assessment.data.spikes import check_spikes
+from dynid.assessment.data.stops import check_stops
 from dynid.assessment.data.torque import check_torque
 from dynid.assessment.data.velocity import check_velocity
 from dynid.assessment.data.wrench import check_wrench
@@ -46,11 +47,13 @@ RUN_CHECKS: tuple[RunCheck, ...] = (
 )
 # Checks of a single body on a wrench sensor, which has no joints.
 _JOINTLESS_CHECKS: tuple[RunCheck, ...] = (check_clock, check_wrench)
-# Runs are identified together, so excitation is checked over all of them.
-RECORDING_CHECKS: tuple[RecordingCheck, ...] = (check_excitation,)
+# Checks of single rows, which need no order in time.
+_UNORDERED_CHECKS: tuple[RunCheck, ...] = (check_size,)
+# Runs are identified together, so stops and excitation are checked over all of them.
+RECORDING_CHECKS: tuple[RecordingCheck, ...] = (check_stops, check_excitation)
 
 
-def check(robot: Robot, recording: Recording) -> tuple[Finding, ...]:
+def check(robot: Robot, recording: Recording, *, ordered: bool = True) -> tuple[Finding, ...]:
     """Check a recording: clock, units, signs, delays, column order, torques, resolution, limits, excitation.
 
     Parameters
@@ -59,6 +62,9 @@ def check(robot: Robot, recording: Recording) -> tuple[Finding, ...]:
         Robot with its a-priori parameters, which the torques are compared with.
     recording : Recording
         Recording of the robot, with the joints in the order of `robot.coordinates`.
+    ordered : bool, default True
+        Whether the rows of a run follow each other in time. Of a table of samples in any order, only the sizes of the
+        values are checked.
 
     Returns
     -------
@@ -84,8 +90,15 @@ def check(robot: Robot, recording: Recording) -> tuple[Finding, ...]:
     context = Context(robot, recording)
     # Damaged data overflow; the checks look at the results, so numpy need not warn. Threads slow small matrices down.
     with np.errstate(all="ignore"), threadpool_limits(1, "blas"):
-        found = list(_findings(robot, recording, context))
+        found = list(_findings(robot, recording, context) if ordered else _unordered(robot, recording, context))
     return tuple(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
+
+
+def _unordered(robot: Robot, recording: Recording, context: Context) -> Iterator[Finding]:
+    """Findings of the checks that need no order of the rows."""
+    for run in recording.runs:
+        for run_check in _UNORDERED_CHECKS:
+            yield from run_check(robot, run, context)
 
 
 def _findings(robot: Robot, recording: Recording, context: Context) -> Iterator[Finding]:

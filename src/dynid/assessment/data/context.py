@@ -90,7 +90,7 @@ class Context:
     @cached_property
     def angular(self) -> tuple[bool, ...]:
         """Whether each coordinate is an angle."""
-        return tuple(j.kind == "revolute" for j in self.robot.joints if j.mimic is None)
+        return tuple(j.kind == "revolute" for j in self.robot.joints if j.name in self.robot.coordinates)
 
     def moving(self, run: Run) -> NDArray[np.bool_]:
         """Which joints (joint,) of a run move."""

@@ -226,7 +226,8 @@ def _offset(run: Run, context: Context, j: int, offset: Gain) -> Iterator[Findin
     size = abs(offset.value)
     if size < _OFFSET * offset.size or size < _SIGMAS * offset.std:
         return
-    modeled = any(t.owner == j and t.kind in _OFFSETS for t in context.robot.drives)
+    robot = context.robot
+    modeled = any(robot.tree_coordinates[t.owner] == robot.coordinates[j] and t.kind in _OFFSETS for t in robot.drives)
     yield context.found(
         FindingCode.TORQUE_OFFSET,
         "warning" if size > _LARGE_OFFSET * offset.size and not modeled else "info",

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.dynamics.assembly import assemble
 from dynid.dynamics.batch import as_batch, as_parameters
 from dynid.dynamics.functions import (
     forward_dynamics,
@@ -177,13 +178,14 @@ def passive_acceleration(
 ) -> Callable[[Array, Array], Array]:
     """Return a function of q (N, nq) and v (N, nv) that gives the acceleration (N, nv) without drive torque.
 
-    The result is NaN where the mass matrix is singular; one that is not positive definite is solved as well.
+    The result is NaN where the mass matrix is singular or a closed loop cannot be assembled; a mass matrix that is not
+    positive definite is solved as well.
     """
     pi = as_parameters(robot, parameters).copy()
     place = {name: i for i, name in enumerate(robot.parameter_names)}
     dry = [t for t in robot.drives if t.kind in _COULOMB]
     value = np.array([pi[place[t.name]] for t in dry])
-    direction = np.array([t.direction for t in dry]).reshape(-1, robot.n)
+    direction = np.array([t.direction for t in dry]).reshape(-1, len(robot.tree_coordinates))
     first = robot.nv - robot.n
     lower = np.array([0.0 if t.kind == TermKind.COULOMB_POSITIVE else -1.0 for t in dry])
     upper = np.array([0.0 if t.kind == TermKind.COULOMB_NEGATIVE else 1.0 for t in dry])
@@ -192,9 +194,17 @@ def passive_acceleration(
             pi[place[term.name]] = 0.0
 
     def acceleration(q: Array, v: Array) -> Array:
-        velocity = v[:, first:] @ direction.T
+        try:
+            return moving(q, v)
+        except DataError:  # a posture in which a loop cannot close
+            return np.full_like(v, np.nan)
+
+    def moving(q: Array, v: Array) -> Array:
+        shafts = direction if not robot.loops else direction @ assemble(robot, q).jacobian[:, first:, first:]
+        velocity = np.einsum("...ij,...j->...i", shafts, v[:, first:])
         tau = np.zeros_like(v)
-        tau[:, first:] = -(value * np.clip(np.tanh(steepness * velocity), lower, upper)) @ direction
+        friction = value * np.clip(np.tanh(steepness * velocity), lower, upper)
+        tau[:, first:] = -np.einsum("...i,...ij->...j", friction, shafts)
         try:
             return forward_dynamics(robot, q, v, tau, pi)
         except DynidError:  # a mass matrix is not positive definite
@@ -266,10 +276,11 @@ def _pose(robot: Robot, start: ArrayLike | None) -> Array:
         if not single:
             raise DataError(f"a free fall starts from one pose, got {len(q)}")
         return q[0]
-    zero = np.zeros(robot.nq)
+    pose = np.zeros(robot.nq)
+    pose[robot.nq - robot.n :] = robot.home
     if robot.base == "floating":
-        zero[6] = 1.0
-    return zero
+        pose[6] = 1.0
+    return pose
 
 
 def _configuration(robot: Robot, states: Array) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.model.free_fall import FreeFall, Method, free_fall
 from dynid.assessment.model.plausible import BodyFinding, implausible_bodies
+from dynid.dynamics.assembly import reachable_postures
 from dynid.dynamics.batch import as_parameters
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
@@ -298,7 +299,7 @@ def drive_violations(robot: Robot, parameters: ArrayLike | None = None) -> dict[
 def _random_poses(robot: Robot, poses: int, seed: int, limits: bool) -> Array:
     """Random poses (poses, nq)."""
     low, high = np.empty((2, robot.n))
-    for i, joint in enumerate(j for j in robot.joints if j.mimic is None):
+    for i, joint in enumerate(j for j in robot.joints if j.name in robot.coordinates):
         half = np.pi if joint.kind == "revolute" else 1.0
         lower, upper = (joint.limits.lower, joint.limits.upper) if limits else (-np.inf, np.inf)
         if np.isinf(lower):
@@ -307,5 +308,6 @@ def _random_poses(robot: Robot, poses: int, seed: int, limits: bool) -> Array:
     q = np.zeros((poses, robot.nq))
     if robot.base == "floating":
         q[:, 6] = 1.0  # the mass matrix in body axes does not depend on where the base is
-    q[:, robot.nq - robot.n :] = np.random.default_rng(seed).uniform(low, high, (poses, robot.n))
+    joints = np.random.default_rng(seed).uniform(low, high, (poses, robot.n))
+    q[:, robot.nq - robot.n :] = reachable_postures(robot, joints - robot.home) if robot.loops else joints
     return q

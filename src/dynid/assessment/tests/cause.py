@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -124,11 +125,15 @@ class Causes:
         Number of candidates that were tested.
     level : float
         Significance level of all tests together.
+    visible_gain : dict of str to float
+        Smallest relative error of the torque gain of each joint that would be named; infinite where parameters of the
+        model imitate any gain. Empty where the search ended before gains were tested.
     """
 
     causes: tuple[Cause, ...]
     tested: int
     level: float
+    visible_gain: dict[str, float] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -152,4 +157,5 @@ class Causes:
             "level": self.level,
             "tested": self.tested,
             "causes": causes,
+            "visible_gain": {joint: x if math.isfinite(x) else None for joint, x in self.visible_gain.items()},
         }

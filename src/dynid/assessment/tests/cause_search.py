@@ -107,11 +107,14 @@ def find_causes(
         *coupling_groups(model),
     ]
     tested = len(groups)
+    gains = [g for g in groups if g.code is CauseCode.TORQUE_GAIN]
+    names = rows.base.robot.coordinates
+    visible = {names[g.joints[0]]: search.smallest(g) / g.scale for g in gains}
     found: list[Step] = []
     while len(found) < max_causes:
         best = search.best(groups, level)
         if not found and swap is not None and (best is None or swap.saving > best.saving):
-            return Causes((_swapped(swap, rows),), tested, level)
+            return Causes((_swapped(swap, rows),), tested, level, visible)
         if best is None:
             break
         search.include(best.group)
@@ -127,7 +130,7 @@ def find_causes(
         causes = [*([slow] if slow and first else []), *causes, *([slow] if slow and not first else [])]
     if not causes:
         causes = list(_oscillating(model, search))[:1]
-    return Causes(tuple(causes[:max_causes]), tested, level)
+    return Causes(tuple(causes[:max_causes]), tested, level, visible)
 
 
 def _cause(step: Step, rows: CauseRows) -> Cause:

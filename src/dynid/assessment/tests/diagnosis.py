@@ -180,6 +180,7 @@ def _along_simulations(
         median=0,
         cutoff=None,
         measured_velocity=True,
+        measured_acceleration=False,
         decimate=experiment.motions[0].decimate,
         delay=estimate.signals.delay - 0.5 / experiment.law.rate,
     )

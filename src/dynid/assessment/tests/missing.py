@@ -16,6 +16,7 @@ from dynid.errors import DataError, DynidError
 from dynid.hypothesis import corrected, f_ratio
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation, fold, motion_blocks
+from dynid.identification.stops import without_stops
 from dynid.recording.recording import Recording, Run
 from dynid.signals.noise_color import independent_share
 from dynid.signals.settings import Motion, prepare
@@ -219,7 +220,8 @@ def _motions(estimate: Estimate, recording: Recording | Observation) -> Sequence
     if isinstance(recording, Observation):
         check_observation(estimate, recording)
         return recording.motions
-    return [prepare(run, estimate.signals) for run in recording.runs]
+    motions = [prepare(run, estimate.signals) for run in recording.runs]
+    return without_stops(estimate.base, motions, estimate.signals)[0]
 
 
 def _factors(estimate: Estimate, candidates: Candidates, motions: Sequence[Motion]) -> tuple[list[Array], Array]:

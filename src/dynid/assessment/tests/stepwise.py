@@ -152,6 +152,13 @@ class Stepwise:
         solved = [(group, *self._solved(group)) for group in groups]
         return [self._step(group, coefficient, rank, tested) for group, _, coefficient, rank in solved if rank]
 
+    def smallest(self, group: Group) -> float:
+        """Smallest size of a group that parameters imitate for the most part which would be relevant."""
+        _, coefficient, rank = self._solved(group)
+        if not rank:
+            return np.inf
+        return max(group.least, _IMITATED_SIGMAS * self._step(group, coefficient, rank, 1).std)
+
     def include(self, group: Group) -> None:
         """Add a group to the model."""
         self._included.append(group)

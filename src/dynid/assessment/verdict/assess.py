@@ -151,7 +151,8 @@ def evidence_of(
         from dynid.assessment.data.battery import check
 
         both = [recording] if unseen is None else [recording, unseen]
-        findings = [f for one in both for f in check(estimate.robot, one)]
+        ordered = estimate.signals.ordered
+        findings = [f for one in both for f in check(estimate.robot, one, ordered=ordered)]
     seen = validation if isinstance(validation, Observation) else None
     return Evidence(
         estimate=estimate,

@@ -22,6 +22,8 @@ __all__ = [
 # A cause that is named warns. It fails where parameters cannot imitate this share of a joint's torque and it explains
 # this share of the residual.
 _FAILS, _FAILING_SHARE = 0.1, 0.5
+# Wrong gains that would not be named are said from this size.
+_VISIBLE_GAIN = 0.1
 _UNKNOWN = "the fitted recording was not given, or it has no joint torques to search"
 _SWAPPED = (CauseCode.JOINTS_SWAPPED, CauseCode.POSITIONS_SWAPPED, CauseCode.TORQUES_SWAPPED)
 
@@ -35,7 +37,13 @@ def check_geometry(evidence: Evidence) -> Check:
 def check_torque_scale(evidence: Evidence) -> Check:
     """Check for torques that do not fit those of the other joints, and for joints that were exchanged."""
     kinds = (CauseCode.TORQUE_GAIN, *_SWAPPED)
-    return _named(evidence, CheckCode.TORQUE_SCALE, kinds, "the torques of all joints fit each other")
+    words = "the torques of all joints fit each other"
+    visible = {} if evidence.causes is None else evidence.causes.visible_gain
+    blind = {joint: x for joint, x in visible.items() if x > _VISIBLE_GAIN}
+    if blind:
+        sizes = ", ".join(f"{100 * x:.0f} % in '{j}'" if x < 1.0 else f"any in '{j}'" for j, x in blind.items())
+        words += f"; parameters of the model imitate wrong gains up to these sizes, which no check sees: {sizes}"
+    return _named(evidence, CheckCode.TORQUE_SCALE, kinds, words)
 
 
 def check_flexibility(evidence: Evidence) -> Check:

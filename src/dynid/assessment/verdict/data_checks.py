@@ -117,7 +117,7 @@ def check_data(evidence: Evidence) -> Check:
     return Check(
         code=code,
         result="failed" if errors else "warned",
-        words=f"{where}{_plain(first)} ({first.how_much})" + (f", and {more} more findings" if more else ""),
+        words=f"{where}{_plain(first)} ({first.how_much})" + (f", and {more} more" if more else ""),
         figure=float(more + 1),
         limit=0,
         unit="findings",

@@ -26,6 +26,7 @@ from dynid.hypothesis import HypothesisTest
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import check_run
 from dynid.identification.observation import Observation, observe_motions
+from dynid.identification.stops import without_stops
 from dynid.identification.validation import Validation, repeated_motion, validation_of
 from dynid.recording.recording import Recording
 from dynid.signals.fingerprint import fingerprint, repeated_share
@@ -132,7 +133,9 @@ class Evidence:
             return ()
         for run in recording.runs:
             check_run(self.estimate.robot, run, self.estimate.base.channels)
-        return tuple(prepare(run, self.estimate.signals) for run in recording.runs)
+        signals = self.estimate.signals
+        motions, _ = without_stops(self.estimate.base, [prepare(run, signals) for run in recording.runs], signals)
+        return tuple(motions)
 
     def _observed(self, motions: tuple[Motion, ...]) -> Observation | None:
         """Rows of cleaned runs; None without runs."""

@@ -30,7 +30,7 @@ def check_bodies(evidence: Evidence) -> Check:
     )
     if not found:
         return Check(code, "passed", "every body is plausible for the size of its link", 0, 0, 0, _UNIT)
-    first, more = found[0], f", and {len(found) - 1} more findings" if len(found) > 1 else ""
+    first, more = found[0], f", and {len(found) - 1} more" if len(found) > 1 else ""
     own = [f for f in found if f.origin != "prior"]
     if not own and first.severity == "warning":
         words = f"every body that the recording determines is plausible; a priori, {first.what}{more}"

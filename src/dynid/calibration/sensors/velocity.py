@@ -26,8 +26,8 @@ def velocity_sensors(
     for run in recording.runs:
         if run.v is None:
             raise DataError(f"run '{run.name}' has no measured velocity, whose sensor is to be calibrated")
-        moved = prepare(run, replace(settings, measured_velocity=False))
-        told = prepare(run, replace(settings, measured_velocity=True))
+        moved = prepare(run, replace(settings, measured_velocity=False, measured_acceleration=False))
+        told = prepare(run, replace(settings, measured_velocity=True, measured_acceleration=False))
         step = int(np.prod(moved.decimate or (1,)))
         for j in range(joints):
             both = np.column_stack([moved.v[:, j], told.v[:, j]])

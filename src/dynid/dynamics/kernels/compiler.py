@@ -13,7 +13,7 @@ _KERNEL: dict[str, Any] = {
 }
 # A step inside kernels. Inlined by the back end: a robot is a dozen arrays, which are expensive to pass at every call.
 # A step allocates no arrays and counts no references: counting is atomic, and slow where threads share a robot.
-_STEP = _KERNEL | {"forceinline": True, "_nrt": False}
+STEP: Any = _KERNEL | {"forceinline": True, "_nrt": False}
 
 kernel = njit(**_KERNEL)
-step = njit(**_STEP)
+step = njit(**STEP)

@@ -5,10 +5,7 @@ from math import sqrt
 import numpy as np
 
 from dynid.dynamics.kernels.compiler import kernel, step
-from dynid.dynamics.kernels.drives import drive_inertia, drive_torque
-from dynid.dynamics.kernels.inverse import rigid_torque
-from dynid.dynamics.kernels.kinematics import place_and_move
-from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
+from dynid.dynamics.kernels.equations import equations
 
 
 @step
@@ -60,16 +57,10 @@ def _solve(M, x):
 
 @step
 def accelerate(tree, inertia, drives, values, q, v, tau, k, zero, R, P, J, V, A, F, C, M, bias, out):
-    """Acceleration of sample k; False where its mass matrix is not positive definite."""
+    """Acceleration of sample k; False where its mass matrix is not positive definite, or a loop cannot close."""
     q, v = q[k : k + 1], v[k : k + 1]
-    place_and_move(tree, q, v, zero, 0, R, P, J, V, A)
-    for i in range(bias.shape[1]):
-        bias[0, i] = 0.0
-    rigid_torque(tree, inertia, R, P, J, V, A, F, bias, 0)
-    drive_torque(tree, drives, values, q, v, zero, 0, bias)
-    composite_inertias(tree, inertia, R, P, C)
-    rigid_mass(tree, J, C, M)
-    drive_inertia(tree, drives, values, M)
+    if not equations(tree, inertia, drives, values, values, q, v, zero, R, P, J, V, A, F, C, M, bias):
+        return False
     for i in range(bias.shape[1]):
         out[k, i] = tau[k, i] - bias[0, i]
     return _solve(M, out[k])

@@ -16,15 +16,11 @@ from dynid.dynamics.kernels.drives import (
     coulomb_range,
     curve,
     curve_slope,
-    drive_inertia,
-    drive_torque,
     fading,
     is_dry,
 )
+from dynid.dynamics.kernels.equations import equations, shafts_of
 from dynid.dynamics.kernels.forward import accelerate, factor, substitute
-from dynid.dynamics.kernels.inverse import rigid_torque
-from dynid.dynamics.kernels.kinematics import place_and_move
-from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
 
 # Results of an integration.
 DONE, NOT_POSITIVE, DIVERGED, STEP_VANISHED = 0, 1, 2, 3
@@ -246,15 +242,12 @@ def _implicit(tree, inertia, drives, values, h, w):
     Gauss-Seidel iteration over the shafts. The Stribeck factor is evaluated at the start of the step.
     """
     n, terms = w.q.shape[1], drives.kind.shape[0]
-    place_and_move(tree, w.q, w.v, w.zero, 0, w.R, w.P, w.J, w.V, w.A)
-    for i in range(n):
-        w.bias[0, i] = 0.0
-    rigid_torque(tree, inertia, w.R, w.P, w.J, w.V, w.A, w.F, w.bias, 0)
-    drive_torque(tree, drives, w.smooth, w.q, w.v, w.zero, 0, w.bias)
-    composite_inertias(tree, inertia, w.R, w.P, w.C)
-    rigid_mass(tree, w.J, w.C, w.M)
-    drive_inertia(tree, drives, values, w.M)
-    _damping(drives, values, h, w)
+    if not equations(
+        tree, inertia, drives, w.smooth, values, w.q, w.v, w.zero, w.R, w.P, w.J, w.V, w.A, w.F, w.C, w.M, w.bias
+    ):
+        return False
+    shafts = shafts_of(tree, drives)
+    _damping(shafts, values, h, w)
     if not factor(w.M):
         return False
     for i in range(n):
@@ -263,28 +256,30 @@ def _implicit(tree, inertia, drives, values, h, w):
     for i in range(n):
         w.v1[0, i] = w.v[0, i] + h * w.acc[0, i]
     for t in range(terms):
-        if not is_dry(drives.kind[t]):
+        if not is_dry(shafts.kind[t]):
             continue
         for i in range(n):
             w.G[t, i] = 0.0
-        for i in range(drives.start[t], drives.start[t + 1]):
-            w.G[t, drives.joint[i]] = drives.weight[i]
+        for i in range(shafts.start[t], shafts.start[t + 1]):
+            w.G[t, shafts.joint[i]] = shafts.weight[i]
         substitute(w.M, w.G[t])
         for i in range(n):
             w.v1[0, i] -= w.G[t, i] * w.impulse[t]
     for _ in range(_SWEEPS):
         change = 0.0
         for t in range(terms):
-            if not is_dry(drives.kind[t]):
+            if not is_dry(shafts.kind[t]):
                 continue
-            velocity, response = _along(drives, t, w.v1[0]), _along(drives, t, w.G[t])
-            low, high = coulomb_range(drives.kind[t])
-            old, bound = w.impulse[t], _dry_bound(drives, values, h, t, w)
+            velocity, response = _along(shafts, t, w.v1[0]), _along(shafts, t, w.G[t])
+            if response == 0.0:  # the shaft does not move with the coordinates
+                continue
+            low, high = coulomb_range(shafts.kind[t])
+            old, bound = w.impulse[t], _dry_bound(shafts, values, h, t, w)
             if bound >= 0.0:
-                new = _coulomb_impulse(velocity + response * old, response, bound * low, bound * high, drives.slope[t])
+                new = _coulomb_impulse(velocity + response * old, response, bound * low, bound * high, shafts.slope[t])
             else:  # negative friction: evaluated at the velocity at the start of the step
-                began = _along(drives, t, w.v[0])
-                x = tanh(drives.slope[t] * began) if drives.slope[t] > 0.0 else np.sign(began)
+                began = _along(shafts, t, w.v[0])
+                x = tanh(shafts.slope[t] * began) if shafts.slope[t] > 0.0 else np.sign(began)
                 new = 0.5 * bound * (high + low + (high - low) * x)
             w.impulse[t] = new
             for i in range(n):
@@ -293,12 +288,12 @@ def _implicit(tree, inertia, drives, values, h, w):
         if change <= _SETTLED:
             break
     for t in range(terms):  # sticking shafts have exactly zero velocity
-        low, high = coulomb_range(drives.kind[t])
-        bound = _dry_bound(drives, values, h, t, w)
-        if is_dry(drives.kind[t]) and drives.slope[t] == 0.0 and bound * low < w.impulse[t] < bound * high:
-            for i in range(drives.start[t], drives.start[t + 1]):
-                if abs(w.v1[0, drives.joint[i]]) <= _SETTLED:
-                    w.v1[0, drives.joint[i]] = 0.0
+        low, high = coulomb_range(shafts.kind[t])
+        bound = _dry_bound(shafts, values, h, t, w)
+        if is_dry(shafts.kind[t]) and shafts.slope[t] == 0.0 and bound * low < w.impulse[t] < bound * high:
+            for i in range(shafts.start[t], shafts.start[t + 1]):
+                if abs(w.v1[0, shafts.joint[i]]) <= _SETTLED:
+                    w.v1[0, shafts.joint[i]] = 0.0
     for i in range(n):
         w.acc[0, i] = (w.v1[0, i] - w.v[0, i]) / h
         w.q1[0, i] = w.q[0, i] + h * w.v1[0, i]

@@ -36,7 +36,7 @@ def unrotate(R, b, x, y, z):
 
 
 @step
-def _place_joint(tree, q, k, j, R, P, J):
+def place_joint(tree, q, k, j, R, P, J):
     """Rotation and position of the body on joint j, and the twist of the joint, in base coordinates."""
     p, b = tree.parent[j], j + 1
     x = tree.ratio[j] * q[k, 7 * tree.moving + tree.coordinate[j]] + tree.offset[j]
@@ -84,7 +84,7 @@ def place(tree, q, k, R, P, J):
     R[0, 0] = R[0, 4] = R[0, 8] = 1.0
     P[0, 0] = P[0, 1] = P[0, 2] = 0.0
     for j in range(tree.parent.shape[0]):
-        _place_joint(tree, q, k, j, R, P, J)
+        place_joint(tree, q, k, j, R, P, J)
 
 
 @step

@@ -5,10 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.dynamics.kernels.compiler import kernel, step
-from dynid.dynamics.kernels.drives import drive_torque
+from dynid.dynamics.kernels.equations import model_torque
 from dynid.dynamics.kernels.integrate import DONE, hold
-from dynid.dynamics.kernels.inverse import rigid_torque
-from dynid.dynamics.kernels.kinematics import place_and_move
 
 # Result codes in addition to those of an integration.
 POSITION_LIMIT, VELOCITY_LIMIT = 10, 11
@@ -118,12 +116,11 @@ def _command(law, tree, inertia, drives, values, q_ref, v_ref, a_ref, feed, k, w
     if law.model_use != NO_MODEL:
         full = law.model_use == COMPUTED_TORQUE or law.model_use == LINEARISATION
         velocity, wish = (state.velocity, state.wish) if full else (w.zero, w.zero)
-        place_and_move(tree, state.seen, velocity, wish, 0, w.R, w.P, w.J, w.V, w.A)
-        for i in range(n):
-            w.bias[0, i] = 0.0
-        rigid_torque(tree, inertia, w.R, w.P, w.J, w.V, w.A, w.F, w.bias, 0)
-        if full or law.model_use == COMPENSATION:
-            drive_torque(tree, drives, values, state.seen, state.velocity, wish, 0, w.bias)
+        with_drives = full or law.model_use == COMPENSATION
+        model_torque(
+            tree, inertia, drives, values, state.seen, velocity, wish, state.velocity, with_drives,
+            w.R, w.P, w.J, w.V, w.A, w.F, w.bias,
+        )  # fmt: skip
         for i in range(n):
             if full:
                 state.command[0, i] = feed[k, i] if feed.shape[0] else 0.0

@@ -138,6 +138,8 @@ def _passes(
 ) -> tuple[Solution, Observation]:
     """Filter all runs again and again until the base parameters converge; alpha is 0 for the extended filter."""
     tolerance, max_iterations = options.tolerance, options.max_iterations
+    if experiment.robot.loops:
+        raise DataError("Kalman filters are not available for robots with closed loops")
     if experiment.robot.base != "fixed":
         raise DataError(
             f"the Kalman filters need a fixed base; that of robot '{experiment.robot.name}' is {experiment.robot.base}"
@@ -199,7 +201,14 @@ class _Filter:
 
     @cached_property
     def runs(self) -> list[_Run]:
-        raw = replace(self.experiment.signals, cutoff=None, torque_cutoff=None, decimate=(), measured_velocity=False)
+        raw = replace(
+            self.experiment.signals,
+            cutoff=None,
+            torque_cutoff=None,
+            decimate=(),
+            measured_velocity=False,
+            measured_acceleration=False,
+        )
         out = []
         for run, clean in zip(self.experiment.recording.runs, self.experiment.motions, strict=True):
             motion = prepare(run, raw)

@@ -194,10 +194,10 @@ class _Samples:
 
     def __init__(self, experiment: Experiment, std: Array) -> None:
         signals = experiment.signals
-        if signals.measured_velocity or signals.median:
+        if signals.measured_velocity or signals.measured_acceleration or signals.median:
             raise DataError(
                 "method 'ml' needs velocities and accelerations that are derivatives of filtered positions: leave the "
-                "signal settings measured_velocity and median off"
+                "signal settings measured_velocity, measured_acceleration and median off"
             )
         self.base, self.std = experiment.base, std
         self.channels = [experiment.robot.coordinates.index(c) for c in self.base.channels]

@@ -139,6 +139,7 @@ class _Comparison:
                 decimate=motion.decimate,
                 delay=0.0,
                 measured_velocity=False,
+                measured_acceleration=False,
             )
             parts.append(self._thinned(prepare(simulation.run(motion.name), settings)))
         simulated = np.vstack(parts)

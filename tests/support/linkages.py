@@ -1,0 +1,177 @@
+"""Robots with closed loops for tests, and constrained dynamics of the same robots computed with MuJoCo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dynid
+from dynid.export.mjcf import write_mjcf
+from dynid.robot.dh import robot_from_rows
+from dynid.robot.model import Robot
+
+Array = NDArray[np.float64]
+
+
+def _body(mass: float, com: tuple[float, float, float], size: float) -> dict[str, Any]:
+    """A plausible body: that of an ellipsoid that is longer along its centre of mass."""
+    x, y, z = (0.3 * size + abs(c) for c in com)
+    tensor = [mass / 5 * (y * y + z * z), 0, 0, mass / 5 * (x * x + z * z), 0, mass / 5 * (x * x + y * y)]
+    return {"mass": mass, "com": list(com), "tensor": tensor}
+
+
+def leg() -> Robot:
+    """The built-in leg of twelve joints: a planar knee linkage, and a spatial rod that moves an ankle with two axes."""
+    return dynid.load_robot("leg12")
+
+
+def parallelogram() -> Robot:
+    """Two cranks of 0.3 m on the ground, 0.5 m apart, and the bar between their ends."""
+    rows = [
+        {"name": "first", "axis": [0, 1, 0], "inertia": _body(1.2, (0.14, 0, 0.01), 0.05)},
+        {"name": "bar", "xyz": [0.3, 0, 0], "axis": [0, 1, 0], "inertia": _body(2.0, (0.27, 0, -0.02), 0.05)},
+        {
+            "name": "second",
+            "parent": "base",
+            "xyz": [0.5, 0, 0],
+            "axis": [0, 1, 0],
+            "inertia": _body(0.9, (0.16, 0, 0.015), 0.05),
+        },
+    ]
+    loop = [
+        {
+            "kind": "connect",
+            "first": {"link": "link2", "name": "bar_end", "xyz": [0.5, 0, 0]},
+            "second": {"link": "link3", "name": "crank_end", "xyz": [0.3, 0, 0]},
+        }
+    ]
+    return robot_from_rows(
+        rows,
+        "origin",
+        "parallelogram",
+        loop=loop,
+        passive=["bar", "second"],
+        posture={"first": 1.0, "bar": -1.0, "second": 1.0},
+    )
+
+
+def swung_by_mujoco(
+    robot: Robot, folder: Path, amplitude: Array, seconds: float, seed: int, rate: int = 500, step: float = 2e-4
+) -> tuple[Array, Array, Array]:
+    """Positions, velocities and torques (N, n) of the drives of a robot that MuJoCo moves under a PD controller.
+
+    The loops are stiff equality constraints of MuJoCo. The references are sums of sines around the assembled posture;
+    viscous friction is MuJoCo's, Coulomb friction is applied as a torque fc tanh(100 v).
+    """
+    import mujoco
+
+    path = folder / f"{robot.name}.xml"
+    write_mjcf(robot.without("fc*"), path)
+    spec = mujoco.MjSpec.from_file(str(path))
+    spec.option.timestep = step
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.tolerance, spec.option.iterations = 1e-14, 200
+    for equality in spec.equalities:
+        equality.solref = [4 * step, 1.0]
+        equality.solimp = [0.99999, 0.99999, 1e-3, 0.5, 2]
+    for joint in spec.joints:
+        joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE
+        joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    order = [model.joint(name).dofadr[0] for name in robot.coordinates]
+    data.qpos[[model.joint(name).dofadr[0] for name in robot.tree_coordinates]] = robot.assembled
+    rng = np.random.default_rng(seed)
+    frequency = rng.uniform(0.15, 1.2, (5, robot.n))
+    phase = rng.uniform(0, 2 * np.pi, (5, robot.n))
+    fc = np.zeros(robot.n)
+    for term in robot.drives:
+        if term.symbol == "fc":
+            fc[robot.coordinates.index(term.shaft)] = term.value
+    inertia = np.diag(dynid.mass_matrix(robot, robot.home))
+    kp, kd = inertia * 40.0**2, inertia * 2 * 40.0
+    steps = round(1 / (rate * step))
+    q, v, tau = np.empty((3, round(seconds * rate), robot.n))
+    for k in range(len(q) * steps):
+        t = k * step
+        rise = min(1.0, t) ** 2 * (3 - 2 * min(1.0, t))
+        angle = 2 * np.pi * frequency * t + phase
+        wanted = robot.home + rise * amplitude * np.mean(np.sin(angle) - np.sin(phase), axis=0)
+        x, rate_of = data.qpos[order], data.qvel[order]
+        torque = kp * (wanted - x) - kd * rate_of
+        if k % steps == 0:
+            q[k // steps], v[k // steps], tau[k // steps] = x, rate_of, torque
+        data.qfrc_applied[order] = torque - fc * np.tanh(100 * rate_of)
+        mujoco.mj_step(model, data)
+    return q, v, tau
+
+
+class InMujoco:
+    """The same robot in MuJoCo, written as MJCF without friction: constrained dynamics by KKT with its Jacobians."""
+
+    def __init__(self, robot: Robot, folder: Path) -> None:
+        import mujoco
+
+        path = folder / f"{robot.name}.xml"
+        write_mjcf(robot.without("f*") if any(t.symbol[0] == "f" for t in robot.drives) else robot, path)
+        self.robot = robot
+        self.model = mujoco.MjModel.from_xml_path(str(path))
+        self.data = mujoco.MjData(self.model)
+        self.order = [self.model.joint(name).dofadr[0] for name in robot.tree_coordinates]
+
+    def solve(self, q: Array, v: Array, a: Array, passive: Array) -> tuple[Array, Array, Array]:
+        """Tree velocity, torque on the independent joints and mass matrix at a sample; q and passive positions given.
+
+        Velocities of the passive joints solve J v = 0, accelerations J a = -(dJ/dt) v, torques and multipliers l
+        M a + bias = S tau + J' l.
+        """
+        import mujoco
+
+        robot, m, d = self.robot, self.model, self.data
+        names = robot.tree_coordinates
+        free = np.array([x not in robot.passive for x in names])
+        full = np.zeros(len(names))
+        full[free], full[~free] = q, passive
+        d.qpos[self.order] = full
+        J = self._jacobian()
+        N = np.zeros((len(names), robot.n))
+        N[free] = np.eye(robot.n)
+        N[~free] = -np.linalg.lstsq(J[:, ~free], J[:, free], rcond=None)[0]
+        speed = N @ v
+        # (dJ/dt) v by a difference of MuJoCo's own Jacobian along the motion.
+        h, rate = 1e-6, []
+        for s in (h, -h):
+            d.qpos[self.order] = full + s * speed
+            rate.append(self._jacobian() @ speed)
+        drift = (rate[0] - rate[1]) / (2 * h)
+        d.qpos[self.order] = full
+        acceleration = N @ a
+        acceleration[~free] -= np.linalg.lstsq(J[:, ~free], drift, rcond=None)[0]
+        d.qvel[self.order], d.qacc[self.order] = speed, acceleration
+        mujoco.mj_forward(m, d)
+        d.qacc[self.order] = acceleration
+        bias = d.qfrc_bias.copy()
+        M = np.zeros((m.nv, m.nv))
+        mujoco.mj_fullM(m, M, d.qM) if hasattr(d, "qM") else mujoco.mj_fullM(m, d, M)
+        M, bias = M[np.ix_(self.order, self.order)], bias[self.order]
+        # KKT: unknown torques of the independent joints and multipliers.
+        S = np.zeros((len(names), robot.n))
+        S[free] = np.eye(robot.n)
+        torque = np.linalg.lstsq(np.hstack([S, J.T]), M @ acceleration + bias, rcond=None)[0][: robot.n]
+        return speed, torque, N.T @ M @ N
+
+    def _jacobian(self) -> Array:
+        import mujoco
+
+        m, d = self.model, self.data
+        d.qvel[:] = 0
+        mujoco.mj_forward(m, d)
+        dense = np.zeros((d.nefc, m.nv))
+        if mujoco.mj_isSparse(m):
+            mujoco.mju_sparse2dense(dense, d.efc_J, d.efc_J_rownnz, d.efc_J_rowadr, d.efc_J_colind)
+        else:
+            dense[:] = d.efc_J.reshape(d.nefc, m.nv)
+        return dense[d.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY][:, self.order]
