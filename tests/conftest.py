@@ -1,6 +1,7 @@
 """Kernels are tested as they are written, not as they were cached; one thread of linear algebra per worker."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 # Before NumPy is imported: the matrices are small, and workers that wait for each other's threads take twice as long.
@@ -17,11 +18,12 @@ def drop_stale_kernels() -> None:
 
     The compiler's cache watches the file a kernel stands in, but not the files of the steps it inlines.
     """
-    kernels = Path(dynid.__path__[0]) / "dynamics" / "kernels"
-    newest = max(source.stat().st_mtime for source in kernels.glob("*.py"))
-    for index in (kernels / "__pycache__").glob("*.nbi"):
-        if index.stat().st_mtime < newest:
-            index.unlink(missing_ok=True)
+    package = Path(dynid.__path__[0])
+    newest = max(source.stat().st_mtime for source in (package / "dynamics" / "kernels").glob("*.py"))
+    for index in package.glob("**/__pycache__/*.nbi"):
+        with suppress(FileNotFoundError):  # another worker was faster
+            if index.stat().st_mtime < newest:
+                index.unlink()
 
 
 # One width for all tables, whatever terminal the tests run in.
