@@ -44,7 +44,7 @@ _SMALLEST = 0.03
 _ROWS_PER_COLUMN = 10
 # Unit columns that are dependent to this are not distinguished.
 _RIDGE = 1e-6
-_COULOMB = ("fc", "fcp", "fcn")
+_COULOMB = ("fc", "fcp", "fcn", "fs")
 # A motion reaches a limit if it comes as near as this share of the range between the limits.
 _REACHED = 0.02
 

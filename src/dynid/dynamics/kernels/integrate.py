@@ -6,21 +6,18 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.dynamics.kernels.compiler import step
-from dynid.dynamics.kernels.drives import (
-    CURVE,
-    ELASTIC,
-    STRIBECK,
-    VISCOUS,
-    VISCOUS_NEGATIVE,
-    VISCOUS_POSITIVE,
-    coulomb_range,
-    curve,
-    curve_slope,
-    fading,
-    is_dry,
-)
+from dynid.dynamics.kernels.drives import coulomb_range, is_dry
 from dynid.dynamics.kernels.equations import equations, shafts_of
 from dynid.dynamics.kernels.forward import accelerate, factor, substitute
+from dynid.dynamics.kernels.friction_steps import (
+    add_damping,
+    along,
+    braking_impulse,
+    change_impulse,
+    driving_impulse,
+    dry_bound,
+    repeat_impulses,
+)
 
 # Results of an integration.
 DONE, NOT_POSITIVE, DIVERGED, STEP_VANISHED = 0, 1, 2, 3
@@ -154,87 +151,6 @@ def _error(method, h, w):
 
 
 @step
-def _along(drives, t, x):
-    """Component of x (n,) along the shaft of term t."""
-    s = 0.0
-    for i in range(drives.start[t], drives.start[t + 1]):
-        s += drives.weight[i] * x[drives.joint[i]]
-    return s
-
-
-@step
-def _damping(drives, values, h, w):
-    """Add h times the slope of viscous friction to w.M, and elastic springs as their torque at the end of the step.
-
-    Of a velocity table, the continuous part is friction like that, with the slope at the start of the step where it
-    damps.
-    """
-    for t in range(drives.kind.shape[0]):
-        kind = drives.kind[t]
-        if kind == ELASTIC:
-            s = _along(drives, t, w.v[0])
-            for i in range(drives.start[t], drives.start[t + 1]):
-                w.bias[0, drives.joint[i]] += h * values[t] * drives.weight[i] * s
-                for j in range(drives.start[t], drives.start[t + 1]):
-                    w.M[drives.joint[i], drives.joint[j]] += h * h * values[t] * drives.weight[i] * drives.weight[j]
-            continue
-        if kind == CURVE:
-            s = _along(drives, t, w.v[0])
-            torque, slope = values[t] * curve(drives, t, s), max(0.0, values[t] * curve_slope(drives, t, s))
-            for i in range(drives.start[t], drives.start[t + 1]):
-                w.bias[0, drives.joint[i]] += drives.weight[i] * torque
-                for j in range(drives.start[t], drives.start[t + 1]):
-                    w.M[drives.joint[i], drives.joint[j]] += h * slope * drives.weight[i] * drives.weight[j]
-            continue
-        if kind != VISCOUS and kind != VISCOUS_POSITIVE and kind != VISCOUS_NEGATIVE:
-            continue
-        s = _along(drives, t, w.v[0])
-        if (kind == VISCOUS_POSITIVE and s < 0.0) or (kind == VISCOUS_NEGATIVE and s > 0.0):
-            continue
-        for i in range(drives.start[t], drives.start[t + 1]):
-            for j in range(drives.start[t], drives.start[t + 1]):
-                if i != j or not drives.cross[t]:
-                    w.M[drives.joint[i], drives.joint[j]] += h * values[t] * drives.weight[i] * drives.weight[j]
-
-
-@step
-def _dry_bound(drives, values, h, t, w):
-    """Largest impulse of dry friction in a step."""
-    if drives.kind[t] == STRIBECK:
-        return h * values[t] * fading(drives, t, _along(drives, t, w.v[0]))
-    return h * values[t] * drives.rest[t] if drives.kind[t] == CURVE else h * values[t]
-
-
-@step
-def _coulomb_impulse(velocity, response, low, high, slope):
-    """Impulse p of one shaft whose velocity s without friction becomes s - response p.
-
-    Sharp friction stops the shaft where a bounded impulse can. Smooth friction solves p = p(s - response p), which has
-    one solution because the left side increases and the right side decreases with p.
-    """
-    if slope == 0.0:
-        return min(max(velocity / response, low), high)
-    middle, reach = 0.5 * (high + low), 0.5 * (high - low)
-    left, right = low, high
-    p = middle + reach * tanh(slope * velocity)
-    for _ in range(60):
-        x = tanh(slope * (velocity - response * p))
-        f = p - middle - reach * x
-        if f > 0.0:
-            right = p
-        else:
-            left = p
-        step_size = f / (1.0 + reach * slope * response * (1.0 - x * x))
-        new = p - step_size
-        if not (left < new < right):
-            new = 0.5 * (left + right)
-        if abs(new - p) <= 1e-15 * (high - low):
-            return new
-        p = new
-    return p
-
-
-@step
 def _implicit(tree, inertia, drives, values, h, w):
     """One Euler step from (w.q, w.v) into (w.q1, w.v1) with all friction evaluated at its end.
 
@@ -247,7 +163,7 @@ def _implicit(tree, inertia, drives, values, h, w):
     ):
         return False
     shafts = shafts_of(tree, drives)
-    _damping(shafts, values, h, w)
+    add_damping(shafts, values, 0, h, w)
     if not factor(w.M):
         return False
     for i in range(n):
@@ -255,41 +171,31 @@ def _implicit(tree, inertia, drives, values, h, w):
     substitute(w.M, w.acc[0])
     for i in range(n):
         w.v1[0, i] = w.v[0, i] + h * w.acc[0, i]
-    for t in range(terms):
-        if not is_dry(shafts.kind[t]):
-            continue
-        for i in range(n):
-            w.G[t, i] = 0.0
-        for i in range(shafts.start[t], shafts.start[t + 1]):
-            w.G[t, shafts.joint[i]] = shafts.weight[i]
-        substitute(w.M, w.G[t])
-        for i in range(n):
-            w.v1[0, i] -= w.G[t, i] * w.impulse[t]
+    repeat_impulses(shafts, 0, w)
     for _ in range(_SWEEPS):
         change = 0.0
         for t in range(terms):
             if not is_dry(shafts.kind[t]):
                 continue
-            velocity, response = _along(shafts, t, w.v1[0]), _along(shafts, t, w.G[t])
+            velocity, response = along(shafts, 0, t, w.v1[0]), along(shafts, 0, t, w.G[t])
             if response == 0.0:  # the shaft does not move with the coordinates
                 continue
-            low, high = coulomb_range(shafts.kind[t])
-            old, bound = w.impulse[t], _dry_bound(shafts, values, h, t, w)
+            old, began = w.impulse[t], along(shafts, 0, t, w.v[0])
+            bound = dry_bound(shafts, values, h, t, began)
             if bound >= 0.0:
-                new = _coulomb_impulse(velocity + response * old, response, bound * low, bound * high, shafts.slope[t])
-            else:  # negative friction: evaluated at the velocity at the start of the step
-                began = _along(shafts, t, w.v[0])
-                x = tanh(shafts.slope[t] * began) if shafts.slope[t] > 0.0 else np.sign(began)
-                new = 0.5 * bound * (high + low + (high - low) * x)
-            w.impulse[t] = new
-            for i in range(n):
-                w.v1[0, i] -= w.G[t, i] * (new - old)
+                low, high = coulomb_range(shafts.kind[t])
+                low, high, slope, free = bound * low, bound * high, shafts.slope[t], velocity + response * old
+                guess = 0.5 * (high + low + (high - low) * tanh(slope * free))
+                new = braking_impulse(free, response, low, high, slope, guess, 1e-15 * (high - low))
+            else:
+                new = driving_impulse(shafts, t, bound, began)
+            change_impulse(t, new, w)
             change = max(change, abs(response * (new - old)))
         if change <= _SETTLED:
             break
     for t in range(terms):  # sticking shafts have exactly zero velocity
         low, high = coulomb_range(shafts.kind[t])
-        bound = _dry_bound(shafts, values, h, t, w)
+        bound = dry_bound(shafts, values, h, t, along(shafts, 0, t, w.v[0]))
         if is_dry(shafts.kind[t]) and shafts.slope[t] == 0.0 and bound * low < w.impulse[t] < bound * high:
             for i in range(shafts.start[t], shafts.start[t + 1]):
                 if abs(w.v1[0, shafts.joint[i]]) <= _SETTLED:

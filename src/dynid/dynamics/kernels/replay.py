@@ -6,25 +6,23 @@ instants at which a shaft stops or turns back. Smooth Coulomb friction is taken 
 steep that it stops the shaft within a step.
 """
 
-from math import cos, sin, sqrt, tanh
+from math import cos, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from dynid.dynamics.kernels.compiler import kernel, step
-from dynid.dynamics.kernels.drives import (
-    CURVE,
-    VISCOUS,
-    VISCOUS_NEGATIVE,
-    VISCOUS_POSITIVE,
-    coulomb_range,
-    curve,
-    curve_slope,
-    drive_inertia,
-    drive_torque,
-    is_dry,
-)
+from dynid.dynamics.kernels.drives import coulomb_range, drive_inertia, drive_torque, is_dry
 from dynid.dynamics.kernels.forward import factor, substitute
+from dynid.dynamics.kernels.friction_steps import (
+    add_damping,
+    along,
+    braking_impulse,
+    change_impulse,
+    driving_impulse,
+    dry_bound,
+    repeat_impulses,
+)
 from dynid.dynamics.kernels.integrate import DIVERGED, DONE, NOT_POSITIVE
 from dynid.dynamics.kernels.inverse import rigid_torque
 from dynid.dynamics.kernels.kinematics import place_and_move
@@ -79,100 +77,28 @@ class Space(NamedTuple):
 
 
 @step
-def _along(drives, first, t, x):
-    """Component of x (nv,) along the shaft of term t."""
-    s = 0.0
-    for i in range(drives.start[t], drives.start[t + 1]):
-        s += drives.weight[i] * x[first + drives.joint[i]]
-    return s
-
-
-@step
-def _damp(drives, values, first, h, w):
-    """Add h times the slope of viscous friction to the mass matrix, and the continuous part of velocity tables."""
-    for t in range(drives.kind.shape[0]):
-        kind = drives.kind[t]
-        slope = values[t]
-        if kind == CURVE:
-            s = _along(drives, first, t, w.v[0])
-            slope = max(0.0, values[t] * curve_slope(drives, t, s))
-            for i in range(drives.start[t], drives.start[t + 1]):
-                w.bias[0, first + drives.joint[i]] += drives.weight[i] * values[t] * curve(drives, t, s)
-        elif kind == VISCOUS_POSITIVE or kind == VISCOUS_NEGATIVE:
-            s = _along(drives, first, t, w.v[0])
-            if (kind == VISCOUS_POSITIVE and s < 0.0) or (kind == VISCOUS_NEGATIVE and s > 0.0):
-                continue
-        elif kind != VISCOUS:
-            continue
-        for i in range(drives.start[t], drives.start[t + 1]):
-            for j in range(drives.start[t], drives.start[t + 1]):
-                if i != j or not drives.cross[t]:
-                    row, col = first + drives.joint[i], first + drives.joint[j]
-                    w.M[row, col] += h * slope * drives.weight[i] * drives.weight[j]
-
-
-@step
-def _impulse(velocity, response, low, high, slope, guess):
-    """Impulse p of one shaft whose velocity s without friction becomes s - response p.
-
-    Sharp friction stops the shaft where a bounded impulse can. Smooth friction solves p = p(s - response p), which has
-    one solution because the left side increases and the right side decreases with p.
-    """
-    if slope == 0.0:
-        return min(max(velocity / response, low), high)
-    middle, reach = 0.5 * (high + low), 0.5 * (high - low)
-    left, right, p = low, high, min(max(guess, low), high)
-    for _ in range(60):
-        x = tanh(slope * (velocity - response * p))
-        f = p - middle - reach * x
-        if f > 0.0:
-            right = p
-        else:
-            left = p
-        new = p - f / (1.0 + reach * slope * response * (1.0 - x * x))
-        if not (left < new < right):
-            new = 0.5 * (left + right)
-        if abs(response * (new - p)) <= 0.1 * _SETTLED:
-            return new
-        p = new
-    return p
-
-
-@step
 def _dry(drives, values, first, h, w):
     """Impulses of dry friction at the end of the step, by Gauss-Seidel iteration over the shafts; changes w.v1."""
-    n, terms = w.v.shape[1], drives.kind.shape[0]
-    for t in range(terms):
-        if not is_dry(drives.kind[t]):
-            continue
-        for i in range(n):
-            w.G[t, i] = 0.0
-        for i in range(drives.start[t], drives.start[t + 1]):
-            w.G[t, first + drives.joint[i]] = drives.weight[i]
-        substitute(w.M, w.G[t])
-        for i in range(n):
-            w.v1[0, i] -= w.G[t, i] * w.impulse[t]
+    repeat_impulses(drives, first, w)
     for _ in range(_SWEEPS):
         change = 0.0
-        for t in range(terms):
+        for t in range(drives.kind.shape[0]):
             if not is_dry(drives.kind[t]):
                 continue
-            velocity, response = _along(drives, first, t, w.v1[0]), _along(drives, first, t, w.G[t])
-            low, high = coulomb_range(drives.kind[t])
-            bound, old = h * values[t] * (drives.rest[t] if drives.kind[t] == CURVE else 1.0), w.impulse[t]
+            velocity, response = along(drives, first, t, w.v1[0]), along(drives, first, t, w.G[t])
+            old, began = w.impulse[t], along(drives, first, t, w.v[0])
+            bound = dry_bound(drives, values, h, t, along(drives, first, t, w.moving[0]))
             if bound >= 0.0:
+                low, high = coulomb_range(drives.kind[t])
                 free, slope, end = velocity + response * old, drives.slope[t], 1.0
                 if 0.0 < slope * bound * response < 1.0:
                     end = 0.5
-                    free = 0.5 * (free + _along(drives, first, t, w.v[0]))
-                new = _impulse(free, end * response, bound * low, bound * high, slope, old)
-            else:  # negative friction: evaluated at the velocity at the start of the step
-                began = _along(drives, first, t, w.v[0])
-                x = tanh(drives.slope[t] * began) if drives.slope[t] > 0.0 else np.sign(began)
-                new = 0.5 * bound * (high + low + (high - low) * x)
-            w.impulse[t] = new
-            for i in range(n):
-                w.v1[0, i] -= w.G[t, i] * (new - old)
+                    free = 0.5 * (free + began)
+                accuracy = 0.1 * _SETTLED / (end * response)
+                new = braking_impulse(free, end * response, bound * low, bound * high, slope, old, accuracy)
+            else:
+                new = driving_impulse(drives, t, bound, began)
+            change_impulse(t, new, w)
             change = max(change, abs(response * (new - old)))
         if change <= _SETTLED:
             break
@@ -224,7 +150,7 @@ def _advance(plant, h, w):
             w.L[i, j] = w.M[i, j]
     if not factor(w.L):  # friction below would hide it
         return NOT_POSITIVE
-    _damp(drives, plant.values, first, 0.5 * h, w)
+    add_damping(drives, plant.values, first, 0.5 * h, w)
     if not factor(w.M):  # negative viscous friction grows beyond the inertia within a step
         return DIVERGED
     for i in range(n):
