@@ -1,0 +1,1 @@
+from .law import ActuatorLaw as ActuatorLaw

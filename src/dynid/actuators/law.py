@@ -1,0 +1,175 @@
+"""The law by which an actuator turns a position command into torque, as simulators have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+
+__all__ = ["ActuatorLaw"]
+
+Array = NDArray[np.float64]
+
+# Fields with one number per joint.
+PER_JOINT = (
+    *("kp", "kd", "gain", "delay", "torque_limit", "back_emf", "stall_torque", "no_load_velocity"),
+    *("backlash", "load_friction", "bias"),
+)
+_MAY_BE_INFINITE = ("torque_limit", "stall_torque", "no_load_velocity")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class ActuatorLaw:
+    """Torque of every joint from its command, its measured position and its velocity.
+
+    With the command c (position), its velocity w and a torque f that is fed forward, each zero where there is none, the
+    measured position y = q + bias and the true velocity v:
+
+        e   = c(t - delay) - y, less what lies within +-backlash/2
+        u   = gain (kp e + kd (w(t - delay) - v) + f(t - delay)), within +-torque_limit
+        tau = u - back_emf v, within -stall_torque (1 + v/no_load_velocity) and stall_torque (1 - v/no_load_velocity)
+
+    The joint has the friction load_friction |tau| sign(v) in addition to the friction of the robot's drive terms, which
+    also hold armature ("Ia"), viscous ("fv"), Coulomb ("fc") and Stribeck friction ("fs").
+
+    That is an ideal PD law by default, a delayed one with `delay`, a DC motor with `stall_torque` and
+    `no_load_velocity`, and a position servo driven by a voltage with `torque_limit` (torque constant times supply
+    voltage over resistance) and `back_emf` (torque constant squared over resistance).
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Names of the joints, in the order of the robot.
+    kp, kd : ndarray, shape (n,)
+        Proportional (N m/rad or N/m) and derivative gain (N m s/rad or N s/m).
+    gain : ndarray, shape (n,)
+        Factor of all gains: 1 unless the torque constant is not what the law assumes.
+    delay : ndarray, shape (n,)
+        Seconds between a command and its effect.
+    torque_limit : ndarray, shape (n,)
+        Largest torque (N m or N) of the law.
+    back_emf : ndarray, shape (n,)
+        Torque that is lost with velocity (N m s/rad or N s/m), after the limit.
+    stall_torque, no_load_velocity : ndarray, shape (n,)
+        Ends of the line that limits the torque of a DC motor over its velocity.
+    backlash : ndarray, shape (n,)
+        Width (rad or m) of position errors that have no effect.
+    load_friction : ndarray, shape (n,)
+        Friction per torque of the motor, without unit.
+    bias : ndarray, shape (n,)
+        Measured minus true position (rad or m).
+    rate : float or None
+        Frequency (Hz) at which the law is computed; its torque is held in between. None for a law that acts
+        continuously.
+    hold : {"zero", "linear"}
+        Whether a command is held until the next row of the log, or interpolated linearly.
+    delayed : {"command", "torque"}
+        What the delay applies to: the command alone, as simulators have it, or the torque of the law, which then
+        depends on old measurements.
+    """
+
+    joints: tuple[str, ...]
+    kp: Array
+    kd: Array
+    gain: Array
+    delay: Array
+    torque_limit: Array
+    back_emf: Array
+    stall_torque: Array
+    no_load_velocity: Array
+    backlash: Array
+    load_friction: Array
+    bias: Array
+    rate: float | None
+    hold: Literal["zero", "linear"]
+    delayed: Literal["command", "torque"]
+
+    def __init__(
+        self,
+        joints: Sequence[str],
+        *,
+        kp: ArrayLike = 0.0,
+        kd: ArrayLike = 0.0,
+        gain: ArrayLike = 1.0,
+        delay: ArrayLike = 0.0,
+        torque_limit: ArrayLike = np.inf,
+        back_emf: ArrayLike = 0.0,
+        stall_torque: ArrayLike = np.inf,
+        no_load_velocity: ArrayLike = np.inf,
+        backlash: ArrayLike = 0.0,
+        load_friction: ArrayLike = 0.0,
+        bias: ArrayLike = 0.0,
+        rate: float | None = None,
+        hold: Literal["zero", "linear"] = "zero",
+        delayed: Literal["command", "torque"] = "command",
+    ) -> None:
+        given = dict(locals())
+        names = tuple(joints)
+        if isinstance(joints, str) or not names or not all(isinstance(x, str) for x in names):
+            raise DataError("an actuator law needs the names of its joints")
+        for field in PER_JOINT:
+            object.__setattr__(self, field, _per_joint(field, given[field], names))
+        for field, choices in {"hold": ("zero", "linear"), "delayed": ("command", "torque")}.items():
+            if given[field] not in choices:
+                raise DataError(f"{field} of an actuator law is '{choices[0]}' or '{choices[1]}', not {given[field]!r}")
+            object.__setattr__(self, field, given[field])
+        if rate is not None and not (isinstance(rate, int | float) and 0 < rate < np.inf):
+            raise DataError(f"rate of an actuator law is a positive number of Hz or None, got {rate!r:.40}")
+        object.__setattr__(self, "rate", None if rate is None else float(rate))
+        object.__setattr__(self, "joints", names)
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.joints)
+
+    def changed(self, **values: Any) -> ActuatorLaw:
+        """The law with other values.
+
+        Parameters
+        ----------
+        **values
+            New values of any attributes.
+
+        Returns
+        -------
+        ActuatorLaw
+        """
+        return ActuatorLaw(**({x.name: getattr(self, x.name) for x in fields(self)} | values))
+
+    def of(self, joints: Sequence[str]) -> ActuatorLaw:
+        """The law of some joints.
+
+        Parameters
+        ----------
+        joints : sequence of str
+            Names of the joints.
+
+        Returns
+        -------
+        ActuatorLaw
+        """
+        unknown = [x for x in joints if x not in self.joints]
+        if unknown:
+            raise DataError(f"the actuator law has no joint '{unknown[0]}'; its joints are {', '.join(self.joints)}")
+        index = [self.joints.index(x) for x in joints]
+        return self.changed(joints=tuple(joints), **{x: getattr(self, x)[index] for x in PER_JOINT})
+
+
+def _per_joint(field: str, value: Any, joints: tuple[str, ...]) -> Array:
+    """One number per joint."""
+    try:
+        array = np.array(np.broadcast_to(np.asarray(value, dtype=float), (len(joints),)))
+    except (TypeError, ValueError):
+        raise DataError(f"{field} of an actuator law needs one number, or one per joint ({len(joints)})") from None
+    good = np.isfinite(array) | ((array == np.inf) & (field in _MAY_BE_INFINITE))
+    good &= (array >= 0) | (field == "bias")
+    if not good.all():
+        raise DataError(f"{field} of joint '{joints[int(np.argmin(good))]}' cannot be {array[np.argmin(good)]:g}")
+    array.setflags(write=False)
+    return array
