@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -212,7 +213,7 @@ def rollout(
             ring,
         )
         after = kernels.Out(*out, dq, j, own, codes[-1])
-        calls += [(*given, int(lo), int(hi), after) for lo, hi in zip(edges, edges[1:], strict=False)]
+        calls += [(*given, int(lo), int(hi), after) for lo, hi in pairwise(edges)]
     run_each(kernels.actuated, calls)
     names = {
         integrate.DONE: Ending.COMPLETED,
@@ -271,8 +272,8 @@ def _clock(law: ActuatorLaw, commands: Commands, step: float | None) -> tuple[An
         ticks, parts = round(ratio), int(np.ceil(1 / (law.rate * longest) - _WHOLE))
         if ticks < 1 or abs(ratio - ticks) > _WHOLE * ratio:
             raise DataError(
-                f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of the "
-                "log"
+                f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of "
+                "the log"
             )
     ticks, parts = max(ticks, 1), max(parts, 1)
     period = 1.0 / (commands.rate * ticks)
@@ -302,12 +303,12 @@ def _kernel_law(law: ActuatorLaw, joints: Index, slope: Array) -> Any:
 def _kernel_commands(signals: list[Array], joints: Index, aimed: bool) -> Any:
     from dynid.dynamics.kernels.actuated_law import Commands as KernelCommands
 
-    return KernelCommands(*(np.ascontiguousarray(x[:, joints]) for x in signals), int(aimed))
+    return KernelCommands(np.ascontiguousarray([x[:, joints] for x in signals]), int(aimed))
 
 
 def _plant(chain: Chain, pi: Array, commands: Commands) -> tuple[Any, Array]:
     """Arrays of a chain, with a slope for every dry friction term; and the slopes (n,) of friction by load."""
-    from dynid.dynamics.kernels.actuated import Plant
+    from dynid.dynamics.kernels.actuated_step import Plant
     from dynid.dynamics.kernels.drives import is_dry
 
     model = compile_robot(chain.robot)
@@ -350,7 +351,7 @@ def _entries(
     chain: Chain, plant: Any, directions: Directions | None, changes: tuple[Array, dict[str, Array]]
 ) -> tuple[Any, Index]:
     """Entries of the directions that touch a chain, and the columns that have any."""
-    from dynid.dynamics.kernels.actuated import Changes
+    from dynid.dynamics.kernels.actuated_columns import Changes
     from dynid.dynamics.kernels.actuated_law import MOTOR_FIELDS
 
     parameters, fields = changes[0][:, chain.parameters], {x: y[:, chain.joints] for x, y in changes[1].items()}
