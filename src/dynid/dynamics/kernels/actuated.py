@@ -67,11 +67,12 @@ def _tick(law, aimed, clock, changes, k, one, w):
 
 
 @step
-def _advance(plant, law, aimed, clock, changes, k, fresh, one, w):
+def _advance(plant, law, aimed, clock, changes, k, one, w):
     """One step; returns the result code."""
     n, columns = w.Sq.shape
     h, slot = clock.h, k % w.ring.shape[0]
-    code = solve_step(plant, law, aimed, clock, fresh, changes.wanted, w)
+    again = law.continuous and law.late_torque  # the torque at the solution is kept
+    code = solve_step(plant, law, aimed, clock, changes.wanted or again, w)
     if code != DONE:
         return code
     if changes.wanted:
@@ -177,7 +178,7 @@ def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, ou
         _begin(changes, starts, s, w)
         begin = starts.first[s] * clock.ticks
         last = min(starts.length, commands.signals.shape[1] - 1 - starts.first[s]) * clock.ticks
-        code, fresh = DONE, True
+        code = DONE
         for k in range(last + 1):
             at_row = k % clock.ticks == 0
             if not law.continuous or at_row:
@@ -193,10 +194,9 @@ def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, ou
             if law.continuous:
                 read_commands(law, commands, clock, begin + k, 0.5, w.command)
             for _ in range(clock.parts):
-                code = _advance(plant, law, commands.aimed, clock, changes, k, fresh, one, w)
+                code = _advance(plant, law, commands.aimed, clock, changes, k, one, w)
                 if code != DONE:
                     break
-                fresh = False
             if code != DONE:
                 break
         if code != DONE:

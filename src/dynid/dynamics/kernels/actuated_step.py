@@ -4,7 +4,8 @@ A step of h seconds from (q0, v0) to (q1, v1) is the implicit midpoint rule, wit
 
     q1 = q0 + h (v0 + v1)/2,   ID((q0 + q1)/2, (v0 + v1)/2, (v1 - v0)/h) + friction(v1) = torque of the motors
 
-It is solved with the matrix K = M/h + Dv/2 + h Dq/4 of everything smooth, of an earlier step where that is near enough.
+It is solved by Newton's method with the matrix K = M/h + Dv/2 + h Dq/4 of everything smooth, computed at the first
+guess and again only where the iterations converge slowly; dry friction is solved for in each iteration.
 """
 
 from math import tanh
@@ -34,7 +35,7 @@ from dynid.dynamics.kernels.kinematics import place_and_move
 from dynid.dynamics.kernels.mass import base_inertias
 
 _ITERATIONS = 40
-_SOLVED = 1e-12  # change of the velocities (relative to 1 rad/s and to themselves) that ends the iterations
+_SOLVED = 1e-12  # error of the velocities (relative to 1 rad/s and to themselves), from the last changes
 _SLOW = 0.05  # contraction above which the matrix is computed anew
 _STRIDE = 1.0  # rad or m in one step: beyond it, the step does not resolve the motion
 
@@ -172,12 +173,9 @@ def _evaluate(plant, law, aimed, clock, w, matrices):
 
 
 @step
-def solve_step(plant, law, aimed, clock, fresh, sensitive, w):
-    """Velocities w.v1 at the end of a step, with the matrices there if `sensitive`; returns the result code.
-
-    `fresh` if there is no matrix of an earlier step.
-    """
-    n, solved, renew, before = w.v.shape[1], False, fresh, 0.0
+def solve_step(plant, law, aimed, clock, sensitive, w):
+    """Velocities w.v1 at the end of a step, with the matrices there if `sensitive`; returns the result code."""
+    n, solved, renew, before = w.v.shape[1], False, True, 0.0
     start_dry(plant.drives, plant.values, w)
     for i in range(n):
         w.v1[0, i] = w.v[0, i] + clock.h * w.last[i]
@@ -193,10 +191,7 @@ def solve_step(plant, law, aimed, clock, fresh, sensitive, w):
             w.r[i] = s
             w.x[i] = w.v1[0, i]
         if not solve_dry(plant.drives, law, w, w.x):
-            if renew:
-                return DIVERGED
-            renew = True
-            continue
+            return DIVERGED
         size = scale = 0.0
         damp = 1.0 if iteration < _ITERATIONS // 4 else 0.5
         for i in range(n):
@@ -205,9 +200,10 @@ def solve_step(plant, law, aimed, clock, fresh, sensitive, w):
             w.v1[0, i] += damp * change
             if not abs(clock.h * w.x[i]) < _STRIDE:
                 return DIVERGED
-        solved = size <= _SOLVED * (1.0 + scale)
+        renew = iteration > 0 and size > _SLOW * before
+        error = size * size / before if iteration > 0 and not renew else size
+        solved = error <= _SOLVED * (1.0 + scale)
         if solved and not sensitive:
             return DONE
-        renew = iteration > 0 and size > _SLOW * before
         before = size
     return DIVERGED
