@@ -351,7 +351,7 @@ def _entries(
     chain: Chain, plant: Any, directions: Directions | None, changes: tuple[Array, dict[str, Array]]
 ) -> tuple[Any, Index]:
     """Entries of the directions that touch a chain, and the columns that have any."""
-    from dynid.dynamics.kernels.actuated_columns import Changes
+    from dynid.dynamics.kernels.actuated_columns import BodyEntries, Changes, DriveEntries
     from dynid.dynamics.kernels.actuated_law import MOTOR_FIELDS
 
     parameters, fields = changes[0][:, chain.parameters], {x: y[:, chain.joints] for x, y in changes[1].items()}
@@ -371,23 +371,21 @@ def _entries(
     ]
     of_motor = [e for e in entries if e[1] in MOTOR_FIELDS]
     of_law = [e for e in entries if e[1] not in MOTOR_FIELDS]
-    changed = Changes(
-        int(directions is not None),
-        len(active),
+    body = BodyEntries(
         np.array([c for _, c in bodies], np.int64),
         np.array([b for b, _ in bodies], np.int64),
         np.array(blocks, float).reshape(-1, 10),
-        c.astype(np.int64),
-        t.astype(np.int64),
-        np.ascontiguousarray(parameters[active[c], model.drive_columns[t]]),
-        *_columns(of_law),
-        *_columns(of_motor),
     )
-    return changed, active
+    drive = DriveEntries(
+        c.astype(np.int64), t.astype(np.int64), np.ascontiguousarray(parameters[active[c], model.drive_columns[t]])
+    )
+    wanted = int(directions is not None)
+    return Changes(wanted, len(active), body, drive, _field_entries(of_law), _field_entries(of_motor)), active
 
 
-def _columns(entries: list[tuple[int, int, int, float]]) -> tuple[Index, Index, Index, Array]:
-    """Entries (column, field, joint, change) as four arrays."""
+def _field_entries(entries: list[tuple[int, int, int, float]]) -> Any:
+    """Entries (column, field, joint, change) for the kernels."""
+    from dynid.dynamics.kernels.actuated_columns import FieldEntries
+
     index = np.array([e[:3] for e in entries], np.int64).reshape(-1, 3)
-    column, field, joint = (np.ascontiguousarray(x) for x in index.T)
-    return column, field, joint, np.array([e[3] for e in entries], float)
+    return FieldEntries(*(np.ascontiguousarray(x) for x in index.T), np.array([e[3] for e in entries], float))

@@ -5,15 +5,17 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.dynamics.kernels.actuated_columns import (
+    Tangents,
     continuous_columns,
     differentiate,
+    field_columns,
     kept_columns,
     late_columns,
-    law_columns,
     state_columns,
 )
-from dynid.dynamics.kernels.actuated_law import SLOPES, control, late, motor, read_commands
-from dynid.dynamics.kernels.actuated_step import Space, shares, solve_step
+from dynid.dynamics.kernels.actuated_drives import Dry
+from dynid.dynamics.kernels.actuated_law import SIGNALS, SLOPES, control, late, motor, read_commands
+from dynid.dynamics.kernels.actuated_step import Motion, Slopes, Torques, shares, solve_step
 from dynid.dynamics.kernels.compiler import kernel, step
 from dynid.dynamics.kernels.integrate import DIVERGED, DONE
 
@@ -40,118 +42,90 @@ class Out(NamedTuple):
 
 
 @step
-def _tick(law, aimed, clock, changes, k, one, w):
-    """Torque w.u of a law that is computed at tick k after the start, with its derivatives w.Su."""
-    n, columns = w.Su.shape
-    size = w.ring.shape[0]
+def _tick(law, aimed, clock, wanted, entries, k, one, q, v, g, T):
+    """Torque g.u of a law that is computed at tick k after the start, with its derivatives T.u."""
+    n, columns = T.u.shape
+    size = g.ring.shape[0]
     for i in range(n):
-        w.u[i] = control(law, aimed, clock.period, w.command, i, w.q[0, i], w.v[0, i], w.du)
-    if changes.wanted:
-        state_columns(w)
-        law_columns(changes, one, w, w.Su)
+        g.u[i] = control(law, aimed, clock.period, g.command, i, q[i], v[i], g.du)
+    if wanted:
+        state_columns(T.q, T.v, g.du, T.u)
+        field_columns(entries, one, g.du, T.u)
     if not law.late_torque:
         return
     for i in range(n):
-        w.ring[k % size, i] = w.u[i]
-        if changes.wanted:
+        g.ring[k % size, i] = g.u[i]
+        if wanted:
             for c in range(columns):
-                w.Sring[k % size, i, c] = w.Su[i, c]
+                T.ring[k % size, i, c] = T.u[i, c]
         older, newer, share = late(law, clock, i, k)
         older, newer = older % size, newer % size
-        change = w.ring[older, i] - w.ring[newer, i]
-        w.u[i] = w.ring[newer, i] + share * change
-        if changes.wanted:
+        change = g.ring[older, i] - g.ring[newer, i]
+        g.u[i] = g.ring[newer, i] + share * change
+        if wanted:
             for c in range(columns):
-                w.Su[i, c] = (1.0 - share) * w.Sring[newer, i, c] + share * w.Sring[older, i, c]
-            late_columns(changes, i, change / clock.period, w)
+                T.u[i, c] = (1.0 - share) * T.ring[newer, i, c] + share * T.ring[older, i, c]
+            late_columns(entries, i, change / clock.period, T.u)
 
 
 @step
-def _advance(plant, law, aimed, clock, changes, k, one, w):
-    """One step; returns the result code."""
-    n, columns = w.Sq.shape
-    h, slot = clock.h, k % w.ring.shape[0]
-    again = law.continuous and law.late_torque  # the torque at the solution is kept
-    code = solve_step(plant, law, aimed, clock, changes.wanted or again, w)
-    if code != DONE:
-        return code
-    if changes.wanted:
-        if law.continuous:
-            continuous_columns(law, clock, changes, k, w)
-        if not differentiate(plant, law, changes, h, w):
-            return DIVERGED
-        if law.continuous and law.late_torque:
-            kept_columns(changes, h, one, w, w.Sring[slot])
+def _move(law, h, slot, wanted, m, g, T):
+    """From the start of a step to its end, for the state and its derivatives."""
+    n, columns = T.q.shape
     for i in range(n):
         if law.continuous:
-            w.ring[slot, i] = w.present[i]
-        w.q[0, i] += 0.5 * h * (w.v[0, i] + w.v1[0, i])
-        w.last[i] = (w.v1[0, i] - w.v[0, i]) / h
-        w.v[0, i] = w.v1[0, i]
-        if changes.wanted:
+            g.ring[slot, i] = g.present[i]
+        m.q[0, i] += 0.5 * h * (m.v[0, i] + m.v1[0, i])
+        m.last[i] = (m.v1[0, i] - m.v[0, i]) / h
+        m.v[0, i] = m.v1[0, i]
+        if wanted:
             for c in range(columns):
-                w.Sq[i, c] += 0.5 * h * (w.Sv[i, c] + w.S1[i, c])
-                w.Sv[i, c] = w.S1[i, c]
-    return DONE
+                T.q[i, c] += 0.5 * h * (T.v[i, c] + T.v1[i, c])
+                T.v[i, c] = T.v1[i, c]
 
 
 @step
-def _store(law, aimed, clock, changes, s, row, out, w):
-    """Keep the state, the torque there and the derivatives as row `row` of start s."""
-    n, columns = w.Sq.shape
-    for i in range(n):
-        j, u = out.joints[i], w.u[i]
+def _store(law, aimed, period, wanted, s, row, q, v, g, Tq, out):
+    """Keep the state, the torque there and the derivatives Tq as row `row` of start s."""
+    for i in range(q.shape[0]):
+        j, u = out.joints[i], g.u[i]
         if law.continuous:
-            u = w.past[i] + w.now[i] * control(law, aimed, clock.period, w.command, i, w.q[0, i], w.v[0, i], w.du)
-        out.q[s, row, j], out.v[s, row, j] = w.q[0, i], w.v[0, i]
-        out.torque[s, row, j] = motor(law, i, u, w.v[0, i], w.du)[0]
-        if changes.wanted:
-            for c in range(columns):
-                out.dq[s, row, j, out.columns[c]] = w.Sq[i, c]
+            u = g.past[i] + g.now[i] * control(law, aimed, period, g.command, i, q[i], v[i], g.du)
+        out.q[s, row, j], out.v[s, row, j] = q[i], v[i]
+        out.torque[s, row, j] = motor(law, i, u, v[i], g.du)[0]
+        if wanted:
+            for c in range(Tq.shape[1]):
+                out.dq[s, row, j, out.columns[c]] = Tq[i, c]
 
 
 @step
-def _begin(changes, starts, s, w):
+def _begin(starts, s, directions, wanted, m, Tq, Tv):
     """The initial state of start s and its derivatives."""
-    n, columns = w.Sq.shape
+    n, columns = Tq.shape
     for i in range(n):
-        w.q[0, i], w.v[0, i], w.last[i] = starts.q[s, i], starts.v[s, i], 0.0
-        if changes.wanted:
+        m.q[0, i], m.v[0, i], m.last[i] = starts.q[s, i], starts.v[s, i], 0.0
+        if wanted:
             for c in range(columns):
-                w.Sq[i, c] = w.Sv[i, c] = 0.0
-            w.Sq[i, changes.columns + i] = w.Sv[i, changes.columns + n + i] = 1.0
+                Tq[i, c] = Tv[i, c] = 0.0
+            Tq[i, directions + i] = Tv[i, directions + n + i] = 1.0
 
 
 @kernel
 def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, out):
-    """Motion after starts start:stop; out.code (s,) is raised to the result code. `ring`: ticks of torque to keep."""
-    tree = plant.tree
-    bodies, joints, n = tree.parent.shape[0] + 1, tree.parent.shape[0], starts.q.shape[1]
-    columns = changes.columns + 2 * n if changes.wanted else 0
-    one = np.ones(n)
-    w = Space(
-        np.zeros((1, n)),
-        np.zeros((1, n)),
-        np.zeros((1, n)),
-        np.zeros((1, n)),
-        np.zeros((1, n)),
-        np.zeros((1, n)),
+    """Motion after starts start:stop; out.code (s,) is set where it ends early. `ring`: ticks of torque to keep."""
+    tree, aimed, wanted, entries = plant.tree, commands.aimed, changes.wanted, changes.law
+    bodies, joints, n, h = tree.parent.shape[0] + 1, tree.parent.shape[0], starts.q.shape[1], clock.h
+    columns = changes.columns + 2 * n if wanted else 0
+    one, row, square = np.ones(n), (1, n), (n, n)
+    m = Motion(
+        np.zeros(row),
+        np.zeros(row),
+        np.zeros(row),
+        np.zeros(row),
+        np.zeros(row),
+        np.zeros(row),
         np.zeros(n),
-        np.zeros((1, n)),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros((3, 2, n)),
-        np.zeros((SLOPES, n)),
-        np.zeros(plant.values.shape[0]),
+        np.zeros(row),
         np.zeros((bodies, 9)),
         np.zeros((bodies, 3)),
         np.zeros((joints, 6)),
@@ -161,43 +135,70 @@ def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, ou
         np.zeros((bodies, 10)),
         np.zeros((bodies, 12)),
         np.zeros((joints, 12)),
-        np.zeros((n, n)),
-        np.zeros((n, n)),
-        np.zeros((n, n)),
-        np.zeros((n, n)),
-        np.zeros((n, n)),
-        np.zeros((n, n)),
-        np.zeros((n, columns)),
-        np.zeros((n, columns)),
-        np.zeros((n, columns)),
-        np.zeros((n, columns)),
-        np.zeros((ring, n)),
-        np.zeros((ring, n, columns)),
     )
+    D = Slopes(np.zeros(square), np.zeros(square), np.zeros(square))
+    g = Torques(
+        np.zeros((SIGNALS, 2, n)),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros((ring, n)),
+        np.zeros((SLOPES, n)),
+        np.zeros(n),
+    )
+    d = Dry(
+        np.zeros(plant.values.shape[0]),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(square),
+        np.zeros(square),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+    )
+    T = Tangents(
+        np.zeros((n, columns)),
+        np.zeros((n, columns)),
+        np.zeros((n, columns)),
+        np.zeros((n, columns)),
+        np.zeros((ring, n, columns)),
+        np.zeros(square),
+    )
+    keeps = law.continuous and law.late_torque  # the torque at the solution of a step
     for s in range(start, stop):
-        _begin(changes, starts, s, w)
+        _begin(starts, s, changes.columns, wanted, m, T.q, T.v)
         begin = starts.first[s] * clock.ticks
         last = min(starts.length, commands.signals.shape[1] - 1 - starts.first[s]) * clock.ticks
         code = DONE
         for k in range(last + 1):
             at_row = k % clock.ticks == 0
             if not law.continuous or at_row:
-                read_commands(law, commands, clock, begin + k, 0.0, w.command)
+                read_commands(law, commands, clock, begin + k, 0.0, g.command)
             if law.continuous:
-                shares(law, clock, k, w)
+                shares(law, clock, k, g)
             else:
-                _tick(law, commands.aimed, clock, changes, k, one, w)
+                _tick(law, aimed, clock, wanted, entries, k, one, m.q[0], m.v[0], g, T)
             if at_row:
-                _store(law, commands.aimed, clock, changes, s, k // clock.ticks, out, w)
+                _store(law, aimed, clock.period, wanted, s, k // clock.ticks, m.q[0], m.v[0], g, T.q, out)
             if k == last:
                 break
             if law.continuous:
-                read_commands(law, commands, clock, begin + k, 0.5, w.command)
+                read_commands(law, commands, clock, begin + k, 0.5, g.command)
             for _ in range(clock.parts):
-                code = _advance(plant, law, commands.aimed, clock, changes, k, one, w)
+                code = solve_step(plant, law, aimed, clock, wanted or keeps, m, g, d, D)
                 if code != DONE:
                     break
+                if wanted:
+                    if law.continuous:
+                        continuous_columns(law, clock, entries, k, g, T)
+                    if not differentiate(plant, law, changes, h, one, m, g, d, D, T):
+                        code = DIVERGED
+                        break
+                    if keeps:
+                        kept_columns(entries, h, one, g.du, T, T.ring[k % ring])
+                _move(law, h, k % ring, wanted, m, g, T)
             if code != DONE:
+                out.code[s] = code
                 break
-        if code != DONE:
-            out.code[s] = code

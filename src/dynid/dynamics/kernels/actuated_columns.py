@@ -15,8 +15,33 @@ from dynid.dynamics.kernels.dry_step import lu
 from dynid.dynamics.kernels.kinematics import body_motion, body_wrench, wrench_to_base
 
 
+class BodyEntries(NamedTuple):
+    """Changes (entry, 10) of bodies in columns, ordered by body."""
+
+    column: np.ndarray
+    body: np.ndarray
+    change: np.ndarray
+
+
+class DriveEntries(NamedTuple):
+    """Changes (entry,) of drive terms in columns."""
+
+    column: np.ndarray
+    term: np.ndarray
+    change: np.ndarray
+
+
+class FieldEntries(NamedTuple):
+    """Changes (entry,) of fields of the actuator law in columns."""
+
+    column: np.ndarray
+    field: np.ndarray
+    joint: np.ndarray
+    change: np.ndarray
+
+
 class Changes(NamedTuple):
-    """Entries of the directions by column: of bodies (ten numbers each), drive terms, the law, and the motors.
+    """Entries of the directions: bodies, drive terms, fields of the law and of the motors.
 
     `columns` are the directions; 2 n columns for the initial state follow. There are no derivatives where `wanted` is
     0.
@@ -24,40 +49,41 @@ class Changes(NamedTuple):
 
     wanted: int
     columns: int
-    body_column: np.ndarray
-    body: np.ndarray
-    body_change: np.ndarray
-    drive_column: np.ndarray
-    drive: np.ndarray
-    drive_change: np.ndarray
-    law_column: np.ndarray
-    law_field: np.ndarray
-    law_joint: np.ndarray
-    law_change: np.ndarray
-    motor_column: np.ndarray
-    motor_field: np.ndarray
-    motor_joint: np.ndarray
-    motor_change: np.ndarray
+    bodies: tuple
+    drives: tuple
+    law: tuple
+    motors: tuple
+
+
+class Tangents(NamedTuple):
+    """Derivatives (n, column) of the state, of the velocities after the step and of the torques of the law."""
+
+    q: np.ndarray
+    v: np.ndarray
+    v1: np.ndarray
+    u: np.ndarray
+    ring: np.ndarray  # (tick, n, column)
+    Y: np.ndarray  # derivative (n, n) of the step by the velocity at its start
 
 
 @step
-def _body_columns(tree, changes, w):
-    """Torques of changed bodies, subtracted from the right sides w.S1."""
+def _body_columns(tree, entries, R, P, J, V, A, S):
+    """Torques of changed bodies, subtracted from the right sides S."""
     last = -1
     wx = wy = wz = ax = ay = az = dx = dy = dz = 0.0
-    for k in range(changes.body.shape[0]):
-        b, c, x = changes.body[k], changes.body_column[k], changes.body_change[k]
+    for k in range(entries.body.shape[0]):
+        b, c, x = entries.body[k], entries.column[k], entries.change[k]
         if b != last:
-            wx, wy, wz, ax, ay, az, dx, dy, dz = body_motion(w.R, w.P, w.V, w.A, b)
+            wx, wy, wz, ax, ay, az, dx, dy, dz = body_motion(R, P, V, A, b)
             last = b
         fx, fy, fz, nx, ny, nz = body_wrench(
             x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], wx, wy, wz, ax, ay, az, dx, dy, dz
         )
-        fx, fy, fz, nx, ny, nz = wrench_to_base(w.R, w.P, b, fx, fy, fz, nx, ny, nz)
+        fx, fy, fz, nx, ny, nz = wrench_to_base(R, P, b, fx, fy, fz, nx, ny, nz)
         for s in range(tree.support_start[b], tree.support_start[b + 1]):
             j = tree.support[s]
-            power = w.J[j, 0] * fx + w.J[j, 1] * fy + w.J[j, 2] * fz + w.J[j, 3] * nx + w.J[j, 4] * ny + w.J[j, 5] * nz
-            w.S1[tree.coordinate[j], c] -= tree.ratio[j] * power
+            power = J[j, 0] * fx + J[j, 1] * fy + J[j, 2] * fz + J[j, 3] * nx + J[j, 4] * ny + J[j, 5] * nz
+            S[tree.coordinate[j], c] -= tree.ratio[j] * power
 
 
 @step
@@ -82,92 +108,90 @@ def _solve_columns(L, S):
 
 
 @step
-def differentiate(plant, law, changes, h, w):
-    """Derivatives w.S1 of the velocities after the step; False where its matrix has no positive pivots."""
-    n, columns = w.Sq.shape
-    x = w.v1[0]
+def field_columns(entries, share, du, S):
+    """Add `share` (n,) times the derivatives du by fields to S (n, column)."""
+    for k in range(entries.field.shape[0]):
+        i = entries.joint[k]
+        S[i, entries.column[k]] += share[i] * entries.change[k] * du[entries.field[k], i]
+
+
+@step
+def late_columns(entries, i, rate, S):
+    """Add the derivative of a delayed torque by its delay, `rate` for joint i, to S (n, column)."""
+    for k in range(entries.field.shape[0]):
+        if entries.field[k] == DELAY and entries.joint[k] == i:
+            S[i, entries.column[k]] += entries.change[k] * rate
+
+
+@step
+def differentiate(plant, law, changes, h, one, m, g, d, D, T):
+    """Derivatives T.v1 of the velocities after a step; False where its matrix has no positive pivots."""
+    n, columns = T.q.shape
     for i in range(n):
         for j in range(n):
-            w.L[i, j] = w.K[i, j]
-            w.Y[i, j] = w.K[i, j] - 2.0 * w.M[i, j] / h
-    add_dry(plant.drives, law, w, x, w.change, w.L)
-    add_start_slopes(plant.drives, plant.values, x, w, w.Y)
-    if not lu(w.L):
+            d.L[i, j] = d.K[i, j]
+            T.Y[i, j] = d.K[i, j] - 2.0 * D.M[i, j] / h
+    add_dry(plant.drives, law.slope, d, m.v1[0], d.change, d.L)
+    add_start_slopes(plant.drives, plant.values, m.v[0], m.v1[0], T.Y)
+    if not lu(d.L):
         return False
     for i in range(n):
-        s = w.by_u[i]
+        s = g.by_u[i]
         for c in range(columns):
-            w.S1[i, c] = s * w.Su[i, c]
+            T.v1[i, c] = s * T.u[i, c]
         for j in range(n):
-            a, b = w.Dq[i, j], w.Y[i, j]
+            a, b = D.Dq[i, j], T.Y[i, j]
             for c in range(columns):
-                w.S1[i, c] -= a * w.Sq[j, c] + b * w.Sv[j, c]
-    _body_columns(plant.tree, changes, w)
-    for k in range(changes.drive.shape[0]):
-        t, c = changes.drive[k], changes.drive_column[k]
-        drive_column(plant.drives, plant.values, t, x, w.qm[0], w.vm[0], w.acc[0], w, w.S1, changes.drive_change[k], c)
-    for k in range(changes.motor_field.shape[0]):
-        i = changes.motor_joint[k]
-        w.S1[i, changes.motor_column[k]] += changes.motor_change[k] * w.du[changes.motor_field[k], i]
-    _solve_columns(w.L, w.S1)
+                T.v1[i, c] -= a * T.q[j, c] + b * T.v[j, c]
+    _body_columns(plant.tree, changes.bodies, m.R, m.P, m.J, m.V, m.A, T.v1)
+    entries = changes.drives
+    for k in range(entries.term.shape[0]):
+        t, c, x = entries.term[k], entries.column[k], entries.change[k]
+        drive_column(plant.drives, plant.values, t, m.v[0], m.v1[0], m.qm[0], m.vm[0], m.acc[0], x, c, T.v1)
+    field_columns(changes.motors, one, g.du, T.v1)
+    _solve_columns(d.L, T.v1)
     return True
 
 
 @step
-def law_columns(changes, share, w, S):
-    """Add `share` (n,) times the derivatives of the law by its fields to S (n, column)."""
-    for k in range(changes.law_field.shape[0]):
-        i = changes.law_joint[k]
-        S[i, changes.law_column[k]] += share[i] * changes.law_change[k] * w.du[changes.law_field[k], i]
-
-
-@step
-def late_columns(changes, i, rate, w):
-    """Add the derivative of a delayed torque by its delay, `rate` for joint i."""
-    for k in range(changes.law_field.shape[0]):
-        if changes.law_field[k] == DELAY and changes.law_joint[k] == i:
-            w.Su[i, changes.law_column[k]] += changes.law_change[k] * rate
-
-
-@step
-def state_columns(w):
-    """Derivatives w.Su of the torque of a law through the state at a tick."""
-    n, columns = w.Su.shape
+def state_columns(q, v, du, S):
+    """Derivatives S of the torque of a law through the state, whose derivatives are q and v (n, column)."""
+    n, columns = S.shape
     for i in range(n):
-        a, b = w.du[POSITION, i], w.du[VELOCITY, i]
+        a, b = du[POSITION, i], du[VELOCITY, i]
         for c in range(columns):
-            w.Su[i, c] = a * w.Sq[i, c] + b * w.Sv[i, c]
+            S[i, c] = a * q[i, c] + b * v[i, c]
 
 
 @step
-def continuous_columns(law, clock, changes, k, w):
-    """Derivatives w.Su of the torque of a continuous law other than those through the present state."""
-    n, columns = w.Su.shape
-    size = w.ring.shape[0]
+def continuous_columns(law, clock, entries, k, g, T):
+    """Derivatives T.u of the torque of a continuous law other than those through the present state."""
+    n, columns = T.u.shape
+    size = g.ring.shape[0]
     for i in range(n):
         for c in range(columns):
-            w.Su[i, c] = 0.0
+            T.u[i, c] = 0.0
         if law.late_torque:
             older, newer, share = late(law, clock, i, k)
-            old = w.present[i] if older == k else w.ring[older % size, i]
-            new = w.present[i] if newer == k else w.ring[newer % size, i]
+            old = g.present[i] if older == k else g.ring[older % size, i]
+            new = g.present[i] if newer == k else g.ring[newer % size, i]
             if newer != k:
                 for c in range(columns):
-                    w.Su[i, c] += (1.0 - share) * w.Sring[newer % size, i, c]
+                    T.u[i, c] += (1.0 - share) * T.ring[newer % size, i, c]
             if older != k:
                 for c in range(columns):
-                    w.Su[i, c] += share * w.Sring[older % size, i, c]
-            late_columns(changes, i, (old - new) / clock.period, w)
-    law_columns(changes, w.now, w, w.Su)
+                    T.u[i, c] += share * T.ring[older % size, i, c]
+            late_columns(entries, i, (old - new) / clock.period, T.u)
+    field_columns(entries, g.now, g.du, T.u)
 
 
 @step
-def kept_columns(changes, h, one, w, S):
-    """Derivatives S (n, column) of the torque of a continuous law in the step that ends with w.S1."""
-    n, columns = w.Su.shape
+def kept_columns(entries, h, one, du, T, S):
+    """Derivatives S (n, column) of the torque of a continuous law in the step that ends with T.v1."""
+    n, columns = S.shape
     for i in range(n):
-        a, b = w.du[POSITION, i], w.du[VELOCITY, i]
+        a, b = du[POSITION, i], du[VELOCITY, i]
         for c in range(columns):
-            speed = 0.5 * (w.Sv[i, c] + w.S1[i, c])
-            S[i, c] = a * (w.Sq[i, c] + 0.5 * h * speed) + b * speed
-    law_columns(changes, one, w, S)
+            speed = 0.5 * (T.v[i, c] + T.v1[i, c])
+            S[i, c] = a * (T.q[i, c] + 0.5 * h * speed) + b * speed
+    field_columns(entries, one, du, S)

@@ -3,11 +3,13 @@
 Friction that fades with the velocity (Stribeck) fades with that at the start of the step. A negative coefficient, which
 no end of the step determines, acts with the velocity at the start.
 
-The work space w has the velocities v (1, n) at the start, the bounds of the dry terms (term,) in this step, the torques
-known (n,) of those that the start determines, and the bounds load (n,) of the friction by load.
+Dry friction is solved for in a linear model of everything smooth, see `dry_step`.
 """
 
 from math import tanh
+from typing import NamedTuple
+
+import numpy as np
 
 from dynid.dynamics.kernels.compiler import step
 from dynid.dynamics.kernels.drives import (
@@ -22,6 +24,20 @@ from dynid.dynamics.kernels.drives import (
     is_dry,
 )
 from dynid.dynamics.kernels.friction_steps import along
+
+
+class Dry(NamedTuple):
+    """Dry friction in one step, and the equations K x + r + friction(x) = 0 for the velocities x (n,) at its end."""
+
+    bound: np.ndarray  # of every term (term,)
+    load: np.ndarray  # bound of friction by load (n,)
+    known: np.ndarray  # torques of the terms that the start of the step determines (n,)
+    K: np.ndarray
+    L: np.ndarray  # its factor, with the slopes of dry friction
+    r: np.ndarray
+    x: np.ndarray
+    free: np.ndarray  # work space (n,)
+    change: np.ndarray  # work space (n,)
 
 
 @step
@@ -94,50 +110,53 @@ def dry_share(drives, t, s):
 
 
 @step
-def start_dry(drives, values, w):
-    """Bounds of the dry terms in this step, and the torques w.known of those that the start determines."""
-    for i in range(w.known.shape[0]):
-        w.known[i] = 0.0
+def start_dry(drives, values, v, d):
+    """Bounds of the dry terms in a step from velocities v (n,), and torques of those that the start determines."""
+    for i in range(d.known.shape[0]):
+        d.known[i] = 0.0
     for t in range(drives.kind.shape[0]):
         if not is_dry(drives.kind[t]):
             continue
-        s = along(drives, 0, t, w.v[0])
-        w.bound[t] = values[t] * dry_share(drives, t, s)[0]
+        s = along(drives, 0, t, v)
+        d.bound[t] = values[t] * dry_share(drives, t, s)[0]
         if values[t] < 0.0:
-            x = w.bound[t] * dry_unit(drives, t, s)[0]
-            w.bound[t] = 0.0
+            x = d.bound[t] * dry_unit(drives, t, s)[0]
+            d.bound[t] = 0.0
             for i in range(drives.start[t], drives.start[t + 1]):
-                w.known[drives.joint[i]] += drives.weight[i] * x
+                d.known[drives.joint[i]] += drives.weight[i] * x
 
 
 @step
-def add_dry(drives, law, w, x, out, L):
+def add_dry(drives, slope_by_load, d, x, out, L):
     """Add dry friction at velocities x (n,) to `out` (n,), and its slopes to L (n, n)."""
     for t in range(drives.kind.shape[0]):
-        if not is_dry(drives.kind[t]) or w.bound[t] == 0.0:
+        if not is_dry(drives.kind[t]) or d.bound[t] == 0.0:
             continue
         f, slope = dry_unit(drives, t, along(drives, 0, t, x))
         for i in range(drives.start[t], drives.start[t + 1]):
             row = drives.joint[i]
-            out[row] += drives.weight[i] * w.bound[t] * f
+            out[row] += drives.weight[i] * d.bound[t] * f
             for j in range(drives.start[t], drives.start[t + 1]):
-                L[row, drives.joint[j]] += w.bound[t] * slope * drives.weight[i] * drives.weight[j]
-    for i in range(w.load.shape[0]):
-        if w.load[i] > 0.0:
-            f = tanh(law.slope[i] * x[i])
-            out[i] += w.load[i] * f
-            L[i, i] += w.load[i] * law.slope[i] * (1.0 - f * f)
+                L[row, drives.joint[j]] += d.bound[t] * slope * drives.weight[i] * drives.weight[j]
+    for i in range(d.load.shape[0]):
+        if d.load[i] > 0.0:
+            f = tanh(slope_by_load[i] * x[i])
+            out[i] += d.load[i] * f
+            L[i, i] += d.load[i] * slope_by_load[i] * (1.0 - f * f)
 
 
 @step
-def drive_column(drives, values, t, x, q, v, a, w, rhs, change, column):
-    """Subtract `change` times the torque of a unit of term t from column `column` of rhs; x are the end velocities."""
+def drive_column(drives, values, t, v0, v1, q, v, a, change, column, rhs):
+    """Subtract `change` times the torque of a unit of term t from a column of rhs.
+
+    v0 and v1 (n,) are the velocities at the start and the end of the step, q, v, a the motion in its middle.
+    """
     s = 0.0
     dry = is_dry(drives.kind[t])
     if dry:
-        start = along(drives, 0, t, w.v[0])
-        at = start if values[t] < 0.0 else along(drives, 0, t, x)
-        s = dry_share(drives, t, start)[0] * dry_unit(drives, t, at)[0]
+        start = along(drives, 0, t, v0)
+        end = start if values[t] < 0.0 else along(drives, 0, t, v1)
+        s = dry_share(drives, t, start)[0] * dry_unit(drives, t, end)[0]
     else:
         s = smooth_motion(drives, t, q, v, a)
     for i in range(drives.start[t], drives.start[t + 1]):
@@ -146,15 +165,15 @@ def drive_column(drives, values, t, x, q, v, a, w, rhs, change, column):
 
 
 @step
-def add_start_slopes(drives, values, x, w, Y):
+def add_start_slopes(drives, values, v0, v1, Y):
     """Add the slopes of dry friction with respect to the velocity at the start of the step to Y (n, n)."""
     for t in range(drives.kind.shape[0]):
         negative = values[t] < 0.0
         if not is_dry(drives.kind[t]) or (drives.kind[t] != STRIBECK and not negative):
             continue
-        s = along(drives, 0, t, w.v[0])
+        s = along(drives, 0, t, v0)
         share, fall = dry_share(drives, t, s)
-        f, slope = dry_unit(drives, t, s if negative else along(drives, 0, t, x))
+        f, slope = dry_unit(drives, t, s if negative else along(drives, 0, t, v1))
         y = values[t] * (fall * f + (share * slope if negative else 0.0))
         for i in range(drives.start[t], drives.start[t + 1]):
             for j in range(drives.start[t], drives.start[t + 1]):

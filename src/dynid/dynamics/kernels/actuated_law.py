@@ -16,13 +16,14 @@ from dynid.dynamics.kernels.compiler import step
 KP, KD, GAIN, DELAY, TORQUE_LIMIT, BACK_EMF, STALL_TORQUE, NO_LOAD_VELOCITY = 0, 1, 2, 3, 4, 5, 6, 7
 BACKLASH, LOAD_FRICTION, BIAS = 8, 9, 10
 POSITION, VELOCITY = 11, 12  # further rows of the derivatives
-FIELDS, SLOPES = 11, 13
+SLOPES = 13
+SIGNALS = 3  # position, velocity and torque that are commanded
 # Fields that act on the motor, all others on the law.
 MOTOR_FIELDS = (BACK_EMF, STALL_TORQUE, NO_LOAD_VELOCITY, LOAD_FRICTION)
 
 
 class Law(NamedTuple):
-    """Fields (FIELDS, n), slopes (n,) of the sign in friction by load, and the kind of law as 0 or 1 each."""
+    """Fields (field, n), slopes (n,) of the sign in friction by load, and the kind of law as 0 or 1 each."""
 
     values: np.ndarray
     slope: np.ndarray

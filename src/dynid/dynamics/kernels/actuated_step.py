@@ -49,8 +49,8 @@ class Plant(NamedTuple):
     values: np.ndarray
 
 
-class Space(NamedTuple):
-    """State and work space. S... (n, column) are derivatives."""
+class Motion(NamedTuple):
+    """State at the start of a step, velocities v1 at its end, and the motion in its middle (1, n), with work space."""
 
     q: np.ndarray
     v: np.ndarray
@@ -58,22 +58,8 @@ class Space(NamedTuple):
     qm: np.ndarray
     vm: np.ndarray
     acc: np.ndarray
-    last: np.ndarray  # acceleration of the step before
-    tau: np.ndarray  # torque of the smooth part (1, n)
-    known: np.ndarray
-    r: np.ndarray
-    load: np.ndarray
-    change: np.ndarray
-    free: np.ndarray
-    x: np.ndarray
-    u: np.ndarray  # torque of the law
-    present: np.ndarray  # of a continuous law: torque in this step,
-    now: np.ndarray  # its share in u,
-    past: np.ndarray  # and the rest of u, from steps before
-    by_u: np.ndarray  # derivative of the equation by u, with its sign changed
-    command: np.ndarray  # (signal, 2, n)
-    du: np.ndarray
-    bound: np.ndarray
+    last: np.ndarray  # acceleration of the step before (n,)
+    tau: np.ndarray  # torque of the smooth part
     R: np.ndarray
     P: np.ndarray
     J: np.ndarray
@@ -83,122 +69,131 @@ class Space(NamedTuple):
     C: np.ndarray
     B: np.ndarray
     X: np.ndarray
+
+
+class Slopes(NamedTuple):
+    """Derivatives (n, n) of the smooth part by acceleration, position and velocity in the middle of the step."""
+
     M: np.ndarray
     Dq: np.ndarray
     Dv: np.ndarray
-    K: np.ndarray
-    L: np.ndarray
-    Y: np.ndarray
-    Sq: np.ndarray
-    Sv: np.ndarray
-    S1: np.ndarray
-    Su: np.ndarray
+
+
+class Torques(NamedTuple):
+    """Torques (n,) of the law, and their derivatives."""
+
+    command: np.ndarray  # (signal, 2, n)
+    u: np.ndarray  # torque that acts on the motors
+    present: np.ndarray  # of a continuous law: torque in this step,
+    now: np.ndarray  # its share in u,
+    past: np.ndarray  # and the rest of u, from steps before
     ring: np.ndarray  # torques of the law at the last ticks (tick, n)
-    Sring: np.ndarray  # (tick, n, column)
+    du: np.ndarray  # derivatives of the law and the motors by their fields (SLOPES, n)
+    by_u: np.ndarray  # derivative of the torques of the motors, less friction by load, by u
 
 
 @step
-def shares(law, clock, k, w):
-    """Share w.now of the present torque, and the rest w.past of the torques before, where a law is continuous."""
-    size = w.ring.shape[0]
-    for i in range(w.u.shape[0]):
-        w.now[i], w.past[i] = 1.0, 0.0
+def shares(law, clock, k, g):
+    """Share g.now of the present torque, and the rest g.past of the torques before, where a law is continuous."""
+    size = g.ring.shape[0]
+    for i in range(g.u.shape[0]):
+        g.now[i], g.past[i] = 1.0, 0.0
         if law.late_torque:
             older, newer, share = late(law, clock, i, k)
-            w.now[i] = 0.0
+            g.now[i] = 0.0
             if newer == k:
-                w.now[i] += 1.0 - share
+                g.now[i] += 1.0 - share
             else:
-                w.past[i] += (1.0 - share) * w.ring[newer % size, i]
+                g.past[i] += (1.0 - share) * g.ring[newer % size, i]
             if older == k:
-                w.now[i] += share
+                g.now[i] += share
             else:
-                w.past[i] += share * w.ring[older % size, i]
+                g.past[i] += share * g.ring[older % size, i]
 
 
 @step
-def _actuators(law, aimed, period, w, matrices):
-    """Subtract the torques of the motors from w.tau; friction by load into w.load; their slopes with `matrices`."""
-    for i in range(w.u.shape[0]):
+def _actuators(law, aimed, period, q, v, v1, g, tau, load, matrices, Dq, Dv):
+    """Subtract the torques of the motors from tau (n,); bounds of friction by load; their slopes with `matrices`."""
+    for i in range(tau.shape[0]):
         share = 0.0
         if law.continuous:
-            share = w.now[i]
-            w.present[i] = control(law, aimed, period, w.command, i, w.qm[0, i], w.vm[0, i], w.du)
-            w.u[i] = w.past[i] + share * w.present[i]
-        tau, by_u, by_v = motor(law, i, w.u[i], w.vm[0, i], w.du)
+            share = g.now[i]
+            g.present[i] = control(law, aimed, period, g.command, i, q[i], v[i], g.du)
+            g.u[i] = g.past[i] + share * g.present[i]
+        torque, by_u, by_v = motor(law, i, g.u[i], v[i], g.du)
         friction = law.values[LOAD_FRICTION, i]
-        w.tau[0, i] -= tau
-        w.load[i] = friction * abs(tau)
+        tau[i] -= torque
+        load[i] = friction * abs(torque)
         if not matrices:
             continue
-        sign = tanh(law.slope[i] * w.v1[0, i])
-        part = 1.0 - friction * sign if tau > 0.0 else 1.0 + friction * sign
-        w.by_u[i] = part * by_u
-        w.Dv[i, i] -= part * (by_v + by_u * share * w.du[VELOCITY, i])
-        w.Dq[i, i] -= part * by_u * share * w.du[POSITION, i]
-        w.du[BACK_EMF, i] *= part
-        w.du[STALL_TORQUE, i] *= part
-        w.du[NO_LOAD_VELOCITY, i] *= part
-        w.du[LOAD_FRICTION, i] = -abs(tau) * sign
+        sign = tanh(law.slope[i] * v1[i])
+        part = 1.0 - friction * sign if torque > 0.0 else 1.0 + friction * sign
+        g.by_u[i] = part * by_u
+        Dv[i, i] -= part * (by_v + by_u * share * g.du[VELOCITY, i])
+        Dq[i, i] -= part * by_u * share * g.du[POSITION, i]
+        g.du[BACK_EMF, i] *= part
+        g.du[STALL_TORQUE, i] *= part
+        g.du[NO_LOAD_VELOCITY, i] *= part
+        g.du[LOAD_FRICTION, i] = -abs(torque) * sign
 
 
 @step
-def _evaluate(plant, law, aimed, clock, w, matrices):
-    """Smooth part w.tau of the equation at w.v1, with `matrices` also M, Dq, Dv; False where M is not positive."""
-    n, h = w.v.shape[1], clock.h
+def _evaluate(plant, law, aimed, clock, m, g, d, D, matrices):
+    """Smooth part m.tau of the equation at m.v1, with `matrices` also D and K; False where M is not positive."""
+    n, h = m.v.shape[1], clock.h
     for i in range(n):
-        w.vm[0, i] = 0.5 * (w.v[0, i] + w.v1[0, i])
-        w.qm[0, i] = w.q[0, i] + 0.5 * h * w.vm[0, i]
-        w.acc[0, i] = (w.v1[0, i] - w.v[0, i]) / h
-        w.tau[0, i] = w.known[i]
-    place_and_move(plant.tree, w.qm, w.vm, w.acc, 0, w.R, w.P, w.J, w.V, w.A)
+        m.vm[0, i] = 0.5 * (m.v[0, i] + m.v1[0, i])
+        m.qm[0, i] = m.q[0, i] + 0.5 * h * m.vm[0, i]
+        m.acc[0, i] = (m.v1[0, i] - m.v[0, i]) / h
+        m.tau[0, i] = d.known[i]
+    place_and_move(plant.tree, m.qm, m.vm, m.acc, 0, m.R, m.P, m.J, m.V, m.A)
     if matrices:
-        base_inertias(plant.tree, plant.inertia, w.R, w.P, w.C)
-        rigid_derivatives(plant.tree, w.J, w.V, w.A, w.C, w.F, w.B, w.X, w.tau, 0, w.M, w.Dq, w.Dv)
+        base_inertias(plant.tree, plant.inertia, m.R, m.P, m.C)
+        rigid_derivatives(plant.tree, m.J, m.V, m.A, m.C, m.F, m.B, m.X, m.tau, 0, D.M, D.Dq, D.Dv)
     else:
-        rigid_torque(plant.tree, plant.inertia, w.R, w.P, w.J, w.V, w.A, w.F, w.tau, 0)
-    smooth_drives(plant.drives, plant.values, w.qm[0], w.vm[0], w.acc[0], w.tau[0], matrices, w.M, w.Dq, w.Dv)
+        rigid_torque(plant.tree, plant.inertia, m.R, m.P, m.J, m.V, m.A, m.F, m.tau, 0)
+    smooth_drives(plant.drives, plant.values, m.qm[0], m.vm[0], m.acc[0], m.tau[0], matrices, D.M, D.Dq, D.Dv)
     if matrices:
         for i in range(n):
             for j in range(i + 1):
-                w.L[i, j] = w.M[i, j]
-        if not factor(w.L):
+                d.L[i, j] = D.M[i, j]
+        if not factor(d.L):
             return False
-    _actuators(law, aimed, clock.period, w, matrices)
+    _actuators(law, aimed, clock.period, m.qm[0], m.vm[0], m.v1[0], g, m.tau[0], d.load, matrices, D.Dq, D.Dv)
     if matrices:
         for i in range(n):
             for j in range(n):
-                w.K[i, j] = w.M[i, j] / h + 0.5 * w.Dv[i, j] + 0.25 * h * w.Dq[i, j]
+                d.K[i, j] = D.M[i, j] / h + 0.5 * D.Dv[i, j] + 0.25 * h * D.Dq[i, j]
     return True
 
 
 @step
-def solve_step(plant, law, aimed, clock, sensitive, w):
-    """Velocities w.v1 at the end of a step, with the matrices there if `sensitive`; returns the result code."""
-    n, solved, renew, before = w.v.shape[1], False, True, 0.0
-    start_dry(plant.drives, plant.values, w)
+def solve_step(plant, law, aimed, clock, sensitive, m, g, d, D):
+    """Velocities m.v1 at the end of a step, with the matrices there if `sensitive`; returns the result code."""
+    n, solved, renew, before = m.v.shape[1], False, True, 0.0
+    start_dry(plant.drives, plant.values, m.v[0], d)
     for i in range(n):
-        w.v1[0, i] = w.v[0, i] + clock.h * w.last[i]
+        m.v1[0, i] = m.v[0, i] + clock.h * m.last[i]
     for iteration in range(_ITERATIONS):
-        if not _evaluate(plant, law, aimed, clock, w, renew or solved):
+        if not _evaluate(plant, law, aimed, clock, m, g, d, D, renew or solved):
             return NOT_POSITIVE
         if solved:
             return DONE
         for i in range(n):
-            s = w.tau[0, i]
+            s = m.tau[0, i]
             for j in range(n):
-                s -= w.K[i, j] * w.v1[0, j]
-            w.r[i] = s
-            w.x[i] = w.v1[0, i]
-        if not solve_dry(plant.drives, law, w, w.x):
+                s -= d.K[i, j] * m.v1[0, j]
+            d.r[i] = s
+            d.x[i] = m.v1[0, i]
+        if not solve_dry(plant.drives, law.slope, d, d.x):
             return DIVERGED
         size = scale = 0.0
         damp = 1.0 if iteration < _ITERATIONS // 4 else 0.5
         for i in range(n):
-            change = w.x[i] - w.v1[0, i]
-            size, scale = max(size, abs(change)), max(scale, abs(w.x[i]))
-            w.v1[0, i] += damp * change
-            if not abs(clock.h * w.x[i]) < _STRIDE:
+            change = d.x[i] - m.v1[0, i]
+            size, scale = max(size, abs(change)), max(scale, abs(d.x[i]))
+            m.v1[0, i] += damp * change
+            if not abs(clock.h * d.x[i]) < _STRIDE:
                 return DIVERGED
         renew = iteration > 0 and size > _SLOW * before
         error = size * size / before if iteration > 0 and not renew else size

@@ -2,9 +2,6 @@
 
 The equation is K x + r + f(x) = 0 with the dry friction f = sum of d bound tanh(slope d.x) over the shafts. Every part
 of f increases with x, so there is one solution.
-
-The work space w has K, its factor L (n, n), r (n,), the bounds of dry friction as in `actuated_drives`, and vectors
-free, change (n,).
 """
 
 from math import tanh
@@ -57,33 +54,33 @@ def lu_solve(L, x):
 
 
 @step
-def _along_joint(drives, law, w, x, i):
+def _along_joint(drives, slope_by_load, d, x, i):
     """Move x[i] to where row i of the equations holds, within a bracket: friction is bounded and increases."""
-    n, old, k = x.shape[0], x[i], w.K[i, i]
-    rest, reach = w.r[i], 0.0
+    n, old, k = x.shape[0], x[i], d.K[i, i]
+    rest, reach = d.r[i], 0.0
     for j in range(n):
-        rest += w.K[i, j] * (x[j] if j != i else 0.0)
+        rest += d.K[i, j] * (x[j] if j != i else 0.0)
     for t in range(drives.kind.shape[0]):
         if is_dry(drives.kind[t]):
             for c in range(drives.start[t], drives.start[t + 1]):
-                reach += abs(drives.weight[c] * w.bound[t]) if drives.joint[c] == i else 0.0
-    reach += w.load[i]
+                reach += abs(drives.weight[c] * d.bound[t]) if drives.joint[c] == i else 0.0
+    reach += d.load[i]
     low, high = (-rest - reach) / k, (-rest + reach) / k
     for _ in range(_BISECTIONS):
         f, slope = k * x[i] + rest, k
         for t in range(drives.kind.shape[0]):
-            if not is_dry(drives.kind[t]) or w.bound[t] == 0.0:
+            if not is_dry(drives.kind[t]) or d.bound[t] == 0.0:
                 continue
             for c in range(drives.start[t], drives.start[t + 1]):
                 if drives.joint[c] == i:
-                    d = drives.weight[c]
+                    g = drives.weight[c]
                     unit, rise = dry_unit(drives, t, along(drives, 0, t, x))
-                    f += d * w.bound[t] * unit
-                    slope += d * d * w.bound[t] * rise
-        if w.load[i] > 0.0:
-            unit = tanh(law.slope[i] * x[i])
-            f += w.load[i] * unit
-            slope += w.load[i] * law.slope[i] * (1.0 - unit * unit)
+                    f += g * d.bound[t] * unit
+                    slope += g * g * d.bound[t] * rise
+        if d.load[i] > 0.0:
+            unit = tanh(slope_by_load[i] * x[i])
+            f += d.load[i] * unit
+            slope += d.load[i] * slope_by_load[i] * (1.0 - unit * unit)
         if f > 0.0:
             high = min(high, x[i])
         else:
@@ -99,24 +96,24 @@ def _along_joint(drives, law, w, x, i):
 
 
 @step
-def _rest(drives, law, w, x):
-    """Rows of the equations at x into w.change, their matrix into w.L; sum of their squares, zero if rounding alone."""
+def _rest(drives, slope_by_load, d, x):
+    """Rows of the equations at x into d.change, their matrix into d.L; sum of their squares, zero if rounding alone."""
     n, total, scale = x.shape[0], 0.0, 0.0
     for i in range(n):
-        s = w.r[i]
+        s = d.r[i]
         scale = max(scale, abs(s))
         for j in range(n):
-            s += w.K[i, j] * x[j]
-            w.L[i, j] = w.K[i, j]
-        w.change[i] = s
-    add_dry(drives, law, w, x, w.change, w.L)
+            s += d.K[i, j] * x[j]
+            d.L[i, j] = d.K[i, j]
+        d.change[i] = s
+    add_dry(drives, slope_by_load, d, x, d.change, d.L)
     for i in range(n):
-        total += w.change[i] * w.change[i]
+        total += d.change[i] * d.change[i]
     return total if total > (_ROUNDING * scale) ** 2 else 0.0
 
 
 @step
-def solve_dry(drives, law, w, x):
+def solve_dry(drives, slope_by_load, d, x):
     """Solve K x + r + f(x) = 0 for x (n,), which holds a guess; False where a matrix has no positive pivots.
 
     Newton steps; where one does not halve the residual, a sweep over the joints with bracketed steps comes in between.
@@ -124,29 +121,29 @@ def solve_dry(drives, law, w, x):
     n = x.shape[0]
     before, size, scale = -1.0, 0.0, 0.0
     for _ in range(_ROUNDS):
-        total = _rest(drives, law, w, x)
+        total = _rest(drives, slope_by_load, d, x)
         if total == 0.0:
             return True
         if before >= 0.0 and not total <= 0.25 * before:
             if size <= _ROUNDED * (1.0 + scale):
                 return True
             for i in range(n):  # back to the last point, and on by joints
-                x[i] = w.free[i]
+                x[i] = d.free[i]
             change = 0.0
             for i in range(n):
-                change = max(change, _along_joint(drives, law, w, x, i))
+                change = max(change, _along_joint(drives, slope_by_load, d, x, i))
             before = -1.0
             if change <= _SETTLED:
                 return True
             continue
-        if not lu(w.L):
+        if not lu(d.L):
             return False
-        lu_solve(w.L, w.change)
+        lu_solve(d.L, d.change)
         size = scale = 0.0
         for i in range(n):
-            w.free[i] = x[i]
-            x[i] -= w.change[i]
-            size, scale = max(size, abs(w.change[i])), max(scale, abs(x[i]))
+            d.free[i] = x[i]
+            x[i] -= d.change[i]
+            size, scale = max(size, abs(d.change[i])), max(scale, abs(x[i]))
         if size <= _SETTLED * (1.0 + scale) or not size < 1e300:
             return True
         before = total
