@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -212,7 +213,7 @@ def rollout(
             ring,
         )
         after = kernels.Out(*out, dq, j, own, codes[-1])
-        calls += [(*given, int(lo), int(hi), after) for lo, hi in zip(edges, edges[1:], strict=False)]
+        calls += [(*given, int(lo), int(hi), after) for lo, hi in pairwise(edges)]
     run_each(kernels.actuated, calls)
     names = {
         integrate.DONE: Ending.COMPLETED,
@@ -271,8 +272,8 @@ def _clock(law: ActuatorLaw, commands: Commands, step: float | None) -> tuple[An
         ticks, parts = round(ratio), int(np.ceil(1 / (law.rate * longest) - _WHOLE))
         if ticks < 1 or abs(ratio - ticks) > _WHOLE * ratio:
             raise DataError(
-                f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of the "
-                "log"
+                f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of "
+                "the log"
             )
     ticks, parts = max(ticks, 1), max(parts, 1)
     period = 1.0 / (commands.rate * ticks)
@@ -302,12 +303,12 @@ def _kernel_law(law: ActuatorLaw, joints: Index, slope: Array) -> Any:
 def _kernel_commands(signals: list[Array], joints: Index, aimed: bool) -> Any:
     from dynid.dynamics.kernels.actuated_law import Commands as KernelCommands
 
-    return KernelCommands(*(np.ascontiguousarray(x[:, joints]) for x in signals), int(aimed))
+    return KernelCommands(np.ascontiguousarray([x[:, joints] for x in signals]), int(aimed))
 
 
 def _plant(chain: Chain, pi: Array, commands: Commands) -> tuple[Any, Array]:
     """Arrays of a chain, with a slope for every dry friction term; and the slopes (n,) of friction by load."""
-    from dynid.dynamics.kernels.actuated import Plant
+    from dynid.dynamics.kernels.actuated_step import Plant
     from dynid.dynamics.kernels.drives import is_dry
 
     model = compile_robot(chain.robot)
@@ -350,7 +351,7 @@ def _entries(
     chain: Chain, plant: Any, directions: Directions | None, changes: tuple[Array, dict[str, Array]]
 ) -> tuple[Any, Index]:
     """Entries of the directions that touch a chain, and the columns that have any."""
-    from dynid.dynamics.kernels.actuated import Changes
+    from dynid.dynamics.kernels.actuated_columns import BodyEntries, Changes, DriveEntries
     from dynid.dynamics.kernels.actuated_law import MOTOR_FIELDS
 
     parameters, fields = changes[0][:, chain.parameters], {x: y[:, chain.joints] for x, y in changes[1].items()}
@@ -370,23 +371,21 @@ def _entries(
     ]
     of_motor = [e for e in entries if e[1] in MOTOR_FIELDS]
     of_law = [e for e in entries if e[1] not in MOTOR_FIELDS]
-    changed = Changes(
-        int(directions is not None),
-        len(active),
+    body = BodyEntries(
         np.array([c for _, c in bodies], np.int64),
         np.array([b for b, _ in bodies], np.int64),
         np.array(blocks, float).reshape(-1, 10),
-        c.astype(np.int64),
-        t.astype(np.int64),
-        np.ascontiguousarray(parameters[active[c], model.drive_columns[t]]),
-        *_columns(of_law),
-        *_columns(of_motor),
     )
-    return changed, active
+    drive = DriveEntries(
+        c.astype(np.int64), t.astype(np.int64), np.ascontiguousarray(parameters[active[c], model.drive_columns[t]])
+    )
+    wanted = int(directions is not None)
+    return Changes(wanted, len(active), body, drive, _field_entries(of_law), _field_entries(of_motor)), active
 
 
-def _columns(entries: list[tuple[int, int, int, float]]) -> tuple[Index, Index, Index, Array]:
-    """Entries (column, field, joint, change) as four arrays."""
+def _field_entries(entries: list[tuple[int, int, int, float]]) -> Any:
+    """Entries (column, field, joint, change) for the kernels."""
+    from dynid.dynamics.kernels.actuated_columns import FieldEntries
+
     index = np.array([e[:3] for e in entries], np.int64).reshape(-1, 3)
-    column, field, joint = (np.ascontiguousarray(x) for x in index.T)
-    return column, field, joint, np.array([e[3] for e in entries], float)
+    return FieldEntries(*(np.ascontiguousarray(x) for x in index.T), np.array([e[3] for e in entries], float))
