@@ -87,7 +87,7 @@ def test_smooth_motion_converges_to_pinocchios_with_the_square_of_the_step() -> 
     law = pd_law(robot, back_emf=0.05, bias=0.02)
     truth = by_runge_kutta(robot, commands, law, lambda v: 0.05 * v)
     found = errors(robot, law, commands, truth, [1e-3, 5e-4, 2.5e-4])
-    assert found[0] < 2e-4
+    assert found[0] < 4e-6
     assert np.all(np.abs(found[:-1] / found[1:] - 4) < 0.4)
 
 
@@ -95,14 +95,17 @@ def test_dry_friction_converges_to_pinocchios() -> None:
     """With the friction at the end of a step, errors fall with the step itself."""
     robot = sloped(legs(Ia=0.01, fv=0.03, fc=0.25, fs=0.15), 30.0)
     commands = sines(robot, 60)
-    law = pd_law(robot, torque_limit=4.0, stall_torque=5.0, no_load_velocity=20.0)
+    law = pd_law(robot, torque_limit=[0.7, 4.0, 4.0], stall_torque=1.5, no_load_velocity=20.0)
 
     def friction(v: Array) -> Array:
         return 0.03 * v + (0.25 + 0.15 * np.exp(-((v / 0.3) ** 2))) * np.tanh(30 * v)
 
     truth = by_runge_kutta(robot, commands, law, friction)
+    for limit in ("torque_limit", "stall_torque"):
+        without = law.changed(**{limit: np.inf})
+        assert np.abs(rollout(robot, without, commands, whole(robot, commands)).q[0] - truth).max() > 0.02
     found = errors(robot, law, commands, truth, [1e-3, 5e-4, 2.5e-4])
-    assert found[0] < 2e-3
+    assert found[0] < 1e-3
     assert np.all((found[:-1] / found[1:] > 1.7) & (found[:-1] / found[1:] < 4.5))
 
 
@@ -174,6 +177,9 @@ def largest_miss(robot: Robot, law: ActuatorLaw, commands: Commands, start: Segm
         return rollout(robot, now, commands, moved, parameters=pi).q
 
     columns = np.abs(found.dq).reshape(-1, found.dq.shape[-1]).max(axis=0)
+    for i in range(len(inside)):
+        first = robot.parameters.size + i * robot.n
+        assert columns[first : first + robot.n].max() > 0, f"{inside[i]} has no effect"
     least = 1e-3 * np.median(columns[columns > 1e-9])
     worst = 0.0
     for column, scale in enumerate(columns):
@@ -185,7 +191,7 @@ def largest_miss(robot: Robot, law: ActuatorLaw, commands: Commands, start: Segm
 def working_law(robot: Robot, **fields: object) -> ActuatorLaw:
     """A law with every field at work."""
     given = {"gain": 0.9, "delay": 0.00337, "back_emf": 0.08, "backlash": 0.01, "load_friction": 0.15, "bias": 0.03}
-    limits = {"torque_limit": 3.0, "stall_torque": 2.6, "no_load_velocity": 9.0}
+    limits = {"torque_limit": [1.0, 3.0, 3.0], "stall_torque": 2.6, "no_load_velocity": 9.0}
     return pd_law(robot, **(given | limits | fields))
 
 
@@ -213,9 +219,9 @@ def test_derivatives_of_every_kind(delayed: str, hold: str, rate: float | None) 
 def test_derivatives_with_all_drives(seed: int) -> None:
     """Every kind of drive term on joints and motors of a transmission, cross-only ones too; prismatic joints."""
     robot = sloped(random_robot(seed, 3, drives=True), 5.0)
-    commands = moving_commands(robot, 12)
+    commands = moving_commands(robot, 25)
     law = pd_law(robot, kp=40.0, kd=8.0, delay=0.0021)
-    assert largest_miss(robot, law, commands, whole(robot, commands)) < 1e-5
+    assert largest_miss(robot, law, commands, whole(robot, commands), h=2e-5) < 1e-5
 
 
 def test_derivatives_with_steep_friction_and_parts_of_a_tick() -> None:
@@ -224,6 +230,13 @@ def test_derivatives_with_steep_friction_and_parts_of_a_tick() -> None:
     commands = sines(robot, 25)
     law = pd_law(robot, delay=0.0042)
     assert largest_miss(robot, law, commands, whole(robot, commands), h=1e-7) < 1e-5
+
+
+def test_derivatives_with_negative_friction() -> None:
+    """Negative dry friction acts with the velocity at the start of a step; an estimator may pass through it."""
+    robot = sloped(legs(Ia=0.01, fv=0.05, fc=-0.05, fs=-0.02), 15.0)
+    commands = moving_commands(robot, 20)
+    assert largest_miss(robot, pd_law(robot, delay=0.0021), commands, whole(robot, commands)) < 1e-5
 
 
 # -- delay, segments, chains ------------------------------------------------------------------------
@@ -305,11 +318,11 @@ def test_open_loop_under_recorded_torques() -> None:
     law = ActuatorLaw(robot.coordinates, hold="linear")
     found = rollout(robot, law, commands, whole(robot, commands, q[0], v[0]))
     assert np.abs(found.q[0] - q).max() < 2e-5
-    assert np.abs(found.torque[0] - commands.torque).max() < 1e-9  # type: ignore[operator]
+    assert np.abs(found.torque[0] - commands.torque).max() < 1e-9
 
 
 def four(**drive: float) -> tuple[Robot, Commands, Segments, Directions]:
-    robot = legs(4, **drive)
+    robot = legs(4, "fixed", **drive)
     commands = sines(robot, 20)
     return robot, commands, whole(robot, commands), directions(robot, ("kp", "delay"))
 

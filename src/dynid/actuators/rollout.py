@@ -193,14 +193,14 @@ def rollout(
     signals = [_signal(x, commands.shape) for x in (commands.position, commands.velocity, commands.torque)]
     changes = _checked_directions(robot, directions)
     count, rows, columns = len(first), segments.length + 1, len(changes[0]) + 2 * robot.n
-    out = np.full((3, count, rows, robot.n), np.nan)
+    moved, moving, torque = np.full((3, count, rows, robot.n), np.nan)
     dq = np.zeros((count, rows, robot.n, columns) if directions is not None else (0, 0, 0, 0))
     calls, codes = [], []
     edges = np.unique(np.linspace(0, count, min(count, thread_count()) + 1).astype(int))
     for chain in independent_chains(robot):
         j = chain.joints
         plant, slope = _plant(chain, pi[chain.parameters], commands)
-        entries, active = _entries(chain, plant, directions, changes)
+        entries, active = _entries(chain, directions, changes)
         own = np.concatenate([active, columns - 2 * robot.n + j, columns - robot.n + j]).astype(np.int64)
         codes.append(np.zeros(count, np.int64))
         given = (
@@ -212,7 +212,7 @@ def rollout(
             entries,
             ring,
         )
-        after = kernels.Out(*out, dq, j, own, codes[-1])
+        after = kernels.Out(moved, moving, torque, dq, j, own, codes[-1])
         calls += [(*given, int(lo), int(hi), after) for lo, hi in pairwise(edges)]
     run_each(kernels.actuated, calls)
     names = {
@@ -222,8 +222,8 @@ def rollout(
     }
     endings = tuple(names[int(c)] for c in np.max(codes, axis=0))
     if directions is not None:
-        dq[np.isnan(out[0])] = np.nan
-    return Rollout(*out, dq if directions is not None else None, endings)
+        dq[np.isnan(moved)] = np.nan
+    return Rollout(moved, moving, torque, dq if directions is not None else None, endings)
 
 
 def _law_of(robot: Robot, law: ActuatorLaw) -> ActuatorLaw:
@@ -347,9 +347,7 @@ def _checked_directions(robot: Robot, directions: Directions | None) -> tuple[Ar
     return parameters, fields
 
 
-def _entries(
-    chain: Chain, plant: Any, directions: Directions | None, changes: tuple[Array, dict[str, Array]]
-) -> tuple[Any, Index]:
+def _entries(chain: Chain, directions: Directions | None, changes: tuple[Array, dict[str, Array]]) -> tuple[Any, Index]:
     """Entries of the directions that touch a chain, and the columns that have any."""
     from dynid.dynamics.kernels.actuated_columns import BodyEntries, Changes, DriveEntries
     from dynid.dynamics.kernels.actuated_law import MOTOR_FIELDS
@@ -363,7 +361,7 @@ def _entries(
     bodies: list[tuple[int, int]] = []
     for b, start in enumerate(model.tree.column):
         if start >= 0:
-            bodies += [(b, c) for c in np.flatnonzero(parameters[active, start : start + 10].any(axis=1))]
+            bodies += [(b, int(c)) for c in np.flatnonzero(parameters[active, start : start + 10].any(axis=1))]
     blocks = [parameters[active[c], model.tree.column[b] : model.tree.column[b] + 10] for b, c in bodies]
     c, t = np.nonzero(parameters[np.ix_(active, model.drive_columns)])
     entries = [
@@ -388,4 +386,5 @@ def _field_entries(entries: list[tuple[int, int, int, float]]) -> Any:
     from dynid.dynamics.kernels.actuated_columns import FieldEntries
 
     index = np.array([e[:3] for e in entries], np.int64).reshape(-1, 3)
-    return FieldEntries(*(np.ascontiguousarray(x) for x in index.T), np.array([e[3] for e in entries], float))
+    column, field, joint = (np.ascontiguousarray(x) for x in index.T)
+    return FieldEntries(column, field, joint, np.array([e[3] for e in entries], float))

@@ -192,6 +192,6 @@ def kept_columns(entries, h, one, du, T, S):
     for i in range(n):
         a, b = du[POSITION, i], du[VELOCITY, i]
         for c in range(columns):
-            speed = 0.5 * (T.v[i, c] + T.v1[i, c])
-            S[i, c] = a * (T.q[i, c] + 0.5 * h * speed) + b * speed
+            middle = 0.5 * (T.v[i, c] + T.v1[i, c])
+            S[i, c] = a * (T.q[i, c] + 0.5 * h * middle) + b * middle
     field_columns(entries, one, du, S)
