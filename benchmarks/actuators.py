@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.actuators.law import ActuatorLaw
-from dynid.actuators.rollout import Commands, Directions, Segments, rollout
+from dynid.actuators.rollouts import Commands, Directions, Segments, rollout
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,6 @@ from . import residual as residual
 from . import simulation as simulation
 from . import stats as stats
 from .assessment.data.battery import check as check
-from .assessment.finding import Finding as Finding
 from .assessment.verdict.assess import assess as assess
 from .assessment.verdict.assessment import Assessment as Assessment
 from .codegen.generate import generate_code as generate_code

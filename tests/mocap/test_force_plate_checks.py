@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.assessment import Finding
 from dynid.mocap import Capture, Plate
 from dynid.robot.spatial import axis_rotation, placement
 
@@ -46,7 +47,7 @@ def _squats(lag: float = 0.0, seconds: float = 8.0, free: float = 0.0) -> Captur
     return Capture("squats", RATE, tuple("ABCDEF"), x, plates=(_plate(force),))
 
 
-def _plates(capture: Capture, mass: float | None = None) -> list[dynid.Finding]:
+def _plates(capture: Capture, mass: float | None = None) -> list[Finding]:
     return [f for f in capture.findings(mass) if f.joint.startswith("plate") or not f.joint]
 
 

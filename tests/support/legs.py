@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dynid import Robot
 from dynid.actuators.law import ActuatorLaw
-from dynid.actuators.rollout import Commands
+from dynid.actuators.rollouts import Commands
 from dynid.inertia import inertia_from_com
 from dynid.robot.parts import Joint, Link
 

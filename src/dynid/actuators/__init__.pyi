@@ -4,11 +4,11 @@ from .estimate_file import load_actuators as load_actuators
 from .identify import identify_actuators as identify_actuators
 from .law import ActuatorLaw as ActuatorLaw
 from .law_file import load_law as load_law
-from .rollout import Commands as Commands
-from .rollout import Directions as Directions
-from .rollout import Rollout as Rollout
-from .rollout import Segments as Segments
-from .rollout import rollout as rollout
+from .rollouts import Commands as Commands
+from .rollouts import Directions as Directions
+from .rollouts import Rollout as Rollout
+from .rollouts import Segments as Segments
+from .rollouts import rollout as rollout
 from .unknowns import Quantity as Quantity
 from .unknowns import Unknown as Unknown
 from .validation import PositionErrors as PositionErrors

@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.actuators.logs import Log
-from dynid.actuators.rollout import Segments, rollout
+from dynid.actuators.rollouts import Segments, rollout
 from dynid.actuators.unknowns import ParameterSpace
 from dynid.errors import DataError
 

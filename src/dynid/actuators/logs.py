@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.actuators.law import ActuatorLaw
-from dynid.actuators.rollout import Commands
+from dynid.actuators.rollouts import Commands
 from dynid.errors import DataError
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.actuators.law import ActuatorLaw
-from dynid.actuators.rollout import Directions
+from dynid.actuators.rollouts import Directions
 from dynid.errors import DataError, did_you_mean
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot

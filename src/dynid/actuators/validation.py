@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
-from dynid.actuators.rollout import Segments, rollout
+from dynid.actuators.rollouts import Segments, rollout
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:

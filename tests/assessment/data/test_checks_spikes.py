@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.assessment import Finding
 from dynid.assessment.finding import FindingCode
 from dynid.cli.demo import synthetic_recording
 
@@ -22,7 +23,7 @@ def recording(robot: dynid.Robot) -> dynid.Recording:
     return synthetic_recording(robot, 0, 10.0)
 
 
-def spikes(robot: dynid.Robot, recording: dynid.Recording) -> list[dynid.Finding]:
+def spikes(robot: dynid.Robot, recording: dynid.Recording) -> list[Finding]:
     return [f for f in dynid.check(robot, recording) if f.code == FindingCode.TORQUE_SPIKES]
 
 

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 import dynid
 import dynid.robot
 from dynid import Recording, Run
+from dynid.assessment import Finding
 from dynid.recording import WrenchSensor
 from dynid.robot.spatial import placement
 from tests.support.humanoids import dance, humanoid, standing
@@ -25,7 +26,7 @@ def walk(turns: int = 1, **changes: object) -> Run:
     return replace(run, **changes)  # type: ignore[arg-type]
 
 
-def findings(run: Run) -> list[dynid.Finding]:
+def findings(run: Run) -> list[Finding]:
     found = dynid.check(ROBOT, Recording(ROBOT.coordinates, (run,)))
     return [f for f in found if f.code.startswith("wrench")]
 

@@ -139,7 +139,9 @@ def _law(estimate: ActuatorEstimate) -> Check:
         side = "above" if typical > 0 else "below"
         words = f"the motion fits a proportional gain {abs(100 * typical):.0f} % {side} that of the law"
         advice = "check kp and kd, the torque constant and the masses of the model; or let --unknown contain kp or gain"
-    return graded(CheckCode.LAW, abs(typical), _KP, _KP_FAILS, "relative change of the proportional gain", words, advice)
+    return graded(
+        CheckCode.LAW, abs(typical), _KP, _KP_FAILS, "relative change of the proportional gain", words, advice
+    )
 
 
 def _shown(estimate: ActuatorEstimate) -> Check:

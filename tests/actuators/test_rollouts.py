@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dynid import DataError, Robot
 from dynid.actuators.chains import independent_chains
 from dynid.actuators.law import PER_JOINT, ActuatorLaw
-from dynid.actuators.rollout import Commands, Directions, Rollout, Segments, rollout
+from dynid.actuators.rollouts import Commands, Directions, Rollout, Segments, rollout
 from dynid.export.mjcf import write_mjcf
 from dynid.simulation.replay import Ending
 from tests.support.legs import legs, pd_law, sines, sloped
