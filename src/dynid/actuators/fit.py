@@ -136,7 +136,7 @@ def fit(
     """
     longest = max((len(x) - 1) / x.rate for x in logs)
     stages = [*(h for h in horizons if 2 * h < longest), longest]
-    sigma = _spread(logs)
+    sigma = _ranges(logs)
     iterations, done, converged = 0, None, False
     for k, horizon in enumerate(stages):
         last = k + 1 == len(stages)
@@ -203,10 +203,10 @@ class _Problem:
             weighted = (error / self.sigma).reshape(len(first), -1)
             columns = (slope / self.sigma[:, None]).reshape(len(first), -1, count + 2 * n)
             # Velocities at the start, as far as the filtered positions tell.
-            spread = np.maximum(_VELOCITY * np.sqrt(np.mean(log.v**2, axis=0)), 1e-6)
+            std = np.maximum(_VELOCITY * np.sqrt(np.mean(log.v**2, axis=0)), 1e-6)
             prior = np.zeros((len(first), n, 2 * n + count + 1))
-            prior[:, np.arange(n), n + np.arange(n)] = 1.0 / spread
-            prior[:, :, -1] = (log.v[first] - states[:, n:]) / spread
+            prior[:, np.arange(n), n + np.arange(n)] = 1.0 / std
+            prior[:, :, -1] = (log.v[first] - states[:, n:]) / std
             whole = np.concatenate([columns[..., count:], columns[..., :count], weighted[..., None]], axis=2)
             factors.append(np.linalg.qr(np.concatenate([whole, prior], axis=1), mode="r"))
             residuals.append(error)
@@ -337,15 +337,15 @@ def _reported(report: Callable[[str, float], None], horizon: float, k: int, stag
     report(f"{horizon:.2g} s", (k + share) / stages)
 
 
-def _spread(logs: Sequence[Log]) -> Array:
+def _ranges(logs: Sequence[Log]) -> Array:
     """Range of every joint, the weight of its errors before any fit."""
-    spread = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
-    return np.asarray(np.where(spread > 0, 0.05 * spread, max(spread.max(), 1.0)))
+    size = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
+    return np.asarray(np.where(size > 0, 0.05 * size, max(size.max(), 1.0)))
 
 
 def _sigmas(point: _Point, logs: Sequence[Log]) -> Array:
     """Standard deviation of the residual of every joint."""
     flat = np.concatenate([x.reshape(-1, x.shape[-1]) for x in point.residuals])
-    spread = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
-    floor = _BEST * np.where(spread > 0, spread, max(spread.max(), 1.0))
+    size = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
+    floor = _BEST * np.where(size > 0, size, max(size.max(), 1.0))
     return np.asarray(np.maximum(np.sqrt(np.mean(flat**2, axis=0)), floor))
