@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 # Seconds of the segments before the whole runs.
 HORIZONS = (0.5, 3.0)
-_DAMPING, _LARGEST_DAMPING = 1e-3, 1e8
+_DAMPING, _LARGEST_DAMPING = 1e-3, 1e6
 _GROWTH, _DECAY = 4.0, 0.2
 _ROUNDING = 1e-12
 # A stage ends when the sum of squares decreases by less than this share, or after so many steps.
@@ -179,15 +179,17 @@ class _Problem:
     def at(self, values: Array, stage: Stage) -> _Point:
         """Simulate all segments at these values."""
         n, count = self.space.law.n, len(values)
-        robot, law = self.space.applied(values)
+        parameters, changed = self.space.at(values)
+        law = self.space.law.changed(**changed)
         residuals, slopes, factors, cost = [], [], [], 0.0
         for log, length, first, states in zip(self.logs, stage.length, stage.first, stage.states, strict=True):
             found = rollout(
-                robot,
+                self.space.robot,
                 law,
                 log.commands,
                 Segments(first, length, states[:, :n], states[:, n:]),
                 directions=self.space.directions,
+                parameters=parameters,
                 step=self.step,
             )
             if any(x.ended_early for x in found.endings):
@@ -226,7 +228,10 @@ class _Problem:
                 report(iteration / _STEPS)
             moved = False
             while damping < _LARGEST_DAMPING:
-                trial = self.at(*self._step(point, damping))
+                values, stage, gain = self._step(point, damping)
+                if gain < 0.5 * tolerance * point.cost:  # what a step would gain at best
+                    break
+                trial = self.at(values, stage)
                 if trial.cost < point.cost:
                     moved, damping = True, max(_DECAY * damping, 1e-9)
                     break
@@ -239,11 +244,11 @@ class _Problem:
                 return point, iteration + 1, True
         return point, _STEPS, False
 
-    def _step(self, point: _Point, damping: float) -> tuple[Array, Stage]:
-        """Values and initial states after one damped step."""
+    def _step(self, point: _Point, damping: float) -> tuple[Array, Stage, float]:
+        """Values and initial states after one damped step, and the decrease of the cost that it promises."""
         n, count = self.space.law.n, len(point.values)
         assert point.factors is not None
-        R = point.factors
+        R = _held_back(point.factors, 2 * n, damping)
         inner = R[:, 2 * n :, 2 * n : -1].reshape(-1, count)
         right = R[:, 2 * n :, -1].reshape(-1)
         H, g = inner.T @ inner, inner.T @ right
@@ -264,7 +269,9 @@ class _Problem:
         shift = np.linalg.solve(R[:, : 2 * n, : 2 * n], rest[..., None])[..., 0]
         edges = np.cumsum([len(x) for x in point.stage.first])[:-1]
         states = tuple(s + d for s, d in zip(point.stage.states, np.split(shift, edges), strict=True))
-        return values, replace(point.stage, states=states)
+        own = R[:, : 2 * n, -1]  # what better initial states would gain alone
+        gain = float(np.sum(own**2) + right @ right - np.sum((right - inner @ (values - point.values)) ** 2))
+        return values, replace(point.stage, states=states), gain
 
     def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
         """Covariance, and the influence of every row on the values."""
@@ -306,6 +313,15 @@ class _Problem:
                 whole[row:stop] = error[k, : stop - row]
             out.append(whole)
         return out
+
+
+def _held_back(factors: Array, states: int, damping: float) -> Array:
+    """The factors of all segments with a damping of their initial states, the first columns."""
+    segments, _, width = factors.shape
+    size = np.linalg.norm(factors[:, :, :states], axis=1)
+    rows = np.zeros((segments, states, width))
+    rows[:, np.arange(states), np.arange(states)] = np.sqrt(damping) * size
+    return np.asarray(np.linalg.qr(np.concatenate([factors, rows], axis=1), mode="r"))
 
 
 def _inverse(rows: Array) -> tuple[Array, NDArray[np.bool_]]:
