@@ -3,10 +3,10 @@ from .model_file import write as write
 from .parameters import load_parameters as load_parameters
 from .parameters import write_parameters as write_parameters
 from .sdf import write_sdf as write_sdf
-from .simulators.quantities import Kept as Kept
-from .simulators.quantities import Loss as Loss
-from .simulators.quantities import Lost as Lost
-from .simulators.quantities import Quantity as Quantity
+from .simulators.properties import ActuatorProperty as ActuatorProperty
+from .simulators.properties import Kept as Kept
+from .simulators.properties import Loss as Loss
+from .simulators.properties import Lost as Lost
 from .simulators.write import SimulatorFile as SimulatorFile
 from .simulators.write import actuator_text as actuator_text
 from .simulators.write import list_simulators as list_simulators

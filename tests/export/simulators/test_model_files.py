@@ -12,7 +12,7 @@ import yaml
 import dynid
 from dynid import DataError, ModelError, Robot
 from dynid.actuators import ActuatorLaw
-from dynid.export import Lost, Quantity, actuator_text, list_simulators, write_actuators
+from dynid.export import ActuatorProperty, Lost, actuator_text, list_simulators, write_actuators
 from dynid.export.simulators.write import SIMULATORS
 
 INF = float("inf")
@@ -61,9 +61,15 @@ def test_mujoco_compiles_what_the_law_says(tmp_path: Path) -> None:
     assert model.actuator_biasprm[1, :3] == pytest.approx([-3.3, -33, -0.55])
     assert list(model.actuator_forcelimited) == [1, 0] and model.actuator_forcerange[0] == pytest.approx([-5, 5])
     assert not model.jnt_actfrclimited.any()
-    assert {k.quantity for k in file.kept} == {*Quantity} - {
-        *(Quantity.DELAY, Quantity.MOTOR_LINE, Quantity.STRIBECK, Quantity.LOAD_FRICTION, Quantity.BACKLASH),
-        *(Quantity.OFFSET, Quantity.SPRING),
+    assert {k.what for k in file.kept} == {*ActuatorProperty} - {
+        *(
+            ActuatorProperty.DELAY,
+            ActuatorProperty.MOTOR_LINE,
+            ActuatorProperty.STRIBECK,
+            ActuatorProperty.LOAD_FRICTION,
+            ActuatorProperty.BACKLASH,
+        ),
+        *(ActuatorProperty.OFFSET, ActuatorProperty.SPRING),
     }
     assert file.lost == () and "nothing" in file.summary() and "joint armature" in file.summary()
 
@@ -168,7 +174,7 @@ def test_every_quantity_is_kept_or_lost(simulator: str) -> None:
     text, lost = actuator_text(robot, law, simulator)
     places = SIMULATORS[simulator].places
     codes = {x.code.name for x in lost}
-    for quantity in Quantity:
+    for quantity in ActuatorProperty:
         assert (quantity in places) or quantity.name in codes
     words = " ".join(text.replace("\n# ", "\n").split())
     assert all(place in words for place in places.values())

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dynid.export.simulators.quantities import Quantity
+from dynid.export.simulators.properties import ActuatorProperty
 from dynid.export.simulators.simulator import Simulator, Written, head, literal, python_comment
 from dynid.export.simulators.values import Actuators
 
 __all__ = ["DRAKE"]
 
 _PLACES = {
-    Quantity.KP: "p of PdControllerGains",
-    Quantity.KD: "d of PdControllerGains",
-    Quantity.TORQUE_LIMIT: "effort limit of the JointActuator",
-    Quantity.BACK_EMF: "damping of the joint, added",
-    Quantity.ARMATURE: "rotor inertia of the JointActuator, with a gear ratio of one",
-    Quantity.VISCOUS: "damping of the joint",
+    ActuatorProperty.KP: "p of PdControllerGains",
+    ActuatorProperty.KD: "d of PdControllerGains",
+    ActuatorProperty.TORQUE_LIMIT: "effort limit of the JointActuator",
+    ActuatorProperty.BACK_EMF: "damping of the joint, added",
+    ActuatorProperty.ARMATURE: "rotor inertia of the JointActuator, with a gear ratio of one",
+    ActuatorProperty.VISCOUS: "damping of the joint",
 }
 _NOTES = (
     "Call add_actuators on a discrete plant before Finalize.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.export.contents import number
-from dynid.export.simulators.quantities import Quantity
+from dynid.export.simulators.properties import ActuatorProperty
 from dynid.export.simulators.simulator import Simulator, Written, head, utf8_text, xml_comment
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.urdf import urdf_content
@@ -14,13 +14,13 @@ from dynid.export.xmltext import XmlText, open_tag
 __all__ = ["GAZEBO"]
 
 _PLACES = {
-    Quantity.KP: "p_gain of JointPositionController",
-    Quantity.KD: "d_gain of JointPositionController",
-    Quantity.BIAS: "cmd_offset of JointPositionController, times kp",
-    Quantity.TORQUE_LIMIT: "cmd_max and cmd_min; effort of limit",
-    Quantity.BACK_EMF: "damping of dynamics, added",
-    Quantity.VISCOUS: "damping of dynamics",
-    Quantity.COULOMB: "friction of dynamics",
+    ActuatorProperty.KP: "p_gain of JointPositionController",
+    ActuatorProperty.KD: "d_gain of JointPositionController",
+    ActuatorProperty.BIAS: "cmd_offset of JointPositionController, times kp",
+    ActuatorProperty.TORQUE_LIMIT: "cmd_max and cmd_min; effort of limit",
+    ActuatorProperty.BACK_EMF: "damping of dynamics, added",
+    ActuatorProperty.VISCOUS: "damping of dynamics",
+    ActuatorProperty.COULOMB: "friction of dynamics",
 }
 _NOTES = (
     "The derivative of JointPositionController is that of the position error: a step of the command makes a pulse of "

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dynid.export.simulators.quantities import Quantity
+from dynid.export.simulators.properties import ActuatorProperty
 from dynid.export.simulators.simulator import Simulator, Written, head, literal, python_comment
 from dynid.export.simulators.values import Actuators
 
 __all__ = ["GENESIS"]
 
 _PLACES = {
-    Quantity.KP: "set_dofs_kp",
-    Quantity.KD: "set_dofs_kv",
-    Quantity.TORQUE_LIMIT: "set_dofs_force_range",
-    Quantity.BACK_EMF: "set_dofs_damping, added",
-    Quantity.ARMATURE: "set_dofs_armature",
-    Quantity.VISCOUS: "set_dofs_damping",
-    Quantity.COULOMB: "set_dofs_frictionloss",
+    ActuatorProperty.KP: "set_dofs_kp",
+    ActuatorProperty.KD: "set_dofs_kv",
+    ActuatorProperty.TORQUE_LIMIT: "set_dofs_force_range",
+    ActuatorProperty.BACK_EMF: "set_dofs_damping, added",
+    ActuatorProperty.ARMATURE: "set_dofs_armature",
+    ActuatorProperty.VISCOUS: "set_dofs_damping",
+    ActuatorProperty.COULOMB: "set_dofs_frictionloss",
 }
 _NOTES = (
     "Call apply_actuators after scene.build(), and command by entity.control_dofs_position(commands, dofs). "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.export.simulators.quantities import Loss, Lost, Quantity
+from dynid.export.simulators.properties import ActuatorProperty, Loss, Lost
 from dynid.export.simulators.simulator import (
     Simulator,
     Written,
@@ -21,16 +21,16 @@ from dynid.export.simulators.values import Actuators, JointActuator
 __all__ = ["ISAACLAB"]
 
 _PLACES = {
-    Quantity.KP: "stiffness",
-    Quantity.KD: "damping",
-    Quantity.DELAY: "min_delay and max_delay of DelayedPDActuatorCfg, in steps",
-    Quantity.TORQUE_LIMIT: "effort_limit or effort_limit_sim",
-    Quantity.MOTOR_LINE: "saturation_effort and velocity_limit of DCMotorCfg",
-    Quantity.BACK_EMF: "viscous_friction, added",
-    Quantity.ARMATURE: "armature",
-    Quantity.VISCOUS: "viscous_friction",
-    Quantity.COULOMB: "dynamic_friction",
-    Quantity.STRIBECK: "friction",
+    ActuatorProperty.KP: "stiffness",
+    ActuatorProperty.KD: "damping",
+    ActuatorProperty.DELAY: "min_delay and max_delay of DelayedPDActuatorCfg, in steps",
+    ActuatorProperty.TORQUE_LIMIT: "effort_limit or effort_limit_sim",
+    ActuatorProperty.MOTOR_LINE: "saturation_effort and velocity_limit of DCMotorCfg",
+    ActuatorProperty.BACK_EMF: "viscous_friction, added",
+    ActuatorProperty.ARMATURE: "armature",
+    ActuatorProperty.VISCOUS: "viscous_friction",
+    ActuatorProperty.COULOMB: "dynamic_friction",
+    ActuatorProperty.STRIBECK: "friction",
 }
 _NOTES = (
     "friction and dynamic_friction are torques (N m or N) from Isaac Sim 5.0 on. Isaac Sim 4.5 takes them for "
@@ -113,7 +113,7 @@ def _losses(actuators: Actuators) -> list[Loss]:
             unit = "m/s" if joint.linear else "rad/s"
             out.append(Loss(Lost.STRIBECK_VELOCITY, joint.name, joint.stribeck_velocity, unit))
         if joint.has_line and joint.back_emf:
-            out.append(Loss(Lost.LIMIT_ORDER, joint.name, joint.back_emf, joint.unit(Quantity.BACK_EMF)))
+            out.append(Loss(Lost.LIMIT_ORDER, joint.name, joint.back_emf, joint.unit(ActuatorProperty.BACK_EMF)))
     return [*out, *actuators.rate_loss()]
 
 

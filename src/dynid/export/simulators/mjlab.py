@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.export.simulators.quantities import Loss, Lost, Quantity
+from dynid.export.simulators.properties import ActuatorProperty, Loss, Lost
 from dynid.export.simulators.simulator import (
     Simulator,
     Written,
@@ -21,15 +21,15 @@ from dynid.export.simulators.values import Actuators, JointActuator
 __all__ = ["MJLAB"]
 
 _PLACES = {
-    Quantity.KP: "stiffness",
-    Quantity.KD: "damping",
-    Quantity.DELAY: "delay_min_lag and delay_max_lag, in steps",
-    Quantity.TORQUE_LIMIT: "effort_limit",
-    Quantity.MOTOR_LINE: "saturation_effort and velocity_limit of DcMotorActuatorCfg",
-    Quantity.BACK_EMF: "viscous_damping, added",
-    Quantity.ARMATURE: "armature",
-    Quantity.VISCOUS: "viscous_damping",
-    Quantity.COULOMB: "frictionloss",
+    ActuatorProperty.KP: "stiffness",
+    ActuatorProperty.KD: "damping",
+    ActuatorProperty.DELAY: "delay_min_lag and delay_max_lag, in steps",
+    ActuatorProperty.TORQUE_LIMIT: "effort_limit",
+    ActuatorProperty.MOTOR_LINE: "saturation_effort and velocity_limit of DcMotorActuatorCfg",
+    ActuatorProperty.BACK_EMF: "viscous_damping, added",
+    ActuatorProperty.ARMATURE: "armature",
+    ActuatorProperty.VISCOUS: "viscous_damping",
+    ActuatorProperty.COULOMB: "frictionloss",
 }
 _NOTES = (
     "For mjlab 1.6 or later. damping is the gain of the controller; the friction of the joint is in viscous_damping.",
@@ -84,7 +84,7 @@ def _losses(actuators: Actuators) -> list[Loss]:
         if abs(rest) > 1e-9:
             out.append(Loss(Lost.DELAY_PART, joint.name, rest, "s"))
         if joint.has_line and joint.back_emf:
-            out.append(Loss(Lost.LIMIT_ORDER, joint.name, joint.back_emf, joint.unit(Quantity.BACK_EMF)))
+            out.append(Loss(Lost.LIMIT_ORDER, joint.name, joint.back_emf, joint.unit(ActuatorProperty.BACK_EMF)))
     return [*out, *actuators.rate_loss()]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.errors import ModelError
 from dynid.export.contents import number, numbers_text
 from dynid.export.mjcf import mjcf_content
-from dynid.export.simulators.quantities import Loss, Lost, Quantity
+from dynid.export.simulators.properties import ActuatorProperty, Loss, Lost
 from dynid.export.simulators.simulator import Simulator, Written, head, utf8_text, xml_comment
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.xmltext import XmlText, open_tag
@@ -17,17 +17,17 @@ from dynid.export.xmltext import XmlText, open_tag
 __all__ = ["MUJOCO"]
 
 _PLACES = {
-    Quantity.KP: "actuator kp, gainprm or controller",
-    Quantity.KD: "actuator kv, biasprm or controller",
-    Quantity.BIAS: "biasprm of a general actuator",
-    Quantity.DELAY: "actuator delay and nsample",
-    Quantity.TORQUE_LIMIT: "actuator forcerange or saturation",
-    Quantity.MOTOR_LINE: "dcmotor nominal",
-    Quantity.BACK_EMF: "joint damping, added",
-    Quantity.ARMATURE: "joint armature",
-    Quantity.VISCOUS: "joint damping",
-    Quantity.COULOMB: "joint frictionloss",
-    Quantity.SPRING: "joint stiffness",
+    ActuatorProperty.KP: "actuator kp, gainprm or controller",
+    ActuatorProperty.KD: "actuator kv, biasprm or controller",
+    ActuatorProperty.BIAS: "biasprm of a general actuator",
+    ActuatorProperty.DELAY: "actuator delay and nsample",
+    ActuatorProperty.TORQUE_LIMIT: "actuator forcerange or saturation",
+    ActuatorProperty.MOTOR_LINE: "dcmotor nominal",
+    ActuatorProperty.BACK_EMF: "joint damping, added",
+    ActuatorProperty.ARMATURE: "joint armature",
+    ActuatorProperty.VISCOUS: "joint damping",
+    ActuatorProperty.COULOMB: "joint frictionloss",
+    ActuatorProperty.SPRING: "joint stiffness",
 }
 # Friction is a soft constraint in MuJoCo. With its defaults a joint that should stick creeps under load: the constraint
 # takes 20 ms and leaves a tenth of the acceleration. Four steps and a thousandth keep it at rest.
@@ -91,9 +91,9 @@ def _losses(actuators: Actuators) -> list[Loss]:
         if rest:
             out.append(Loss(Lost.DELAY_PART, joint.name, rest, "s"))
         if joint.has_line and joint.bias:
-            out.append(Loss(Lost.BIAS, joint.name, joint.bias, joint.unit(Quantity.BIAS)))
+            out.append(Loss(Lost.BIAS, joint.name, joint.bias, joint.unit(ActuatorProperty.BIAS)))
         if joint.has_line and joint.back_emf:
-            out.append(Loss(Lost.LIMIT_ORDER, joint.name, joint.back_emf, joint.unit(Quantity.BACK_EMF)))
+            out.append(Loss(Lost.LIMIT_ORDER, joint.name, joint.back_emf, joint.unit(ActuatorProperty.BACK_EMF)))
     return [*out, *actuators.rate_loss()]
 
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from dynid.export.contents import number
-from dynid.export.simulators.quantities import Quantity
+from dynid.export.simulators.properties import ActuatorProperty
 from dynid.export.simulators.simulator import Simulator, Written, head, python_comment, utf8_text, xml_comment
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.urdf import urdf_content
@@ -16,15 +16,15 @@ from dynid.export.xmltext import XmlText, open_tag
 __all__ = ["ROS2_CONTROL", "ROS2_CONTROLLERS"]
 
 _URDF_PLACES = {
-    Quantity.TORQUE_LIMIT: "min and max of the command interface; effort of limit",
-    Quantity.BACK_EMF: "damping of dynamics, added",
-    Quantity.VISCOUS: "damping of dynamics",
-    Quantity.COULOMB: "friction of dynamics",
+    ActuatorProperty.TORQUE_LIMIT: "min and max of the command interface; effort of limit",
+    ActuatorProperty.BACK_EMF: "damping of dynamics, added",
+    ActuatorProperty.VISCOUS: "damping of dynamics",
+    ActuatorProperty.COULOMB: "friction of dynamics",
 }
 _YAML_PLACES = {
-    Quantity.KP: "p of pid_controller",
-    Quantity.KD: "d of pid_controller",
-    Quantity.TORQUE_LIMIT: "u_clamp_max and u_clamp_min of pid_controller",
+    ActuatorProperty.KP: "p of pid_controller",
+    ActuatorProperty.KD: "d of pid_controller",
+    ActuatorProperty.TORQUE_LIMIT: "u_clamp_max and u_clamp_min of pid_controller",
 }
 _URDF_NOTES = (
     "The joints take efforts. The gains are in the YAML file of the controllers, which dynid writes for the simulator "

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dynid.export.simulators.quantities import Losses, Quantity, loss_sentences
+from dynid.export.simulators.properties import ActuatorProperty, Losses, loss_sentences
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.xmltext import XmlText
 
@@ -21,18 +21,18 @@ _WIDTH = 110
 _UNITS = "Units: rad, s, N m, N m/rad, N m s/rad, kg m2; for joints that translate m, s, N, N/m, N s/m, kg."
 # How each number follows from those of the law and the drive terms of dynid.
 _EXPLAINED = {
-    Quantity.KP: "kp times the gain of the law",
-    Quantity.KD: "kd times the gain of the law; no friction, which is passive and apart",
-    Quantity.BIAS: "measured minus true position; measured position = simulated position + bias",
-    Quantity.DELAY: "time from a command to its effect",
-    Quantity.TORQUE_LIMIT: "largest torque of the law",
-    Quantity.MOTOR_LINE: "torque at rest, which decreases in a line to zero at the velocity without load",
-    Quantity.BACK_EMF: "torque per velocity behind the torque limit, which acts as viscous friction does",
-    Quantity.ARMATURE: "Ia, the inertia of the rotor times the gear ratio squared, felt at the joint",
-    Quantity.VISCOUS: "fv, friction torque per velocity of the joint",
-    Quantity.COULOMB: "fc, friction torque that does not depend on velocity",
-    Quantity.STRIBECK: "fs, friction torque at rest beyond Coulomb friction",
-    Quantity.SPRING: "k, torque per angle",
+    ActuatorProperty.KP: "kp times the gain of the law",
+    ActuatorProperty.KD: "kd times the gain of the law; no friction, which is passive and apart",
+    ActuatorProperty.BIAS: "measured minus true position; measured position = simulated position + bias",
+    ActuatorProperty.DELAY: "time from a command to its effect",
+    ActuatorProperty.TORQUE_LIMIT: "largest torque of the law",
+    ActuatorProperty.MOTOR_LINE: "torque at rest, which decreases in a line to zero at the velocity without load",
+    ActuatorProperty.BACK_EMF: "torque per velocity behind the torque limit, which acts as viscous friction does",
+    ActuatorProperty.ARMATURE: "Ia, the inertia of the rotor times the gear ratio squared, felt at the joint",
+    ActuatorProperty.VISCOUS: "fv, friction torque per velocity of the joint",
+    ActuatorProperty.COULOMB: "fc, friction torque that does not depend on velocity",
+    ActuatorProperty.STRIBECK: "fs, friction torque at rest beyond Coulomb friction",
+    ActuatorProperty.SPRING: "k, torque per angle",
 }
 
 
@@ -50,18 +50,18 @@ class Simulator:
 
     words: str
     ending: str
-    places: Mapping[Quantity, str]
+    places: Mapping[ActuatorProperty, str]
     write: Callable[[Actuators], Written]
     templates: bool = False
 
 
 def head(
-    actuators: Actuators, words: str, places: Mapping[Quantity, str], lost: Losses, notes: Sequence[str] = ()
+    actuators: Actuators, words: str, places: Mapping[ActuatorProperty, str], lost: Losses, notes: Sequence[str] = ()
 ) -> list[str]:
     """Lines at the top of a file: units, what each number is, what is lost."""
     parts = [f"Actuators of '{actuators.robot.name}' for {words}, written by dynid.", _UNITS]
     parts += [f"Physics step: {actuators.step:g} s.", "", "Numbers of the actuators:"]
-    parts += [f"- {k.quantity} ({_EXPLAINED[k.quantity]}): {k.place}" for k in actuators.kept(places)]
+    parts += [f"- {k.what} ({_EXPLAINED[k.what]}): {k.place}" for k in actuators.kept(places)]
     parts += ["", *notes] if notes else []
     parts += ["", f"What {words} cannot hold:"]
     parts += [f"- {sentence}" for sentence in loss_sentences(lost)] or ["- nothing is lost"]

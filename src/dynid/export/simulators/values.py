@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.actuators.law import ActuatorLaw
 from dynid.errors import DataError
-from dynid.export.simulators.quantities import Kept, Loss, Losses, Lost, Quantity, unit_of
+from dynid.export.simulators.properties import ActuatorProperty, Kept, Loss, Losses, Lost, unit_of
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.model import Robot
 
@@ -68,15 +68,15 @@ class JointActuator:
         """Torque per velocity of the passive joint: viscous friction and back-EMF."""
         return self.viscous + self.back_emf
 
-    def value(self, quantity: Quantity) -> float:
+    def value(self, quantity: ActuatorProperty) -> float:
         """Value of a quantity, zero where the joint has none of it."""
-        if quantity is Quantity.TORQUE_LIMIT:
+        if quantity is ActuatorProperty.TORQUE_LIMIT:
             return self.limit if np.isfinite(self.limit) else 0.0
-        if quantity is Quantity.MOTOR_LINE:
+        if quantity is ActuatorProperty.MOTOR_LINE:
             return self.no_load_velocity if self.has_line else 0.0
         return float(getattr(self, quantity.name.lower()))
 
-    def unit(self, quantity: Quantity) -> str:
+    def unit(self, quantity: ActuatorProperty) -> str:
         """Unit of a quantity."""
         return unit_of(quantity, self.linear)
 
@@ -92,32 +92,32 @@ class Actuators:
     template: Path | None = None
     allow_infeasible: bool = False
 
-    def kept(self, places: Mapping[Quantity, str]) -> tuple[Kept, ...]:
+    def kept(self, places: Mapping[ActuatorProperty, str]) -> tuple[Kept, ...]:
         """What the file holds of what there is."""
-        there = [q for q in Quantity if any(j.value(q) for j in self.joints)]
+        there = [q for q in ActuatorProperty if any(j.value(q) for j in self.joints)]
         return tuple(Kept(q, places[q]) for q in there if q in places)
 
-    def losses(self, places: Mapping[Quantity, str]) -> Losses:
+    def losses(self, places: Mapping[ActuatorProperty, str]) -> Losses:
         """What a file with these places does not hold."""
         out = [
             Loss(Lost[q.name], j.name, j.value(q), j.unit(q))
-            for q in Quantity
+            for q in ActuatorProperty
             if q not in places
             for j in self.joints
             if j.value(q)
         ]
         for code, quantity in (
-            (Lost.VISCOUS_ASYMMETRY, Quantity.VISCOUS),
-            (Lost.COULOMB_ASYMMETRY, Quantity.COULOMB),
+            (Lost.VISCOUS_ASYMMETRY, ActuatorProperty.VISCOUS),
+            (Lost.COULOMB_ASYMMETRY, ActuatorProperty.COULOMB),
         ):
             if quantity in places:
                 halves = [(j, float(getattr(j, code.name.lower()))) for j in self.joints]
                 out += [Loss(code, j.name, half, j.unit(quantity)) for j, half in halves if half]
         for j in self.joints:
-            if j.coulomb_slope and Quantity.COULOMB in places:
+            if j.coulomb_slope and ActuatorProperty.COULOMB in places:
                 out.append(Loss(Lost.COULOMB_SLOPE, j.name, j.coulomb_slope, "s/m" if j.linear else "s/rad"))
             out += [Loss(Lost.OTHER_TERM, t.name, t.value, t.unit) for t in j.other_terms if t.value]
-        if Quantity.DELAY in places and self.law.delayed == "torque":
+        if ActuatorProperty.DELAY in places and self.law.delayed == "torque":
             late = [j for j in self.joints if j.delay]
             out += [Loss(Lost.DELAYED_MEASUREMENT, j.name, j.delay, "s") for j in late]
         return tuple(out)

@@ -14,7 +14,7 @@ from dynid.export.simulators.genesis import GENESIS
 from dynid.export.simulators.isaaclab import ISAACLAB
 from dynid.export.simulators.mjlab import MJLAB
 from dynid.export.simulators.mujoco import MUJOCO
-from dynid.export.simulators.quantities import Kept, Losses, loss_sentences
+from dynid.export.simulators.properties import Kept, Losses, loss_sentences
 from dynid.export.simulators.ros2_control import ROS2_CONTROL, ROS2_CONTROLLERS
 from dynid.export.simulators.simulator import Simulator
 from dynid.export.simulators.values import actuators_of

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Kept", "Loss", "Losses", "Lost", "Quantity", "loss_sentences", "unit_of"]
+__all__ = ["ActuatorProperty", "Kept", "Loss", "Losses", "Lost", "loss_sentences", "unit_of"]
 
 
-class Quantity(StrEnum):
+class ActuatorProperty(StrEnum):
     """A property of an actuator: of its law, or of the drive of its joint."""
 
     KP = "proportional gain"
@@ -89,32 +89,32 @@ class Kept:
 
     Attributes
     ----------
-    quantity : Quantity
+    what : ActuatorProperty
         What it is.
     place : str
         Where it is written.
     """
 
-    quantity: Quantity
+    what: ActuatorProperty
     place: str
 
 
 _UNITS = {
-    Quantity.KP: ("N m/rad", "N/m"),
-    Quantity.KD: ("N m s/rad", "N s/m"),
-    Quantity.BIAS: ("rad", "m"),
-    Quantity.DELAY: ("s", "s"),
-    Quantity.TORQUE_LIMIT: ("N m", "N"),
-    Quantity.MOTOR_LINE: ("rad/s", "m/s"),
-    Quantity.BACK_EMF: ("N m s/rad", "N s/m"),
-    Quantity.ARMATURE: ("kg m2", "kg"),
-    Quantity.VISCOUS: ("N m s/rad", "N s/m"),
-    Quantity.COULOMB: ("N m", "N"),
-    Quantity.STRIBECK: ("N m", "N"),
-    Quantity.LOAD_FRICTION: ("1", "1"),
-    Quantity.BACKLASH: ("rad", "m"),
-    Quantity.OFFSET: ("N m", "N"),
-    Quantity.SPRING: ("N m/rad", "N/m"),
+    ActuatorProperty.KP: ("N m/rad", "N/m"),
+    ActuatorProperty.KD: ("N m s/rad", "N s/m"),
+    ActuatorProperty.BIAS: ("rad", "m"),
+    ActuatorProperty.DELAY: ("s", "s"),
+    ActuatorProperty.TORQUE_LIMIT: ("N m", "N"),
+    ActuatorProperty.MOTOR_LINE: ("rad/s", "m/s"),
+    ActuatorProperty.BACK_EMF: ("N m s/rad", "N s/m"),
+    ActuatorProperty.ARMATURE: ("kg m2", "kg"),
+    ActuatorProperty.VISCOUS: ("N m s/rad", "N s/m"),
+    ActuatorProperty.COULOMB: ("N m", "N"),
+    ActuatorProperty.STRIBECK: ("N m", "N"),
+    ActuatorProperty.LOAD_FRICTION: ("1", "1"),
+    ActuatorProperty.BACKLASH: ("rad", "m"),
+    ActuatorProperty.OFFSET: ("N m", "N"),
+    ActuatorProperty.SPRING: ("N m/rad", "N/m"),
 }
 
 _SENTENCES = {
@@ -145,7 +145,7 @@ _SENTENCES = {
 }
 
 
-def unit_of(quantity: Quantity, linear: bool) -> str:
+def unit_of(quantity: ActuatorProperty, linear: bool) -> str:
     """Unit of a quantity, of a joint that translates where `linear` is true."""
     return _UNITS[quantity][linear]
 
