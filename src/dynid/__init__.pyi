@@ -1,3 +1,4 @@
+from . import actuators as actuators
 from . import calibration as calibration
 from . import codegen as codegen
 from . import controllers as controllers

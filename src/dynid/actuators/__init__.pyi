@@ -1,1 +1,15 @@
+from .estimate import ActuatorEstimate as ActuatorEstimate
+from .estimate import Confounded as Confounded
+from .estimate_file import load_actuators as load_actuators
+from .identify import identify_actuators as identify_actuators
 from .law import ActuatorLaw as ActuatorLaw
+from .law_file import load_law as load_law
+from .rollout import Commands as Commands
+from .rollout import Directions as Directions
+from .rollout import Rollout as Rollout
+from .rollout import Segments as Segments
+from .rollout import rollout as rollout
+from .unknowns import Quantity as Quantity
+from .unknowns import Unknown as Unknown
+from .validation import PositionErrors as PositionErrors
+from .validation import position_errors as position_errors

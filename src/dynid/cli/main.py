@@ -6,6 +6,7 @@ import logging
 import sys
 
 from dynid.cli import (  # noqa: F401
+    actuators,
     calibrate,
     compensate,
     doctor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.robot.model import Robot
 
-__all__ = ["as_batch", "as_parameters", "first_use", "for_kernel", "run", "thread_count"]
+__all__ = ["as_batch", "as_parameters", "first_use", "for_kernel", "run", "run_each", "thread_count"]
 
 Array = NDArray[np.float64]
 log = logging.getLogger("dynid")
@@ -84,6 +84,15 @@ def run(
             return [kernel(*before, 0, samples, *after)]
         edges = np.linspace(0, samples, threads + 1).astype(int)
         jobs = [_pool(thread_count()).submit(kernel, *before, int(lo), int(hi), *after) for lo, hi in pairwise(edges)]
+        return [job.result() for job in jobs]
+
+
+def run_each(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Run kernel(*call) for every call, side by side on the threads; returns one result per call."""
+    with first_use(kernel):
+        if thread_count() == 1 or len(calls) == 1 or id(kernel) not in _compiled:  # two threads would both compile it
+            return [kernel(*call) for call in calls]
+        jobs = [_pool(thread_count()).submit(kernel, *call) for call in calls]
         return [job.result() for job in jobs]
 
 

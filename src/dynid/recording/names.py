@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,6 +28,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 _TIME = {"t", "time", "times", "timestamp", "timestamps", "stamp", "sec", "seconds"}
+_JOINT = _words("joint jnt")
 # Words that do not change the quantity.
 _NEUTRAL = _words("joint joints jnt j axis actual act measured measurement meas msr field state states feedback robot")
 # Words that make it another quantity: planned, modeled or filtered values, limits, states.
@@ -171,7 +173,7 @@ def groups(
     DataError
         If a name can be read in two forms and `first` is None.
     """
-    known = {joint: tokens(joint) for joint in joints}
+    known = _joint_words(joints)
     out: dict[tuple[type, tuple[str, ...]], Group] = {}
     for name in names:
         words = tokens(name)
@@ -203,7 +205,7 @@ def joint_first(names: Iterable[str], joints: Sequence[str]) -> bool | None:
     Only names with one reading decide. It matters for joints whose names are words for signals: q_v is the position of
     joint v or the velocity of joint q.
     """
-    known = {joint: tokens(joint) for joint in joints}
+    known = _joint_words(joints)
     votes = [0, 0]
     for name in names:
         readings = _readings(tokens(name), known)
@@ -214,8 +216,23 @@ def joint_first(names: Iterable[str], joints: Sequence[str]) -> bool | None:
 
 def mentioned(names: Iterable[str], labels: Sequence[str]) -> bool:
     """Whether one of the names contains one of the joints or motors `labels`."""
-    known = {label: tokens(label) for label in labels}
+    known = _joint_words(labels)
     return any(_readings(tokens(name), known, bare=True) for name in names)
+
+
+def _joint_words(joints: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Words of every joint's name, without the word joint where the others identify it: a log may leave it out.
+
+    A single letter or a word for a signal would be found where no joint is meant.
+    """
+    words = {joint: tokens(joint) for joint in joints}
+    short = {joint: tuple(x for x in w if x not in _JOINT) for joint, w in words.items()}
+    counts = Counter(short.values())
+    for joint, left in short.items():
+        plain = [x for x in left if not x.isdigit()]
+        if counts[left] == 1 and plain and not (len(left) == 1 and (len(left[0]) < 2 or left[0] in _SIGNAL_WORDS)):
+            words[joint] = left
+    return words
 
 
 def _symmetric(reading: _Reading, known: dict[str, tuple[str, ...]]) -> bool:

@@ -25,7 +25,7 @@ from dynid.signals.manifold import (
 )
 from dynid.signals.motion_band import motion_band, noise_range
 
-__all__ = ["Motion", "Signals", "prepare"]
+__all__ = ["Motion", "Signals", "prepare", "uniform"]
 
 Array = NDArray[np.float64]
 
@@ -246,7 +246,7 @@ def prepare(run: Run, settings: Signals) -> Motion:
     if settings.median:  # first, because resampling would distribute an outlier over its neighbours
         pose = None if run.base is None else median_poses(run.base, settings.median)
         run = replace(run, q=median(run.q, settings.median), base=pose)
-    run, rate = _uniform(run, settings)
+    run, rate = uniform(run, settings)
     if settings.period is not None:
         run = _averaged(run, settings.period, rate)
     torque = run.torque
@@ -357,7 +357,7 @@ def _stages(factor: int) -> tuple[int, ...]:
     return max(trials, key=lambda stages: int(np.prod(stages)))
 
 
-def _uniform(run: Run, settings: Signals) -> tuple[Run, float]:
+def uniform(run: Run, settings: Signals) -> tuple[Run, float]:
     """The run on a uniform clock and its rate; clocks whose steps differ by less than 1 % are uniform."""
     steps = np.diff(run.t)
     if np.any(steps <= 0):

@@ -53,6 +53,7 @@ class CheckCode(StrEnum):
     DATA = "data"
     CUTOFF = "cutoff"
     STANDSTILL = "standstill"
+    LAW = "law"
 
 
 _NAMES = {
@@ -84,6 +85,7 @@ _NAMES = {
     CheckCode.DATA: "data",
     CheckCode.CUTOFF: "cut-off",
     CheckCode.STANDSTILL: "every joint moves",
+    CheckCode.LAW: "law of the actuators",
 }
 # Reasons of a trusted estimate, the most important first.
 _IN_FAVOUR = (

@@ -1,0 +1,151 @@
+"""Identified actuators: robot, law, and what the log says about every unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.actuators.law import ActuatorLaw
+from dynid.actuators.unknowns import Unknown
+from dynid.errors import DataError, did_you_mean
+from dynid.robot.model import Robot
+
+__all__ = ["ActuatorEstimate", "Confounded"]
+
+Array = NDArray[np.float64]
+
+# Two unknowns with a correlation beyond this cannot be told apart.
+_CONFOUNDED = 0.95
+
+
+class Confounded(NamedTuple):
+    """Two unknowns that the log does not tell apart, and the correlation of their errors."""
+
+    first: str
+    second: str
+    correlation: float
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorEstimate:
+    """Actuators that were identified from positions and commands.
+
+    Attributes
+    ----------
+    robot : Robot
+        With the identified armature, friction and, where they were unknown, bodies.
+    law : ActuatorLaw
+        With the identified gains, delay and limits.
+    unknowns : tuple of Unknown
+    values, std : ndarray, shape (C,)
+        Values and standard deviations, with the autocorrelation of the residual. A standard deviation is infinite where
+        the log does not show the value.
+    covariance : ndarray, shape (C, C)
+        Covariance of the values that the log shows.
+    at_bound : ndarray of bool, shape (C,)
+        Values that are zero because they would be negative.
+    rms, prior_rms : ndarray, shape (n,)
+        Position error (rad or m) of each joint in the simulation of the whole runs, with the identified and with the
+        given robot and law; infinite where the simulation diverges.
+    kp_change, kp_change_std : ndarray, shape (n,)
+        Relative change of each proportional gain that would fit the log better, and its standard deviation: a test of
+        the law. NaN where a gain is unknown or zero.
+    rate : float
+        Rows per second of the log.
+    rows : int
+    effective_rows : ndarray, shape (C,)
+        Number of independent rows that each standard deviation rests on.
+    horizon : float
+        Seconds of the longest simulation that was fitted.
+    iterations : int
+    converged : bool
+    seconds : float
+        Computing time.
+    notes : tuple of str
+    """
+
+    robot: Robot
+    law: ActuatorLaw
+    unknowns: tuple[Unknown, ...]
+    values: Array
+    std: Array
+    covariance: Array
+    at_bound: NDArray[np.bool_]
+    rms: Array
+    prior_rms: Array
+    kp_change: Array
+    kp_change_std: Array
+    rate: float
+    rows: int
+    effective_rows: Array
+    horizon: float
+    iterations: int
+    converged: bool
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        return tuple(x.label for x in self.unknowns)
+
+    @property
+    def correlation(self) -> Array:
+        """Correlation of the errors of all values, shape (C, C)."""
+        size = np.sqrt(np.diag(self.covariance))
+        size[size == 0] = np.inf
+        out = self.covariance / np.outer(size, size)
+        np.fill_diagonal(out, 1.0)
+        return np.asarray(out)
+
+    @property
+    def confounded(self) -> tuple[Confounded, ...]:
+        """Pairs of unknowns that the log does not tell apart, the strongest correlation first."""
+        correlation = self.correlation
+        pairs = [
+            Confounded(self.labels[i], self.labels[j], float(correlation[i, j]))
+            for i, j in np.argwhere(np.triu(np.abs(correlation) > _CONFOUNDED, 1))
+        ]
+        return tuple(sorted(pairs, key=lambda x: -abs(x.correlation)))
+
+    def value(self, label: str) -> tuple[float, float]:
+        """Value and standard deviation of one unknown.
+
+        Parameters
+        ----------
+        label : str
+            One of `labels`.
+
+        Returns
+        -------
+        tuple of float
+        """
+        if label not in self.labels:
+            raise DataError(f"no unknown is named '{label}'{did_you_mean(label, self.labels)}")
+        k = self.labels.index(label)
+        return float(self.values[k]), float(self.std[k])
+
+    def save(self, path: str | Path) -> None:
+        """Write the estimate: a .json file holds all of it, a .toml file the law and the values.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        from dynid.actuators.estimate_file import save_actuators
+
+        save_actuators(self, path)
+
+    def table(self) -> str:
+        """Values, standard deviations and units as text."""
+        width = max(len(x) for x in self.labels)
+        lines = []
+        for x, value, std, bound in zip(self.unknowns, self.values, self.std, self.at_bound, strict=True):
+            scale, unit = (1e3, "ms") if x.unit == "s" else (1.0, x.unit)
+            spread = "not shown by the log" if np.isinf(std) else f"+- {scale * std:.2g} {unit}"
+            lines.append(f"{x.label:<{width}}  {scale * value:>10.4g} {spread}{'  (at its bound)' if bound else ''}")
+        return "\n".join(lines)

@@ -1,0 +1,136 @@
+"""Identified actuators in files: JSON, which holds everything, and TOML, which people and other programs read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.actuators.estimate import ActuatorEstimate
+from dynid.actuators.law_file import law_from_dict, law_to_dict
+from dynid.actuators.unknowns import Quantity, Unknown
+from dynid.errors import DataError
+from dynid.files import write_text
+from dynid.identification.estimate_file import json_text, plain_data
+from dynid.robot.serialize import robot_from_dict, robot_to_dict
+
+__all__ = ["load_actuators", "save_actuators"]
+
+_FORMAT = "dynid actuators 1"
+_PLAIN = ("rate", "rows", "horizon", "iterations", "converged", "seconds", "notes")
+
+
+def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:
+    """Write identified actuators.
+
+    Parameters
+    ----------
+    estimate : ActuatorEstimate
+    path : str or Path
+        A JSON file holds the whole estimate with its robot. A TOML file holds the law, which `load_law` reads, and
+        values, standard deviations and units.
+
+    Raises
+    ------
+    DataError
+        If the ending is another one.
+    """
+    path = Path(path)
+    if path.suffix == ".json":
+        write_text(path, json_text(plain_data(_to_dict(estimate))) + "\n")
+    elif path.suffix == ".toml":
+        write_text(path, _toml(estimate))
+    else:
+        raise DataError(f"identified actuators are written as .toml or .json, not '{path.name}'")
+
+
+def load_actuators(path: str | Path) -> ActuatorEstimate:
+    """Read the JSON file of identified actuators.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    ActuatorEstimate
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or holds something else.
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"the actuators '{path}' cannot be read: {error}") from None
+    if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
+        raise DataError(f"'{path}' does not hold actuators of this version ('{_FORMAT}')")
+    try:
+        return _from_dict(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"'{path}' is damaged: {error!r}") from None
+
+
+def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
+    numbers = {f.name: getattr(estimate, f.name) for f in fields(estimate)}
+    numbers["unknowns"] = [
+        {"quantity": str(x.quantity), "joints": x.joints, "parameters": x.parameters, "unit": x.unit, "group": x.group}
+        for x in estimate.unknowns
+    ]
+    numbers["robot"] = robot_to_dict(estimate.robot)
+    numbers["law"] = law_to_dict(estimate.law)
+    return {"format": _FORMAT, **numbers}
+
+
+def _from_dict(data: Mapping[str, Any]) -> ActuatorEstimate:
+    robot = robot_from_dict(data["robot"])
+    unknowns = tuple(
+        Unknown(Quantity(x["quantity"]), tuple(x["joints"]), tuple(x["parameters"]), x["unit"], x["group"])
+        for x in data["unknowns"]
+    )
+    rest: dict[str, Any] = {}
+    for field in fields(ActuatorEstimate):
+        if field.name in ("robot", "law", "unknowns"):
+            continue
+        value = data[field.name]
+        if field.name in _PLAIN:
+            rest[field.name] = tuple(value) if isinstance(value, list) else value
+        else:
+            rest[field.name] = np.array(value, dtype=bool if field.name == "at_bound" else float)
+    law = data["law"]
+    return ActuatorEstimate(robot=robot, law=law_from_dict(law, law["joints"]), unknowns=unknowns, **rest)
+
+
+def _toml(estimate: ActuatorEstimate) -> str:
+    """The law, then every unknown with its standard deviation, then the errors of the simulation."""
+    lines = [f"# Identified actuators of {estimate.robot.name}. SI units; positions in rad or m.", "", "[law]"]
+    for key, value in law_to_dict(estimate.law).items():
+        lines.append(f"{key} = {_value(value)}")
+    for x, value, std, bound in zip(estimate.unknowns, estimate.values, estimate.std, estimate.at_bound, strict=True):
+        lines += ["", "[[unknown]]", f"quantity = {_value(str(x.quantity))}"]
+        lines.append(f"joints = {_value(list(x.joints))}" if x.joints else f"parameter = {_value(x.parameters[0])}")
+        lines += [f"value = {_value(float(value))}", f"std = {_value(float(std))}", f"unit = {_value(x.unit)}"]
+        if bound:
+            lines.append("at_bound = true")
+    lines += [
+        "",
+        "# Position error of the simulated runs, root mean square (rad or m): identified, and as given.",
+        "[error]",
+    ]
+    for joint, rms, prior in zip(estimate.law.joints, estimate.rms, estimate.prior_rms, strict=True):
+        lines.append(f"{json.dumps(joint)} = {_value([float(rms), float(prior)])}")
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    """A TOML value."""
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(x) for x in value) + "]"
+    if isinstance(value, float):
+        return repr(float(f"{value:.8g}"))
+    return json.dumps(value)

@@ -1,0 +1,352 @@
+"""Fit of simulated to measured positions by Gauss-Newton steps with exact sensitivities.
+
+The runs are cut into segments, whose initial states are unknown too: each segment is reduced by an orthogonal
+transformation to what it says about the parameters alone, and its initial state follows by back substitution. Short
+segments come first: they converge from poor values and through instability. Then they grow to the whole run, where the
+initial states no longer cost information.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dynid.actuators.logs import Log
+from dynid.actuators.rollout import Segments, rollout
+from dynid.actuators.unknowns import ParameterSpace
+from dynid.errors import DataError
+
+__all__ = ["Fitted", "Stage", "fit", "one_step"]
+
+Array = NDArray[np.float64]
+
+# Seconds of the segments before the whole runs.
+HORIZONS = (0.5, 3.0)
+_DAMPING, _LARGEST_DAMPING = 1e-3, 1e8
+_GROWTH, _DECAY = 4.0, 0.2
+_ROUNDING = 1e-12
+# A stage ends when the sum of squares decreases by less than this share, or after so many steps.
+_SHORT_STAGE, _LAST_STAGE = 1e-2, 1e-6
+_STEPS = 40
+# Standard deviation of the velocity at the start of a segment, as a share of the velocity of the joint.
+_VELOCITY = 1.0
+# No joint is weighted as if its positions were known better than this share of its range.
+_BEST = 1e-5
+# Singular values of scaled columns below this share of the largest say nothing, and the share of a value in their
+# directions from which it is not determined.
+_NO_INFORMATION, _CONTAINED = 1e-9, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Segments of all logs at one horizon: their first rows and initial states, per log."""
+
+    length: tuple[int, ...]
+    first: tuple[NDArray[np.int64], ...]
+    states: tuple[Array, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Result of a fit.
+
+    Attributes
+    ----------
+    values : ndarray, shape (C,)
+    residuals : tuple of ndarray, shape (K, n)
+        Measured minus simulated positions of every log.
+    influence : ndarray, shape (rows, C)
+        Change of the values per row of time, whose sum over rows is the error of the values.
+    covariance : ndarray, shape (C, C)
+        For residuals that are white with the variance of each joint.
+    lost : ndarray of bool, shape (C,)
+        Values that the log does not show at all: directions without any effect contain them.
+    sigma : ndarray, shape (n,)
+        Standard deviation of the residual of each joint (rad or m).
+    at_bound : ndarray of bool, shape (C,)
+        Values at their least value.
+    stage : Stage
+        The segments of the last stage.
+    cost : float
+        Whitened sum of squares.
+    horizon : float
+        Seconds of the longest segment.
+    iterations : int
+    converged : bool
+    """
+
+    values: Array
+    residuals: tuple[Array, ...]
+    influence: Array
+    covariance: Array
+    lost: NDArray[np.bool_]
+    sigma: Array
+    at_bound: NDArray[np.bool_]
+    stage: Stage
+    cost: float
+    horizon: float
+    iterations: int
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Everything at one point of the search: residuals, and the triangular factors of all segments."""
+
+    values: Array
+    stage: Stage
+    cost: float
+    residuals: tuple[Array, ...] = ()
+    slopes: tuple[Array, ...] = ()
+    factors: Array | None = None  # (segments, 2 n + C + 1, 2 n + C + 1)
+
+
+def fit(
+    space: ParameterSpace,
+    logs: Sequence[Log],
+    values: Array,
+    *,
+    horizons: Sequence[float] = HORIZONS,
+    step: float | None = None,
+    report: Callable[[str, float], None] | None = None,
+) -> Fitted:
+    """Fit the unknowns to the measured positions.
+
+    Parameters
+    ----------
+    space : ParameterSpace
+    logs : sequence of Log
+    values : array of shape (C,)
+        Values to start from.
+    horizons : sequence of float
+        Seconds of the segments before the whole runs.
+    step : float, optional
+        Largest integration step in s.
+    report : callable, optional
+        Called with what is done and the share that is done.
+
+    Returns
+    -------
+    Fitted
+    """
+    longest = max((len(x) - 1) / x.rate for x in logs)
+    stages = [*(h for h in horizons if 2 * h < longest), longest]
+    sigma = _spread(logs)
+    iterations, done, converged = 0, None, False
+    for k, horizon in enumerate(stages):
+        last = k + 1 == len(stages)
+        problem = _Problem(space, logs, sigma, step)
+        point = problem.at(values, _stage(logs, horizon, space, values))
+        if not np.isfinite(point.cost):
+            break  # unstable over this horizon: the shorter one stays
+        tolerance = _LAST_STAGE if last else _SHORT_STAGE
+        started = None if report is None else partial(_reported, report, horizon, k, len(stages))
+        point, used, converged = problem.minimize(point, tolerance, started)
+        iterations += used
+        values, done = point.values, (problem, point, horizon)
+        sigma = _sigmas(point, logs)
+    if done is None:
+        raise DataError(
+            f"the simulation of robot '{space.robot.name}' under this law diverges: the law is unstable with the "
+            "model, or the sign of a joint, the order of the joints or a unit is wrong"
+        )
+    problem, point, horizon = done
+    # Once more with the weights of the final residuals.
+    problem = _Problem(space, logs, sigma, step)
+    point, used, converged = problem.minimize(problem.at(point.values, point.stage), _LAST_STAGE, None)
+    return problem.result(point, horizon, iterations + used, converged)
+
+
+def one_step(space: ParameterSpace, logs: Sequence[Log], values: Array, fitted: Fitted, step: float | None) -> Fitted:
+    """One undamped step of a fit with more unknowns, from where a fit with fewer ended."""
+    problem = _Problem(space, logs, fitted.sigma, step)
+    point = problem.at(values, fitted.stage)
+    after, _ = problem.step_from(point, 0.0)
+    return replace(problem.result(point, fitted.horizon, 1, True), values=after)
+
+
+class _Problem:
+    """Sum of squares of the position errors over sigma (n,), and the steps that reduce it."""
+
+    def __init__(self, space: ParameterSpace, logs: Sequence[Log], sigma: Array, step: float | None) -> None:
+        self.space, self.logs, self.sigma, self.step = space, logs, sigma, step
+        self.least = space.least
+
+    def at(self, values: Array, stage: Stage) -> _Point:
+        """Simulate all segments at these values."""
+        n, count = self.space.law.n, len(values)
+        robot, law = self.space.applied(values)
+        residuals, slopes, factors, cost = [], [], [], 0.0
+        for log, length, first, states in zip(self.logs, stage.length, stage.first, stage.states, strict=True):
+            found = rollout(
+                robot,
+                law,
+                log.commands,
+                Segments(first, length, states[:, :n], states[:, n:]),
+                directions=self.space.directions,
+                step=self.step,
+            )
+            if any(x.ended_early for x in found.endings):
+                return _Point(values, stage, np.inf)
+            rows = first[:, None] + np.arange(length + 1)
+            inside = rows < len(log)
+            measured = log.measured[np.minimum(rows, len(log) - 1)]
+            error = np.where(inside[..., None], measured - law.bias - found.q, 0.0)
+            assert found.dq is not None
+            slope = np.where(inside[..., None, None], found.dq, 0.0)
+            if "bias" in self.space.directions.law:
+                slope[..., :count] += inside[..., None, None] * self.space.directions.law["bias"].T
+            weighted = (error / self.sigma).reshape(len(first), -1)
+            columns = (slope / self.sigma[:, None]).reshape(len(first), -1, count + 2 * n)
+            # Velocities at the start, as far as the filtered positions tell.
+            spread = np.maximum(_VELOCITY * np.sqrt(np.mean(log.v**2, axis=0)), 1e-6)
+            prior = np.zeros((len(first), n, 2 * n + count + 1))
+            prior[:, np.arange(n), n + np.arange(n)] = 1.0 / spread
+            prior[:, :, -1] = (log.v[first] - states[:, n:]) / spread
+            whole = np.concatenate([columns[..., count:], columns[..., :count], weighted[..., None]], axis=2)
+            factors.append(np.linalg.qr(np.concatenate([whole, prior], axis=1), mode="r"))
+            residuals.append(error)
+            slopes.append(slope)
+            cost += float(np.sum(weighted**2) + np.sum(prior[..., -1] ** 2))
+        if not np.isfinite(cost):
+            return _Point(values, stage, np.inf)
+        return _Point(values, stage, cost, tuple(residuals), tuple(slopes), np.concatenate(factors))
+
+    def minimize(
+        self, point: _Point, tolerance: float, report: Callable[[float], object] | None
+    ) -> tuple[_Point, int, bool]:
+        """Levenberg-Marquardt steps until the cost no longer decreases."""
+        damping = _DAMPING
+        for iteration in range(_STEPS):
+            if report is not None:
+                report(iteration / _STEPS)
+            moved = False
+            while damping < _LARGEST_DAMPING:
+                trial = self.at(*self.step_from(point, damping))
+                if trial.cost < point.cost:
+                    moved, damping = True, max(_DECAY * damping, 1e-9)
+                    break
+                damping *= _GROWTH
+            if not moved:
+                return point, iteration, True
+            gain = 1.0 - trial.cost / point.cost
+            point = trial
+            if gain < tolerance:
+                return point, iteration + 1, True
+        return point, _STEPS, False
+
+    def step_from(self, point: _Point, damping: float) -> tuple[Array, Stage]:
+        """Values and initial states after one damped step."""
+        n, count = self.space.law.n, len(point.values)
+        assert point.factors is not None
+        R = point.factors
+        inner = R[:, 2 * n :, 2 * n : -1].reshape(-1, count)
+        right = R[:, 2 * n :, -1].reshape(-1)
+        H, g = inner.T @ inner, inner.T @ right
+        size = np.where(np.diag(H) > 0, np.diag(H), 1.0)
+        free = np.ones(count, bool)
+        change = np.zeros(count)
+        for _ in range(count):  # values that would pass their least value stay there
+            A = H[np.ix_(free, free)] + np.diag((damping + _ROUNDING) * size[free])
+            change[:] = np.where(free, 0.0, self.least - point.values)
+            rest = g[free] - H[np.ix_(free, ~free)] @ change[~free]
+            change[free] = scipy.linalg.solve(A, rest, assume_a="pos")
+            out = free & (point.values + change < self.least)
+            if not out.any():
+                break
+            free &= ~out
+        values = np.maximum(point.values + change, self.least)
+        rest = R[:, : 2 * n, -1] - R[:, : 2 * n, 2 * n : -1] @ change
+        shift = np.linalg.solve(R[:, : 2 * n, : 2 * n], rest[..., None])[..., 0]
+        edges = np.cumsum([len(x) for x in point.stage.first])[:-1]
+        states = tuple(s + d for s, d in zip(point.stage.states, np.split(shift, edges), strict=True))
+        return values, replace(point.stage, states=states)
+
+    def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
+        """Covariance, and the influence of every row on the values."""
+        n, count = self.space.law.n, len(point.values)
+        assert point.factors is not None
+        inner = point.factors[:, 2 * n :, 2 * n : -1].reshape(-1, count)
+        inverse, lost = _inverse(inner)
+        influence, blocks = [], iter(point.factors)
+        for error, slope in zip(point.residuals, point.slopes, strict=True):
+            for e, whole in zip(error, slope, strict=True):
+                block = next(blocks)
+                own = np.linalg.solve(block[: 2 * n, : 2 * n], block[: 2 * n, 2 * n : -1])
+                alone = whole[..., :count] - whole[..., count:] @ own
+                influence.append(np.einsum("ti,tic->tc", e / self.sigma**2, alone) @ inverse)
+        return Fitted(
+            point.values,
+            tuple(self._residuals(point)),
+            np.concatenate(influence),
+            inverse,
+            lost,
+            self.sigma,
+            point.values <= self.least,
+            point.stage,
+            point.cost,
+            horizon,
+            iterations,
+            converged,
+        )
+
+    def _residuals(self, point: _Point) -> list[Array]:
+        """Residuals of every log in the order of its rows."""
+        out = []
+        for log, length, first, error in zip(
+            self.logs, point.stage.length, point.stage.first, point.residuals, strict=True
+        ):
+            whole = np.full_like(log.measured, np.nan)
+            for k, row in enumerate(first):
+                stop = min(row + length + 1, len(log))
+                whole[row:stop] = error[k, : stop - row]
+            out.append(whole)
+        return out
+
+
+def _inverse(rows: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Inverse of rows' rows without its zero directions, and which values these directions contain."""
+    scale = np.linalg.norm(rows, axis=0)
+    scale[scale == 0] = 1.0
+    _, s, vt = np.linalg.svd(rows / scale, full_matrices=False)
+    small = s <= _NO_INFORMATION * s.max(initial=0.0)
+    root = vt[~small].T / s[~small]
+    lost = np.abs(vt[small]).max(axis=0, initial=0.0) > _CONTAINED
+    return root @ root.T / np.outer(scale, scale), lost
+
+
+def _stage(logs: Sequence[Log], horizon: float, space: ParameterSpace, values: Array) -> Stage:
+    """Segments of this length with initial states from the filtered positions."""
+    bias = space.applied(values)[1].bias
+    lengths, starts, states = [], [], []
+    for log in logs:
+        length = min(max(2, round(horizon * log.rate)), len(log) - 1)
+        parts = max(1, (len(log) - 1) // length)
+        first = length * np.arange(parts)
+        lengths.append((len(log) - 1) // parts if parts == 1 else length)
+        starts.append(first)
+        states.append(np.hstack([log.q[first] - bias, log.v[first]]))
+    return Stage(tuple(lengths), tuple(starts), tuple(states))
+
+
+def _reported(report: Callable[[str, float], None], horizon: float, k: int, stages: int, share: float) -> None:
+    report(f"{horizon:.2g} s", (k + share) / stages)
+
+
+def _spread(logs: Sequence[Log]) -> Array:
+    """Range of every joint, the weight of its errors before any fit."""
+    spread = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
+    return np.asarray(np.where(spread > 0, 0.05 * spread, max(spread.max(), 1.0)))
+
+
+def _sigmas(point: _Point, logs: Sequence[Log]) -> Array:
+    """Standard deviation of the residual of every joint."""
+    flat = np.concatenate([x.reshape(-1, x.shape[-1]) for x in point.residuals])
+    spread = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
+    floor = _BEST * np.where(spread > 0, spread, max(spread.max(), 1.0))
+    return np.asarray(np.maximum(np.sqrt(np.mean(flat**2, axis=0)), floor))

@@ -1,0 +1,152 @@
+"""Identification of actuators from commanded and measured positions."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.actuators.bodies import consistent_robot
+from dynid.actuators.estimate import ActuatorEstimate
+from dynid.actuators.fit import Fitted, fit, one_step
+from dynid.actuators.law import ActuatorLaw
+from dynid.actuators.logs import Log, read_logs
+from dynid.actuators.start import first_values
+from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, Spec, parameter_space
+from dynid.actuators.validation import simulated_errors
+from dynid.progress import Progress, ProgressCallback
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+from dynid.signals.autocorrelation import independent_rows
+from dynid.simulation.closed_loop import ClosedLoop
+
+__all__ = ["identify_actuators"]
+
+Array = NDArray[np.float64]
+
+
+def identify_actuators(
+    robot: Robot,
+    recording: Recording,
+    law: ActuatorLaw,
+    *,
+    unknown: Spec = DEFAULT_UNKNOWN,
+    step: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> ActuatorEstimate:
+    """Identify armature, friction, delay and other quantities of actuators from encoders alone.
+
+    The torque is not measured: it follows from the law, and the unknowns are those with which the simulated motion
+    meets the measured one. Start values come from least squares on the torques of the law, with the delay found by
+    search; then the simulation is fitted by Gauss-Newton steps with exact sensitivities, over short stretches first and
+    over whole runs at the end.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot. Its bodies are held at their values unless "bodies" is unknown. A floating base is held fixed.
+    recording : Recording
+        Positions and commanded positions ("reference"). With a law without gains, positions and torques.
+    law : ActuatorLaw
+        The known part of the law, and start values of the unknown limits.
+    unknown : sequence of str, or mapping of str to str or sequence of str
+        Quantities: "armature", "damping", "friction", "stribeck", "offset", "bodies", "kp", "kd", "gain", "delay",
+        "torque_limit", "back_emf", "stall_torque", "no_load_velocity", "backlash", "load_friction", "bias". A mapping
+        says which joints share one: "joint" (none), "shared" (all), or regular expressions, one per group. Without it,
+        the delay is shared and everything else is per joint.
+    step : float, optional
+        Largest integration step in s. 1 ms by default.
+    progress : callable, optional
+        Called with a `Progress`.
+
+    Returns
+    -------
+    ActuatorEstimate
+
+    Raises
+    ------
+    DataError
+        If commands are missing, the law does not fit the robot or the log, or every simulation diverges.
+    """
+    started = time.perf_counter()
+    notes = []
+    if robot.base != "fixed":
+        robot = robot.with_base("fixed")
+        notes.append("the base is held fixed: it must not move in the log")
+    logs = read_logs(robot, law, recording)
+    velocity = np.concatenate([x.v for x in logs])
+    space = parameter_space(robot, law, unknown, velocity)
+    loop = ClosedLoop()
+    space = replace(space, robot=loop.regularized(space.robot, velocity))
+
+    def report(what: str, share: float) -> None:
+        if progress is not None:
+            spent = time.perf_counter() - started
+            progress(Progress(f"fitting simulated motion over {what}", share, spent * (1 / max(share, 0.05) - 1)))
+
+    fitted = fit(space, logs, first_values(space, logs), step=step, report=report)
+    found, actuated = space.applied(fitted.values)
+    covariance, effective = _colored(fitted)
+    if space.base is not None:
+        found = consistent_robot(space, fitted.values, covariance)
+    std = np.sqrt(np.diag(covariance))
+    std[fitted.lost] = np.inf
+    change, spread = _kp_test(space, logs, fitted, step)
+    return ActuatorEstimate(
+        robot=found,
+        law=actuated,
+        unknowns=space.unknowns,
+        values=fitted.values,
+        std=std,
+        covariance=covariance,
+        at_bound=fitted.at_bound,
+        rms=simulated_errors(found, actuated, logs, step),
+        prior_rms=simulated_errors(loop.regularized(robot, velocity), law, logs, step),
+        kp_change=change,
+        kp_change_std=spread,
+        rate=logs[0].rate,
+        rows=sum(len(x) for x in logs),
+        effective_rows=effective,
+        horizon=fitted.horizon,
+        iterations=fitted.iterations,
+        converged=fitted.converged,
+        seconds=time.perf_counter() - started,
+        notes=tuple(notes),
+    )
+
+
+def _colored(fitted: Fitted) -> tuple[Array, Array]:
+    """Covariance with the autocorrelation of the residual, and the effective number of rows of every value.
+
+    The error of a value is the sum of its influence over all rows. Its variance is that of independent rows times the
+    number of rows over the number of independent ones.
+    """
+    g = fitted.influence
+    effective = np.array([independent_rows(x) for x in g.T])
+    size = np.sqrt(len(g) / np.maximum(effective, 1.0))
+    return np.asarray((g.T @ g) * np.outer(size, size)), effective
+
+
+def _kp_test(space: ParameterSpace, logs: Sequence[Log], fitted: Fitted, step: float | None) -> tuple[Array, Array]:
+    """Relative change of every proportional gain that one more step would make, and its standard deviation."""
+    n = space.law.n
+    change, spread = np.full(n, np.nan), np.full(n, np.nan)
+    given = {j for x in space.unknowns if x.quantity in (Quantity.KP, Quantity.GAIN) for j in x.joints}
+    tested = [j for j, kp in zip(space.law.joints, space.law.kp, strict=True) if kp > 0 and j not in given]
+    if not tested:
+        return change, spread
+    robot, law = space.applied(fitted.values)
+    extra = parameter_space(robot, law, {"kp": [re.escape(x) for x in tested]}, logs[0].v).unknowns
+    wider = ParameterSpace(space.robot, space.law, (*space.unknowns, *extra))
+    start = np.concatenate([fitted.values, [law.kp[law.joints.index(x.joints[0])] for x in extra]])
+    stepped = one_step(wider, logs, start, fitted, step)
+    covariance, _ = _colored(stepped)
+    for k, x in enumerate(extra, len(fitted.values)):
+        i = law.joints.index(x.joints[0])
+        change[i] = stepped.values[k] / law.kp[i] - 1.0
+        spread[i] = np.sqrt(covariance[k, k]) / law.kp[i] if not stepped.lost[k] else np.inf
+    return change, spread

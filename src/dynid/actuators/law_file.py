@@ -1,0 +1,100 @@
+"""Laws of actuators as text and as TOML files."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.actuators.law import PER_JOINT, ActuatorLaw
+from dynid.errors import DataError, did_you_mean
+
+__all__ = ["law_from_dict", "law_to_dict", "load_law"]
+
+_SETTINGS = ("rate", "hold", "delayed")
+
+
+def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
+    """A law from "pd:KP,KD", from "torque" (no law: torques are logged), or from a TOML file.
+
+    Parameters
+    ----------
+    text : str or Path
+        In a file, every attribute of `ActuatorLaw` is a key: one number, one per joint, or a table of numbers by
+        regular expressions of joint names; "rate", "hold" and "delayed" may be given too.
+    joints : sequence of str
+        Joints of the robot.
+
+    Returns
+    -------
+    ActuatorLaw
+    """
+    given = str(text)
+    if given == "torque":
+        return ActuatorLaw(joints)
+    match = re.fullmatch(r"pd:([^,]+),([^,]+)", given)
+    if match:
+        try:
+            return ActuatorLaw(joints, kp=float(match[1]), kd=float(match[2]))
+        except ValueError:
+            raise DataError(f"the law '{given}' needs two numbers, such as pd:20,1.5") from None
+    if given.startswith("pd:") or not given.endswith(".toml"):
+        raise DataError(f"the law '{given}' is not known: give pd:KP,KD, torque, or a TOML file with kp and kd")
+    try:
+        data = tomllib.loads(Path(given).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"the law '{given}' cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{given} is not a TOML file: {error}") from None
+    try:
+        return law_from_dict(data.get("law", data), joints)
+    except DataError as error:
+        raise DataError(f"{given}: {error}") from None
+
+
+def law_from_dict(data: Mapping[str, Any], joints: Sequence[str]) -> ActuatorLaw:
+    """A law from plain data, as in a TOML file."""
+    known = (*PER_JOINT, *_SETTINGS)
+    for key in data:
+        if key not in known and key != "joints":
+            raise DataError(f"a law has no '{key}'{did_you_mean(key, known)}: it has {', '.join(known)}")
+    if "joints" in data and list(data["joints"]) != list(joints):
+        raise DataError(f"the law is that of {', '.join(data['joints'])}, not of {', '.join(joints)}")
+    fields = {key: _numbers(key, value, joints) for key, value in data.items() if key in PER_JOINT}
+    return ActuatorLaw(joints, **fields, **{key: data[key] for key in _SETTINGS if key in data})
+
+
+def law_to_dict(law: ActuatorLaw) -> dict[str, Any]:
+    """A law as plain data; fields that have no effect are left out."""
+    plain = ActuatorLaw(law.joints)
+    out: dict[str, Any] = {"joints": list(law.joints)}
+    for field in PER_JOINT:
+        if not np.array_equal(getattr(law, field), getattr(plain, field)):
+            out[field] = getattr(law, field).tolist()
+    for key in _SETTINGS:
+        if getattr(law, key) != getattr(plain, key):
+            out[key] = getattr(law, key)
+    return out
+
+
+def _numbers(key: str, value: Any, joints: Sequence[str]) -> Any:
+    """One number per joint where a table gives them by pattern."""
+    if not isinstance(value, Mapping):
+        return value
+    out: dict[str, float] = {}
+    for pattern, number in value.items():
+        try:
+            found = [j for j in joints if re.fullmatch(pattern, j)]
+        except re.error as error:
+            raise DataError(f"'{pattern}' of {key} is not a regular expression: {error}") from None
+        if not found:
+            raise DataError(f"no joint matches '{pattern}' of {key}; the joints are {', '.join(joints)}")
+        out.update(dict.fromkeys(found, number))
+    missing = [j for j in joints if j not in out]
+    if missing:
+        raise DataError(f"{key} says nothing about joint '{missing[0]}'")
+    return [out[j] for j in joints]

@@ -1,0 +1,119 @@
+"""Logs of encoders and commands, on an even clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.actuators.law import ActuatorLaw
+from dynid.actuators.rollout import Commands
+from dynid.errors import DataError
+from dynid.recording.recording import Recording, Run
+from dynid.robot.model import Robot
+from dynid.signals.filters import derivative, lowpass
+from dynid.signals.motion_band import motion_band
+from dynid.signals.settings import Signals, uniform
+
+__all__ = ["Log", "read_logs"]
+
+Array = NDArray[np.float64]
+
+# A log whose rate is within this share of a whole fraction of the rate of the law has exactly that rate.
+_RATE = 0.01
+_FEWEST = 50
+# Columns whose distance from the positions is below this share of their spread follow them.
+_LIKE_COMMANDS = 0.5
+# The low-pass lies this much above the band of the motion.
+_ABOVE_BAND = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One run on an even clock.
+
+    Attributes
+    ----------
+    name : str
+    measured : ndarray, shape (K, n)
+        Measured positions (rad or m).
+    commands : Commands
+    q, v, a : ndarray, shape (K, n)
+        Filtered positions and their derivatives.
+    cutoff : float
+        Cut-off of that filter (Hz).
+    """
+
+    name: str
+    measured: Array
+    commands: Commands
+    q: Array
+    v: Array
+    a: Array
+    cutoff: float
+
+    def __len__(self) -> int:
+        return len(self.measured)
+
+    @property
+    def rate(self) -> float:
+        """Rows per second."""
+        return self.commands.rate
+
+    def rows(self, first: int, last: int) -> Log:
+        """Rows first to last, the last one not included."""
+        cut = slice(first, last)
+        c = self.commands
+        parts = [None if x is None else x[cut] for x in (c.position, c.velocity, c.torque)]
+        return Log(
+            self.name, self.measured[cut], Commands(c.rate, *parts), self.q[cut], self.v[cut], self.a[cut], self.cutoff
+        )
+
+
+def read_logs(robot: Robot, law: ActuatorLaw, recording: Recording) -> list[Log]:
+    """The runs of a recording with what the law needs: commanded positions, or torques for a law without gains."""
+    if law.joints != robot.coordinates:
+        raise DataError(
+            f"the law has the joints {', '.join(law.joints)}, robot '{robot.name}' has {', '.join(robot.coordinates)}: "
+            "give them in the same order"
+        )
+    return [_log(robot, law, run) for run in recording.runs]
+
+
+def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
+    controlled = bool(np.any(law.kp > 0) or np.any(law.kd > 0))
+    if given.q.shape[1] != robot.n:
+        raise DataError(f"run '{given.name}' has {given.q.shape[1]} joints, robot '{robot.name}' {robot.n}")
+    if controlled and given.reference is None:
+        looks = "; the columns read as velocities follow the positions and may be them" if _like_commands(given) else ""
+        raise DataError(
+            f"run '{given.name}' has no commanded positions, without which no actuator can be identified: name their "
+            f"columns, such as columns={{'reference': 'cmd{{i}}'}}{looks}"
+        )
+    if not controlled and given.torque is None:
+        raise DataError(f"the law has no gains and run '{given.name}' no torques: give kp and kd, or log the torques")
+    if len(given) < _FEWEST:
+        raise DataError(f"run '{given.name}' has {len(given)} rows; at least {_FEWEST} are needed")
+    run, rate = uniform(given, Signals())
+    if law.rate is not None:
+        ratio = law.rate / rate
+        if round(ratio) < 1 or abs(ratio / round(ratio) - 1.0) > _RATE:
+            raise DataError(
+                f"run '{run.name}' has {rate:.5g} rows per second, the law {law.rate:g}: the rate of the law must be a "
+                "whole multiple; leave it out for a law that acts continuously"
+            )
+        rate = law.rate / round(ratio)
+    cutoff = min(_ABOVE_BAND * motion_band(run.q, rate), 0.4 * rate)
+    q = lowpass(run.q, cutoff, rate)
+    v = derivative(q, rate, "central5")
+    commands = Commands(rate, run.reference if controlled else None, None, None if controlled else run.torque)
+    return Log(run.name, run.q, commands, q, v, derivative(v, rate, "central5"), cutoff)
+
+
+def _like_commands(run: Run) -> bool:
+    """Whether the columns that are read as velocities are close to the positions instead."""
+    if run.v is None:
+        return False
+    spread = np.std(run.q, axis=0)
+    return bool(np.median(np.std(run.v - run.q, axis=0) / np.where(spread > 0, spread, 1.0)) < _LIKE_COMMANDS)

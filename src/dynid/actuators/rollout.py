@@ -1,0 +1,392 @@
+"""Simulation of a robot under the law of its actuators from many starts, with exact derivatives of the motion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.actuators.chains import Chain, independent_chains
+from dynid.actuators.law import PER_JOINT, ActuatorLaw
+from dynid.dynamics.batch import as_parameters, for_kernel, run_each, thread_count
+from dynid.dynamics.tree import compile_robot
+from dynid.errors import DataError
+from dynid.robot.model import Robot
+from dynid.simulation.closed_loop import ClosedLoop
+from dynid.simulation.replay import Ending
+
+__all__ = ["Commands", "Directions", "Rollout", "Segments", "rollout"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_STEP = 1e-3  # s
+_WHOLE = 1e-6  # relative distance of a ratio from a whole number that rounding may explain
+_LONGEST_DELAY = 10.0  # s
+
+
+@dataclass(frozen=True, eq=False)
+class Commands:
+    """What the actuators are told, one row per sample of a log.
+
+    Attributes
+    ----------
+    rate : float
+        Frequency (Hz) of the log.
+    position : ndarray, shape (K, n), or None
+        Commanded positions (rad or m). None for a law without them; its kp has no effect.
+    velocity : ndarray, shape (K, n), or None
+        Commanded velocities (rad/s or m/s), zero if not given.
+    torque : ndarray, shape (K, n), or None
+        Torques (N m or N) that are fed forward, zero if not given.
+    """
+
+    rate: float
+    position: Array | None = None
+    velocity: Array | None = None
+    torque: Array | None = None
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of joints."""
+        given = [x for x in (self.position, self.velocity, self.torque) if x is not None]
+        if not given:
+            raise DataError("commands need positions, velocities or torques")
+        shapes = {np.shape(x) for x in given}
+        if len(shapes) > 1 or len(given[0].shape) != 2:
+            raise DataError(f"commands need arrays of one shape (K, n), got {', '.join(map(str, sorted(shapes)))}")
+        return int(given[0].shape[0]), int(given[0].shape[1])
+
+    @cached_property
+    def moving(self) -> Array:
+        """Velocities (K, n) that are commanded, or those of the commanded positions; zero where there are neither."""
+        if self.velocity is not None:
+            return self.velocity
+        if self.position is None or self.shape[0] < 2:
+            return np.zeros(self.shape)
+        return np.asarray(np.gradient(self.position, axis=0) * self.rate)
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Slope (n,) of the tanh that replaces the sign of the velocity of each joint, by `ClosedLoop.slopes`."""
+        return ClosedLoop().slopes(self.moving)
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Where simulations start, in rows of the commands.
+
+    Attributes
+    ----------
+    first : ndarray of int, shape (S,)
+        Row of the start.
+    length : int
+        Rows that are kept after the start.
+    q, v : ndarray, shape (S, n)
+        True positions (without the bias of the law) and velocities at the start.
+    """
+
+    first: Index
+    length: int
+    q: Array
+    v: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Changes of the parameters, one per row, along which a simulation is differentiated.
+
+    Attributes
+    ----------
+    parameters : ndarray, shape (C, p)
+        Changes of the standard parameters.
+    law : mapping of str to ndarray, shape (C, n)
+        Changes of fields of the actuator law, by their names.
+    """
+
+    parameters: Array
+    law: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """Simulated motion; NaN after the end of the log and after a simulation that ended early.
+
+    Attributes
+    ----------
+    q, v : ndarray, shape (S, length + 1, n)
+        True positions and velocities at the rows of the log.
+    torque : ndarray, shape (S, length + 1, n)
+        Torques of the actuators there, within their limits, before friction.
+    dq : ndarray, shape (S, length + 1, n, C + 2 n), or None
+        Derivatives of the positions: along the directions, then by the initial positions, then by the initial
+        velocities.
+    endings : tuple of Ending
+        How the simulation of each start ended.
+    """
+
+    q: Array
+    v: Array
+    torque: Array
+    dq: Array | None
+    endings: tuple[Ending, ...]
+
+
+def rollout(
+    robot: Robot,
+    law: ActuatorLaw,
+    commands: Commands,
+    segments: Segments,
+    *,
+    directions: Directions | None = None,
+    parameters: ArrayLike | None = None,
+    step: float | None = None,
+) -> Rollout:
+    """Simulate a robot under the law of its actuators, and differentiate the motion.
+
+    Steps follow the implicit midpoint rule; dry friction acts with the velocity at the end of a step. Derivatives are
+    those of these steps, without finite differences. Dry friction is a tanh of the velocity: a drive term without a
+    slope has that of `ClosedLoop.slopes` for the commanded motion, 4000 s/rad where no motion is commanded; friction by
+    load has the steepest slope of its joint. A commanded or fed-forward value before the first row is that of the first
+    row.
+
+    Parameters
+    ----------
+    robot : Robot
+        A robot without closed loops. A floating or instrumented base is fixed.
+    law : ActuatorLaw
+        Law of the joints of the robot. Its rate is a whole multiple of that of the log.
+    commands : Commands
+        Commands at the rows of the log.
+    segments : Segments
+        Initial states and their rows.
+    directions : Directions, optional
+        Where given, the motion is differentiated along them and with respect to the initial states.
+    parameters : array_like, shape (p,), optional
+        Standard parameters that replace those of the robot.
+    step : float, optional
+        Largest integration step (s), 1 ms by default. The step divides the period of the law, or that of the log if
+        the law is continuous.
+
+    Returns
+    -------
+    Rollout
+
+    Raises
+    ------
+    DataError
+        If arrays do not fit together, if the rates do not, if the robot has closed loops or custom drive terms, or if
+        the law does not have its joints.
+    """
+    from dynid.dynamics.kernels import actuated as kernels
+    from dynid.dynamics.kernels import integrate
+
+    law = _law_of(robot, law)
+    pi = as_parameters(robot, parameters)
+    first, q, v = _checked(robot, commands, segments)
+    clock, ring = _clock(law, commands, step)
+    signals = [_signal(x, commands.shape) for x in (commands.position, commands.velocity, commands.torque)]
+    changes = _checked_directions(robot, directions)
+    count, rows, columns = len(first), segments.length + 1, len(changes[0]) + 2 * robot.n
+    out = np.full((3, count, rows, robot.n), np.nan)
+    dq = np.zeros((count, rows, robot.n, columns) if directions is not None else (0, 0, 0, 0))
+    calls, codes = [], []
+    edges = np.unique(np.linspace(0, count, min(count, thread_count()) + 1).astype(int))
+    for chain in independent_chains(robot):
+        j = chain.joints
+        plant, slope = _plant(chain, pi[chain.parameters], commands)
+        entries, active = _entries(chain, plant, directions, changes)
+        own = np.concatenate([active, columns - 2 * robot.n + j, columns - robot.n + j]).astype(np.int64)
+        codes.append(np.zeros(count, np.int64))
+        given = (
+            plant,
+            _kernel_law(law, j, slope),
+            _kernel_commands(signals, j, commands.position is not None),
+            clock,
+            kernels.Starts(first, for_kernel(q[:, j]), for_kernel(v[:, j]), segments.length),
+            entries,
+            ring,
+        )
+        after = kernels.Out(*out, dq, j, own, codes[-1])
+        calls += [(*given, int(lo), int(hi), after) for lo, hi in zip(edges, edges[1:], strict=False)]
+    run_each(kernels.actuated, calls)
+    names = {
+        integrate.DONE: Ending.COMPLETED,
+        integrate.NOT_POSITIVE: Ending.NOT_POSITIVE,
+        integrate.DIVERGED: Ending.DIVERGED,
+    }
+    endings = tuple(names[int(c)] for c in np.max(codes, axis=0))
+    if directions is not None:
+        dq[np.isnan(out[0])] = np.nan
+    return Rollout(*out, dq if directions is not None else None, endings)
+
+
+def _law_of(robot: Robot, law: ActuatorLaw) -> ActuatorLaw:
+    """The law of the joints of the robot, in their order."""
+    if robot.loops:
+        raise DataError(f"robot '{robot.name}' has closed loops: its actuators cannot be simulated as a tree")
+    custom = [t.name for t in robot.drives if t.function is not None]
+    if custom:
+        raise DataError(
+            f"drive term '{custom[0]}' is a custom one, which has no derivatives; remove it with robot.without"
+        )
+    return law if law.joints == robot.coordinates else law.of(robot.coordinates)
+
+
+def _checked(robot: Robot, commands: Commands, segments: Segments) -> tuple[Index, Array, Array]:
+    """Starts, with shapes that fit the robot and the commands."""
+    rows, joints = commands.shape
+    if joints != robot.n:
+        raise DataError(f"commands have {joints} joints, robot '{robot.name}' has {robot.n}")
+    first = np.ascontiguousarray(segments.first, dtype=np.int64)
+    q, v = for_kernel(segments.q), for_kernel(segments.v)
+    if first.ndim != 1 or not first.size or q.shape != (first.size, robot.n) or v.shape != q.shape:
+        raise DataError(f"segments need rows (S,) and states (S, {robot.n}), got {first.shape}, {q.shape}, {v.shape}")
+    if segments.length < 1 or first.min() < 0 or first.max() >= rows:
+        raise DataError(
+            f"segments need at least one row after their start and starts within the {rows} rows of the log"
+        )
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        raise DataError(
+            f"segment {int(np.argmin(np.isfinite(q + v).all(axis=1)))} starts from a state that is not finite"
+        )
+    return first, q, v
+
+
+def _clock(law: ActuatorLaw, commands: Commands, step: float | None) -> tuple[Any, int]:
+    """Ticks and steps for the kernels, and the number of ticks of which torques are kept."""
+    from dynid.dynamics.kernels.actuated_law import Clock
+
+    longest = _STEP if step is None else step
+    if not (0 < longest < np.inf and 0 < commands.rate < np.inf):
+        raise DataError(f"a rate and a step are positive numbers, got {commands.rate:g} Hz and {longest:g} s")
+    if law.rate is None:
+        ticks, parts = int(np.ceil(1 / (commands.rate * longest) - _WHOLE)), 1
+    else:
+        ratio = law.rate / commands.rate
+        ticks, parts = round(ratio), int(np.ceil(1 / (law.rate * longest) - _WHOLE))
+        if ticks < 1 or abs(ratio - ticks) > _WHOLE * ratio:
+            raise DataError(
+                f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of the "
+                "log"
+            )
+    ticks, parts = max(ticks, 1), max(parts, 1)
+    period = 1.0 / (commands.rate * ticks)
+    if law.delay.max() > _LONGEST_DELAY:
+        raise DataError(f"a delay of {law.delay.max():g} s is longer than {_LONGEST_DELAY:g} s")
+    ring = int(law.delay.max() / period) + 3 if law.delayed == "torque" else 1
+    return Clock(ticks, parts, period, period / parts), ring
+
+
+def _signal(x: Array | None, shape: tuple[int, int]) -> Array:
+    """A command signal, zero if not given."""
+    if x is None:
+        return np.zeros(shape)
+    out = for_kernel(x)
+    if not np.isfinite(out).all():
+        raise DataError(f"a command is not finite, first in row {int(np.argmin(np.isfinite(out).all(axis=1)))}")
+    return out
+
+
+def _kernel_law(law: ActuatorLaw, joints: Index, slope: Array) -> Any:
+    from dynid.dynamics.kernels.actuated_law import Law
+
+    values = np.ascontiguousarray([getattr(law, field)[joints] for field in PER_JOINT])
+    return Law(values, slope, int(law.rate is None), int(law.hold == "linear"), int(law.delayed == "torque"))
+
+
+def _kernel_commands(signals: list[Array], joints: Index, aimed: bool) -> Any:
+    from dynid.dynamics.kernels.actuated_law import Commands as KernelCommands
+
+    return KernelCommands(*(np.ascontiguousarray(x[:, joints]) for x in signals), int(aimed))
+
+
+def _plant(chain: Chain, pi: Array, commands: Commands) -> tuple[Any, Array]:
+    """Arrays of a chain, with a slope for every dry friction term; and the slopes (n,) of friction by load."""
+    from dynid.dynamics.kernels.actuated import Plant
+    from dynid.dynamics.kernels.drives import is_dry
+
+    model = compile_robot(chain.robot)
+    drives, joints = model.drives, chain.joints
+    steepest, slope = np.zeros(len(joints)), drives.slope.copy()
+    for t in range(len(drives.kind)):
+        if not is_dry.py_func(drives.kind[t]):
+            continue
+        shaft = slice(drives.start[t], drives.start[t + 1])
+        on, weight = drives.joint[shaft], drives.weight[shaft]
+        if slope[t] == 0.0:
+            if len(on) == 1:
+                slope[t] = commands.slopes[joints[on[0]]] / abs(weight[0])
+            else:
+                slope[t] = ClosedLoop().slopes(commands.moving[:, joints[on]] @ weight[:, None])[0]
+        if len(on) == 1:
+            steepest[on[0]] = max(steepest[on[0]], slope[t] * abs(weight[0]))
+    inertia, values = model.inertias(chain.robot, pi), np.ascontiguousarray(pi[model.drive_columns])
+    plant = Plant(model.tree, inertia, drives._replace(slope=slope), values)
+    return plant, np.where(steepest > 0, steepest, commands.slopes[joints])
+
+
+def _checked_directions(robot: Robot, directions: Directions | None) -> tuple[Array, dict[str, Array]]:
+    """Directions as arrays (C, p) and, per field, (C, n)."""
+    if directions is None:
+        return np.zeros((0, robot.parameters.size)), {}
+    parameters = np.asarray(directions.parameters, dtype=float)
+    if parameters.ndim != 2 or parameters.shape[1] != robot.parameters.size:
+        raise DataError(f"directions need {robot.parameters.size} columns of parameters, got shape {parameters.shape}")
+    fields = {name: np.asarray(x, dtype=float) for name, x in directions.law.items()}
+    for name, x in fields.items():
+        if name not in PER_JOINT:
+            raise DataError(f"an actuator law has no field '{name}' per joint: use one of {', '.join(PER_JOINT)}")
+        if x.shape != (len(parameters), robot.n):
+            raise DataError(f"changes of {name} need the shape {(len(parameters), robot.n)}, got {x.shape}")
+    return parameters, fields
+
+
+def _entries(
+    chain: Chain, plant: Any, directions: Directions | None, changes: tuple[Array, dict[str, Array]]
+) -> tuple[Any, Index]:
+    """Entries of the directions that touch a chain, and the columns that have any."""
+    from dynid.dynamics.kernels.actuated import Changes
+    from dynid.dynamics.kernels.actuated_law import MOTOR_FIELDS
+
+    parameters, fields = changes[0][:, chain.parameters], {x: y[:, chain.joints] for x, y in changes[1].items()}
+    touched = parameters.any(axis=1)
+    for x in fields.values():
+        touched |= x.any(axis=1)
+    active = np.flatnonzero(touched).astype(np.int64)
+    model = compile_robot(chain.robot)
+    bodies: list[tuple[int, int]] = []
+    for b, start in enumerate(model.tree.column):
+        if start >= 0:
+            bodies += [(b, c) for c in np.flatnonzero(parameters[active, start : start + 10].any(axis=1))]
+    blocks = [parameters[active[c], model.tree.column[b] : model.tree.column[b] + 10] for b, c in bodies]
+    c, t = np.nonzero(parameters[np.ix_(active, model.drive_columns)])
+    entries = [
+        (k, PER_JOINT.index(name), i, x[active[k], i]) for name, x in fields.items() for k, i in np.argwhere(x[active])
+    ]
+    of_motor = [e for e in entries if e[1] in MOTOR_FIELDS]
+    of_law = [e for e in entries if e[1] not in MOTOR_FIELDS]
+    changed = Changes(
+        int(directions is not None),
+        len(active),
+        np.array([c for _, c in bodies], np.int64),
+        np.array([b for b, _ in bodies], np.int64),
+        np.array(blocks, float).reshape(-1, 10),
+        c.astype(np.int64),
+        t.astype(np.int64),
+        np.ascontiguousarray(parameters[active[c], model.drive_columns[t]]),
+        *_columns(of_law),
+        *_columns(of_motor),
+    )
+    return changed, active
+
+
+def _columns(entries: list[tuple[int, int, int, float]]) -> tuple[Index, Index, Index, Array]:
+    """Entries (column, field, joint, change) as four arrays."""
+    index = np.array([e[:3] for e in entries], np.int64).reshape(-1, 3)
+    column, field, joint = (np.ascontiguousarray(x) for x in index.T)
+    return column, field, joint, np.array([e[3] for e in entries], float)

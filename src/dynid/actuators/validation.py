@@ -1,0 +1,115 @@
+"""Simulation of other motion with identified actuators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.actuators.law import ActuatorLaw
+from dynid.actuators.logs import Log, read_logs
+from dynid.actuators.rollout import Segments, rollout
+from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from dynid.recording.recording import Recording
+
+__all__ = ["HORIZONS", "PositionErrors", "position_errors", "simulated_errors"]
+
+Array = NDArray[np.float64]
+
+# Seconds after the start of a simulation at which its position error is measured.
+HORIZONS = (0.1, 0.5, 2.0)
+_MAX_STARTS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class PositionErrors:
+    """Position errors (rad or m) of simulated motion.
+
+    Attributes
+    ----------
+    joints : tuple of str
+    rms : ndarray, shape (n,)
+        Of whole runs, simulated from their first row; infinite where the simulation diverges.
+    range : ndarray, shape (n,)
+        Range of the measured positions.
+    horizons : ndarray, shape (h,)
+        Seconds after a start.
+    by_horizon : ndarray, shape (h, n)
+        Root mean square error that long after a start, over starts along the runs; infinite where one diverges.
+    """
+
+    joints: tuple[str, ...]
+    rms: Array
+    range: Array
+    horizons: Array
+    by_horizon: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "joints": list(self.joints),
+            "rms": self.rms.tolist(),
+            "range": self.range.tolist(),
+            "horizons": self.horizons.tolist(),
+            "by_horizon": self.by_horizon.tolist(),
+        }
+
+
+def position_errors(
+    robot: Robot, law: ActuatorLaw, recording: Recording, *, step: float | None = None
+) -> PositionErrors:
+    """Simulate the motion of a recording under its commands.
+
+    Parameters
+    ----------
+    robot : Robot
+        With identified drive terms, or the a-priori robot.
+    law : ActuatorLaw
+    recording : Recording
+        Positions and commands.
+    step : float, optional
+        Largest integration step in s. 1 ms by default.
+
+    Returns
+    -------
+    PositionErrors
+    """
+    logs = read_logs(robot, law, recording)
+    spread = np.max([np.ptp(x.measured, axis=0) for x in logs], axis=0)
+    longest = min((len(x) - 1) / x.rate for x in logs)
+    horizons = np.array([h for h in HORIZONS if h < longest])
+    by_horizon = _by_horizon(robot, law, logs, horizons, step)
+    return PositionErrors(law.joints, simulated_errors(robot, law, logs, step), spread, horizons, by_horizon)
+
+
+def simulated_errors(robot: Robot, law: ActuatorLaw, logs: list[Log], step: float | None = None) -> Array:
+    """Root mean square position error (n,) of whole simulated runs; infinite where a simulation diverges."""
+    total, rows = np.zeros(law.n), 0
+    for log in logs:
+        start = Segments(np.array([0]), len(log) - 1, log.q[:1] - law.bias, log.v[:1])
+        found = rollout(robot, law, log.commands, start, step=step)
+        if found.endings[0].ended_early:
+            return np.full(law.n, np.inf)
+        total += np.sum((log.measured - law.bias - found.q[0]) ** 2, axis=0)
+        rows += len(log)
+    return np.asarray(np.sqrt(total / rows))
+
+
+def _by_horizon(robot: Robot, law: ActuatorLaw, logs: list[Log], horizons: Array, step: float | None) -> Array:
+    """Root mean square errors (h, n) at the horizons, over starts along all logs."""
+    total, count = np.zeros((len(horizons), law.n)), 0
+    for log in logs if len(horizons) else ():
+        marks = np.maximum(1, np.round(horizons * log.rate)).astype(int)
+        first = np.unique(np.linspace(0, len(log) - 1 - marks[-1], _MAX_STARTS).astype(int))
+        starts = Segments(first, int(marks[-1]), log.q[first] - law.bias, log.v[first])
+        found = rollout(robot, law, log.commands, starts, step=step)
+        measured = log.measured[first[:, None] + marks] - law.bias
+        errors = measured - found.q[:, marks]
+        lost = np.array([x.ended_early for x in found.endings])
+        total += np.sum(np.where(lost[:, None, None], np.inf, errors) ** 2, axis=0)
+        count += len(first)
+    return np.asarray(np.sqrt(total / max(count, 1)))

@@ -1,0 +1,154 @@
+"""Actuators identified from commanded and measured positions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from dynid.cli import options, values
+from dynid.cli.app import Json, app, check_outputs, wrote
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import check_required, required, show, verdict_lines
+from dynid.cli.progress import working
+from dynid.cli.resolve import locked
+from dynid.cli.wrap import with_logs
+from dynid.errors import DataError
+
+if TYPE_CHECKING:
+    from dynid.actuators.estimate import ActuatorEstimate
+    from dynid.actuators.validation import PositionErrors
+    from dynid.robot.model import Robot
+
+
+@app.command()
+@with_logs(cleaning=())
+def actuators(
+    inputs: Inputs,
+    data: options.Data = None,
+    law: Annotated[
+        str, typer.Option(help="Law of the actuators: pd:KP,KD, torque for logged torques, or a TOML file.")
+    ] = "",
+    control_rate: Annotated[
+        float | None, typer.Option(help="Frequency in Hz at which the law is computed. [it acts continuously]")
+    ] = None,
+    hold: Annotated[
+        str | None, typer.Option(help="Command between two rows of the log: zero (held) or linear. [zero]")
+    ] = None,
+    unknown: Annotated[
+        str,
+        typer.Option(
+            help="Unknown quantities separated by commas: armature, damping, friction, stribeck, offset, bodies, kp, "
+            "kd, gain, delay, torque_limit, back_emf, stall_torque, no_load_velocity, backlash, load_friction, bias; "
+            "each with =joint, =shared or =PATTERN;PATTERN for joints that share it."
+        ),
+    ] = "armature,damping,friction,delay",
+    validate: options.Validate = None,
+    validate_share: options.ValidateShare = None,
+    validate_rows: options.ValidateRows = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write law, values and errors into this file (.toml, .json).")
+    ] = None,
+    require: options.Require = None,
+    as_json: Json = False,
+) -> None:
+    """Identify armature, friction and delay of actuators from encoders alone: no torques are measured.
+
+    The log holds measured and commanded positions; the law turns the command into torque. Damping, friction and
+    armature of the robot file are the start.
+
+    Example: dynid actuators arm.urdf run1.csv --law pd:60,4 --validate run3.csv -o actuators.toml
+    """
+    from dynid.actuators.identify import identify_actuators
+    from dynid.actuators.law_file import load_law
+    from dynid.actuators.validation import position_errors
+    from dynid.assessment.verdict.actuators import assess_actuators
+
+    check_outputs(output)
+    wanted = required(require)
+    if not law:
+        raise DataError("--law is missing: the torques are not measured, so the law must be known, such as pd:20,1.5")
+    if output is not None and output.suffix not in (".toml", ".json"):
+        raise DataError(f"--output is a .toml or .json file, not '{output.name}'")
+    robot = _robot(inputs)
+    given = load_law(law, robot.coordinates)
+    changes: dict[str, Any] = {"rate": control_rate, "hold": hold}
+    given = given.changed(**{name: value for name, value in changes.items() if value is not None})
+    recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
+    with working("identifying actuators") as work:
+        found = identify_actuators(robot, recording, given, unknown=_unknown(unknown), progress=work.report)
+    after = prior = None
+    if unseen is not None:
+        with working("simulating other motion"):
+            after = position_errors(found.robot, found.law, unseen)
+            prior = position_errors(robot.with_base("fixed"), given, unseen)
+    verdict = assess_actuators(found, after, prior)
+    if as_json:
+        print(json.dumps(_page(found, after, prior, verdict.to_dict()), indent=2))
+    else:
+        show("\n".join(_lines(found, after, prior)))
+        show("\n".join(verdict_lines(verdict)))
+    if output is not None:
+        found.save(output)
+        wrote(output)
+    check_required(wanted, verdict)
+
+
+def _robot(inputs: Inputs) -> Robot:
+    """The robot with armature, damping and friction of its file, unless options say otherwise."""
+    from dynid.robot.load import load_robot
+
+    chosen = dict(inputs.modelling)
+    if inputs.project is not None or "friction" in chosen or "rotor_inertia" in chosen or not inputs.robot_file:
+        return inputs.robot
+    held = chosen.pop("lock", None)
+    robot = load_robot(inputs.robot_file, **(chosen | {"friction": "viscous+coulomb", "rotor_inertia": True}))
+    return robot if held is None else locked(robot, held)
+
+
+def _unknown(text: str) -> dict[str, str | list[str]]:
+    """Quantities and who shares them, from NAME, NAME=joint, NAME=shared or NAME=PATTERN;PATTERN."""
+    out: dict[str, str | list[str]] = {}
+    for part in values.names(text):
+        name, _, sharing = part.partition("=")
+        out[name] = sharing.split(";") if sharing not in ("", "joint", "shared") else sharing
+    return out
+
+
+def _lines(found: ActuatorEstimate, after: PositionErrors | None, prior: PositionErrors | None) -> list[str]:
+    """Values and errors per joint as text."""
+    lines = [found.table(), ""]
+    rms, before = (found.rms, found.prior_rms) if after is None or prior is None else (after.rms, prior.rms)
+    motion = "fitted" if after is None else "other"
+    wide = max(len(x) for x in found.law.joints)
+    lines.append(f"position error of {motion} motion (root mean square), identified and as given:")
+    for joint, a, b in zip(found.law.joints, rms, before, strict=True):
+        lines.append(f"  {joint:<{wide}}  {a:.2e}  {b:.2e}")
+    lines.append(f"{found.rows} rows, {found.horizon:.3g} s simulated, {found.seconds:.1f} s of computing")
+    return lines + [f"note: {x}" for x in found.notes]
+
+
+def _page(
+    found: ActuatorEstimate, after: PositionErrors | None, prior: PositionErrors | None, verdict: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything as plain data."""
+    return {
+        "unknowns": [
+            {
+                "label": x.label,
+                "value": float(value),
+                "std": float(std) if np.isfinite(std) else None,
+                "unit": x.unit,
+            }
+            for x, value, std in zip(found.unknowns, found.values, found.std, strict=True)
+        ],
+        "confounded": [x._asdict() for x in found.confounded],
+        "rms": found.rms.tolist(),
+        "prior_rms": [float(x) if np.isfinite(x) else None for x in found.prior_rms],
+        "unseen": None if after is None else after.to_dict(),
+        "unseen_prior": None if prior is None else prior.to_dict(),
+        "verdict": verdict,
+    }
