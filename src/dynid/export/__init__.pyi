@@ -2,6 +2,8 @@ from .mjcf import write_mjcf as write_mjcf
 from .model_file import write as write
 from .parameters import load_parameters as load_parameters
 from .parameters import write_parameters as write_parameters
+from .randomization import write_ranges as write_ranges
+from .randomization import write_samples as write_samples
 from .sdf import write_sdf as write_sdf
 from .simulators.properties import ActuatorProperty as ActuatorProperty
 from .simulators.properties import Kept as Kept
