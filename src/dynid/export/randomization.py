@@ -13,8 +13,9 @@ from typing import Any
 from dynid.actuators.draws import ParameterDraws
 from dynid.actuators.law import ActuatorLaw
 from dynid.errors import DataError, did_you_mean
+from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.parameters import to_toml
-from dynid.export.simulators.write import SIMULATORS, SimulatorFile, write_actuators
+from dynid.export.simulators.write import SimulatorFile, write_actuators
 from dynid.files import make_folder, write_text
 from dynid.robot.model import Robot
 
@@ -120,10 +121,10 @@ def write_samples(
     DataError
         If the simulator is unknown, there is no model, or the folder holds sampled models beyond those written.
     """
-    if simulator not in SIMULATORS:
-        hint = did_you_mean(simulator, SIMULATORS)
-        raise DataError(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATORS)}{hint}")
-    ending = SIMULATORS[simulator].ending
+    if simulator not in SIMULATOR_ENDINGS:
+        hint = did_you_mean(simulator, SIMULATOR_ENDINGS)
+        raise DataError(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}{hint}")
+    ending = SIMULATOR_ENDINGS[simulator]
     given = list(models)
     if not given:
         raise DataError("there is no sampled model to write")

@@ -180,6 +180,11 @@ def test_every_quantity_is_kept_or_lost(simulator: str) -> None:
     assert all(place in words for place in places.values())
 
 
+def test_every_simulator_is_listed_with_the_ending_of_its_file() -> None:
+    assert list(list_simulators()) == list(SIMULATORS)
+    assert {".xml", ".py", ".urdf", ".yaml"} == set(list_simulators().values())
+
+
 def test_bad_input() -> None:
     robot, law = arm()
     with pytest.raises(DataError, match=r"simulator 'mujocco' is unknown.*did you mean mujoco"):

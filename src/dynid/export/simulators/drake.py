@@ -59,4 +59,4 @@ def _write(actuators: Actuators) -> Written:
     return Written("\n".join([*lines, "}", _CODE]), lost)
 
 
-DRAKE = Simulator("Drake", ".py", _PLACES, _write)
+DRAKE = Simulator("Drake", _PLACES, _write)

@@ -55,4 +55,4 @@ def _plugin(joint: JointActuator) -> str:
     return "\n".join([f"  {open_tag('plugin', _PLUGIN, closed=False)}", *inside, "  </plugin>"])
 
 
-GAZEBO = Simulator("Gazebo", ".urdf", _PLACES, _write, templates=True)
+GAZEBO = Simulator("Gazebo", _PLACES, _write, templates=True)

@@ -55,4 +55,4 @@ def _write(actuators: Actuators) -> Written:
     return Written("\n".join([*lines, _CODE]), lost)
 
 
-GENESIS = Simulator("Genesis", ".py", _PLACES, _write)
+GENESIS = Simulator("Genesis", _PLACES, _write)

@@ -117,4 +117,4 @@ def _losses(actuators: Actuators) -> list[Loss]:
     return [*out, *actuators.rate_loss()]
 
 
-ISAACLAB = Simulator("Isaac Lab", ".py", _PLACES, _write)
+ISAACLAB = Simulator("Isaac Lab", _PLACES, _write)

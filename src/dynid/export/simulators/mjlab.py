@@ -88,4 +88,4 @@ def _losses(actuators: Actuators) -> list[Loss]:
     return [*out, *actuators.rate_loss()]
 
 
-MJLAB = Simulator("mjlab", ".py", _PLACES, _write)
+MJLAB = Simulator("mjlab", _PLACES, _write)

@@ -122,4 +122,4 @@ def _element(joint: JointActuator, step: float) -> str:
     return open_tag("position", values | {"kp": number(joint.kp), "kv": number(joint.kd)})
 
 
-MUJOCO = Simulator("MuJoCo", ".xml", _PLACES, _write, templates=True)
+MUJOCO = Simulator("MuJoCo", _PLACES, _write, templates=True)

@@ -93,5 +93,5 @@ def _float(value: float) -> str:
     return text if "." in mantissa else f"{mantissa}.0{sign}{power}"
 
 
-ROS2_CONTROL = Simulator("ros2_control", ".urdf", _URDF_PLACES, _write_urdf, templates=True)
-ROS2_CONTROLLERS = Simulator("ros2_controllers", ".yaml", _YAML_PLACES, _write_yaml)
+ROS2_CONTROL = Simulator("ros2_control", _URDF_PLACES, _write_urdf, templates=True)
+ROS2_CONTROLLERS = Simulator("ros2_controllers", _YAML_PLACES, _write_yaml)

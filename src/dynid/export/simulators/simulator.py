@@ -46,10 +46,9 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Simulator:
-    """A simulator: its name in words, the ending of its file, where quantities are written, and what writes it."""
+    """A simulator: its name in words, where properties are written, and what writes its file."""
 
     words: str
-    ending: str
     places: Mapping[ActuatorProperty, str]
     write: Callable[[Actuators], Written]
     templates: bool = False

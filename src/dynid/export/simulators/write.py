@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dynid.actuators.law import ActuatorLaw
 from dynid.errors import DataError, did_you_mean
+from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.mjcf import missing_meshes
 from dynid.export.simulators.drake import DRAKE
 from dynid.export.simulators.gazebo import GAZEBO
@@ -61,7 +62,7 @@ class SimulatorFile:
 
     def summary(self) -> str:
         """What was written, and what is lost, in words."""
-        kept = [f"  {k.quantity}: {k.place}" for k in self.kept]
+        kept = [f"  {k.what}: {k.place}" for k in self.kept]
         lost = [f"  {sentence}" for sentence in loss_sentences(self.lost)] or ["  nothing"]
         more = [f"  {warning}" for warning in self.warnings]
         lines = [f"{self.path} for {SIMULATORS[self.simulator].words}", "kept:", *kept, "lost:", *lost]
@@ -82,7 +83,7 @@ def list_simulators() -> dict[str, str]:
     >>> list(dynid.export.list_simulators())
     ['mujoco', 'isaaclab', 'mjlab', 'drake', 'gazebo', 'ros2_control', 'ros2_controllers', 'genesis']
     """
-    return {name: simulator.ending for name, simulator in SIMULATORS.items()}
+    return dict(SIMULATOR_ENDINGS)
 
 
 def actuator_text(
