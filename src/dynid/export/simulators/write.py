@@ -133,7 +133,7 @@ def actuator_text(
     --------
     >>> import dynid
     >>> from dynid.actuators import ActuatorLaw
-    >>> robot = dynid.load_robot("twolink")
+    >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb", rotor_inertia=True)
     >>> law = ActuatorLaw(robot.coordinates, kp=20.0, kd=0.5, backlash=0.01)
     >>> text, lost = dynid.export.actuator_text(robot, law, "mujoco")
     >>> [(loss.code.value, loss.joint, loss.value) for loss in lost]
