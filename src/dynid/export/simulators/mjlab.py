@@ -35,6 +35,8 @@ _NOTES = (
     "For mjlab 1.6 or later. damping is the gain of the controller; the friction of the joint is in viscous_damping.",
     "BuiltinPositionActuatorCfg is for a law that acts continuously; a law with a rate is computed in every physics "
     "step by IdealPdActuatorCfg. Use MujocoCfg(timestep=PHYSICS_STEP).",
+    "Friction is a soft constraint: with default settings of the model a joint that should stick creeps under load. "
+    "solreffriction and solimpfriction of its joints change that.",
     "A DC motor without a torque limit has twice its stall torque as effort_limit, with which it brakes at most.",
 )
 
