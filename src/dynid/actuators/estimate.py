@@ -48,9 +48,10 @@ class ActuatorEstimate:
         Covariance of the values that the log shows.
     at_bound : ndarray of bool, shape (C,)
         Values that are zero because they would be negative.
-    rms, prior_rms : ndarray, shape (n,)
-        Position error (rad or m) of each joint in the simulation of the whole runs, with the identified and with the
-        given robot and law; infinite where the simulation diverges.
+    rms : ndarray, shape (n,)
+        Position error (rad or m) of each joint over the fitted horizon, root mean square.
+    prior_rms : ndarray, shape (n,)
+        The same of the given robot and law, over whole runs; infinite where the simulation diverges.
     kp_change, kp_change_std : ndarray, shape (n,)
         Relative change of each proportional gain that would fit the log better, and its standard deviation: a test of
         the law. NaN where a gain is unknown or zero.

@@ -21,7 +21,7 @@ from dynid.actuators.rollout import Segments, rollout
 from dynid.actuators.unknowns import ParameterSpace
 from dynid.errors import DataError
 
-__all__ = ["Fitted", "Stage", "fit", "one_step"]
+__all__ = ["Fitted", "Stage", "fit", "refit"]
 
 Array = NDArray[np.float64]
 
@@ -162,12 +162,11 @@ def fit(
     return problem.result(point, horizon, iterations + used, converged)
 
 
-def one_step(space: ParameterSpace, logs: Sequence[Log], values: Array, fitted: Fitted, step: float | None) -> Fitted:
-    """One undamped step of a fit with more unknowns, from where a fit with fewer ended."""
+def refit(space: ParameterSpace, logs: Sequence[Log], values: Array, fitted: Fitted, step: float | None) -> Fitted:
+    """A fit with more unknowns, from where a fit with fewer ended, to the accuracy of a test."""
     problem = _Problem(space, logs, fitted.sigma, step)
-    point = problem.at(values, fitted.stage)
-    after, _ = problem.step_from(point, 0.0)
-    return replace(problem.result(point, fitted.horizon, 1, True), values=after)
+    point, used, converged = problem.minimize(problem.at(values, fitted.stage), _SHORT_STAGE, None)
+    return problem.result(point, fitted.horizon, used, converged)
 
 
 class _Problem:
@@ -227,7 +226,7 @@ class _Problem:
                 report(iteration / _STEPS)
             moved = False
             while damping < _LARGEST_DAMPING:
-                trial = self.at(*self.step_from(point, damping))
+                trial = self.at(*self._step(point, damping))
                 if trial.cost < point.cost:
                     moved, damping = True, max(_DECAY * damping, 1e-9)
                     break
@@ -240,7 +239,7 @@ class _Problem:
                 return point, iteration + 1, True
         return point, _STEPS, False
 
-    def step_from(self, point: _Point, damping: float) -> tuple[Array, Stage]:
+    def _step(self, point: _Point, damping: float) -> tuple[Array, Stage]:
         """Values and initial states after one damped step."""
         n, count = self.space.law.n, len(point.values)
         assert point.factors is not None

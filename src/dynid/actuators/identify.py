@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynid.actuators.bodies import consistent_robot
 from dynid.actuators.estimate import ActuatorEstimate
-from dynid.actuators.fit import Fitted, fit, one_step
+from dynid.actuators.fit import Fitted, fit, refit
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
 from dynid.actuators.start import first_values
@@ -104,7 +104,7 @@ def identify_actuators(
         std=std,
         covariance=covariance,
         at_bound=fitted.at_bound,
-        rms=simulated_errors(found, actuated, logs, step),
+        rms=np.sqrt(np.nanmean(np.concatenate(fitted.residuals) ** 2, axis=0)),
         prior_rms=simulated_errors(loop.regularized(robot, velocity), law, logs, step),
         kp_change=change,
         kp_change_std=spread,
@@ -123,16 +123,19 @@ def _colored(fitted: Fitted) -> tuple[Array, Array]:
     """Covariance with the autocorrelation of the residual, and the effective number of rows of every value.
 
     The error of a value is the sum of its influence over all rows. Its variance is that of independent rows times the
-    number of rows over the number of independent ones.
+    number of rows over the number of independent ones. Correlations are those of white noise: what the motion does not
+    tell apart, whatever the noise.
     """
     g = fitted.influence
     effective = np.array([independent_rows(x) for x in g.T])
-    size = np.sqrt(len(g) / np.maximum(effective, 1.0))
-    return np.asarray((g.T @ g) * np.outer(size, size)), effective
+    std = np.sqrt(np.sum(g**2, axis=0) * len(g) / np.maximum(effective, 1.0))
+    white = np.sqrt(np.diag(fitted.covariance))
+    scale = std / np.where(white > 0, white, np.inf)
+    return np.asarray(fitted.covariance * np.outer(scale, scale)), effective
 
 
 def _kp_test(space: ParameterSpace, logs: Sequence[Log], fitted: Fitted, step: float | None) -> tuple[Array, Array]:
-    """Relative change of every proportional gain that one more step would make, and its standard deviation."""
+    """Relative change of every proportional gain that fits better, and its standard deviation."""
     n = space.law.n
     change, spread = np.full(n, np.nan), np.full(n, np.nan)
     given = {j for x in space.unknowns if x.quantity in (Quantity.KP, Quantity.GAIN) for j in x.joints}
@@ -143,10 +146,10 @@ def _kp_test(space: ParameterSpace, logs: Sequence[Log], fitted: Fitted, step: f
     extra = parameter_space(robot, law, {"kp": [re.escape(x) for x in tested]}, logs[0].v).unknowns
     wider = ParameterSpace(space.robot, space.law, (*space.unknowns, *extra))
     start = np.concatenate([fitted.values, [law.kp[law.joints.index(x.joints[0])] for x in extra]])
-    stepped = one_step(wider, logs, start, fitted, step)
-    covariance, _ = _colored(stepped)
+    wider_fit = refit(wider, logs, start, fitted, step)
+    covariance, _ = _colored(wider_fit)
     for k, x in enumerate(extra, len(fitted.values)):
         i = law.joints.index(x.joints[0])
-        change[i] = stepped.values[k] / law.kp[i] - 1.0
-        spread[i] = np.sqrt(covariance[k, k]) / law.kp[i] if not stepped.lost[k] else np.inf
+        change[i] = wider_fit.values[k] / law.kp[i] - 1.0
+        spread[i] = np.sqrt(covariance[k, k]) / law.kp[i] if not wider_fit.lost[k] else np.inf
     return change, spread

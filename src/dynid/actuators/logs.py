@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 # A log whose rate is within this share of a whole fraction of the rate of the law has exactly that rate.
 _RATE = 0.01
 _FEWEST = 50
-# Columns whose distance from the positions is below this share of their spread follow them.
+# Least correlation with the positions of columns that may be commands.
 _LIKE_COMMANDS = 0.5
 # The low-pass lies this much above the band of the motion.
 _ABOVE_BAND = 2.0
@@ -112,8 +112,14 @@ def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
 
 
 def _like_commands(run: Run) -> bool:
-    """Whether the columns that are read as velocities are close to the positions instead."""
+    """Whether the columns that are read as velocities resemble the positions more than their derivatives."""
     if run.v is None:
         return False
-    spread = np.std(run.q, axis=0)
-    return bool(np.median(np.std(run.v - run.q, axis=0) / np.where(spread > 0, spread, 1.0)) < _LIKE_COMMANDS)
+    rate = np.gradient(run.q, run.t, axis=0)
+    return _resemblance(run.v, run.q) > max(_resemblance(run.v, rate), _LIKE_COMMANDS)
+
+
+def _resemblance(x: Array, y: Array) -> float:
+    """Median correlation of the columns of two signals."""
+    pairs = [(a, b) for a, b in zip(x.T, y.T, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
+    return float(np.median([np.corrcoef(a, b)[0, 1] for a, b in pairs])) if pairs else 0.0

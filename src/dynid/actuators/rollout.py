@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -192,14 +193,14 @@ def rollout(
     signals = [_signal(x, commands.shape) for x in (commands.position, commands.velocity, commands.torque)]
     changes = _checked_directions(robot, directions)
     count, rows, columns = len(first), segments.length + 1, len(changes[0]) + 2 * robot.n
-    out = np.full((3, count, rows, robot.n), np.nan)
+    moved, moving, torque = np.full((3, count, rows, robot.n), np.nan)
     dq = np.zeros((count, rows, robot.n, columns) if directions is not None else (0, 0, 0, 0))
     calls, codes = [], []
     edges = np.unique(np.linspace(0, count, min(count, thread_count()) + 1).astype(int))
     for chain in independent_chains(robot):
         j = chain.joints
         plant, slope = _plant(chain, pi[chain.parameters], commands)
-        entries, active = _entries(chain, plant, directions, changes)
+        entries, active = _entries(chain, directions, changes)
         own = np.concatenate([active, columns - 2 * robot.n + j, columns - robot.n + j]).astype(np.int64)
         codes.append(np.zeros(count, np.int64))
         given = (
@@ -211,8 +212,8 @@ def rollout(
             entries,
             ring,
         )
-        after = kernels.Out(*out, dq, j, own, codes[-1])
-        calls += [(*given, int(lo), int(hi), after) for lo, hi in zip(edges, edges[1:], strict=False)]
+        after = kernels.Out(moved, moving, torque, dq, j, own, codes[-1])
+        calls += [(*given, int(lo), int(hi), after) for lo, hi in pairwise(edges)]
     run_each(kernels.actuated, calls)
     names = {
         integrate.DONE: Ending.COMPLETED,
@@ -221,8 +222,8 @@ def rollout(
     }
     endings = tuple(names[int(c)] for c in np.max(codes, axis=0))
     if directions is not None:
-        dq[np.isnan(out[0])] = np.nan
-    return Rollout(*out, dq if directions is not None else None, endings)
+        dq[np.isnan(moved)] = np.nan
+    return Rollout(moved, moving, torque, dq if directions is not None else None, endings)
 
 
 def _law_of(robot: Robot, law: ActuatorLaw) -> ActuatorLaw:
@@ -271,8 +272,8 @@ def _clock(law: ActuatorLaw, commands: Commands, step: float | None) -> tuple[An
         ticks, parts = round(ratio), int(np.ceil(1 / (law.rate * longest) - _WHOLE))
         if ticks < 1 or abs(ratio - ticks) > _WHOLE * ratio:
             raise DataError(
-                f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of the "
-                "log"
+                f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of "
+                "the log"
             )
     ticks, parts = max(ticks, 1), max(parts, 1)
     period = 1.0 / (commands.rate * ticks)
@@ -302,12 +303,12 @@ def _kernel_law(law: ActuatorLaw, joints: Index, slope: Array) -> Any:
 def _kernel_commands(signals: list[Array], joints: Index, aimed: bool) -> Any:
     from dynid.dynamics.kernels.actuated_law import Commands as KernelCommands
 
-    return KernelCommands(*(np.ascontiguousarray(x[:, joints]) for x in signals), int(aimed))
+    return KernelCommands(np.ascontiguousarray([x[:, joints] for x in signals]), int(aimed))
 
 
 def _plant(chain: Chain, pi: Array, commands: Commands) -> tuple[Any, Array]:
     """Arrays of a chain, with a slope for every dry friction term; and the slopes (n,) of friction by load."""
-    from dynid.dynamics.kernels.actuated import Plant
+    from dynid.dynamics.kernels.actuated_step import Plant
     from dynid.dynamics.kernels.drives import is_dry
 
     model = compile_robot(chain.robot)
@@ -346,11 +347,9 @@ def _checked_directions(robot: Robot, directions: Directions | None) -> tuple[Ar
     return parameters, fields
 
 
-def _entries(
-    chain: Chain, plant: Any, directions: Directions | None, changes: tuple[Array, dict[str, Array]]
-) -> tuple[Any, Index]:
+def _entries(chain: Chain, directions: Directions | None, changes: tuple[Array, dict[str, Array]]) -> tuple[Any, Index]:
     """Entries of the directions that touch a chain, and the columns that have any."""
-    from dynid.dynamics.kernels.actuated import Changes
+    from dynid.dynamics.kernels.actuated_columns import BodyEntries, Changes, DriveEntries
     from dynid.dynamics.kernels.actuated_law import MOTOR_FIELDS
 
     parameters, fields = changes[0][:, chain.parameters], {x: y[:, chain.joints] for x, y in changes[1].items()}
@@ -362,7 +361,7 @@ def _entries(
     bodies: list[tuple[int, int]] = []
     for b, start in enumerate(model.tree.column):
         if start >= 0:
-            bodies += [(b, c) for c in np.flatnonzero(parameters[active, start : start + 10].any(axis=1))]
+            bodies += [(b, int(c)) for c in np.flatnonzero(parameters[active, start : start + 10].any(axis=1))]
     blocks = [parameters[active[c], model.tree.column[b] : model.tree.column[b] + 10] for b, c in bodies]
     c, t = np.nonzero(parameters[np.ix_(active, model.drive_columns)])
     entries = [
@@ -370,23 +369,22 @@ def _entries(
     ]
     of_motor = [e for e in entries if e[1] in MOTOR_FIELDS]
     of_law = [e for e in entries if e[1] not in MOTOR_FIELDS]
-    changed = Changes(
-        int(directions is not None),
-        len(active),
+    body = BodyEntries(
         np.array([c for _, c in bodies], np.int64),
         np.array([b for b, _ in bodies], np.int64),
         np.array(blocks, float).reshape(-1, 10),
-        c.astype(np.int64),
-        t.astype(np.int64),
-        np.ascontiguousarray(parameters[active[c], model.drive_columns[t]]),
-        *_columns(of_law),
-        *_columns(of_motor),
     )
-    return changed, active
+    drive = DriveEntries(
+        c.astype(np.int64), t.astype(np.int64), np.ascontiguousarray(parameters[active[c], model.drive_columns[t]])
+    )
+    wanted = int(directions is not None)
+    return Changes(wanted, len(active), body, drive, _field_entries(of_law), _field_entries(of_motor)), active
 
 
-def _columns(entries: list[tuple[int, int, int, float]]) -> tuple[Index, Index, Index, Array]:
-    """Entries (column, field, joint, change) as four arrays."""
+def _field_entries(entries: list[tuple[int, int, int, float]]) -> Any:
+    """Entries (column, field, joint, change) for the kernels."""
+    from dynid.dynamics.kernels.actuated_columns import FieldEntries
+
     index = np.array([e[:3] for e in entries], np.int64).reshape(-1, 3)
     column, field, joint = (np.ascontiguousarray(x) for x in index.T)
-    return column, field, joint, np.array([e[3] for e in entries], float)
+    return FieldEntries(column, field, joint, np.array([e[3] for e in entries], float))

@@ -20,9 +20,7 @@ _ERROR, _ERROR_FAILS = 0.05, 0.2
 # Error on unseen motion over the fitted one.
 _GROWTH, _GROWTH_FAILS = 1.5, 4.0
 # Relative change of a proportional gain, and standard deviations from zero, from which the law is in doubt.
-_KP, _KP_SIGNIFICANT = 0.1, 4.0
-# Relative standard deviation of an armature or friction that users rely on.
-_UNCERTAIN = 0.5
+_KP, _KP_FAILS, _KP_SIGNIFICANT = 0.1, 0.3, 4.0
 
 
 def assess_actuators(
@@ -141,7 +139,7 @@ def _law(estimate: ActuatorEstimate) -> Check:
         side = "above" if typical > 0 else "below"
         words = f"the motion fits a proportional gain {abs(100 * typical):.0f} % {side} that of the law"
         advice = "check kp and kd, the torque constant and the masses of the model; or let --unknown contain kp or gain"
-    return graded(CheckCode.LAW, abs(typical), _KP, 0.5, "relative change of the proportional gain", words, advice)
+    return graded(CheckCode.LAW, abs(typical), _KP, _KP_FAILS, "relative change of the proportional gain", words, advice)
 
 
 def _shown(estimate: ActuatorEstimate) -> Check:

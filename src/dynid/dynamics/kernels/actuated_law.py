@@ -16,13 +16,14 @@ from dynid.dynamics.kernels.compiler import step
 KP, KD, GAIN, DELAY, TORQUE_LIMIT, BACK_EMF, STALL_TORQUE, NO_LOAD_VELOCITY = 0, 1, 2, 3, 4, 5, 6, 7
 BACKLASH, LOAD_FRICTION, BIAS = 8, 9, 10
 POSITION, VELOCITY = 11, 12  # further rows of the derivatives
-FIELDS, SLOPES = 11, 13
+SLOPES = 13
+SIGNALS = 3  # position, velocity and torque that are commanded
 # Fields that act on the motor, all others on the law.
 MOTOR_FIELDS = (BACK_EMF, STALL_TORQUE, NO_LOAD_VELOCITY, LOAD_FRICTION)
 
 
 class Law(NamedTuple):
-    """Fields (FIELDS, n), slopes (n,) of the sign in friction by load, and the kind of law as 0 or 1 each."""
+    """Fields (field, n), slopes (n,) of the sign in friction by load, and the kind of law as 0 or 1 each."""
 
     values: np.ndarray
     slope: np.ndarray
@@ -32,11 +33,9 @@ class Law(NamedTuple):
 
 
 class Commands(NamedTuple):
-    """Commands (row, n); `aimed` is 1 with a position law."""
+    """Commands (signal, row, n): position, velocity and torque; `aimed` is 1 with a position law."""
 
-    position: np.ndarray
-    velocity: np.ndarray
-    torque: np.ndarray
+    signals: np.ndarray
     aimed: int
 
 
@@ -63,35 +62,40 @@ def _at(x, i, tick, ticks, linear, shift):
 
 
 @step
-def _read(law, clock, x, i, tick, shift, delay):
-    """Command x of joint i, `delay` ticks late, and its change per tick."""
-    whole = int(floor(delay))
-    new = _at(x, i, tick - whole, clock.ticks, law.linear, shift)
-    if law.late_torque:
-        return new, 0.0
-    old = _at(x, i, tick - whole - 1, clock.ticks, law.linear, shift)
-    return new - (delay - whole) * (new - old), new - old
+def read_commands(law, commands, clock, tick, shift, out):
+    """Commands out (signal, 2, n) that act at a tick, `shift` ticks later where they are interpolated.
+
+    Each has its value and its change per tick of delay.
+    """
+    for i in range(out.shape[2]):
+        delay = 0.0 if law.late_torque else law.values[DELAY, i] / clock.period
+        whole = floor(delay)
+        for signal in range(out.shape[0]):
+            x = commands.signals[signal]
+            new = _at(x, i, tick - whole, clock.ticks, law.linear, shift)
+            change = 0.0
+            if not law.late_torque:
+                change = _at(x, i, tick - whole - 1, clock.ticks, law.linear, shift) - new
+            out[signal, 0, i] = new + (delay - whole) * change
+            out[signal, 1, i] = change
 
 
 @step
-def control(law, commands, clock, tick, shift, i, q, v, du):
+def control(law, aimed, period, command, i, q, v, du):
     """Torque u of the control law of joint i at (q, v), and its derivatives in column i of du (SLOPES, n)."""
     x = law.values
     kp, kd, gain, limit = x[KP, i], x[KD, i], x[GAIN, i], x[TORQUE_LIMIT, i]
-    delay = 0.0 if law.late_torque else x[DELAY, i] / clock.period
-    w, w_rate = _read(law, clock, commands.velocity, i, tick, shift, delay)
-    f, f_rate = _read(law, clock, commands.torque, i, tick, shift, delay)
-    error = rate = free = side = 0.0
-    if commands.aimed:
-        c, rate = _read(law, clock, commands.position, i, tick, shift, delay)
-        error, half = c - q - x[BIAS, i], 0.5 * x[BACKLASH, i]
+    error = free = side = 0.0
+    if aimed:
+        error, half = command[0, 0, i] - q - x[BIAS, i], 0.5 * x[BACKLASH, i]
         side = 1.0 if error > half else (-1.0 if error < -half else 0.0)
         free = abs(side) if half > 0.0 else 1.0
         error = free * error - side * half
-    raw = kp * error + kd * (w - v) + f
+    slip = command[1, 0, i] - v
+    raw = kp * error + kd * slip + command[2, 0, i]
     u = gain * raw
-    du[KP, i], du[KD, i], du[GAIN, i], du[TORQUE_LIMIT, i] = gain * error, gain * (w - v), raw, 0.0
-    du[DELAY, i] = -gain * (kp * free * rate + kd * w_rate + f_rate) / clock.period
+    du[KP, i], du[KD, i], du[GAIN, i], du[TORQUE_LIMIT, i] = gain * error, gain * slip, raw, 0.0
+    du[DELAY, i] = gain * (kp * free * command[0, 1, i] + kd * command[1, 1, i] + command[2, 1, i]) / period
     du[BACKLASH, i] = -0.5 * gain * kp * side
     du[BIAS, i] = du[POSITION, i] = -gain * kp * free
     du[VELOCITY, i] = -gain * kd
@@ -99,7 +103,8 @@ def control(law, commands, clock, tick, shift, i, q, v, du):
         side = 1.0 if u > 0.0 else -1.0
         u = side * limit
         for field in range(SLOPES):
-            du[field, i] = 0.0
+            if field != BACK_EMF and field != STALL_TORQUE and field != NO_LOAD_VELOCITY and field != LOAD_FRICTION:
+                du[field, i] = 0.0
         du[TORQUE_LIMIT, i] = side
     return u
 
@@ -123,5 +128,5 @@ def motor(law, i, u, v, du):
 def late(law, clock, i, tick):
     """Older and newer tick after the start between which the torque of joint i is read, and the share of the older."""
     delay = law.values[DELAY, i] / clock.period
-    whole = int(floor(delay))
+    whole = floor(delay)
     return max(tick - whole - 1, 0), max(tick - whole, 0), delay - whole

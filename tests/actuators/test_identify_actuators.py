@@ -1,0 +1,161 @@
+"""Armature, friction and delay from encoders alone, on legs that MuJoCo integrates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dynid
+from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators, load_actuators, position_errors
+from dynid.assessment.verdict.actuators import assess_actuators
+from dynid.errors import DataError
+from dynid.recording.recording import Recording
+from tests.support.actuator_plants import CONTROL, chirps, given_robot, legs, logged, recording, truth
+
+Array = NDArray[np.float64]
+
+JOINTS = tuple(f"{side}_{joint}" for side in "LR" for joint in ("hip", "thigh", "calf"))
+DELAY = 0.004
+
+
+def law(**changes: Any) -> ActuatorLaw:
+    return ActuatorLaw(JOINTS, **({"kp": 20.0, "kd": 1.5, "rate": CONTROL} | changes))
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory: pytest.TempPathFactory) -> dynid.Robot:
+    return given_robot(str(tmp_path_factory.mktemp("legs") / "legs.xml"))
+
+
+@pytest.fixture(scope="module")
+def log() -> Recording:
+    return logged(legs(truth(1)), law(delay=DELAY), chirps(6.0, 1))
+
+
+@pytest.fixture(scope="module")
+def found(robot: dynid.Robot, log: Recording) -> ActuatorEstimate:
+    return identify_actuators(robot, log, law())
+
+
+def test_armature_friction_and_delay_are_those_of_the_plant(found: ActuatorEstimate) -> None:
+    expected = np.append(truth(1).T.ravel(), DELAY)
+    assert found.converged
+    assert abs(found.values[-1] - DELAY) < 5e-5
+    np.testing.assert_allclose(found.values[:6], expected[:6], rtol=0.01)
+    np.testing.assert_allclose(found.values[6:12], expected[6:12], atol=0.01)
+    np.testing.assert_allclose(found.values[12:18], expected[12:18], atol=0.01)
+    # MuJoCo is late by half of its step, which is several standard deviations of the delay and shifts what correlates.
+    z = (found.values - expected)[:-1] / found.std[:-1]
+    assert np.mean(np.abs(z) < 3.0) > 0.8
+    assert np.all(found.rms < 6e-4)  # a step of the encoder is 1.5e-3 rad
+    assert np.all(found.prior_rms > 5 * found.rms)
+
+
+def test_robot_and_law_hold_the_values(found: ActuatorEstimate) -> None:
+    terms = {(t.symbol, t.shaft): t.value for t in found.robot.drives}
+    assert terms["Ia", "L_hip"] == found.value("armature of L_hip")[0]
+    assert terms["fc", "R_calf"] == found.value("friction of R_calf")[0]
+    assert np.all(found.law.delay == found.value("delay of all joints")[0])
+
+
+def test_other_motion_is_simulated_better_than_by_the_file(robot: dynid.Robot, found: ActuatorEstimate) -> None:
+    other = logged(legs(truth(1)), law(delay=DELAY), chirps(3.0, 7, amplitude=0.25), ratio=10)
+    after = position_errors(found.robot, found.law, other)
+    prior = position_errors(robot, law(), other)
+    assert np.all(after.rms < 0.2 * prior.rms)
+    assert np.all(after.by_horizon[0] < 1e-3)
+    verdict = assess_actuators(found, after, prior)
+    assert verdict.verdict == "trusted", verdict.reasons
+    assert assess_actuators(found).verdict == "use with care"  # nothing was held out
+
+
+def test_a_wrong_gain_of_the_law_is_named(robot: dynid.Robot) -> None:
+    log = logged(legs(truth(2)), law(delay=DELAY, kp=24.0), chirps(4.0, 2), ratio=10)
+    found = identify_actuators(robot, log, law())
+    np.testing.assert_allclose(found.kp_change, 0.2, atol=0.03)
+    check = assess_actuators(found).check("law")
+    assert check.result != "passed"
+    assert "20 % above" in check.words
+
+
+def test_every_field_survives_saving(found: ActuatorEstimate, tmp_path: Path) -> None:
+    found.save(tmp_path / "a.json")
+    again = load_actuators(tmp_path / "a.json")
+    for name, value in vars(found).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(getattr(again, name), value)
+    assert again.unknowns == found.unknowns
+    assert again.robot.parameter_names == found.robot.parameter_names
+    np.testing.assert_array_equal(again.robot.parameters, found.robot.parameters)
+    np.testing.assert_array_equal(again.law.delay, found.law.delay)
+    assert [t.slope for t in again.robot.drives] == [t.slope for t in found.robot.drives]
+    found.save(tmp_path / "a.toml")
+    assert dynid.actuators.load_law(str(tmp_path / "a.toml"), JOINTS).kp.tolist() == [20.0] * 6
+    with pytest.raises(DataError, match="does not hold actuators"):
+        (tmp_path / "b.json").write_text("{}")
+        load_actuators(tmp_path / "b.json")
+
+
+def test_groups_share_a_value(robot: dynid.Robot, log: Recording) -> None:
+    unknown = {"armature": ["._hip", "._thigh", "._calf"], "friction": "shared", "delay": "joint"}
+    found = identify_actuators(robot, Recording(log.joints, (log.runs[0].rows(0, 400),)), law(), unknown=unknown)
+    assert len(found.values) == 3 + 1 + 6
+    assert found.labels[0] == "armature of ._hip"
+    terms = {(t.symbol, t.shaft): t.value for t in found.robot.drives}
+    assert terms["Ia", "L_thigh"] == terms["Ia", "R_thigh"]
+    assert terms["fv", "L_hip"] == 0.3  # not unknown: the file's
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "unknown"),
+    [
+        ({"torque_limit": 4.0}, "torque_limit"),
+        ({"stall_torque": 6.0, "no_load_velocity": 12.0}, "stall_torque"),
+        ({"backlash": 0.02}, "backlash"),
+        ({"bias": [0.02, -0.01, 0.03, 0.0, 0.01, -0.02]}, "bias"),
+        ({"gain": 1.15}, "gain"),
+    ],
+)
+def test_other_quantities_are_found_too(robot: dynid.Robot, changes: dict[str, Any], unknown: str) -> None:
+    real = law(delay=DELAY, kp=40.0, kd=1.0, **changes)
+    log = logged(legs(truth(3)), real, chirps(10.0, 3, amplitude=0.8), ratio=20)
+    start = {"no_load_velocity": 12.0} if unknown == "stall_torque" else {}
+    quantities = ("armature", "damping", "friction", "delay", unknown)
+    found = identify_actuators(robot, log, law(kp=40.0, kd=1.0, **start), unknown=quantities)
+    values = np.array([v for x, v in zip(found.unknowns, found.values, strict=True) if x.quantity == unknown])
+    np.testing.assert_allclose(values, getattr(real, unknown), rtol=0.05, atol=1e-3)
+    np.testing.assert_allclose(found.values[:6], truth(3)[:, 0], rtol=0.01)
+    np.testing.assert_allclose(found.values[12:18], truth(3)[:, 2], atol=0.02)
+
+
+def test_bad_input_gets_one_sentence(robot: dynid.Robot, log: Recording) -> None:
+    run = log.runs[0]
+    bare = Recording(log.joints, (type(run)(t=run.t, q=run.q),))
+    with pytest.raises(DataError, match="no commanded positions"):
+        identify_actuators(robot, bare, law())
+    looks = Recording(log.joints, (type(run)(t=run.t, q=run.q, v=run.reference),))
+    with pytest.raises(DataError, match="read as velocities follow the positions"):
+        identify_actuators(robot, looks, law())
+    with pytest.raises(DataError, match="no gains and run 'run' no torques"):
+        identify_actuators(robot, log, ActuatorLaw(JOINTS))
+    with pytest.raises(DataError, match="in the same order"):
+        identify_actuators(robot, log, ActuatorLaw(JOINTS[::-1], kp=20.0))
+    with pytest.raises(DataError, match="whole multiple"):
+        identify_actuators(robot, log, law(rate=330.0))
+    with pytest.raises(DataError, match="unknown quantity 'armatur'.*did you mean armature"):
+        identify_actuators(robot, log, law(), unknown=["armatur"])
+    with pytest.raises(DataError, match="no joint matches 'x'"):
+        identify_actuators(robot, log, law(), unknown={"friction": ["x"]})
+    with pytest.raises(DataError, match="two groups"):
+        identify_actuators(robot, log, law(), unknown={"friction": ["L_.*", ".*_hip"]})
+
+
+def test_an_unstable_law_is_named(robot: dynid.Robot) -> None:
+    command = chirps(2.0, 4)
+    with pytest.raises(DataError, match="diverges: the law is unstable"):
+        identify_actuators(robot, recording(command, command), law(kp=2e5, kd=0.0), unknown=["friction"])

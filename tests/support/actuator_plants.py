@@ -1,0 +1,103 @@
+"""Two legs with servos, integrated by MuJoCo with its own friction, and logged as their owners would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+import dynid
+from dynid.actuators import ActuatorLaw
+from dynid.recording.recording import Recording, Run
+
+Array = NDArray[np.float64]
+
+RATE, CONTROL = 200.0, 1000.0
+_LEG = """
+<body name="{n}_hip" pos="0.2 {y} 0"><joint name="{n}_hip" axis="1 0 0" {j0}/>
+  <inertial pos="0 {s} 0" mass="0.7" diaginertia="0.0006 0.0008 0.0005"/>
+  <body name="{n}_thigh" pos="0 {w} 0"><joint name="{n}_thigh" axis="0 1 0" {j1}/>
+    <inertial pos="-0.004 0 -0.033" mass="1.15" diaginertia="0.0058 0.0055 0.001"/>
+    <body name="{n}_calf" pos="0 0 -0.213"><joint name="{n}_calf" axis="0 1 0" {j2}/>
+      <inertial pos="0.005 0 -0.12" mass="0.24" diaginertia="0.0015 0.0015 0.00004"/></body></body></body>
+"""
+# Friction that is close to an ideal one: it stops a joint within a fraction of a millisecond.
+_STIFF = 'solimpfriction="0.99999 0.99999 0.001 0.5 2" solreffriction="0.0001 1"'
+
+
+def legs(values: Array) -> str:
+    """MJCF of two legs on a fixed trunk; values (6, 3) are armature, damping and friction of every joint."""
+    joints = [f'armature="{a}" damping="{d}" frictionloss="{f}" {_STIFF if f else ""}' for a, d, f in values]
+    text = "".join(
+        _LEG.format(n=n, y=0.05 * s, s=0.003 * s, w=0.095 * s, j0=joints[k], j1=joints[k + 1], j2=joints[k + 2])
+        for n, s, k in (("L", 1, 0), ("R", -1, 3))
+    )
+    return f"<mujoco><worldbody>{text}</worldbody></mujoco>"
+
+
+def truth(seed: int, *, friction: bool = True) -> Array:
+    """Armature, damping and friction (6, 3)."""
+    rng = np.random.default_rng(seed)
+    parts = [rng.uniform(0.008, 0.05, 6), rng.uniform(0.05, 0.6, 6), friction * rng.uniform(0.05, 0.6, 6)]
+    return np.column_stack(parts)
+
+
+def given_robot(tmp: str, *, friction: str = "viscous+coulomb") -> dynid.Robot:
+    """The robot as its file has it: the same guess for every joint."""
+    with open(tmp, "w", encoding="utf-8") as file:
+        file.write(legs(np.tile([0.01, 0.3, 0.2], (6, 1))))
+    return dynid.load_robot(tmp, friction=friction, rotor_inertia=True)
+
+
+def chirps(seconds: float, seed: int, amplitude: float = 0.35) -> Array:
+    """Commanded positions (K, 6): chirps to 4 Hz with a slow sway."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(int(seconds * RATE)) / RATE
+    phase = 2 * np.pi * (0.1 * t + 3.9 * t**2 / (2 * seconds))
+    columns = [
+        amplitude * rng.uniform(0.7, 1.1) * np.sin(phase * rng.uniform(0.9, 1.1))
+        + 0.15 * np.sin(2 * np.pi * rng.uniform(0.2, 0.5) * t)
+        for _ in range(6)
+    ]
+    return np.column_stack(columns) * np.minimum(1.0, t / 0.5)[:, None]
+
+
+def logged(xml: str, law: ActuatorLaw, command: Array, *, counts: int | None = 4096, ratio: int = 40) -> Recording:
+    """Positions and commands at 200 Hz of the robot under the law, which is computed at 1 kHz.
+
+    `ratio` integration steps per control period: MuJoCo's steps are of first order and late by half a step.
+    """
+    model = mujoco.MjModel.from_xml_string(xml)
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    model.opt.timestep, model.opt.tolerance, model.opt.iterations = 1 / CONTROL / ratio, 1e-12, 200
+    data = mujoco.MjData(model)
+    data.qpos[:] = command[0]
+    rows, n = command.shape
+    every, step = round(CONTROL / RATE), 0.0 if counts is None else 2 * np.pi / counts
+    q = np.zeros_like(command)
+    line = np.isfinite(law.stall_torque).any()
+    for tick in range((rows - 1) * every + 1):
+        y = data.qpos + law.bias
+        y = np.round(y / step) * step if step else y
+        if tick % every == 0:
+            q[tick // every] = y
+        row = np.clip(np.floor((tick / CONTROL - law.delay) * RATE + 1e-9).astype(int), 0, rows - 1)
+        error = command[row, np.arange(n)] - y
+        error = np.sign(error) * np.maximum(np.abs(error) - law.backlash / 2, 0.0)
+        u = np.clip(law.gain * (law.kp * error - law.kd * data.qvel), -law.torque_limit, law.torque_limit)
+        for _ in range(ratio if line else 1):
+            if line:
+                share = data.qvel / law.no_load_velocity
+                data.qfrc_applied[:] = np.clip(u, -law.stall_torque * (1 + share), law.stall_torque * (1 - share))
+            else:
+                data.qfrc_applied[:] = u
+            mujoco.mj_step(model, data, 1 if line else ratio)
+    return recording(q, command)
+
+
+def recording(q: Array, command: Array, joints: Sequence[str] | None = None) -> Recording:
+    """A log of positions and commands."""
+    names = joints or [f"{side}_{joint}" for side in "LR" for joint in ("hip", "thigh", "calf")]
+    return Recording(tuple(names), (Run(t=np.arange(len(q)) / RATE, q=q, reference=command),))
