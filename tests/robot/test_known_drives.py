@@ -6,9 +6,11 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import dynid
 from dynid import ModelError
+from dynid.cli.main import app
 from dynid.robot import known_drives, load_drive
 
 GOOD = resources.files("dynid.robot.drives_library").joinpath("xl330-m288.toml").read_text(encoding="utf-8")
@@ -101,3 +103,8 @@ def test_bad_names(tmp_path: Path) -> None:
     linear.write_text(GOOD.replace('"kg m2"', '"kg"'))
     with pytest.raises(ModelError, match="has Ia in kg, which joint 'joint1' cannot have"):
         dynid.load_robot("twolink", drives=linear)
+
+
+def test_the_command_line_has_the_library_too() -> None:
+    done = CliRunner().invoke(app, ["inspect", "twolink", "--drives", "xl330-m288"])
+    assert done.exit_code == 0 and "0.001607" in done.stdout and "fcp" not in done.stdout

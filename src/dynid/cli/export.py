@@ -51,7 +51,9 @@ def export(
     simulator: Annotated[
         str | None, typer.Option(help=f"Actuators for a simulator, which need --law: {', '.join(SIMULATOR_ENDINGS)}.")
     ] = None,
-    law: Annotated[str | None, typer.Option(help="Law of the actuators: pd:KP,KD, or a TOML file.")] = None,
+    law: Annotated[
+        str | None, typer.Option(help="Law of the actuators: pd:KP,KD, torque for logged torques, or a TOML file.")
+    ] = None,
     step: Annotated[
         float | None, typer.Option(help="Physics step of the simulator in seconds. [period of the law, or 0.001]")
     ] = None,
