@@ -74,6 +74,17 @@ def test_mujoco_compiles_what_the_law_says(tmp_path: Path) -> None:
     assert file.lost == () and "nothing" in file.summary() and "joint armature" in file.summary()
 
 
+def test_mujoco_actuators_without_gains_take_torques() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    robot, _ = arm()
+    law = ActuatorLaw(robot.coordinates, gain=[0.8, 1.0], torque_limit=3.0)
+    model = mujoco.MjModel.from_xml_string(actuator_text(robot, law, "mujoco")[0])
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:], data.ctrl[:] = [0.3, 0.2], [0.1, -0.2], [2.0, -7.0]
+    mujoco.mj_forward(model, data)
+    assert data.actuator_force == pytest.approx([1.6, -3.0])
+
+
 def test_mujoco_template_keeps_its_text(tmp_path: Path) -> None:
     mujoco = pytest.importorskip("mujoco")
     path = tmp_path / "pair.xml"

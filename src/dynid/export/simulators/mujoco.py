@@ -33,7 +33,7 @@ _PLACES = {
 # takes 20 ms and leaves a tenth of the acceleration. Four steps and a thousandth keep it at rest.
 _FRICTION_STEPS, _FRICTION_SOLIMP = 4, "0.999 0.999 0.001 0.5 2"
 _NOTES = (
-    "Control is the commanded position (rad or m). A delayed actuator reads zero until its history is filled: call "
+    "Control is the commanded position (rad or m), of an actuator without gains the torque (N m or N). A delayed actuator reads zero until its history is filled: call "
     "mujoco.mj_initCtrlHistory with the first command after every reset.",
     "solreffriction and solimpfriction make joints stick; with the defaults of MuJoCo they creep under load.",
 )
@@ -115,6 +115,8 @@ def _element(joint: JointActuator, step: float) -> str:
         return open_tag("dcmotor", values)
     if np.isfinite(joint.limit):
         values["forcerange"] = numbers_text([-joint.limit, joint.limit])
+    if not (joint.kp or joint.kd):
+        return open_tag("general", values | {"gaintype": "fixed", "gainprm": number(joint.gain), "biastype": "none"})
     if joint.bias:
         values |= {"gaintype": "fixed", "gainprm": number(joint.kp), "biastype": "affine"}
         values["biasprm"] = numbers_text([-joint.kp * joint.bias, -joint.kp, -joint.kd])

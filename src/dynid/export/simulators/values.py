@@ -22,10 +22,11 @@ _SAME_RATE = 0.01  # relative difference of two rates that are taken for one
 
 @dataclass(frozen=True)
 class JointActuator:
-    """One joint: its law with the gain folded in, and its drive terms."""
+    """One joint: its law, whose gain is part of kp and kd, and its drive terms."""
 
     name: str
     linear: bool
+    gain: float
     kp: float
     kd: float
     bias: float
@@ -176,6 +177,7 @@ def _joint(robot: Robot, law: ActuatorLaw, name: str) -> JointActuator:
     return JointActuator(
         name=name,
         linear=kind == "prismatic",
+        gain=gain,
         kp=gain * float(law.kp[i]),
         kd=gain * float(law.kd[i]),
         bias=float(law.bias[i]),
