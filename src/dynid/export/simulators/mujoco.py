@@ -34,7 +34,7 @@ _PLACES = {
 _FRICTION_STEPS, _FRICTION_SOLIMP = 4, "0.999 0.999 0.001 0.5 2"
 _NOTES = (
     "Control is the commanded position (rad or m), of an actuator without gains the torque (N m or N). A delayed "
-    "actuator reads zero until its history is filled: call mujoco.mj_initCtrlHistory with the first command after every "
+    "actuator reads zero until its history is filled: call mujoco.mj_initCtrlHistory with the first command after each "
     "reset.",
     "solreffriction and solimpfriction make joints stick; with the defaults of MuJoCo they creep under load.",
 )
