@@ -1,3 +1,4 @@
+from .draws import ParameterDraws as ParameterDraws
 from .estimate import ActuatorEstimate as ActuatorEstimate
 from .estimate import Confounded as Confounded
 from .estimate_file import load_actuators as load_actuators
