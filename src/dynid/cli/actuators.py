@@ -72,9 +72,9 @@ def actuators(
     The log holds measured and commanded positions; the law turns the command into torque. Damping, friction and
     armature of the robot file are the start.
 
-    Example: dynid actuators arm.urdf run1.csv --law pd:60,4 --validate run3.csv -o actuators.toml
+    Example: dynid actuators arm.urdf encoders1.csv --law pd:400,25 --validate encoders2.csv -o actuators.toml
 
-    Example: dynid actuators arm.urdf run1.csv --law pd:60,4 -o actuators.toml --export mujoco,isaaclab --draws 100
+    Example: dynid actuators arm.urdf encoders1.csv --law pd:400,25 -o servo.toml --export mujoco,isaaclab --draws 100
     """
     from dynid.actuators.identify import identify_actuators
     from dynid.actuators.law_file import load_law
