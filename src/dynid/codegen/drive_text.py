@@ -58,11 +58,11 @@ def drive_constants(robot: Robot) -> dict[str, Array]:
         if terms[0].kind == TermKind.INERTIA:
             out[f"{name}_matrix"] = _mass_per_rotor(robot, out[name], name.endswith("_coupling"))
         if terms[0].kind == TermKind.SPRING:
-            out[f"{name}_rest"] = np.array([term.rest for term in terms])
+            out[f"{name}_rest"] = np.array([[term.rest] for term in terms])
         if terms[0].slope:
-            out[f"{name}_slope"] = np.array([term.slope for term in terms])
+            out[f"{name}_slope"] = np.array([[term.slope] for term in terms])
         if terms[0].kind == TermKind.STRIBECK:
-            out[f"{name}_velocity"] = np.array([term.velocity for term in terms])
+            out[f"{name}_velocity"] = np.array([[term.velocity] for term in terms])
     return out
 
 
@@ -79,19 +79,19 @@ def drive_text(robot: Robot, columns: Columns) -> str:
     index = {name: i for i, name in enumerate(robot.parameter_names)}
     drives = ["", "", "def _drive_torque(q, v, a, parms):"]
     drives += ['    """Friction, rotor inertia, offsets and springs of the joints."""']
-    drives += [f"    q, v, a = (x[..., x.shape[-1] - {robot.n} :] for x in (q, v, a))"]
+    drives += [f"    q, v, a = (x[len(x) - {robot.n} :] for x in (q, v, a))"]
     drives += ["    out = np.zeros_like(v)"]
     mass = ["    return out", "", "", "def _mass(placed, parms):", '    """Mass matrix, with rotors."""']
-    mass += ["    out = _rigid_mass(placed, parms)"]
+    mass += ["    out = _samples_first(_rigid_mass(placed, parms))"]
     for name, terms in _groups(robot).items():
         kind = terms[0].kind
         x = _LINEAR.get(kind, "v")
         values = f"_take(parms, {[columns.of(index[term.name]) for term in terms]!r})"
         sides = {k: text.format(name=name) for k, text in (_SMOOTH if terms[0].slope else _SHARP).items()}
-        drives += [f'    d, values = _constant("{name}", q), {values}', f"    s = {x} @ d.swapaxes(0, 1)"]
-        drives += [f"    out = out + (values * ({_EFFORTS[kind].format(name=name, **sides)})) @ d"]
+        drives += [f'    d, values = _constant("{name}", q), {values}', f"    s = d @ {x}"]
+        drives += [f"    out = out + d.swapaxes(0, 1) @ (values * ({_EFFORTS[kind].format(name=name, **sides)}))"]
         if name.endswith("_coupling"):
-            drives += [f"    out = out - (values @ d**2) * {x}"]
+            drives += [f"    out = out - (d.swapaxes(0, 1) ** 2 @ values) * {x}"]
         if kind == TermKind.INERTIA:
-            mass += [f'    out = out + np.einsum("...t,tij->...ij", {values}, _constant("{name}_matrix", out))']
+            mass += [f'    out = out + np.einsum("tn,tij->nij", {values}, _constant("{name}_matrix", out))']
     return "\n".join([*drives, *mass, "    return out", ""])

@@ -25,12 +25,16 @@ def _constant(name, like):
     return jnp.asarray(_CONSTANTS[name], dtype=like.dtype)
 
 
+def _columns(x):
+    return x.T
+
+
+def _samples_first(x):
+    return jnp.moveaxis(x, -1, 0)
+
+
 def _take(x, index):
-    return x[..., jnp.array(index, dtype=int)]
-
-
-def _cross(a, b):
-    return jnp.cross(a, b)
+    return x[jnp.array(index, dtype=int)]
 
 
 def _solve(matrix, x):

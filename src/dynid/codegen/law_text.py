@@ -24,7 +24,7 @@ def actuator_torque(command, q, v, command_velocity=0.0, feedforward=0.0, law=LA
     The command is the one that is in effect, DELAY seconds old, and so are its velocity and the torque that is fed
     forward. `law` holds the values of LAW that differ, one number per joint each.
     """
-    command, q, v = _given(command=(command, {n}), q=(q, {nq}), v=(v, {nv}))
+    command, q, v = _same(command=(command, {n}), q=(q, {nq}), v=(v, {nv}))
     law = _law_values(law, q)
     command_velocity, feedforward = _array(command_velocity, q), _array(feedforward, q)
     q, v = q[..., {nq} - {n} :], v[..., {nv} - {n} :]
@@ -39,6 +39,12 @@ def actuator_torque(command, q, v, command_velocity=0.0, feedforward=0.0, law=LA
     low = np.where(limited, -stall * (1.0 + ratio), -float("inf"))
     high = np.where(limited, stall * (1.0 - ratio), float("inf"))
     return _within(torque, low, high)
+
+
+def _same(**given):
+    """Arrays of one type, from their values and sizes by name."""
+    first = _array(next(iter(given.values()))[0])
+    return tuple(_sized(name, _array(x, first), size) for name, (x, size) in given.items())
 
 
 def _law_values(given, like):
@@ -59,7 +65,7 @@ def forward_dynamics_under_law(command, q, v, command_velocity=0.0, feedforward=
 
     The actuators deliver `actuator_torque`, less the friction load_friction |tau| sign(v).
     """
-    command, q, v = _given(command=(command, {n}), q=(q, {nq}), v=(v, {nv}))
+    command, q, v = _same(command=(command, {n}), q=(q, {nq}), v=(v, {nv}))
     torque = actuator_torque(command, q, v, command_velocity, feedforward, law)
     slope, rate = _array(SLOPES, q), v[..., {nv} - {n} :]
     side = np.where(slope > 0.0, np.tanh(slope * rate), np.sign(rate))

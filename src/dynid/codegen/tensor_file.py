@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from dynid.codegen.drive_text import drive_constants, drive_text
 from dynid.codegen.functions import FUNCTIONS, Function, arguments_of
 from dynid.codegen.law_text import law_text
@@ -22,11 +24,16 @@ _UNSAFE = r'"|\\'
 _SHARED = '''
 
 def _given(**given):
-    """Tensors with common leading axes, from their values and sizes by name."""
+    """Values with their samples along the last axis, from values (..., size) and sizes by name; axes of the samples."""
     first = _array(next(iter(given.values()))[0])
-    arrays = [_sized(name, _array(x, first), size) for name, (x, size) in given.items()]
-    samples = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    return tuple(np.broadcast_to(x, (*samples, x.shape[-1])) for x in arrays)
+    arrays = {name: _sized(name, _array(x, first), size) for name, (x, size) in given.items()}
+    samples = np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
+    out = []
+    for name, x in arrays.items():
+        if name != "parms" or x.ndim > 1:
+            x = np.broadcast_to(x, (*samples, x.shape[-1]))
+        out.append(_columns(x.reshape(-1, x.shape[-1])))
+    return *out, samples
 
 
 def _sized(name, x, size):
@@ -35,33 +42,44 @@ def _sized(name, x, size):
     return x
 
 
-def _parameters(parms, like):
+def _fixed(parms):
     """The parameters, and behind them the numbers that are fixed."""
-    parms = _sized("parms", _array(parms, like), len(PARAMETERS))
-    return np.concatenate((parms, np.zeros_like(parms[..., :1]) + _constant("fixed", parms)), -1)
+    return np.concatenate((parms, np.zeros_like(parms[:1]) + _constant("fixed", parms)), 0)
 
 
 def _with_drives(torque, drives):
-    first = torque.shape[-1] - drives.shape[-1]
-    return np.concatenate((torque[..., :first], torque[..., first:] + drives), -1) if first else torque + drives
+    first = len(torque) - len(drives)
+    return np.concatenate((torque[:first], torque[first:] + drives), 0) if first else torque + drives
+
+
+def _rows(out, samples):
+    return out.swapaxes(0, 1).reshape(*samples, len(out))
 '''
-_STILL = 'still = np.zeros_like(q[..., :1]) + _constant("still", q)'
 # Lines of each function, after its arguments were checked.
 _LINES = {
     "inverse_dynamics": (
         "torque = _rigid_torque(_place(q), q, v, a, parms)",
-        "return _with_drives(torque, _drive_torque(q, v, a, parms))",
+        "return _rows(_with_drives(torque, _drive_torque(q, v, a, parms)), samples)",
     ),
-    "gravity_torque": (_STILL, "return _rigid_torque(_place(q), q, still, still, parms)"),
-    "coriolis_torque": ("return _rigid_torque(_place(q), q, v, np.zeros_like(v), parms, gravity=False)",),
-    "bias_torque": ("return _rigid_torque(_place(q), q, v, np.zeros_like(v), parms)",),
-    "drive_torque": ("return _drive_torque(q, v, a, parms)",),
-    "mass_matrix": ("return _mass(_place(q), parms)",),
+    "gravity_torque": (
+        'still = np.zeros_like(q[:1]) + _constant("still", q)',
+        "return _rows(_rigid_torque(_place(q), q, still, still, parms), samples)",
+    ),
+    "coriolis_torque": (
+        "return _rows(_rigid_torque(_place(q), q, v, np.zeros_like(v), parms, gravity=False), samples)",
+    ),
+    "bias_torque": ("return _rows(_rigid_torque(_place(q), q, v, np.zeros_like(v), parms), samples)",),
+    "drive_torque": ("return _rows(_drive_torque(q, v, a, parms), samples)",),
+    "mass_matrix": (
+        "out = _mass(_place(q), parms)",
+        "return out.reshape(*samples, *out.shape[1:])",
+    ),
     "forward_dynamics": (
         "placed, still = _place(q), np.zeros_like(v)",
         "torque = _rigid_torque(placed, q, v, still, parms)",
         "torque = _with_drives(torque, _drive_torque(q, v, still, parms))",
-        "return _solve(_mass(placed, parms), tau - torque[..., torque.shape[-1] - tau.shape[-1] :])",
+        "rest = (tau - torque[len(torque) - len(tau) :]).swapaxes(0, 1)",
+        "return _solve(_mass(placed, parms), rest).reshape(*samples, len(tau))",
     ),
 }
 TENSOR_FUNCTIONS = tuple(_LINES)
@@ -93,7 +111,7 @@ def tensor_file(program: Program, library: TensorLibrary) -> str:
     drives = drive_text(robot, columns)
     text += "\n# The robot: its tree, and where the numbers of its links stand among the parameters.\n"
     text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
-    arrays |= {"fixed": columns.fixed, "still": [0.0] * robot.nv} | drive_constants(robot)
+    arrays |= {"fixed": np.array(columns.fixed)[:, None], "still": np.zeros((robot.nv, 1))} | drive_constants(robot)
     text += constants_text("_CONSTANTS", arrays)
     text += library.helpers + library.spelled(_SHARED + TREE_TEXT + drives)
     for function in program.functions:
@@ -114,9 +132,9 @@ def _function(function: Function) -> Iterator[str]:
         yield ""
         yield "    The result is NaN where the mass matrix is not positive definite: no physical robot moves so."
     yield '    """'
-    names = ", ".join(x.name for x in own) + ("," if len(own) == 1 else "")
-    yield f"    {names} = _given({', '.join(f'{x.name}=({x.name}, {x.size})' for x in own)})"
-    yield "    parms = _parameters(parms, q)"
+    names = ", ".join(x.name for x in function.arguments)
+    yield f"    {names}, samples = _given({', '.join(f'{x.name}=({x.name}, {x.size})' for x in function.arguments)})"
+    yield "    parms = _fixed(parms)"
     yield from (f"    {line}" for line in _LINES[function.name])
 
 

@@ -17,8 +17,9 @@ __all__ = ["TensorLibrary", "constants_text", "numbers"]
 class TensorLibrary:
     """A library of tensors: its name in the code, its imports, and the helpers that the shared text calls.
 
-    The helpers are `_array(x, like)`, `_constant(name, like)` for an entry of _CONSTANTS, `_take(x, index)` along the
-    last axis, `_cross(a, b)`, and `_solve(M, x)`, which gives NaN where M is not positive definite.
+    The helpers are `_array(x, like)`, `_constant(name, like)` for an entry of _CONSTANTS, `_columns(x)` and
+    `_samples_first(x)`, which move the samples to the last and to the first axis, `_take(x, index)` along the first
+    axis, and `_solve(M, x)`, which gives NaN where M is not positive definite.
     """
 
     module: str

@@ -35,12 +35,16 @@ def _constant(name, like):
     return _MADE[key]
 
 
+def _columns(x):
+    return x.T.contiguous()
+
+
+def _samples_first(x):
+    return x.movedim(-1, 0).contiguous()
+
+
 def _take(x, index):
-    return x[..., index]
-
-
-def _cross(a, b):
-    return torch.linalg.cross(a, b)
+    return x[index]
 
 
 def _solve(matrix, x):
