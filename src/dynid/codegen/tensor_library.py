@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +20,8 @@ class TensorLibrary:
 
     The helpers are `_array(x, like)`, `_constant(name, like)` for an entry of _CONSTANTS, `_columns(x)` and
     `_samples_first(x)`, which move the samples to the last and to the first axis, `_take(x, index)` along the first
-    axis, and `_solve(M, x)`, which gives NaN where M is not positive definite.
+    axis, `_per_link` and `_link_by_link`, which evaluate a function of all links, and `_solve(M, x)`, which gives NaN
+    where M is not positive definite.
     """
 
     module: str
@@ -39,12 +41,12 @@ def numbers(values: Iterable[float]) -> str:
 
 def constants_text(name: str, values: Mapping[str, ArrayLike]) -> str:
     """A dictionary of arrays as nested tuples."""
-    rows = [f'    "{x}": {_nested(np.asarray(y, dtype=float))},\n' for x, y in values.items()]
-    return f"{name} = {{\n{''.join(rows)}}}\n"
+    rows = [f'    "{x}": {_nested(np.asarray(y, dtype=float))},' for x, y in values.items()]
+    wrapped = ["\n".join(textwrap.wrap(x, 118, subsequent_indent="        ", break_long_words=False)) for x in rows]
+    return "\n".join([f"{name} = {{", *(f"    {x.lstrip()}" for x in wrapped), "}\n"])
 
 
-def _nested(values: np.ndarray, indent: str = "    ") -> str:
+def _nested(values: np.ndarray) -> str:
     if values.ndim == 1:
         return numbers(values)
-    rows = "".join(f"{indent}    {_nested(x, indent + '    ')},\n" for x in values)
-    return f"(\n{rows}{indent})"
+    return f"({''.join(f'{_nested(x)}, ' for x in values).rstrip()})"

@@ -47,6 +47,19 @@ def _take(x, index):
     return x[index]
 
 
+def _per_link(function, *arrays):
+    """A function of all links at once."""
+    return function(*arrays)
+
+
+def _link_by_link(function, turned, *arrays):
+    """A function of the rotation and the origin of the link before each link, stacked over the links."""
+    links = [(_constant("identity", turned)[..., None].expand(3, 3, turned.shape[-1]), turned.new_zeros(3, 1))]
+    for j, parent in enumerate(_PARENTS):
+        links.append(function(*links[parent][:2], turned[:, :, j], *(x[:, j] for x in arrays)))
+    return tuple(torch.stack(torch.broadcast_tensors(*x), -2) for x in zip(*links[1:]))
+
+
 def _solve(matrix, x):
     """The solution, or NaN where the matrix is not positive definite."""
     factor, failed = torch.linalg.cholesky_ex(matrix)

@@ -32,16 +32,20 @@ def _cross(a, b):
     return np.stack((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx))
 
 
+def _dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
 def _turn(rotation, x):
-    return np.sum(rotation * x, 1)
+    return rotation[:, 0] * x[0] + rotation[:, 1] * x[1] + rotation[:, 2] * x[2]
 
 
 def _turn_back(rotation, x):
-    return np.sum(rotation * x[:, None], 0)
+    return rotation[0] * x[0] + rotation[1] * x[1] + rotation[2] * x[2]
 
 
 def _product(a, b):
-    return np.sum(a[:, :, None] * b, 1)
+    return a[:, :1] * b[0] + a[:, 1:2] * b[1] + a[:, 2:] * b[2]
 
 
 def _outward(x):
@@ -71,16 +75,18 @@ def _place(q):
     motion = np.stack((np.ones_like(x), np.sin(x), np.cos(x), x))
     local = np.einsum("kfj,fjn->kjn", _constant("placements", q), motion)
     turned, shifted = local[:9].reshape(3, 3, *x.shape), local[9:]
-    rotations = [np.zeros_like(turned[:, :, 0]) + _constant("identity", q)[..., 0]]
-    origins = [np.zeros_like(shifted[:, 0])]
-    for j, link in enumerate(_PARENTS):
-        rotations.append(_product(rotations[link], turned[:, :, j]))
-        origins.append(origins[link] + _turn(rotations[link], shifted[:, j]))
-    before = np.stack([rotations[link] for link in _PARENTS], 2)
-    start = np.stack([origins[link] for link in _PARENTS], 1)
-    axes = _turn(before, _constant("axes", q))
-    joints = start + _turn(before, _constant("origins", q))
-    return np.stack(rotations[1:], 2), np.stack(origins[1:], 1), axes, joints, start
+    return _link_by_link(_next_link, turned, shifted, _constant("axes", x), _constant("origins", x))
+
+
+def _next_link(before, start, turned, shifted, axis, joint):
+    """What `_place` gives of one link, from the rotation and the origin of the link before it."""
+    return (
+        _product(before, turned),
+        start + _turn(before, shifted),
+        _turn(before, axis),
+        start + _turn(before, joint),
+        start,
+    )
 
 
 def _bodies(parms, places):
@@ -92,30 +98,20 @@ def _bodies(parms, places):
 def _rigid_torque(placed, q, v, a, parms, gravity=True):
     """Torque of every channel, without drives."""
     rotations, origins, axes, joints, start = placed
-    mass, moment, inertia = _bodies(parms, _LINKS)
-    revolute = _constant("revolute", q)
-    u, du = _joints(v), _joints(a)
+    revolute, u, du = _constant("revolute", q), _joints(v), _joints(a)
     w_base, dw_base, lift_base = _base_motion(q, v, a, gravity)
-    turning, reach = axes * (revolute * u), origins - joints
+    turning = axes * (revolute * u)
     w = _outward(turning) + w_base
-    w_before = w - turning
-    turned = axes * (revolute * du) + _cross(w_before, turning)
+    turned = axes * (revolute * du) + _cross(w - turning, turning)
     dw = _outward(turned) + dw_base
-    if _SLIDES:
-        sliding = (1.0 - revolute) * axes
-        step = _whirl(w_before, dw - turned, joints - start + (1.0 - revolute) * reach)
-        step = step + _whirl(w, dw, revolute * reach) + sliding * du + 2.0 * _cross(w_before, sliding * u)
-    else:
-        step = _whirl(w_before, dw - turned, joints - start) + _whirl(w, dw, reach)
+    step = _per_link(_link_step, placed, revolute, u, du, w, turning, dw, turned)
     lift = _outward(step) + lift_base
-    moment = _turn(rotations, moment)
-    w_own, dw_own = _turn_back(rotations, w), _turn_back(rotations, dw)
-    torque = _turn(rotations, _turn(inertia, dw_own) + _cross(w_own, _turn(inertia, w_own))) + _cross(moment, lift)
-    force = mass * lift + _whirl(w, dw, moment)
+    force, torque = _per_link(_link_wrench, rotations, w, dw, lift, *_bodies(parms, _LINKS))
     carried = _inward(force)
     lever = _cross(origins - start, carried)
-    about_joint = _inward(torque + lever) - lever + _cross(reach, carried)
-    out = np.sum(axes * (revolute * about_joint + (1.0 - revolute) * carried if _SLIDES else about_joint), 0)
+    torque = torque + lever
+    about_joint = _inward(torque) - lever + _cross(origins - joints, carried)
+    out = _dot(axes, revolute * about_joint + (1.0 - revolute) * carried if _SLIDES else about_joint)
     if _MIMICS:
         out = _constant("ratios", out).swapaxes(0, 1) @ out
     if not _WRENCH:
@@ -123,7 +119,26 @@ def _rigid_torque(placed, q, v, a, parms, gravity=True):
     mass, moment, inertia = _bodies(parms, _BASE)
     force = np.sum(force, 1) + (mass * lift_base + _whirl(w_base, dw_base, moment))[:, 0]
     spin = _turn(inertia, dw_base) + _cross(w_base, _turn(inertia, w_base)) + _cross(moment, lift_base)
-    return np.concatenate((force, np.sum(torque + lever, 1) + spin[:, 0], out), 0)
+    return np.concatenate((force, np.sum(torque, 1) + spin[:, 0], out), 0)
+
+
+def _link_step(placed, revolute, u, du, w, turning, dw, turned):
+    """Acceleration of the origin of a link relative to that of the link before it."""
+    _, origin, axis, joint, start = placed
+    w_before, dw_before, reach = w - turning, dw - turned, origin - joint
+    if not _SLIDES:
+        return _whirl(w_before, dw_before, joint - start) + _whirl(w, dw, reach)
+    sliding = (1.0 - revolute) * axis
+    out = _whirl(w_before, dw_before, joint - start + (1.0 - revolute) * reach) + _whirl(w, dw, revolute * reach)
+    return out + sliding * du + 2.0 * _cross(w_before, sliding * u)
+
+
+def _link_wrench(rotation, w, dw, lift, mass, moment, inertia):
+    """Force and torque that move a link, at its origin."""
+    moment = _turn(rotation, moment)
+    w_own = _turn_back(rotation, w)
+    spin = _turn(inertia, _turn_back(rotation, dw)) + _cross(w_own, _turn(inertia, w_own))
+    return mass * lift + _whirl(w, dw, moment), _turn(rotation, spin) + _cross(moment, lift)
 
 
 def _base_motion(q, v, a, gravity):
@@ -143,25 +158,16 @@ def _base_motion(q, v, a, gravity):
 def _rigid_mass(placed, parms):
     """Mass matrix without rotors, from the inertia of the links that each joint carries."""
     rotations, origins, axes, joints, start = placed
+    revolute, arm = _constant("revolute", origins), origins - start
     mass, moment, inertia = _bodies(parms, _LINKS)
-    revolute, identity = _constant("revolute", origins), _constant("identity", origins)
-    arm, reach = origins - start, origins - joints
     carried = _inward(mass)
     shift = arm * carried
     moment = _turn(rotations, moment) + shift
     moment_carried = _inward(moment) - shift
-    product = moment_carried[:, None] * arm
-    product = product + product.swapaxes(0, 1) + shift[:, None] * arm
-    moved = np.sum((2.0 * moment_carried + shift) * arm, 0) * identity - product
-    inertia = _product(_product(rotations, inertia), rotations.swapaxes(0, 1)) + moved
+    inertia, moved = _per_link(_link_inertia, rotations, inertia, moment_carried, shift, arm)
     inertia_carried = _inward(inertia.reshape(9, *inertia.shape[2:])).reshape(inertia.shape) - moved
-    turning, sliding = revolute * axes, (1.0 - revolute) * axes
-    velocity = _cross(turning, reach) + sliding
-    force = carried * velocity + _cross(turning, moment_carried)
-    torque = _cross(moment_carried, velocity) + _turn(inertia_carried, turning) + _cross(origins, force)
-    twists = np.concatenate((_cross(joints, turning) + sliding, turning), 0)
-    wrenches = np.concatenate((force, torque), 0)
-    out = np.sum(twists[:, :, None] * wrenches[:, None], 0) * _constant("carries", origins)
+    twists, wrenches = _per_link(_link_twist, placed, revolute, carried, moment_carried, inertia_carried)
+    out = np.einsum("ckn,cjn->kjn", twists, wrenches) * _constant("carries", origins)
     out = out + (out * _constant("others", origins)).swapaxes(0, 1)
     if _MIMICS:
         ratios = _constant("ratios", origins)
@@ -174,10 +180,32 @@ def _rigid_mass(placed, parms):
     x, y, z = moment
     none = np.zeros_like(x)
     skew = np.stack((np.stack((none, -z, y)), np.stack((z, none, -x)), np.stack((-y, x, none))))
-    top = np.concatenate((total * identity[..., 0], -skew), 1)
+    top = np.concatenate((total * _identity(x), -skew), 1)
     base = np.concatenate((top, np.concatenate((skew, tensor), 1)), 0)
     top = np.concatenate((base, wrenches), 1)
     return np.concatenate((top, np.concatenate((wrenches.swapaxes(0, 1), out), 1)), 0)
+
+
+def _identity(like):
+    return _constant("identity", like).reshape(3, 3, *(1,) * like.ndim)
+
+
+def _link_inertia(rotation, inertia, moment, shift, arm):
+    """Inertia of a link in base axes with what its carried mass adds at the link before it, and that alone."""
+    product = moment[:, None] * arm
+    product = product + product.swapaxes(0, 1) + shift[:, None] * arm
+    moved = _dot(2.0 * moment + shift, arm) * _identity(arm[0]) - product
+    return _product(_product(rotation, inertia), rotation.swapaxes(0, 1)) + moved, moved
+
+
+def _link_twist(placed, revolute, mass, moment, inertia):
+    """Motion of the base origin with a unit velocity of the joint, and the wrench at the base origin that it needs."""
+    _, origin, axis, joint, _ = placed
+    turning, sliding = revolute * axis, (1.0 - revolute) * axis
+    velocity = _cross(turning, origin - joint) + sliding
+    force = mass * velocity + _cross(turning, moment)
+    torque = _cross(moment, velocity) + _turn(inertia, turning) + _cross(origin, force)
+    return np.concatenate((_cross(joint, turning) + sliding, turning), 0), np.concatenate((force, torque), 0)
 '''
 
 
@@ -227,7 +255,7 @@ def tree_constants(robot: Robot, columns: Columns) -> tuple[dict[str, object], d
     axes = np.array([joint.placement[:3, :3] @ joint.axis for joint in robot.joints])
     origins = np.array([joint.placement[:3, 3] for joint in robot.joints])
     arrays = {
-        "identity": np.eye(3)[:, :, None, None],
+        "identity": np.eye(3),
         "gravity": tree.gravity[:, None, None],
         "path": path,
         "carries": path.T[:, :, None],
