@@ -15,7 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dynid
 from dynid import Robot, generate_code
+from dynid.actuators import ActuatorLaw
+from tests.support.random_robots import random_robot
+
+ROBOTS = {
+    "tx40": lambda: dynid.load_robot("tx40"),
+    "tree": lambda: random_robot(2, 5),
+    "prismatic": lambda: random_robot(3, 4, kinds="prpp"),
+    "all drives": lambda: random_robot(5, 3, drives=True),
+    "smooth": lambda: random_robot(5, 3, drives=True).with_smooth_coulomb(20.0),
+    "floating": lambda: random_robot(6, 4, base="floating", rotors=True),
+    "floating followers": lambda: random_robot(8, 5, base="floating", mimics=2, drives=True),
+    "instrumented": lambda: random_robot(7, 4, base="instrumented", rotors=True),
+    "followers": lambda: random_robot(4, 5, mimics=2),
+}
 
 
 class Tensor(np.ndarray):
@@ -100,3 +115,36 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch, robot: Robot, **options: Any) -> M
     """The file for PyTorch, with NumPy in its place."""
     monkeypatch.setitem(sys.modules, "torch", torch_by_numpy())
     return module_of(robot, "torch", **options)
+
+
+def law_of(robot: Robot) -> ActuatorLaw:
+    """Every field of a law, with limits on some joints only."""
+    x = np.arange(robot.n)
+    return ActuatorLaw(
+        robot.coordinates,
+        kp=100.0 + x,
+        kd=2.0 + 0.1 * x,
+        gain=0.9,
+        delay=0.01,
+        bias=0.01 * x,
+        backlash=0.02,
+        torque_limit=np.where(x % 2, 40.0, np.inf),
+        back_emf=0.3,
+        stall_torque=np.where(x % 3, 60.0, np.inf),
+        no_load_velocity=np.where(x % 3, 5.0, np.inf),
+        load_friction=0.05,
+    )
+
+
+def torque_of(law: ActuatorLaw, command: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The law joint by joint, as its docstring has it."""
+    out = np.empty(q.shape)
+    for k, j in np.ndindex(q.shape):
+        e = command[k, j] - (q[k, j] + law.bias[j])
+        half = law.backlash[j] / 2
+        e = e - half if e > half else e + half if e < -half else 0.0
+        u = law.gain[j] * (law.kp[j] * e - law.kd[j] * v[k, j])
+        u = min(max(u, -law.torque_limit[j]), law.torque_limit[j]) - law.back_emf[j] * v[k, j]
+        share = v[k, j] / law.no_load_velocity[j]
+        out[k, j] = min(max(u, -law.stall_torque[j] * (1 + share)), law.stall_torque[j] * (1 - share))
+    return out
