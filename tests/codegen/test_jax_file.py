@@ -26,21 +26,25 @@ def double_precision() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("kind", list(ROBOTS))
+@pytest.mark.parametrize("kind", [pytest.param(x, marks=pytest.mark.slow) if x != "smooth" else x for x in ROBOTS])
 def test_every_function_gives_our_numbers(kind: str) -> None:
-    """To 1e-10 in double precision and to 1e-4 in single precision."""
+    """To 1e-10 in double precision and to 1e-4 in single precision; compiled together, which takes most of the time."""
     robot = ROBOTS[kind]()
     module, at = module_of(robot, "jax"), states(robot, 8)
+
+    @jax.jit
+    def every(at: dict[str, Any]) -> dict[str, Any]:
+        return {name: getattr(module, name)(*(at[x] for x in FUNCTIONS[name][0])) for name in TENSOR_FUNCTIONS}
+
+    ours, single = every(at), every({name: x.astype(np.float32) for name, x in at.items()})
     for name in TENSOR_FUNCTIONS:
-        given = [at[x] for x in FUNCTIONS[name][0]]
         expect = expected(robot, name, at)
-        ours = getattr(module, name)(*given)
-        assert ours.dtype == np.float64 and difference(ours, expect) < 1e-10, name
-        single = getattr(module, name)(*(x.astype(np.float32) for x in given))
-        assert single.dtype == np.float32 and difference(single, expect) < 1e-4, name
+        assert ours[name].dtype == np.float64 and difference(ours[name], expect) < 1e-10, name
+        assert single[name].dtype == np.float32 and difference(single[name], expect) < 1e-4, name
 
 
-@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "drive_torque"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "mass_matrix"])
 def test_gradients(name: str) -> None:
     """Of all arguments and the parameters, forward and reverse, against differences, to 1e-6."""
     robot = random_robot(5, 3, base="floating", mimics=1, drives=True).with_smooth_coulomb(5.0)
@@ -49,6 +53,7 @@ def test_gradients(name: str) -> None:
     check_grads(jax.jit(getattr(module, name)), given, 1, atol=1e-6, rtol=1e-6, eps=1e-5)
 
 
+@pytest.mark.slow
 def test_compiled_and_mapped() -> None:
     """jit and vmap give the same; derivatives are the regressor and the mass matrix."""
     robot = random_robot(5, 3, drives=True)
@@ -62,6 +67,7 @@ def test_compiled_and_mapped() -> None:
     assert difference(slopes[1], dynid.regressor(robot, q, v, a)) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_law(base: str) -> None:
     """Values as the docstring of the law has them; gradients also where joints have no limits."""

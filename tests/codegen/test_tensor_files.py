@@ -18,6 +18,7 @@ from tests.support.generated import expected, states
 from tests.support.random_robots import random_robot, with_custom_terms
 from tests.support.tensor_files import ROBOTS, by_numpy, law_of, tensor, torque_of
 
+
 @pytest.fixture(params=list(ROBOTS))
 def robot(request: pytest.FixtureRequest) -> Robot:
     return ROBOTS[request.param]()
@@ -59,7 +60,9 @@ def test_law_of_the_actuators(base: str, monkeypatch: pytest.MonkeyPatch) -> Non
     torque = torque_of(law, command, q[:, -robot.n :], v[:, -robot.n :])
     given = tuple(map(tensor, (command, q, v)))
     assert difference(module.actuator_torque(*given), torque) < 1e-12
-    limited = torque_of(law.changed(torque_limit=np.inf, stall_torque=np.inf), command, q[:, -robot.n :], v[:, -robot.n :])
+    limited = torque_of(
+        law.changed(torque_limit=np.inf, stall_torque=np.inf), command, q[:, -robot.n :], v[:, -robot.n :]
+    )
     assert 0.1 < np.mean(np.abs(limited - torque) > 1e-9) < 0.9  # some samples at their limits, some not
     friction = 0.05 * np.abs(torque) * np.tanh(20.0 * v[:, -robot.n :])
     tau = np.zeros(v.shape)
@@ -72,7 +75,13 @@ def test_law_of_the_actuators(base: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert difference(module.actuator_torque(*given, law={"kp": 50.0}), other) < 1e-12
     pushed = module.actuator_torque(*given, 0.5, 2.0, {"torque_limit": np.inf, "stall_torque": np.inf})
     shift = law.gain * (law.kd * 0.5 + 2.0)
-    assert difference(pushed - module.actuator_torque(*given, law={"torque_limit": np.inf, "stall_torque": np.inf}), np.tile(shift, (40, 1))) < 1e-12
+    assert (
+        difference(
+            pushed - module.actuator_torque(*given, law={"torque_limit": np.inf, "stall_torque": np.inf}),
+            np.tile(shift, (40, 1)),
+        )
+        < 1e-12
+    )
     with pytest.raises(ValueError, match="the law has no 'Kp', only kp, kd"):
         module.actuator_torque(*given, law={"Kp": 1.0})
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from dynid.robot.model import Robot
 
 _ENDINGS = {**ENDINGS, ".c": "c", ".h": "c", ".py": "python", ".casadi": "casadi", ".tex": "latex"}
-FORMATS = tuple(dict.fromkeys(_ENDINGS.values()))
-_CODE = ("c", "python", "casadi")
+_TENSORS = ("torch", "jax")  # Python files too: they are named by --to
+FORMATS = (*dict.fromkeys(_ENDINGS.values()), *_TENSORS)
+_CODE = ("c", "python", "casadi", *_TENSORS)
 _FUNCTIONS = ("inverse_dynamics", "gravity_torque", "coriolis_torque", "mass_matrix", "forward_dynamics", "regressor")
 
 
@@ -42,7 +43,10 @@ def export(
     ] = None,
     parameters: Annotated[
         str | None,
-        typer.Option(help="Of code and equations: standard, base, symbolic (an argument) or symbolic-base. [standard]"),
+        typer.Option(
+            help="Of code and equations: standard, base, symbolic (an argument) or symbolic-base. "
+            "[standard; symbolic for torch and jax]"
+        ),
     ] = None,
     functions: Annotated[
         str | None, typer.Option(help="Functions of the code, separated by commas, or all. [those of a controller]")
@@ -57,6 +61,8 @@ def export(
     Example: dynid export arm.urdf -o arm.c
 
     Example: dynid export estimate.json --parameters base -o arm.py
+
+    Example: dynid export estimate.json --to torch -o arm.py
     """
     from dynid.export.model_file import write as write_model
 
@@ -119,8 +125,11 @@ def _code(
     wanted: str | tuple[str, ...] = _FUNCTIONS
     if functions is not None:
         wanted = "all" if functions == "all" else tuple(functions.split(","))
-    elif parameters is None or not parameters.endswith("base"):
-        wanted = (*_FUNCTIONS, "drive_torque")  # base parameters add rotors to bodies
+    else:
+        if parameters is None or not parameters.endswith("base"):
+            wanted = (*_FUNCTIONS, "drive_torque")  # base parameters add rotors to bodies
+        if form in _TENSORS:
+            wanted = tuple(f for f in wanted if f != "regressor")
     named = output.suffix.lower() in _ENDINGS
     folder = output.parent if named else output
     with working("writing the dynamics as code"):
@@ -128,7 +137,7 @@ def _code(
             source,
             wanted,
             language=form,
-            parameters=parameters or "standard",
+            parameters=parameters,
             name=name if name is not None or not named else output.stem,
             date=today,
             allow_infeasible=allow_infeasible,

@@ -251,7 +251,9 @@ def generate_code(
         *notes,
         *([f"Beware: {flaw}."] if flaw else []),
     )
-    program = Program(model, title, made, parameters, names, units, numbers, head, sines, linkage, tuple(places or ()), law)
+    program = Program(
+        model, title, made, parameters, names, units, numbers, head, sines, linkage, tuple(places or ()), law
+    )
     files = dict(EMITTERS[language](program))
     operations = {} if language in _TENSORS else {f.name: program.operations(f) for f in made}
     return GeneratedCode(language, files, operations, program)

@@ -91,7 +91,7 @@ def tensor_function(robot: Robot, name: str, count: int) -> Function:
         hint = "the derivative of inverse_dynamics with respect to parms" if name == "regressor" else "not needed there"
         raise DataError(f"{name} is not written for PyTorch and JAX ({hint}): use {', '.join(_LINES)}")
     names, result = FUNCTIONS[name]
-    shape = (robot.nv,) if name == "forward_dynamics" else (len(robot.channels),)
+    shape: tuple[int, ...] = (robot.nv,) if name == "forward_dynamics" else (len(robot.channels),)
     if name == "drive_torque":
         shape = (robot.n,)
     if name == "mass_matrix":
@@ -127,7 +127,7 @@ def _function(function: Function) -> Iterator[str]:
     shapes = ", ".join(f"{x.name} (..., {x.size})" for x in function.arguments)
     result = ", ".join(map(str, function.shape))
     yield f'    """{MEANINGS[function.name].capitalize()}: {function.result} (..., {result})'
-    yield f'    of {shapes}.'
+    yield f"    of {shapes}."
     if function.name == "forward_dynamics":
         yield ""
         yield "    The result is NaN where the mass matrix is not positive definite: no physical robot moves so."

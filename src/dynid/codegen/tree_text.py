@@ -276,6 +276,6 @@ def _by_number(bodies: list[list[int]]) -> list[int]:
 
 
 def _placements(tree: Tree) -> Array:
-    """Rotation and origin of each link before its joint, per 1, sine, cosine and position of the joint (joint, 4, 12)."""
+    """Rotation and origin of each link, per 1, sine, cosine and position of its joint (joint, 4, 12)."""
     rotation = np.concatenate((tree.rotation, np.zeros((len(tree.rotation), 1, 9))), 1)
     return np.concatenate((rotation, tree.position), 2)
