@@ -26,7 +26,8 @@ def double_precision() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("kind", [pytest.param(x, marks=pytest.mark.slow) if x != "smooth" else x for x in ROBOTS])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(ROBOTS))
 def test_every_function_gives_our_numbers(kind: str) -> None:
     """To 1e-10 in double precision and to 1e-4 in single precision; compiled together, which takes most of the time."""
     robot = ROBOTS[kind]()
