@@ -95,6 +95,17 @@ def test_code_goes_into_a_folder_or_under_the_name_of_the_file(place: Path, tmp_
     assert done.exit_code == 0 and (tmp_path / "ca" / "bob_mass_matrix.casadi").exists()
 
 
+@pytest.mark.parametrize("language", ["torch", "jax"])
+def test_files_of_tensors_are_named_by_to(place: Path, tmp_path: Path, language: str) -> None:
+    """The ending .py alone means NumPy; values of the estimate are in the file."""
+    done = run(place, place / "estimate.json", "--to", language, "-o", tmp_path / "mine.py")
+    text = (tmp_path / "mine.py").read_text()
+    assert done.exit_code == 0 and f"import {language}" in text and "def forward_dynamics(q, v, tau, parms" in text
+    assert f"VALUES = ({float(estimate_of(place).parameters[0])!r}, " in text
+    done = run(place, "--to", language, "-o", tmp_path / "code", "--parameters", "symbolic-base")
+    assert done.exit_code == 0 and (tmp_path / "code" / "arm3.py").exists()
+
+
 def test_equations_hold_values_unless_asked_for_symbols(place: Path, tmp_path: Path) -> None:
     """Base parameters of the estimate under the equations."""
     done = CliRunner().invoke(app, ["export", "twolink", "-o", str(tmp_path / "a.tex"), "--parameters", "base"])

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from dynid.robot.model import Robot
 
 _ENDINGS = {**ENDINGS, ".c": "c", ".h": "c", ".py": "python", ".casadi": "casadi", ".tex": "latex"}
-FORMATS = tuple(dict.fromkeys(_ENDINGS.values()))
-_CODE = ("c", "python", "casadi")
+_TENSORS = ("torch", "jax")  # Python files too: they are named by --to
+FORMATS = (*dict.fromkeys(_ENDINGS.values()), *_TENSORS)
+_CODE = ("c", "python", "casadi", *_TENSORS)
 _FUNCTIONS = ("inverse_dynamics", "gravity_torque", "coriolis_torque", "mass_matrix", "forward_dynamics", "regressor")
 
 
@@ -43,7 +44,10 @@ def export(
     ] = None,
     parameters: Annotated[
         str | None,
-        typer.Option(help="Of code and equations: standard, base, symbolic (an argument) or symbolic-base. [standard]"),
+        typer.Option(
+            help="Of code and equations: standard, base, symbolic (an argument) or symbolic-base. "
+            "[standard; symbolic for torch and jax]"
+        ),
     ] = None,
     functions: Annotated[
         str | None, typer.Option(help="Functions of the code, separated by commas, or all. [those of a controller]")
@@ -52,7 +56,8 @@ def export(
         str | None, typer.Option(help=f"Actuators for a simulator, which need --law: {', '.join(SIMULATOR_ENDINGS)}.")
     ] = None,
     law: Annotated[
-        str | None, typer.Option(help="Law of the actuators: pd:KP,KD, torque for logged torques, or a TOML file.")
+        str | None,
+        typer.Option(help="Law of actuators in files for simulators, torch and jax: pd:KP,KD, or a TOML file."),
     ] = None,
     step: Annotated[
         float | None, typer.Option(help="Physics step of the simulator in seconds. [period of the law, or 0.001]")
@@ -69,13 +74,15 @@ def export(
     Example: dynid export estimate.json --parameters base -o arm.py
 
     Example: dynid export arm.urdf --rotor-inertia --simulator mujoco --law pd:60,4 -o arm.xml
+
+    Example: dynid export estimate.json --to torch -o arm.py
     """
     from dynid.export.model_file import write as write_model
 
     if output is None:
         raise DataError("name the file to write with -o, as in -o arm.c")
-    if simulator is None and (law is not None or step is not None):
-        raise DataError("--law and --step are for actuators: name the simulator with --simulator")
+    if simulator is None and step is not None:
+        raise DataError("--step is for actuators: name the simulator with --simulator")
     if simulator is not None:
         other = {"--to": to, "--functions": functions, "--name": name, "--parameters": parameters}
         for option, given in other.items():
@@ -84,6 +91,8 @@ def export(
         _actuators(inputs, output, simulator, law, step, template, allow_infeasible, as_json)
         return
     form = _form(to, output)
+    if law is not None and form not in _TENSORS:
+        raise DataError(f"--law is for --simulator and for {' and '.join(_TENSORS)}, not for {form}")
     if template is not None and form not in TEMPLATES:
         raise DataError(f"--template is for {', '.join(TEMPLATES)}, not for {form}")
     for option, given in (("--functions", functions), ("--name", name)):
@@ -96,7 +105,7 @@ def export(
     paths, warnings = [output], list[str]()
     if form in _CODE:
         today = date.today().isoformat() if dated is None else dated
-        paths, operations = _code(source, form, output, functions, parameters, name, today, allow_infeasible)
+        paths, operations = _code(source, form, output, functions, parameters, name, today, allow_infeasible, law)
     elif form == "latex":
         _latex(source, output, parameters)
     else:
@@ -166,15 +175,22 @@ def _code(
     name: str | None,
     today: str,
     allow_infeasible: bool,
+    law: str | None,
 ) -> tuple[list[Path], dict[str, str]]:
     """Code into a folder, or, where the output ends as code does, beside it under its name."""
+    from dynid.actuators.law_file import load_law
     from dynid.codegen.generate import generate_code
+    from dynid.robot.model import Robot
 
     wanted: str | tuple[str, ...] = _FUNCTIONS
     if functions is not None:
         wanted = "all" if functions == "all" else tuple(functions.split(","))
-    elif parameters is None or not parameters.endswith("base"):
-        wanted = (*_FUNCTIONS, "drive_torque")  # base parameters add rotors to bodies
+    else:
+        if parameters is None or not parameters.endswith("base"):
+            wanted = (*_FUNCTIONS, "drive_torque")  # base parameters add rotors to bodies
+        if form in _TENSORS:
+            wanted = tuple(f for f in wanted if f != "regressor")
+    robot = source if isinstance(source, Robot) else source.robot
     named = output.suffix.lower() in _ENDINGS
     folder = output.parent if named else output
     with working("writing the dynamics as code"):
@@ -182,10 +198,11 @@ def _code(
             source,
             wanted,
             language=form,
-            parameters=parameters or "standard",
+            parameters=parameters,
             name=name if name is not None or not named else output.stem,
             date=today,
             allow_infeasible=allow_infeasible,
+            law=None if law is None else load_law(law, robot.coordinates),
         )
     return list(code.write(folder)), {f: str(count) for f, count in code.operations.items()}
 
