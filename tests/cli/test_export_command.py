@@ -171,7 +171,8 @@ def test_actuators_for_a_simulator(place: Path, tmp_path: Path, simulator: str) 
     ("words", "message"),
     [
         (("--simulator", "mujoco"), "--simulator needs the law"),
-        (("--law", "pd:20,1"), "name the simulator with --simulator"),
+        (("--law", "pd:20,1", "--to", "urdf"), "--law is for --simulator and for torch and jax"),
+        (("--step", "0.005"), "name the simulator with --simulator"),
         (("--simulator", "isaac", "--law", "pd:20,1"), "did you mean isaaclab"),
         (("--simulator", "mujoco", "--law", "pd:20,1", "--to", "mjcf"), "--to is not for the actuators"),
         (("--simulator", "mujoco", "--law", "pd:20"), "the law 'pd:20' is not known"),

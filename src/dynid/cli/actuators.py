@@ -91,6 +91,8 @@ def actuators(
     if draws is not None and output is None:
         raise DataError("--draws writes ranges beside the output: name it with -o")
     robot = _robot(inputs)
+    for note in robot.notes:
+        print(f"note: {note}", file=sys.stderr)
     given = load_law(law, robot.coordinates)
     changes: dict[str, Any] = {"rate": control_rate, "hold": hold}
     given = given.changed(**{name: value for name, value in changes.items() if value is not None})
