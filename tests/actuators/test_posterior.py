@@ -27,7 +27,8 @@ RATE, NOISE = 200.0, 1e-3
 def robot() -> dynid.Robot:
     whole = dynid.load_robot("twolink", friction="viscous+coulomb", rotor_inertia=True)
     values = {"Ia": 0.05, "fv": 0.4, "fc": 0.5}
-    return whole.with_parameters([values.get(p.symbol, x) for p, x in zip(whole.layout, whole.parameters, strict=True)])
+    found = [values.get(p.symbol, x) for p, x in zip(whole.layout, whole.parameters, strict=True)]
+    return whole.with_parameters(found).with_smooth_coulomb(200.0)  # plant and model with the same friction at rest
 
 
 def law(plant: dynid.Robot) -> ActuatorLaw:
@@ -70,9 +71,8 @@ def test_draws_have_the_covariance_of_the_estimate() -> None:
 
 
 def test_draws_are_never_negative() -> None:
-    plant = robot().with_parameters(
-        [0.0 if p.symbol == "fv" else x for p, x in zip(robot().layout, robot().parameters, strict=True)]
-    )
+    plant = robot()
+    plant = plant.with_parameters([x * (p.symbol != "fv") for p, x in zip(plant.layout, plant.parameters, strict=True)])
     draws = draw_actuators(fitted(plant, 1), 500)
     assert np.all(draws.values >= 0.0)
     for model, actuated in list(draws.models(plant, law(plant)))[:3]:
