@@ -1,3 +1,6 @@
+from .design import ChirpDesign as ChirpDesign
+from .design import design_chirps as design_chirps
+from .design import predict_std as predict_std
 from .draws import ParameterDraws as ParameterDraws
 from .estimate import ActuatorEstimate as ActuatorEstimate
 from .estimate import Confounded as Confounded
