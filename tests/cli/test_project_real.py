@@ -56,6 +56,7 @@ def test_ur10e(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert_same(identified(), robot_cases.ur10e())
 
 
+@pytest.mark.slow
 def test_tiago_with_joints_locked(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file per signal; every joint but torso and arm is locked, the base wheels and the hand among them."""
     monkeypatch.chdir(tmp_path)
@@ -76,6 +77,7 @@ def test_tiago_with_joints_locked(data: Path, tmp_path: Path, monkeypatch: pytes
     assert_same(identified(), case)
 
 
+@pytest.mark.slow
 def test_a_ros2_bag(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Joint states of a Med 7 in a bag: names of their own, torques of the other sign, one log divided."""
     rosbag2 = pytest.importorskip("rosbags.rosbag2")

@@ -26,8 +26,8 @@ DOUBTFUL = (
 REFUSED = ("tiago", "kinova_sensor", "kinova_current")
 
 
-# One of each kind of torque in the default run: currents, sensors, motor torques with locked joints.
-QUICK = ("ur10e", "lwr4", "wam")
+# One of them in the default run.
+QUICK = ("wam",)
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES])

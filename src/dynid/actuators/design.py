@@ -132,7 +132,7 @@ def design_chirps(
     noise : float
         Standard deviation of the measured positions (rad or m).
     center : array of shape (n,), optional
-        Positions that the chirps swing about. By default the middle of the limits, or the home position.
+        Positions that the chirps move about. By default the middle of the limits, or the home position.
 
     Returns
     -------
