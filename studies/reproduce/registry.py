@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dynid.errors import DataError, did_you_mean
 from studies.reproduce import (
+    actuators,
     codegen,
     compensated_control,
     corner,
@@ -54,6 +55,12 @@ def studies() -> dict[str, Study]:
             "iiwa-feasibility", "Physical consistency of the printed parameters of the iiwa", iiwa_feasibility.figures
         ),
         Study("pc-didim", "A simulated TX40: bias, covariance, tests", pc_didim.figures, full=pc_didim.full_figures),
+        Study(
+            "actuators",
+            "Simulated legs, motors and servos identified from encoders",
+            actuators.figures,
+            full=actuators.full_figures,
+        ),
         Study("semi-parametric", "Simulated arms with learned residual torques", semi_parametric.figures),
         Study(
             "compensated-control", "Low-gain tracking with stiction, ripple and elasticity", compensated_control.figures

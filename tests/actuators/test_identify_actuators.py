@@ -14,7 +14,7 @@ from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators, l
 from dynid.assessment.verdict.actuators import assess_actuators
 from dynid.errors import DataError
 from dynid.recording.recording import Recording
-from tests.support.actuator_plants import CONTROL, chirps, given_robot, legs, logged, recording, truth
+from studies.reproduce.actuator_plants import CONTROL, chirps, given_robot, legs, logged, recording, truth
 
 Array = NDArray[np.float64]
 

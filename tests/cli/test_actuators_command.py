@@ -8,7 +8,7 @@ from pathlib import Path
 import mujoco
 import pytest
 
-from tests.support.actuator_plants import chirps, given_robot, legs, logged, truth
+from studies.reproduce.actuator_plants import chirps, given_robot, legs, logged, truth
 from tests.support.commands import dynid
 
 JOINTS = [f"{side}_{joint}" for side in "LR" for joint in ("hip", "thigh", "calf")]

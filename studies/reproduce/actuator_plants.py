@@ -1,8 +1,10 @@
-"""Two legs with servos, integrated by MuJoCo with its own friction, and logged as their owners would."""
+"""Legs and an arm with servos, integrated by MuJoCo with its own friction, and logged as their owners would."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -69,7 +71,11 @@ def logged(xml: str, law: ActuatorLaw, command: Array, *, counts: int | None = 4
 
     `ratio` integration steps per control period: MuJoCo's steps are of first order and late by half a step.
     """
-    model = mujoco.MjModel.from_xml_string(xml)
+    return _driven(mujoco.MjModel.from_xml_string(xml), law, command, counts=counts, ratio=ratio)
+
+
+def _driven(model: mujoco.MjModel, law: ActuatorLaw, command: Array, *, counts: int | None, ratio: int) -> Recording:
+    """The log of a model under the law."""
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     model.opt.timestep, model.opt.tolerance, model.opt.iterations = 1 / CONTROL / ratio, 1e-12, 200
     data = mujoco.MjData(model)
@@ -94,10 +100,39 @@ def logged(xml: str, law: ActuatorLaw, command: Array, *, counts: int | None = 4
             else:
                 data.qfrc_applied[:] = u
             mujoco.mj_step(model, data, 1 if line else ratio)
-    return recording(q, command)
+    return recording(q, command, law.joints)
 
 
 def recording(q: Array, command: Array, joints: Sequence[str] | None = None) -> Recording:
     """A log of positions and commands."""
     names = joints or [f"{side}_{joint}" for side in "LR" for joint in ("hip", "thigh", "calf")]
     return Recording(tuple(names), (Run(t=np.arange(len(q)) / RATE, q=q, reference=command),))
+
+
+def servo_arm(seed: int, delay: float) -> tuple[dynid.Robot, Recording, ActuatorLaw, Array]:
+    """An arm of six servos whose gains are not those of the law: robot as given, log, law, true values.
+
+    The true values are armature, damping and friction of every joint, the delay, and the factors of the gains.
+    """
+    rng, given = np.random.default_rng(seed), dynid.load_robot("rv2sq", friction="viscous+coulomb", rotor_inertia=True)
+    size = np.array([1.0, 1.0, 0.6, 0.1, 0.08, 0.05])
+    values = {"Ia": rng.uniform(0.1, 0.5, 6) * size, "fv": rng.uniform(0.5, 3.0, 6) * size}
+    values["fc"] = rng.uniform(0.5, 2.0, 6) * size
+    guess = {"Ia": 0.1, "fv": 0.5, "fc": 0.3}
+    given = given.with_parameters([guess.get(p.symbol, x) for p, x in zip(given.layout, given.parameters, strict=True)])
+    with tempfile.TemporaryDirectory() as folder:
+        dynid.export.write(given, Path(folder) / "arm.xml")
+        model = mujoco.MjModel.from_xml_path(str(Path(folder) / "arm.xml"))
+    model.dof_armature[:], model.dof_damping[:], model.dof_frictionloss[:] = values["Ia"], values["fv"], values["fc"]
+    model.dof_solimp[:], model.dof_solref[:] = [0.99999, 0.99999, 0.001, 0.5, 2], [2e-4, 1]
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    kp = np.array([300.0, 300.0, 200.0, 40.0, 30.0, 15.0])
+    law = ActuatorLaw(given.coordinates, kp=kp, kd=0.06 * kp, rate=CONTROL)
+    gain = rng.uniform(0.85, 1.15, 6)
+    t = np.arange(int(8.0 * RATE)) / RATE
+    phase = np.outer(0.1 * t + 2.0 * t**2 / 16.0, [1.0, 0.93, 1.1, 1.2, 1.05, 1.3])
+    command = (
+        np.array([0.0, 0.2, 1.2, 0.3, 0.5, 0.0]) + 0.4 * np.sin(2 * np.pi * phase) * np.minimum(1, t / 0.5)[:, None]
+    )
+    log = _driven(model, law.changed(gain=gain, delay=delay), command, counts=2**15, ratio=50)
+    return given, log, law, np.concatenate([values["Ia"], values["fv"], values["fc"], [delay], gain])
