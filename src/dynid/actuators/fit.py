@@ -1,7 +1,8 @@
 """Fit of simulated to measured positions by Gauss-Newton steps with exact sensitivities.
 
-The runs are cut into segments, whose initial states are unknown too: each segment is reduced by an orthogonal
-transformation to what it says about the parameters alone, and its initial state follows by back substitution. Short
+The runs are cut into segments, whose initial states are unknown too: each segment of each independent part of the robot
+is reduced by an orthogonal transformation to what it says about the parameters alone, and its initial state follows by
+back substitution. Short
 segments come first: they converge from poor values and through instability. Then they grow to the whole run, where the
 initial states no longer cost information.
 """
@@ -11,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dynid.actuators.chains import independent_chains
 from dynid.actuators.logs import Log
-from dynid.actuators.rollouts import Segments, rollout
+from dynid.actuators.rollouts import Segments, rollout, touched
 from dynid.actuators.unknowns import ParameterSpace
 from dynid.errors import DataError
 
@@ -94,16 +97,26 @@ class Fitted:
     converged: bool
 
 
+class _Part(NamedTuple):
+    """Joints that move independently of all others, and the unknowns that their motion depends on."""
+
+    joints: NDArray[np.int64]
+    columns: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Everything at one point of the search: residuals, and the triangular factors of all segments."""
+    """Everything at one point of the search: residuals, and the triangular factors of all segments.
+
+    The factors of every log and part have the columns initial states, unknowns of the part, and errors.
+    """
 
     values: Array
     stage: Stage
     cost: float
     residuals: tuple[Array, ...] = ()
     slopes: tuple[Array, ...] = ()
-    factors: Array | None = None  # (segments, 2 n + C + 1, 2 n + C + 1)
+    factors: tuple[tuple[Array, ...], ...] = ()
 
 
 def fit(
@@ -175,19 +188,27 @@ class _Problem:
     def __init__(self, space: ParameterSpace, logs: Sequence[Log], sigma: Array, step: float | None) -> None:
         self.space, self.logs, self.sigma, self.step = space, logs, sigma, step
         self.least = space.least
+        along = space.directions
+        self.parts = [
+            _Part(c.joints, touched(c, along.parameters, along.law)) for c in independent_chains(space.robot)
+        ]
+        self.spreads = [np.maximum(_VELOCITY * np.sqrt(np.mean(x.v**2, axis=0)), 1e-6) for x in logs]
 
     def at(self, values: Array, stage: Stage) -> _Point:
         """Simulate all segments at these values."""
         n, count = self.space.law.n, len(values)
-        robot, law = self.space.applied(values)
+        parameters, fields = self.space.at(values)
+        law = self.space.law.changed(**fields)
         residuals, slopes, factors, cost = [], [], [], 0.0
-        for log, length, first, states in zip(self.logs, stage.length, stage.first, stage.states, strict=True):
+        for k, log in enumerate(self.logs):
+            length, first, states = stage.length[k], stage.first[k], stage.states[k]
             found = rollout(
-                robot,
+                self.space.robot,
                 law,
                 log.commands,
                 Segments(first, length, states[:, :n], states[:, n:]),
                 directions=self.space.directions,
+                parameters=parameters,
                 step=self.step,
             )
             if any(x.ended_early for x in found.endings):
@@ -196,25 +217,34 @@ class _Problem:
             inside = rows < len(log)
             measured = log.measured[np.minimum(rows, len(log) - 1)]
             error = np.where(inside[..., None], measured - law.bias - found.q, 0.0)
-            assert found.dq is not None
-            slope = np.where(inside[..., None, None], found.dq, 0.0)
+            slope = found.dq
+            assert slope is not None
+            slope[~inside] = 0.0
             if "bias" in self.space.directions.law:
                 slope[..., :count] += inside[..., None, None] * self.space.directions.law["bias"].T
-            weighted = (error / self.sigma).reshape(len(first), -1)
-            columns = (slope / self.sigma[:, None]).reshape(len(first), -1, count + 2 * n)
-            # Velocities at the start, as far as the filtered positions tell.
-            spread = np.maximum(_VELOCITY * np.sqrt(np.mean(log.v**2, axis=0)), 1e-6)
-            prior = np.zeros((len(first), n, 2 * n + count + 1))
-            prior[:, np.arange(n), n + np.arange(n)] = 1.0 / spread
-            prior[:, :, -1] = (log.v[first] - states[:, n:]) / spread
-            whole = np.concatenate([columns[..., count:], columns[..., :count], weighted[..., None]], axis=2)
-            factors.append(np.linalg.qr(np.concatenate([whole, prior], axis=1), mode="r"))
+            late = (log.v[first] - states[:, n:]) / self.spreads[k]
+            factors.append(tuple(self._factor(x, error, slope, late, self.spreads[k]) for x in self.parts))
             residuals.append(error)
             slopes.append(slope)
-            cost += float(np.sum(weighted**2) + np.sum(prior[..., -1] ** 2))
+            cost += float(np.sum((error / self.sigma) ** 2) + np.sum(late**2))
         if not np.isfinite(cost):
             return _Point(values, stage, np.inf)
-        return _Point(values, stage, cost, tuple(residuals), tuple(slopes), np.concatenate(factors))
+        return _Point(values, stage, cost, tuple(residuals), tuple(slopes), tuple(factors))
+
+    def _factor(self, part: _Part, error: Array, slope: Array, late: Array, spread: Array) -> Array:
+        """Triangular factors of the segments of one part: its initial states, its unknowns, and the errors."""
+        joints, count = part.joints, len(self.least)
+        m, segments = len(joints), len(error)
+        columns = [*(count + joints), *(count + self.space.law.n + joints), *part.columns]
+        weight = 1.0 / self.sigma[joints]
+        sides = slope[:, :, joints][..., columns] * weight[:, None]
+        whole = np.concatenate([sides, (error[:, :, joints] * weight)[..., None]], axis=3)
+        # Velocities at the start, as far as the filtered positions tell.
+        prior = np.zeros((segments, m, whole.shape[-1]))
+        prior[:, np.arange(m), m + np.arange(m)] = 1.0 / spread[joints]
+        prior[:, :, -1] = late[:, joints]
+        stacked = np.concatenate([whole.reshape(segments, -1, whole.shape[-1]), prior], axis=1)
+        return np.asarray(np.linalg.qr(stacked, mode="r"))
 
     def minimize(
         self, point: _Point, tolerance: float, report: Callable[[float], object] | None
@@ -241,12 +271,9 @@ class _Problem:
 
     def _step(self, point: _Point, damping: float) -> tuple[Array, Stage]:
         """Values and initial states after one damped step."""
-        n, count = self.space.law.n, len(point.values)
-        assert point.factors is not None
-        R = point.factors
-        inner = R[:, 2 * n :, 2 * n : -1].reshape(-1, count)
-        right = R[:, 2 * n :, -1].reshape(-1)
-        H, g = inner.T @ inner, inner.T @ right
+        count = len(point.values)
+        inner = self._inner(point)
+        H, g = inner[:, :-1].T @ inner[:, :-1], inner[:, :-1].T @ inner[:, -1]
         size = np.where(np.diag(H) > 0, np.diag(H), 1.0)
         free = np.ones(count, bool)
         change = np.zeros(count)
@@ -260,25 +287,43 @@ class _Problem:
                 break
             free &= ~out
         values = np.maximum(point.values + change, self.least)
-        rest = R[:, : 2 * n, -1] - R[:, : 2 * n, 2 * n : -1] @ change
-        shift = np.linalg.solve(R[:, : 2 * n, : 2 * n], rest[..., None])[..., 0]
-        edges = np.cumsum([len(x) for x in point.stage.first])[:-1]
-        states = tuple(s + d for s, d in zip(point.stage.states, np.split(shift, edges), strict=True))
-        return values, replace(point.stage, states=states)
+        states = []
+        for before, blocks in zip(point.stage.states, point.factors, strict=True):
+            after = np.array(before)
+            for part, R in zip(self.parts, blocks, strict=True):
+                m = 2 * len(part.joints)
+                rest = R[:, :m, -1] - R[:, :m, m:-1] @ change[part.columns]
+                own = [*part.joints, *(self.space.law.n + part.joints)]
+                after[:, own] += np.linalg.solve(R[:, :m, :m], rest[..., None])[..., 0]
+            states.append(after)
+        return values, replace(point.stage, states=tuple(states))
+
+    def _inner(self, point: _Point) -> Array:
+        """What all segments say about the unknowns alone: rows of columns and, last, the errors."""
+        out = []
+        for blocks in point.factors:
+            for part, R in zip(self.parts, blocks, strict=True):
+                m = 2 * len(part.joints)
+                own = R[:, m:, m:].reshape(-1, R.shape[2] - m)
+                rows = np.zeros((len(own), len(point.values) + 1))
+                rows[:, [*part.columns, -1]] = own
+                out.append(rows)
+        return np.concatenate(out)
 
     def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
         """Covariance, and the influence of every row on the values."""
-        n, count = self.space.law.n, len(point.values)
-        assert point.factors is not None
-        inner = point.factors[:, 2 * n :, 2 * n : -1].reshape(-1, count)
-        inverse, lost = _inverse(inner)
-        influence, blocks = [], iter(point.factors)
-        for error, slope in zip(point.residuals, point.slopes, strict=True):
-            for e, whole in zip(error, slope, strict=True):
-                block = next(blocks)
-                own = np.linalg.solve(block[: 2 * n, : 2 * n], block[: 2 * n, 2 * n : -1])
-                alone = whole[..., :count] - whole[..., count:] @ own
-                influence.append(np.einsum("ti,tic->tc", e / self.sigma**2, alone) @ inverse)
+        inverse, lost = _inverse(self._inner(point)[:, :-1])
+        influence = []
+        for error, slope, blocks in zip(point.residuals, point.slopes, point.factors, strict=True):
+            total = np.zeros((*error.shape[:2], len(point.values)))
+            for part, R in zip(self.parts, blocks, strict=True):
+                j, m = part.joints, 2 * len(part.joints)
+                states = [*(len(point.values) + j), *(len(point.values) + self.space.law.n + j)]
+                own = np.linalg.solve(R[:, :m, :m], R[:, :m, m:-1])
+                here = slope[:, :, j]
+                alone = here[..., part.columns] - here[..., states] @ own[:, None]
+                total += np.einsum("sti,stic->stc", error[:, :, j] / self.sigma[j] ** 2, alone) @ inverse[part.columns]
+            influence.append(total.reshape(-1, len(point.values)))
         return Fitted(
             point.values,
             tuple(self._residuals(point)),
