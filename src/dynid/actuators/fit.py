@@ -30,12 +30,15 @@ Array = NDArray[np.float64]
 
 # Seconds of the segments before the whole runs.
 HORIZONS = (0.5, 3.0)
-_DAMPING, _LARGEST_DAMPING = 1e-3, 1e8
-_GROWTH, _DECAY = 4.0, 0.2
+_DAMPING, _LEAST_DAMPING = 1e-3, 1e-9
+_GROWTH, _DECAY = 10.0, 0.2
 _ROUNDING = 1e-12
-# A stage ends when the sum of squares decreases by less than this share, or after so many steps.
-_SHORT_STAGE, _LAST_STAGE = 1e-2, 1e-6
+# A stage ends when the sum of squares decreases by less than this share: over short segments, over whole runs, and with
+# the final weights; or after so many steps.
+_SHORT_STAGE, _WHOLE_STAGE, _FINAL_STAGE = 1e-2, 1e-3, 1e-5
 _STEPS = 40
+# A step that is expected to decrease the sum of squares by less than this share of that is not tried.
+_WORTH = 0.1
 # Standard deviation of the velocity at the start of a segment, as a share of the velocity of the joint.
 _VELOCITY = 1.0
 # No joint is weighted as if its positions were known better than this share of its range.
@@ -157,7 +160,7 @@ def fit(
         point = problem.at(values, _stage(logs, horizon, space, values))
         if not np.isfinite(point.cost):
             break  # unstable over this horizon: the shorter one stays
-        tolerance = _LAST_STAGE if last else _SHORT_STAGE
+        tolerance = _WHOLE_STAGE if last else _SHORT_STAGE
         started = None if report is None else partial(_reported, report, horizon, k, len(stages))
         point, used, converged = problem.minimize(point, tolerance, started)
         iterations += used
@@ -171,7 +174,7 @@ def fit(
     problem, point, horizon = done
     # Once more with the weights of the final residuals.
     problem = _Problem(space, logs, sigma, step)
-    point, used, converged = problem.minimize(problem.at(point.values, point.stage), _LAST_STAGE, None)
+    point, used, converged = problem.minimize(problem.at(point.values, point.stage), _FINAL_STAGE, None)
     return problem.result(point, horizon, iterations + used, converged)
 
 
@@ -254,25 +257,25 @@ class _Problem:
         for iteration in range(_STEPS):
             if report is not None:
                 report(iteration / _STEPS)
-            moved = False
-            while damping < _LARGEST_DAMPING:
-                trial = self.at(*self._step(point, damping))
+            while True:
+                values, stage, expected = self._step(point, damping)
+                if point.cost - expected < _WORTH * tolerance * point.cost:
+                    return point, iteration, True
+                trial = self.at(values, stage)
                 if trial.cost < point.cost:
-                    moved, damping = True, max(_DECAY * damping, 1e-9)
                     break
                 damping *= _GROWTH
-            if not moved:
-                return point, iteration, True
             gain = 1.0 - trial.cost / point.cost
-            point = trial
+            point, damping = trial, max(_DECAY * damping, _LEAST_DAMPING)
             if gain < tolerance:
                 return point, iteration + 1, True
         return point, _STEPS, False
 
-    def _step(self, point: _Point, damping: float) -> tuple[Array, Stage]:
-        """Values and initial states after one damped step."""
+    def _step(self, point: _Point, damping: float) -> tuple[Array, Stage, float]:
+        """Values and initial states after one damped step, and the cost that is expected there."""
         count = len(point.values)
-        inner = self._inner(point)
+        damped = [[_damped(R, 2 * len(x.joints), damping) for x, R in self._blocks(log)] for log in point.factors]
+        inner = self._inner(damped, count)
         H, g = inner[:, :-1].T @ inner[:, :-1], inner[:, :-1].T @ inner[:, -1]
         size = np.where(np.diag(H) > 0, np.diag(H), 1.0)
         free = np.ones(count, bool)
@@ -286,37 +289,42 @@ class _Problem:
             if not out.any():
                 break
             free &= ~out
-        values = np.maximum(point.values + change, self.least)
-        states = []
-        for before, blocks in zip(point.stage.states, point.factors, strict=True):
+        states, expected = [], 0.0
+        for before, exact, log in zip(point.stage.states, point.factors, damped, strict=True):
             after = np.array(before)
-            for part, R in zip(self.parts, blocks, strict=True):
+            for (part, R), plain in zip(self._blocks(log), exact, strict=True):
                 m = 2 * len(part.joints)
                 rest = R[:, :m, -1] - R[:, :m, m:-1] @ change[part.columns]
-                own = [*part.joints, *(self.space.law.n + part.joints)]
-                after[:, own] += np.linalg.solve(R[:, :m, :m], rest[..., None])[..., 0]
+                shift = np.linalg.solve(R[:, :m, :m], rest[..., None])[..., 0]
+                after[:, [*part.joints, *(self.space.law.n + part.joints)]] += shift
+                errors = plain[..., -1] - plain[..., m:-1] @ change[part.columns]
+                expected += float(np.sum((errors - np.einsum("skm,sm->sk", plain[..., :m], shift)) ** 2))
             states.append(after)
-        return values, replace(point.stage, states=tuple(states))
+        return np.maximum(point.values + change, self.least), replace(point.stage, states=tuple(states)), expected
 
-    def _inner(self, point: _Point) -> Array:
+    def _blocks(self, factors: Sequence[Array]) -> zip[tuple[_Part, Array]]:
+        """The parts and their factors."""
+        return zip(self.parts, factors, strict=True)
+
+    def _inner(self, factors: Sequence[Sequence[Array]], count: int) -> Array:
         """What all segments say about the unknowns alone: rows of columns and, last, the errors."""
         out = []
-        for blocks in point.factors:
-            for part, R in zip(self.parts, blocks, strict=True):
+        for log in factors:
+            for part, R in self._blocks(log):
                 m = 2 * len(part.joints)
                 own = R[:, m:, m:].reshape(-1, R.shape[2] - m)
-                rows = np.zeros((len(own), len(point.values) + 1))
+                rows = np.zeros((len(own), count + 1))
                 rows[:, [*part.columns, -1]] = own
                 out.append(rows)
         return np.concatenate(out)
 
     def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
         """Covariance, and the influence of every row on the values."""
-        inverse, lost = _inverse(self._inner(point)[:, :-1])
+        inverse, lost = _inverse(self._inner(point.factors, len(point.values))[:, :-1])
         influence = []
         for error, slope, blocks in zip(point.residuals, point.slopes, point.factors, strict=True):
             total = np.zeros((*error.shape[:2], len(point.values)))
-            for part, R in zip(self.parts, blocks, strict=True):
+            for part, R in self._blocks(blocks):
                 j, m = part.joints, 2 * len(part.joints)
                 states = [*(len(point.values) + j), *(len(point.values) + self.space.law.n + j)]
                 own = np.linalg.solve(R[:, :m, :m], R[:, :m, m:-1])
@@ -351,6 +359,14 @@ class _Problem:
                 whole[row:stop] = error[k, : stop - row]
             out.append(whole)
         return out
+
+
+def _damped(factors: Array, m: int, damping: float) -> Array:
+    """Triangular factors with damped initial states, which are the first m columns."""
+    sizes = np.linalg.norm(factors[:, :, :m], axis=1)
+    rows = np.zeros((len(factors), m, factors.shape[2]))
+    rows[:, np.arange(m), np.arange(m)] = np.sqrt(damping) * sizes
+    return np.asarray(np.linalg.qr(np.concatenate([factors, rows], axis=1), mode="r"))
 
 
 def _inverse(rows: Array) -> tuple[Array, NDArray[np.bool_]]:
