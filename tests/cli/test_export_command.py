@@ -141,3 +141,31 @@ def test_help_has_an_example() -> None:
     """As every command."""
     done = CliRunner().invoke(app, ["export", "--help"])
     assert done.exit_code == 0 and "Example: dynid export" in done.output
+
+
+@pytest.mark.parametrize("simulator", ["mujoco", "isaaclab", "ros2_controllers"])
+def test_actuators_for_a_simulator(place: Path, tmp_path: Path, simulator: str) -> None:
+    """What is lost is told, in words and as data."""
+    file = tmp_path / "actuators"
+    words = ("--simulator", simulator, "--law", "pd:20,1.5", "--step", "0.005", "-o", file)
+    assert run(place, *words).exit_code == 0 and "0.005 s" in file.read_text()
+    done = run(place, place / "estimate.json", *words, "--json")
+    assert done.exit_code == 0, done.output
+    page = json.loads(done.stdout)
+    assert page["simulator"] == simulator and page["kept"]["proportional gain"]
+    assert "offset" in {x["code"] for x in page["lost"]} and "torque offset is left out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--simulator", "mujoco"), "--simulator needs the law"),
+        (("--law", "pd:20,1"), "name the simulator with --simulator"),
+        (("--simulator", "isaac", "--law", "pd:20,1"), "did you mean isaaclab"),
+        (("--simulator", "mujoco", "--law", "pd:20,1", "--to", "mjcf"), "--to is not for the actuators"),
+        (("--simulator", "mujoco", "--law", "pd:20"), "the law 'pd:20' is not known"),
+    ],
+)
+def test_actuators_that_cannot_be_written(place: Path, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    done = run(place, *words, "-o", tmp_path / "out")
+    assert done.exit_code != 0 and message in str(done.exception) and not (tmp_path / "out").exists()

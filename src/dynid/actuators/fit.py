@@ -152,7 +152,7 @@ def fit(
     """
     longest = max((len(x) - 1) / x.rate for x in logs)
     stages = [*(h for h in horizons if 2 * h < longest), longest]
-    sigma = _spread(logs)
+    sigma = _ranges(logs)
     iterations, done, converged = 0, None, False
     for k, horizon in enumerate(stages):
         last = k + 1 == len(stages)
@@ -195,7 +195,7 @@ class _Problem:
         self.parts = [
             _Part(c.joints, touched(c, along.parameters, along.law)) for c in independent_chains(space.robot)
         ]
-        self.spreads = [np.maximum(_VELOCITY * np.sqrt(np.mean(x.v**2, axis=0)), 1e-6) for x in logs]
+        self.velocity_std = [np.maximum(_VELOCITY * np.sqrt(np.mean(x.v**2, axis=0)), 1e-6) for x in logs]
 
     def at(self, values: Array, stage: Stage) -> _Point:
         """Simulate all segments at these values."""
@@ -225,8 +225,8 @@ class _Problem:
             slope[~inside] = 0.0
             if "bias" in self.space.directions.law:
                 slope[..., :count] += inside[..., None, None] * self.space.directions.law["bias"].T
-            late = (log.v[first] - states[:, n:]) / self.spreads[k]
-            factors.append(tuple(self._factor(x, error, slope, late, self.spreads[k]) for x in self.parts))
+            late = (log.v[first] - states[:, n:]) / self.velocity_std[k]
+            factors.append(tuple(self._factor(x, error, slope, late, self.velocity_std[k]) for x in self.parts))
             residuals.append(error)
             slopes.append(slope)
             cost += float(np.sum((error / self.sigma) ** 2) + np.sum(late**2))
@@ -234,7 +234,7 @@ class _Problem:
             return _Point(values, stage, np.inf)
         return _Point(values, stage, cost, tuple(residuals), tuple(slopes), tuple(factors))
 
-    def _factor(self, part: _Part, error: Array, slope: Array, late: Array, spread: Array) -> Array:
+    def _factor(self, part: _Part, error: Array, slope: Array, late: Array, std: Array) -> Array:
         """Triangular factors of the segments of one part: its initial states, its unknowns, and the errors."""
         joints, count = part.joints, len(self.least)
         m, segments = len(joints), len(error)
@@ -244,7 +244,7 @@ class _Problem:
         whole = np.concatenate([sides, (error[:, :, joints] * weight)[..., None]], axis=3)
         # Velocities at the start, as far as the filtered positions tell.
         prior = np.zeros((segments, m, whole.shape[-1]))
-        prior[:, np.arange(m), m + np.arange(m)] = 1.0 / spread[joints]
+        prior[:, np.arange(m), m + np.arange(m)] = 1.0 / std[joints]
         prior[:, :, -1] = late[:, joints]
         stacked = np.concatenate([whole.reshape(segments, -1, whole.shape[-1]), prior], axis=1)
         return np.asarray(np.linalg.qr(stacked, mode="r"))
@@ -398,15 +398,15 @@ def _reported(report: Callable[[str, float], None], horizon: float, k: int, stag
     report(f"{horizon:.2g} s", (k + share) / stages)
 
 
-def _spread(logs: Sequence[Log]) -> Array:
+def _ranges(logs: Sequence[Log]) -> Array:
     """Range of every joint, the weight of its errors before any fit."""
-    spread = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
-    return np.asarray(np.where(spread > 0, 0.05 * spread, max(spread.max(), 1.0)))
+    size = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
+    return np.asarray(np.where(size > 0, 0.05 * size, max(size.max(), 1.0)))
 
 
 def _sigmas(point: _Point, logs: Sequence[Log]) -> Array:
     """Standard deviation of the residual of every joint."""
     flat = np.concatenate([x.reshape(-1, x.shape[-1]) for x in point.residuals])
-    spread = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
-    floor = _BEST * np.where(spread > 0, spread, max(spread.max(), 1.0))
+    size = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
+    floor = _BEST * np.where(size > 0, size, max(size.max(), 1.0))
     return np.asarray(np.maximum(np.sqrt(np.mean(flat**2, axis=0)), floor))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +17,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_model
 from dynid.errors import DataError, did_you_mean
-from dynid.export.endings import ENDINGS, TEMPLATES
+from dynid.export.endings import ENDINGS, SIMULATOR_ENDINGS, TEMPLATES
 from dynid.files import write_text
 
 if TYPE_CHECKING:
@@ -47,6 +48,15 @@ def export(
     functions: Annotated[
         str | None, typer.Option(help="Functions of the code, separated by commas, or all. [those of a controller]")
     ] = None,
+    simulator: Annotated[
+        str | None, typer.Option(help=f"Actuators for a simulator, which need --law: {', '.join(SIMULATOR_ENDINGS)}.")
+    ] = None,
+    law: Annotated[
+        str | None, typer.Option(help="Law of the actuators: pd:KP,KD, torque for logged torques, or a TOML file.")
+    ] = None,
+    step: Annotated[
+        float | None, typer.Option(help="Physics step of the simulator in seconds. [period of the law, or 0.001]")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the code. [that of the file, else of the robot]")] = None,
     dated: Annotated[str | None, typer.Option("--date", help="Date in the head of code. [today]")] = None,
     allow_infeasible: options.AllowInfeasible = False,
@@ -57,11 +67,22 @@ def export(
     Example: dynid export arm.urdf -o arm.c
 
     Example: dynid export estimate.json --parameters base -o arm.py
+
+    Example: dynid export arm.urdf --rotor-inertia --simulator mujoco --law pd:60,4 -o arm.xml
     """
     from dynid.export.model_file import write as write_model
 
     if output is None:
         raise DataError("name the file to write with -o, as in -o arm.c")
+    if simulator is None and (law is not None or step is not None):
+        raise DataError("--law and --step are for actuators: name the simulator with --simulator")
+    if simulator is not None:
+        other = {"--to": to, "--functions": functions, "--name": name, "--parameters": parameters}
+        for option, given in other.items():
+            if given is not None:
+                raise DataError(f"{option} is not for the actuators of a simulator")
+        _actuators(inputs, output, simulator, law, step, template, allow_infeasible, as_json)
+        return
     form = _form(to, output)
     if template is not None and form not in TEMPLATES:
         raise DataError(f"--template is for {', '.join(TEMPLATES)}, not for {form}")
@@ -90,6 +111,39 @@ def export(
             print(f"{function}: {count}")
     for path in paths:
         wrote(path)
+
+
+def _actuators(
+    inputs: Inputs,
+    output: Path,
+    simulator: str,
+    law: str | None,
+    step: float | None,
+    template: Path | None,
+    allow_infeasible: bool,
+    as_json: bool,
+) -> None:
+    """The actuators of the robot for a simulator; what it cannot hold is told."""
+    from dynid.actuators.law_file import load_law
+    from dynid.export.simulators.properties import loss_sentences
+    from dynid.export.simulators.write import write_actuators
+
+    if law is None:
+        raise DataError("--simulator needs the law of the actuators, such as --law pd:20,1.5")
+    robot = inputs.estimate.identified_robot if inputs.estimate is not None else inputs.robot
+    given = load_law(law, robot.coordinates)
+    file = write_actuators(
+        robot, given, output, simulator, step=step, template=template, allow_infeasible=allow_infeasible
+    )
+    warnings = [*file.warnings, *loss_sentences(file.lost)]
+    for warning in warnings:
+        print(f"dynid: {warning}", file=sys.stderr)
+    if as_json:
+        kept = {str(k.what): k.place for k in file.kept}
+        lost = [asdict(loss) for loss in file.lost]
+        page = {"written": [str(output)], "simulator": simulator, "warnings": warnings, "kept": kept, "lost": lost}
+        print(json.dumps(page, indent=2))
+    wrote(output)
 
 
 def _form(to: str | None, output: Path) -> str:
