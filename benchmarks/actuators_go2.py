@@ -1,4 +1,4 @@
-"""Twelve legs joints of a real Go2 from encoders alone, against MuJoCo's identification toolbox and CMA-ES.
+"""The twelve leg joints of a real Go2 from encoders alone, against MuJoCo's identification toolbox and CMA-ES.
 
 The legs hang in the air and follow chirps; positions and commands are logged at 200 Hz. Every method fits the first two
 thirds of the log and is judged by a simulation of the whole last third. Rivals have the same unknowns, the same start
@@ -39,7 +39,8 @@ UNKNOWN = ("armature", "damping", "friction", "delay")
 CHOICES = ((), ("offset",), ("bias",))
 # Largest values for the rivals; none is reached.
 LARGEST = {"armature": 0.2, "damping": 3.0, "friction": 3.0, "offset": 3.0, "delay": 0.02}
-# First standard deviations of CMA-ES, about the size of what is to be found.
+# What CMA-ES scales its unknowns with, about the size of what is to be found, and its first standard deviation.
+FIRST = 0.3
 SIZES = {"armature": 0.02, "damping": 0.3, "friction": 0.4, "offset": 0.1, "delay": 0.003}
 PER_JOINT = ("armature", "damping", "friction", "offset")
 
@@ -74,25 +75,26 @@ class Legs:
         for joint in joints:
             actuator = spec.add_actuator(name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT)
             actuator.set_to_position(kp=KP, kv=KD)
-            spec.add_sensor(name=joint, type=mujoco.mjtSensor.mjSENS_JOINTPOS, objtype=mujoco.mjtObj.mjOBJ_JOINT).objname = joint
+            sensor = spec.add_sensor(name=joint, type=mujoco.mjtSensor.mjSENS_JOINTPOS, objname=joint)
+            sensor.objtype = mujoco.mjtObj.mjOBJ_JOINT
         spec.option.timestep = 1.0 / (log.rate * self.substeps)
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
         self.spec, self.model = spec, spec.compile()
         self.data = [mujoco.MjData(self.model) for _ in range(THREADS)]
-        data = mujoco.MjData(self.model)
+        self.start = self._state(log)
+
+    def _state(self, log: Log) -> Array:
+        data, kind = mujoco.MjData(self.model), mujoco.mjtState.mjSTATE_FULLPHYSICS.value
         data.qpos[:], data.qvel[:] = log.q[0], log.v[0]
-        size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS.value)
-        self.start = np.zeros(size)
-        mujoco.mj_getState(self.model, data, self.start, mujoco.mjtState.mjSTATE_FULLPHYSICS.value)
+        out = np.zeros(mujoco.mj_stateSize(self.model, kind))
+        mujoco.mj_getState(self.model, data, out, kind)
+        return out
 
     def of(self, log: Log) -> Legs:
         """The same legs under the commands of another part of the log."""
         out = copy.copy(self)
-        data = mujoco.MjData(self.model)
-        data.qpos[:], data.qvel[:] = log.q[0], log.v[0]
-        out.log, out.start = log, np.zeros_like(self.start)
-        mujoco.mj_getState(self.model, data, out.start, mujoco.mjtState.mjSTATE_FULLPHYSICS.value)
+        out.log, out.start = log, self._state(log)
         return out
 
     def changed(self, values: dict[str, Array]) -> mujoco.MjModel:
@@ -237,7 +239,7 @@ def cma_together(legs: Legs, start: Array, budget: float) -> Trace:
     size, largest = packed(SIZES), packed(LARGEST)
     least = np.where(np.arange(49) // 12 == 3, -largest, 0.0)
     options = {"bounds": [list(least / size), list(largest / size)], "seed": 1, "verbose": -9}
-    search = cma.CMAEvolutionStrategy(start / size, 1.0, options)
+    search = cma.CMAEvolutionStrategy(start / size, FIRST, options)
     while not search.stop() and trace.spent < budget:
         asked = search.ask()
         candidates = [unpacked(np.asarray(x) * size) for x in asked]
@@ -256,23 +258,22 @@ def cma_apart(legs: Legs, start: Array, budget: float) -> Trace:
     keep = [[*(12 * k + 3 * leg + j for k in range(4) for j in range(3)), 48] for leg in range(4)]
     size, largest = packed(SIZES), packed(LARGEST)
     least = np.where(np.arange(49) // 12 == 3, -largest, 0.0)
-    searches = [
-        cma.CMAEvolutionStrategy(
-            start[i] / size[i], 1.0, {"bounds": [list((least / size)[i]), list((largest / size)[i])], "seed": 1, "verbose": -9}
-        )
-        for i in keep
-    ]
+    searches = []
+    for i in keep:
+        bounds = [list((least / size)[i]), list((largest / size)[i])]
+        options = {"bounds": bounds, "seed": 1, "verbose": -9}
+        searches.append(cma.CMAEvolutionStrategy(start[i] / size[i], FIRST, options))
     best = [(np.inf, np.zeros(13))] * 4
     while trace.spent < budget and not all(s.stop() for s in searches):
         asked = [s.ask() for s in searches]
-        candidates = [_joined([np.asarray(asked[k][c]) * size[keep[k]] for k in range(4)]) for c in range(len(asked[0]))]
-        errors = legs.errors(candidates)
+        scaled = [[np.asarray(x) * size[i] for x in xs] for xs, i in zip(asked, keep, strict=True)]
+        errors = legs.errors([_joined(list(x)) for x in zip(*scaled, strict=True)])
         for k, s in enumerate(searches):
             own = [total(x[3 * k : 3 * k + 3]) for x in errors]
             if not s.stop():
                 s.tell(asked[k], own)
             c = int(np.argmin(own))
-            best[k] = min(best[k], (own[c], np.asarray(asked[k][c]) * size[keep[k]]), key=lambda x: x[0])
+            best[k] = min(best[k], (own[c], scaled[k][c]), key=lambda x: x[0])
         trace.note(total(np.array([x[0] for x in best])), _joined([x[1] for x in best]))
     return trace
 
@@ -341,7 +342,9 @@ def run(budget: float) -> None:
     print(f"  position error of the last third, mrad{'':12}all  " + " ".join(f"{x[:8]:>8}" for x in robot.coordinates))
     for name, errors in rows:
         print(f"    {name:44}{1e3 * total(errors):7.2f}  " + " ".join(f"{1e3 * x:8.2f}" for x in errors))
-    print(f"  ours over the model file: {total(after) / total(before):.3f}; per joint at most {(after / before).max():.3f}")
+    print(
+        f"  ours over the model file: {total(after) / total(before):.3f}; per joint at most {(after / before).max():.3f}"
+    )
 
 
 def _judged(trace: Trace, judge: Legs, ours: float, cpu: float) -> tuple[str, Array]:
