@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import mujoco
@@ -54,7 +55,7 @@ def parts(recording: Recording, *edges: float) -> list[Recording]:
     """Parts of the only run, between shares of its rows."""
     run = recording.runs[0]
     rows = [round(x * len(run)) for x in edges]
-    return [Recording(recording.joints, (run.rows(a, b),)) for a, b in zip(rows, rows[1:], strict=False)]
+    return [Recording(recording.joints, (run.rows(a, b),)) for a, b in pairwise(rows)]
 
 
 def total(errors: Array) -> float:
@@ -342,9 +343,8 @@ def run(budget: float) -> None:
     print(f"  position error of the last third, mrad{'':12}all  " + " ".join(f"{x[:8]:>8}" for x in robot.coordinates))
     for name, errors in rows:
         print(f"    {name:44}{1e3 * total(errors):7.2f}  " + " ".join(f"{1e3 * x:8.2f}" for x in errors))
-    print(
-        f"  ours over the model file: {total(after) / total(before):.3f}; per joint at most {(after / before).max():.3f}"
-    )
+    share = total(after) / total(before)
+    print(f"  ours over the model file: {share:.3f}; per joint at most {(after / before).max():.3f}")
 
 
 def _judged(trace: Trace, judge: Legs, ours: float, cpu: float) -> tuple[str, Array]:

@@ -192,9 +192,7 @@ class _Problem:
         self.space, self.logs, self.sigma, self.step = space, logs, sigma, step
         self.least = space.least
         along = space.directions
-        self.parts = [
-            _Part(c.joints, touched(c, along.parameters, along.law)) for c in independent_chains(space.robot)
-        ]
+        self.parts = [_Part(c.joints, touched(c, along.parameters, along.law)) for c in independent_chains(space.robot)]
         self.velocity_std = [np.maximum(_VELOCITY * np.sqrt(np.mean(x.v**2, axis=0)), 1e-6) for x in logs]
 
     def at(self, values: Array, stage: Stage) -> _Point:
