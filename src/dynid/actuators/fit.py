@@ -35,7 +35,7 @@ _GROWTH, _DECAY = 10.0, 0.2
 _ROUNDING = 1e-12
 # A stage ends when the sum of squares decreases by less than this share: over short segments, over whole runs, and with
 # the final weights; or after so many steps.
-_SHORT_STAGE, _WHOLE_STAGE, _FINAL_STAGE = 1e-2, 1e-3, 1e-5
+_SHORT_STAGE, _WHOLE_STAGE, _FINAL_STAGE = 1e-2, 1e-3, 1e-4
 _STEPS = 40
 # A step that is expected to decrease the sum of squares by less than this share of that is not tried.
 _WORTH = 0.1
