@@ -1,17 +1,19 @@
-"""Actuators from encoders alone: time of the simulation with exact derivatives.
+"""Actuators from encoders alone: time of the simulation with exact derivatives, and comparisons with other tools.
 
-Times are CPU seconds of one thread, so that other programs do not count.
+python benchmarks/actuators.py kernel           # CPU time of one step, with and without derivatives
+python benchmarks/actuators.py go2 --budget 20  # a real Go2 against mujoco.sysid and CMA-ES
+python benchmarks/actuators.py arm              # the test arm of mujoco.sysid, open loop
 
-python benchmarks/actuators.py
+The comparisons need mujoco[sysid] and cma; what is not installed is skipped. The recording of the Go2 is looked for
+under DYNID_DATA.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 from collections.abc import Callable
-
-os.environ.setdefault("DYNID_THREADS", "1")
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,9 +82,23 @@ def kernel(joints: int, columns: int, rows: int = 1001) -> None:
 
 
 def main() -> None:
-    print("simulation under the law of the actuators, 1 ms steps")
-    kernel(3, 20)
-    kernel(7, 40)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("section", choices=("kernel", "go2", "arm"))
+    parser.add_argument("--budget", type=float, default=20.0, help="CPU time of each rival on the Go2, in ours")
+    given = parser.parse_args()
+    if given.section == "kernel":
+        os.environ.setdefault("DYNID_THREADS", "1")  # CPU seconds of one thread, so that other programs do not count
+        print("simulation under the law of the actuators, 1 ms steps")
+        kernel(3, 20)
+        kernel(7, 40)
+    elif given.section == "go2":
+        import actuators_go2
+
+        actuators_go2.run(given.budget)
+    else:
+        import actuators_arm
+
+        actuators_arm.run()
 
 
 if __name__ == "__main__":

@@ -79,8 +79,7 @@ def load_actuators(path: str | Path) -> ActuatorEstimate:
 def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
     numbers = {f.name: getattr(estimate, f.name) for f in fields(estimate)}
     numbers["unknowns"] = [
-        {"quantity": str(x.quantity), "joints": x.joints, "parameters": x.parameters, "unit": x.unit, "group": x.group}
-        for x in estimate.unknowns
+        {f.name: getattr(x, f.name) for f in fields(x)} | {"quantity": str(x.quantity)} for x in estimate.unknowns
     ]
     numbers["robot"] = robot_to_dict(estimate.robot)
     numbers["law"] = law_to_dict(estimate.law)
@@ -90,7 +89,16 @@ def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
 def _from_dict(data: Mapping[str, Any]) -> ActuatorEstimate:
     robot = robot_from_dict(data["robot"])
     unknowns = tuple(
-        Unknown(Quantity(x["quantity"]), tuple(x["joints"]), tuple(x["parameters"]), x["unit"], x["group"])
+        Unknown(
+            **(
+                x
+                | {
+                    "quantity": Quantity(x["quantity"]),
+                    "joints": tuple(x["joints"]),
+                    "parameters": tuple(x["parameters"]),
+                }
+            )
+        )
         for x in data["unknowns"]
     )
     rest: dict[str, Any] = {}

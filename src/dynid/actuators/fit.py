@@ -1,7 +1,8 @@
 """Fit of simulated to measured positions by Gauss-Newton steps with exact sensitivities.
 
-The runs are cut into segments, whose initial states are unknown too: each segment is reduced by an orthogonal
-transformation to what it says about the parameters alone, and its initial state follows by back substitution. Short
+The runs are cut into segments, whose initial states are unknown too: each segment of each independent part of the robot
+is reduced by an orthogonal transformation to what it says about the parameters alone, and its initial state follows by
+back substitution. Short
 segments come first: they converge from poor values and through instability. Then they grow to the whole run, where the
 initial states no longer cost information.
 """
@@ -11,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dynid.actuators.chains import independent_chains
 from dynid.actuators.logs import Log
-from dynid.actuators.rollouts import Segments, rollout
+from dynid.actuators.rollouts import Segments, rollout, touched
 from dynid.actuators.unknowns import ParameterSpace
 from dynid.errors import DataError
 
@@ -27,12 +30,15 @@ Array = NDArray[np.float64]
 
 # Seconds of the segments before the whole runs.
 HORIZONS = (0.5, 3.0)
-_DAMPING, _LARGEST_DAMPING = 1e-3, 1e6
-_GROWTH, _DECAY = 4.0, 0.2
+_DAMPING, _LEAST_DAMPING = 1e-3, 1e-9
+_GROWTH, _DECAY = 10.0, 0.2
 _ROUNDING = 1e-12
-# A stage ends when the sum of squares decreases by less than this share, or after so many steps.
-_SHORT_STAGE, _LAST_STAGE = 1e-2, 1e-6
+# A stage ends when the sum of squares decreases by less than this share: over short segments, over whole runs, and with
+# the final weights; or after so many steps.
+_SHORT_STAGE, _WHOLE_STAGE, _FINAL_STAGE = 1e-2, 1e-3, 1e-4
 _STEPS = 40
+# A step that is expected to decrease the sum of squares by less than this share of that is not tried.
+_WORTH = 0.1
 # Standard deviation of the velocity at the start of a segment, as a share of the velocity of the joint.
 _VELOCITY = 1.0
 # No joint is weighted as if its positions were known better than this share of its range.
@@ -94,16 +100,26 @@ class Fitted:
     converged: bool
 
 
+class _Part(NamedTuple):
+    """Joints that move independently of all others, and the unknowns that their motion depends on."""
+
+    joints: NDArray[np.int64]
+    columns: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Everything at one point of the search: residuals, and the triangular factors of all segments."""
+    """Everything at one point of the search: residuals, and the triangular factors of all segments.
+
+    The factors of every log and part have the columns initial states, unknowns of the part, and errors.
+    """
 
     values: Array
     stage: Stage
     cost: float
     residuals: tuple[Array, ...] = ()
     slopes: tuple[Array, ...] = ()
-    factors: Array | None = None  # (segments, 2 n + C + 1, 2 n + C + 1)
+    factors: tuple[tuple[Array, ...], ...] = ()
 
 
 def fit(
@@ -144,7 +160,7 @@ def fit(
         point = problem.at(values, _stage(logs, horizon, space, values))
         if not np.isfinite(point.cost):
             break  # unstable over this horizon: the shorter one stays
-        tolerance = _LAST_STAGE if last else _SHORT_STAGE
+        tolerance = _WHOLE_STAGE if last else _SHORT_STAGE
         started = None if report is None else partial(_reported, report, horizon, k, len(stages))
         point, used, converged = problem.minimize(point, tolerance, started)
         iterations += used
@@ -158,7 +174,7 @@ def fit(
     problem, point, horizon = done
     # Once more with the weights of the final residuals.
     problem = _Problem(space, logs, sigma, step)
-    point, used, converged = problem.minimize(problem.at(point.values, point.stage), _LAST_STAGE, None)
+    point, used, converged = problem.minimize(problem.at(point.values, point.stage), _FINAL_STAGE, None)
     return problem.result(point, horizon, iterations + used, converged)
 
 
@@ -175,14 +191,18 @@ class _Problem:
     def __init__(self, space: ParameterSpace, logs: Sequence[Log], sigma: Array, step: float | None) -> None:
         self.space, self.logs, self.sigma, self.step = space, logs, sigma, step
         self.least = space.least
+        along = space.directions
+        self.parts = [_Part(c.joints, touched(c, along.parameters, along.law)) for c in independent_chains(space.robot)]
+        self.velocity_std = [np.maximum(_VELOCITY * np.sqrt(np.mean(x.v**2, axis=0)), 1e-6) for x in logs]
 
     def at(self, values: Array, stage: Stage) -> _Point:
         """Simulate all segments at these values."""
         n, count = self.space.law.n, len(values)
-        parameters, changed = self.space.at(values)
-        law = self.space.law.changed(**changed)
+        parameters, fields = self.space.at(values)
+        law = self.space.law.changed(**fields)
         residuals, slopes, factors, cost = [], [], [], 0.0
-        for log, length, first, states in zip(self.logs, stage.length, stage.first, stage.states, strict=True):
+        for k, log in enumerate(self.logs):
+            length, first, states = stage.length[k], stage.first[k], stage.states[k]
             found = rollout(
                 self.space.robot,
                 law,
@@ -198,25 +218,34 @@ class _Problem:
             inside = rows < len(log)
             measured = log.measured[np.minimum(rows, len(log) - 1)]
             error = np.where(inside[..., None], measured - law.bias - found.q, 0.0)
-            assert found.dq is not None
-            slope = np.where(inside[..., None, None], found.dq, 0.0)
+            slope = found.dq
+            assert slope is not None
+            slope[~inside] = 0.0
             if "bias" in self.space.directions.law:
                 slope[..., :count] += inside[..., None, None] * self.space.directions.law["bias"].T
-            weighted = (error / self.sigma).reshape(len(first), -1)
-            columns = (slope / self.sigma[:, None]).reshape(len(first), -1, count + 2 * n)
-            # Velocities at the start, as far as the filtered positions tell.
-            std = np.maximum(_VELOCITY * np.sqrt(np.mean(log.v**2, axis=0)), 1e-6)
-            prior = np.zeros((len(first), n, 2 * n + count + 1))
-            prior[:, np.arange(n), n + np.arange(n)] = 1.0 / std
-            prior[:, :, -1] = (log.v[first] - states[:, n:]) / std
-            whole = np.concatenate([columns[..., count:], columns[..., :count], weighted[..., None]], axis=2)
-            factors.append(np.linalg.qr(np.concatenate([whole, prior], axis=1), mode="r"))
+            late = (log.v[first] - states[:, n:]) / self.velocity_std[k]
+            factors.append(tuple(self._factor(x, error, slope, late, self.velocity_std[k]) for x in self.parts))
             residuals.append(error)
             slopes.append(slope)
-            cost += float(np.sum(weighted**2) + np.sum(prior[..., -1] ** 2))
+            cost += float(np.sum((error / self.sigma) ** 2) + np.sum(late**2))
         if not np.isfinite(cost):
             return _Point(values, stage, np.inf)
-        return _Point(values, stage, cost, tuple(residuals), tuple(slopes), np.concatenate(factors))
+        return _Point(values, stage, cost, tuple(residuals), tuple(slopes), tuple(factors))
+
+    def _factor(self, part: _Part, error: Array, slope: Array, late: Array, std: Array) -> Array:
+        """Triangular factors of the segments of one part: its initial states, its unknowns, and the errors."""
+        joints, count = part.joints, len(self.least)
+        m, segments = len(joints), len(error)
+        columns = [*(count + joints), *(count + self.space.law.n + joints), *part.columns]
+        weight = 1.0 / self.sigma[joints]
+        sides = slope[:, :, joints][..., columns] * weight[:, None]
+        whole = np.concatenate([sides, (error[:, :, joints] * weight)[..., None]], axis=3)
+        # Velocities at the start, as far as the filtered positions tell.
+        prior = np.zeros((segments, m, whole.shape[-1]))
+        prior[:, np.arange(m), m + np.arange(m)] = 1.0 / std[joints]
+        prior[:, :, -1] = late[:, joints]
+        stacked = np.concatenate([whole.reshape(segments, -1, whole.shape[-1]), prior], axis=1)
+        return np.asarray(np.linalg.qr(stacked, mode="r"))
 
     def minimize(
         self, point: _Point, tolerance: float, report: Callable[[float], object] | None
@@ -226,32 +255,26 @@ class _Problem:
         for iteration in range(_STEPS):
             if report is not None:
                 report(iteration / _STEPS)
-            moved = False
-            while damping < _LARGEST_DAMPING:
-                values, stage, gain = self._step(point, damping)
-                if gain < 0.5 * tolerance * point.cost:  # what a step would gain at best
-                    break
+            while True:
+                values, stage, expected = self._step(point, damping)
+                if point.cost - expected < _WORTH * tolerance * point.cost:
+                    return point, iteration, True
                 trial = self.at(values, stage)
                 if trial.cost < point.cost:
-                    moved, damping = True, max(_DECAY * damping, 1e-9)
                     break
                 damping *= _GROWTH
-            if not moved:
-                return point, iteration, True
             gain = 1.0 - trial.cost / point.cost
-            point = trial
+            point, damping = trial, max(_DECAY * damping, _LEAST_DAMPING)
             if gain < tolerance:
                 return point, iteration + 1, True
         return point, _STEPS, False
 
     def _step(self, point: _Point, damping: float) -> tuple[Array, Stage, float]:
-        """Values and initial states after one damped step, and the decrease of the cost that it promises."""
-        n, count = self.space.law.n, len(point.values)
-        assert point.factors is not None
-        R = _held_back(point.factors, 2 * n, damping)
-        inner = R[:, 2 * n :, 2 * n : -1].reshape(-1, count)
-        right = R[:, 2 * n :, -1].reshape(-1)
-        H, g = inner.T @ inner, inner.T @ right
+        """Values and initial states after one damped step, and the cost that is expected there."""
+        count = len(point.values)
+        damped = [[_damped(R, 2 * len(x.joints), damping) for x, R in self._blocks(log)] for log in point.factors]
+        inner = self._inner(damped, count)
+        H, g = inner[:, :-1].T @ inner[:, :-1], inner[:, :-1].T @ inner[:, -1]
         size = np.where(np.diag(H) > 0, np.diag(H), 1.0)
         free = np.ones(count, bool)
         change = np.zeros(count)
@@ -264,28 +287,49 @@ class _Problem:
             if not out.any():
                 break
             free &= ~out
-        values = np.maximum(point.values + change, self.least)
-        rest = R[:, : 2 * n, -1] - R[:, : 2 * n, 2 * n : -1] @ change
-        shift = np.linalg.solve(R[:, : 2 * n, : 2 * n], rest[..., None])[..., 0]
-        edges = np.cumsum([len(x) for x in point.stage.first])[:-1]
-        states = tuple(s + d for s, d in zip(point.stage.states, np.split(shift, edges), strict=True))
-        own = R[:, : 2 * n, -1]  # what better initial states would gain alone
-        gain = float(np.sum(own**2) + right @ right - np.sum((right - inner @ (values - point.values)) ** 2))
-        return values, replace(point.stage, states=states), gain
+        states, expected = [], 0.0
+        for before, exact, log in zip(point.stage.states, point.factors, damped, strict=True):
+            after = np.array(before)
+            for (part, R), plain in zip(self._blocks(log), exact, strict=True):
+                m = 2 * len(part.joints)
+                rest = R[:, :m, -1] - R[:, :m, m:-1] @ change[part.columns]
+                shift = np.linalg.solve(R[:, :m, :m], rest[..., None])[..., 0]
+                after[:, [*part.joints, *(self.space.law.n + part.joints)]] += shift
+                errors = plain[..., -1] - plain[..., m:-1] @ change[part.columns]
+                expected += float(np.sum((errors - np.einsum("skm,sm->sk", plain[..., :m], shift)) ** 2))
+            states.append(after)
+        return np.maximum(point.values + change, self.least), replace(point.stage, states=tuple(states)), expected
+
+    def _blocks(self, factors: Sequence[Array]) -> zip[tuple[_Part, Array]]:
+        """The parts and their factors."""
+        return zip(self.parts, factors, strict=True)
+
+    def _inner(self, factors: Sequence[Sequence[Array]], count: int) -> Array:
+        """What all segments say about the unknowns alone: rows of columns and, last, the errors."""
+        out = []
+        for log in factors:
+            for part, R in self._blocks(log):
+                m = 2 * len(part.joints)
+                own = R[:, m:, m:].reshape(-1, R.shape[2] - m)
+                rows = np.zeros((len(own), count + 1))
+                rows[:, [*part.columns, -1]] = own
+                out.append(rows)
+        return np.concatenate(out)
 
     def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
         """Covariance, and the influence of every row on the values."""
-        n, count = self.space.law.n, len(point.values)
-        assert point.factors is not None
-        inner = point.factors[:, 2 * n :, 2 * n : -1].reshape(-1, count)
-        inverse, lost = _inverse(inner)
-        influence, blocks = [], iter(point.factors)
-        for error, slope in zip(point.residuals, point.slopes, strict=True):
-            for e, whole in zip(error, slope, strict=True):
-                block = next(blocks)
-                own = np.linalg.solve(block[: 2 * n, : 2 * n], block[: 2 * n, 2 * n : -1])
-                alone = whole[..., :count] - whole[..., count:] @ own
-                influence.append(np.einsum("ti,tic->tc", e / self.sigma**2, alone) @ inverse)
+        inverse, lost = _inverse(self._inner(point.factors, len(point.values))[:, :-1])
+        influence = []
+        for error, slope, blocks in zip(point.residuals, point.slopes, point.factors, strict=True):
+            total = np.zeros((*error.shape[:2], len(point.values)))
+            for part, R in self._blocks(blocks):
+                j, m = part.joints, 2 * len(part.joints)
+                states = [*(len(point.values) + j), *(len(point.values) + self.space.law.n + j)]
+                own = np.linalg.solve(R[:, :m, :m], R[:, :m, m:-1])
+                here = slope[:, :, j]
+                alone = here[..., part.columns] - here[..., states] @ own[:, None]
+                total += np.einsum("sti,stic->stc", error[:, :, j] / self.sigma[j] ** 2, alone) @ inverse[part.columns]
+            influence.append(total.reshape(-1, len(point.values)))
         return Fitted(
             point.values,
             tuple(self._residuals(point)),
@@ -315,12 +359,11 @@ class _Problem:
         return out
 
 
-def _held_back(factors: Array, states: int, damping: float) -> Array:
-    """The factors of all segments with a damping of their initial states, the first columns."""
-    segments, _, width = factors.shape
-    size = np.linalg.norm(factors[:, :, :states], axis=1)
-    rows = np.zeros((segments, states, width))
-    rows[:, np.arange(states), np.arange(states)] = np.sqrt(damping) * size
+def _damped(factors: Array, m: int, damping: float) -> Array:
+    """Triangular factors with damped initial states, which are the first m columns."""
+    sizes = np.linalg.norm(factors[:, :, :m], axis=1)
+    rows = np.zeros((len(factors), m, factors.shape[2]))
+    rows[:, np.arange(m), np.arange(m)] = np.sqrt(damping) * sizes
     return np.asarray(np.linalg.qr(np.concatenate([factors, rows], axis=1), mode="r"))
 
 

@@ -93,6 +93,9 @@ def identify_actuators(
     covariance, effective = _colored(fitted)
     if space.base is not None:
         found = consistent_robot(space, fitted.values, covariance)
+    combined = [x.label for x in space.unknowns if x.combined]
+    if combined:
+        notes.append(f"not told from the bodies and valid together with the given ones only: {', '.join(combined)}")
     std = np.sqrt(np.diag(covariance))
     std[fitted.lost] = np.inf
     change, change_std = _kp_test(space, logs, fitted, step)

@@ -20,7 +20,7 @@ from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.replay import Ending
 
-__all__ = ["Commands", "Directions", "Rollout", "Segments", "rollout"]
+__all__ = ["Commands", "Directions", "Rollout", "Segments", "rollout", "touched"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -347,16 +347,21 @@ def _checked_directions(robot: Robot, directions: Directions | None) -> tuple[Ar
     return parameters, fields
 
 
+def touched(chain: Chain, parameters: Array, law: Mapping[str, Array]) -> Index:
+    """The directions, among changes of parameters (C, p) and of the law (C, n), that touch a chain."""
+    out = parameters[:, chain.parameters].any(axis=1)
+    for x in law.values():
+        out |= x[:, chain.joints].any(axis=1)
+    return np.flatnonzero(out).astype(np.int64)
+
+
 def _entries(chain: Chain, directions: Directions | None, changes: tuple[Array, dict[str, Array]]) -> tuple[Any, Index]:
     """Entries of the directions that touch a chain, and the columns that have any."""
     from dynid.dynamics.kernels.actuated_columns import BodyEntries, Changes, DriveEntries
     from dynid.dynamics.kernels.actuated_law import MOTOR_FIELDS
 
     parameters, fields = changes[0][:, chain.parameters], {x: y[:, chain.joints] for x, y in changes[1].items()}
-    touched = parameters.any(axis=1)
-    for x in fields.values():
-        touched |= x.any(axis=1)
-    active = np.flatnonzero(touched).astype(np.int64)
+    active = touched(chain, changes[0], changes[1])
     model = compile_robot(chain.robot)
     bodies: list[tuple[int, int]] = []
     for b, start in enumerate(model.tree.column):

@@ -29,6 +29,8 @@ _LONGEST, _LONGEST_ROWS = 0.05, 4
 # Rows at each end that hold the transient of the filter, in periods of its cut-off.
 _EDGE = 3.0
 _ROWS = 4000
+# Weight of the given values, against columns of length one.
+_RIDGE = 1e-8
 
 
 def first_values(space: ParameterSpace, logs: Sequence[Log]) -> Array:
@@ -89,14 +91,15 @@ def _solved(
     scale = np.linalg.norm(flat, axis=0)
     scale[scale == 0] = 1.0
     # A shared factor of everything, such as an unknown gain on bodies that are unknown, has no start: ridge keeps it.
-    ridge = 1e-4 * np.eye(len(linear))
-    rows = np.vstack([flat / scale, ridge])
-    near = np.concatenate([target, ridge @ (values[linear] * scale)])
+    rows, ridge = np.column_stack([flat / scale, target]), np.append(np.full(len(linear), _RIDGE), 0.0)
+    gram = rows.T @ rows + np.diag(ridge)
+    gram[:-1, -1] += _RIDGE * values[linear] * scale
     least = np.where(np.isfinite(space.least[linear]), 0.0, -np.inf)
-    triangle = np.asarray(np.linalg.qr(np.column_stack([rows, near]), mode="r"))
-    found = scipy.optimize.lsq_linear(triangle[:, :-1], triangle[:, -1], bounds=(least, np.inf))
+    triangle = np.linalg.cholesky(gram[:-1, :-1]).T
+    near = scipy.linalg.solve_triangular(triangle, gram[:-1, -1], trans="T")
+    found = scipy.optimize.lsq_linear(triangle, near, bounds=(least, np.inf))
     out[linear] = found.x / scale
-    return float(2 * found.cost), out
+    return float(2 * found.cost + gram[-1, -1] - near @ near), out
 
 
 def _system(space: ParameterSpace, table: _Table, delay: Array, linear: Sequence[int]) -> tuple[Array, Array]:

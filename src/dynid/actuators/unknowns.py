@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -90,6 +90,9 @@ class Unknown:
     unit : str
     group : str
         The pattern that joints share it by; empty for a single joint.
+    combined : bool
+        Whether no motion tells it from parameters of bodies that are unknown too. It then stands for the combination
+        while those stay at their given values, and may be negative.
     """
 
     quantity: Quantity
@@ -97,6 +100,7 @@ class Unknown:
     parameters: tuple[str, ...]
     unit: str
     group: str = ""
+    combined: bool = False
 
     @property
     def label(self) -> str:
@@ -110,7 +114,7 @@ class Unknown:
     @property
     def least(self) -> float:
         """Least value that has a meaning."""
-        return -np.inf if self.quantity in _SIGNED else 0.0
+        return -np.inf if self.combined or self.quantity in _SIGNED else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +223,7 @@ def parameter_space(robot: Robot, law: ActuatorLaw, unknown: Spec, velocity: Arr
     base = None
     if Quantity.BODIES in chosen:
         base = base_of(robot, unknowns)
-        unknowns += _bodies(base)
+        unknowns = [*(_with_bodies(x, base) for x in unknowns), *_bodies(base)]
     return ParameterSpace(robot, _finite(law, robot, unknowns, velocity), tuple(unknowns), base)
 
 
@@ -279,6 +283,13 @@ def base_of(robot: Robot, others: Sequence[Unknown]) -> BaseParameters:
     first = [p for x in others for p in x.parameters]
     drives = [p.name for p in robot.layout if not p.inertial and p.name not in first]
     return base_parameters(robot, channels="torque", order=[*first, *drives])
+
+
+def _with_bodies(unknown: Unknown, base: BaseParameters) -> Unknown:
+    """The unknown, combined where a base parameter groups it with parameters of bodies."""
+    names, inertial = base.robot.parameter_names, [p.inertial for p in base.robot.layout]
+    rows = [row for k, row in zip(base.kept, base.matrix, strict=True) if names[k] in unknown.parameters]
+    return replace(unknown, combined=any(np.any(row[inertial]) for row in rows))
 
 
 def _bodies(base: BaseParameters) -> list[Unknown]:
