@@ -33,6 +33,8 @@ _ROUNDING = 1e-12
 # A stage ends when the sum of squares decreases by less than this share, or after so many steps.
 _SHORT_STAGE, _LAST_STAGE = 1e-2, 1e-6
 _STEPS = 40
+# A step that is expected to decrease the sum of squares by less than this share of that is not tried.
+_NEGLIGIBLE = 0.1
 # Standard deviation of the velocity at the start of a segment, as a share of the velocity of the joint.
 _VELOCITY = 1.0
 # No joint is weighted as if its positions were known better than this share of its range.
@@ -226,7 +228,10 @@ class _Problem:
                 report(iteration / _STEPS)
             moved = False
             while damping < _LARGEST_DAMPING:
-                trial = self.at(*self._step(point, damping))
+                values, stage, expected = self._step(point, damping)
+                if expected < _NEGLIGIBLE * tolerance * point.cost:
+                    break  # a simulation would show what is known already
+                trial = self.at(values, stage)
                 if trial.cost < point.cost:
                     moved, damping = True, max(_DECAY * damping, 1e-9)
                     break
@@ -239,8 +244,8 @@ class _Problem:
                 return point, iteration + 1, True
         return point, _STEPS, False
 
-    def _step(self, point: _Point, damping: float) -> tuple[Array, Stage]:
-        """Values and initial states after one damped step."""
+    def _step(self, point: _Point, damping: float) -> tuple[Array, Stage, float]:
+        """Values and initial states after one damped step, and by how much the cost decreases if it is quadratic."""
         n, count = self.space.law.n, len(point.values)
         assert point.factors is not None
         R = point.factors
@@ -264,7 +269,9 @@ class _Problem:
         shift = np.linalg.solve(R[:, : 2 * n, : 2 * n], rest[..., None])[..., 0]
         edges = np.cumsum([len(x) for x in point.stage.first])[:-1]
         states = tuple(s + d for s, d in zip(point.stage.states, np.split(shift, edges), strict=True))
-        return values, replace(point.stage, states=states)
+        change = values - point.values
+        expected = np.sum(R[:, : 2 * n, -1] ** 2) + change @ (2 * g - H @ change)
+        return values, replace(point.stage, states=states), float(expected)
 
     def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
         """Covariance, and the influence of every row on the values."""

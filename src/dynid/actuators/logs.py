@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 # A log whose rate is within this share of a whole fraction of the rate of the law has exactly that rate.
 _RATE = 0.01
 _FEWEST = 50
+# Stamps that are off by less than this share of a row belong to an even clock.
+_STAMPS = 0.25
 # Least correlation with the positions of columns that may be commands.
 _LIKE_COMMANDS = 0.5
 # The low-pass lies this much above the band of the motion.
@@ -95,7 +97,7 @@ def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
         raise DataError(f"the law has no gains and run '{given.name}' no torques: give kp and kd, or log the torques")
     if len(given) < _FEWEST:
         raise DataError(f"run '{given.name}' has {len(given)} rows; at least {_FEWEST} are needed")
-    run, rate = uniform(given, Signals())
+    run, rate = _even(given)
     if law.rate is not None:
         ratio = law.rate / rate
         if round(ratio) < 1 or abs(ratio / round(ratio) - 1.0) > _RATE:
@@ -109,6 +111,19 @@ def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
     v = derivative(q, rate, "central5")
     commands = Commands(rate, run.reference if controlled else None, None, None if controlled else run.torque)
     return Log(run.name, run.q, commands, q, v, derivative(v, rate, "central5"), cutoff)
+
+
+def _even(given: Run) -> tuple[Run, float]:
+    """The run on an even clock, and its rate.
+
+    Rows whose stamps have noise stay as they are, those that repeat the row before too: an encoder does so in slow
+    motion while the command changes.
+    """
+    number = np.arange(len(given))
+    step, start = np.polyfit(number, given.t, 1)
+    if step > 0 and np.all(np.diff(given.t) > 0) and np.abs(given.t - start - step * number).max() < _STAMPS * step:
+        return given, 1.0 / float(step)
+    return uniform(given, Signals())
 
 
 def _like_commands(run: Run) -> bool:
