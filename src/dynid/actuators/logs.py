@@ -15,6 +15,7 @@ from dynid.robot.model import Robot
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.motion_band import motion_band
 from dynid.signals.settings import Signals, uniform
+from dynid.signals.unsigned import is_unsigned
 
 __all__ = ["Log", "read_logs"]
 
@@ -95,6 +96,11 @@ def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
         )
     if not controlled and given.torque is None:
         raise DataError(f"the law has no gains and run '{given.name}' no torques: give kp and kd, or log the torques")
+    if not controlled and given.torque is not None and is_unsigned(np.gradient(given.q, axis=0), given.torque):
+        raise DataError(
+            f"the torques of run '{given.name}' never change their sign although the joints move both ways: they are "
+            "magnitudes, such as unsigned currents; give the commands and the law of the actuators instead"
+        )
     if len(given) < _FEWEST:
         raise DataError(f"run '{given.name}' has {len(given)} rows; at least {_FEWEST} are needed")
     run, rate = _even(given)
