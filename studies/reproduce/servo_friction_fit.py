@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from studies.reproduce.servo_friction_model import KINDS, Drive, ServoRun, mean_error, packed, simulate_runs
 
-__all__ = ["FEETECH", "XL330", "Bench", "ServoFit", "fit_kinds"]
+__all__ = ["FEETECH", "XL330", "Bench", "ServoFit", "fit_kinds", "refitted"]
 
 Array = NDArray[np.float64]
 
@@ -142,6 +142,11 @@ def fit_kinds(
         fits = [_fit(runs, bench, kind, names, start) for start in ({}, *starts)]
         found[kind] = min(fits, key=lambda f: f.cost)
     return found
+
+
+def refitted(runs: Sequence[ServoRun], bench: Bench, fit: ServoFit) -> ServoFit:
+    """The same model fitted to other runs, started from a fit."""
+    return _fit(runs, bench, fit.kind, (*KINDS[fit.kind], *bench.free), fit.values)
 
 
 def _fit(

@@ -95,6 +95,17 @@ def test_code_goes_into_a_folder_or_under_the_name_of_the_file(place: Path, tmp_
     assert done.exit_code == 0 and (tmp_path / "ca" / "bob_mass_matrix.casadi").exists()
 
 
+@pytest.mark.parametrize("language", ["torch", "jax"])
+def test_files_of_tensors_are_named_by_to(place: Path, tmp_path: Path, language: str) -> None:
+    """The ending .py alone means NumPy; values of the estimate are in the file."""
+    done = run(place, place / "estimate.json", "--to", language, "-o", tmp_path / "mine.py")
+    text = (tmp_path / "mine.py").read_text()
+    assert done.exit_code == 0 and f"import {language}" in text and "def forward_dynamics(q, v, tau, parms" in text
+    assert f"VALUES = ({float(estimate_of(place).parameters[0])!r}, " in text
+    done = run(place, "--to", language, "-o", tmp_path / "code", "--parameters", "symbolic-base")
+    assert done.exit_code == 0 and (tmp_path / "code" / "arm3.py").exists()
+
+
 def test_equations_hold_values_unless_asked_for_symbols(place: Path, tmp_path: Path) -> None:
     """Base parameters of the estimate under the equations."""
     done = CliRunner().invoke(app, ["export", "twolink", "-o", str(tmp_path / "a.tex"), "--parameters", "base"])
@@ -141,3 +152,32 @@ def test_help_has_an_example() -> None:
     """As every command."""
     done = CliRunner().invoke(app, ["export", "--help"])
     assert done.exit_code == 0 and "Example: dynid export" in done.output
+
+
+@pytest.mark.parametrize("simulator", ["mujoco", "isaaclab", "ros2_controllers"])
+def test_actuators_for_a_simulator(place: Path, tmp_path: Path, simulator: str) -> None:
+    """What is lost is told, in words and as data."""
+    file = tmp_path / "actuators"
+    words = ("--simulator", simulator, "--law", "pd:20,1.5", "--step", "0.005", "-o", file)
+    assert run(place, *words).exit_code == 0 and "0.005 s" in file.read_text()
+    done = run(place, place / "estimate.json", *words, "--json")
+    assert done.exit_code == 0, done.output
+    page = json.loads(done.stdout)
+    assert page["simulator"] == simulator and page["kept"]["proportional gain"]
+    assert "offset" in {x["code"] for x in page["lost"]} and "torque offset is left out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--simulator", "mujoco"), "--simulator needs the law"),
+        (("--law", "pd:20,1", "--to", "urdf"), "--law is for --simulator and for torch and jax"),
+        (("--step", "0.005"), "name the simulator with --simulator"),
+        (("--simulator", "isaac", "--law", "pd:20,1"), "did you mean isaaclab"),
+        (("--simulator", "mujoco", "--law", "pd:20,1", "--to", "mjcf"), "--to is not for the actuators"),
+        (("--simulator", "mujoco", "--law", "pd:20"), "the law 'pd:20' is not known"),
+    ],
+)
+def test_actuators_that_cannot_be_written(place: Path, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    done = run(place, *words, "-o", tmp_path / "out")
+    assert done.exit_code != 0 and message in str(done.exception) and not (tmp_path / "out").exists()

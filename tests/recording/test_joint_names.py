@@ -94,3 +94,27 @@ def test_names_with_two_readings_are_not_guessed(tmp_path: Path) -> None:
         dynid.load_recording(file, robot("q", "tau"))
     columns = {"q": ["q_q", "q_tau"], "torque": ["tau_q", "tau_tau"]}
     assert same(dynid.load_recording(file, robot("q", "tau"), columns=columns).runs[0], run, "q", "torque")
+
+
+@pytest.mark.parametrize("form", ["cmd_{j}", "{j} command [rad]", "q_des_{j}", "target_{j}_pos", "{j}_setpoint"])
+def test_commands_are_the_reference(tmp_path: Path, form: str) -> None:
+    run = motion(joints=2)
+    names = ("left_knee_joint", "right_knee_joint")
+    short = [n.removesuffix("_joint") for n in names]  # logs leave the word out
+    header = ["t", *(f"q_{j}" for j in short), *(form.format(j=j) for j in short)]
+    rows = np.column_stack([run.t, run.q, run.q + 0.1])
+    found = dynid.load_recording(write(tmp_path / "run.csv", text(rows, header)), robot(*names)).runs[0]
+    np.testing.assert_allclose(found.q, run.q)
+    assert found.reference is not None
+    np.testing.assert_allclose(found.reference, run.q + 0.1)
+
+
+def test_of_several_commands_the_one_that_says_position_is_the_reference(tmp_path: Path) -> None:
+    run = motion(joints=1)
+    rows = np.column_stack([run.t, run.q, run.q + 1.0, run.q + 2.0, run.q + 3.0])
+    file = write(tmp_path / "a.csv", text(rows, ["t", "q_x", "cmd_x", "q_des_x", "tau_cmd_x"]))
+    found = dynid.load_recording(file, robot("x")).runs[0]
+    assert found.reference is not None
+    np.testing.assert_allclose(found.reference, run.q + 2.0)
+    file = write(tmp_path / "b.csv", text(rows, ["t", "q_x", "cmd_x", "target_x", "vel_cmd_x"]))
+    assert dynid.load_recording(file, robot("x")).runs[0].reference is None

@@ -9,6 +9,7 @@ import numpy as np
 
 import dynid
 import dynid.simulation
+from dynid.actuators import ActuatorLaw, Commands, Segments, rollout
 from dynid.cli.demo import synthetic_recording
 from dynid.export.urdf import write_urdf
 from dynid.recording.recording import Recording, Run
@@ -43,7 +44,7 @@ def arm() -> dynid.Robot:
 
 
 def write_arm_files(folder: Path) -> None:
-    """arm.urdf, its controller, three open-loop recordings, a closed-loop one, and an estimate."""
+    """arm.urdf, its controller, three open-loop recordings, a closed-loop one, encoder logs, and an estimate."""
     robot = arm()
     write_urdf(robot, folder / "arm.urdf")
     (folder / "loop.toml").write_text(LOOP)
@@ -51,6 +52,7 @@ def write_arm_files(folder: Path) -> None:
         synthetic_recording(robot, seed, duration=SECONDS).to_csv(folder / f"run{seed + 1}.csv")
     _write_loaded(robot, folder)
     write_own_logs(robot, folder)
+    _write_encoders(robot, folder)
     t = np.arange(6000) / 1000.0
     path = 0.6 * np.column_stack([np.sin(2 * t + k) + 0.4 * np.sin((5 + 2 * k) * t) for k in range(3)])
     gains = dynid.controllers.bandwidth_gains(robot, 5.0)
@@ -79,6 +81,21 @@ def write_own_logs(robot: dynid.Robot, folder: Path) -> None:
         lines = [] if header is None else [";".join(header)]
         lines += [";".join(f"{x:.12g}" for x in row) for row in rows]
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+
+
+def _write_encoders(robot: dynid.Robot, folder: Path) -> None:
+    """Two logs of commanded and measured positions without torques, under a PD law."""
+    rate, rng = 200.0, np.random.default_rng(5)
+    terms = [robot.joint_term(k, "Ia", 0.2) for k in range(robot.n)]
+    law = ActuatorLaw(robot.coordinates, kp=400.0, kd=25.0, delay=0.006)
+    t = np.arange(1200) / rate
+    for name, low in (("encoders1", 0.5), ("encoders2", 0.7)):
+        phase = 2 * np.pi * (low * t + 0.25 * t**2)
+        command = 0.5 * np.minimum(1.0, t)[:, None] * np.sin(np.outer(phase, [1.0, 1.1, 0.9]))
+        start = Segments(np.array([0]), len(t) - 1, command[:1], np.zeros((1, robot.n)))
+        moved = rollout(robot.with_terms(*terms), law, Commands(rate, command, None, None), start).q[0]
+        q = moved + rng.normal(0.0, 1e-4, moved.shape)
+        Recording(robot.coordinates, (Run(t, q, reference=command),)).to_csv(folder / f"{name}.csv")
 
 
 def _write_loaded(robot: dynid.Robot, folder: Path) -> None:

@@ -1,9 +1,11 @@
+from .draws import ParameterDraws as ParameterDraws
 from .estimate import ActuatorEstimate as ActuatorEstimate
 from .estimate import Confounded as Confounded
 from .estimate_file import load_actuators as load_actuators
 from .identify import identify_actuators as identify_actuators
 from .law import ActuatorLaw as ActuatorLaw
 from .law_file import load_law as load_law
+from .posterior import draw_actuators as draw_actuators
 from .rollouts import Commands as Commands
 from .rollouts import Directions as Directions
 from .rollouts import Rollout as Rollout

@@ -32,11 +32,11 @@ def consistent_robot(space: ParameterSpace, values: Array, covariance: Array) ->
     names = [robot.parameter_names[k] for k in base.kept]
     owner = {p: k for k, x in enumerate(space.unknowns) for p in x.parameters}
     size = np.maximum(np.abs(target), 1e-3 * np.abs(target).max())
-    spread = np.diag((_HELD * size) ** 2)
+    variance = np.diag((_HELD * size) ** 2)
     place = [i for i, name in enumerate(names) if name in owner]
     index = [owner[names[i]] for i in place]
-    spread[np.ix_(place, place)] += covariance[np.ix_(index, index)]
-    root = np.linalg.cholesky(spread)
+    variance[np.ix_(place, place)] += covariance[np.ix_(index, index)]
+    root = np.linalg.cholesky(variance)
     R = scipy.linalg.solve_triangular(root, base.matrix, lower=True)
     z = scipy.linalg.solve_triangular(root, target, lower=True)
     prior = consistent_prior(robot).parameters

@@ -147,6 +147,6 @@ class ActuatorEstimate:
         lines = []
         for x, value, std, bound in zip(self.unknowns, self.values, self.std, self.at_bound, strict=True):
             scale, unit = (1e3, "ms") if x.unit == "s" else (1.0, x.unit)
-            spread = "not shown by the log" if np.isinf(std) else f"+- {scale * std:.2g} {unit}"
-            lines.append(f"{x.label:<{width}}  {scale * value:>10.4g} {spread}{'  (at its bound)' if bound else ''}")
+            around = "not shown by the log" if np.isinf(std) else f"+- {scale * std:.2g} {unit}"
+            lines.append(f"{x.label:<{width}}  {scale * value:>10.4g} {around}{'  (at its bound)' if bound else ''}")
         return "\n".join(lines)

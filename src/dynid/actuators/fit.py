@@ -27,14 +27,12 @@ Array = NDArray[np.float64]
 
 # Seconds of the segments before the whole runs.
 HORIZONS = (0.5, 3.0)
-_DAMPING, _LARGEST_DAMPING = 1e-3, 1e8
+_DAMPING, _LARGEST_DAMPING = 1e-3, 1e6
 _GROWTH, _DECAY = 4.0, 0.2
 _ROUNDING = 1e-12
 # A stage ends when the sum of squares decreases by less than this share, or after so many steps.
 _SHORT_STAGE, _LAST_STAGE = 1e-2, 1e-6
 _STEPS = 40
-# A step that is expected to decrease the sum of squares by less than this share of that is not tried.
-_NEGLIGIBLE = 0.1
 # Standard deviation of the velocity at the start of a segment, as a share of the velocity of the joint.
 _VELOCITY = 1.0
 # No joint is weighted as if its positions were known better than this share of its range.
@@ -138,7 +136,7 @@ def fit(
     """
     longest = max((len(x) - 1) / x.rate for x in logs)
     stages = [*(h for h in horizons if 2 * h < longest), longest]
-    sigma = _spread(logs)
+    sigma = _ranges(logs)
     iterations, done, converged = 0, None, False
     for k, horizon in enumerate(stages):
         last = k + 1 == len(stages)
@@ -181,15 +179,17 @@ class _Problem:
     def at(self, values: Array, stage: Stage) -> _Point:
         """Simulate all segments at these values."""
         n, count = self.space.law.n, len(values)
-        robot, law = self.space.applied(values)
+        parameters, changed = self.space.at(values)
+        law = self.space.law.changed(**changed)
         residuals, slopes, factors, cost = [], [], [], 0.0
         for log, length, first, states in zip(self.logs, stage.length, stage.first, stage.states, strict=True):
             found = rollout(
-                robot,
+                self.space.robot,
                 law,
                 log.commands,
                 Segments(first, length, states[:, :n], states[:, n:]),
                 directions=self.space.directions,
+                parameters=parameters,
                 step=self.step,
             )
             if any(x.ended_early for x in found.endings):
@@ -205,10 +205,10 @@ class _Problem:
             weighted = (error / self.sigma).reshape(len(first), -1)
             columns = (slope / self.sigma[:, None]).reshape(len(first), -1, count + 2 * n)
             # Velocities at the start, as far as the filtered positions tell.
-            spread = np.maximum(_VELOCITY * np.sqrt(np.mean(log.v**2, axis=0)), 1e-6)
+            std = np.maximum(_VELOCITY * np.sqrt(np.mean(log.v**2, axis=0)), 1e-6)
             prior = np.zeros((len(first), n, 2 * n + count + 1))
-            prior[:, np.arange(n), n + np.arange(n)] = 1.0 / spread
-            prior[:, :, -1] = (log.v[first] - states[:, n:]) / spread
+            prior[:, np.arange(n), n + np.arange(n)] = 1.0 / std
+            prior[:, :, -1] = (log.v[first] - states[:, n:]) / std
             whole = np.concatenate([columns[..., count:], columns[..., :count], weighted[..., None]], axis=2)
             factors.append(np.linalg.qr(np.concatenate([whole, prior], axis=1), mode="r"))
             residuals.append(error)
@@ -228,9 +228,9 @@ class _Problem:
                 report(iteration / _STEPS)
             moved = False
             while damping < _LARGEST_DAMPING:
-                values, stage, expected = self._step(point, damping)
-                if expected < _NEGLIGIBLE * tolerance * point.cost:
-                    break  # a simulation would show what is known already
+                values, stage, gain = self._step(point, damping)
+                if gain < 0.5 * tolerance * point.cost:  # what a step would gain at best
+                    break
                 trial = self.at(values, stage)
                 if trial.cost < point.cost:
                     moved, damping = True, max(_DECAY * damping, 1e-9)
@@ -245,10 +245,10 @@ class _Problem:
         return point, _STEPS, False
 
     def _step(self, point: _Point, damping: float) -> tuple[Array, Stage, float]:
-        """Values and initial states after one damped step, and by how much the cost decreases if it is quadratic."""
+        """Values and initial states after one damped step, and the decrease of the cost that it promises."""
         n, count = self.space.law.n, len(point.values)
         assert point.factors is not None
-        R = point.factors
+        R = _held_back(point.factors, 2 * n, damping)
         inner = R[:, 2 * n :, 2 * n : -1].reshape(-1, count)
         right = R[:, 2 * n :, -1].reshape(-1)
         H, g = inner.T @ inner, inner.T @ right
@@ -269,9 +269,9 @@ class _Problem:
         shift = np.linalg.solve(R[:, : 2 * n, : 2 * n], rest[..., None])[..., 0]
         edges = np.cumsum([len(x) for x in point.stage.first])[:-1]
         states = tuple(s + d for s, d in zip(point.stage.states, np.split(shift, edges), strict=True))
-        change = values - point.values
-        expected = np.sum(R[:, : 2 * n, -1] ** 2) + change @ (2 * g - H @ change)
-        return values, replace(point.stage, states=states), float(expected)
+        own = R[:, : 2 * n, -1]  # what better initial states would gain alone
+        gain = float(np.sum(own**2) + right @ right - np.sum((right - inner @ (values - point.values)) ** 2))
+        return values, replace(point.stage, states=states), gain
 
     def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
         """Covariance, and the influence of every row on the values."""
@@ -315,6 +315,15 @@ class _Problem:
         return out
 
 
+def _held_back(factors: Array, states: int, damping: float) -> Array:
+    """The factors of all segments with a damping of their initial states, the first columns."""
+    segments, _, width = factors.shape
+    size = np.linalg.norm(factors[:, :, :states], axis=1)
+    rows = np.zeros((segments, states, width))
+    rows[:, np.arange(states), np.arange(states)] = np.sqrt(damping) * size
+    return np.asarray(np.linalg.qr(np.concatenate([factors, rows], axis=1), mode="r"))
+
+
 def _inverse(rows: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Inverse of rows' rows without its zero directions, and which values these directions contain."""
     scale = np.linalg.norm(rows, axis=0)
@@ -344,15 +353,15 @@ def _reported(report: Callable[[str, float], None], horizon: float, k: int, stag
     report(f"{horizon:.2g} s", (k + share) / stages)
 
 
-def _spread(logs: Sequence[Log]) -> Array:
+def _ranges(logs: Sequence[Log]) -> Array:
     """Range of every joint, the weight of its errors before any fit."""
-    spread = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
-    return np.asarray(np.where(spread > 0, 0.05 * spread, max(spread.max(), 1.0)))
+    size = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
+    return np.asarray(np.where(size > 0, 0.05 * size, max(size.max(), 1.0)))
 
 
 def _sigmas(point: _Point, logs: Sequence[Log]) -> Array:
     """Standard deviation of the residual of every joint."""
     flat = np.concatenate([x.reshape(-1, x.shape[-1]) for x in point.residuals])
-    spread = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
-    floor = _BEST * np.where(spread > 0, spread, max(spread.max(), 1.0))
+    size = np.max([np.ptp(log.measured, axis=0) for log in logs], axis=0)
+    floor = _BEST * np.where(size > 0, size, max(size.max(), 1.0))
     return np.asarray(np.maximum(np.sqrt(np.mean(flat**2, axis=0)), floor))

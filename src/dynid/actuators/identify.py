@@ -95,7 +95,7 @@ def identify_actuators(
         found = consistent_robot(space, fitted.values, covariance)
     std = np.sqrt(np.diag(covariance))
     std[fitted.lost] = np.inf
-    change, spread = _kp_test(space, logs, fitted, step)
+    change, change_std = _kp_test(space, logs, fitted, step)
     return ActuatorEstimate(
         robot=found,
         law=actuated,
@@ -107,7 +107,7 @@ def identify_actuators(
         rms=np.sqrt(np.nanmean(np.concatenate(fitted.residuals) ** 2, axis=0)),
         prior_rms=simulated_errors(loop.regularized(robot, velocity), law, logs, step),
         kp_change=change,
-        kp_change_std=spread,
+        kp_change_std=change_std,
         rate=logs[0].rate,
         rows=sum(len(x) for x in logs),
         effective_rows=effective,
@@ -137,11 +137,11 @@ def _colored(fitted: Fitted) -> tuple[Array, Array]:
 def _kp_test(space: ParameterSpace, logs: Sequence[Log], fitted: Fitted, step: float | None) -> tuple[Array, Array]:
     """Relative change of every proportional gain that fits better, and its standard deviation."""
     n = space.law.n
-    change, spread = np.full(n, np.nan), np.full(n, np.nan)
+    change, std = np.full(n, np.nan), np.full(n, np.nan)
     given = {j for x in space.unknowns if x.quantity in (Quantity.KP, Quantity.GAIN) for j in x.joints}
     tested = [j for j, kp in zip(space.law.joints, space.law.kp, strict=True) if kp > 0 and j not in given]
     if not tested:
-        return change, spread
+        return change, std
     robot, law = space.applied(fitted.values)
     extra = parameter_space(robot, law, {"kp": [re.escape(x) for x in tested]}, logs[0].v).unknowns
     wider = ParameterSpace(space.robot, space.law, (*space.unknowns, *extra))
@@ -151,5 +151,5 @@ def _kp_test(space: ParameterSpace, logs: Sequence[Log], fitted: Fitted, step: f
     for k, x in enumerate(extra, len(fitted.values)):
         i = law.joints.index(x.joints[0])
         change[i] = wider_fit.values[k] / law.kp[i] - 1.0
-        spread[i] = np.sqrt(covariance[k, k]) / law.kp[i] if not wider_fit.lost[k] else np.inf
-    return change, spread
+        std[i] = np.sqrt(covariance[k, k]) / law.kp[i] if not wider_fit.lost[k] else np.inf
+    return change, std

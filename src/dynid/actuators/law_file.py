@@ -93,7 +93,8 @@ def _numbers(key: str, value: Any, joints: Sequence[str]) -> Any:
             raise DataError(f"'{pattern}' of {key} is not a regular expression: {error}") from None
         if not found:
             raise DataError(f"no joint matches '{pattern}' of {key}; the joints are {', '.join(joints)}")
-        out.update(dict.fromkeys(found, number))
+        for joint in found:
+            out[joint] = float(number)
     missing = [j for j in joints if j not in out]
     if missing:
         raise DataError(f"{key} says nothing about joint '{missing[0]}'")

@@ -26,8 +26,8 @@ _RATE = 0.01
 _FEWEST = 50
 # Stamps that are off by less than this share of a row belong to an even clock.
 _STAMPS = 0.25
-# Least correlation with the positions of columns that may be commands.
-_LIKE_COMMANDS = 0.5
+# Distance from the derivative of the positions, as a share of both sizes, from which columns are not velocities.
+_NOT_VELOCITIES = 0.3
 # The low-pass lies this much above the band of the motion.
 _ABOVE_BAND = 2.0
 
@@ -89,10 +89,10 @@ def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
     if given.q.shape[1] != robot.n:
         raise DataError(f"run '{given.name}' has {given.q.shape[1]} joints, robot '{robot.name}' {robot.n}")
     if controlled and given.reference is None:
-        looks = "; the columns read as velocities follow the positions and may be them" if _like_commands(given) else ""
+        looks = "; the columns read as velocities are not the derivative of the positions and may be them"
         raise DataError(
             f"run '{given.name}' has no commanded positions, without which no actuator can be identified: name their "
-            f"columns, such as columns={{'reference': 'cmd{{i}}'}}{looks}"
+            f"columns, such as columns={{'reference': 'cmd{{i}}'}}{looks if _not_velocities(given) else ''}"
         )
     if not controlled and given.torque is None:
         raise DataError(f"the law has no gains and run '{given.name}' no torques: give kp and kd, or log the torques")
@@ -132,15 +132,10 @@ def _even(given: Run) -> tuple[Run, float]:
     return uniform(given, Signals())
 
 
-def _like_commands(run: Run) -> bool:
-    """Whether the columns that are read as velocities resemble the positions more than their derivatives."""
+def _not_velocities(run: Run) -> bool:
+    """Whether the columns that are read as velocities are not the derivatives of the positions."""
     if run.v is None:
         return False
     rate = np.gradient(run.q, run.t, axis=0)
-    return _resemblance(run.v, run.q) > max(_resemblance(run.v, rate), _LIKE_COMMANDS)
-
-
-def _resemblance(x: Array, y: Array) -> float:
-    """Median correlation of the columns of two signals."""
-    pairs = [(a, b) for a, b in zip(x.T, y.T, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
-    return float(np.median([np.corrcoef(a, b)[0, 1] for a, b in pairs])) if pairs else 0.0
+    size = np.std(rate, axis=0) + np.std(run.v, axis=0)
+    return bool(np.median(np.std(run.v - rate, axis=0) / np.where(size > 0, size, 1.0)) > _NOT_VELOCITIES)

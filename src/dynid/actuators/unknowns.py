@@ -17,7 +17,7 @@ from dynid.errors import DataError, did_you_mean
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot
 
-__all__ = ["DEFAULT_UNKNOWN", "ParameterSpace", "Quantity", "Unknown", "parameter_space"]
+__all__ = ["DEFAULT_UNKNOWN", "ParameterSpace", "Quantity", "Unknown", "base_of", "parameter_space"]
 
 Array = NDArray[np.float64]
 
@@ -218,7 +218,7 @@ def parameter_space(robot: Robot, law: ActuatorLaw, unknown: Spec, velocity: Arr
             unknowns += [_unknown(robot, quantity, joints, group) for group, joints in groups]
     base = None
     if Quantity.BODIES in chosen:
-        base = _base(robot, unknowns)
+        base = base_of(robot, unknowns)
         unknowns += _bodies(base)
     return ParameterSpace(robot, _finite(law, robot, unknowns, velocity), tuple(unknowns), base)
 
@@ -274,7 +274,7 @@ def _unknown(robot: Robot, quantity: Quantity, joints: tuple[str, ...], group: s
     return Unknown(quantity, joints, (), _UNITS[quantity][joints[0] in slides], group)
 
 
-def _base(robot: Robot, others: Sequence[Unknown]) -> BaseParameters:
+def base_of(robot: Robot, others: Sequence[Unknown]) -> BaseParameters:
     """Base parameters in which unknown drive terms come first, so that the bodies leave them alone."""
     first = [p for x in others for p in x.parameters]
     drives = [p.name for p in robot.layout if not p.inertial and p.name not in first]

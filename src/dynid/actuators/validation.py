@@ -79,11 +79,11 @@ def position_errors(
     PositionErrors
     """
     logs = read_logs(robot, law, recording)
-    spread = np.max([np.ptp(x.measured, axis=0) for x in logs], axis=0)
+    ranges = np.max([np.ptp(x.measured, axis=0) for x in logs], axis=0)
     longest = min((len(x) - 1) / x.rate for x in logs)
     horizons = np.array([h for h in HORIZONS if h < longest])
     by_horizon = _by_horizon(robot, law, logs, horizons, step)
-    return PositionErrors(law.joints, simulated_errors(robot, law, logs, step), spread, horizons, by_horizon)
+    return PositionErrors(law.joints, simulated_errors(robot, law, logs, step), ranges, horizons, by_horizon)
 
 
 def simulated_errors(robot: Robot, law: ActuatorLaw, logs: list[Log], step: float | None = None) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from dynid.cli.progress import working
 from dynid.cli.resolve import locked
 from dynid.cli.wrap import with_logs
 from dynid.errors import DataError
+from dynid.export.endings import SIMULATOR_ENDINGS
 
 if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
@@ -52,6 +54,16 @@ def actuators(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write law, values and errors into this file (.toml, .json).")
     ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help=f"Write files for these simulators beside the output: {', '.join(SIMULATOR_ENDINGS)}.",
+        ),
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Write ranges of this many draws, for randomized training, beside the output.")
+    ] = None,
     require: options.Require = None,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +72,9 @@ def actuators(
     The log holds measured and commanded positions; the law turns the command into torque. Damping, friction and
     armature of the robot file are the start.
 
-    Example: dynid actuators arm.urdf run1.csv --law pd:60,4 --validate run3.csv -o actuators.toml
+    Example: dynid actuators arm.urdf encoders1.csv --law pd:400,25 --validate encoders2.csv -o actuators.toml
+
+    Example: dynid actuators arm.urdf encoders1.csv --law pd:400,25 -o servo.toml --export mujoco,isaaclab --draws 100
     """
     from dynid.actuators.identify import identify_actuators
     from dynid.actuators.law_file import load_law
@@ -73,7 +87,12 @@ def actuators(
         raise DataError("--law is missing: the torques are not measured, so the law must be known, such as pd:20,1.5")
     if output is not None and output.suffix not in (".toml", ".json"):
         raise DataError(f"--output is a .toml or .json file, not '{output.name}'")
+    simulators = _simulators(export, output)
+    if draws is not None and output is None:
+        raise DataError("--draws writes ranges beside the output: name it with -o")
     robot = _robot(inputs)
+    for note in robot.notes:
+        print(f"note: {note}", file=sys.stderr)
     given = load_law(law, robot.coordinates)
     changes: dict[str, Any] = {"rate": control_rate, "hold": hold}
     given = given.changed(**{name: value for name, value in changes.items() if value is not None})
@@ -94,7 +113,43 @@ def actuators(
     if output is not None:
         found.save(output)
         wrote(output)
+        _export(found, output, simulators)
+        if draws is not None:
+            _ranges(found, output.with_name(f"{output.stem}_ranges.json"), draws)
     check_required(wanted, verdict)
+
+
+def _simulators(text: str | None, output: Path | None) -> list[str]:
+    """Names of simulators, checked."""
+    names = [] if text is None else values.names(text)
+    if names and output is None:
+        raise DataError("--export writes files beside the output: name it with -o")
+    for name in names:
+        if name not in SIMULATOR_ENDINGS:
+            raise DataError(f"--export '{name}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}")
+    return names
+
+
+def _export(found: ActuatorEstimate, output: Path, simulators: list[str]) -> None:
+    """Files for simulators; what they cannot hold is told."""
+    from dynid.export.simulators.properties import loss_sentences
+    from dynid.export.simulators.write import write_actuators
+
+    for name in simulators:
+        path = output.with_name(f"{output.stem}_{name}{SIMULATOR_ENDINGS[name]}")
+        file = write_actuators(found.robot, found.law, path, name)
+        wrote(path)
+        for sentence in (*file.warnings, *loss_sentences(file.lost)):
+            print(f"{name}: {sentence}", file=sys.stderr)
+
+
+def _ranges(found: ActuatorEstimate, path: Path, count: int) -> None:
+    """Ranges of draws with their correlation."""
+    from dynid.actuators.posterior import draw_actuators
+    from dynid.export.randomization import write_ranges
+
+    write_ranges(draw_actuators(found, count), path)
+    wrote(path)
 
 
 def _robot(inputs: Inputs) -> Robot:

@@ -27,6 +27,8 @@ EXTRAS = {
     "symbolic": ("sympy", "casadi"),
     "studio": ("nicegui",),
     "gp": ("torch", "gpytorch"),
+    "torch": ("torch",),
+    "jax": ("jax",),
     "cluster": ("dask", "distributed"),
 }
 

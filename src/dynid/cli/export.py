@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +17,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_model
 from dynid.errors import DataError, did_you_mean
-from dynid.export.endings import ENDINGS, TEMPLATES
+from dynid.export.endings import ENDINGS, SIMULATOR_ENDINGS, TEMPLATES
 from dynid.files import write_text
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from dynid.robot.model import Robot
 
 _ENDINGS = {**ENDINGS, ".c": "c", ".h": "c", ".py": "python", ".casadi": "casadi", ".tex": "latex"}
-FORMATS = tuple(dict.fromkeys(_ENDINGS.values()))
-_CODE = ("c", "python", "casadi")
+_TENSORS = ("torch", "jax")  # Python files too: they are named by --to
+FORMATS = (*dict.fromkeys(_ENDINGS.values()), *_TENSORS)
+_CODE = ("c", "python", "casadi", *_TENSORS)
 _FUNCTIONS = ("inverse_dynamics", "gravity_torque", "coriolis_torque", "mass_matrix", "forward_dynamics", "regressor")
 
 
@@ -42,10 +44,23 @@ def export(
     ] = None,
     parameters: Annotated[
         str | None,
-        typer.Option(help="Of code and equations: standard, base, symbolic (an argument) or symbolic-base. [standard]"),
+        typer.Option(
+            help="Of code and equations: standard, base, symbolic (an argument) or symbolic-base. "
+            "[standard; symbolic for torch and jax]"
+        ),
     ] = None,
     functions: Annotated[
         str | None, typer.Option(help="Functions of the code, separated by commas, or all. [those of a controller]")
+    ] = None,
+    simulator: Annotated[
+        str | None, typer.Option(help=f"Actuators for a simulator, which need --law: {', '.join(SIMULATOR_ENDINGS)}.")
+    ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(help="Law of actuators in files for simulators, torch and jax: pd:KP,KD, or a TOML file."),
+    ] = None,
+    step: Annotated[
+        float | None, typer.Option(help="Physics step of the simulator in seconds. [period of the law, or 0.001]")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the code. [that of the file, else of the robot]")] = None,
     dated: Annotated[str | None, typer.Option("--date", help="Date in the head of code. [today]")] = None,
@@ -57,12 +72,27 @@ def export(
     Example: dynid export arm.urdf -o arm.c
 
     Example: dynid export estimate.json --parameters base -o arm.py
+
+    Example: dynid export arm.urdf --rotor-inertia --simulator mujoco --law pd:60,4 -o arm.xml
+
+    Example: dynid export estimate.json --to torch -o arm.py
     """
     from dynid.export.model_file import write as write_model
 
     if output is None:
         raise DataError("name the file to write with -o, as in -o arm.c")
+    if simulator is None and step is not None:
+        raise DataError("--step is for actuators: name the simulator with --simulator")
+    if simulator is not None:
+        other = {"--to": to, "--functions": functions, "--name": name, "--parameters": parameters}
+        for option, given in other.items():
+            if given is not None:
+                raise DataError(f"{option} is not for the actuators of a simulator")
+        _actuators(inputs, output, simulator, law, step, template, allow_infeasible, as_json)
+        return
     form = _form(to, output)
+    if law is not None and form not in _TENSORS:
+        raise DataError(f"--law is for --simulator and for {' and '.join(_TENSORS)}, not for {form}")
     if template is not None and form not in TEMPLATES:
         raise DataError(f"--template is for {', '.join(TEMPLATES)}, not for {form}")
     for option, given in (("--functions", functions), ("--name", name)):
@@ -75,7 +105,7 @@ def export(
     paths, warnings = [output], list[str]()
     if form in _CODE:
         today = date.today().isoformat() if dated is None else dated
-        paths, operations = _code(source, form, output, functions, parameters, name, today, allow_infeasible)
+        paths, operations = _code(source, form, output, functions, parameters, name, today, allow_infeasible, law)
     elif form == "latex":
         _latex(source, output, parameters)
     else:
@@ -90,6 +120,39 @@ def export(
             print(f"{function}: {count}")
     for path in paths:
         wrote(path)
+
+
+def _actuators(
+    inputs: Inputs,
+    output: Path,
+    simulator: str,
+    law: str | None,
+    step: float | None,
+    template: Path | None,
+    allow_infeasible: bool,
+    as_json: bool,
+) -> None:
+    """The actuators of the robot for a simulator; what it cannot hold is told."""
+    from dynid.actuators.law_file import load_law
+    from dynid.export.simulators.properties import loss_sentences
+    from dynid.export.simulators.write import write_actuators
+
+    if law is None:
+        raise DataError("--simulator needs the law of the actuators, such as --law pd:20,1.5")
+    robot = inputs.estimate.identified_robot if inputs.estimate is not None else inputs.robot
+    given = load_law(law, robot.coordinates)
+    file = write_actuators(
+        robot, given, output, simulator, step=step, template=template, allow_infeasible=allow_infeasible
+    )
+    warnings = [*file.warnings, *loss_sentences(file.lost)]
+    for warning in warnings:
+        print(f"dynid: {warning}", file=sys.stderr)
+    if as_json:
+        kept = {str(k.what): k.place for k in file.kept}
+        lost = [asdict(loss) for loss in file.lost]
+        page = {"written": [str(output)], "simulator": simulator, "warnings": warnings, "kept": kept, "lost": lost}
+        print(json.dumps(page, indent=2))
+    wrote(output)
 
 
 def _form(to: str | None, output: Path) -> str:
@@ -112,15 +175,22 @@ def _code(
     name: str | None,
     today: str,
     allow_infeasible: bool,
+    law: str | None,
 ) -> tuple[list[Path], dict[str, str]]:
     """Code into a folder, or, where the output ends as code does, beside it under its name."""
+    from dynid.actuators.law_file import load_law
     from dynid.codegen.generate import generate_code
+    from dynid.robot.model import Robot
 
     wanted: str | tuple[str, ...] = _FUNCTIONS
     if functions is not None:
         wanted = "all" if functions == "all" else tuple(functions.split(","))
-    elif parameters is None or not parameters.endswith("base"):
-        wanted = (*_FUNCTIONS, "drive_torque")  # base parameters add rotors to bodies
+    else:
+        if parameters is None or not parameters.endswith("base"):
+            wanted = (*_FUNCTIONS, "drive_torque")  # base parameters add rotors to bodies
+        if form in _TENSORS:
+            wanted = tuple(f for f in wanted if f != "regressor")
+    robot = source if isinstance(source, Robot) else source.robot
     named = output.suffix.lower() in _ENDINGS
     folder = output.parent if named else output
     with working("writing the dynamics as code"):
@@ -128,10 +198,11 @@ def _code(
             source,
             wanted,
             language=form,
-            parameters=parameters or "standard",
+            parameters=parameters,
             name=name if name is not None or not named else output.stem,
             date=today,
             allow_infeasible=allow_infeasible,
+            law=None if law is None else load_law(law, robot.coordinates),
         )
     return list(code.write(folder)), {f: str(count) for f, count in code.operations.items()}
 

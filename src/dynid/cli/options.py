@@ -61,6 +61,12 @@ Friction = Annotated[
 RotorInertia = Annotated[
     bool | None, typer.Option("--rotor-inertia/--no-rotor-inertia", help="Model rotor inertias. [file's own]")
 ]
+Drives = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Servo of the library, or its TOML file, whose armature and friction joints have."
+    ),
+]
 Base = Annotated[
     str | None, typer.Option("--base", help="fixed, floating, or instrumented (base wrench measured). [file's own]")
 ]
@@ -229,6 +235,7 @@ AllowInfeasible = Annotated[
 MODELLING = {
     "friction": Friction,
     "rotor_inertia": RotorInertia,
+    "drives": Drives,
     "base": Base,
     "gravity": Gravity,
     "lock": Lock,

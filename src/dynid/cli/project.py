@@ -42,6 +42,9 @@ class RobotSection(_Section):
         Friction law such as "viscous+coulomb+offset", for all joints or per joint; None keeps the file's own.
     rotor_inertia : bool, list of str, or None
         Whether rotor inertias are modelled, or the joints that have one; None keeps the file's own.
+    drives : str, dict of str to str, or None
+        Servo of the library whose armature and friction all joints have, or servos by regular expressions of joint
+        names.
     lock : list of str or dict of str to float
         Joints (names or patterns) that are held at zero, or at these positions in rad or m.
     gravity : tuple of 3 floats or None
@@ -61,6 +64,7 @@ class RobotSection(_Section):
     file: str
     friction: str | dict[str, str] | None = None
     rotor_inertia: bool | list[str] | None = None
+    drives: str | dict[str, str] | None = None
     lock: list[str] | dict[str, float] = Field(default_factory=list)
     gravity: tuple[float, float, float] | None = None
     base: Literal["fixed", "floating", "instrumented"] | None = None

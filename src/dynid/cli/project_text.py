@@ -107,7 +107,7 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
         lines.append(f"rotor_inertia = {toml_value(given['rotor_inertia'])}")
     elif not any(p.symbol == "Ia" for p in whole.layout):
         lines.append("# rotor_inertia = true    # the robot file has none; for geared drives identify them too")
-    for name in ("base", "gravity", "snap_angles", "ignore_loops", "inertia_from", "density", "total_mass"):
+    for name in ("drives", "base", "gravity", "snap_angles", "ignore_loops", "inertia_from", "density", "total_mass"):
         if given.get(name) is not None:
             lines.append(f"{name} = {toml_value(given[name])}")
     if given.get("lock"):

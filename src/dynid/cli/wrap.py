@@ -84,7 +84,7 @@ def _wrapped(
         inputs, found = resolve(subject, taken, given.get(files or "") or [], logs=logs, files=files is not None)
         if files is not None:
             given[files] = found
-        if inputs.robot_file and command.__name__ != "inspect":  # which prints them itself
+        if inputs.robot_file and command.__name__ not in ("inspect", "actuators"):  # which print them themselves
             for note in inputs.robot.notes:
                 print(f"note: {note}", file=sys.stderr)
         command(inputs=inputs, **given)

@@ -1,4 +1,4 @@
-"""Scalar code of a robot's dynamics: expression graph, recursions, and emitters for C, NumPy, CasADi and LaTeX."""
+"""Code of a robot's dynamics: expression graph, recursions, emitters for C, NumPy, CasADi, LaTeX, PyTorch and JAX."""
 
 import lazy_loader
 

@@ -10,14 +10,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.actuators.law import ActuatorLaw
 from dynid.codegen.c import emit_c
 from dynid.codegen.casadi_function import emit_casadi
 from dynid.codegen.compiled import CompiledCode, compile_c
 from dynid.codegen.functions import FUNCTIONS, Function, build_function
+from dynid.codegen.jax_file import emit_jax
 from dynid.codegen.linkage import build_linkage, closed_function
 from dynid.codegen.numpy_file import emit_numpy
 from dynid.codegen.operations import Operations
 from dynid.codegen.program import Program
+from dynid.codegen.tensor_file import TENSOR_FUNCTIONS, tensor_function
+from dynid.codegen.torch_file import emit_torch
 from dynid.errors import DataError, did_you_mean
 from dynid.feasibility.queries import is_feasible
 from dynid.files import make_folder, write_text
@@ -37,7 +41,12 @@ EMITTERS: dict[str, Callable[[Program], Mapping[str, str]]] = {
     "c": emit_c,
     "python": emit_numpy,
     "casadi": emit_casadi,
+    "torch": emit_torch,
+    "jax": emit_jax,
 }
+# Libraries of tensors: the parameters are an argument, and the functions have no expression graph.
+_TENSORS = ("torch", "jax")
+_TITLES = {"c": "C", "python": "Python", "casadi": "CasADi", "torch": "PyTorch", "jax": "JAX"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +56,12 @@ class GeneratedCode:
     Attributes
     ----------
     language : str
-        "c", "python" or "casadi".
+        "c", "python", "casadi", "torch" or "jax".
     files : dict of str to str
         Text of each source file by its name.
     operations : dict of str to Operations
         Number of additions, multiplications and other operations of each function. With closed loops, those of the
-        tree's dynamics, without the passive joints and the projection.
+        tree's dynamics, without the passive joints and the projection. Empty for PyTorch and JAX.
     program : Program
         Expression graphs that the texts were written from.
     """
@@ -119,8 +128,9 @@ def generate_code(
     functions: Sequence[str] = ("inverse_dynamics",),
     *,
     language: str = "c",
-    parameters: str = "standard",
+    parameters: str | None = None,
     values: ArrayLike | None = None,
+    law: ActuatorLaw | None = None,
     name: str | None = None,
     date: str = "",
     notes: Sequence[str] = (),
@@ -139,13 +149,17 @@ def generate_code(
     functions : sequence of str or "all", default ("inverse_dynamics",)
         Functions to generate: inverse_dynamics, forward_dynamics, mass_matrix, coriolis_matrix, coriolis_torque,
         gravity_torque, bias_torque, drive_torque, regressor.
-    language : {"c", "python", "casadi"}, default "c"
-        C99, one NumPy file, or serialized CasADi functions.
-    parameters : {"standard", "base", "symbolic", "symbolic-base"}, default "standard"
+    language : {"c", "python", "casadi", "torch", "jax"}, default "c"
+        C99, one NumPy file, serialized CasADi functions, or one file of functions that PyTorch or JAX differentiates.
+    parameters : {"standard", "base", "symbolic", "symbolic-base"}, optional
         "standard" folds the standard parameters into the code; "base" uses the base parameters only and gives the same
-        torques; the symbolic forms take them as an argument array `parms`.
+        torques; the symbolic forms take them as an argument array `parms`. By default "symbolic" for PyTorch and JAX,
+        where they can be trained, and "standard" otherwise.
     values : array_like, optional
         Parameter values that replace those of the robot: standard (p,), or base (b,) with "base". SI units.
+    law : ActuatorLaw, optional
+        Law of the actuators, for PyTorch and JAX: the file then has the functions actuator_torque, forward_dynamics
+        and forward_dynamics_under_law as well.
     name : str, optional
         Prefix of files and functions; by default the robot's name.
     date : str, default ""
@@ -178,13 +192,20 @@ def generate_code(
     model = robot.robot if isinstance(robot, Estimate) else robot
     if language not in EMITTERS:
         raise DataError(f"language '{language}' is unknown: use {', '.join(EMITTERS)}")
-    if model.loops and language == "casadi":
-        raise DataError("code of a robot with closed loops is written in C and in Python, not in CasADi")
+    if model.loops and language not in ("c", "python"):
+        raise DataError(f"code of a robot with closed loops is written in C and in Python, not in {_TITLES[language]}")
+    if parameters is None:
+        parameters = "symbolic" if language in _TENSORS else "standard"
     if parameters not in PARAMETERS:
         raise DataError(f"parameters '{parameters}' is unknown: use {', '.join(PARAMETERS)}")
+    if language in _TENSORS and not parameters.startswith("symbolic"):
+        raise DataError(f"the parameters are an argument in {_TITLES[language]}: use symbolic or symbolic-base")
     if sines not in ("inline", "library"):
         raise DataError(f"sines '{sines}' is unknown: use inline or library")
-    wanted = _wanted(functions)
+    wanted = _wanted(functions, tuple(FUNCTIONS) if language not in _TENSORS else TENSOR_FUNCTIONS)
+    if law is not None:
+        law = _law(law, model, language)
+        wanted = tuple(dict.fromkeys((*wanted, "forward_dynamics")))
     title = _identifier(model.name) if name is None else _checked_name(name)
     base = None
     if parameters.endswith("base"):
@@ -195,7 +216,8 @@ def generate_code(
     elif base is not None:
         wanted = tuple(f for f in wanted if _mixed(base, f) is None)
     numbers = _numbers(model, estimate, base, values)
-    flaw = "" if parameters.startswith("symbolic") else _infeasible(model, base, numbers)
+    used = not parameters.startswith("symbolic") or language in _TENSORS
+    flaw = _infeasible(model, base, numbers) if used else ""
     if flaw and not allow_infeasible:
         raise DataError(
             f"{flaw}: use physically consistent ones, from method 'feasible' or "
@@ -216,26 +238,31 @@ def generate_code(
         return build_function(function, model.tree, given, places, kept, of_linkage=bool(model.loops))
 
     linkage = build_linkage(model, wanted, make) if model.loops else None
-    if linkage is None:
+    if language in _TENSORS:
+        made = tuple(tensor_function(model, function, len(names)) for function in wanted)
+    elif linkage is None:
         made = tuple(make(function) for function in wanted)
     else:
         symbols = None if places is None else len(places)
         made = tuple(closed_function(model, linkage, function, symbols) for function in wanted)
     head = (
         *_notes(model, estimate, date),
-        *_remarks(estimate, parameters),
+        *(_remarks(estimate) if used and base is None else ()),
         *notes,
         *([f"Beware: {flaw}."] if flaw else []),
     )
-    program = Program(model, title, made, parameters, names, units, numbers, head, sines, linkage)
+    program = Program(
+        model, title, made, parameters, names, units, numbers, head, sines, linkage, tuple(places or ()), law
+    )
     files = dict(EMITTERS[language](program))
-    return GeneratedCode(language, files, {f.name: program.operations(f) for f in made}, program)
+    operations = {} if language in _TENSORS else {f.name: program.operations(f) for f in made}
+    return GeneratedCode(language, files, operations, program)
 
 
-def _wanted(functions: Sequence[str]) -> tuple[str, ...]:
+def _wanted(functions: Sequence[str], every: tuple[str, ...]) -> tuple[str, ...]:
     wanted = (functions,) if isinstance(functions, str) else tuple(functions)
     if wanted == ("all",):
-        return tuple(FUNCTIONS)
+        return every
     for function in wanted:
         if function not in FUNCTIONS:
             hint = did_you_mean(function, FUNCTIONS)
@@ -243,6 +270,13 @@ def _wanted(functions: Sequence[str]) -> tuple[str, ...]:
     if not wanted:
         raise DataError(f"name at least one function: {', '.join(FUNCTIONS)}")
     return tuple(dict.fromkeys(wanted))
+
+
+def _law(law: ActuatorLaw, robot: Robot, language: str) -> ActuatorLaw:
+    """The law of the robot's joints, in their order."""
+    if language not in _TENSORS:
+        raise DataError(f"the law of the actuators is written in PyTorch and JAX, not in {_TITLES[language]}")
+    return law.of(robot.coordinates)
 
 
 def _checked_name(name: str) -> str:
@@ -327,9 +361,9 @@ def _infeasible(robot: Robot, base: BaseParameters | None, numbers: Array) -> st
     return f"no physical robot has these parameters ({why})"
 
 
-def _remarks(estimate: Estimate | None, parameters: str) -> list[str]:
+def _remarks(estimate: Estimate | None) -> list[str]:
     """What the recording does not determine of the standard parameters in the code."""
-    if estimate is None or parameters != "standard":
+    if estimate is None:
         return []
     return [f"{link}: {words}." for link, words in parameter_remarks(estimate).items()]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.actuators.law import ActuatorLaw
 from dynid.codegen.functions import Function
 from dynid.codegen.linkage import Linkage
 from dynid.codegen.operations import Operations, count_operations
@@ -24,7 +25,7 @@ class Program:
     `parameters` is "standard", "base", "symbolic" or "symbolic-base"; names, units and values are those of the standard
     or base parameters (the values are then a starting point for `parms`). `notes` are lines for the head of the file.
     `sines` tells C where sine and cosine come from, "inline" or "library". `linkage` closes the loops of a robot
-    that has some.
+    that has some. `places` are the places of the parameters among the standard ones. `law` is the law of the actuators.
     """
 
     robot: Robot
@@ -37,6 +38,8 @@ class Program:
     notes: tuple[str, ...] = ()
     sines: str = "inline"
     linkage: Linkage | None = None
+    places: tuple[int, ...] = ()
+    law: ActuatorLaw | None = None
 
     @property
     def symbolic(self) -> bool:

@@ -2,5 +2,15 @@ from .mjcf import write_mjcf as write_mjcf
 from .model_file import write as write
 from .parameters import load_parameters as load_parameters
 from .parameters import write_parameters as write_parameters
+from .randomization import write_ranges as write_ranges
+from .randomization import write_samples as write_samples
 from .sdf import write_sdf as write_sdf
+from .simulators.properties import ActuatorProperty as ActuatorProperty
+from .simulators.properties import Kept as Kept
+from .simulators.properties import Loss as Loss
+from .simulators.properties import Lost as Lost
+from .simulators.write import SimulatorFile as SimulatorFile
+from .simulators.write import actuator_text as actuator_text
+from .simulators.write import list_simulators as list_simulators
+from .simulators.write import write_actuators as write_actuators
 from .urdf import write_urdf as write_urdf

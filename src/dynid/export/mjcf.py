@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from dynid.export.contents import infeasible_drives, numbers_text, refuse_infeasible
 from dynid.export.mjcf_loops import add_loops
 from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes, pose_attributes
-from dynid.export.xmltext import document, marked
+from dynid.export.xmltext import XmlText, document, marked
 from dynid.files import writing
 from dynid.robot.inertia import inertia_violations
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Link
 from dynid.robot.spatial import clean, inverse_placement
 
-__all__ = ["write_mjcf"]
+__all__ = ["missing_meshes", "mjcf_content", "write_mjcf"]
 
 Array = NDArray[np.float64]
 
@@ -62,22 +62,31 @@ def write_mjcf(
     ModelError
         If the parameters are refused, or the template is a file of another robot.
     """
+    content, warnings = mjcf_content(robot, template=template, allow_infeasible=allow_infeasible)
+    warnings += missing_meshes(content, path, template)
+    with writing(path) as part:
+        part.write_bytes(content if remarks is None else marked(content, "body", remarks))
+    return warnings
+
+
+def mjcf_content(robot: Robot, *, template: str | Path | None, allow_infeasible: bool) -> tuple[bytes, list[str]]:
+    """The file that `write_mjcf` writes, without remarks, and its warnings."""
     found = refuse_infeasible(robot, allow_infeasible)
     # From the tree, each body that MuJoCo refuses is warned of where it is written.
     warnings = (infeasible_drives(robot) if template is None else found) + drive_warnings(robot)
     if template is None:
-        content = document(_from_tree(robot, warnings))
-    else:
-        from dynid.export.mjcf_template import patched_mjcf
+        return document(_from_tree(robot, warnings)), warnings
+    from dynid.export.mjcf_template import patched_mjcf
 
-        file = patched_mjcf(robot, Path(template), warnings)
-        content = file.to_bytes()
-        apart = Path(path).resolve().parent != Path(template).resolve().parent
-        if apart and any("file" in e.attributes for e in file.root.iter()):
-            warnings.append(f"the file needs the meshes and textures beside '{template}': put it into that folder")
-    with writing(path) as part:
-        part.write_bytes(content if remarks is None else marked(content, "body", remarks))
-    return warnings
+    return patched_mjcf(robot, Path(template), warnings).to_bytes(), warnings
+
+
+def missing_meshes(content: str | bytes, path: str | Path, template: str | Path | None) -> list[str]:
+    """A warning where a file is not in the folder of its template, which has its meshes."""
+    apart = template is not None and Path(path).resolve().parent != Path(template).resolve().parent
+    if apart and any("file" in e.attributes for e in XmlText(content).root.iter()):
+        return [f"the file needs the meshes and textures beside '{template}': put it into that folder"]
+    return []
 
 
 # -- from the tree -----------------------------------------------------------------------------------

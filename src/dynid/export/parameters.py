@@ -21,7 +21,7 @@ from dynid.robot.model import Robot
 if TYPE_CHECKING:
     from dynid.identification.estimate import Estimate
 
-__all__ = ["load_parameters", "write_parameters"]
+__all__ = ["load_parameters", "to_toml", "write_parameters"]
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def write_parameters(
         text = to_ros(robot, {} if isinstance(source, Robot) else parameter_remarks(source))
     else:
         content = _content(source)
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n" if form == "json" else _toml(content)
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n" if form == "json" else to_toml(content)
     write_text(path, text)
     return warnings
 
@@ -168,7 +168,7 @@ def _content(source: Robot | Estimate) -> dict[str, Any]:
     return out
 
 
-def _toml(content: dict[str, Any]) -> str:
+def to_toml(content: dict[str, Any]) -> str:
     """TOML of a table whose lists of tables stand last."""
     plain = {k: v for k, v in content.items() if not _tables(v)}
     lines = [f"{k} = {_toml_value(v)}" for k, v in plain.items()]

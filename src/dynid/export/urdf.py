@@ -28,7 +28,7 @@ from dynid.robot.drives import TermKind
 from dynid.robot.inertia import move_inertia
 from dynid.robot.model import Robot
 
-__all__ = ["write_urdf"]
+__all__ = ["urdf_content", "write_urdf"]
 
 Array = NDArray[np.float64]
 
@@ -72,15 +72,21 @@ def write_urdf(
     ModelError
         If the parameters are refused, or the template is a file of another robot.
     """
+    content, warnings = urdf_content(robot, template=template, allow_infeasible=allow_infeasible)
+    with writing(path) as part:
+        part.write_bytes(content if remarks is None else marked(content, "link", remarks))
+    return warnings
+
+
+def urdf_content(robot: Robot, *, template: str | Path | None, allow_infeasible: bool) -> tuple[bytes, list[str]]:
+    """The file that `write_urdf` writes, without remarks, and its warnings."""
     warnings = refuse_infeasible(robot, allow_infeasible) + lost_loops(robot, "URDF")
     robot = robot.tree
     warnings += lost_drives(robot, "URDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if not np.array_equal(robot.gravity, [0, 0, -9.81]):
         warnings.append(f"URDF has no place for gravity: load the file with gravity=({_commas(robot.gravity)})")
     content = document(_from_tree(robot, warnings)) if template is None else _from_template(robot, Path(template))
-    with writing(path) as part:
-        part.write_bytes(content if remarks is None else marked(content, "link", remarks))
-    return warnings
+    return content, warnings
 
 
 def _commas(values: Array) -> str:

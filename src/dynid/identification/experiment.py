@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
+from dynid.identification.loads import no_torques
 from dynid.identification.observation import Observation, channel_rows, observe_motions, velocity_limits
 from dynid.identification.paired import Paired, PairedBlock, pair
 from dynid.identification.stops import without_stops
@@ -76,7 +77,7 @@ class Experiment:
             raise DataError(f"the recording has {count} joints, robot '{self.robot.name}' has {n}")
         for run in self.recording.runs:
             if run.torque is None:
-                raise DataError(f"run '{run.name}' has no torques")
+                raise no_torques(run)
         # One smooth robot for all simulations and regressors, so that all have the same friction.
         object.__setattr__(self, "robot", self.loop.regularized(self.robot, self._velocity()))
 

@@ -39,8 +39,7 @@ def check_run(robot: Robot, run: Run, channels: Sequence[str]) -> None:
         raise DataError(f"the recording has {run.q.shape[1]} joints, robot '{robot.name}' has {robot.n}")
     torques = any(c not in WRENCH_CHANNELS for c in channels)
     if torques and run.torque is None:
-        hint = "; it has currents: give the drive gains (N m/A) when loading" if run.current is not None else ""
-        raise DataError(f"run '{run.name}' has no torques{hint}")
+        raise no_torques(run)
     if any(c in WRENCH_CHANNELS for c in channels) and run.wrench is None and not run.wrenches:
         raise DataError(f"run '{run.name}' has no wrench, of the base or of named sensors")
     if robot.base == "floating" and run.base is None:
@@ -52,6 +51,16 @@ def check_run(robot: Robot, run: Run, channels: Sequence[str]) -> None:
                 f"wrench sensor '{name}' is fixed to the world: say which link it acts on (link=) for joint torques "
                 "to be used"
             )
+
+
+def no_torques(run: Run) -> DataError:
+    """The error of a run without torques, and what can be done with what it has."""
+    hint = ""
+    if run.current is not None:
+        hint = "; it has currents: give the drive gains (N m/A) when loading"
+    elif run.reference is not None:
+        hint = "; from commands and positions alone, identify_actuators finds armature, friction and delay"
+    return DataError(f"run '{run.name}' has no torques{hint}")
 
 
 def state(robot: Robot, motion: Motion, rows: slice = slice(None)) -> tuple[Array, Array, Array]:

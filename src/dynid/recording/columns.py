@@ -254,6 +254,11 @@ def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -
     else:
         sizes = {channels.count, channels.total} if channels.free else {channels.count}
         fitting = [g for g in found if channels.count is None or len(g.columns) in sizes]
+    if signal == "reference" and len(fitting) > 1:
+        # Not every command is a position: of several, one that says so, or none.
+        fitting = [g for g in fitting if g.plain]
+        if len(fitting) > 1:
+            return None
     if len(fitting) > 1:
         options = " or ".join(map(str, fitting))
         raise DataError(f"{table.file}: {signal} may be {options}: say which with columns=, for all signals")

@@ -37,6 +37,8 @@ _OTHER = _words(
     "grav gravity model computed cmptd calc est estimated filt filtered limit limits max min err error "
     "temp temperature plan planned enable enabled mode status flag valid id scaling offset bias"
 )
+# Words for what the controller is told; alone or with a word for positions they name the reference.
+_COMMAND = _words("cmd command commanded des desired target ref reference goal setpoint")
 _UNITS = _words("rad deg degs degree degrees s sec nm n m mm a ma amp amps ms us ns rpm rads")
 _ANGLES_OFF = {"deg": "deg", "degs": "deg", "degree": "deg", "degrees": "deg", "rpm": "rpm", "mm": "mm"}
 _TIMES_OFF = dict.fromkeys(("ms", "msec", "millis"), "ms") | dict.fromkeys(("us", "usec", "micros"), "us")
@@ -81,7 +83,9 @@ def _signal(words: tuple[str, ...]) -> str | None:
         if bare in known:
             return signal
     if _OTHER.intersection(words):
-        return None
+        said = [w for k, w in enumerate(words) if w not in _NEUTRAL and not (k and w in _UNITS)]
+        commanded = bool(_COMMAND.intersection(said)) and _COMMAND.union(_WORDS["q"]).issuperset(said)
+        return "reference" if commanded else None
     found = {signal for signal, known in _WORDS.items() if known.intersection(words)}
     return found.pop() if len(found) == 1 else None
 
@@ -98,6 +102,11 @@ class Group:
     def signal(self) -> str | None:
         """The signal of the columns, None where their names do not decide."""
         return _signal(self.words)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the names say what the signal is in the words for positions, velocities and the like."""
+        return bool(_SIGNAL_WORDS.intersection(self.words))
 
     @property
     def numbered(self) -> bool:

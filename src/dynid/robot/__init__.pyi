@@ -3,6 +3,10 @@ from .drives import Transmission as Transmission
 from .elements import ForceElement as ForceElement
 from .elements import Gas as Gas
 from .joint_equality import JointEquality as JointEquality
+from .library import KnownDrive as KnownDrive
+from .library import KnownValue as KnownValue
+from .library import known_drives as known_drives
+from .library import load_drive as load_drive
 from .load import builtin_robots as builtin_robots
 from .load import load_robot as load_robot
 from .loops import Loop as Loop

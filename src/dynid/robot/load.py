@@ -63,6 +63,7 @@ def load_robot(
     inertia_from: Literal["collision", "visual"] | None = None,
     density: float | None = None,
     total_mass: float | None = None,
+    drives: str | Path | Mapping[str, str | Path] | None = None,
 ) -> Robot:
     """Load a robot from a URDF, MJCF, SDF or TOML file, a Pinocchio model, or the name of a built-in robot.
 
@@ -98,6 +99,9 @@ def load_robot(
         Density of these shapes (kg/m3), 1000 if neither it nor `total_mass` is given.
     total_mass : float, optional
         Mass (kg) of all links whose inertia is computed, together.
+    drives : str, Path or mapping, optional
+        Servo or motor of the library (`dynid.robot.known_drives`) whose armature and friction all joints have, or a
+        mapping from regular expressions of joint names to such names. They replace those of the file.
 
     Returns
     -------
@@ -134,6 +138,10 @@ def load_robot(
         robot = robot.with_drives(friction, rotor_inertia=rotor_inertia)
         if known is not None:
             robot = _with_file_values(robot, known)
+    if drives is not None:
+        from dynid.robot.library import with_known_drives
+
+        robot = with_known_drives(robot, drives)
     if known is not None:
         robot = replace(robot, notes=(*robot.notes, *_unused(robot, known)))
     if base is not None and base != robot.base:

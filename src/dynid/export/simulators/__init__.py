@@ -1,0 +1,1 @@
+"""Actuators as the files of simulators, one module per simulator."""

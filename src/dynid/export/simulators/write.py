@@ -1,0 +1,208 @@
+"""Actuators of a robot written as the file of a simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.actuators.law import ActuatorLaw
+from dynid.errors import DataError, did_you_mean
+from dynid.export.endings import SIMULATOR_ENDINGS
+from dynid.export.mjcf import missing_meshes
+from dynid.export.simulators.drake import DRAKE
+from dynid.export.simulators.gazebo import GAZEBO
+from dynid.export.simulators.genesis import GENESIS
+from dynid.export.simulators.isaaclab import ISAACLAB
+from dynid.export.simulators.mjlab import MJLAB
+from dynid.export.simulators.mujoco import MUJOCO
+from dynid.export.simulators.properties import Kept, Losses, loss_sentences
+from dynid.export.simulators.ros2_control import ROS2_CONTROL, ROS2_CONTROLLERS
+from dynid.export.simulators.simulator import Simulator
+from dynid.export.simulators.values import actuators_of
+from dynid.files import write_text
+from dynid.robot.model import Robot
+
+__all__ = ["SIMULATORS", "SimulatorFile", "actuator_text", "list_simulators", "write_actuators"]
+
+SIMULATORS: dict[str, Simulator] = {
+    "mujoco": MUJOCO,
+    "isaaclab": ISAACLAB,
+    "mjlab": MJLAB,
+    "drake": DRAKE,
+    "gazebo": GAZEBO,
+    "ros2_control": ROS2_CONTROL,
+    "ros2_controllers": ROS2_CONTROLLERS,
+    "genesis": GENESIS,
+}
+
+
+@dataclass(frozen=True)
+class SimulatorFile:
+    """A file of a simulator, what it holds and what it does not.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    simulator : str
+        Name of the simulator.
+    kept : tuple of Kept
+        What the file holds, and where.
+    lost : tuple of Loss
+        What the file does not hold, with the values of the joints.
+    warnings : tuple of str
+        Warnings about the rest of the model.
+    """
+
+    path: Path
+    simulator: str
+    kept: tuple[Kept, ...]
+    lost: Losses
+    warnings: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """What was written, and what is lost, in words."""
+        kept = [f"  {k.what}: {k.place}" for k in self.kept]
+        lost = [f"  {sentence}" for sentence in loss_sentences(self.lost)] or ["  nothing"]
+        more = [f"  {warning}" for warning in self.warnings]
+        lines = [f"{self.path} for {SIMULATORS[self.simulator].words}", "kept:", *kept, "lost:", *lost]
+        return "\n".join([*lines, *(["warnings:", *more] if more else [])])
+
+
+def list_simulators() -> dict[str, str]:
+    """Simulators that actuators can be written for.
+
+    Returns
+    -------
+    dict of str to str
+        Name of each simulator, and the ending of its file.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> list(dynid.export.list_simulators())
+    ['mujoco', 'isaaclab', 'mjlab', 'drake', 'gazebo', 'ros2_control', 'ros2_controllers', 'genesis']
+    """
+    return dict(SIMULATOR_ENDINGS)
+
+
+def actuator_text(
+    robot: Robot,
+    law: ActuatorLaw,
+    simulator: str,
+    *,
+    step: float | None = None,
+    template: str | Path | None = None,
+    allow_infeasible: bool = False,
+) -> tuple[str, Losses]:
+    """The actuators of a robot as the text of a file for a simulator.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot; its drive terms hold armature and friction.
+    law : ActuatorLaw
+        Law of the actuators, of some or all joints of the robot.
+    simulator : str
+        Name of the simulator; see `list_simulators`.
+    step : float, optional
+        Physics step of the simulation (s), in which delays are counted: the period of the law if not given, or 1 ms for
+        a law that acts continuously.
+    template : str or Path, optional
+        Model file of the same robot, for simulators that read one ("mujoco": MJCF; "gazebo" and "ros2_control": URDF).
+        Its text is kept; inertias, drives and actuators change.
+    allow_infeasible : bool, default False
+        Write parameters that are not physically consistent. They are refused otherwise.
+
+    Returns
+    -------
+    text : str
+        Text of the file. Its comments explain each number and list what the simulator cannot hold.
+    lost : tuple of Loss
+        What the simulator cannot hold, with the values of the joints.
+
+    Raises
+    ------
+    DataError
+        If the simulator is unknown, the law has a joint that the robot does not move, or there is no template for this
+        simulator.
+    ModelError
+        If the parameters are refused, or the template is a file of another robot.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.actuators import ActuatorLaw
+    >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb", rotor_inertia=True)
+    >>> law = ActuatorLaw(robot.coordinates, kp=20.0, kd=0.5, backlash=0.01)
+    >>> text, lost = dynid.export.actuator_text(robot, law, "mujoco")
+    >>> [(loss.code.value, loss.joint, loss.value) for loss in lost]
+    [('backlash', 'joint1', 0.01), ('backlash', 'joint2', 0.01)]
+    """
+    written = _named(simulator, template).write(actuators_of(robot, law, step, template, allow_infeasible))
+    return written.text, written.lost
+
+
+def write_actuators(
+    robot: Robot,
+    law: ActuatorLaw,
+    path: str | Path,
+    simulator: str,
+    *,
+    step: float | None = None,
+    template: str | Path | None = None,
+    allow_infeasible: bool = False,
+) -> SimulatorFile:
+    """Write the actuators of a robot as a file for a simulator.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot; its drive terms hold armature and friction.
+    law : ActuatorLaw
+        Law of the actuators, of some or all joints of the robot.
+    path : str or Path
+        File to write. It is replaced whole or not at all.
+    simulator : str
+        Name of the simulator; see `list_simulators`.
+    step : float, optional
+        Physics step of the simulation (s), in which delays are counted: the period of the law if not given, or 1 ms for
+        a law that acts continuously.
+    template : str or Path, optional
+        Model file of the same robot, for simulators that read one ("mujoco": MJCF; "gazebo" and "ros2_control": URDF).
+        Its text is kept; inertias, drives and actuators change.
+    allow_infeasible : bool, default False
+        Write parameters that are not physically consistent. They are refused otherwise.
+
+    Returns
+    -------
+    SimulatorFile
+        What the file holds and what it does not.
+
+    Raises
+    ------
+    DataError
+        If the simulator is unknown, the law has a joint that the robot does not move, or there is no template for this
+        simulator.
+    ModelError
+        If the parameters are refused, or the template is a file of another robot.
+    """
+    chosen = _named(simulator, template)
+    actuators = actuators_of(robot, law, step, template, allow_infeasible)
+    written = chosen.write(actuators)
+    write_text(path, written.text)
+    warnings = written.warnings
+    if simulator == "mujoco":
+        warnings += tuple(missing_meshes(written.text, path, template))
+    return SimulatorFile(Path(path), simulator, actuators.kept(chosen.places), written.lost, warnings)
+
+
+def _named(simulator: str, template: str | Path | None) -> Simulator:
+    if simulator not in SIMULATORS:
+        hint = did_you_mean(simulator, SIMULATORS)
+        raise DataError(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATORS)}{hint}")
+    found = SIMULATORS[simulator]
+    if template is not None and not found.templates:
+        with_one = [name for name, s in SIMULATORS.items() if s.templates]
+        raise DataError(f"a template is for {', '.join(with_one)}, not for {simulator}")
+    return found

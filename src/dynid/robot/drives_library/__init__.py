@@ -1,0 +1,1 @@
+"""Drives that were identified from recordings, one TOML file each."""

@@ -1,0 +1,82 @@
+"""The command that identifies actuators from encoder logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import mujoco
+import pytest
+
+from tests.support.actuator_plants import chirps, given_robot, legs, logged, truth
+from tests.support.commands import dynid
+
+JOINTS = [f"{side}_{joint}" for side in "LR" for joint in ("hip", "thigh", "calf")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model file and a log at 200 Hz, as its owner has them."""
+    from dynid.actuators import ActuatorLaw
+
+    folder = tmp_path_factory.mktemp("legs")
+    given_robot(str(folder / "legs.xml"))
+    law = ActuatorLaw(JOINTS, kp=20.0, kd=1.5, rate=1000.0, delay=0.004)
+    run = logged(legs(truth(1)), law, chirps(6.0, 1), ratio=10).runs[0]
+    assert run.reference is not None
+    header = ["time", *(f"q_{j}" for j in JOINTS), *(f"cmd_{j}" for j in JOINTS)]
+    lines = [",".join(header)]
+    lines += [",".join(f"{x:.9g}" for x in (t, *q, *c)) for t, q, c in zip(run.t, run.q, run.reference, strict=True)]
+    (folder / "log.csv").write_text("\n".join(lines) + "\n")
+    (folder / "law.toml").write_text('kp = 20\nkd = { ".*" = 1.5 }\nrate = 1000\n')
+    return folder
+
+
+def test_from_a_log_to_the_files_of_simulators(folder: Path) -> None:
+    words = ("--law", "law.toml", "--validate-share", "0.3")
+    done = dynid(
+        *("actuators", "legs.xml", "log.csv", *words, "-o", "legs.toml"),
+        *("--export", "mujoco,isaaclab", "--draws", "20"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "armature of L_hip" in done.stdout and "delay of all joints" in done.stdout
+    assert "verdict: trusted" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 100
+    model = mujoco.MjModel.from_xml_path(str(folder / "legs_mujoco.xml"))
+    assert model.dof_armature == pytest.approx(truth(1)[:, 0], rel=0.02)
+    assert model.dof_frictionloss == pytest.approx(truth(1)[:, 2], abs=0.02)
+    compile((folder / "legs_isaaclab.py").read_text(), "legs_isaaclab.py", "exec")
+    ranges = json.loads((folder / "legs_ranges.json").read_text())
+    assert len(ranges["parameters"]) == 6 * 4
+
+
+def test_the_law_is_read_from_a_file_and_json_holds_everything(folder: Path) -> None:
+    words = ("--law", "law.toml", "--unknown", "friction=shared,delay")
+    done = dynid("actuators", "legs.xml", "log.csv", *words, "--rows", "0:500", "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)
+    assert [x["label"] for x in page["unknowns"]] == ["friction of all joints", "delay of all joints"]
+    assert page["verdict"]["verdict"] == "use with care"
+    assert len(page["rms"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "--law is missing"),
+        (("--law", "pd:20"), "the law 'pd:20' is not known"),
+        (("--law", "pd:20,1.5"), "no commanded positions"),
+        (("--law", "pd:20,1.5", "--unknown", "armatur"), "did you mean armature"),
+        (("--law", "pd:20,1.5", "--export", "mujoco"), "name it with -o"),
+        (("--law", "pd:20,1.5", "--export", "gazbo", "-o", "x.toml"), "--export 'gazbo' is unknown"),
+        (("--law", "pd:20,1.5", "-o", "x.csv"), "is a .toml or .json file"),
+        (("--law", "missing.toml"), "cannot be read"),
+        (("--law", "law.toml", "--control-rate", "330"), "200 rows per second, the law 330"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder: Path, words: tuple[str, ...], message: str) -> None:
+    columns = ("--columns", "q=q_{joint}") if message == "no commanded positions" else ()
+    done = dynid("actuators", "legs.xml", "log.csv", *columns, *words, folder=folder)
+    assert done.returncode == 1
+    assert message in " ".join(done.stderr.split())
