@@ -13,19 +13,21 @@ from numpy.typing import NDArray
 from dynid.actuators.law import ActuatorLaw
 from dynid.errors import ModelError
 from dynid.recording.load import load_recording
-from dynid.recording.recording import Recording
+from dynid.recording.recording import Recording, Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from studies.reproduce.study import data_folder
 
-__all__ = ["FITTED", "HELD_OUT", "JOINTS", "RESOLUTION", "file_law", "so101_recording", "so101_robot"]
+__all__ = ["FITTED", "HELD_OUT", "JOINTS", "STEP", "file_law", "fitted_recording", "so101_recording", "so101_robot"]
 
 Array = NDArray[np.float64]
 
 FITTED = ("multisine", "chirp_sweep", "prbs_excitation")
 HELD_OUT = ("step_response", "velocity_ramp")
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")
-RESOLUTION = 2 * np.pi / 4096  # rad, one step of the encoder
+STEP = 5e-3  # s, a quarter of a row; 1 ms changes the errors by less than a percent
+# LeRobot writes 254 into the register "Acceleration", in units of 100 encoder steps per second squared.
+_ACCELERATION = 254 * 100 * 2 * np.pi / 4096  # rad/s^2
 # The jaw is logged from 0 to 1, not as an angle. Its command stays near the middle: it is held at the middle of its
 # range, where it moves the center of mass of the 12 g jaw by a few millimeters at most.
 _JAW = 0.785
@@ -60,3 +62,21 @@ def so101_recording(motions: Sequence[str]) -> Recording:
     folder = data_folder() / "so101-arm-sage"
     columns = {"q": [f"q{i}" for i in range(1, 6)], "reference": [f"cmd{i}" for i in range(1, 6)]}
     return load_recording([folder / f"{name}.csv.xz" for name in motions], so101_robot(), columns=columns, time="t")
+
+
+def fitted_recording() -> Recording:
+    """The fitted runs; the chirp ends where its command accelerates beyond what the servo allows.
+
+    From there on every joint falls back by half a period and more at once, which no law with inertia, damping and a
+    short delay does: the servo limits the acceleration of a set point of its own.
+    """
+    runs = so101_recording(FITTED).runs
+    return Recording(JOINTS, tuple(_allowed(run) if run.name == "chirp_sweep" else run for run in runs))
+
+
+def _allowed(run: Run) -> Run:
+    """The rows before the command accelerates too much."""
+    assert run.reference is not None
+    step = float(np.mean(np.diff(run.t)))
+    too_fast = np.abs(np.diff(run.reference, 2, axis=0)).max(axis=1) > _ACCELERATION * step**2
+    return run.rows(0, int(np.argmax(too_fast)) if too_fast.any() else len(run))

@@ -1,8 +1,8 @@
 """Signs and zeros of logged joints, from how far gravity pulls them away from their commands.
 
 A position servo holds a weight with an error: kp times the command minus the position is the torque. Where a logged
-joint turns the other way than that of the model, or has another zero, gravity pulls it the wrong way or too far. A joint
-that gravity does not load, such as one about the vertical, tells nothing.
+joint turns the other way than that of the model, or has another zero, gravity pulls it the wrong way or too far. A
+joint that gravity does not load, such as one about the vertical, tells nothing.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class JointSigns:
 def check_signs(robot: Robot, law: ActuatorLaw, recording: Recording, *, zero_std: float = 0.2) -> JointSigns:
     """Test the sign and estimate the zero of every joint of a log against the model.
 
-    The motion is slow, in both directions of every joint: at rest, stiction hides a part of the load. A mirrored arm hangs as the arm itself does: reversed signs with
-    zeros that are half a turn away fit as well. What decides is that the zeros of the log are roughly those of the
-    model.
+    The motion is slow, in both directions of every joint: at rest, stiction hides a part of the load. A mirrored arm
+    hangs as the arm itself does: reversed signs with zeros that are half a turn away fit as well. What decides is that
+    the zeros of the log are roughly those of the model.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class _Deflections:
         """Zeros and gain for these signs, by Gauss-Newton steps that reweight the joints."""
         n = self.law.n
         zeros = np.zeros(n)
-        weight, slopes = self._weight(signs, zeros)
+        weight, _ = self._weight(signs, zeros)
         gain = np.log(max(float(np.sum(weight * self.error)) / float(np.sum(weight**2)), 1e-3))
         point = self._point(signs, zeros, gain)
         damping = 1e-3
@@ -257,6 +257,7 @@ class _Deflections:
         n = self.law.n
         out = np.einsum("kjc,j,kjd->cd", point.slopes, self._scale(point), point.slopes)
         out[:n, :n] += np.eye(n) / self.zero_std**2
+        out[n, n] += 1e-6  # a gain that no joint shows stays where it is
         return np.asarray(out)
 
 

@@ -27,7 +27,17 @@ METHODS = (
 STUDIES = (
     *("structure", "dynamics", "excitation", "toolbox-2dof", "wam", "codegen", "iiwa-feasibility", "pc-didim"),
     *("semi-parametric", "compensated-control", "coverage", "verdicts", "human-regressor", "human-forceplate", "tx40"),
-    *("kr300", "servo-friction", "tx40-filters", "drives", "friction-robots", "robots", "halves", "real-verdicts"),
+    *(
+        "kr300",
+        "servo-friction",
+        "so101",
+        "tx40-filters",
+        "drives",
+        "friction-robots",
+        "robots",
+        "halves",
+        "real-verdicts",
+    ),
     *("horizon", "residual-robots", "feasible-robots"),
 )
 FAMILIES = (
