@@ -143,7 +143,7 @@ class _Deflections:
         self.robot, self.law, self.zero_std = robot, law, zero_std
         stride = max(1, sum(len(x) for x in logs) // _ROWS)
         self.q = np.concatenate([x.q[::stride] for x in logs])
-        self.error = np.concatenate([(x.commands.position - x.measured)[::stride] for x in logs])
+        self.error = np.concatenate([_error(x)[::stride] for x in logs])
         v, a = (np.concatenate([getattr(x, name)[::stride] for x in logs]) for name in ("v", "a"))
         usual = np.sqrt(np.mean(v**2, axis=0))
         direction = v / np.hypot(v, np.where(usual > 0, _SMOOTH * usual, 1.0))
@@ -259,6 +259,12 @@ class _Deflections:
         out[:n, :n] += np.eye(n) / self.zero_std**2
         out[n, n] += 1e-6  # a gain that no joint shows stays where it is
         return np.asarray(out)
+
+
+def _error(log: Log) -> Array:
+    """Commanded minus measured positions."""
+    assert log.commands.position is not None  # the law has gains
+    return np.asarray(log.commands.position - log.measured)
 
 
 def _steps(x: Array) -> float:
