@@ -1,8 +1,8 @@
 """Backlash of the SO-101 arm: play that shows at a constant command, and the dead zone of the position loop.
 
 The encoder of the servo is on its output. A joint with play moves freely within it, also away from its command and
-against its motor, while the torque that the moving arm exerts on it is far below its friction. Friction that gives way
-would let it move towards the command only. A joint that gravity loads in one direction keeps its gears in contact, and
+against its motor, while the torque that the moving arm exerts on it is far below its friction. A joint that slips
+would move towards the command only. A joint that gravity loads in one direction keeps its gears in contact, and
 shows no play.
 """
 

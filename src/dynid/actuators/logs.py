@@ -98,8 +98,8 @@ def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
         raise DataError(f"the law has no gains and run '{given.name}' no torques: give kp and kd, or log the torques")
     if not controlled and given.torque is not None and is_unsigned(np.gradient(given.q, axis=0), given.torque):
         raise DataError(
-            f"the torques of run '{given.name}' never change their sign although the joints move both ways: they are "
-            "magnitudes, such as unsigned currents; give the commands and the law of the actuators instead"
+            f"the torques of run '{given.name}' never change their sign although the joints move in both directions: "
+            "they are magnitudes, such as unsigned currents; give the commands and the law of the actuators instead"
         )
     if len(given) < _FEWEST:
         raise DataError(f"run '{given.name}' has {len(given)} rows; at least {_FEWEST} are needed")

@@ -1,8 +1,8 @@
 """Signs and zeros of logged joints, from how far gravity pulls them away from their commands.
 
 A position servo holds a weight with an error: kp times the command minus the position is the torque. Where a logged
-joint turns the other way than that of the model, or has another zero, gravity pulls it the wrong way or too far. A
-joint that gravity does not load, such as one about the vertical, tells nothing.
+joint turns in the other direction than that of the model, or has another zero, gravity pulls it to the wrong side or
+too far. A joint that gravity does not load, such as one about the vertical, tells nothing.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def check_torque(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
             "error",
             run,
             None,
-            "The torques never change their sign although the joints move both ways: they are magnitudes, such as "
-            "unsigned currents.",
+            "The torques never change their sign although the joints move in both directions: they are magnitudes, "
+            "such as unsigned currents.",
             f"{np.count_nonzero(cleaned.moving)} joints",
             "Log signed torques or currents; or leave them out and identify the actuators from commands and positions.",
         )
