@@ -143,6 +143,9 @@ def test_bad_input_gets_one_sentence(robot: dynid.Robot, log: Recording) -> None
         identify_actuators(robot, looks, law())
     with pytest.raises(DataError, match="no gains and run 'run' no torques"):
         identify_actuators(robot, log, ActuatorLaw(JOINTS))
+    magnitudes = Recording(log.joints, (type(run)(t=run.t, q=run.q, torque=np.abs(run.q)),))
+    with pytest.raises(DataError, match="such as unsigned currents"):
+        identify_actuators(robot, magnitudes, ActuatorLaw(JOINTS))
     with pytest.raises(DataError, match="in the same order"):
         identify_actuators(robot, log, ActuatorLaw(JOINTS[::-1], kp=20.0))
     with pytest.raises(DataError, match="whole multiple"):

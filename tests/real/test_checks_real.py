@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import dynid
-from dynid import Finding, Recording, Robot
+from dynid import Recording, Robot
+from dynid.assessment import Finding
 
 FRICTION = "viscous+coulomb+offset"
 UR10E_GAINS = [10.0, 10.6956, 8.4566, 9.0029, 9.4800, 10.1232]

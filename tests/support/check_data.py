@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid import Finding, Recording, Robot, Run
+from dynid import Recording, Robot, Run
+from dynid.assessment import Finding
 from dynid.excitation.fourier import random_fourier
 
 Array = NDArray[np.float64]

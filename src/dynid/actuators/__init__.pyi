@@ -14,6 +14,9 @@ from .rollouts import Directions as Directions
 from .rollouts import Rollout as Rollout
 from .rollouts import Segments as Segments
 from .rollouts import rollout as rollout
+from .signs import JointSigns as JointSigns
+from .signs import SignResult as SignResult
+from .signs import check_signs as check_signs
 from .unknowns import Quantity as Quantity
 from .unknowns import Unknown as Unknown
 from .validation import PositionErrors as PositionErrors

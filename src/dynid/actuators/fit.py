@@ -282,7 +282,8 @@ class _Problem:
             A = H[np.ix_(free, free)] + np.diag((damping + _ROUNDING) * size[free])
             change[:] = np.where(free, 0.0, self.least - point.values)
             rest = g[free] - H[np.ix_(free, ~free)] @ change[~free]
-            change[free] = scipy.linalg.solve(A, rest, assume_a="pos")
+            unit = 1.0 / np.sqrt(size[free])  # the unknowns have different units
+            change[free] = unit * scipy.linalg.solve(A * np.outer(unit, unit), unit * rest, assume_a="pos")
             out = free & (point.values + change < self.least)
             if not out.any():
                 break

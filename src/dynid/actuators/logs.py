@@ -15,6 +15,7 @@ from dynid.robot.model import Robot
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.motion_band import motion_band
 from dynid.signals.settings import Signals, uniform
+from dynid.signals.unsigned import is_unsigned
 
 __all__ = ["Log", "read_logs"]
 
@@ -23,6 +24,8 @@ Array = NDArray[np.float64]
 # A log whose rate is within this share of a whole fraction of the rate of the law has exactly that rate.
 _RATE = 0.01
 _FEWEST = 50
+# Stamps that are off by less than this share of a row belong to an even clock.
+_STAMPS = 0.25
 # Distance from the derivative of the positions, as a share of both sizes, from which columns are not velocities.
 _NOT_VELOCITIES = 0.3
 # The low-pass lies this much above the band of the motion.
@@ -93,9 +96,14 @@ def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
         )
     if not controlled and given.torque is None:
         raise DataError(f"the law has no gains and run '{given.name}' no torques: give kp and kd, or log the torques")
+    if not controlled and given.torque is not None and is_unsigned(np.gradient(given.q, axis=0), given.torque):
+        raise DataError(
+            f"the torques of run '{given.name}' never change their sign although the joints move in both directions: "
+            "they are magnitudes, such as unsigned currents; give the commands and the law of the actuators instead"
+        )
     if len(given) < _FEWEST:
         raise DataError(f"run '{given.name}' has {len(given)} rows; at least {_FEWEST} are needed")
-    run, rate = uniform(given, Signals())
+    run, rate = _even(given)
     if law.rate is not None:
         ratio = law.rate / rate
         if round(ratio) < 1 or abs(ratio / round(ratio) - 1.0) > _RATE:
@@ -109,6 +117,19 @@ def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
     v = derivative(q, rate, "central5")
     commands = Commands(rate, run.reference if controlled else None, None, None if controlled else run.torque)
     return Log(run.name, run.q, commands, q, v, derivative(v, rate, "central5"), cutoff)
+
+
+def _even(given: Run) -> tuple[Run, float]:
+    """The run on an even clock, and its rate.
+
+    Rows whose stamps have noise stay as they are, those that repeat the row before too: an encoder does so in slow
+    motion while the command changes.
+    """
+    number = np.arange(len(given))
+    step, start = np.polyfit(number, given.t, 1)
+    if step > 0 and np.all(np.diff(given.t) > 0) and np.abs(given.t - start - step * number).max() < _STAMPS * step:
+        return given, 1.0 / float(step)
+    return uniform(given, Signals())
 
 
 def _not_velocities(run: Run) -> bool:

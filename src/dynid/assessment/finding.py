@@ -59,6 +59,7 @@ class FindingCode(StrEnum):
     VELOCITY_NOISE = "velocity_noise"
     # Torque against the a-priori model
     TORQUE_NOT_COMPARED = "torque_not_compared"
+    TORQUE_UNSIGNED = "torque_unsigned"
     TORQUE_SIGN = "torque_sign"
     FRICTION_SIGN = "friction_sign"
     TORQUE_GAIN = "torque_gain"

@@ -385,7 +385,12 @@ def uniform(run: Run, settings: Signals) -> tuple[Run, float]:
         # Akima interpolation is smooth and does not overshoot at gaps.
         return np.asarray(scipy.interpolate.Akima1DInterpolator(times, x, axis=0)(t)) if x.shape[1] else x[: len(t)]
 
-    return _mapped(run, t, even, lambda pose: resample_poses(times, pose, t)), rate
+    def nearest(x: Array) -> Array:
+        # A command changes in steps, which must not be smoothed.
+        after = np.clip(np.searchsorted(times, t), 1, len(times) - 1)
+        return np.asarray(x[after - (t - times[after - 1] < times[after] - t)])
+
+    return _mapped(run, t, even, lambda pose: resample_poses(times, pose, t), nearest), rate
 
 
 def _averaged(run: Run, period: float, rate: float) -> Run:
@@ -397,10 +402,17 @@ def _averaged(run: Run, period: float, rate: float) -> Run:
     return _mapped(run, run.t[:whole], lambda x: average_periods(x, whole), lambda pose: average_poses(pose, whole))
 
 
-def _mapped(run: Run, t: Array, even: Callable[[Array], Array], even_poses: Callable[[Array], Array]) -> Run:
-    """The signals that `prepare` needs, on another clock."""
+def _mapped(
+    run: Run,
+    t: Array,
+    even: Callable[[Array], Array],
+    even_poses: Callable[[Array], Array],
+    even_commands: Callable[[Array], Array] | None = None,
+) -> Run:
+    """The signals that are used later, on another clock; commands by a function of their own, if there is one."""
     plain = {s: getattr(run, s) for s in ("q", "v", "a", "torque", "wrench", "base_v", "base_a")}
     signals: dict[str, Any] = {s: None if x is None else even(x) for s, x in plain.items()}
     pose = None if run.base is None else even_poses(run.base)
+    signals["reference"] = None if run.reference is None else (even_commands or even)(run.reference)
     wrenches = {name: even(x) for name, x in run.wrenches.items()}
     return Run(t, base=pose, wrenches=wrenches, sensors=run.sensors, name=run.name, **signals)

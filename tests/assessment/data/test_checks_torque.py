@@ -115,6 +115,15 @@ def test_efforts_that_are_no_torques() -> None:
     only(dynid.check(lift, weightless), "joint1", "torque_gravity_compensated", "warning")
 
 
+def test_unsigned_currents() -> None:
+    """Magnitudes of all joints; a single joint that gravity loads on one side is sound."""
+    only(dynid.check(ROBOT, spoiled(SOUND, torque=np.abs(SOUND.runs[0].torque))), "", "torque_unsigned")
+    raised = SOUND.runs[0].torque.copy()
+    raised[:, 1] += 1.1 * np.abs(raised[:, 1]).max()
+    codes = {f.code for f in dynid.check(ROBOT, spoiled(SOUND, torque=raised))}
+    assert FindingCode.TORQUE_UNSIGNED not in codes
+
+
 def test_computed_torques() -> None:
     """Bodies without friction and without noise, beside positions of an encoder; in a simulation it is only told."""
     ideal = IIWA.with_drives(friction="none")

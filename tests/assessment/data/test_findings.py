@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dynid import Finding
+from dynid.assessment import Finding
 from dynid.assessment.finding import FindingCode
 from dynid.report.findings import findings_data, print_findings
 

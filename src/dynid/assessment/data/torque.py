@@ -14,6 +14,7 @@ from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
+from dynid.signals.unsigned import is_unsigned
 
 __all__ = ["check_torque"]
 
@@ -53,7 +54,19 @@ _OFFSETS = (TermKind.OFFSET, TermKind.COULOMB_POSITIVE)
 def check_torque(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     """Check sign, gain, delay and offset of every joint's torque against the a-priori bodies."""
     cleaned = context.cleaned(run)
-    if cleaned is None or cleaned.torque is None:
+    if cleaned is None or cleaned.torque is None or run.torque is None:
+        return
+    if is_unsigned(cleaned.v[:, cleaned.moving], run.torque[:, cleaned.moving]):
+        yield context.found(
+            FindingCode.TORQUE_UNSIGNED,
+            "error",
+            run,
+            None,
+            "The torques never change their sign although the joints move in both directions: they are magnitudes, "
+            "such as unsigned currents.",
+            f"{np.count_nonzero(cleaned.moving)} joints",
+            "Log signed torques or currents; or leave them out and identify the actuators from commands and positions.",
+        )
         return
     if cleaned.model is None:
         yield context.found(
