@@ -34,8 +34,8 @@ class ActuatorLaw:
         u   = gain (kp e + kd (w(t - delay) - v) + f(t - delay)), within +-torque_limit
         tau = u - back_emf v, within -stall_torque (1 + v/no_load_velocity) and stall_torque (1 - v/no_load_velocity)
 
-    The joint has the friction load_friction abs(tau) sign(v) in addition to the friction of the robot's drive terms, which
-    also hold armature ("Ia"), viscous ("fv"), Coulomb ("fc") and Stribeck friction ("fs").
+    The joint has the friction load_friction abs(tau) sign(v) in addition to the friction of the robot's drive terms,
+    which also hold armature ("Ia"), viscous ("fv"), Coulomb ("fc") and Stribeck friction ("fs").
 
     That is an ideal PD law by default, a delayed one with `delay`, a DC motor with `stall_torque` and
     `no_load_velocity`, and a position servo driven by a voltage with `torque_limit` (torque constant times supply
