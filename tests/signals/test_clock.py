@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dynid import Run, Signals
 from dynid.signals.clock import fit_clock
-from dynid.signals.settings import prepare
+from dynid.signals.settings import prepare, uniform
 
 Array = NDArray[np.float64]
 STEP = 0.004
@@ -108,3 +108,13 @@ def test_the_given_stamps_are_kept_on_request() -> None:
     run = run_of(np.repeat(T, 2) + np.tile([0.0, 0.5 * STEP], T.size), np.repeat(T, 2))
     assert len(prepare(run, Signals(cutoff=None, resample=None, trim=0.0)).t) == 2 * T.size
     assert len(prepare(run, Signals(cutoff=None, trim=0.0)).t) == T.size
+
+
+def test_commands_survive_an_uneven_clock_as_steps() -> None:
+    t = np.cumsum(np.random.default_rng(0).uniform(0.01, 0.03, 400))
+    command = np.where(np.sin(t) > 0, 1.0, -1.0)[:, None]
+    run, rate = uniform(Run(t, np.sin(t)[:, None], reference=command), Signals())
+    assert run.reference is not None and run.reference.shape == run.q.shape
+    assert set(np.unique(run.reference)) == {-1.0, 1.0}
+    assert np.mean(run.reference[:, 0] == np.where(np.sin(run.t) > 0, 1.0, -1.0)) > 0.98
+    assert rate == pytest.approx(50.0, rel=0.2)
