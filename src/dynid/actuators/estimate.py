@@ -23,7 +23,15 @@ _CONFOUNDED = 0.95
 
 
 class Confounded(NamedTuple):
-    """Two unknowns that the log does not tell apart, and the correlation of their errors."""
+    """Two unknowns that the log does not tell apart, and the correlation of their errors.
+
+    Parameters
+    ----------
+    first, second : str
+        Labels of the unknowns.
+    correlation : float
+        Correlation of their errors.
+    """
 
     first: str
     second: str
