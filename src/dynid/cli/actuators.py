@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 def actuators(
     inputs: Inputs,
     data: options.Data = None,
-    law: Annotated[
-        str, typer.Option(help="Law of the actuators: pd:KP,KD, torque for logged torques, or a TOML file.")
-    ] = "",
+    law: options.Law = None,
     control_rate: Annotated[
         float | None, typer.Option(help="Frequency in Hz at which the law is computed. [it acts continuously]")
     ] = None,

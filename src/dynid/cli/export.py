@@ -55,10 +55,7 @@ def export(
     simulator: Annotated[
         str | None, typer.Option(help=f"Actuators for a simulator, which need --law: {', '.join(SIMULATOR_ENDINGS)}.")
     ] = None,
-    law: Annotated[
-        str | None,
-        typer.Option(help="Law of actuators in files for simulators, torch and jax: pd:KP,KD, or a TOML file."),
-    ] = None,
+    law: options.Law = None,
     step: Annotated[
         float | None, typer.Option(help="Physics step of the simulator in seconds. [period of the law, or 0.001]")
     ] = None,

@@ -103,6 +103,10 @@ TotalMass = Annotated[
     float | None, typer.Option("--total-mass", help="Mass in kg of all links with inertia from shapes, together.")
 ]
 
+Law = Annotated[
+    str | None, typer.Option(help="Law of the actuators: pd:KP,KD, torque for logged torques, or a TOML file.")
+]
+
 # How logs are read: the fields of a LogFormat.
 Time = Annotated[
     str | None,
