@@ -1,7 +1,7 @@
 """The test arm of mujoco.sysid: open loop, torques given, positions measured, six seconds.
 
 Five joints start upright and fall under the sinusoidal torques of mujoco.sysid's own test, which is three times as
-long here. Joint limits are switched off. The arm is integrated in two ways: as its file says (first order, 2 ms), which
+long here. Joint limits are switched off. The arm is integrated twice: as its file says (first order, 2 ms), which
 is how mujoco.sysid simulates too, and to high accuracy (Runge-Kutta, 0.25 ms), as a real arm moves.
 
 Unknown are the armatures, as in that test, or armature, damping and all bodies. mujoco.sysid knows the exact initial
