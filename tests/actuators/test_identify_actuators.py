@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,21 @@ def test_other_motion_is_simulated_better_than_by_the_file(robot: dynid.Robot, f
     prior = position_errors(robot, law(), other)
     assert np.all(after.rms < 0.2 * prior.rms)
     assert np.all(after.by_horizon[0] < 1e-3)
+    after = position_errors(found.robot, found.law, other, fitted=found.fingerprint)
+    assert after.repeated < 0.1
     verdict = assess_actuators(found, after, prior)
     assert verdict.verdict == "trusted", verdict.reasons
+    assert verdict.reasons  # a trusted result says why
     assert assess_actuators(found).verdict == "use with care"  # nothing was held out
+
+
+def test_the_fitted_log_is_not_other_motion(found: ActuatorEstimate, log: Recording) -> None:
+    """Under another name, cut and shifted, it is known again."""
+    run = log.runs[0].rows(37, 1100)
+    again = Recording(log.joints, (replace(run, t=run.t + 5.0, name="other"),))
+    errors = position_errors(found.robot, found.law, again, fitted=found.fingerprint)
+    assert errors.repeated > 0.9
+    assert assess_actuators(found, errors).check("unseen_motion").result == "warned"
 
 
 def test_a_wrong_gain_of_the_law_is_named(robot: dynid.Robot) -> None:
@@ -92,12 +105,22 @@ def test_every_field_survives_saving(found: ActuatorEstimate, tmp_path: Path) ->
     assert again.robot.parameter_names == found.robot.parameter_names
     np.testing.assert_array_equal(again.robot.parameters, found.robot.parameters)
     np.testing.assert_array_equal(again.law.delay, found.law.delay)
+    np.testing.assert_array_equal(again.fingerprint.runs[0], found.fingerprint.runs[0])
     assert [t.slope for t in again.robot.drives] == [t.slope for t in found.robot.drives]
     found.save(tmp_path / "a.toml")
     assert dynid.actuators.load_law(str(tmp_path / "a.toml"), JOINTS).kp.tolist() == [20.0] * 6
     with pytest.raises(DataError, match="does not hold actuators"):
         (tmp_path / "b.json").write_text("{}")
         load_actuators(tmp_path / "b.json")
+
+
+def test_stamps_that_are_late_by_a_row_are_noted(robot: dynid.Robot, log: Recording, found: ActuatorEstimate) -> None:
+    run = log.runs[0]
+    assert run.reference is not None
+    early = replace(run, t=run.t[1:401], q=run.q[1:401], reference=run.reference[2:402])  # commands one row too early
+    shifted = identify_actuators(robot, Recording(log.joints, (early,)), law(), unknown=["friction", "delay"])
+    assert any("rows of the log" in x for x in shifted.notes)
+    assert not any("rows of the log" in x for x in found.notes)
 
 
 def test_groups_share_a_value(robot: dynid.Robot, log: Recording) -> None:

@@ -118,3 +118,11 @@ def test_of_several_commands_the_one_that_says_position_is_the_reference(tmp_pat
     np.testing.assert_allclose(found.reference, run.q + 2.0)
     file = write(tmp_path / "b.csv", text(rows, ["t", "q_x", "cmd_x", "target_x", "vel_cmd_x"]))
     assert dynid.load_recording(file, robot("x")).runs[0].reference is None
+
+
+def test_the_word_joint_may_stand_inside_a_name(tmp_path: Path) -> None:
+    """Named in another order than their numbers, the columns go to the joints of their names."""
+    run = motion(joints=2)
+    file = write(tmp_path / "run.csv", text(table(run, "q"), ["t", "q_lbr_joint_1", "q_lbr_joint_0"]))
+    found = dynid.load_recording(file, robot("lbr_joint_0", "lbr_joint_1")).runs[0]
+    np.testing.assert_allclose(found.q, run.q[:, ::-1])

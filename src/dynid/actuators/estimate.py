@@ -13,6 +13,7 @@ from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.unknowns import Unknown
 from dynid.errors import DataError, did_you_mean
 from dynid.robot.model import Robot
+from dynid.signals.fingerprint import Fingerprint
 
 __all__ = ["ActuatorEstimate", "Confounded"]
 
@@ -74,6 +75,8 @@ class ActuatorEstimate:
     converged : bool
     seconds : float
         Computing time.
+    fingerprint : Fingerprint
+        The fitted motion, by which it is known again.
     notes : tuple of str
     """
 
@@ -95,6 +98,7 @@ class ActuatorEstimate:
     iterations: int
     converged: bool
     seconds: float
+    fingerprint: Fingerprint
     notes: tuple[str, ...] = ()
 
     @property

@@ -17,6 +17,7 @@ from dynid.errors import DataError
 from dynid.files import write_text
 from dynid.identification.estimate_file import json_text, plain_data
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
+from dynid.signals.fingerprint import Fingerprint
 
 __all__ = ["load_actuators", "save_actuators"]
 
@@ -83,6 +84,7 @@ def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
     ]
     numbers["robot"] = robot_to_dict(estimate.robot)
     numbers["law"] = law_to_dict(estimate.law)
+    numbers["fingerprint"] = estimate.fingerprint.to_dict()
     return {"format": _FORMAT, **numbers}
 
 
@@ -101,9 +103,9 @@ def _from_dict(data: Mapping[str, Any]) -> ActuatorEstimate:
         )
         for x in data["unknowns"]
     )
-    rest: dict[str, Any] = {}
+    rest: dict[str, Any] = {"fingerprint": Fingerprint.from_dict(data["fingerprint"])}
     for field in fields(ActuatorEstimate):
-        if field.name in ("robot", "law", "unknowns"):
+        if field.name in ("robot", "law", "unknowns", "fingerprint"):
             continue
         value = data[field.name]
         if field.name in _PLAIN:

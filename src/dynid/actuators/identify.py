@@ -22,6 +22,8 @@ from dynid.progress import Progress, ProgressCallback
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
+from dynid.signals.fingerprint import fingerprint
+from dynid.signals.settings import Signals, prepare
 from dynid.simulation.closed_loop import ClosedLoop
 
 __all__ = ["identify_actuators"]
@@ -99,6 +101,12 @@ def identify_actuators(
     std = np.sqrt(np.diag(covariance))
     std[fitted.lost] = np.inf
     change, change_std = _kp_test(space, logs, fitted, step)
+    late = float(actuated.delay.max() * logs[0].rate)
+    if late >= 1.0:
+        notes.append(
+            f"the delay of {1e3 * actuated.delay.max():.3g} ms is {late:.2g} rows of the log: if the robot is not that "
+            "slow, commands are stamped before they are sent, or positions after they are read"
+        )
     return ActuatorEstimate(
         robot=found,
         law=actuated,
@@ -118,6 +126,7 @@ def identify_actuators(
         iterations=fitted.iterations,
         converged=fitted.converged,
         seconds=time.perf_counter() - started,
+        fingerprint=fingerprint([prepare(run, Signals()) for run in recording.runs]),
         notes=tuple(notes),
     )
 

@@ -12,6 +12,8 @@ from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
 from dynid.actuators.rollouts import Segments, rollout
 from dynid.robot.model import Robot
+from dynid.signals.fingerprint import Fingerprint, repeated_share
+from dynid.signals.settings import Signals, prepare
 
 if TYPE_CHECKING:
     from dynid.recording.recording import Recording
@@ -40,6 +42,8 @@ class PositionErrors:
         Seconds after a start.
     by_horizon : ndarray, shape (h, n)
         Root mean square error that long after a start, over starts along the runs; infinite where one diverges.
+    repeated : float
+        Share of the motion that repeats the fitted one; NaN where that is not known.
     """
 
     joints: tuple[str, ...]
@@ -47,6 +51,7 @@ class PositionErrors:
     range: Array
     horizons: Array
     by_horizon: Array
+    repeated: float = np.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -56,11 +61,17 @@ class PositionErrors:
             "range": self.range.tolist(),
             "horizons": self.horizons.tolist(),
             "by_horizon": self.by_horizon.tolist(),
+            "repeated": None if np.isnan(self.repeated) else self.repeated,
         }
 
 
 def position_errors(
-    robot: Robot, law: ActuatorLaw, recording: Recording, *, step: float | None = None
+    robot: Robot,
+    law: ActuatorLaw,
+    recording: Recording,
+    *,
+    fitted: Fingerprint | None = None,
+    step: float | None = None,
 ) -> PositionErrors:
     """Simulate the motion of a recording under its commands.
 
@@ -71,6 +82,8 @@ def position_errors(
     law : ActuatorLaw
     recording : Recording
         Positions and commands.
+    fitted : Fingerprint, optional
+        `ActuatorEstimate.fingerprint`, to find out whether the recording is other motion than the fitted one.
     step : float, optional
         Largest integration step in s. 1 ms by default.
 
@@ -83,7 +96,9 @@ def position_errors(
     longest = min((len(x) - 1) / x.rate for x in logs)
     horizons = np.array([h for h in HORIZONS if h < longest])
     by_horizon = _by_horizon(robot, law, logs, horizons, step)
-    return PositionErrors(law.joints, simulated_errors(robot, law, logs, step), ranges, horizons, by_horizon)
+    again = np.nan if fitted is None else repeated_share(fitted, [prepare(run, Signals()) for run in recording.runs])
+    rms = simulated_errors(robot, law, logs, step)
+    return PositionErrors(law.joints, rms, ranges, horizons, by_horizon, again)
 
 
 def simulated_errors(robot: Robot, law: ActuatorLaw, logs: list[Log], step: float | None = None) -> Array:

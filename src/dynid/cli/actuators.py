@@ -100,7 +100,7 @@ def actuators(
     after = prior = None
     if unseen is not None:
         with working("simulating other motion"):
-            after = position_errors(found.robot, found.law, unseen)
+            after = position_errors(found.robot, found.law, unseen, fitted=found.fingerprint)
             prior = position_errors(robot.with_base("fixed"), given, unseen)
     verdict = assess_actuators(found, after, prior)
     if as_json:

@@ -186,7 +186,7 @@ def groups(
     out: dict[tuple[type, tuple[str, ...]], Group] = {}
     for name in names:
         words = tokens(name)
-        if name in (clock, "run") or (is_time(name) and not (bare and words in known.values())):
+        if name in (clock, "run") or (is_time(name) and not (bare and any(words in forms for forms in known.values()))):
             continue
         key: str | int | None
         readings = _readings(words, known, bare)
@@ -229,33 +229,36 @@ def mentioned(names: Iterable[str], labels: Sequence[str]) -> bool:
     return any(_readings(tokens(name), known, bare=True) for name in names)
 
 
-def _joint_words(joints: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Words of every joint's name, without the word joint where the others identify it: a log may leave it out.
+_Known = dict[str, tuple[tuple[str, ...], ...]]
+
+
+def _joint_words(joints: Sequence[str]) -> _Known:
+    """Words of every joint's name, also without the word joint where the others identify it: a log may leave it out.
 
     A single letter or a word for a signal would be found where no joint is meant.
     """
-    words = {joint: tokens(joint) for joint in joints}
-    short = {joint: tuple(x for x in w if x not in _JOINT) for joint, w in words.items()}
+    words: _Known = {joint: (tokens(joint),) for joint in joints}
+    short = {joint: tuple(x for x in w[0] if x not in _JOINT) for joint, w in words.items()}
     counts = Counter(short.values())
     for joint, left in short.items():
         plain = [x for x in left if not x.isdigit()]
         if counts[left] == 1 and plain and not (len(left) == 1 and (len(left[0]) < 2 or left[0] in _SIGNAL_WORDS)):
-            words[joint] = left
+            words[joint] = tuple(dict.fromkeys((*words[joint], left)))
     return words
 
 
-def _symmetric(reading: _Reading, known: dict[str, tuple[str, ...]]) -> bool:
+def _symmetric(reading: _Reading, known: _Known) -> bool:
     """Whether the joint's name and the word for the signal are the same, as in q_q."""
-    return known[reading.joint] == reading.rest
+    return reading.rest in known[reading.joint]
 
 
-def _readings(words: tuple[str, ...], known: dict[str, tuple[str, ...]], bare: bool = False) -> list[_Reading]:
+def _readings(words: tuple[str, ...], known: _Known, bare: bool = False) -> list[_Reading]:
     """The best readings of a name as a joint and a signal: several only where they differ in the signal.
 
     The other words must name a signal, if possible and nothing else; longer joint names go before those they contain.
     """
     readings = []
-    for joint, parts in known.items():
+    for joint, parts in ((joint, form) for joint, forms in known.items() for form in forms):
         for k in range(len(words) - len(parts) + 1 if parts else 0):
             rest = words[:k] + words[k + len(parts) :]
             if words[k : k + len(parts)] == parts and (rest or bare):

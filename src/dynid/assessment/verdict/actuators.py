@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.assessment.verdict.assessment import Assessment, Check, CheckCode
+from dynid.assessment.verdict.error_checks import check_repeated
 from dynid.assessment.verdict.grade import graded, unchecked
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def assess_actuators(
         (
             _solver(estimate),
             _evidence(unseen),
-            _error(estimate, unseen),
+            check_repeated(np.nan if unseen is None else unseen.repeated),
+            _error(unseen),
             _growth(estimate, unseen),
             _better(estimate, unseen, prior),
             _law(estimate),
@@ -74,13 +76,13 @@ def _evidence(unseen: PositionErrors | None) -> Check:
     )
 
 
-def _error(estimate: ActuatorEstimate, unseen: PositionErrors | None) -> Check:
+def _error(unseen: PositionErrors | None) -> Check:
     if unseen is None:
-        return unchecked(CheckCode.SIMULATION_ERROR, "no motion was held out")
+        return unchecked(CheckCode.VALIDATION_ERROR, "no motion was held out")
     share = unseen.rms / np.where(unseen.range > 0, unseen.range, np.inf)
     worst = int(np.argmax(share))
     return graded(
-        CheckCode.SIMULATION_ERROR,
+        CheckCode.VALIDATION_ERROR,
         float(share[worst]),
         _ERROR,
         _ERROR_FAILS,

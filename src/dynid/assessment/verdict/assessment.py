@@ -93,6 +93,7 @@ _IN_FAVOUR = (
     CheckCode.PARAMETER_AGREEMENT,
     CheckCode.PHYSICALLY_CONSISTENT,
     CheckCode.PREDICTION_UNCERTAINTY,
+    CheckCode.LAW,
 )
 
 

@@ -48,10 +48,14 @@ _CONDITION = 100.0
 
 def check_unseen(evidence: Evidence) -> Check:
     """Check by content, not by name, that the motion for validation is not the fitted one."""
+    return check_repeated(evidence.repeated)
+
+
+def check_repeated(share: float) -> Check:
+    """Check the share of the motion for validation that repeats the fitted one; NaN where it is not known."""
     code, unit = CheckCode.UNSEEN_MOTION, "of the motion"
-    if np.isnan(evidence.repeated):
+    if np.isnan(share):
         return unchecked(code, "the fitted or the unseen motion is not known")
-    share = evidence.repeated
     if share <= REPEATED:
         return Check(code, "passed", "the motion for validation is not the fitted one", share, REPEATED, None, unit)
     words = f"{100 * share:.0f} % of the motion for validation repeats the fitted motion: it is not unseen"
