@@ -87,7 +87,7 @@ def _motors(seed: int) -> _Case:
     law = ActuatorLaw(robot.coordinates, kp=40.0, kd=1.0, rate=CONTROL, no_load_velocity=12.0)
     stall = np.random.default_rng(2000 + seed).uniform(4.0, 7.0, 6)
     plant = law.changed(delay=delay, stall_torque=stall)
-    log = logged(legs(truth(seed)), plant, chirps(8.0, seed, amplitude=0.8), ratio=40)
+    log = logged(legs(truth(seed)), plant, chirps(8.0, seed, amplitude=0.8), ratio=100)
     unknown = ("armature", "damping", "friction", "delay", "stall_torque")
     found = identify_actuators(robot, log, law, unknown=unknown, step=_STEP)
     return _Case(found, np.concatenate([truth(seed).T.ravel(), [delay], stall]), 18)
