@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators
+from dynid.actuators import ActuatorEstimate, ActuatorLaw, draw_actuators, identify_actuators
+from dynid.errors import DataError
 from dynid.feasibility.sets import feasible_set
 from dynid.parameters.base import base_parameters
 from dynid.recording.recording import Recording, Run
@@ -98,9 +99,28 @@ def test_values_lie_within_their_standard_deviations(found: ActuatorEstimate) ->
         assert std < 0.05 * true
 
 
-def test_an_armature_that_only_bodies_could_make_negative_is_free(found: ActuatorEstimate) -> None:
-    """The given bodies are too heavy: with them, the armature of the first joint has to be negative."""
-    combined = [x.label for x in found.unknowns if x.combined]
-    assert combined == ["armature of shoulder"]
-    assert found.value("armature of shoulder")[0] < 0
-    assert "armature of shoulder" in found.notes[-1]
+def test_what_motion_shows_in_combination_only_is_said_so(found: ActuatorEstimate, true: dynid.Robot) -> None:
+    """The given bodies are too heavy: with them, the armature of the first joint alone would have to be negative."""
+    shown = {x.label: x.expression for x in found.unknowns if x.quantity == "armature"}
+    assert set(shown) == {"Ia_shoulderR", "armature of elbow"}
+    assert "Iyy" in shown["Ia_shoulderR"] and not shown["armature of elbow"]
+    assert any("Ia_shoulderR = " in note for note in found.notes)
+    base = base_parameters(true, channels="torque", order=["Ia_shoulder", "Ia_elbow", "fv_shoulder", "fv_elbow"])
+    expected = dict(zip((true.parameter_names[k] for k in base.kept), base.matrix @ true.parameters, strict=True))
+    for x, value, std in zip(found.unknowns, found.values, found.std, strict=True):
+        assert abs(value - expected[x.parameters[0]]) < 4 * std + 1e-5
+
+
+def test_draws_are_physically_consistent_robots(found: ActuatorEstimate) -> None:
+    draws = draw_actuators(found, 3)
+    assert np.all(draws.values[:, [x.startswith(("Ia_", "fv_", "m_")) for x in draws.names]] >= 0)
+    for model, _ in draws.models(found.robot, found.law):
+        assert not feasible_set(model).violations(model.parameters)
+
+
+def test_an_armature_that_bodies_hide_in_cannot_be_shared(tmp_path: Path) -> None:
+    robot = robot_of(GIVEN, tmp_path)
+    with pytest.raises(DataError, match="together with the bodies only"):
+        identify_actuators(
+            robot, fallen(0), ActuatorLaw(robot.coordinates), unknown={"armature": "shared", "bodies": ""}
+        )

@@ -51,8 +51,9 @@ class ActuatorEstimate:
         With the identified gains, delay and limits.
     unknowns : tuple of Unknown
     values, std : ndarray, shape (C,)
-        Values and standard deviations, with the autocorrelation of the residual. A standard deviation is infinite where
-        the log does not show the value.
+        Values and standard deviations, with the autocorrelation of the residual. An unknown that motion shows in
+        combination only has the value of the combination. A standard deviation is infinite where the log does not show
+        the value.
     covariance : ndarray, shape (C, C)
         Covariance of the values that the log shows.
     at_bound : ndarray of bool, shape (C,)

@@ -127,6 +127,8 @@ def _toml(estimate: ActuatorEstimate) -> str:
         lines += [f"value = {_value(float(value))}", f"std = {_value(float(std))}", f"unit = {_value(x.unit)}"]
         if bound:
             lines.append("at_bound = true")
+        if x.expression:
+            lines.append(f"combination = {_value(x.expression)}")
     lines += [
         "",
         "# Position error of the simulated runs, root mean square (rad or m): identified, and as given.",

@@ -93,11 +93,11 @@ def identify_actuators(
     fitted = fit(space, logs, first_values(space, logs), step=step, report=report)
     found, actuated = space.applied(fitted.values)
     covariance, effective = _colored(fitted)
+    values = fitted.values + space.rest
     if space.base is not None:
-        found = consistent_robot(space, fitted.values, covariance)
-    combined = [x.label for x in space.unknowns if x.combined]
-    if combined:
-        notes.append(f"not told from the bodies and valid together with the given ones only: {', '.join(combined)}")
+        base = replace(space.base, robot=space.robot)  # with the slopes of friction
+        found = consistent_robot(base, space.unknowns, values, covariance)
+    notes += [f"shown in combination only: {x.label} = {x.expression}" for x in space.unknowns if x.expression]
     std = np.sqrt(np.diag(covariance))
     std[fitted.lost] = np.inf
     change, change_std = _kp_test(space, logs, fitted, step)
@@ -111,7 +111,7 @@ def identify_actuators(
         robot=found,
         law=actuated,
         unknowns=space.unknowns,
-        values=fitted.values,
+        values=values,
         std=std,
         covariance=covariance,
         at_bound=fitted.at_bound,

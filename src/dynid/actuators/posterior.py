@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dynid.actuators.bodies import consistent_robot
 from dynid.actuators.draws import ParameterDraws
 from dynid.actuators.estimate import ActuatorEstimate
-from dynid.actuators.unknowns import SYMBOLS, ParameterSpace, Quantity, base_of
+from dynid.actuators.unknowns import SYMBOLS, Quantity, base_of
 from dynid.errors import DataError
 
 __all__ = ["draw_actuators"]
@@ -49,28 +49,21 @@ def draw_actuators(estimate: ActuatorEstimate, count: int, *, seed: int = 0) -> 
     if count < 2:
         raise DataError(f"at least two draws are needed, got {count}")
     values = _values(estimate, count, seed)
-    names, joints, symbols, units, columns = [], [], [], [], []
+    drawn: list[tuple[str, str, str, str, Array]] = []
+    layout = estimate.robot.layout
+    unknown_bodies = any(x.quantity is Quantity.BODIES for x in estimate.unknowns)
+    standard = np.array(list(_robots(estimate, values))) if unknown_bodies else None
     for k, x in enumerate(estimate.unknowns):
-        if x.quantity is Quantity.BODIES:
-            continue
         symbol = SYMBOLS.get(x.quantity, str(x.quantity))
         for joint in x.joints:
-            names.append(f"{symbol}_{joint}")
-            joints.append(joint)
-            symbols.append(symbol)
-            units.append(x.unit)
-            columns.append(values[:, k])
-    if any(x.quantity is Quantity.BODIES for x in estimate.unknowns):
-        layout = estimate.robot.layout
-        index = [i for i, p in enumerate(layout) if p.inertial]
-        bodies = np.array(list(_bodies(estimate, values)))
-        for i in index:
-            names.append(layout[i].name)
-            joints.append("")
-            symbols.append(layout[i].symbol)
-            units.append(layout[i].unit)
-            columns.append(bodies[:, i])
-    return ParameterDraws(tuple(names), tuple(joints), tuple(symbols), tuple(units), np.column_stack(columns))
+            name, column = f"{symbol}_{joint}", values[:, k]
+            if standard is not None and x.parameters:  # the armature of a consistent robot, not a combination
+                column = standard[:, estimate.robot.parameter_names.index(name)]
+            drawn.append((name, joint, symbol, x.unit, column))
+    if standard is not None:
+        drawn += [(p.name, "", p.symbol, p.unit, standard[:, i]) for i, p in enumerate(layout) if p.inertial]
+    names, joints, symbols, units, columns = zip(*drawn, strict=True)
+    return ParameterDraws(names, joints, symbols, units, np.column_stack(columns))
 
 
 def _values(estimate: ActuatorEstimate, count: int, seed: int) -> Array:
@@ -92,10 +85,10 @@ def _values(estimate: ActuatorEstimate, count: int, seed: int) -> Array:
     return out
 
 
-def _bodies(estimate: ActuatorEstimate, values: Array) -> Iterator[Array]:
+def _robots(estimate: ActuatorEstimate, values: Array) -> Iterator[Array]:
     """Standard parameters (p,) of a physically consistent robot for every draw."""
     others = [x for x in estimate.unknowns if x.quantity is not Quantity.BODIES]
-    space = ParameterSpace(estimate.robot, estimate.law, estimate.unknowns, base_of(estimate.robot, others))
+    base = base_of(estimate.robot, others)
     known = np.where(np.isinf(estimate.std), 0.0, estimate.std)
     for row in values:
-        yield consistent_robot(space, row, np.diag((1e-2 * known) ** 2)).parameters
+        yield consistent_robot(base, estimate.unknowns, row, np.diag((1e-2 * known) ** 2)).parameters

@@ -90,9 +90,8 @@ class Unknown:
     unit : str
     group : str
         The pattern that joints share it by; empty for a single joint.
-    combined : bool
-        Whether no motion tells it from parameters of bodies that are unknown too. It then stands for the combination
-        while those stay at their given values, and may be negative.
+    expression : str
+        The combination of standard parameters that the value is, where motion does not show one alone; or empty.
     """
 
     quantity: Quantity
@@ -100,13 +99,13 @@ class Unknown:
     parameters: tuple[str, ...]
     unit: str
     group: str = ""
-    combined: bool = False
+    expression: str = ""
 
     @property
     def label(self) -> str:
-        """Name in tables: the quantity and the joint, the group, or the parameter."""
-        if self.quantity is Quantity.BODIES:
-            return self.parameters[0]
+        """Name in tables: quantity and joint, the group, or the parameter, with an R where others are regrouped."""
+        if self.quantity is Quantity.BODIES or self.expression:
+            return f"{self.parameters[0]}{'R' if self.expression else ''}"
         if len(self.joints) == 1:
             return f"{self.quantity} of {self.joints[0]}"
         return f"{self.quantity} of {self.group}" if self.group else f"{self.quantity} of all joints"
@@ -114,7 +113,7 @@ class Unknown:
     @property
     def least(self) -> float:
         """Least value that has a meaning."""
-        return -np.inf if self.combined or self.quantity in _SIGNED else 0.0
+        return -np.inf if self.expression or self.quantity in _SIGNED else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +175,18 @@ class ParameterSpace:
             else:
                 fields.setdefault(str(x.quantity), np.array(getattr(self.law, x.quantity)))[joints] = value
         return parameters, fields
+
+    @cached_property
+    def rest(self) -> Array:
+        """What the parameters that stay contribute to each unknown that is a combination, shape (C,)."""
+        out = np.zeros(len(self.unknowns))
+        if self.base is None:
+            return out
+        row = dict(zip(self.base.kept, self.base.matrix, strict=True))
+        for i, (x, columns) in enumerate(zip(self.unknowns, self._columns, strict=True)):
+            if x.expression:
+                out[i] = row[columns[0]] @ self.robot.parameters - self.robot.parameters[columns[0]]
+        return out
 
     @cached_property
     def directions(self) -> Directions:
@@ -286,10 +297,21 @@ def base_of(robot: Robot, others: Sequence[Unknown]) -> BaseParameters:
 
 
 def _with_bodies(unknown: Unknown, base: BaseParameters) -> Unknown:
-    """The unknown, combined where a base parameter groups it with parameters of bodies."""
-    names, inertial = base.robot.parameter_names, [p.inertial for p in base.robot.layout]
-    rows = [row for k, row in zip(base.kept, base.matrix, strict=True) if names[k] in unknown.parameters]
-    return replace(unknown, combined=any(np.any(row[inertial]) for row in rows))
+    """The unknown, with its combination where a base parameter groups it with parameters of bodies."""
+    found = {name: text for name, text in _combinations(base).items() if name in unknown.parameters}
+    if found and len(unknown.parameters) > 1:
+        raise DataError(
+            f"{unknown.label}: motion shows '{next(iter(found))}' together with the bodies only, so joints cannot "
+            f"share it while the bodies are unknown; let {unknown.quantity} be per joint"
+        )
+    return replace(unknown, expression=next(iter(found.values()), ""))
+
+
+def _combinations(base: BaseParameters) -> dict[str, str]:
+    """The combination of every representative that does not stand alone, by its name."""
+    names = base.robot.parameter_names
+    rows = zip(base.kept, base.matrix, base.expressions, strict=True)
+    return {names[k]: text for k, row, text in rows if np.count_nonzero(row) > 1}
 
 
 def _bodies(base: BaseParameters) -> list[Unknown]:
@@ -298,8 +320,10 @@ def _bodies(base: BaseParameters) -> list[Unknown]:
     A base parameter changes by as much as the one standard parameter that it is named after, while all parameters that
     are grouped with it stay.
     """
-    kept = [base.robot.layout[k] for k in base.kept]
-    return [Unknown(Quantity.BODIES, (), (p.name,), p.unit) for p in kept if p.inertial]
+    text, kept = _combinations(base), [base.robot.layout[k] for k in base.kept]
+    return [
+        Unknown(Quantity.BODIES, (), (p.name,), p.unit, expression=text.get(p.name, "")) for p in kept if p.inertial
+    ]
 
 
 def _finite(law: ActuatorLaw, robot: Robot, unknowns: Sequence[Unknown], velocity: Array) -> ActuatorLaw:

@@ -18,15 +18,7 @@ from dynid.dynamics.kernels.kinematics import (
     twist_in_body,
     wrench_to_base,
 )
-
-
-@step
-def _dual_cross(sx, sy, sz, tx, ty, tz, fx, fy, fz, nx, ny, nz):
-    """(s, t) x* (f, n): force t x f, moment s x f + t x n."""
-    ax, ay, az = cross(tx, ty, tz, fx, fy, fz)
-    bx, by, bz = cross(sx, sy, sz, fx, fy, fz)
-    cx, cy, cz = cross(tx, ty, tz, nx, ny, nz)
-    return ax, ay, az, bx + cx, by + cy, bz + cz
+from dynid.dynamics.kernels.twists import wrench_cross
 
 
 @step
@@ -95,7 +87,7 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
             fx, fy, fz, nx, ny, nz = body_wrench(
                 m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz
             )
-            fx, fy, fz, nx, ny, nz = _dual_cross(ux, uy, uz, tx, ty, tz, fx, fy, fz, nx, ny, nz)
+            fx, fy, fz, nx, ny, nz = wrench_cross(ux, uy, uz, tx, ty, tz, fx, fy, fz, nx, ny, nz)
             px, py, pz, lx, ly, lz = px + fx, py + fy, pz + fz, lx + nx, ly + ny, lz + nz
             if j >= 0:
                 gq[j] -= ux * px + uy * py + uz * pz + tx * lx + ty * ly + tz * lz
@@ -121,7 +113,7 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
         g = tree.ratio[j]
         velocity = g * v[k, col]
         fx, fy, fz, nx, ny, nz = gA[b, 0], gA[b, 1], gA[b, 2], gA[b, 3], gA[b, 4], gA[b, 5]
-        ex, ey, ez, lx, ly, lz = _dual_cross(
+        ex, ey, ez, lx, ly, lz = wrench_cross(
             J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5], fx, fy, fz, nx, ny, nz
         )
         gV[b, 0] += velocity * ex
@@ -131,16 +123,16 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
         gV[b, 4] += velocity * ly
         gV[b, 5] += velocity * lz
         da[k, col] += g * _dot6(J, j, fx, fy, fz, nx, ny, nz)
-        ex, ey, ez, lx, ly, lz = _dual_cross(
+        ex, ey, ez, lx, ly, lz = wrench_cross(
             V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5], fx, fy, fz, nx, ny, nz
         )
         dv[k, col] += g * _dot6(
             J, j, gV[b, 0] - ex, gV[b, 1] - ey, gV[b, 2] - ez, gV[b, 3] - lx, gV[b, 4] - ly, gV[b, 5] - lz
         )
-        ex, ey, ez, lx, ly, lz = _dual_cross(
+        ex, ey, ez, lx, ly, lz = wrench_cross(
             A[p, 0], A[p, 1], A[p, 2], A[p, 3], A[p, 4], A[p, 5], fx, fy, fz, nx, ny, nz
         )
-        ux, uy, uz, tx, ty, tz = _dual_cross(
+        ux, uy, uz, tx, ty, tz = wrench_cross(
             V[p, 0], V[p, 1], V[p, 2], V[p, 3], V[p, 4], V[p, 5],
             gV[b, 0], gV[b, 1], gV[b, 2], gV[b, 3], gV[b, 4], gV[b, 5],
         )  # fmt: skip

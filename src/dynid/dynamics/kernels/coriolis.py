@@ -9,10 +9,11 @@ import numpy as np
 from dynid.dynamics.kernels.compiler import kernel, step
 from dynid.dynamics.kernels.kinematics import BASE_TWISTS, cross, place, velocities
 from dynid.dynamics.kernels.mass import base_inertias, carry, momentum
+from dynid.dynamics.kernels.twists import twist_cross
 
 
 @step
-def _coriolis_terms(C, V, b, B):
+def coriolis_terms(C, V, b, B):
     """B[b] = (f, D row by row), the part of a body in the Coriolis matrix: B maps a twist (s, t) to (t x f, D t).
 
     B = ((V x*) I - I (V x) + (I V) bar x*) / 2, multiplied out for V = (u, w):
@@ -36,10 +37,7 @@ def _coriolis_terms(C, V, b, B):
 @step
 def _rate(V, b, sx, sy, sz, tx, ty, tz):
     """V_b x (s, t): time derivative of a twist fixed to body b."""
-    ax, ay, az = cross(V[b, 3], V[b, 4], V[b, 5], sx, sy, sz)
-    bx, by, bz = cross(V[b, 0], V[b, 1], V[b, 2], tx, ty, tz)
-    cx, cy, cz = cross(V[b, 3], V[b, 4], V[b, 5], tx, ty, tz)
-    return ax + bx, ay + by, az + bz, cx, cy, cz
+    return twist_cross(V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5], sx, sy, sz, tx, ty, tz)
 
 
 @step
@@ -64,7 +62,7 @@ def _one_sample(tree, inertia, q, v, k, R, P, J, V, C, B, out):
     velocities(tree, v, k, J, V)
     base_inertias(tree, inertia, R, P, C)
     for b in range(tree.parent.shape[0] + 1):
-        _coriolis_terms(C, V, b, B)
+        coriolis_terms(C, V, b, B)
     carry(tree, C)
     carry(tree, B)
     _fill(tree, J, V, C, B, out[k])

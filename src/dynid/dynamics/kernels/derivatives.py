@@ -3,75 +3,44 @@
 In base coordinates, with the inertia I, twist V, acceleration A and wrench f = I A + V x* I V of each body, and for a
 joint i with twist J that is carried by body p (Carpentier and Mansard 2018; Singh, Russell and Wensing 2022):
 
-    df_b/dq_i = J x* f_b + I_b Y + B_b X        X = V_p x J
-    df_b/dv_i = 2 I_b X + B_b J                 Y = A_p x J + V_p x X
+    df_b/dq_i = J x* f_b + I_b Y + 2 B_b X      X = V_p x J
+    df_b/dv_i = 2 I_b X + 2 B_b J               Y = A_p x J + V_p x X
 
-for every body b that joint i carries. The matrix B x = V x* I x - I (V x x) + x x* I V has nonzero columns for
-rotations only: force 2 t x P with the linear momentum P, moment E t. Inertias, wrenches and B of a body with all bodies
-that it carries are plain sums.
+for every body b that joint i carries, with the matrix B of the Coriolis matrix. Inertias, wrenches and B of a body with
+all bodies that it carries are plain sums.
 """
 
 import numpy as np
 
 from dynid.dynamics.kernels.compiler import kernel, step
+from dynid.dynamics.kernels.coriolis import coriolis_terms
 from dynid.dynamics.kernels.kinematics import cross, place_and_move
 from dynid.dynamics.kernels.mass import base_inertias, momentum
+from dynid.dynamics.kernels.twists import twist_cross, wrench_cross
 
 
 @step
-def _twist_cross(ux, uy, uz, wx, wy, wz, sx, sy, sz, tx, ty, tz):
-    """(u, w) x (s, t): linear part w x s + u x t, angular part w x t."""
-    ax, ay, az = cross(wx, wy, wz, sx, sy, sz)
-    bx, by, bz = cross(ux, uy, uz, tx, ty, tz)
-    cx, cy, cz = cross(wx, wy, wz, tx, ty, tz)
-    return ax + bx, ay + by, az + bz, cx, cy, cz
-
-
-@step
-def _wrench_cross(ux, uy, uz, wx, wy, wz, fx, fy, fz, nx, ny, nz):
-    """(u, w) x* (f, n): force w x f, moment u x f + w x n."""
-    ax, ay, az = cross(wx, wy, wz, fx, fy, fz)
-    bx, by, bz = cross(ux, uy, uz, fx, fy, fz)
-    cx, cy, cz = cross(wx, wy, wz, nx, ny, nz)
-    return ax, ay, az, bx + cx, by + cy, bz + cz
-
-
-@step
-def _body_terms(C, V, A, b, F, B):
-    """Wrench F[b] of one body, and the twelve numbers of its matrix B[b]: P, then E row by row."""
+def _body_wrench(C, V, A, b, F):
+    """Wrench F[b] = I A + V x* I V of one body."""
     ux, uy, uz, wx, wy, wz = V[b, 0], V[b, 1], V[b, 2], V[b, 3], V[b, 4], V[b, 5]
     px, py, pz, lx, ly, lz = momentum(C, b, ux, uy, uz, wx, wy, wz)
     fx, fy, fz, nx, ny, nz = momentum(C, b, A[b, 0], A[b, 1], A[b, 2], A[b, 3], A[b, 4], A[b, 5])
-    gx, gy, gz, kx, ky, kz = _wrench_cross(ux, uy, uz, wx, wy, wz, px, py, pz, lx, ly, lz)
+    gx, gy, gz, kx, ky, kz = wrench_cross(ux, uy, uz, wx, wy, wz, px, py, pz, lx, ly, lz)
     F[b, 0], F[b, 1], F[b, 2] = fx + gx, fy + gy, fz + gz
     F[b, 3], F[b, 4], F[b, 5] = nx + kx, ny + ky, nz + kz
-    hx, hy, hz = C[b, 1], C[b, 2], C[b, 3]
-    xx, xy, yy, xz, yz, zz = C[b, 4], C[b, 5], C[b, 6], C[b, 7], C[b, 8], C[b, 9]
-    # K = [w] I, whose sum with its transpose is [w] I - I [w].
-    k00, k01, k02 = wy * xz - wz * xy, wy * yz - wz * yy, wy * zz - wz * yz
-    k10, k11, k12 = wz * xx - wx * xz, wz * xy - wx * yz, wz * xz - wx * zz
-    k20, k21, k22 = wx * xy - wy * xx, wx * yy - wy * xy, wx * yz - wy * xz
-    # I w, of which E has - [I w].
-    lx, ly, lz = xx * wx + xy * wy + xz * wz, xy * wx + yy * wy + yz * wz, xz * wx + yz * wy + zz * wz
-    d = 2.0 * (ux * hx + uy * hy + uz * hz)
-    ux, uy, uz = 2.0 * ux, 2.0 * uy, 2.0 * uz
-    B[b, 0], B[b, 1], B[b, 2] = px, py, pz
-    B[b, 3], B[b, 4], B[b, 5] = d - ux * hx + 2.0 * k00, k01 + k10 - ux * hy + lz, k02 + k20 - ux * hz - ly
-    B[b, 6], B[b, 7], B[b, 8] = k01 + k10 - uy * hx - lz, d - uy * hy + 2.0 * k11, k12 + k21 - uy * hz + lx
-    B[b, 9], B[b, 10], B[b, 11] = k02 + k20 - uz * hx + ly, k12 + k21 - uz * hy - lx, d - uz * hz + 2.0 * k22
 
 
 @step
 def _carried(B, b, tx, ty, tz):
-    """B x of row b for the angular part t of x: force 2 t x P, moment E t."""
+    """2 B x of row b for the angular part t of x: force 2 t x P, moment 2 D t."""
     fx, fy, fz = cross(tx, ty, tz, B[b, 0], B[b, 1], B[b, 2])
     return (
         2.0 * fx,
         2.0 * fy,
         2.0 * fz,
-        B[b, 3] * tx + B[b, 4] * ty + B[b, 5] * tz,
-        B[b, 6] * tx + B[b, 7] * ty + B[b, 8] * tz,
-        B[b, 9] * tx + B[b, 10] * ty + B[b, 11] * tz,
+        2.0 * (B[b, 3] * tx + B[b, 4] * ty + B[b, 5] * tz),
+        2.0 * (B[b, 6] * tx + B[b, 7] * ty + B[b, 8] * tz),
+        2.0 * (B[b, 9] * tx + B[b, 10] * ty + B[b, 11] * tz),
     )
 
 
@@ -86,9 +55,9 @@ def _joint_terms(tree, J, V, A, j, X):
     p = tree.parent[j]
     sx, sy, sz, tx, ty, tz = J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5]
     ux, uy, uz, wx, wy, wz = V[p, 0], V[p, 1], V[p, 2], V[p, 3], V[p, 4], V[p, 5]
-    x0, x1, x2, x3, x4, x5 = _twist_cross(ux, uy, uz, wx, wy, wz, sx, sy, sz, tx, ty, tz)
-    y0, y1, y2, y3, y4, y5 = _twist_cross(ux, uy, uz, wx, wy, wz, x0, x1, x2, x3, x4, x5)
-    z0, z1, z2, z3, z4, z5 = _twist_cross(A[p, 0], A[p, 1], A[p, 2], A[p, 3], A[p, 4], A[p, 5], sx, sy, sz, tx, ty, tz)
+    x0, x1, x2, x3, x4, x5 = twist_cross(ux, uy, uz, wx, wy, wz, sx, sy, sz, tx, ty, tz)
+    y0, y1, y2, y3, y4, y5 = twist_cross(ux, uy, uz, wx, wy, wz, x0, x1, x2, x3, x4, x5)
+    z0, z1, z2, z3, z4, z5 = twist_cross(A[p, 0], A[p, 1], A[p, 2], A[p, 3], A[p, 4], A[p, 5], sx, sy, sz, tx, ty, tz)
     X[j, 0], X[j, 1], X[j, 2], X[j, 3], X[j, 4], X[j, 5] = x0, x1, x2, x3, x4, x5
     X[j, 6], X[j, 7], X[j, 8], X[j, 9], X[j, 10], X[j, 11] = y0 + z0, y1 + z1, y2 + z2, y3 + z3, y4 + z4, y5 + z5
 
@@ -106,7 +75,8 @@ def rigid_derivatives(tree, J, V, A, C, F, B, X, tau, k, M, Dq, Dv):
             M[i, j] = Dq[i, j] = Dv[i, j] = 0.0
     for b in range(1, bodies):
         _joint_terms(tree, J, V, A, b - 1, X)
-        _body_terms(C, V, A, b, F, B)
+        _body_wrench(C, V, A, b, F)
+        coriolis_terms(C, V, b, B)
     for j in range(bodies - 2, -1, -1):
         b, p, g, col = j + 1, tree.parent[j], tree.ratio[j], tree.coordinate[j]
         sx, sy, sz, tx, ty, tz = J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5]
@@ -118,15 +88,15 @@ def rigid_derivatives(tree, J, V, A, C, F, B, X, tau, k, M, Dq, Dv):
         u0, u1, u2, u3, u4, u5 = momentum(C, b, X[j, 6], X[j, 7], X[j, 8], X[j, 9], X[j, 10], X[j, 11])
         c0, c1, c2, c3, c4, c5 = _carried(B, b, X[j, 3], X[j, 4], X[j, 5])
         u0, u1, u2, u3, u4, u5 = u0 + c0, u1 + c1, u2 + c2, u3 + c3, u4 + c4, u5 + c5
-        c0, c1, c2, c3, c4, c5 = _wrench_cross(
+        c0, c1, c2, c3, c4, c5 = wrench_cross(
             sx, sy, sz, tx, ty, tz, F[b, 0], F[b, 1], F[b, 2], F[b, 3], F[b, 4], F[b, 5]
         )
         u0, u1, u2, u3, u4, u5 = u0 + c0, u1 + c1, u2 + c2, u3 + c3, u4 + c4, u5 + c5
-        # B' J, whose linear part is zero.
+        # 2 B' J, whose linear part is zero.
         c0, c1, c2 = cross(B[b, 0], B[b, 1], B[b, 2], sx, sy, sz)
-        t0 = 2 * c0 + B[b, 3] * tx + B[b, 6] * ty + B[b, 9] * tz
-        t1 = 2 * c1 + B[b, 4] * tx + B[b, 7] * ty + B[b, 10] * tz
-        t2 = 2 * c2 + B[b, 5] * tx + B[b, 8] * ty + B[b, 11] * tz
+        t0 = 2 * (c0 + B[b, 3] * tx + B[b, 6] * ty + B[b, 9] * tz)
+        t1 = 2 * (c1 + B[b, 4] * tx + B[b, 7] * ty + B[b, 10] * tz)
+        t2 = 2 * (c2 + B[b, 5] * tx + B[b, 8] * ty + B[b, 11] * tz)
         for s in range(tree.support_start[b], tree.support_start[b + 1]):
             i = tree.support[s]
             row, r = tree.coordinate[i], g * tree.ratio[i]
