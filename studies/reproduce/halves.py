@@ -3,6 +3,9 @@
 The halves have their own noise and, if the model is complete, the same parameters. Then the RMS of
 z = (b1 - b2) / sqrt(s1^2 + s2^2) over the base parameters is near one. Real models are not complete: a z above one is
 the sum of a standard deviation that is too small and of effects that are not in the model.
+
+The two are told apart by cutting the same recordings into parts that alternate: both sets then hold the same kind of
+motion and the same slow changes, and only a standard deviation that is too small is left.
 """
 
 from __future__ import annotations
@@ -18,33 +21,44 @@ from dynid.robot.model import Robot
 from studies.reproduce.robot_cases import CASES
 from studies.reproduce.study import Figure
 
-__all__ = ["figures", "halves_z"]
+__all__ = ["figures", "parts_z"]
 
 _LOWEST, _HIGHEST = 0.7, 1.3
 
 
+# Number of parts of each run, and what they are called. Two parts are halves.
+_PARTS = {2: "first against second half", 10: "odd against even tenths"}
+
+
 def figures() -> Iterator[Figure]:
     """RMS z of weighted least squares for every robot, and how many are near one; all for the record."""
-    section, record = "RMS z of first against second half, wls", "for the record"
-    band, found = f"{_LOWEST} to {_HIGHEST}", []
+    for parts, title in _PARTS.items():
+        yield from _compared(parts, f"RMS z of {title}, wls")
+
+
+def _compared(parts: int, section: str) -> Iterator[Figure]:
+    band, found, record = f"{_LOWEST} to {_HIGHEST}", [], "for the record"
     for name, case in CASES.items():
         data = case()
         try:
-            z = halves_z(data.robot, data.train)
-        except DynidError as error:  # half a motion may not excite all base parameters
+            z = parts_z(data.robot, data.train, parts)
+        except DynidError as error:  # part of a motion may not excite all base parameters, or be too short
             yield Figure(section, name, band, "none", 0.0, np.inf, str(error))
             continue
         found.append(z)
         yield Figure(section, name, band, f"{z:.2f}", max(_LOWEST - z, z - _HIGHEST, 0.0), np.inf, record)
-    inside = sum(_LOWEST <= z <= _HIGHEST for z in found)
+    inside, above = sum(_LOWEST <= z <= _HIGHEST for z in found), sum(z > _HIGHEST for z in found)
     outside = len(found) - inside
     yield Figure(section, f"recordings within {band}", str(len(found)), str(inside), outside, np.inf, record)
+    yield Figure(section, f"recordings above {_HIGHEST}", "0", str(above), above, np.inf, record)
 
 
-def halves_z(robot: Robot, recording: Recording, method: str = "wls") -> float:
-    """RMS of the differences of the base parameters of the halves of all runs, over their standard deviations."""
-    half = [len(run) // 2 for run in recording.runs]
-    first = tuple(run.rows(0, k) for run, k in zip(recording.runs, half, strict=True))
-    second = tuple(run.rows(k, len(run)) for run, k in zip(recording.runs, half, strict=True))
-    one, two = (identify(robot, Recording(recording.joints, runs), method) for runs in (first, second))
+def parts_z(robot: Robot, recording: Recording, parts: int = 2, method: str = "wls") -> float:
+    """RMS of the differences of base parameters from odd and even parts of all runs, over their standard deviations."""
+    ends = [np.arange(parts + 1) * len(run) // parts for run in recording.runs]
+    pieces = [
+        tuple(run.rows(e[k], e[k + 1]) for run, e in zip(recording.runs, ends, strict=True) for k in range(odd, parts, 2))
+        for odd in (0, 1)
+    ]
+    one, two = (identify(robot, Recording(recording.joints, runs), method) for runs in pieces)
     return float(np.sqrt(np.mean((one.beta - two.beta) ** 2 / (one.std**2 + two.std**2))))

@@ -9,6 +9,10 @@ the correlation of the residuals. The estimate without block k moves by
 and the sum of d_k^2, times (B - 1) / B, is the variance of a parameter with B - 1 degrees of freedom, whatever the
 correlation within a block (Efron 1982; CR3 in econometrics). With few blocks it is well defined for each parameter but
 not as a matrix, so the correlations between parameters are those of white noise.
+
+Slow effects (a drive that warms up, friction that depends on where the arm is) may be hidden in a residual that looks
+white and still outlast a block: the scores g_k of neighbouring blocks then point the same way. Blocks are made longer
+until they do not.
 """
 
 from __future__ import annotations
@@ -34,6 +38,8 @@ NoiseModel = Literal["autocorrelated", "white"]
 # of 95 % intervals for noise with corners from 0.5 Hz to white: docs/uncertainty.md.
 _MOST_BLOCKS, _FEWEST_BLOCKS = 20, 6
 _CORRELATION_TIMES = 3.0
+# Neighbouring blocks are correlated if their autocorrelation is above this many of its standard errors.
+_SIGNIFICANT = 2.0
 # A block that holds nearly all information of a direction: its share is taken as at most this.
 _LARGEST_LEVERAGE = 0.98
 # Least standard deviation relative to that of white noise: residuals of exact data are zero.
@@ -176,30 +182,45 @@ def jackknife(
             z, w = Z[mine], Wy[mine]
             information[k] += z.T @ w[:, :-1]
             scores[k] += z.T @ (w[:, -1] - w[:, :-1] @ beta)
-    return _deleted(information, scores, prior, independent)
-
-
-def _deleted(
-    information: Array, scores: Array, prior: Array | None, independent: tuple[float, ...]
-) -> Jackknife | None:
-    """Standard deviations from the information (B, b, b) and the scores (B, b) of B blocks; None if it is singular."""
-    count = len(scores)
     total = information.sum(axis=0) + (0.0 if prior is None else prior.T @ prior)
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(total)), 1e-300))
     scaled = scale[:, None] * total * scale
     if not np.all(np.isfinite(scaled)) or np.linalg.cond(scaled) > _SINGULAR:
         return None
     unit = np.linalg.inv(scaled)
+    blocks = _uncorrelated(scale[:, None] * information * scale, scale * scores, unit)
+    std = scale * _deleted(*blocks, unit)
+    white = scale * np.sqrt(np.maximum(np.diag(unit), 1e-300))
+    return Jackknife(std, std / white, len(blocks[1]), independent)
+
+
+def _uncorrelated(information: Array, scores: Array, unit: Array) -> tuple[Array, Array]:
+    """Information and scores of blocks so long that the scores of neighbours are not correlated.
+
+    The autocorrelation is that over all parameters together, which is known better than that of one.
+    """
+    longest = len(scores) // _FEWEST_BLOCKS
+    for each in range(1, longest + 1):
+        count = len(scores) // each
+        start = (np.arange(count) * len(scores)) // count
+        merged = np.add.reduceat(information, start), np.add.reduceat(scores, start)
+        products = merged[1] @ unit @ merged[1].T
+        # The scores add up to zero, which alone would make the mean of an autocorrelation -1 / (count - 1).
+        found = np.trace(products, 1) * count / (count - 1) / max(np.trace(products), 1e-300) + 1.0 / (count - 1)
+        if found < _SIGNIFICANT / np.sqrt(scores.size / each):
+            break
+    return merged
+
+
+def _deleted(information: Array, scores: Array, unit: Array) -> Array:
+    """Standard deviations (b,) from the information (B, b, b) and the scores (B, b) of B blocks and its inverse sum."""
+    count = len(scores)
     steps = np.empty_like(scores)
     for k in range(count):
         # Share of block k in the information of each direction; deleting all of it would leave nothing.
-        share = (scale[:, None] * information[k] * scale) @ unit
-        left = np.eye(len(scale)) - share
-        u, s, vt = np.linalg.svd(left)
-        steps[k] = unit @ (vt.T @ ((u.T @ (scale * scores[k])) / np.maximum(s, 1.0 - _LARGEST_LEVERAGE)))
-    std = scale * np.sqrt((count - 1) / count * np.sum(steps**2, axis=0))
-    white = scale * np.sqrt(np.maximum(np.diag(unit), 1e-300))
-    return Jackknife(std, std / white, count, independent)
+        u, s, vt = np.linalg.svd(np.eye(len(unit)) - information[k] @ unit)
+        steps[k] = unit @ (vt.T @ ((u.T @ scores[k]) / np.maximum(s, 1.0 - _LARGEST_LEVERAGE)))
+    return np.asarray(np.sqrt((count - 1) / count * np.sum(steps**2, axis=0)))
 
 
 def _residuals(stream: WeightedRows, beta: Array, channels: int) -> tuple[NDArray[np.int64], list[Array]]:
