@@ -15,6 +15,7 @@ from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.fit import Fitted, fit, refit
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
+from dynid.actuators.rollouts import regularized
 from dynid.actuators.start import first_values
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, Spec, parameter_space
 from dynid.actuators.validation import simulated_errors
@@ -24,7 +25,6 @@ from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.fingerprint import fingerprint
 from dynid.signals.settings import Signals, prepare
-from dynid.simulation.closed_loop import ClosedLoop
 
 __all__ = ["identify_actuators"]
 
@@ -82,8 +82,7 @@ def identify_actuators(
     logs = read_logs(robot, law, recording)
     velocity = np.concatenate([x.v for x in logs])
     space = parameter_space(robot, law, unknown, velocity)
-    loop = ClosedLoop()
-    space = replace(space, robot=loop.regularized(space.robot, velocity))
+    space = replace(space, robot=regularized(space.robot, velocity))
 
     def report(what: str, share: float) -> None:
         if progress is not None:
@@ -116,7 +115,7 @@ def identify_actuators(
         covariance=covariance,
         at_bound=fitted.at_bound,
         rms=np.sqrt(np.nanmean(np.concatenate(fitted.residuals) ** 2, axis=0)),
-        prior_rms=simulated_errors(loop.regularized(robot, velocity), law, logs, step),
+        prior_rms=simulated_errors(regularized(robot, velocity), law, logs, step),
         kp_change=change,
         kp_change_std=change_std,
         rate=logs[0].rate,

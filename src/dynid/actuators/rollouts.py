@@ -20,12 +20,15 @@ from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.replay import Ending
 
-__all__ = ["Commands", "Directions", "Rollout", "Segments", "rollout", "touched"]
+__all__ = ["STEP", "Commands", "Directions", "Rollout", "Segments", "regularized", "rollout", "touched"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-_STEP = 1e-3  # s
+STEP = 1e-3  # s
+# Dry friction is steeper than in `ClosedLoop`, whose slopes shift armature and friction by up to two of the standard
+# deviations that good encoders give (docs/actuators.md); the implicit steps allow it.
+_STEEPER = 10.0
 _WHOLE = 1e-6  # relative distance of a ratio from a whole number that rounding may explain
 _LONGEST_DELAY = 10.0  # s
 
@@ -73,8 +76,8 @@ class Commands:
 
     @cached_property
     def slopes(self) -> Array:
-        """Slope (n,) of the tanh that replaces the sign of the velocity of each joint, by `ClosedLoop.slopes`."""
-        return ClosedLoop().slopes(self.moving)
+        """Slope (n,) of the tanh that replaces the sign of the velocity of each joint."""
+        return _slopes(self.moving)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +154,9 @@ def rollout(
 
     Steps follow the implicit midpoint rule; dry friction acts with the velocity at the end of a step. Derivatives are
     those of these steps, without finite differences. Dry friction is a tanh of the velocity: a drive term without a
-    slope has that of `ClosedLoop.slopes` for the commanded motion, 4000 s/rad where no motion is commanded; friction by
-    load has the steepest slope of its joint. A commanded or fed-forward value before the first row is that of the first
-    row.
+    slope has ten times that of `ClosedLoop.slopes` for the commanded motion, 4000 s/rad where no motion is commanded;
+    friction by load has the steepest slope of its joint. A commanded or fed-forward value before the first row is that
+    of the first row.
 
     Parameters
     ----------
@@ -262,7 +265,7 @@ def _clock(law: ActuatorLaw, commands: Commands, step: float | None) -> tuple[An
     """Ticks and steps for the kernels, and the number of ticks of which torques are kept."""
     from dynid.dynamics.kernels.actuated_law import Clock
 
-    longest = _STEP if step is None else step
+    longest = STEP if step is None else step
     if not (0 < longest < np.inf and 0 < commands.rate < np.inf):
         raise DataError(f"a rate and a step are positive numbers, got {commands.rate:g} Hz and {longest:g} s")
     if law.rate is None:
@@ -323,7 +326,7 @@ def _plant(chain: Chain, pi: Array, commands: Commands) -> tuple[Any, Array]:
             if len(on) == 1:
                 slope[t] = commands.slopes[joints[on[0]]] / abs(weight[0])
             else:
-                slope[t] = ClosedLoop().slopes(commands.moving[:, joints[on]] @ weight[:, None])[0]
+                slope[t] = _slopes(commands.moving[:, joints[on]] @ weight[:, None])[0]
         if len(on) == 1:
             steepest[on[0]] = max(steepest[on[0]], slope[t] * abs(weight[0]))
     inertia, values = model.inertias(chain.robot, pi), np.ascontiguousarray(pi[model.drive_columns])
@@ -345,6 +348,15 @@ def _checked_directions(robot: Robot, directions: Directions | None) -> tuple[Ar
         if x.shape != (len(parameters), robot.n):
             raise DataError(f"changes of {name} need the shape {(len(parameters), robot.n)}, got {x.shape}")
     return parameters, fields
+
+
+def regularized(robot: Robot, velocity: Array) -> Robot:
+    """The robot with a slope on every dry friction term that has none, for velocities (K, n) of its joints."""
+    return ClosedLoop().regularized(robot, velocity / _STEEPER)
+
+
+def _slopes(velocity: Array) -> Array:
+    return ClosedLoop().slopes(velocity / _STEEPER)
 
 
 def touched(chain: Chain, parameters: Array, law: Mapping[str, Array]) -> Index:
