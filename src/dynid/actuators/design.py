@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.actuators.law import ActuatorLaw
-from dynid.actuators.rollouts import Commands, Segments, regularized, rollout
+from dynid.actuators.rollouts import Commands, Segments, rollout
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, Quantity, Spec, Unknown, parameter_space
 from dynid.errors import DataError
 from dynid.robot.model import Robot
+from dynid.simulation.closed_loop import ClosedLoop
 
 __all__ = ["ChirpDesign", "design_chirps", "predict_std"]
 
@@ -173,7 +174,7 @@ def _simulated(
     """Unknowns, their standard deviations, positions, velocities and values; None where the simulation diverges."""
     velocity = np.gradient(command, 1.0 / rate, axis=0)
     space = parameter_space(robot, law, unknown, velocity)
-    space = replace(space, robot=regularized(space.robot, velocity))
+    space = replace(space, robot=ClosedLoop().regularized(space.robot, velocity))
     start = Segments(np.array([0]), len(command) - 1, command[:1] - law.bias, np.zeros((1, robot.n)))
     moved = rollout(space.robot, space.law, Commands(rate, command, None, None), start, directions=space.directions)
     if any(x.ended_early for x in moved.endings):

@@ -5,8 +5,10 @@ is reduced by an orthogonal transformation to what it says about the parameters 
 back substitution. Short segments come first: they converge from poor values and through instability. Then they grow to
 the whole run, where the initial states no longer cost information.
 
-Last, the error of the integration is taken out: the runs are simulated with shorter steps, the difference is
-extrapolated to steps of zero, and the fit goes on with it (deferred correction). Sensitivities stay those of the steps.
+Last, the errors of the simulation are taken out. Dry friction that is rounded at low velocities converges well, and
+steps of moderate length are fast, but good encoders show the difference. So the runs are simulated with steep friction
+and shorter steps, extrapolated to steps of zero, and the fit goes on with the difference added (deferred correction) as
+long as the error of that simulation decreases.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from dynid.actuators.logs import Log
 from dynid.actuators.rollouts import STEP, Directions, Rollout, Segments, rollout, touched
 from dynid.actuators.unknowns import ParameterSpace
 from dynid.errors import DataError
+from dynid.robot.model import Robot
 
 __all__ = ["Fitted", "Stage", "fit", "refit"]
 
@@ -40,9 +43,10 @@ _ROUNDING = 1e-12
 # the final weights; or after so many steps.
 _SHORT_STAGE, _WHOLE_STAGE, _FINAL_STAGE = 1e-2, 1e-3, 1e-4
 _STEPS = 40
-# Steps of the simulation that corrects the error of the integration, as a share of those of the fit. Dry friction acts
-# at the end of a step: the error is proportional to the step.
+# Steps of the simulation that corrects the errors of the fit's, as a share of those of the fit. Dry friction acts at
+# the end of a step: the error is proportional to the step. At most so many corrections.
 _SHORTER = 0.25
+_CORRECTIONS = 4
 # A step that is expected to decrease the sum of squares by less than this share of that is not tried.
 _WORTH = 0.1
 # Standard deviation of the velocity at the start of a segment, as a share of the velocity of the joint.
@@ -84,8 +88,8 @@ class Fitted:
         Values at their least value.
     stage : Stage
         The segments of the last stage.
-    correction : tuple of ndarray, shape (segment, row, n)
-        What steps of zero length would add to the simulated positions of every log.
+    added : tuple of ndarray, shape (segment, row, n)
+        What is added to the simulated positions of every log: the error of this simulation. () without a correction.
     cost : float
         Whitened sum of squares.
     horizon : float
@@ -102,11 +106,16 @@ class Fitted:
     sigma: Array
     at_bound: NDArray[np.bool_]
     stage: Stage
-    correction: tuple[Array, ...]
+    added: tuple[Array, ...]
     cost: float
     horizon: float
     iterations: int
     converged: bool
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the values are those for steep friction and steps of zero length."""
+        return bool(self.added)
 
 
 class _Part(NamedTuple):
@@ -136,6 +145,7 @@ def fit(
     logs: Sequence[Log],
     values: Array,
     *,
+    steep: Robot | None = None,
     horizons: Sequence[float] = HORIZONS,
     step: float | None = None,
     report: Callable[[str, float], None] | None = None,
@@ -148,6 +158,8 @@ def fit(
     logs : sequence of Log
     values : array of shape (C,)
         Values to start from.
+    steep : Robot, optional
+        The robot with steeper friction, for the corrections at the end; none without it.
     horizons : sequence of float
         Seconds of the segments before the whole runs.
     step : float, optional
@@ -184,14 +196,33 @@ def fit(
     # Once more with the weights of the final residuals.
     problem = _Problem(space, logs, sigma, step)
     point, used, converged = problem.minimize(problem.at(point.values, point.stage), _FINAL_STAGE, None)
-    problem = _Problem(space, logs, sigma, step, problem.correction(point))
-    point, more, finished = problem.minimize(problem.at(point.values, point.stage), _FINAL_STAGE, None)
-    return problem.result(point, horizon, iterations + used + more, converged and finished)
+    iterations += used
+    if steep is not None:
+        problem, point, used = _corrected(problem, point, steep)
+        iterations += used
+    return problem.result(point, horizon, iterations, converged)
+
+
+def _corrected(problem: _Problem, point: _Point, steep: Robot) -> tuple[_Problem, _Point, int]:
+    """The problem with the errors of its simulation taken out, its minimum, and the number of steps to it."""
+    iterations = 0
+    best = problem, point
+    anchored = problem.anchored(point, steep)
+    for _ in range(_CORRECTIONS):
+        if anchored is None or (best[0].added and anchored[1].cost > (1.0 - _FINAL_STAGE) * best[1].cost):
+            break
+        best = anchored
+        moved, used, _ = best[0].minimize(best[1], _FINAL_STAGE, None)
+        iterations += used
+        if used == 0:
+            break
+        anchored = problem.anchored(moved, steep)
+    return *best, iterations
 
 
 def refit(space: ParameterSpace, logs: Sequence[Log], values: Array, fitted: Fitted, step: float | None) -> Fitted:
     """A fit with more unknowns, from where a fit with fewer ended, to the accuracy of a test."""
-    problem = _Problem(space, logs, fitted.sigma, step, fitted.correction)
+    problem = _Problem(space, logs, fitted.sigma, step, fitted.added)
     point, used, converged = problem.minimize(problem.at(values, fitted.stage), _SHORT_STAGE, None)
     return problem.result(point, fitted.horizon, used, converged)
 
@@ -224,7 +255,7 @@ class _Problem:
         residuals, slopes, factors, cost = [], [], [], 0.0
         for k, log in enumerate(self.logs):
             length, first, states = stage.length[k], stage.first[k], stage.states[k]
-            found = self._simulated(k, stage, law, parameters, self.step, self.space.directions)
+            found = self._simulated(k, stage, law, parameters, directions=self.space.directions)
             if any(x.ended_early for x in found.endings):
                 return _Point(values, stage, np.inf)
             rows = first[:, None] + np.arange(length + 1)
@@ -252,29 +283,39 @@ class _Problem:
         stage: Stage,
         law: ActuatorLaw,
         parameters: Array,
-        step: float | None,
+        *,
+        robot: Robot | None = None,
+        step: float | None = None,
         directions: Directions | None = None,
     ) -> Rollout:
         """Segments of log k under this law."""
         n, states = law.n, stage.states[k]
-        segments = Segments(stage.first[k], stage.length[k], states[:, :n], states[:, n:])
-        commands = self.logs[k].commands
         return rollout(
-            self.space.robot, law, commands, segments, directions=directions, parameters=parameters, step=step
+            robot or self.space.robot,
+            law,
+            self.logs[k].commands,
+            Segments(stage.first[k], stage.length[k], states[:, :n], states[:, n:]),
+            directions=directions,
+            parameters=parameters,
+            step=step or self.step,
         )
 
-    def correction(self, point: _Point) -> tuple[Array, ...]:
-        """What steps of zero length would add to the positions; nothing where shorter steps are unstable."""
+    def anchored(self, point: _Point, steep: Robot) -> tuple[_Problem, _Point] | None:
+        """The problem that is exact at this point: with steep friction and steps of zero length; None if unstable."""
         parameters, fields = self.space.at(point.values)
         law = self.space.law.changed(**fields)
-        own = STEP if self.step is None else self.step
-        out = []
+        own, added = self.step or STEP, []
         for k in range(len(self.logs)):
-            long, short = (self._simulated(k, point.stage, law, parameters, s) for s in (own, _SHORTER * own))
-            if any(x.ended_early for x in (*long.endings, *short.endings)):
-                return ()
-            out.append((short.q - long.q) / (1.0 - _SHORTER))
-        return tuple(out)
+            found = [
+                self._simulated(k, point.stage, law, parameters, robot=robot, step=step)
+                for robot, step in ((self.space.robot, own), (steep, own), (steep, _SHORTER * own))
+            ]
+            if any(x.ended_early for one in found for x in one.endings):
+                return None
+            rounded, long, short = (x.q for x in found)
+            added.append(long + (short - long) / (1.0 - _SHORTER) - rounded)
+        exact = _Problem(self.space, self.logs, self.sigma, self.step, tuple(added))
+        return exact, exact.at(point.values, point.stage)
 
     def _factor(self, part: _Part, error: Array, slope: Array, late: Array, std: Array) -> Array:
         """Triangular factors of the segments of one part: its initial states, its unknowns, and the errors."""

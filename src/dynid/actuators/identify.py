@@ -15,7 +15,7 @@ from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.fit import Fitted, fit, refit
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
-from dynid.actuators.rollouts import regularized
+from dynid.actuators.rollouts import with_steep_friction
 from dynid.actuators.start import first_values
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, Spec, parameter_space
 from dynid.actuators.validation import simulated_errors
@@ -25,6 +25,7 @@ from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.fingerprint import fingerprint
 from dynid.signals.settings import Signals, prepare
+from dynid.simulation.closed_loop import ClosedLoop
 
 __all__ = ["identify_actuators"]
 
@@ -82,19 +83,21 @@ def identify_actuators(
     logs = read_logs(robot, law, recording)
     velocity = np.concatenate([x.v for x in logs])
     space = parameter_space(robot, law, unknown, velocity)
-    space = replace(space, robot=regularized(space.robot, velocity))
+    steep = with_steep_friction(space.robot, velocity)
+    space = replace(space, robot=ClosedLoop().regularized(space.robot, velocity))
 
     def report(what: str, share: float) -> None:
         if progress is not None:
             spent = time.perf_counter() - started
             progress(Progress(f"fitting simulated motion over {what}", share, spent * (1 / max(share, 0.05) - 1)))
 
-    fitted = fit(space, logs, first_values(space, logs), step=step, report=report)
-    found, actuated = space.applied(fitted.values)
+    fitted = fit(space, logs, first_values(space, logs), steep=steep, step=step, report=report)
+    final = replace(space, robot=steep) if fitted.corrected else space
+    found, actuated = final.applied(fitted.values)
     covariance, effective = _colored(fitted)
     values = fitted.values + space.rest
     if space.base is not None:
-        base = replace(space.base, robot=space.robot)  # with the slopes of friction
+        base = replace(space.base, robot=final.robot)  # with the slopes of friction
         found = consistent_robot(base, space.unknowns, values, covariance)
     notes += [f"shown in combination only: {x.label} = {x.expression}" for x in space.unknowns if x.expression]
     std = np.sqrt(np.diag(covariance))
@@ -115,7 +118,7 @@ def identify_actuators(
         covariance=covariance,
         at_bound=fitted.at_bound,
         rms=np.sqrt(np.nanmean(np.concatenate(fitted.residuals) ** 2, axis=0)),
-        prior_rms=simulated_errors(regularized(robot, velocity), law, logs, step),
+        prior_rms=simulated_errors(with_steep_friction(robot, velocity), law, logs, step),
         kp_change=change,
         kp_change_std=change_std,
         rate=logs[0].rate,

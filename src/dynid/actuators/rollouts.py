@@ -20,7 +20,7 @@ from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.replay import Ending
 
-__all__ = ["STEP", "Commands", "Directions", "Rollout", "Segments", "regularized", "rollout", "touched"]
+__all__ = ["STEP", "Commands", "Directions", "Rollout", "Segments", "rollout", "touched", "with_steep_friction"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -350,7 +350,7 @@ def _checked_directions(robot: Robot, directions: Directions | None) -> tuple[Ar
     return parameters, fields
 
 
-def regularized(robot: Robot, velocity: Array) -> Robot:
+def with_steep_friction(robot: Robot, velocity: Array) -> Robot:
     """The robot with a slope on every dry friction term that has none, for velocities (K, n) of its joints."""
     return ClosedLoop().regularized(robot, velocity / _STEEPER)
 
