@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from contextvars import ContextVar
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -27,6 +30,7 @@ __all__ = [
     "app",
     "check_outputs",
     "interrupted",
+    "remember_inputs",
     "write",
     "wrote",
 ]
@@ -44,6 +48,10 @@ ORDER = tuple(name for names in GROUPS.values() for name in names)
 _METAVARS = {Path: "FILE", float: "NUMBER", int: "NUMBER", str: "TEXT"}
 # The exit code that shells give to a command that Ctrl-C has ended.
 INTERRUPTED = 130
+# Parameters that name files to write.
+_OUTPUTS = ("output", "figure", "save", "report")
+# What else the command that runs was given: every value may name a file to read.
+_given: ContextVar[tuple[Any, ...]] = ContextVar("given", default=())
 
 
 class Commands(TyperGroup):
@@ -85,7 +93,15 @@ def interrupted() -> None:
 
 
 class Command(TyperCommand):
-    """A command whose --help names its arguments without their Python types."""
+    """A command whose --help names its arguments without their Python types, and that knows what it was given."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        token = _given.set(tuple(value for name, value in ctx.params.items() if name not in _OUTPUTS))
+        try:
+            return super().invoke(ctx)
+        finally:
+            _given.reset(token)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List the arguments, then the options."""
@@ -164,10 +180,44 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 
 def check_outputs(*paths: Path | None) -> None:
-    """Refuse files that cannot be written before the work is done; None is a file that is not asked for."""
+    """Refuse files before the work is done: those that cannot be written, are read, or are named twice.
+
+    None is a file that is not asked for.
+    """
+    inputs = {_resolved(text) for text in _input_texts()}
+    seen: set[Path] = set()
     for path in paths:
-        if path is not None:
-            check_output(path)
+        if path is None:
+            continue
+        place = path.resolve()
+        if place in inputs:
+            raise DynidError(f"'{path}' is read by this command and would be overwritten: name another file to write")
+        if place in seen:
+            raise DynidError(f"two outputs have the name '{path}': name another file for one of them")
+        seen.add(place)
+        check_output(path)
+
+
+def remember_inputs(*texts: str) -> None:
+    """Files that a command reads and that are not among its arguments, such as those of the project file."""
+    _given.set((*_given.get(), list(texts)))
+
+
+def _input_texts() -> Iterator[str]:
+    """Everything in the arguments and options of the command that may name a file to read."""
+    for value in _given.get():
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(one, str | Path):
+                yield str(one)
+                yield from re.split("[=,]", str(one))  # q=positions.csv,torque=torques.csv
+
+
+def _resolved(text: str) -> Path | None:
+    """The file of this name, if there is one."""
+    with suppress(OSError, ValueError):
+        path = Path(text)
+        return path.resolve() if path.is_file() else None
+    return None
 
 
 def write(path: Path, text: str) -> None:

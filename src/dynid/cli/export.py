@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli import options
-from dynid.cli.app import Json, app, wrote
+from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_model
@@ -78,6 +78,8 @@ def export(
 
     if output is None:
         raise DataError("name the file to write with -o, as in -o arm.c")
+    if not output.is_dir():
+        check_outputs(output)
     if simulator is None and step is not None:
         raise DataError("--step is for actuators: name the simulator with --simulator")
     if simulator is not None:

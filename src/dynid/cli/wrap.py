@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any
 
 from dynid.cli import options
+from dynid.cli.app import remember_inputs
+from dynid.cli.inputs import Inputs
 from dynid.cli.resolve import Subject, resolve
 
 __all__ = ["with_estimate", "with_friction", "with_logs", "with_model", "with_new_project", "with_robot"]
@@ -84,6 +86,7 @@ def _wrapped(
         inputs, found = resolve(subject, taken, given.get(files or "") or [], logs=logs, files=files is not None)
         if files is not None:
             given[files] = found
+        remember_inputs(*_files(inputs, found))
         if inputs.robot_file and command.__name__ not in ("inspect", "actuators"):  # which print them themselves
             for note in inputs.robot.notes:
                 print(f"note: {note}", file=sys.stderr)
@@ -93,3 +96,14 @@ def _wrapped(
     run.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in ordered}
     return run
+
+
+def _files(inputs: Inputs, logs: Sequence[Any]) -> Iterator[str]:
+    """Files that the command reads, whether the command line or the project file names them."""
+    yield inputs.robot_file
+    project = inputs.project
+    if project is not None:
+        yield str(project.path)
+        logs = [*logs, *project.logs("identify"), *project.logs("validate")]
+    for log in logs:
+        yield from (str(x) for x in log.values()) if isinstance(log, dict) else (str(log),)
