@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.dynamics.frames import placement_in_base
 from dynid.errors import DataError
-from dynid.identification.legs.base_state import check_imu
+from dynid.identification.legs.imu_base import check_imu
 from dynid.identification.legs.contacts import Contact, contact_jacobian
 from dynid.recording.base_motion import base_from_imu
 from dynid.recording.recording import Run
@@ -93,7 +93,7 @@ def vertical_forces(robot: Robot, run: Run, feet: Sequence[Contact], *, imu: str
     v = derivative(q, rate)
     mount = placement_in_base(robot, np.zeros((1, robot.nq)), imu or robot.links[0].name)[0]
     still = lowpass(signal, cutoff, rate)
-    down = np.asarray(robot.gravity, dtype=float)
+    down = np.array(robot.gravity, dtype=float)
     # Gravity is left to the accelerometer: at zero specific force the base would fall freely.
     base = base_from_imu(run.t, still[:, 3:], still[:, :3], gravity=down, placement=mount)
     assert base.twist is not None and base.acceleration is not None

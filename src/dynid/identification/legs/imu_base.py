@@ -255,7 +255,7 @@ def _motion(robot: Robot, run: Run, mount: Array, force: Array, spin: Array, smo
     rotation = scipy.spatial.transform.Rotation
     turned = base_from_imu(run.t, spin)
     drifted = rotation.from_quat(turned.pose[:, 3:])
-    down = np.asarray(robot.gravity, dtype=float)
+    down = np.array(robot.gravity, dtype=float)
     # The shortest rotation from gravity as the gyroscope alone would have it to that of the smoother.
     found = smooth[:, 3:6] / np.linalg.norm(smooth[:, 3:6], axis=1, keepdims=True)
     integrated = drifted.inv().apply(down / np.linalg.norm(down))
