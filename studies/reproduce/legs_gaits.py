@@ -82,8 +82,8 @@ def biped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, steps:
     sway, step = 12.0, 7.0
     total = 1.0 + sway + steps * step + 1.0
     t = np.arange(0.0, total, 1.0 / _REFERENCE_RATE)
-    body = _sway(t, rng, (0.025, 0.03, 0.03, 0.06, 0.08, 0.12), (0.2, 1.0)) * (
-        _window(t, 1.0, 1.0 + sway) + 0.25 * _window(t, 1.0 + sway, total - 1.0)
+    body = _sway(t, rng, (0.02, 0.02, 0.025, 0.07, 0.08, 0.12), (0.2, 0.8)) * (
+        _window(t, 1.0, 1.0 + sway) + 0.12 * _window(t, 1.0 + sway, total - 1.0)
     )[:, None]
     body[:, 0] += 0.02 * _window(t, 0.0, total + 1.0, 0.8)
     load = np.ones((len(t), 2))
@@ -92,7 +92,7 @@ def biped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, steps:
         leg = k % 2
         start = 1.0 + sway + k * step
         over = _window(t, start, start + step, 1.8)
-        body[:, 1] -= 0.088 * np.sign(rest[leg, 1]) * over
+        body[:, 1] -= 0.09 * np.sign(rest[leg, 1]) * over
         up = _window(t, start + 2.0, start + step - 2.0, 0.5)
         load[:, leg] *= 1.0 - _window(t, start + 1.4, start + step - 1.4, 0.6)
         wave = _sway(t, rng, (0.05, 0.025, 0.02), (0.5, 1.6))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,7 +50,7 @@ class LegsPlant:
     feet : tuple of str
         Frames of the feet.
     forces : mapping of str to ndarray (N, 6)
-        True wrench of the floor on each foot at the origin of its frame, in world axes.
+        True wrench of the floor on each foot at the origin of its frame, in the axes of that frame.
     base, twist : ndarray (N, 7), (N, 6)
         True pose and body twist of the trunk.
     """
@@ -119,6 +119,7 @@ def _simulate(
         for name, width in dict(q=n, v=n, a=n, torque=n, imu=6, base=7, twist=6, acceleration=6).items()
     }
     forces = np.zeros((samples, len(feet), 6))
+    vertical = np.zeros((samples, len(feet)))
     wrench = np.zeros(6)
     stiffness, damping = gains
     for k in range(samples * STEPS):
@@ -129,6 +130,8 @@ def _simulate(
         if record == 0:
             out["q"][i], out["v"][i], out["torque"][i] = q, v, torque
             pose = data.qpos[:7]
+            if abs(pose[4]) > 0.3 or abs(pose[5]) > 0.3:
+                raise RuntimeError(f"the simulated robot falls at {i / RATE:.1f} s")
             out["base"][i] = [*pose[:3], *pose[4:7], pose[3]]
             turn = np.zeros(9)
             mujoco.mju_quat2Mat(turn, pose[3:7])
@@ -149,10 +152,10 @@ def _simulate(
                 force = frame.T @ wrench[:3]
                 foot = body_foot[body]
                 arm = contact.pos - data.site_xpos[sites[foot]]
-                forces[i, foot] += [*force, *np.cross(arm, force)]
-    if data.qpos[2] < 0.15 or abs(data.qpos[4]) > 0.3 or abs(data.qpos[5]) > 0.3:
-        raise RuntimeError("the simulated robot has fallen")
-    return out | {"t": np.arange(samples) / RATE, "forces": forces}
+                axes = data.site_xmat[sites[foot]].reshape(3, 3).T
+                forces[i, foot] += [*(axes @ force), *(axes @ np.cross(arm, force))]
+                vertical[i, foot] += force[2]
+    return out | {"t": np.arange(samples) / RATE, "forces": forces, "vertical": vertical}
 
 
 def _recorded(robot: Robot, feet: tuple[str, ...], raw: dict[str, Array], seed: int) -> LegsPlant:
@@ -166,14 +169,53 @@ def _recorded(robot: Robot, feet: tuple[str, ...], raw: dict[str, Array], seed: 
     bias = rng.normal(0.0, np.repeat([noise.accelerometer_bias, noise.gyroscope_bias], 3))
     imu = raw["imu"] + bias + rng.normal(size=raw["imu"].shape) * each
     forces = {f: raw["forces"][:, k] for k, f in enumerate(feet)}
-    contacts = {f: forces[f][:, 2] > 1.0 for f in feet}
+    contacts = {f: raw["vertical"][:, k] > 1.0 for k, f in enumerate(feet)}
     run = dynid.Run(raw["t"], q, torque=torque, imu=imu, contacts=contacts)
     return LegsPlant(robot, run, feet, forces, raw["base"], raw["twist"], raw["acceleration"], bias)
 
 
 def with_true_forces(plant: LegsPlant) -> dynid.Run:
     """The run with the wrench of the floor on every foot, as sensors in the feet would measure it."""
-    from dataclasses import replace
-
-    sensors = {f: WrenchSensor(f, axes="world") for f in plant.feet}
+    sensors = {f: WrenchSensor(f) for f in plant.feet}
     return replace(plant.run, wrenches=plant.forces, sensors=sensors)
+
+
+def with_wrong_schedule(plant: LegsPlant, share: float, seed: int = 0) -> dynid.Run:
+    """The run with its schedule inverted for a share of the samples of every foot, in stretches of 0.1 s."""
+    rng = np.random.default_rng(seed)
+    length = round(0.1 * RATE)
+    contacts = {}
+    for foot, given in plant.run.contacts.items():
+        stretches = rng.random(len(given) // length + 1) < share
+        wrong = np.repeat(stretches, length)[: len(given)]
+        contacts[foot] = np.where(wrong, 1.0 - given, given)
+    return replace(plant.run, contacts=contacts)
+
+
+def air_run(kind: str, seed: int = 0, seconds: float = 20.0) -> tuple[Robot, dynid.Run]:
+    """The robot with its trunk held and its legs waving in the air: joints and torques."""
+    import mujoco
+
+    robot = load(kind)
+    rng = np.random.default_rng(seed)
+    plant = mujoco.MjModel.from_xml_string(model(kind).replace("<freejoint/>", "").replace('contype="1"', ""))
+    data = mujoco.MjData(plant)
+    t = np.arange(0.0, seconds, 1.0 / (RATE * STEPS))
+    rest = np.tile([0.0, 0.75, -1.5], 4) if kind == "quadruped" else np.tile([0.0, 0.0, -0.45, 0.9, -0.45, 0.0], 2)
+    reference = np.tile(rest, (len(t), 1))
+    for j in range(robot.n):
+        for f in rng.uniform(0.3, 1.8, 4):
+            reference[:, j] += 0.12 * np.sin(2 * np.pi * (f * t + rng.uniform()))
+    speed = np.gradient(reference, t, axis=0)
+    data.qpos[:] = reference[0]
+    q, torque = np.zeros((2, len(t) // STEPS, robot.n))
+    for k in range(len(t) // STEPS * STEPS):
+        command = 120.0 * (reference[k] - data.qpos) + 3.0 * (speed[k] - data.qvel)
+        data.ctrl[:] = command
+        if k % STEPS == 0:
+            q[k // STEPS], torque[k // STEPS] = data.qpos, command
+        mujoco.mj_step(plant, data)
+    noise = Noise()
+    torque += rng.normal(0.0, noise.torque * np.sqrt(np.mean(torque**2)), torque.shape)
+    q = np.round(q / noise.encoder) * noise.encoder
+    return robot.with_base("fixed"), dynid.Run(np.arange(len(q)) / RATE, q, torque=torque)

@@ -17,3 +17,4 @@ from .structure import legs_base_parameters as legs_base_parameters
 from .structure import legs_table as legs_table
 from .structure import usual_gaits as usual_gaits
 from .validation import LegsValidation as LegsValidation
+from .synthetic import standing_run as standing_run

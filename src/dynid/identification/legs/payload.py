@@ -15,7 +15,7 @@ from dynid.identification.estimators.wls import wls
 from dynid.identification.jackknife import jackknife
 from dynid.identification.legs.contacts import Contact, as_contacts
 from dynid.identification.legs.estimation import LEG_SIGNALS, whitened
-from dynid.identification.legs.result import LegsEstimate
+from dynid.identification.legs.result import LegsEstimate, trunk_of
 from dynid.identification.legs.rows import prepare_legs
 from dynid.identification.legs.structure import mode_name
 from dynid.parameters.base import BaseParameters
@@ -25,6 +25,9 @@ from dynid.robot.model import Robot
 __all__ = ["TrunkPayload", "identify_trunk_payload"]
 
 Array = NDArray[np.float64]
+
+# The legs are the same with and without the payload, whatever they are.
+_SAME_LEGS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +158,8 @@ def _trunk_alone(robot: Robot, contacts: Sequence[Contact]) -> BaseParameters:
 
 
 def _of_unloaded(unloaded: LegsEstimate) -> Array:
-    """Covariance (10, 10) of the trunk without payload; zero where it is not known beside the legs."""
-    trunk = unloaded.trunk
+    """Covariance (10, 10) of the mass and centre of the trunk without payload, for the same legs in both."""
+    trunk = trunk_of(unloaded.estimate, _SAME_LEGS)
     out = np.zeros((10, 10))
     out[0, 0] = trunk.mass_std**2
     out[1:4, 1:4] = np.diag((trunk.mass * trunk.center_std) ** 2)

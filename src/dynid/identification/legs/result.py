@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dynid.identification.legs.validation import LegsValidation
     from dynid.recording.recording import Recording
 
-__all__ = ["LegsEstimate", "Trunk"]
+__all__ = ["LegsEstimate", "Trunk", "trunk_of"]
 
 Array = NDArray[np.float64]
 Masks = Mapping[str, Mapping[str, NDArray[np.bool_]]]
@@ -127,31 +127,7 @@ class LegsEstimate:
         is taken from the a-priori legs, whose links are assumed to be right within 5 % of their mass and size; the
         trunk and all drives are free.
         """
-        base, robot = self.estimate.base, self.robot
-        size = np.full(len(robot.layout), np.inf)
-        scales = link_scales(robot)
-        for i, parameter in enumerate(robot.layout):
-            if parameter.inertial and parameter.owner != robot.links[0].name:
-                mass, length = scales[parameter.owner]
-                size[i] = _LEGS_SHARE * mass * length ** {"m": 0, "mx": 1, "my": 1, "mz": 1}.get(parameter.symbol, 2)
-        std = np.sqrt(np.maximum(np.diag(self.estimate.covariance), 0.0))
-        unit = np.where(std > 0, std, np.abs(self.estimate.beta) + 1e-9)
-        scaled = self.estimate.covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit))
-        rows = np.linalg.inv(np.linalg.cholesky(scaled)) / unit
-        stack = np.vstack([rows @ base.matrix, np.diag(1.0 / size)])
-        right = np.concatenate([rows @ self.estimate.beta, robot.parameters / size])
-        norms = np.linalg.norm(stack, axis=0)
-        norms = np.where(norms > 0, norms, 1.0)
-        inverse = np.linalg.pinv(stack / norms) / norms[:, None]
-        pi, covariance = inverse @ right, (inverse @ inverse.T)[:4, :4]
-        mass, center = float(pi[0]), pi[1:4] / pi[0]
-        slopes = np.hstack([-center[:, None] / mass, np.eye(3) / mass])
-        return Trunk(
-            mass,
-            float(np.sqrt(covariance[0, 0])),
-            center,
-            np.sqrt(np.maximum(np.diag(slopes @ covariance @ slopes.T), 0.0)),
-        )
+        return trunk_of(self.estimate, _LEGS_SHARE)
 
     def validate(self, recording: Recording) -> LegsValidation:
         """Errors on a recording: torques of legs in the air, and the balance of forces and moments of all bodies.
@@ -268,3 +244,32 @@ class LegsEstimate:
             for e, u, p, x, s in zip(base.expressions, base.units, base.values(), found.beta, found.std, strict=True)
         ]
         return html_table(repr(self), ("combination", "unit", "a priori", "estimate", "sigma"), rows)
+
+
+def trunk_of(estimate: Estimate, legs_share: float) -> Trunk:
+    """The trunk if the a-priori links of the legs are right within a share of their mass and size."""
+    base, robot = estimate.base, estimate.robot
+    size = np.full(len(robot.layout), np.inf)
+    scales = link_scales(robot)
+    for i, parameter in enumerate(robot.layout):
+        if parameter.inertial and parameter.owner != robot.links[0].name:
+            mass, length = scales[parameter.owner]
+            size[i] = legs_share * mass * length ** {"m": 0, "mx": 1, "my": 1, "mz": 1}.get(parameter.symbol, 2)
+    std = np.sqrt(np.maximum(np.diag(estimate.covariance), 0.0))
+    unit = np.where(std > 0, std, np.abs(estimate.beta) + 1e-9)
+    scaled = estimate.covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit))
+    rows = np.linalg.inv(np.linalg.cholesky(scaled)) / unit
+    stack = np.vstack([rows @ base.matrix, np.diag(1.0 / size)])
+    right = np.concatenate([rows @ estimate.beta, robot.parameters / size])
+    norms = np.linalg.norm(stack, axis=0)
+    norms = np.where(norms > 0, norms, 1.0)
+    inverse = np.linalg.pinv(stack / norms) / norms[:, None]
+    pi, covariance = inverse @ right, (inverse @ inverse.T)[:4, :4]
+    mass, center = float(pi[0]), pi[1:4] / pi[0]
+    slopes = np.hstack([-center[:, None] / mass, np.eye(3) / mass])
+    return Trunk(
+        mass,
+        float(np.sqrt(covariance[0, 0])),
+        center,
+        np.sqrt(np.maximum(np.diag(slopes @ covariance @ slopes.T), 0.0)),
+    )

@@ -57,10 +57,11 @@ class LegsValidation:
     balance: Array
     weight: float
 
-    def lines(self) -> list[str]:
-        """Errors per joint and of the balance."""
+    def lines(self, unseen: bool = True) -> list[str]:
+        """Errors per joint and of the balance, on motion that was not used for the fit or on that of the fit."""
         size = max(map(len, (*self.joints, *(f"balance {p}" for p in PARTS["wrench"]))))
-        out = ["errors on this motion: torques of legs in the air, and balance of the whole robot"]
+        where = "on motion that was not used for the fit" if unseen else "of the fit itself"
+        out = [f"errors {where}, torques of legs in the air and balance of the whole robot:"]
         for name, unit, rmse, relative in zip(self.joints, self.units, self.rmse, self.relative, strict=True):
             text = f"{rmse:10.4g} {unit:<4} {100 * relative:7.2f} %" if rmse == rmse else "always carries load"
             out.append(f"  {name:<{size}}  {text}")
