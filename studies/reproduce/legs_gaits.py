@@ -35,7 +35,9 @@ class Gait:
         """The same motion at another rate in Hz."""
         t = np.arange(self.t[0], self.t[-1], 1.0 / rate)
         signals = (self.q, self.v, self.torque, self.load, self.base)
-        return Gait(t, *(scipy.interpolate.make_interp_spline(self.t, x, k=3 if x is self.q else 1)(t) for x in signals))
+        return Gait(
+            t, *(scipy.interpolate.make_interp_spline(self.t, x, k=3 if x is self.q else 1)(t) for x in signals)
+        )
 
 
 def quadruped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, trot: float = 10.0) -> Gait:
@@ -49,9 +51,10 @@ def quadruped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, tr
     sway, lift = 10.0, 4.0
     total = 1.0 + sway + 4 * lift + trot + 1.0
     t = np.arange(0.0, total, 1.0 / _REFERENCE_RATE)
-    body = _sway(t, rng, (0.025, 0.02, 0.025, 0.1, 0.08, 0.12), (0.25, 1.2)) * (
-        _window(t, 1.0, 1.0 + sway) + 0.3 * _window(t, 1.0 + sway, total - 1.0)
-    )[:, None]
+    body = (
+        _sway(t, rng, (0.025, 0.02, 0.025, 0.1, 0.08, 0.12), (0.25, 1.2))
+        * (_window(t, 1.0, 1.0 + sway) + 0.3 * _window(t, 1.0 + sway, total - 1.0))[:, None]
+    )
     load = np.ones((len(t), 4))
     swing = np.zeros((len(t), 4, 3))
     for k in range(4):
@@ -60,7 +63,7 @@ def quadruped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, tr
         up = _window(t, start + 0.8, start + lift - 0.8, 0.3)
         load[:, k] *= 1.0 - _window(t, start + 0.7, start + lift - 0.7, 0.1)
         wave = _sway(t, rng, (0.06, 0.05, 0.025), (0.8, 3.0))
-        swing[:, k] = up[:, None] * (wave + [0.0, 0.0, 0.08])
+        swing[:, k] = up[:, None] * (wave + np.array([0.0, 0.0, 0.08]))
     start = 1.0 + sway + 4 * lift
     phase = (t - start - 0.5) / 0.5
     for k in range(4):
@@ -82,9 +85,10 @@ def biped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, steps:
     sway, step = 12.0, 7.0
     total = 1.0 + sway + steps * step + 1.0
     t = np.arange(0.0, total, 1.0 / _REFERENCE_RATE)
-    body = _sway(t, rng, (0.02, 0.02, 0.025, 0.07, 0.08, 0.12), (0.2, 0.8)) * (
-        _window(t, 1.0, 1.0 + sway) + 0.12 * _window(t, 1.0 + sway, total - 1.0)
-    )[:, None]
+    body = (
+        _sway(t, rng, (0.015, 0.02, 0.03, 0.12, 0.2, 0.15), (0.2, 0.8))
+        * (_window(t, 1.0, 1.0 + sway) + 0.2 * _window(t, 1.0 + sway, total - 1.0))[:, None]
+    )
     body[:, 0] += 0.02 * _window(t, 0.0, total + 1.0, 0.8)
     load = np.ones((len(t), 2))
     swing = np.zeros((len(t), 2, 3))
@@ -96,7 +100,7 @@ def biped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, steps:
         up = _window(t, start + 2.0, start + step - 2.0, 0.5)
         load[:, leg] *= 1.0 - _window(t, start + 1.4, start + step - 1.4, 0.6)
         wave = _sway(t, rng, (0.05, 0.025, 0.02), (0.5, 1.6))
-        swing[:, leg] = up[:, None] * (wave + [0.0, 0.0, 0.06])
+        swing[:, leg] = up[:, None] * (wave + np.array([0.0, 0.0, 0.06]))
     return _gait(robot, feet, t, body, rest + swing, load, stand, surface=True).at(rate)
 
 

@@ -74,7 +74,8 @@ def biped_xml(payload: tuple[float, tuple[float, float, float]] | None = None) -
           <inertial pos="-0.012 {0.004 * left} 0.002" mass="1.1" diaginertia="0.0018 0.0025 0.0021"/>
           <joint name="{name}_hip_roll_joint" type="hinge" axis="1 0 0" range="-1 1"/>
           <body name="{name}_thigh" pos="0 0 0">
-            <inertial pos="0.008 {0.012 * left} -0.13" mass="2.9" fullinertia="0.029 0.03 0.006 1e-4 0.0008 {3e-4 * left}"/>
+            <inertial pos="0.008 {0.012 * left} -0.13" mass="2.9"
+              fullinertia="0.029 0.03 0.006 1e-4 0.0008 {3e-4 * left}"/>
             <joint name="{name}_hip_pitch_joint" type="hinge" axis="0 1 0" range="-2 2"/>
             <body name="{name}_shin" pos="0 0 -0.3">
               <inertial pos="0.006 {-0.004 * left} -0.11" mass="1.7" fullinertia="0.015 0.015 0.0021 0 0.0003 1e-4"/>

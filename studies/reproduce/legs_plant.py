@@ -100,7 +100,12 @@ def legs_plant(kind: str, seed: int = 0, payload: Payload | None = None, seconds
 
 
 def _simulate(
-    mujoco, plant, gait: Gait, feet: tuple[str, ...], samples: int, gains: tuple[float, float]  # type: ignore[no-untyped-def]
+    mujoco,
+    plant,
+    gait: Gait,
+    feet: tuple[str, ...],
+    samples: int,
+    gains: tuple[float, float],  # type: ignore[no-untyped-def]
 ) -> dict[str, Array]:
     """Integrate the closed loop; the samples hold the state at the beginning of a step and the forces in it."""
     data = mujoco.MjData(plant)
@@ -114,10 +119,8 @@ def _simulate(
     data.qpos[2] = -bottom
     mujoco.mj_forward(plant, data)
     body_foot = {plant.site_bodyid[s]: k for k, s in enumerate(sites)}
-    out = {
-        name: np.zeros((samples, width))
-        for name, width in dict(q=n, v=n, a=n, torque=n, imu=6, base=7, twist=6, acceleration=6).items()
-    }
+    widths = {"q": n, "v": n, "a": n, "torque": n, "imu": 6, "base": 7, "twist": 6, "acceleration": 6}
+    out = {name: np.zeros((samples, width)) for name, width in widths.items()}
     forces = np.zeros((samples, len(feet), 6))
     vertical = np.zeros((samples, len(feet)))
     wrench = np.zeros(6)

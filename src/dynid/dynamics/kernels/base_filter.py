@@ -54,7 +54,9 @@ def _update(x, P, H, value, variance, gain):
 
 
 @kernel
-def smooth_base(f, w, feet, relative, standing, step_s, weight, x0, P0, noise, foot_std, gate, states, variances, slips):
+def smooth_base(
+    f, w, feet, relative, standing, step_s, weight, x0, P0, noise, foot_std, gate, states, variances, slips
+):
     """Fill states (N, 12), variances (N, 12, 12) with the smoothed state, and slips (N, foot) with rejected feet.
 
     `noise` (12,) are the variances that one step adds. `feet` and `relative` (N, foot, 3) are position and velocity
@@ -102,7 +104,11 @@ def smooth_base(f, w, feet, relative, standing, step_s, weight, x0, P0, noise, f
                 continue
             r = feet[k, c]
             ax, ay, az = cross(w[k, 0] - x[6], w[k, 1] - x[7], w[k, 2] - x[8], r[0], r[1], r[2])
-            e[0], e[1], e[2] = ax + x[0] + relative[k, c, 0], ay + x[1] + relative[k, c, 1], az + x[2] + relative[k, c, 2]
+            e[0], e[1], e[2] = (
+                ax + x[0] + relative[k, c, 0],
+                ay + x[1] + relative[k, c, 1],
+                az + x[2] + relative[k, c, 2],
+            )
             squared = e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
             if squared > gate * gate * (3.0 * foot_std * foot_std + P[0, 0] + P[1, 1] + P[2, 2]):
                 slips[k, c] = True

@@ -31,16 +31,16 @@ def _reflect(rows, first, direction, size, sums):
 
 
 @kernel
-def project(jacobian, Y, y, mass, torque_std, acceleration_std, start, stop, W, z):
-    """Fill W, z [start:stop] (sample, nv - r, p) and (sample, nv - r): L^-1 N' [Y y].
+def project(jacobian, columns, mass, torque_std, acceleration_std, start, stop, out):
+    """Fill out[start:stop] (sample, nv - r, p) with L^-1 N' Y, for columns Y (sample, nv, p).
 
     N spans the null space of the contact Jacobian (sample, r, nv). L L' is the covariance of N' times the noise of the
-    torques, std (sample, nv), and of the accelerations, std (sample, nv), carried by the mass matrix.
+    torques, std (sample, nv), and of the accelerations, std (nv,), carried by the mass matrix.
     """
-    r, nv, p = jacobian.shape[1], Y.shape[1], Y.shape[2]
+    r, nv, p = jacobian.shape[1], columns.shape[1], columns.shape[2]
     m = nv - r
-    # Columns: transposed Jacobian, noise of the torques, noise of the accelerations, regressor, measured torques.
-    rows = np.empty((nv, r + 2 * nv + p + 1))
+    # Columns: transposed Jacobian, noise of the torques, noise of the accelerations, Y.
+    rows = np.empty((nv, r + 2 * nv + p))
     sums, direction = np.empty(rows.shape[1]), np.empty(nv)
     L = np.empty((m, m))
     first = r + 2 * nv
@@ -50,10 +50,9 @@ def project(jacobian, Y, y, mass, torque_std, acceleration_std, start, stop, W, 
                 rows[i, c] = jacobian[k, c, i]
             for c in range(nv):
                 rows[i, r + c] = torque_std[k, i] if c == i else 0.0
-                rows[i, r + nv + c] = mass[k, i, c] * acceleration_std[k, c]
+                rows[i, r + nv + c] = mass[k, i, c] * acceleration_std[c]
             for c in range(p):
-                rows[i, first + c] = Y[k, i, c]
-            rows[i, first + p] = y[k, i]
+                rows[i, first + c] = columns[k, i, c]
         for c in range(r):
             whole, rest = 0.0, 0.0
             for i in range(nv):
@@ -87,16 +86,13 @@ def project(jacobian, Y, y, mass, torque_std, acceleration_std, start, stop, W, 
                 else:
                     L[i, j] = total / L[j, j]
         for i in range(m):
-            out = W[k, i]
+            row = out[k, i]
             for c in range(p):
-                out[c] = rows[r + i, first + c]
-            last = rows[r + i, first + p]
+                row[c] = rows[r + i, first + c]
             for j in range(i):
                 x = L[i, j]
                 for c in range(p):
-                    out[c] -= x * W[k, j, c]
-                last -= x * z[k, j]
+                    row[c] -= x * out[k, j, c]
             x = 1.0 / L[i, i]
             for c in range(p):
-                out[c] *= x
-            z[k, i] = last * x
+                row[c] *= x

@@ -7,7 +7,7 @@ from .payload import TrunkPayload as TrunkPayload
 from .payload import identify_trunk_payload as identify_trunk_payload
 from .result import LegsEstimate as LegsEstimate
 from .result import Trunk as Trunk
-from .rows import LegNoise as LegNoise
+from .runs import LegNoise as LegNoise
 from .schedule import Schedule as Schedule
 from .schedule import contact_schedule as contact_schedule
 from .structure import Gait as Gait
@@ -16,5 +16,5 @@ from .structure import LegsTable as LegsTable
 from .structure import legs_base_parameters as legs_base_parameters
 from .structure import legs_table as legs_table
 from .structure import usual_gaits as usual_gaits
-from .validation import LegsValidation as LegsValidation
 from .synthetic import standing_run as standing_run
+from .validation import LegsValidation as LegsValidation

@@ -102,9 +102,7 @@ def as_contacts(robot: Robot, feet: Sequence[Contact | str]) -> tuple[Contact, .
 
 def contact_jacobian(robot: Robot, q: Array, contacts: Sequence[Contact]) -> Array:
     """Jacobian (N, rows, nv) of the velocities that the contacts prevent, for q (N, nq)."""
-    return np.concatenate(
-        [np.zeros((len(q), 0, robot.nv)), *(_one(robot, q, contact) for contact in contacts)], axis=1
-    )
+    return np.concatenate([np.zeros((len(q), 0, robot.nv)), *(_one(robot, q, contact) for contact in contacts)], axis=1)
 
 
 def _one(robot: Robot, q: Array, contact: Contact) -> Array:

@@ -14,13 +14,13 @@ from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Mass
-from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.feasible import FeasibleOptions, feasible
 from dynid.identification.estimators.wls import wls
 from dynid.identification.legs.contacts import Contact, as_contacts
+from dynid.identification.legs.fold import observe_legs
 from dynid.identification.legs.noise import estimate_noise
 from dynid.identification.legs.result import LegsEstimate
-from dynid.identification.legs.rows import LegNoise, LegRun, observe_legs, prepare_legs, used_modes
+from dynid.identification.legs.runs import LegNoise, LegRun, prepare_legs, used_modes
 from dynid.identification.legs.structure import legs_base_parameters
 from dynid.identification.observation import Observation
 from dynid.identification.pipeline import estimate_of

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.identification.legs.contacts import Contact
-from dynid.identification.legs.rows import LegNoise, LegRun, sample_rows, used_modes
+from dynid.identification.legs.fold import STANDSTILL, sample_rows
+from dynid.identification.legs.runs import LegNoise, LegRun, in_mode, used_modes
 from dynid.parameters.base import BaseParameters
 from dynid.robot.model import Robot
 
@@ -73,17 +74,20 @@ def _cases(robot, runs, feet, base, beta, known):  # type: ignore[no-untyped-def
     for run in runs:
         thin = run.used[::every]
         for mode in used_modes([run], feet):
-            wanted = np.array([foot in mode for foot in feet])
-            mine = thin[np.all(run.touching[thin] == wanted, axis=1)]
+            mine = thin[in_mode(run, mode, feet)[thin]]
             if not len(mine):
                 continue
             J, Y, y, M = sample_rows(robot, run, mine, mode, known)
-            u = np.linalg.svd(np.swapaxes(J, 1, 2), full_matrices=True)[0] if J.shape[1] else _identity(len(mine), robot.nv)
+            u = (
+                np.linalg.svd(np.swapaxes(J, 1, 2), full_matrices=True)[0]
+                if J.shape[1]
+                else _identity(len(mine), robot.nv)
+            )
             free = u[:, :, J.shape[1] :]
             r = np.einsum("nij,ni->nj", free, y - Y[:, :, kept] @ beta)
             torques = np.zeros((robot.nv, robot.n))
             torques[6:] = np.eye(robot.n)
-            slow = np.where(run.still[mine], 100.0, 1.0)
+            slow = np.where(run.still[mine], STANDSTILL, 1.0)
             columns = np.concatenate([torques * slow[:, None, :], M], axis=2)
             moving = np.concatenate([~run.still[mine], np.ones((len(mine), robot.nv), dtype=bool)], axis=1)
             yield np.einsum("nij,nik->njk", free, columns), r, moving.astype(float)

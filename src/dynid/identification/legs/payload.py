@@ -16,7 +16,7 @@ from dynid.identification.jackknife import jackknife
 from dynid.identification.legs.contacts import Contact, as_contacts
 from dynid.identification.legs.estimation import LEG_SIGNALS, whitened
 from dynid.identification.legs.result import LegsEstimate, trunk_of
-from dynid.identification.legs.rows import prepare_legs
+from dynid.identification.legs.runs import prepare_legs
 from dynid.identification.legs.structure import mode_name
 from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording

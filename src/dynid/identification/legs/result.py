@@ -21,7 +21,7 @@ from dynid.robot.model import Robot
 from dynid.terminal import rendered, table_of
 
 if TYPE_CHECKING:
-    from dynid.identification.legs.rows import LegNoise
+    from dynid.identification.legs.runs import LegNoise
     from dynid.identification.legs.validation import LegsValidation
     from dynid.recording.recording import Recording
 

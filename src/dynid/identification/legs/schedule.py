@@ -14,11 +14,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.dynamics.functions import inverse_dynamics
 from dynid.dynamics.frames import placement_in_base
+from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
-from dynid.identification.legs.imu_base import check_imu
 from dynid.identification.legs.contacts import Contact, contact_jacobian
+from dynid.identification.legs.imu_base import check_imu
 from dynid.recording.base_motion import base_from_imu
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot

@@ -57,7 +57,9 @@ class Gait:
     level: bool = False
 
 
-def standing_states(robot: Robot, mode: Mode, samples: int, seed: int, *, level: bool = False) -> tuple[Array, Array, Array]:
+def standing_states(
+    robot: Robot, mode: Mode, samples: int, seed: int, *, level: bool = False
+) -> tuple[Array, Array, Array]:
     """Random q, v and a in which the contacts of a mode do not move: J v = 0 and J a + J' v = 0."""
     q, v, a = random_states(robot, samples, seed)
     if level:

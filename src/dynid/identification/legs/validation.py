@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.identification.legs.rows import prepare_legs, sample_rows, used_modes
+from dynid.identification.legs.fold import sample_rows
+from dynid.identification.legs.runs import in_mode, prepare_legs, used_modes
 from dynid.recording.recording import PARTS, Recording
 from dynid.terminal import rendered, table_of
 
@@ -120,8 +121,7 @@ def validate_legs(found: LegsEstimate, recording: Recording) -> LegsValidation:
     balance, total = np.zeros(6), 0
     for run in runs:
         for mode in used_modes([run], found.contacts):
-            wanted = np.array([foot in mode for foot in found.contacts])
-            mine = run.used[np.all(run.touching[run.used] == wanted, axis=1)]
+            mine = run.used[in_mode(run, mode, found.contacts)[run.used]]
             if not len(mine):
                 continue
             J, Y, y, _ = sample_rows(robot, run, mine, mode)
