@@ -82,13 +82,13 @@ def biped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, steps:
     stand = np.tile([0.0, 0.0, -0.45, 0.9, -0.45, 0.0], 2)
     q0 = np.concatenate([np.zeros(6), [1.0], stand])
     rest = np.array([frame_placement(robot, q0, f)[:3, 3] for f in feet])
-    sway, step = 12.0, 7.0
+    sway, step = 16.0, 7.0
     total = 1.0 + sway + steps * step + 1.0
     t = np.arange(0.0, total, 1.0 / _REFERENCE_RATE)
-    body = (
-        _sway(t, rng, (0.015, 0.02, 0.03, 0.12, 0.2, 0.15), (0.2, 0.8))
-        * (_window(t, 1.0, 1.0 + sway) + 0.2 * _window(t, 1.0 + sway, total - 1.0))[:, None]
-    )
+    slow = _sway(t, rng, (0.015, 0.02, 0.03), (0.2, 0.8))
+    fast = _sway(t, rng, (0.09, 0.11, 0.15), (0.3, 1.5))
+    body = np.hstack([slow, fast])
+    body *= (_window(t, 1.0, 1.0 + sway) + 0.12 * _window(t, 1.0 + sway, total - 1.0))[:, None]
     body[:, 0] += 0.02 * _window(t, 0.0, total + 1.0, 0.8)
     load = np.ones((len(t), 2))
     swing = np.zeros((len(t), 2, 3))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,12 +101,7 @@ def legs_plant(kind: str, seed: int = 0, payload: Payload | None = None, seconds
 
 
 def _simulate(
-    mujoco,
-    plant,
-    gait: Gait,
-    feet: tuple[str, ...],
-    samples: int,
-    gains: tuple[float, float],  # type: ignore[no-untyped-def]
+    mujoco: Any, plant: Any, gait: Gait, feet: tuple[str, ...], samples: int, gains: tuple[float, float]
 ) -> dict[str, Array]:
     """Integrate the closed loop; the samples hold the state at the beginning of a step and the forces in it."""
     data = mujoco.MjData(plant)
@@ -136,9 +132,9 @@ def _simulate(
             if abs(pose[4]) > 0.3 or abs(pose[5]) > 0.3:
                 raise RuntimeError(f"the simulated robot falls at {i / RATE:.1f} s")
             out["base"][i] = [*pose[:3], *pose[4:7], pose[3]]
-            turn = np.zeros(9)
-            mujoco.mju_quat2Mat(turn, pose[3:7])
-            turn = turn.reshape(3, 3)
+            entries = np.zeros(9)
+            mujoco.mju_quat2Mat(entries, pose[3:7])
+            turn = entries.reshape(3, 3)
             out["twist"][i] = [*(turn.T @ data.qvel[:3]), *data.qvel[3:6]]
         mujoco.mj_step(plant, data)
         if record == 0:
@@ -172,7 +168,7 @@ def _recorded(robot: Robot, feet: tuple[str, ...], raw: dict[str, Array], seed: 
     bias = rng.normal(0.0, np.repeat([noise.accelerometer_bias, noise.gyroscope_bias], 3))
     imu = raw["imu"] + bias + rng.normal(size=raw["imu"].shape) * each
     forces = {f: raw["forces"][:, k] for k, f in enumerate(feet)}
-    contacts = {f: raw["vertical"][:, k] > 1.0 for k, f in enumerate(feet)}
+    contacts = {f: (raw["vertical"][:, k] > 1.0).astype(float) for k, f in enumerate(feet)}
     run = dynid.Run(raw["t"], q, torque=torque, imu=imu, contacts=contacts)
     return LegsPlant(robot, run, feet, forces, raw["base"], raw["twist"], raw["acceleration"], bias)
 

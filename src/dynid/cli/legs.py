@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from dynid.cli.output import headline, show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
 from dynid.errors import DataError
+
+if TYPE_CHECKING:
+    from dynid.identification.legs.contacts import Contact
 
 
 @app.command()
@@ -29,7 +32,7 @@ def legs(
     ] = None,
     imu: Annotated[str | None, typer.Option(metavar="FRAME", help="Frame of the inertial unit. [base link]")] = None,
     radius: Annotated[float, typer.Option(help="Radius of ball feet whose frames are the centres, m.")] = 0.0,
-    total_mass: Annotated[float | None, typer.Option(help="Mass of the whole robot, if it was weighed, kg.")] = None,
+    robot_mass: Annotated[float | None, typer.Option(help="Mass of the whole robot, if it was weighed, kg.")] = None,
     method: Annotated[str, typer.Option(help="feasible (physically consistent) or wls.")] = "feasible",
     validate: options.Validate = None,
     output: Annotated[
@@ -60,7 +63,7 @@ def legs(
             contacts,
             method,  # type: ignore[arg-type]
             imu=imu,
-            total_mass=total_mass,
+            total_mass=robot_mass,
         )
         validation = found.validate(unseen if unseen is not None else recording)
     if as_json:
@@ -81,15 +84,17 @@ def legs(
     wrote(output)
 
 
-def _contacts(feet: str | None, radius: float) -> list:  # type: ignore[type-arg]
+def _contacts(feet: str | None, radius: float) -> list[Contact]:
     """Contacts from FRAME or FRAME:KIND, separated by commas."""
-    from dynid.identification.legs import Contact
+    from dynid.identification.legs.contacts import Contact, ContactKind
 
     if not feet:
         raise DataError("the feet are not known: give their frames, --feet FL_foot,FR_foot")
     out = []
     for part in feet.split(","):
         frame, _, kind = part.strip().partition(":")
-        kind = kind or "point"
-        out.append(Contact(frame=frame, kind=kind, radius=radius if kind == "point" else 0.0))  # type: ignore[arg-type]
+        if kind and kind not in list(ContactKind):
+            raise DataError(f"--feet {part}: a contact is {', '.join(ContactKind)}, got '{kind}'")
+        what = ContactKind(kind or "point")
+        out.append(Contact(frame=frame, kind=what, radius=radius if what is ContactKind.POINT else 0.0))
     return out

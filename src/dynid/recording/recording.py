@@ -160,8 +160,8 @@ class Run:
             The samples in between, under the same name.
         """
         cut = {s: getattr(self, s)[start:stop] for s in ("t", *SIGNALS) if getattr(self, s) is not None}
-        named = {part: {n: x[start:stop] for n, x in getattr(self, part).items()} for part in ("wrenches", "contacts")}
-        return replace(self, **cut, **named)
+        wrenches = {n: w[start:stop] for n, w in self.wrenches.items()}
+        return replace(self, **cut, wrenches=wrenches, contacts={n: c[start:stop] for n, c in self.contacts.items()})
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,9 +115,8 @@ class LegsEstimate:
         if not shows(base, row):
             raise DataError("the total mass is not identifiable: every foot stands all the time")
         weights = np.linalg.lstsq(base.matrix.T, row, rcond=None)[0]
-        return float(weights @ self.estimate.beta), float(
-            np.sqrt(max(weights @ self.estimate.covariance @ weights, 0.0))
-        )
+        variance = float(weights @ self.estimate.covariance @ weights)
+        return float(weights @ self.estimate.beta), float(np.sqrt(max(variance, 0.0)))
 
     @cached_property
     def trunk(self) -> Trunk:
