@@ -82,7 +82,7 @@ def biped_gait(robot: Robot, feet: Sequence[str], rate: float, seed: int, steps:
     stand = np.tile([0.0, 0.0, -0.45, 0.9, -0.45, 0.0], 2)
     q0 = np.concatenate([np.zeros(6), [1.0], stand])
     rest = np.array([frame_placement(robot, q0, f)[:3, 3] for f in feet])
-    sway, step = 16.0, 7.0
+    sway, step = 20.0, 7.0
     total = 1.0 + sway + steps * step + 1.0
     t = np.arange(0.0, total, 1.0 / _REFERENCE_RATE)
     slow = _sway(t, rng, (0.015, 0.02, 0.03), (0.2, 0.8))

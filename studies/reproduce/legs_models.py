@@ -9,7 +9,7 @@ BIPED_FEET = ("left_sole", "right_sole")
 IMU = "imu"
 # Radius of the feet of the quadruped, and half length, half width and half height of those of the biped, m.
 FOOT_RADIUS = 0.022
-SOLE = (0.11, 0.055, 0.01)
+SOLE = (0.14, 0.07, 0.01)
 
 _HEAD = """
 <mujoco model="{name}">

@@ -29,7 +29,15 @@ _SPREAD = 0.5
 
 @dataclass(frozen=True, eq=False)
 class LegNoise:
-    """Standard deviations of torques (n,) in N m and of accelerations (nv,): base linear, base angular, joints."""
+    """Noise of torques and accelerations after the low-pass.
+
+    Attributes
+    ----------
+    torque : ndarray (n,)
+        Standard deviation of each joint's torque, N m or N.
+    acceleration : ndarray (nv,)
+        Standard deviations of accelerations: base linear (m/s2), base angular (rad/s2), joints.
+    """
 
     torque: Array
     acceleration: Array

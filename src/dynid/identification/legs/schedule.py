@@ -144,11 +144,14 @@ def contact_schedule(robot: Robot, run: Run, feet: Sequence[Contact], *, imu: st
         raise DataError(f"run '{run.name}' has a contact of '{unknown}', which is none of the feet {', '.join(names)}")
     force = vertical_forces(robot, run, feet, imu=imu)
     weight = float(np.mean(np.maximum(force, 0.0).sum(axis=1)))
-    probability = 1.0 / (1.0 + np.exp(-np.clip((force / max(weight, 1e-9) - _MIDDLE) / _WIDTH, -50.0, 50.0)))
+    share = force / max(weight, 1e-9)
+    probability = _logistic(share)
+    # A foot that seems to pull tells that the model is wrong there: its force is unknown, too.
+    loaded = _logistic(np.abs(share))
     shortest = max(1, round(_SHORTEST / run.step))
     touching, standing, contradicted = {}, {}, {}
     for k, foot in enumerate(names):
-        air, stands = probability[:, k] < _AIR, probability[:, k] > _STANDS
+        air, stands = loaded[:, k] < _AIR, probability[:, k] > _STANDS
         stands = scipy.ndimage.binary_opening(stands, np.ones(shortest, dtype=bool))
         given = run.contacts.get(foot)
         touching[foot], standing[foot] = ~air, stands
@@ -162,3 +165,8 @@ def contact_schedule(robot: Robot, run: Run, feet: Sequence[Contact], *, imu: st
         raise DataError(f"run '{run.name}': no foot stands at any sample: {', '.join(names)}")
     named = {foot: probability[:, k] for k, foot in enumerate(names)}
     return Schedule(named, touching, standing, contradicted)
+
+
+def _logistic(share: Array) -> Array:
+    """Probability of a contact with a force in shares of the weight."""
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip((share - _MIDDLE) / _WIDTH, -50.0, 50.0))))
