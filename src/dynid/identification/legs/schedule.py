@@ -1,8 +1,8 @@
 """Which feet touch the floor: from the run, from foot switches, and from the torques of the legs.
 
-Two questions have different safe answers. A foot that may touch has an unknown force, which is eliminated: eliminating
-a force that was zero loses some information and biases nothing. A foot that certainly stands is at rest, which tells
-the velocity of the base. So a wrong schedule is survived where the torques contradict it.
+The schedule is used twice, each time on the safe side. A foot that may touch has an unknown force, which is
+eliminated: eliminating a force that was zero loses some information and biases nothing. A foot that certainly stands is
+at rest, which tells the velocity of the base. So a wrong schedule is survived where the torques contradict it.
 """
 
 from __future__ import annotations
