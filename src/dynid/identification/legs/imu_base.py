@@ -122,10 +122,10 @@ def base_from_legs(
     rate = 1.0 / run.step
     mount = placement_in_base(robot, np.zeros((1, robot.nq)), imu or robot.links[0].name)[0]
     force, spin = signal[:, :3] @ mount[:3, :3].T, signal[:, 3:] @ mount[:3, :3].T
-    place, speed = _relative(robot, run, feet, rate, mount[:3, 3], force)
+    place, relative = _relative(robot, run, feet, rate, mount[:3, 3], force)
     every = max(1, round(rate / _RATE))
     f, w = _averaged(force, every), _averaged(spin, every)
-    where, moving = _averaged(place, every), _averaged(speed, every)
+    where, moving = _averaged(place, every), _averaged(relative, every)
     on = np.column_stack([standing[foot.frame] for foot in feet])
     on = _averaged(on.astype(float), every) > 0.999
     noise = np.array([white_noise(x) for x in (*force.T, *spin.T)])
@@ -190,13 +190,13 @@ def _relative(
     v = derivative(q, rate)
     up = lowpass(force, min(2.0, 0.4 * rate), rate)
     up = up / np.linalg.norm(up, axis=1, keepdims=True)
-    place, speed = np.empty((2, len(q), len(feet), 3))
+    place, relative = np.empty((2, len(q), len(feet), 3))
     for k, foot in enumerate(feet):
         twist = np.einsum("nij,nj->ni", frame_jacobian(still, q, foot.frame), v)
         offset = -foot.radius * up
         place[:, k] = placement_in_base(still, q, foot.frame)[:, :3, 3] + offset - origin
-        speed[:, k] = twist[:, :3] + np.cross(twist[:, 3:], offset)
-    return place, speed
+        relative[:, k] = twist[:, :3] + np.cross(twist[:, 3:], offset)
+    return place, relative
 
 
 def _smooth(

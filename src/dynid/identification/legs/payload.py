@@ -126,9 +126,9 @@ def identify_trunk_payload(
     with threadpool_limits(1, "blas"):
         observation, _, _, _ = whitened(robot, base, runs, contacts, settings, robot.parameters)
         solution = wls(observation)
-        spread = jackknife(observation, solution.beta, solution.noise)
+        blocks = jackknife(observation, solution.beta, solution.noise)
     white = np.sqrt(np.diag(solution.covariance))
-    ratio = np.ones(10) if spread is None else np.maximum(spread.ratio, 1.0)
+    ratio = np.ones(10) if blocks is None else np.maximum(blocks.ratio, 1.0)
     covariance = solution.covariance * np.outer(ratio, ratio)
     if isinstance(unloaded, LegsEstimate):
         covariance = covariance + _of_unloaded(unloaded)

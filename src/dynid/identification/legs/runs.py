@@ -23,8 +23,8 @@ __all__ = ["LegNoise", "LegRun", "drive_indices", "in_mode", "prepare_legs", "us
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Time in s, times the cut-off, over which the low-pass spreads a force: half of its impulse response.
-_SPREAD = 0.5
+# Time in s, times the cut-off, over which the low-pass extends a force: half of its impulse response.
+_REACH = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +123,8 @@ def _prepared(
     first = int(np.searchsorted(even.t, motion.t[0] - 0.5 / rate))
     inside = slice(first, first + len(motion.t))
     cutoff = motion.cutoff
-    spread = 0 if cutoff is None else int(np.ceil(_SPREAD / cutoff * rate))
-    wide = schedule.widened(spread)
+    reach = 0 if cutoff is None else int(np.ceil(_REACH / cutoff * rate))
+    wide = schedule.widened(reach)
     touching = np.column_stack([wide[foot.frame][inside] for foot in feet])
     if foot_forces:
         touching = np.zeros_like(touching)

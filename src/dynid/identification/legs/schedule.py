@@ -61,7 +61,7 @@ class Schedule:
     contradicted: Mapping[str, Mask]
 
     def widened(self, samples: int) -> dict[str, Mask]:
-        """`touching`, longer by some samples on either side, as a filter spreads forces."""
+        """`touching`, longer by some samples on either side, as a filter does to forces."""
         wide = np.ones(2 * samples + 1, dtype=bool)
         return {foot: scipy.ndimage.binary_dilation(mask, wide) for foot, mask in self.touching.items()}
 
