@@ -144,9 +144,7 @@ def main() -> None:
     each = fold_numpy(feet, runs[0], file, noise, args.loop_samples)
     print(f"NumPy loop with Pinocchio: {each * samples:.1f} s ({1e3 * each:.2f} ms per sample)")
     loop = (time.process_time() - loop) / args.loop_samples * samples
-    print(
-        f"ratio {each * samples / seconds:.1f}, of CPU {loop / used:.1f}; on two idle cores {2 * loop / used:.1f} at best"
-    )
+    print(f"ratio {each * samples / seconds:.1f}, of the time of CPU {loop / used:.1f}")
     kept = observe_legs(robot, base, [runs[0]], feet, noise, settings=LEG_SIGNALS, keep=False)
     scale = np.ones(len(kept.rows))
     wanted, _ = preference(kept, scale, metric="euclidean", excess=0.0, weight=1.0)
