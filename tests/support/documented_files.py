@@ -13,6 +13,7 @@ from dynid.actuators import ActuatorLaw, Commands, Segments, rollout
 from dynid.cli.demo import synthetic_recording
 from dynid.export.urdf import write_urdf
 from dynid.recording.recording import Recording, Run
+from tests.support import walkers
 from tests.support.person import on_the_ground, swaying, write_plate
 
 # Length of the recordings: less is too little for friction with a quarter held out.
@@ -53,6 +54,7 @@ def write_arm_files(folder: Path) -> None:
     _write_loaded(robot, folder)
     write_own_logs(robot, folder)
     _write_encoders(robot, folder)
+    _write_walker(folder)
     t = np.arange(6000) / 1000.0
     path = 0.6 * np.column_stack([np.sin(2 * t + k) + 0.4 * np.sin((5 + 2 * k) * t) for k in range(3)])
     gains = dynid.controllers.bandwidth_gains(robot, 5.0)
@@ -65,6 +67,13 @@ def write_arm_files(folder: Path) -> None:
     dynid.identify(prior, first, "wls").save(folder / "estimate.json")
     dynid.identify(prior, first, "feasible").save(folder / "other.json")
     (folder / "limits.toml").write_text('["joint*"]\nvelocity = 1.5\nacceleration = 10\n')
+
+
+def _write_walker(folder: Path) -> None:
+    """A quadruped and two logs of it on its feet."""
+    walkers.write_walker(folder)
+    for name, seed in (("stand", 0), ("walk", 1)):
+        walkers.recording(walkers.standing(seed)).to_csv(folder / f"{name}.csv")
 
 
 def write_own_logs(robot: dynid.Robot, folder: Path) -> None:

@@ -16,6 +16,7 @@ from dynid.cli import (  # noqa: F401
     human,
     identify,
     init,
+    legs,
     live,
     payload,
     recordings,

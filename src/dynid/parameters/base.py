@@ -262,10 +262,24 @@ def base_parameters(
     else:
         with threadpool_limits(1, "blas"):  # several threads slow each other down on small blocks
             matrix = _sampled_factor(robot, rows, seed, still)
+    names = tuple(robot.channels[i] for i in rows)
+    return structure_of(robot, matrix, names, scan=scan, method=method)
+
+
+def structure_of(
+    robot: Robot,
+    matrix: Array,
+    channels: tuple[str, ...],
+    *,
+    scan: Sequence[int] | None = None,
+    method: str = "left-to-right",
+) -> BaseParameters:
+    """Base parameters from rows (k, p) over the standard parameters that span all equations of the channels."""
+    scan = _scan_order(robot, "textbook") if scan is None else scan
     scales = column_scales(robot.layout, matrix)
     zero = scales == 0.0
     if zero.all():
-        raise DynidError(f"no parameter of '{robot.name}' has any effect on {', '.join(channels or ('torque',))}")
+        raise DynidError(f"no parameter of '{robot.name}' has any effect on {', '.join(channels)}")
     scaled = np.where(zero, 0.0, matrix / np.where(zero, 1.0, scales))
     singular = np.linalg.svd(scaled, compute_uv=False)
     active = [j for j in scan if not zero[j]]
@@ -287,7 +301,7 @@ def base_parameters(
     combination.flags.writeable = False
     return BaseParameters(
         robot,
-        tuple(robot.channels[i] for i in rows),
+        channels,
         method,
         combination,
         tuple(kept),

@@ -14,7 +14,7 @@ from dynid.recording.clock import check_unit, from_start
 from dynid.recording.columns import Channels
 from dynid.recording.convert import Conversion
 from dynid.recording.log_format import LogFormat
-from dynid.recording.recording import NAMED_WRENCH, Recording, Run
+from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, Recording, Run
 from dynid.recording.table import Table
 from dynid.recording.units import TIME_UNITS
 from dynid.recording.wrench import WrenchSensor
@@ -81,15 +81,17 @@ def _runs(
 ) -> tuple[Run, ...]:
     """One run per piece of the rows."""
     named = {s.removeprefix(NAMED_WRENCH): s for s in signals if s.startswith(NAMED_WRENCH)}
+    touching = {s.removeprefix(NAMED_CONTACT): s for s in signals if s.startswith(NAMED_CONTACT)}
     unused = sorted(set(sensors) - set(named))
     if unused:
         raise DataError(f"{file}: sensors= names '{unused[0]}', of which no wrench is read")
     out = []
     for k, piece in enumerate(pieces):
         label = name if len(pieces) == 1 else f"{name}#{k + 1}"
-        plain = {s: x[piece] for s, x in signals.items() if s not in named.values()}
+        plain = {s: x[piece] for s, x in signals.items() if s not in {*named.values(), *touching.values()}}
         wrenches = {n: signals[s][piece] for n, s in named.items()}
-        out.append(Run(t[piece], name=label, wrenches=wrenches, sensors=sensors, **plain))
+        contacts = {n: signals[s][piece, 0] for n, s in touching.items()}
+        out.append(Run(t[piece], name=label, wrenches=wrenches, sensors=sensors, contacts=contacts, **plain))
     return tuple(out)
 
 

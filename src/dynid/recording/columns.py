@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.errors import DataError
 from dynid.recording.names import Group, groups, is_time, joint_first, tokens
-from dynid.recording.recording import NAMED_WRENCH, SIGNALS, WIDTH, column_names
+from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, SIGNALS, WIDTH, column_names
 from dynid.recording.table import Table, shown
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "guess_one",
     "guess_time",
     "is_own_file",
-    "named_wrenches",
+    "named_signals",
     "resolve",
     "resolve_time",
 ]
@@ -231,7 +231,7 @@ def is_own_file(table: Table) -> bool:
 def _own(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
     """Columns under the names that `Recording.to_csv` gives them."""
     out = {}
-    named = [s for s in channels if s.startswith(NAMED_WRENCH)]
+    named = [s for s in channels if s.startswith((NAMED_WRENCH, NAMED_CONTACT))]
     for signal in (*SIGNALS, *named):
         if signal not in channels or not (channels[signal].names or signal in WIDTH or signal in named):
             continue
@@ -241,10 +241,11 @@ def _own(table: Table, channels: dict[str, Channels]) -> dict[str, list[str]]:
     return out
 
 
-def named_wrenches(table: Table) -> list[str]:
-    """Signals of named wrench sensors, under the names that `Recording.to_csv` gives them."""
+def named_signals(table: Table) -> list[str]:
+    """Signals of named wrench sensors and contacts, under the names that `Recording.to_csv` gives them."""
     first = "_fx"
-    return [n.removesuffix(first) for n in table.names if n.startswith(NAMED_WRENCH) and n.endswith(first)]
+    wrenches = [n.removesuffix(first) for n in table.names if n.startswith(NAMED_WRENCH) and n.endswith(first)]
+    return wrenches + [n for n in table.names if n.startswith(NAMED_CONTACT)]
 
 
 def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -> list[str] | None:

@@ -20,7 +20,7 @@ from dynid.recording.columns import (
     guess_one,
     guess_time,
     is_own_file,
-    named_wrenches,
+    named_signals,
     resolve,
     resolve_time,
 )
@@ -29,7 +29,7 @@ from dynid.recording.files import kind_of, stem_of
 from dynid.recording.log_fields import LogFields, is_signal
 from dynid.recording.log_format import LogFormat, both_clocks, unknown_field
 from dynid.recording.names import mentioned
-from dynid.recording.recording import NAMED_WRENCH, PARTS, SIGNALS, WIDTH, Recording
+from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, PARTS, SIGNALS, WIDTH, Recording
 from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
@@ -168,8 +168,9 @@ class _Source:
             names = robot.coordinates if robot is not None else table.joints or _own_joints(table)
         side = Channels(names, pick, count or len(names) or None, "joints", *self._free())
         out = dict.fromkeys(SIGNALS, side) | {s: _components(s) for s in WIDTH}
-        given = (*self.tables, *(self.reading.log.columns or ()), *named_wrenches(table))
+        given = (*self.tables, *(self.reading.log.columns or ()), *named_signals(table))
         out |= {s: _components("wrench") for s in given if s.startswith(NAMED_WRENCH)}
+        out |= {s: Channels((s,), count=1, what="columns") for s in given if s.startswith(NAMED_CONTACT)}
         if robot is not None and robot.transmission is not None:
             motors = robot.transmission.motors
             # Files often name motors by the joints they drive.

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from dynid.recording.recording import NAMED_WRENCH, SIGNALS
+from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, SIGNALS
 
 __all__ = [
     "Columns",
@@ -43,8 +43,13 @@ class LogFields(TypedDict, total=False):
 
 
 def is_signal(name: Any) -> bool:
-    """Whether this is the name of a signal, wrenches of named sensors included."""
-    return isinstance(name, str) and (name in SIGNALS or (name.startswith(NAMED_WRENCH) and name != NAMED_WRENCH))
+    """Whether this is the name of a signal, wrenches of named sensors and contacts of named frames included."""
+    return isinstance(name, str) and (name in SIGNALS or is_named(name))
+
+
+def is_named(signal: str) -> bool:
+    """Whether a signal is the wrench of a named sensor or the contact of a named frame."""
+    return signal.startswith((NAMED_WRENCH, NAMED_CONTACT)) and signal not in (NAMED_WRENCH, NAMED_CONTACT)
 
 
 def check_signals(field: str, value: Any, known: Sequence[str], wrenches: bool = True) -> None:
@@ -52,7 +57,7 @@ def check_signals(field: str, value: Any, known: Sequence[str], wrenches: bool =
     if not isinstance(value, Mapping):
         raise ValueError(f'{field} must name its signals, such as {field}={{"q": ...}}, got {value!r:.60}')
     for signal in value:
-        if signal not in known and not (wrenches and is_signal(signal) and str(signal).startswith(NAMED_WRENCH)):
+        if signal not in known and not (wrenches and is_signal(signal) and is_named(str(signal))):
             hint = ", the clock is given with time=" if field == "columns" and signal in ("t", "time") else ""
             raise ValueError(f"{field}: signal '{signal}' is unknown, use {', '.join(known)}{hint}")
 

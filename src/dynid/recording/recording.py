@@ -25,15 +25,17 @@ __all__ = ["Recording", "Run"]
 Array = NDArray[np.float64]
 
 # Signals of a run other than t, and their width where it is not the number of joints.
-SIGNALS = ("q", "v", "a", "torque", "current", "reference", "wrench", "base", "base_v", "base_a")
-WIDTH = {"wrench": 6, "base": 7, "base_v": 6, "base_a": 6}
-# Prefix of the signals that are wrenches of named sensors.
+SIGNALS = ("q", "v", "a", "torque", "current", "reference", "wrench", "base", "base_v", "base_a", "imu")
+WIDTH = {"wrench": 6, "base": 7, "base_v": 6, "base_a": 6, "imu": 6}
+# Prefixes of the signals that are wrenches of named sensors, and contacts of named frames.
 NAMED_WRENCH = "wrench:"
+NAMED_CONTACT = "contact:"
 PARTS = {
     "wrench": ("fx", "fy", "fz", "mx", "my", "mz"),
     "base": ("x", "y", "z", "qx", "qy", "qz", "qw"),
     "base_v": ("vx", "vy", "vz", "wx", "wy", "wz"),
     "base_a": ("vx", "vy", "vz", "wx", "wy", "wz"),
+    "imu": ("fx", "fy", "fz", "wx", "wy", "wz"),
 }
 
 
@@ -60,6 +62,10 @@ class Run:
         continuous.
     base_v, base_a : ndarray (N, 6) or None
         Body twist of the base (linear m/s, angular rad/s) and its time derivative, where they are measured.
+    imu : ndarray (N, 6) or None
+        Specific force (m/s2) and angular velocity (rad/s) of an inertial unit on the robot, in the axes of the unit.
+    contacts : mapping of str to ndarray (N,)
+        Whether the link or frame of this name touches the surroundings: 0 or 1, or the probability of it.
     wrenches : mapping of str to ndarray (N, 6)
         Force and moment that the surroundings exert on the robot, by the name of the sensor.
     sensors : mapping of str to WrenchSensor
@@ -84,6 +90,8 @@ class Run:
     base: Array | None = None
     base_v: Array | None = None
     base_a: Array | None = None
+    imu: Array | None = None
+    contacts: Mapping[str, Array] = field(default_factory=dict)
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     sensors: Mapping[str, WrenchSensor] = field(default_factory=dict)
     name: str = "run"
@@ -103,6 +111,11 @@ class Run:
             raise DataError(f"run '{self.name}': sensor '{unused[0]}' has no wrench")
         named = {n: self._checked(NAMED_WRENCH + n, w, 6) for n, w in self.wrenches.items()}
         object.__setattr__(self, "wrenches", named)
+        touching = {n: self._checked(NAMED_CONTACT + n, np.reshape(c, (-1, 1)), 1) for n, c in self.contacts.items()}
+        for foot, share in touching.items():
+            if np.any((share < 0.0) | (share > 1.0)):
+                raise DataError(f"run '{self.name}': the contact of '{foot}' must be between 0 and 1")
+        object.__setattr__(self, "contacts", {n: c[:, 0] for n, c in touching.items()})
         object.__setattr__(self, "sensors", {n: self.sensors.get(n, WrenchSensor(n)) for n in named})
         if self.base is not None:
             object.__setattr__(self, "base", mended_poses(self.base, f"run '{self.name}'"))
@@ -147,7 +160,8 @@ class Run:
             The samples in between, under the same name.
         """
         cut = {s: getattr(self, s)[start:stop] for s in ("t", *SIGNALS) if getattr(self, s) is not None}
-        return replace(self, **cut, wrenches={n: w[start:stop] for n, w in self.wrenches.items()})
+        wrenches = {n: w[start:stop] for n, w in self.wrenches.items()}
+        return replace(self, **cut, wrenches=wrenches, contacts={n: c[start:stop] for n, c in self.contacts.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,6 +343,9 @@ class Recording:
                 values = np.concatenate([run.wrenches[sensor] for run in self.runs])
                 names = column_names(NAMED_WRENCH + sensor, self.joints)
                 out |= {name: values[:, k] for k, name in enumerate(names)}
+        for foot in self.runs[0].contacts:
+            if all(foot in run.contacts for run in self.runs):
+                out[NAMED_CONTACT + foot] = np.concatenate([run.contacts[foot] for run in self.runs])
         return out
 
     def to_csv(self, path: str | Path) -> None:
@@ -409,6 +426,8 @@ def _range(start: int | None, stop: int | None) -> str:
 
 def column_names(signal: str, joints: Sequence[str]) -> list[str]:
     """Names of the columns of a signal in the files that `Recording.to_csv` writes."""
+    if signal.startswith(NAMED_CONTACT):
+        return [signal]
     kind = "wrench" if signal.startswith(NAMED_WRENCH) else signal
     return [f"{signal}_{x}" for x in PARTS.get(kind, joints)]
 

@@ -410,9 +410,10 @@ def _mapped(
     even_commands: Callable[[Array], Array] | None = None,
 ) -> Run:
     """The signals that are used later, on another clock; commands by a function of their own, if there is one."""
-    plain = {s: getattr(run, s) for s in ("q", "v", "a", "torque", "wrench", "base_v", "base_a")}
+    plain = {s: getattr(run, s) for s in ("q", "v", "a", "torque", "wrench", "base_v", "base_a", "imu")}
     signals: dict[str, Any] = {s: None if x is None else even(x) for s, x in plain.items()}
     pose = None if run.base is None else even_poses(run.base)
     signals["reference"] = None if run.reference is None else (even_commands or even)(run.reference)
     wrenches = {name: even(x) for name, x in run.wrenches.items()}
-    return Run(t, base=pose, wrenches=wrenches, sensors=run.sensors, name=run.name, **signals)
+    contacts = {name: np.clip(even(x[:, None])[:, 0], 0.0, 1.0) for name, x in run.contacts.items()}
+    return Run(t, base=pose, wrenches=wrenches, sensors=run.sensors, contacts=contacts, name=run.name, **signals)

@@ -1,0 +1,5 @@
+"""Robots on their legs: contacts with unknown forces, base state from an inertial unit, identifiability by gait."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
