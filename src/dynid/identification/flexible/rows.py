@@ -3,9 +3,10 @@
 The equations of motor and link are combined so that each measurement with noise stands alone on the left:
 
     torque     = Ia theta'' + motor friction + Y(q) beta                     one row per joint and sample
-    theta - q  = offset + c / (1 + T p) Y(q) beta                            one more per flexible joint
+    theta - q  = encoder errors + c / (1 + T p) Y(q) beta                    one more per flexible joint
 
-with the compliance c = 1/k, the lag T = d/k and the differential operator p. The sum of both equations of the joint
+with the compliance c = 1/k, the lag T = d/k and the differential operator p. Encoder errors are an offset and, where
+asked for, a delay of the link encoder (times q') and an eccentric mounting (times cos q and sin q). The sum of both equations of the joint
 does not contain the deflection. The deflection is small and carries the noise of two encoders; as a regressor it would
 make the stiffness too small (errors in variables), as an output it does not. The regressors are those of rigid-body
 identification, of which the noise is small. The second row is linear in beta for given c and T, and is linearised in c
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -28,12 +30,22 @@ from dynid.identification.observation import Segment, segments, touched_columns
 from dynid.signals.filters import derivative
 from dynid.signals.settings import Motion, Signals
 
-__all__ = ["FlexibleRows", "Rows"]
+__all__ = ["ENCODER_COLUMNS", "EncoderError", "FlexibleRows", "Rows"]
 
 Array = NDArray[np.float64]
 
 # Samples at the start of a segment on which the lag of the damper decays where nothing is decimated.
 _SETTLING = 256
+
+
+class EncoderError(StrEnum):
+    """Errors of link encoders, beside their offset, that look like a deflection."""
+
+    DELAY = "delay"
+    ECCENTRICITY = "eccentricity"
+
+
+ENCODER_COLUMNS = {EncoderError.DELAY: 1, EncoderError.ECCENTRICITY: 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +68,8 @@ class Rows:
         Derivatives of `links` with respect to the lag; none for torques.
     motors : ndarray (m, motor parameter)
         Torques of the motor parameters; none for deflections.
+    encoder : ndarray (m, encoder error)
+        Columns of the encoder errors other than offsets; none for torques.
     y : ndarray (m,)
         Measured torques or deflections.
     index : ndarray of int (m,)
@@ -69,6 +83,7 @@ class Rows:
     links: Array
     slopes: Array
     motors: Array
+    encoder: Array
     y: Array
     index: NDArray[np.int64]
 
@@ -80,6 +95,7 @@ class FlexibleRows:
     model: FlexibleModel
     motions: tuple[TwoSided, ...]
     signals: Signals
+    errors: tuple[EncoderError, ...] = ()
 
     @property
     def channels(self) -> int:
@@ -122,7 +138,7 @@ class FlexibleRows:
             wide = part.thinned(np.column_stack([Y[:, i, columns], Z[:, i], motors.torque[at, i]]))[moving]
             index = first + part.start + part.step * np.flatnonzero(moving)
             k = len(columns)
-            yield Rows(i, -1, run, columns, wide[:, :k], wide[:, :0], wide[:, k:-1], wide[:, -1], index)
+            yield Rows(i, -1, run, columns, wide[:, :k], wide[:, :0], wide[:, k:-1], wide[:, :0], wide[:, -1], index)
 
     def _deflection_rows(
         self, run: int, motion: TwoSided, part: Segment, first: int, Y: Array, lags: Array
@@ -133,10 +149,21 @@ class FlexibleRows:
             behind = lag(Y[:, i, columns], lags[number], rate)
             slopes = -derivative(lag(behind, lags[number], rate), rate, "central5")
             bent = motion.deflection[part.whole, i]
-            wide = part.thinned(np.column_stack([behind, slopes, bent]))[moving]
+            wrong = self._encoder_columns(motion.links, part.whole, int(i))
+            wide = part.thinned(np.column_stack([behind, slopes, *wrong, bent]))[moving]
             index = first + part.start + part.step * np.flatnonzero(moving)
             k, channel = len(columns), self.model.robot.n + number
-            yield Rows(channel, number, run, columns, wide[:, :k], wide[:, k:-1], wide[:, :0], wide[:, -1], index)
+            parts = wide[:, :k], wide[:, k : 2 * k], wide[:, :0], wide[:, 2 * k : -1], wide[:, -1]
+            yield Rows(channel, number, run, columns, *parts, index)
+
+    def _encoder_columns(self, links: Motion, at: slice, i: int) -> list[Array]:
+        """Deflections (N,) that the encoder errors of joint i feign per unit."""
+        out = []
+        if EncoderError.DELAY in self.errors:
+            out.append(links.v[at, i])
+        if EncoderError.ECCENTRICITY in self.errors:
+            out += [np.cos(links.q[at, i]), np.sin(links.q[at, i])]
+        return out
 
 
 def lag(x: Array, time: float, rate: float) -> Array:

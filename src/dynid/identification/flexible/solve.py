@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.flexible.rows import FlexibleRows, Rows
+from dynid.identification.flexible.rows import ENCODER_COLUMNS, FlexibleRows, Rows
 from dynid.identification.jackknife import block_jackknife
 from dynid.identification.observation import fold
 
@@ -20,25 +20,30 @@ Array = NDArray[np.float64]
 _MAX_ITERATIONS, _MAX_LAGS = 20, 6
 # Converged if predictions change by less than this share of the standard deviation of their noise, root mean square.
 _CONVERGED = 1e-3
-# A compliance changes by at most this factor per iteration.
-_LARGEST_STEP = 3.0
+# Lags of dampers in s beyond which rows are not computed; those of gears are a few milliseconds.
+_LONGEST_LAG = 0.02
 # Singular values of scaled columns below this share of the largest are not determined.
 _RANK = 1e-12
 
 
 @dataclass(frozen=True)
 class Unknowns:
-    """Places of the unknowns in their vector: link base parameters, motor parameters, c, T, encoder offsets."""
+    """Places of the unknowns in their vector: link base parameters, motor parameters, springs, encoder errors.
+
+    A spring has the compliance c = 1/k and e = d/k^2: to first order, the deflection is c s - e s' under the torque s.
+    Both are zero for a rigid joint, and both columns are defined there.
+    """
 
     links: int
     motors: int
     flexible: int
     runs: int
+    errors: int = 0
 
     @property
     def size(self) -> int:
         """Number of unknowns."""
-        return self.links + self.motors + self.flexible * (2 + self.runs)
+        return self.links + self.motors + self.flexible * (2 + self.runs + self.errors)
 
     @property
     def compliance(self) -> slice:
@@ -47,13 +52,23 @@ class Unknowns:
         return slice(start, start + self.flexible)
 
     @property
-    def lag(self) -> slice:
-        """Lags T = d/k of the flexible joints in s."""
+    def lagging(self) -> slice:
+        """e = d/k^2 = c T of the flexible joints, rad s/(N m) or m s/N."""
         return slice(self.compliance.stop, self.compliance.stop + self.flexible)
+
+    def lags(self, x: Array) -> Array:
+        """Lags T = d/k (flexible joint,) in s that rows can be computed with."""
+        c, e = x[self.compliance], x[self.lagging]
+        return np.clip(np.where(c > 0, e / np.where(c > 0, c, 1.0), 0.0), 0.0, _LONGEST_LAG)
 
     def offset(self, joint: int, run: int) -> int:
         """Offset of the encoders of a flexible joint, the same for all runs or one per run."""
-        return self.lag.stop + joint * self.runs + (run if self.runs > 1 else 0)
+        return self.lagging.stop + joint * self.runs + (run if self.runs > 1 else 0)
+
+    def encoder(self, joint: int) -> slice:
+        """Other encoder errors of a flexible joint, in the order of `EncoderError`."""
+        start = self.lagging.stop + self.flexible * self.runs + joint * self.errors
+        return slice(start, start + self.errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +93,8 @@ def solve(rows: FlexibleRows, per_run: bool = False) -> Solution:
     """Fit all unknowns; `per_run` gives the encoders one offset per run."""
     model = rows.model
     runs = len(rows.motions) if per_run else 1
-    unknowns = Unknowns(model.base.count, len(model.motor_names), len(model.flexible), runs)
+    errors = sum(ENCODER_COLUMNS[e] for e in rows.errors)
+    unknowns = Unknowns(model.base.count, len(model.motor_names), len(model.flexible), runs, errors)
     lags = np.zeros(unknowns.flexible)
     parts = (*rows.torques, *rows.deflections(lags))
     x, noise = _start(rows, parts, unknowns)
@@ -87,10 +103,9 @@ def solve(rows: FlexibleRows, per_run: bool = False) -> Solution:
         x, noise, stacked, counts, iterations, change = _gauss_newton(parts, unknowns, x, noise, lags)
         total += iterations
         # The rows are exact at the lags that they were computed with, and linear in them elsewhere.
-        moved = np.maximum(x[unknowns.lag], 0.0) - lags
         effect = np.zeros(unknowns.size)
-        effect[unknowns.lag] = moved
-        lags = lags + moved
+        effect[unknowns.lagging] = x[unknowns.compliance] * (unknowns.lags(x) - lags)
+        lags = unknowns.lags(x)
         if np.linalg.norm(stacked[:, :-1] @ effect) < _CONVERGED * np.sqrt(sum(counts)):
             break
         parts = (*rows.torques, *rows.deflections(lags))
@@ -115,18 +130,17 @@ def linear_rows(
 
 
 def _deflection(wide: Array, part: Rows, unknowns: Unknowns, x: Array, lags: Array) -> None:
-    """Columns and values of deflections, linear in beta, and linearised in c and T."""
+    """Columns and values of deflections (c columns + e slopes) beta, linearised in the products at x."""
     k = part.spring
-    c, change = float(x[unknowns.compliance][k]), float(x[unknowns.lag][k] - lags[k])
-    beta = x[part.columns]
-    columns = part.links + change * part.slopes
-    load, slope = columns @ beta, c * (part.slopes @ beta)
-    wide[:, part.columns] = c * columns
+    c, e, beta = float(x[unknowns.compliance][k]), float(x[unknowns.lagging][k]), x[part.columns]
+    columns = part.links - lags[k] * part.slopes
+    load, slope = columns @ beta, part.slopes @ beta
+    wide[:, part.columns] = c * columns + e * part.slopes
     wide[:, unknowns.compliance.start + k] = load
-    wide[:, unknowns.lag.start + k] = slope
+    wide[:, unknowns.lagging.start + k] = slope
     wide[:, unknowns.offset(k, part.run)] = 1.0
-    # c (columns + (T - T_x) slopes) beta + (c - c_x) load: bilinear terms at x stand on the left.
-    wide[:, -1] = part.y + c * load + x[unknowns.lag][k] * slope
+    wide[:, unknowns.encoder(k)] = part.encoder
+    wide[:, -1] = part.y + c * load + e * slope
 
 
 def _gauss_newton(
@@ -139,19 +153,11 @@ def _gauss_newton(
     for iteration in range(1, _MAX_ITERATIONS + 1):  # noqa: B007
         factors, counts = _factors(parts, unknowns, x, lags, len(noise))
         found, noise, stacked = _weighted(factors, counts, unknowns, noise)
-        found = _limited(x, found, unknowns)
         change = float(np.linalg.norm(stacked[:, :-1] @ (found - x)) / np.sqrt(sum(counts)))
         x = found
         if change < _CONVERGED:
             break
     return x, noise, stacked, counts, iteration, change
-
-
-def _limited(x: Array, found: Array, unknowns: Unknowns) -> Array:
-    """The solution of an iteration, with no compliance changed by more than a factor."""
-    out, c = found.copy(), x[unknowns.compliance]
-    out[unknowns.compliance] = np.clip(found[unknowns.compliance], c / _LARGEST_STEP, c * _LARGEST_STEP)
-    return out
 
 
 def _factors(
@@ -190,10 +196,10 @@ def _start(rows: FlexibleRows, parts: Sequence[Rows], unknowns: Unknowns) -> tup
     x = np.zeros(unknowns.size)
     x[unknowns.compliance] = [1.0 / _motor_stiffness(rows, parts, k) for k in range(unknowns.flexible)]
     compliance = x[unknowns.compliance].copy()
-    # With beta = 0 the columns of c and T are zero: what is left is linear in all unknowns.
-    factors, counts = _factors(parts, unknowns, x, x[unknowns.lag], rows.channels)
+    # With beta = 0 the columns of c and e are zero: what is left is linear in all unknowns.
+    factors, counts = _factors(parts, unknowns, x, np.zeros(unknowns.flexible), rows.channels)
     x, noise, _ = _weighted(factors, counts, unknowns, np.ones(rows.channels))
-    x[unknowns.compliance], x[unknowns.lag] = compliance, 0.0
+    x[unknowns.compliance], x[unknowns.lagging] = compliance, 0.0
     return x, noise
 
 
