@@ -149,14 +149,14 @@ class FlexibleRows:
             behind = lag(Y[:, i, columns], lags[number], rate)
             slopes = -derivative(lag(behind, lags[number], rate), rate, "central5")
             bent = motion.deflection[part.whole, i]
-            wrong = self._encoder_columns(motion.links, part.whole, int(i))
+            wrong = self.encoder_columns(motion.links, part.whole, int(i))
             wide = part.thinned(np.column_stack([behind, slopes, *wrong, bent]))[moving]
             index = first + part.start + part.step * np.flatnonzero(moving)
             k, channel = len(columns), self.model.robot.n + number
             parts = wide[:, :k], wide[:, k : 2 * k], wide[:, :0], wide[:, 2 * k : -1], wide[:, -1]
             yield Rows(channel, number, run, columns, *parts, index)
 
-    def _encoder_columns(self, links: Motion, at: slice, i: int) -> list[Array]:
+    def encoder_columns(self, links: Motion, at: slice, i: int) -> list[Array]:
         """Deflections (N,) that the encoder errors of joint i feign per unit."""
         out = []
         if EncoderError.DELAY in self.errors:

@@ -40,7 +40,7 @@ class FlexibleModel:
     robot : Robot
         The robot. Its rotor inertias, friction and offsets act on the motors of flexible joints.
     joints : tuple of str
-        The flexible joints.
+        The flexible joints, which are put into the order of the robot.
     link_friction : str
         Friction of the links of flexible joints, as for `Robot.with_drives`; "none" for none.
 
@@ -60,6 +60,7 @@ class FlexibleModel:
         unknown = [joint for joint in self.joints if joint not in self.robot.coordinates]
         if unknown:
             raise ModelError(f"no joint named '{unknown[0]}', the joints are {', '.join(self.robot.coordinates)}")
+        object.__setattr__(self, "joints", tuple(name for name in self.robot.coordinates if name in self.joints))
         if "off" in parse_friction(self.link_friction):
             raise ModelError("an offset of the link side is that of the two encoders: leave it out of link_friction")
 

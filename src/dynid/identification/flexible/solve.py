@@ -9,66 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.flexible.rows import ENCODER_COLUMNS, FlexibleRows, Rows
+from dynid.identification.flexible.rows import FlexibleRows, Rows
+from dynid.identification.flexible.unknowns import Unknowns
 from dynid.identification.jackknife import block_jackknife
 from dynid.identification.observation import fold
 
-__all__ = ["Solution", "Unknowns", "solve"]
+__all__ = ["Solution", "least_squares", "linear_rows", "solve"]
 
 Array = NDArray[np.float64]
 
 _MAX_ITERATIONS, _MAX_LAGS = 20, 6
 # Converged if predictions change by less than this share of the standard deviation of their noise, root mean square.
 _CONVERGED = 1e-3
-# Lags of dampers in s beyond which rows are not computed; those of gears are a few milliseconds.
-_LONGEST_LAG = 0.02
 # Singular values of scaled columns below this share of the largest are not determined.
 _RANK = 1e-12
-
-
-@dataclass(frozen=True)
-class Unknowns:
-    """Places of the unknowns in their vector: link base parameters, motor parameters, springs, encoder errors.
-
-    A spring has the compliance c = 1/k and e = d/k^2: to first order, the deflection is c s - e s' under the torque s.
-    Both are zero for a rigid joint, and both columns are defined there.
-    """
-
-    links: int
-    motors: int
-    flexible: int
-    runs: int
-    errors: int = 0
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-        return self.links + self.motors + self.flexible * (2 + self.runs + self.errors)
-
-    @property
-    def compliance(self) -> slice:
-        """Compliances c = 1/k of the flexible joints, rad/(N m) or m/N."""
-        start = self.links + self.motors
-        return slice(start, start + self.flexible)
-
-    @property
-    def lagging(self) -> slice:
-        """e = d/k^2 = c T of the flexible joints, rad s/(N m) or m s/N."""
-        return slice(self.compliance.stop, self.compliance.stop + self.flexible)
-
-    def lags(self, x: Array) -> Array:
-        """Lags T = d/k (flexible joint,) in s that rows can be computed with."""
-        c, e = x[self.compliance], x[self.lagging]
-        return np.clip(np.where(c > 0, e / np.where(c > 0, c, 1.0), 0.0), 0.0, _LONGEST_LAG)
-
-    def offset(self, joint: int, run: int) -> int:
-        """Offset of the encoders of a flexible joint, the same for all runs or one per run."""
-        return self.lagging.stop + joint * self.runs + (run if self.runs > 1 else 0)
-
-    def encoder(self, joint: int) -> slice:
-        """Other encoder errors of a flexible joint, in the order of `EncoderError`."""
-        start = self.lagging.stop + self.flexible * self.runs + joint * self.errors
-        return slice(start, start + self.errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +45,7 @@ class Solution:
 
 def solve(rows: FlexibleRows, per_run: bool = False) -> Solution:
     """Fit all unknowns; `per_run` gives the encoders one offset per run."""
-    model = rows.model
-    runs = len(rows.motions) if per_run else 1
-    errors = sum(ENCODER_COLUMNS[e] for e in rows.errors)
-    unknowns = Unknowns(model.base.count, len(model.motor_names), len(model.flexible), runs, errors)
+    unknowns = Unknowns.of(rows.model, len(rows.motions) if per_run else 1, rows.errors)
     lags = np.zeros(unknowns.flexible)
     parts = (*rows.torques, *rows.deflections(lags))
     x, noise = _start(rows, parts, unknowns)
@@ -176,7 +127,7 @@ def _weighted(factors: list[Array], counts: list[int], unknowns: Unknowns, noise
     spent = unknowns.size / len(factors)
     for _ in range(3):
         stacked = fold(np.asfortranarray(np.vstack([f / s for f, s in zip(factors, noise, strict=True)])))
-        x = _least_squares(stacked)
+        x = least_squares(stacked)
         left = [np.linalg.norm(f[:, -1] - f[:, :-1] @ x) for f in factors]
         # Exact data have no residual; rounding is then the noise.
         least = [1e-9 * np.linalg.norm(f[:, -1]) + 1e-300 for f in factors]
@@ -184,7 +135,7 @@ def _weighted(factors: list[Array], counts: list[int], unknowns: Unknowns, noise
     return x, noise, stacked
 
 
-def _least_squares(stacked: Array) -> Array:
+def least_squares(stacked: Array) -> Array:
     """Least squares with columns of unit norm; directions without data stay at zero."""
     scale = np.linalg.norm(stacked[:, :-1], axis=0)
     scale = np.where(scale > 0, scale, 1.0)

@@ -1,0 +1,198 @@
+"""How well flexible joints predict torques and link positions of other motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identification.flexible.delays import advanced
+from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
+from dynid.identification.flexible.motion import TwoSided, two_sided
+from dynid.identification.flexible.rows import FlexibleRows, lag
+from dynid.identification.loads import no_torques
+from dynid.identification.validation import Validation, validation_of
+from dynid.recording.recording import Recording, Run
+from dynid.signals.filters import derivative
+from dynid.signals.settings import Motion
+
+__all__ = ["FlexibleValidation", "LinkErrors", "validate_flexible"]
+
+Array = NDArray[np.float64]
+
+# The deflections of motion whose motors are measured follow from the loads of the links, which depend on them.
+_PASSES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class LinkErrors:
+    """Errors of link positions that are predicted from the motors alone, root mean square per joint.
+
+    The mean of the error of a run is the offset of its encoders and is not counted.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Flexible joints with link encoders.
+    units : tuple of str
+        rad or m.
+    flexible : ndarray, shape (joint,)
+        Error of the identified joints, with their springs and encoder errors.
+    encoder : ndarray, shape (joint,)
+        Error of rigid joints with the same encoder errors: what the springs add is the difference.
+    rigid : ndarray, shape (joint,)
+        Error of rigid joints: the link moves as the motor.
+    """
+
+    joints: tuple[str, ...]
+    units: tuple[str, ...]
+    flexible: Array
+    encoder: Array
+    rigid: Array
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleValidation:
+    """Errors of flexible joints on other motion.
+
+    Attributes
+    ----------
+    torque : Validation
+        Errors of the predicted torques per joint.
+    links : LinkErrors or None
+        Errors of the predicted link positions; None without link encoders.
+    """
+
+    torque: Validation
+    links: LinkErrors | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data.
+
+        Returns
+        -------
+        dict
+        """
+        links = None
+        if self.links is not None:
+            errors = zip(self.links.flexible, self.links.encoder, self.links.rigid, self.links.units, strict=True)
+            links = {
+                joint: {"flexible": float(f), "encoder": float(e), "rigid": float(r), "unit": unit}
+                for joint, (f, e, r, unit) in zip(self.links.joints, errors, strict=True)
+            }
+        return {"torque": self.torque.to_dict(), "links": links}
+
+    def summary(self) -> str:
+        """Tables of the errors, as wide as the terminal.
+
+        Returns
+        -------
+        str
+        """
+        from dynid.identification.flexible.summary import validation_tables
+
+        return validation_tables(self)
+
+
+def validate_flexible(estimate: FlexibleEstimate, recording: Recording) -> FlexibleValidation:
+    """Predict torques and link positions of a recording with identified flexible joints."""
+    model, robot, u = estimate.model, estimate.robot, estimate.unknowns
+    encoders = all(run.link_q is not None for run in recording.runs)
+    both = estimate.sides is Sides.BOTH
+    if both and not encoders:
+        raise DataError("the joints were identified with link encoders: the recording for validation has none")
+    motions, bent = [], []
+    for run in recording.runs:
+        if run.torque is None:
+            raise no_torques(run)
+        raw, moved = _measured(estimate, run)
+        predicted = _predicted(estimate, raw.motors)
+        if encoders:
+            bent.append((raw, moved, predicted))
+        motions.append(moved if both else _bent(raw.motors, predicted))
+    rows = FlexibleRows(model, tuple(motions), estimate.signals)
+    y: list[list[Array]] = [[] for _ in range(robot.n)]
+    found: list[list[Array]] = [[] for _ in range(robot.n)]
+    time: list[list[Array]] = [[] for _ in range(robot.n)]
+    clock = np.concatenate([m.motors.t for m in motions])
+    for part in rows.torques:
+        y[part.channel].append(part.y)
+        found[part.channel].append(
+            part.links @ estimate.x[part.columns] + part.motors @ estimate.x[u.links : u.links + u.motors]
+        )
+        time[part.channel].append(clock[part.index])
+    torque = validation_of(robot, robot.coordinates, *([np.concatenate(x) for x in rows] for rows in (y, found, time)))
+    return FlexibleValidation(torque=torque, links=_link_errors(estimate, bent) if bent else None)
+
+
+def _measured(estimate: FlexibleEstimate, run: Run) -> tuple[TwoSided, TwoSided]:
+    """The run as its encoders give it, and with the links advanced by the delays of their encoders."""
+    raw = two_sided(estimate.robot, run, _with_encoders(estimate, run), estimate.signals)
+    delays = np.zeros(estimate.robot.n)
+    delays[estimate.model.flexible] = estimate.delays
+    return raw, advanced(raw, delays)
+
+
+def _with_encoders(estimate: FlexibleEstimate, run: Run) -> list[str]:
+    there = np.zeros(estimate.robot.n, dtype=bool) if run.link_q is None else ~np.isnan(run.link_q[0])
+    return [name for name in estimate.joints if there[estimate.robot.coordinates.index(name)]]
+
+
+def _predicted(estimate: FlexibleEstimate, motors: Motion) -> Array:
+    """Deflections (N, joint) of the springs, from the motion of the motors alone."""
+    if estimate.sides is Sides.MOTOR:
+        from dynid.identification.flexible.motor_side import deflections
+
+        return deflections(estimate, motors)
+    u, model = estimate.unknowns, estimate.model
+    lags, c, e = u.lags(estimate.x), estimate.x[u.compliance], estimate.x[u.lagging]
+    out = np.zeros_like(motors.q)
+    for _ in range(_PASSES):
+        links = _bent(motors, out).links
+        load = np.einsum("nib,b->ni", model.link_rows(links.q, links.v, links.a), estimate.beta)
+        for k, i in enumerate(model.flexible):
+            # c s - e s' to first order, and exact where the lag is that of the spring.
+            behind = lag(load[:, i : i + 1], float(lags[k]), motors.rate)
+            rest = e[k] - c[k] * lags[k]
+            out[:, i] = c[k] * behind[:, 0] - rest * derivative(behind, motors.rate, "central5")[:, 0]
+    return out
+
+
+def _bent(motors: Motion, deflection: Array) -> TwoSided:
+    """The run with the links where the deflections put them."""
+    v = derivative(deflection, motors.rate, "central5")
+    a = derivative(v, motors.rate, "central5")
+    return TwoSided(motors, replace(motors, q=motors.q - deflection, v=motors.v - v, a=motors.a - a))
+
+
+def _link_errors(
+    estimate: FlexibleEstimate, runs: list[tuple[TwoSided, TwoSided, Array]]
+) -> LinkErrors:
+    """Errors of predicted link positions of all runs."""
+    u, model = estimate.unknowns, estimate.model
+    squares = np.zeros((3, u.flexible))
+    count = 0
+    for raw, moved, predicted in runs:
+        for k, i in enumerate(model.flexible):
+            fixed = np.zeros(len(predicted))
+            if u.errors and estimate.sides is Sides.BOTH:
+                columns = FlexibleRows(model, (), estimate.signals, estimate.errors).encoder_columns(
+                    moved.links, slice(None), int(i)
+                )
+                values = estimate.x[u.encoder(k)].copy()
+                if "delay" in estimate.errors:
+                    values[0] = 0.0  # the links are already advanced by it
+                fixed = np.column_stack(columns) @ values
+            errors = (
+                moved.deflection[:, i] - fixed - predicted[:, i],
+                moved.deflection[:, i] - fixed,
+                raw.deflection[:, i],
+            )
+            squares[:, k] += [float(np.sum((x - x.mean()) ** 2)) for x in errors]
+        count += len(predicted)
+    rms = np.sqrt(squares / max(count, 1))
+    units = tuple("m" if estimate.robot.channel_units[j] == "N" else "rad" for j in estimate.joints)
+    return LinkErrors(estimate.joints, units, rms[0], rms[1], rms[2])
