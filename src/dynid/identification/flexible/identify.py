@@ -33,7 +33,7 @@ _DELAY_ACCURACY, _DELAY_ITERATIONS = 1e-6, 6
 # Standard deviations by which a delay exceeds what friction of the link could feign.
 _BEYOND = 3.0
 # Significance of an eccentric encoder, over all joints.
-_LEVEL = 0.01
+_LEVEL = 0.001
 
 
 def identify_flexible(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,16 @@ from dynid.errors import DataError
 from dynid.identification.flexible.delays import advanced
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
 from dynid.identification.flexible.motion import TwoSided, two_sided
-from dynid.identification.flexible.rows import FlexibleRows, lag
+from dynid.identification.flexible.rows import FlexibleRows
+from dynid.identification.flexible.springs import spring_motion
 from dynid.identification.loads import no_torques
 from dynid.identification.validation import Validation, validation_of
 from dynid.recording.recording import Recording, Run
-from dynid.signals.filters import derivative
 from dynid.signals.settings import Motion
 
 __all__ = ["FlexibleValidation", "LinkErrors", "validate_flexible"]
 
 Array = NDArray[np.float64]
-
-# The deflections of motion whose motors are measured follow from the loads of the links, which depend on them.
-_PASSES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +109,7 @@ def validate_flexible(estimate: FlexibleEstimate, recording: Recording) -> Flexi
         predicted = _predicted(estimate, raw.motors)
         if encoders:
             bent.append((raw, moved, predicted))
-        motions.append(moved if both else _bent(raw.motors, predicted))
+        motions.append(moved if both else predicted)
     rows = FlexibleRows(model, tuple(motions), estimate.signals)
     y: list[list[Array]] = [[] for _ in range(robot.n)]
     found: list[list[Array]] = [[] for _ in range(robot.n)]
@@ -141,35 +138,14 @@ def _with_encoders(estimate: FlexibleEstimate, run: Run) -> list[str]:
     return [name for name in estimate.joints if there[estimate.robot.coordinates.index(name)]]
 
 
-def _predicted(estimate: FlexibleEstimate, motors: Motion) -> Array:
-    """Deflections (N, joint) of the springs, from the motion of the motors alone."""
-    if estimate.sides is Sides.MOTOR:
-        from dynid.identification.flexible.motor_side import deflections
-
-        return deflections(estimate, motors)
-    u, model = estimate.unknowns, estimate.model
-    lags, c, e = u.lags(estimate.x), estimate.x[u.compliance], estimate.x[u.lagging]
-    out = np.zeros_like(motors.q)
-    for _ in range(_PASSES):
-        links = _bent(motors, out).links
-        load = np.einsum("nib,b->ni", model.link_rows(links.q, links.v, links.a), estimate.beta)
-        for k, i in enumerate(model.flexible):
-            # c s - e s' to first order, and exact where the lag is that of the spring.
-            behind = lag(load[:, i : i + 1], float(lags[k]), motors.rate)
-            rest = e[k] - c[k] * lags[k]
-            out[:, i] = c[k] * behind[:, 0] - rest * derivative(behind, motors.rate, "central5")[:, 0]
-    return out
-
-
-def _bent(motors: Motion, deflection: Array) -> TwoSided:
-    """The run with the links where the deflections put them."""
-    v = derivative(deflection, motors.rate, "central5")
-    a = derivative(v, motors.rate, "central5")
-    return TwoSided(motors, replace(motors, q=motors.q - deflection, v=motors.v - v, a=motors.a - a))
+def _predicted(estimate: FlexibleEstimate, motors: Motion) -> TwoSided:
+    """The run with the links where the springs put them, from the motion of the motors alone."""
+    damping = np.nan_to_num(estimate.damping)
+    return spring_motion(estimate.model, estimate.beta, estimate.stiffness, damping, motors).bent(motors)
 
 
 def _link_errors(
-    estimate: FlexibleEstimate, runs: list[tuple[TwoSided, TwoSided, Array]]
+    estimate: FlexibleEstimate, runs: list[tuple[TwoSided, TwoSided, TwoSided]]
 ) -> LinkErrors:
     """Errors of predicted link positions of all runs."""
     u, model = estimate.unknowns, estimate.model
@@ -177,7 +153,7 @@ def _link_errors(
     count = 0
     for raw, moved, predicted in runs:
         for k, i in enumerate(model.flexible):
-            fixed = np.zeros(len(predicted))
+            fixed = np.zeros(len(predicted.motors.t))
             if u.errors and estimate.sides is Sides.BOTH:
                 columns = FlexibleRows(model, (), estimate.signals, estimate.errors).encoder_columns(
                     moved.links, slice(None), int(i)
@@ -187,12 +163,12 @@ def _link_errors(
                     values[0] = 0.0  # the links are already advanced by it
                 fixed = np.column_stack(columns) @ values
             errors = (
-                moved.deflection[:, i] - fixed - predicted[:, i],
+                moved.deflection[:, i] - fixed - predicted.deflection[:, i],
                 moved.deflection[:, i] - fixed,
                 raw.deflection[:, i],
             )
             squares[:, k] += [float(np.sum((x - x.mean()) ** 2)) for x in errors]
-        count += len(predicted)
+        count += len(predicted.motors.t)
     rms = np.sqrt(squares / max(count, 1))
     units = tuple("m" if estimate.robot.channel_units[j] == "N" else "rad" for j in estimate.joints)
     return LinkErrors(estimate.joints, units, rms[0], rms[1], rms[2])
