@@ -105,7 +105,7 @@ def identify_flexible(
     if sides == Sides.MOTOR or (sides == "auto" and not measured):
         from dynid.identification.flexible.motor_side import identify_motor_side
 
-        return identify_motor_side(robot, recording, joints, settings)
+        return identify_motor_side(robot, recording, joints, link_friction, settings)
     flexible = link_encoders(robot, recording, joints)
     motions = tuple(two_sided(robot, run, flexible, settings) for run in recording.runs)
     fitting = _Fitting(robot, flexible, motions, settings, offset_per_run)

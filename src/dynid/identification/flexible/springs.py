@@ -26,7 +26,8 @@ __all__ = ["SpringMotion", "spring_motion"]
 
 Array = NDArray[np.float64]
 
-_PASSES = 2
+# Passes over the weak dependence on the deflection, until they change by less than this share.
+_PASSES, _CHANGE = 6, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,10 @@ def spring_motion(model: FlexibleModel, beta: Array, stiffness: Array, damping: 
             raise DataError("the mass matrix of the links is not positive definite")
         inverse = np.linalg.inv(inner)
         load = np.einsum("nib,b->ni", model.link_rows(q, w, motors.a)[:, at], beta)
+        before = v
         x, v, a = (y[:, :, 0] for y in _responses(inverse, load[:, :, None], k, d, h))
+        if np.linalg.norm(v - before) < _CHANGE * np.linalg.norm(v):
+            break
     return SpringMotion(at, x, v, a, inverse, mass, k, d, h)
 
 

@@ -1,0 +1,396 @@
+"""Flexible joints from motor encoders alone: the deflections are not measured, but change the torques.
+
+For given bodies, stiffness and damping the deflections follow from the motion of the motors (see `springs`), and with
+them the torques. All parameters are fitted to the measured torques by Gauss-Newton iterations with the sensitivities of
+the springs: output error with the torque as the output and the motor position, which has little noise, as the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import DataError
+from dynid.identification.flexible.consistent import consistent_links
+from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
+from dynid.identification.flexible.motion import TwoSided, two_sided
+from dynid.identification.flexible.response import frequency_response
+from dynid.identification.flexible.rows import padded_segments
+from dynid.identification.flexible.sides import FlexibleModel
+from dynid.identification.flexible.solve import least_squares
+from dynid.identification.flexible.springs import SpringMotion, spring_motion
+from dynid.identification.flexible.unknowns import Unknowns
+from dynid.identification.jackknife import block_jackknife
+from dynid.identification.loads import no_torques
+from dynid.identification.observation import fold, touched_columns
+from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
+from dynid.signals.settings import Motion, Signals
+
+__all__ = ["identify_motor_side"]
+
+Array = NDArray[np.float64]
+
+_MAX_ITERATIONS = 40
+_CONVERGED = 1e-3
+# Frequencies in Hz of links behind held motors from which the start is taken, and its damping ratio.
+_LOWEST, _TRIALS, _RATIO = 2.0, 12, 0.05
+# Seconds at the start of a run on which the unknown initial motion of the springs decays.
+_SETTLING = 1.0
+# Largest change of a logarithm per iteration.
+_LARGEST = 1.0
+_HALVINGS = 8
+# Penalty on a step with columns of unit norm, at the start and at least: stiffness and the division of inertia between
+# motor and link are weakly determined together, and a larger penalty would hold them at their start.
+_DAMPING, _LEAST_DAMPING = 1e-9, 1e-16
+# Starts that are tried, relative to the best frequency, and the iterations of a trial.
+_STARTS, _TRIAL_ITERATIONS = (1.0, 0.75, 1.35), 4
+# Singular values of scaled columns below this share of the largest: bodies and rotors are not separated by rigid joints.
+_RANK = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Base parameters, motor parameters, and logarithms of stiffness and damping."""
+
+    beta: Array
+    motors: Array
+    k: Array
+    d: Array
+
+    def moved(self, step: Array, share: float) -> _Point:
+        b, m, f = self.beta.size, self.motors.size, self.k.size
+        s = share * step
+        return _Point(
+            self.beta + s[:b],
+            self.motors + s[b : b + m],
+            self.k + s[b + m : b + m + f],
+            self.d + s[b + m + f : b + m + 2 * f],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Rows of one joint of one run: columns (m, unknown) of the step, residual (m,), sample numbers."""
+
+    channel: int
+    W: Array
+    residual: Array
+    index: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Filtered runs of motors whose torques are fitted."""
+
+    model: FlexibleModel
+    motions: tuple[TwoSided, ...]
+    signals: Signals
+
+    def springs(self, point: _Point) -> list[SpringMotion]:
+        k, d = np.exp(point.k), np.exp(point.d)
+        return [spring_motion(self.model, point.beta, k, d, m.motors) for m in self.motions]
+
+    def blocks(self, point: _Point, sensitivities: bool = True) -> list[_Block]:
+        """Residuals at a point, with the columns of a step if asked for."""
+        out, first = [], 0
+        for motion, springs in zip(self.motions, self.springs(point), strict=True):
+            out += self._run(motion.motors, springs, point, first, sensitivities)
+            first += len(motion.motors.t)
+        return out
+
+    def _run(
+        self, motors: Motion, springs: SpringMotion, point: _Point, first: int, sensitivities: bool
+    ) -> Iterator[_Block]:
+        model = self.model
+        links = springs.bent(motors).links
+        Y = model.link_rows(links.q, links.v, links.a)
+        Z = model.motor_rows(motors.q, motors.v, motors.a)
+        assert motors.torque is not None
+        rest = motors.torque - Y @ point.beta - Z @ point.motors
+        at = springs.at
+        # The torque of a flexible joint is that of its spring, which the integration satisfies exactly.
+        rest[:, at] += (Y @ point.beta)[:, at] - springs.stiffness * springs.x - springs.damping * springs.v
+        wide = np.zeros((len(motors.t), model.robot.n, 0))
+        if sensitivities:
+            wide = np.concatenate([self._columns(springs, Y), Z, self._spring_columns(springs)], axis=2)
+        limits = self.signals.velocity_limits(motors.v)
+        settled = round(_SETTLING * motors.rate)
+        for i in range(model.robot.n):
+            for part in padded_segments(motors):
+                rows = part.thinned(
+                    np.column_stack([wide[part.whole, i], rest[part.whole, i], motors.v[part.whole, i]])
+                )
+                index = part.start + part.step * np.arange(len(rows))
+                kept = (np.abs(rows[:, -1]) >= limits[i]) & (index >= settled)
+                yield _Block(i, rows[kept, :-2], rows[kept, -2], first + index[kept])
+
+    def _columns(self, springs: SpringMotion, Y: Array) -> Array:
+        """Torques (N, joint, b) per base parameter, through the springs."""
+        x, v, a = springs.responses(Y[:, springs.at])
+        out = Y - np.einsum("nis,nsb->nib", springs.mass, a)
+        out[:, springs.at] = springs.stiffness[:, None] * x + springs.damping[:, None] * v
+        return np.asarray(out)
+
+    def _spring_columns(self, springs: SpringMotion) -> Array:
+        """Torques (N, joint, 2 spring) per logarithm of stiffness and of damping."""
+        f, n = len(springs.at), self.model.robot.n
+        own = np.zeros((len(springs.x), f, 2 * f))
+        for s in range(f):
+            own[:, s, s] = springs.stiffness[s] * springs.x[:, s]
+            own[:, s, f + s] = springs.damping[s] * springs.v[:, s]
+        x, v, a = springs.responses(-own)
+        out = np.zeros((len(springs.x), n, 2 * f))
+        out -= np.einsum("nis,nsc->nic", springs.mass, a)
+        out[:, springs.at] = springs.stiffness[:, None] * x + springs.damping[:, None] * v + own
+        return out
+
+
+def identify_motor_side(
+    robot: Robot, recording: Recording, joints: Sequence[str] | None, link_friction: str, signals: Signals
+) -> FlexibleEstimate:
+    """Identify flexible joints, by default all of them, from torques and motor encoders; as `identify_flexible`."""
+    for run in recording.runs:
+        if run.torque is None:
+            raise no_torques(run)
+    model = FlexibleModel(robot, tuple(joints or robot.coordinates), link_friction)
+    if not any(name.startswith("Ia_") for name in model.motor_names):
+        raise DataError("motors without rotor inertia have no resonance: give the robot a rotor inertia")
+    bare = [replace(run, link_q=None) for run in recording.runs]
+    motions = tuple(two_sided(robot, run, (), signals) for run in bare)
+    problem = _Problem(model, motions, signals)
+    starts, noise = _starts(problem, recording)
+    point = min((_tried(problem, start, noise) for start in starts), key=lambda found: found[0])[1]
+    point, noise, stacked, blocks, iterations, converged = _gauss_newton(problem, point, noise)
+    return _estimate(problem, point, noise, stacked, blocks, iterations, converged)
+
+
+def _tried(problem: _Problem, start: _Point, noise: Array) -> tuple[float, _Point]:
+    """Weighted residual and point after a few iterations from a start; infinite where there are none."""
+    try:
+        point, _, _, blocks, _, _ = _gauss_newton(problem, start, noise, _TRIAL_ITERATIONS)
+    except DataError:
+        return np.inf, start
+    return float(np.sum((_residual(blocks, len(noise))[0] / noise) ** 2)), point
+
+
+def _starts(problem: _Problem, recording: Recording) -> tuple[list[_Point], Array]:
+    """Rigid joints give the bodies; the frequency response, or trials of several frequencies, the stiffness."""
+    model = problem.model
+    n, f, b = model.robot.n, len(model.flexible), model.base.count
+    noise, factors = _rigid(problem)
+    stacked = fold(np.asfortranarray(np.vstack([x / s for x, s in zip(factors, noise, strict=True)])))
+    beta = model.base.matrix @ consistent_links(model, stacked)
+    motors = _given(stacked, beta)
+    from dynid.dynamics.functions import mass_matrix
+
+    links = model.links.with_parameters(model.base.standard(beta))
+    poses = problem.motions[0].motors.q[:: max(1, len(problem.motions[0].motors.q) // 50)]
+    inertia = np.array([float(np.mean(mass_matrix(links, poses)[:, i, i])) for i in model.flexible])
+    names = [model.robot.coordinates[i] for i in model.flexible]
+    seen = np.array([frequency_response(recording, name).antiresonance for name in names])
+    highest = max(m.motors.cutoff or 0.25 * m.motors.rate for m in problem.motions)
+    trials = np.geomspace(_LOWEST, max(highest, 2 * _LOWEST), _TRIALS)
+    best = np.full(f, np.inf)
+    chosen = np.full(f, trials[-1])
+    for frequency in trials:
+        point = _springs(beta, motors, inertia, np.full(f, frequency))
+        try:
+            _, residual = _linear(problem, point, noise)
+        except DataError:
+            continue
+        cost = residual[model.flexible]
+        chosen = np.where(cost < best, frequency, chosen)
+        best = np.minimum(cost, best)
+    frequency = np.where(np.isfinite(seen), seen, chosen)
+    return [_springs(beta, motors, inertia, x * frequency) for x in _STARTS], noise
+
+
+def _springs(beta: Array, motors: Array, inertia: Array, frequency: Array) -> _Point:
+    k = (2 * np.pi * frequency) ** 2 * inertia
+    return _Point(beta, motors, np.log(k), np.log(2 * _RATIO * np.sqrt(k * inertia)))
+
+
+def _rigid(problem: _Problem) -> tuple[Array, list[Array]]:
+    """Noise and factor of [W y] per joint of rigid joints."""
+    model = problem.model
+    n, b = model.robot.n, model.base.count
+    stacks: list[list[Array]] = [[] for _ in range(n)]
+    for motion in problem.motions:
+        motors = motion.motors
+        assert motors.torque is not None
+        limits = problem.signals.velocity_limits(motors.v)
+        for part in padded_segments(motors):
+            at = part.whole
+            Y = model.link_rows(motors.q[at], motors.v[at], motors.a[at])
+            Z = model.motor_rows(motors.q[at], motors.v[at], motors.a[at])
+            for i in range(n):
+                rows = part.thinned(np.column_stack([Y[:, i], Z[:, i], motors.torque[at, i], motors.v[at, i]]))
+                stacks[i].append(rows[np.abs(rows[:, -1]) >= limits[i], :-1])
+    counts = [sum(map(len, s)) for s in stacks]
+    factors = [fold(np.asfortranarray(np.vstack(s))) for s in stacks]
+    noise = np.ones(n)
+    for _ in range(3):
+        x = least_squares(np.vstack([f / s for f, s in zip(factors, noise, strict=True)]))
+        noise = np.array(
+            [
+                np.linalg.norm(f[:, -1] - f[:, :-1] @ x) / np.sqrt(max(c - b / n, 1.0)) + 1e-300
+                for f, c in zip(factors, counts, strict=True)
+            ]
+        )
+    return noise, factors
+
+
+def _given(stacked: Array, beta: Array) -> Array:
+    """Motor parameters that fit best with given base parameters."""
+    b = beta.size
+    rest = np.column_stack([stacked[:, b:-1], stacked[:, -1] - stacked[:, :b] @ beta])
+    return least_squares(rest)
+
+
+def _factor(blocks: list[_Block], noise: Array) -> Array:
+    rows = [np.column_stack([x.W, x.residual]) / noise[x.channel] for x in blocks]
+    return fold(np.asfortranarray(np.vstack(rows)))
+
+
+def _residual(blocks: list[_Block], channels: int) -> tuple[Array, Array]:
+    """Norm of the residual and number of rows per joint."""
+    squares, counts = np.zeros(channels), np.zeros(channels)
+    for x in blocks:
+        squares[x.channel] += float(x.residual @ x.residual)
+        counts[x.channel] += len(x.residual)
+    return np.sqrt(squares), counts
+
+
+def _linear(problem: _Problem, point: _Point, noise: Array) -> tuple[_Point, Array]:
+    """The point after one step of bodies and motors with fixed springs, and its residual norms per joint."""
+    b, m = point.beta.size, point.motors.size
+    blocks = problem.blocks(point)
+    stacked = _factor(blocks, noise)
+    step = np.zeros(stacked.shape[1] - 1)
+    step[: b + m] = _damped(np.column_stack([stacked[:, : b + m], stacked[:, -1]]), 0.0)
+    left = np.zeros(len(noise))
+    for x in blocks:
+        left[x.channel] += float(np.sum((x.residual - x.W @ step) ** 2))
+    return point.moved(step, 1.0), np.sqrt(left)
+
+
+def _damped(stacked: Array, damping: float) -> Array:
+    """Least squares of columns of unit norm with a penalty on the step."""
+    scale = np.linalg.norm(stacked[:, :-1], axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    W = stacked[:, :-1] / scale
+    wide = np.vstack([W, np.sqrt(damping) * np.eye(W.shape[1])])
+    y = np.concatenate([stacked[:, -1], np.zeros(W.shape[1])])
+    return np.asarray(np.linalg.lstsq(wide, y, rcond=_RANK)[0] / scale)
+
+
+def _gauss_newton(
+    problem: _Problem, point: _Point, noise: Array, most: int = _MAX_ITERATIONS
+) -> tuple[_Point, Array, Array, list[_Block], int, bool]:
+    """Levenberg-Marquardt iterations from a start; steps are halved until the residual decreases."""
+    n = problem.model.robot.n
+    b, m, f = point.beta.size, point.motors.size, point.k.size
+    damping, converged = _DAMPING, False
+    for iteration in range(1, most + 1):  # noqa: B007
+        blocks = problem.blocks(point)
+        norms, counts = _residual(blocks, n)
+        noise = norms / np.sqrt(np.maximum(counts - (b + m + 2 * f) / n, 1.0)) + 1e-300
+        stacked = _factor(blocks, noise)
+        cost = float(np.sum((norms / noise) ** 2))
+        for _ in range(_HALVINGS):
+            step = _damped(stacked, damping)
+            largest = float(np.abs(step[b + m :]).max(initial=0.0))
+            share = min(1.0, _LARGEST / max(largest, 1e-300))
+            trial = point.moved(step, share)
+            try:
+                after = _residual(problem.blocks(trial, sensitivities=False), n)[0]
+            except DataError:
+                after = np.full(n, np.inf)
+            if float(np.sum((after / noise) ** 2)) < cost:
+                damping = max(0.03 * damping, _LEAST_DAMPING)
+                break
+            damping *= 30.0
+        else:
+            converged = True  # no step decreases the residual
+            break
+        change = float(np.linalg.norm(stacked[:, :-1] @ (share * step)) / np.sqrt(counts.sum()))
+        point = trial
+        if change < _CONVERGED and share == 1.0 and damping <= _DAMPING:
+            converged = True
+            break
+    blocks = problem.blocks(point)
+    norms, counts = _residual(blocks, n)
+    noise = norms / np.sqrt(np.maximum(counts - (b + m + 2 * f) / n, 1.0)) + 1e-300
+    return point, noise, _factor(blocks, noise), blocks, iteration, converged
+
+
+def _estimate(
+    problem: _Problem,
+    point: _Point,
+    noise: Array,
+    stacked: Array,
+    blocks: list[_Block],
+    iterations: int,
+    converged: bool,
+) -> FlexibleEstimate:
+    """The estimate in the unknowns of both sides, with the covariance from blocks of time."""
+    model = problem.model
+    b, m, f = point.beta.size, point.motors.size, point.k.size
+    W = stacked[:, :-1]
+    scale = np.linalg.norm(W, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    root = np.linalg.pinv(W / scale, rcond=1e-12) / scale[:, None]
+
+    def stream() -> Iterator[tuple[int, Array, Array, NDArray[np.int64]]]:
+        for x in blocks:
+            wide = np.column_stack([x.W, x.residual]) / noise[x.channel]
+            yield x.channel, wide[:, :-1], wide, x.index
+
+    found = block_jackknife(stream, np.zeros(b + m + 2 * f), model.robot.n)
+    if found is None:
+        raise DataError("the motion does not determine the stiffness of the joints from the motor side")
+    covariance = root @ root.T * np.outer(found.ratio, found.ratio)
+    u = Unknowns.of(model, 1, ())
+    k, d = np.exp(point.k), np.exp(point.d)
+    x = np.concatenate([point.beta, point.motors, 1.0 / k, d / k**2, np.zeros(f)])
+    slope = np.zeros((u.size, b + m + 2 * f))
+    slope[: b + m, : b + m] = np.eye(b + m)
+    for s in range(f):
+        c, e = u.compliance.start + s, u.lagging.start + s
+        slope[c, b + m + s] = -x[c]
+        slope[e, b + m + s], slope[e, b + m + f + s] = -2 * x[e], x[e]
+    counts = _residual(blocks, model.robot.n)[1]
+    estimate = FlexibleEstimate(
+        model=model,
+        sides=Sides.MOTOR,
+        x=x,
+        covariance=slope @ covariance @ slope.T,
+        freedom=float(found.blocks - 1),
+        runs=1,
+        errors=(),
+        delays=np.zeros(f),
+        parameters=_consistent(model, stacked, point),
+        noise=noise,
+        rows=tuple(int(c) for c in counts),
+        iterations=iterations,
+        converged=converged,
+        signals=problem.signals,
+    )
+    unseen = [name for name, seen in zip(model.joints, estimate.seen, strict=True) if not seen]
+    notes = tuple(
+        f"no elasticity of '{name}' is seen from the motor side: excite it near its resonance or add a link encoder"
+        for name in unseen
+    )
+    return replace(estimate, notes=notes)
+
+
+def _consistent(model: FlexibleModel, stacked: Array, point: _Point) -> Array:
+    """Physically consistent standard parameters near the base parameters, weighted by their information."""
+    b = point.beta.size
+    shifted = stacked.copy()
+    shifted[:, -1] += stacked[:, :b] @ point.beta
+    return consistent_links(model, shifted)
