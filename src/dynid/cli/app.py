@@ -35,7 +35,7 @@ __all__ = [
 GROUPS = {
     "Model": ("robots", "inspect", "human", "export"),
     "Experiment": ("excite", "simulate", "live", "check", "calibrate"),
-    "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate", "actuators"),
+    "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible"),
     "Understand": ("report", "studio"),
     "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),
 }

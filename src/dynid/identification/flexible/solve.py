@@ -149,7 +149,9 @@ def _start(rows: FlexibleRows, parts: Sequence[Rows], unknowns: Unknowns) -> tup
     compliance = x[unknowns.compliance].copy()
     # With beta = 0 the columns of c and e are zero: what is left is linear in all unknowns.
     factors, counts = _factors(parts, unknowns, x, np.zeros(unknowns.flexible), rows.channels)
-    x, noise, _ = _weighted(factors, counts, unknowns, np.ones(rows.channels))
+    # Equal relative errors at first: with a small weight of the deflections, friction of links would replace springs.
+    sizes = np.array([np.linalg.norm(f[:, -1]) + 1e-300 for f in factors]) / np.sqrt(np.maximum(counts, 1))
+    x, noise, _ = _weighted(factors, counts, unknowns, sizes)
     x[unknowns.compliance], x[unknowns.lagging] = compliance, 0.0
     return x, noise
 

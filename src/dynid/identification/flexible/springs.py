@@ -74,7 +74,7 @@ def spring_motion(model: FlexibleModel, beta: Array, stiffness: Array, damping: 
     links = model.links.with_parameters(model.base.standard(beta))
     zero = np.zeros((len(motors.t), len(at)))
     x, v, a = zero, zero, zero
-    h = 1.0 / motors.rate
+    h, last = 1.0 / motors.rate, np.inf
     for _ in range(_PASSES):
         q, w = motors.q.copy(), motors.v.copy()
         q[:, at] -= x
@@ -88,9 +88,13 @@ def spring_motion(model: FlexibleModel, beta: Array, stiffness: Array, damping: 
             raise DataError("the mass matrix of the links is not positive definite")
         inverse = np.linalg.inv(inner)
         load = np.einsum("nib,b->ni", model.link_rows(q, w, motors.a)[:, at], beta)
-        before = v
-        x, v, a = (y[:, :, 0] for y in _responses(inverse, load[:, :, None], k, d, h))
-        if np.linalg.norm(v - before) < _CHANGE * np.linalg.norm(v):
+        found = [y[:, :, 0] for y in _responses(inverse, load[:, :, None], k, d, h)]
+        change = float(np.linalg.norm(found[1] - v))
+        if not change < last:  # springs so soft that the loads depend on them strongly
+            break
+        x, v, a = found
+        last = change
+        if change < _CHANGE * np.linalg.norm(v):
             break
     return SpringMotion(at, x, v, a, inverse, mass, k, d, h)
 

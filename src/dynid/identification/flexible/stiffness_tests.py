@@ -48,7 +48,8 @@ class StiffnessTest:
         cubic (stiffness changes with torque), backlash (a gap that is crossed where the torque changes sign) or
         hysteresis (a band between loading and unloading).
     size : float
-        Deflection in rad or m: of the cubic term at the largest torque, half the gap, half the band.
+        Deflection in rad or m: of the cubic term at the largest torque, half the gap, half the band; NaN where the
+        motion does not show the effect.
     std : float
         Standard deviation of `size`.
     p_value : float
@@ -106,25 +107,26 @@ def _tests(
             extra[:, part.spring] = _column(kind, load, max(largest[part.spring], 1e-300))
         return np.hstack([row[:, :-1], extra, row[:, -1:]]) / solution.noise[part.channel]
 
-    def stream() -> Iterator[tuple[int, Array, Array, NDArray[np.int64]]]:
+    def stream(without: tuple[int, ...]) -> Iterator[tuple[int, Array, Array, NDArray[np.int64]]]:
         for part, load, (channel, row, index) in zip(parts, loads, linear, strict=True):
-            weighted = wide(part, load, row)
+            weighted = np.delete(wide(part, load, row), without, axis=1)
             yield channel, weighted[:, :-1], weighted, index
 
-    stacked = fold(np.asfortranarray(np.vstack([w for _, _, w, _ in stream()])))
+    stacked = fold(np.asfortranarray(np.vstack([w for _, _, w, _ in stream(())])))
+    unseen = tuple(u.size + k for k in np.flatnonzero(~_determined(stacked, u.size, u.flexible)))
+    stacked = np.delete(stacked, unseen, axis=1)
     x = least_squares(stacked)
-    names = [rows.model.robot.coordinates[i] for i in rows.model.flexible]
-    determined = _determined(stacked, u.size, u.flexible)
-    found = block_jackknife(stream, x, rows.channels) if determined.all() else None
-    scale = np.linalg.pinv(stacked[:, :-1], rcond=1e-12)
-    for k, name in enumerate(names):
-        size = float(x[u.size + k])
-        if found is None:
-            yield StiffnessTest(name, kind, size, np.nan, np.nan)
+    found = block_jackknife(lambda: stream(unseen), x, rows.channels)
+    root = np.linalg.pinv(stacked[:, :-1], rcond=1e-12)
+    place = iter(range(u.size, u.size + u.flexible))
+    for k, i in enumerate(rows.model.flexible):
+        name = rows.model.robot.coordinates[i]
+        if found is None or u.size + k in unseen:
+            yield StiffnessTest(name, kind, np.nan, np.nan, np.nan)
             continue
-        std = float(np.linalg.norm(scale[u.size + k]) * found.ratio[u.size + k])
-        p = float(scipy.stats.f.sf((size / std) ** 2, 1, found.blocks - 1))
-        yield StiffnessTest(name, kind, size, std, p)
+        at = next(place)
+        size, std = float(x[at]), float(np.linalg.norm(root[at]) * found.ratio[at])
+        yield StiffnessTest(name, kind, size, std, float(scipy.stats.f.sf((size / std) ** 2, 1, found.blocks - 1)))
 
 
 def _determined(stacked: Array, size: int, count: int) -> NDArray[np.bool_]:

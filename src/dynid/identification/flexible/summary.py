@@ -19,8 +19,6 @@ __all__ = ["flexible_html", "flexible_text", "validation_tables"]
 _SPRINGS = ("joint", "stiffness", "sigma %", "unit", "damping", "sigma", "unit ", "motor inertia", "sigma  ", "unit  ")
 _OTHERS = ("parameter", "unit", "estimate", "sigma", "sigma %")
 _TESTS = ("joint", "kind", "size", "sigma", "p")
-# Tests with a smaller probability are shown as significant.
-_LEVEL = 0.01
 
 
 def flexible_text(estimate: FlexibleEstimate) -> str:
@@ -36,8 +34,8 @@ def flexible_text(estimate: FlexibleEstimate) -> str:
     if estimate.tests:
         table = table_of("nonlinear stiffness", *_TESTS, text=("joint", "kind"))
         for test in estimate.tests:
-            shown = "not seen by this motion" if np.isnan(test.p_value) else f"{test.p_value:.2g}"
-            table.add_row(test.joint, test.kind.value, f"{test.size:.2g}", f"{test.std:.2g}", shown)
+            shown = ("-", "-", "not excited") if np.isnan(test.p_value) else (f"{test.size:.2g}", f"{test.std:.2g}")
+            table.add_row(test.joint, test.kind.value, *shown, *([] if len(shown) > 2 else [f"{test.p_value:.2g}"]))
         tables.append(table)
     state = "converged" if estimate.converged else "not converged"
     closing = (
