@@ -32,8 +32,9 @@ Array = NDArray[np.float64]
 _DELAY_ACCURACY, _DELAY_ITERATIONS = 1e-6, 6
 # Standard deviations by which a delay exceeds what friction of the link could feign.
 _BEYOND = 3.0
-# Significance of an eccentric encoder, over all joints.
-_LEVEL = 0.001
+# An eccentric encoder is taken if it is significant over all joints and its residual decreases by this share: with
+# enough data everything is significant.
+_LEVEL, _LESS = 0.05, 0.1
 
 
 def identify_flexible(
@@ -181,7 +182,7 @@ def _automatic(fitting: _Fitting, link_friction: str) -> _Fitted:
         errors = ()
         found = fitting.fit(link_friction, errors)
     wider = fitting.fit(link_friction, (*errors, EncoderError.ECCENTRICITY))
-    return wider if _eccentric(wider) else found
+    return wider if _eccentric(wider, found) else found
 
 
 def _delayed(found: _Fitted) -> bool:
@@ -204,11 +205,13 @@ def _delayed(found: _Fitted) -> bool:
     return False
 
 
-def _eccentric(found: _Fitted) -> bool:
-    """Whether the eccentricity of some link encoder is significant: F tests with the covariance of blocks."""
+def _eccentric(found: _Fitted, without: _Fitted) -> bool:
+    """Whether the eccentricity of some link encoder matters and is significant: F tests with the covariance of blocks."""
     solution = found.solution
-    u = solution.unknowns
+    u, n = solution.unknowns, found.rows.model.robot.n
     for k in range(u.flexible):
+        if solution.noise[n + k] > (1.0 - _LESS) * without.solution.noise[n + k]:
+            continue
         at = np.arange(u.encoder(k).stop - 2, u.encoder(k).stop)
         part = solution.covariance[np.ix_(at, at)]
         statistic = float(solution.x[at] @ np.linalg.pinv(part, hermitian=True) @ solution.x[at]) / 2

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
+from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
 from dynid.identification.flexible.consistent import consistent_links
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
@@ -25,8 +27,9 @@ from dynid.identification.flexible.springs import SpringMotion, spring_motion
 from dynid.identification.flexible.unknowns import Unknowns
 from dynid.identification.jackknife import block_jackknife
 from dynid.identification.loads import no_torques
-from dynid.identification.observation import fold, touched_columns
+from dynid.identification.observation import fold
 from dynid.recording.recording import Recording
+from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals
 
@@ -36,18 +39,24 @@ Array = NDArray[np.float64]
 
 _MAX_ITERATIONS = 40
 _CONVERGED = 1e-3
-# Frequencies in Hz of links behind held motors from which the start is taken, and its damping ratio.
-_LOWEST, _TRIALS, _RATIO = 2.0, 12, 0.05
+# Root mean square deflections (rad or m) from which the start is taken, and its damping ratio.
+_DEFLECTIONS, _RATIO = np.geomspace(0.02, 2e-5, 7), 0.05
 # Seconds at the start of a run on which the unknown initial motion of the springs decays.
 _SETTLING = 1.0
+# Half the length of the low-pass before rows are thinned, in kept rows.
+_HALF_TAPS = 10
+# Share of the inertia of a joint that is that of its motor, at the start.
+_MOTOR_SHARE = 0.5
+# Weight of friction of links that is held at zero, at the start.
+_HELD = 1e4
 # Largest change of a logarithm per iteration.
 _LARGEST = 1.0
 _HALVINGS = 8
 # Penalty on a step with columns of unit norm, at the start and at least: stiffness and the division of inertia between
 # motor and link are weakly determined together, and a larger penalty would hold them at their start.
 _DAMPING, _LEAST_DAMPING = 1e-9, 1e-16
-# Starts that are tried, relative to the best frequency, and the iterations of a trial.
-_STARTS, _TRIAL_ITERATIONS = (1.0, 0.75, 1.35), 4
+# Starts that are tried, relative to the best stiffness, and the iterations of a trial.
+_STARTS, _TRIAL_ITERATIONS = (1.0, 0.6, 1.7), 4
 # Singular values of scaled columns below this share of the largest: bodies and rotors are not separated by rigid joints.
 _RANK = 1e-9
 
@@ -120,13 +129,9 @@ class _Problem:
         limits = self.signals.velocity_limits(motors.v)
         settled = round(_SETTLING * motors.rate)
         for i in range(model.robot.n):
-            for part in padded_segments(motors):
-                rows = part.thinned(
-                    np.column_stack([wide[part.whole, i], rest[part.whole, i], motors.v[part.whole, i]])
-                )
-                index = part.start + part.step * np.arange(len(rows))
-                kept = (np.abs(rows[:, -1]) >= limits[i]) & (index >= settled)
-                yield _Block(i, rows[kept, :-2], rows[kept, -2], first + index[kept])
+            rows, index = _thinned(np.column_stack([wide[:, i], rest[:, i], motors.v[:, i]]), motors.decimate)
+            kept = (np.abs(rows[:, -1]) >= limits[i]) & (index >= settled)
+            yield _Block(i, rows[kept, :-2], rows[kept, -2], first + index[kept])
 
     def _columns(self, springs: SpringMotion, Y: Array) -> Array:
         """Torques (N, joint, b) per base parameter, through the springs."""
@@ -168,6 +173,22 @@ def identify_motor_side(
     return _estimate(problem, point, noise, stacked, blocks, iterations, converged)
 
 
+def _thinned(rows: Array, factors: Sequence[int]) -> tuple[Array, NDArray[np.int64]]:
+    """Every n-th row after a symmetric low-pass, and its sample number.
+
+    Only the rows that are kept are computed: with a hundred columns per joint this takes a tenth of the time of the
+    recursive filters of `dynid.signals.filters.decimate`.
+    """
+    step = int(np.prod(factors)) if factors else 1
+    if step == 1:
+        return rows, np.arange(len(rows))
+    taps = scipy.signal.firwin(2 * _HALF_TAPS * step + 1, 0.8 / step)
+    thin = scipy.signal.upfirdn(taps, rows, 1, step, axis=0)
+    # Row k is centred on sample (k - _HALF_TAPS) step; rows whose filter reaches beyond the run are left out.
+    last = (len(rows) - 1) // step - _HALF_TAPS
+    return thin[2 * _HALF_TAPS : last + _HALF_TAPS + 1], step * np.arange(_HALF_TAPS, last + 1)
+
+
 def _tried(problem: _Problem, start: _Point, noise: Array) -> tuple[float, _Point]:
     """Weighted residual and point after a few iterations from a start; infinite where there are none."""
     try:
@@ -180,37 +201,66 @@ def _tried(problem: _Problem, start: _Point, noise: Array) -> tuple[float, _Poin
 def _starts(problem: _Problem, recording: Recording) -> tuple[list[_Point], Array]:
     """Rigid joints give the bodies; the frequency response, or trials of several frequencies, the stiffness."""
     model = problem.model
-    n, f, b = model.robot.n, len(model.flexible), model.base.count
+    f = len(model.flexible)
     noise, factors = _rigid(problem)
     stacked = fold(np.asfortranarray(np.vstack([x / s for x, s in zip(factors, noise, strict=True)])))
-    beta = model.base.matrix @ consistent_links(model, stacked)
-    motors = _given(stacked, beta)
-    from dynid.dynamics.functions import mass_matrix
-
-    links = model.links.with_parameters(model.base.standard(beta))
-    poses = problem.motions[0].motors.q[:: max(1, len(problem.motions[0].motors.q) // 50)]
-    inertia = np.array([float(np.mean(mass_matrix(links, poses)[:, i, i])) for i in model.flexible])
+    beta, motors, inertia = _divided(problem, stacked)
     names = [model.robot.coordinates[i] for i in model.flexible]
     seen = np.array([frequency_response(recording, name).antiresonance for name in names])
-    highest = max(m.motors.cutoff or 0.25 * m.motors.rate for m in problem.motions)
-    trials = np.geomspace(_LOWEST, max(highest, 2 * _LOWEST), _TRIALS)
-    best = np.full(f, np.inf)
-    chosen = np.full(f, trials[-1])
-    for frequency in trials:
-        point = _springs(beta, motors, inertia, np.full(f, frequency))
+    motors_0 = problem.motions[0].motors
+    load = model.link_rows(motors_0.q, motors_0.v, motors_0.a)[:, model.flexible] @ beta
+    size = np.sqrt(np.mean(load**2, axis=0)) + 1e-300
+    best, chosen = np.full(f, np.inf), size / _DEFLECTIONS[-1]
+    for deflection in _DEFLECTIONS:
         try:
-            _, residual = _linear(problem, point, noise)
+            _, residual = _linear(problem, _springs(beta, motors, inertia, size / deflection), noise)
         except DataError:
             continue
         cost = residual[model.flexible]
-        chosen = np.where(cost < best, frequency, chosen)
+        chosen = np.where(cost < best, size / deflection, chosen)
         best = np.minimum(cost, best)
-    frequency = np.where(np.isfinite(seen), seen, chosen)
-    return [_springs(beta, motors, inertia, x * frequency) for x in _STARTS], noise
+    response = (2 * np.pi * seen) ** 2 * inertia
+    # A notch of the response is that of the joint itself only if its deflections are possible ones.
+    used = np.isfinite(seen) & (response > size / _DEFLECTIONS[0]) & (response < size / _DEFLECTIONS[-1])
+    k = np.where(used, response, chosen)
+    return [_springs(beta, motors, inertia, x * k) for x in _STARTS], noise
 
 
-def _springs(beta: Array, motors: Array, inertia: Array, frequency: Array) -> _Point:
-    k = (2 * np.pi * frequency) ** 2 * inertia
+def _divided(problem: _Problem, stacked: Array) -> tuple[Array, Array, Array]:
+    """Bodies and motors of rigid joints, whose inertia is divided between motor and link, and that of the links.
+
+    Rigid joints show the sum of both inertias only.
+    """
+    model = problem.model
+    b = model.base.count
+    poses = problem.motions[0].motors.q[:: max(1, len(problem.motions[0].motors.q) // 50)]
+
+    def diagonal(beta: Array) -> Array:
+        links = model.links.with_parameters(model.base.standard(beta))
+        return np.asarray(np.diagonal(mass_matrix(links, poses).mean(axis=0)))
+
+    x = least_squares(stacked)
+    rotors = {int(t.owner): k for k, t in enumerate(model.motors.drives) if t.kind == TermKind.INERTIA}
+    whole = diagonal(x[:b])
+    motors = np.zeros(len(model.motor_names))
+    for i, k in rotors.items():
+        motors[k] = _MOTOR_SHARE * max(whole[i] + x[b + k], 0.0)
+    columns = [b + k for k in rotors.values()]
+    rest = stacked.copy()
+    rest[:, -1] -= stacked[:, columns] @ motors[list(rotors.values())]
+    rest = np.delete(rest, columns, axis=1)
+    # Friction of rigid joints is that of their motors: rows that hold the friction of links at zero.
+    held = np.zeros((len(model.link_friction_columns), rest.shape[1]))
+    for row, k in enumerate(model.link_friction_columns):
+        held[row, k] = _HELD * np.linalg.norm(rest[:, k])
+    rest = np.vstack([rest, held])
+    beta = model.base.matrix @ consistent_links(model, rest)
+    others = [k for k in range(len(motors)) if k not in rotors.values()]
+    motors[others] = _given(rest, beta)
+    return beta, motors, diagonal(beta)[model.flexible]
+
+
+def _springs(beta: Array, motors: Array, inertia: Array, k: Array) -> _Point:
     return _Point(beta, motors, np.log(k), np.log(2 * _RATIO * np.sqrt(k * inertia)))
 
 

@@ -105,6 +105,13 @@ class FlexibleModel:
         """Base parameters of the link side: the rotor inertia of a flexible joint is not grouped with its link."""
         return base_parameters(self.links, channels="torque")
 
+    @cached_property
+    def link_friction_columns(self) -> tuple[int, ...]:
+        """Base parameters that are friction of the links of flexible joints."""
+        own = {f"{symbol}_{name}" for symbol in parse_friction(self.link_friction) for name in self.joints}
+        names = self.links.parameter_names
+        return tuple(k for k, column in enumerate(self.base.kept) if names[column] in own)
+
     def link_rows(self, q: Array, v: Array, a: Array) -> Array:
         """Regressor (N, joint, b) of the torques of the link side, for the base parameters."""
         return self.base.regressor(q, v, a)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
 from dynid.identification.flexible.delays import advanced
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
@@ -22,6 +23,9 @@ from dynid.signals.settings import Motion
 __all__ = ["FlexibleValidation", "LinkErrors", "validate_flexible"]
 
 Array = NDArray[np.float64]
+
+# Damping ratio of gears whose damping is not known.
+_RATIO = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +144,21 @@ def _with_encoders(estimate: FlexibleEstimate, run: Run) -> list[str]:
 
 def _predicted(estimate: FlexibleEstimate, motors: Motion) -> TwoSided:
     """The run with the links where the springs put them, from the motion of the motors alone."""
-    damping = np.nan_to_num(estimate.damping)
+    damping = predicting_damping(estimate)
     return spring_motion(estimate.model, estimate.beta, estimate.stiffness, damping, motors).bent(motors)
+
+
+def predicting_damping(estimate: FlexibleEstimate) -> Array:
+    """Damping (flexible joint,) to predict with: a usual ratio where none can be distinguished from zero.
+
+    Without any, a spring would keep the oscillation of its unknown start.
+    """
+    poses = np.zeros((1, estimate.robot.n))
+    inertia = np.diagonal(mass_matrix(estimate.identified_robot, poses)[0])[estimate.model.flexible]
+    k = np.where(estimate.seen, estimate.stiffness, 0.0)
+    found = np.nan_to_num(estimate.damping)
+    known = found > 2.0 * np.nan_to_num(estimate.damping_std, nan=np.inf)
+    return np.asarray(np.where(known, found, 2.0 * _RATIO * np.sqrt(k * inertia)))
 
 
 def _link_errors(
