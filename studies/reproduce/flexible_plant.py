@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 _RATE = 1000.0  # Hz
 # Counts per revolution of the encoders, on the joint side: 4096 behind a gear of 100, and 17 bits.
-_MOTOR_COUNTS, _LINK_COUNTS = 4096 * 100, 2**17
+_MOTOR_COUNTS, LINK_COUNTS = 4096 * 100, 2**17
 # Share of the torque that is noise.
 _TORQUE_NOISE = 0.02
 _SLOPE = 200.0  # s/rad, of Coulomb friction
@@ -42,9 +42,11 @@ class FlexibleDrives:
     @property
     def robot(self) -> Robot:
         """The robot to be identified: the same bodies and kinds of friction, no values of the drives."""
-        return replace(self.bodies, drives=()).with_drives(
-            "viscous+coulomb", rotor_inertia=True
-        ).with_smooth_coulomb(_SLOPE)
+        return (
+            replace(self.bodies, drives=())
+            .with_drives("viscous+coulomb", rotor_inertia=True)
+            .with_smooth_coulomb(_SLOPE)
+        )
 
 
 def two_mass(rng: np.random.Generator) -> FlexibleDrives:
@@ -77,21 +79,25 @@ def _drives(bodies: Robot, rng: np.random.Generator) -> FlexibleDrives:
     )
 
 
-def recorded(drives: FlexibleDrives, seconds: float, rng: np.random.Generator, runs: int = 1) -> Recording:
+def recorded(
+    drives: FlexibleDrives, seconds: float, rng: np.random.Generator, runs: int = 1, link_counts: int = LINK_COUNTS
+) -> Recording:
     """Runs of the robot under position control of its motors, measured with noise, encoder counts and an offset."""
     offset = rng.uniform(-1e-3, 1e-3, drives.bodies.n)
-    made = [_run(drives, seconds, rng, offset, f"run{k + 1}") for k in range(runs)]
+    made = [_run(drives, seconds, rng, offset, link_counts, f"run{k + 1}") for k in range(runs)]
     return Recording(drives.bodies.coordinates, tuple(made))
 
 
-def _run(drives: FlexibleDrives, seconds: float, rng: np.random.Generator, offset: Array, name: str) -> Run:
+def _run(
+    drives: FlexibleDrives, seconds: float, rng: np.random.Generator, offset: Array, link_counts: int, name: str
+) -> Run:
     theta, q, torque = _integrated(drives, seconds, rng)
     noise = _TORQUE_NOISE * torque.std(axis=0) * rng.standard_normal(torque.shape)
     return Run(
         np.arange(len(q)) / _RATE,
         _counted(theta, _MOTOR_COUNTS),
         torque=torque + noise,
-        link_q=_counted(q + offset, _LINK_COUNTS),
+        link_q=_counted(q + offset, link_counts),
         name=name,
     )
 

@@ -57,7 +57,9 @@ def parts_z(robot: Robot, recording: Recording, parts: int = 2, method: str = "w
     """RMS of the differences of base parameters from odd and even parts of all runs, over their standard deviations."""
     ends = [np.arange(parts + 1) * len(run) // parts for run in recording.runs]
     pieces = [
-        tuple(run.rows(e[k], e[k + 1]) for run, e in zip(recording.runs, ends, strict=True) for k in range(odd, parts, 2))
+        tuple(
+            run.rows(e[k], e[k + 1]) for run, e in zip(recording.runs, ends, strict=True) for k in range(odd, parts, 2)
+        )
         for odd in (0, 1)
     ]
     one, two = (identify(robot, Recording(recording.joints, runs), method) for runs in pieces)

@@ -43,7 +43,9 @@ def flexible(
     ] = None,
     encoder_errors: Annotated[
         str | None,
-        typer.Option(help="Errors of link encoders beside offsets: delay, eccentricity, joined by commas, or none. [found]"),
+        typer.Option(
+            help="Errors of link encoders beside offsets: delay, eccentricity, joined by commas, or none. [found]"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from dynid.feasibility.fit import fit
 from dynid.feasibility.prior import consistent_prior
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.flexible.sides import FlexibleModel
-from dynid.identification.observation import fold
 
 __all__ = ["consistent_links"]
 
@@ -24,7 +24,8 @@ def consistent_links(model: FlexibleModel, factor: Array) -> Array:
     """
     b = model.base.count
     last = np.concatenate([factor[:, b:-1], factor[:, :b], factor[:, -1:]], axis=1)
-    R = fold(np.asfortranarray(last))[factor.shape[1] - 1 - b :, factor.shape[1] - 1 - b :]
+    others = factor.shape[1] - 1 - b
+    R = scipy.linalg.qr(last, mode="r", check_finite=False)[0][others : last.shape[1], others:]
     feasible = feasible_set(model.links, "full")
     rows = np.pad(R[:, :-1] @ model.base.matrix, ((0, 0), (0, feasible.extra)))
     prior = consistent_prior(model.links, model.links.parameters).parameters

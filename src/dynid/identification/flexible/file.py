@@ -44,9 +44,7 @@ def flexible_to_dict(estimate: FlexibleEstimate) -> dict[str, Any]:
             },
             "base_parameters": [
                 {"expression": text, "unit": unit, "value": x, "std": s}
-                for text, unit, x, s in zip(
-                    base.expressions, base.units, estimate.beta, estimate.beta_std, strict=True
-                )
+                for text, unit, x, s in zip(base.expressions, base.units, estimate.beta, estimate.beta_std, strict=True)
             ],
             "motor_parameters": dict(estimate.motor_parameters),
             "tests": [
@@ -130,9 +128,7 @@ def _estimate(data: Mapping[str, Any], robot: Robot, where: str) -> FlexibleEsti
         converged=bool(data["converged"]),
         signals=Signals.from_dict(data["signals"]),
         tests=tuple(
-            StiffnessTest(
-                t["joint"], StiffnessKind(t["kind"]), float(t["size"]), float(t["std"]), float(t["p_value"])
-            )
+            StiffnessTest(t["joint"], StiffnessKind(t["kind"]), float(t["size"]), float(t["std"]), float(t["p_value"]))
             for t in data["tests"]
         ),
         notes=tuple(data["notes"]),

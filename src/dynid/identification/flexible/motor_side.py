@@ -49,6 +49,10 @@ _HALF_TAPS = 10
 _MOTOR_SHARE = 0.5
 # Weight of friction of links that is held at zero, at the start.
 _HELD = 1e4
+_SEVERAL = (
+    "several flexible joints without link encoders: the fit may end far from the truth; compare it with runs in which one "
+    "joint moves, named alone as flexible"
+)
 # Largest change of a logarithm per iteration.
 _LARGEST = 1.0
 _HALVINGS = 8
@@ -435,6 +439,8 @@ def _estimate(
         f"no elasticity of '{name}' is seen from the motor side: excite it near its resonance or add a link encoder"
         for name in unseen
     )
+    if f > 1:
+        notes = (*notes, _SEVERAL)
     return replace(estimate, notes=notes)
 
 

@@ -21,7 +21,7 @@ _SEGMENT = 4.0  # s
 # Least coherence of frequencies that are used, and how far a peak stands above its surroundings.
 _COHERENT, _PEAK = 0.8, 2.0
 _LOWEST = 1.0  # Hz
-_SURROUNDINGS = 9  # frequencies
+_SURROUNDINGS = 21  # frequencies
 
 
 @dataclass(frozen=True, eq=False)

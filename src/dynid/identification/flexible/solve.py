@@ -14,7 +14,7 @@ from dynid.identification.flexible.unknowns import Unknowns
 from dynid.identification.jackknife import block_jackknife
 from dynid.identification.observation import fold
 
-__all__ = ["Solution", "least_squares", "linear_rows", "solve"]
+__all__ = ["Solution", "least_squares", "linear_rows", "motor_stiffness", "solve"]
 
 Array = NDArray[np.float64]
 
@@ -61,9 +61,7 @@ def solve(rows: FlexibleRows, per_run: bool = False) -> Solution:
             break
         parts = (*rows.torques, *rows.deflections(lags))
     covariance, freedom = _covariance(parts, unknowns, x, noise, stacked, lags, rows.channels)
-    return Solution(
-        unknowns, x, covariance, noise, tuple(counts), freedom, total, bool(change < _CONVERGED), stacked
-    )
+    return Solution(unknowns, x, covariance, noise, tuple(counts), freedom, total, bool(change < _CONVERGED), stacked)
 
 
 def linear_rows(
@@ -145,7 +143,7 @@ def least_squares(stacked: Array) -> Array:
 def _start(rows: FlexibleRows, parts: Sequence[Rows], unknowns: Unknowns) -> tuple[Array, Array]:
     """Compliances from the equations of the motors, then everything else with them, and the noise per channel."""
     x = np.zeros(unknowns.size)
-    x[unknowns.compliance] = [1.0 / _motor_stiffness(rows, parts, k) for k in range(unknowns.flexible)]
+    x[unknowns.compliance] = [1.0 / motor_stiffness(rows, parts, k) for k in range(unknowns.flexible)]
     compliance = x[unknowns.compliance].copy()
     # With beta = 0 the columns of c and e are zero: what is left is linear in all unknowns.
     factors, counts = _factors(parts, unknowns, x, np.zeros(unknowns.flexible), rows.channels)
@@ -156,7 +154,7 @@ def _start(rows: FlexibleRows, parts: Sequence[Rows], unknowns: Unknowns) -> tup
     return x, noise
 
 
-def _motor_stiffness(rows: FlexibleRows, parts: Sequence[Rows], k: int) -> float:
+def motor_stiffness(rows: FlexibleRows, parts: Sequence[Rows], k: int) -> float:
     """Stiffness of flexible joint k by least squares on the equation of its motor."""
     i = int(rows.model.flexible[k])
     torques = [np.column_stack([p.motors, np.ones(len(p.y)), p.y]) for p in parts if p.channel == i]

@@ -70,9 +70,7 @@ def stiffness_tests(rows: FlexibleRows, solution: Solution) -> tuple[StiffnessTe
     parts = (*rows.torques, *rows.deflections(lags))
     linear = list(linear_rows(parts, u, solution.x, lags))
     loads = _loads(parts, solution, lags)
-    return tuple(
-        test for kind in StiffnessKind for test in _tests(kind, rows, solution, parts, linear, loads)
-    )
+    return tuple(test for kind in StiffnessKind for test in _tests(kind, rows, solution, parts, linear, loads))
 
 
 def _loads(parts: tuple[Rows, ...], solution: Solution, lags: Array) -> list[Array]:
@@ -97,7 +95,9 @@ def _tests(
 ) -> Iterator[StiffnessTest]:
     u = solution.unknowns
     largest = [
-        max((float(np.abs(s).max(initial=0.0)) for p, s in zip(parts, loads, strict=True) if p.spring == k), default=1.0)
+        max(
+            (float(np.abs(s).max(initial=0.0)) for p, s in zip(parts, loads, strict=True) if p.spring == k), default=1.0
+        )
         for k in range(u.flexible)
     ]
 

@@ -94,6 +94,4 @@ def _other_rows(estimate: FlexibleEstimate) -> list[tuple[str, ...]]:
         for name, x in estimate.motor_parameters.items()
         if not name.startswith("Ia_")
     ]
-    return [
-        (name, unit, f"{x:.5g}", f"{s:.2g}", f"{100 * s / abs(x):.2g}" if x else "-") for name, unit, x, s in rows
-    ]
+    return [(name, unit, f"{x:.5g}", f"{s:.2g}", f"{100 * s / abs(x):.2g}" if x else "-") for name, unit, x, s in rows]

@@ -161,9 +161,7 @@ def predicting_damping(estimate: FlexibleEstimate) -> Array:
     return np.asarray(np.where(known, found, 2.0 * _RATIO * np.sqrt(k * inertia)))
 
 
-def _link_errors(
-    estimate: FlexibleEstimate, runs: list[tuple[TwoSided, TwoSided, TwoSided]]
-) -> LinkErrors:
+def _link_errors(estimate: FlexibleEstimate, runs: list[tuple[TwoSided, TwoSided, TwoSided]]) -> LinkErrors:
     """Errors of predicted link positions of all runs."""
     u, model = estimate.unknowns, estimate.model
     squares = np.zeros((3, u.flexible))
