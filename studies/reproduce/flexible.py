@@ -32,7 +32,7 @@ _RECORD = "for the record"
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    """Relative errors (run, joint) of stiffness, damping and motor inertia in %, and errors over standard deviations."""
+    """Relative errors (run, joint) of stiffness, damping and motor inertia in %, and intervals that hold."""
 
     stiffness: Array
     damping: Array

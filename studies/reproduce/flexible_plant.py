@@ -1,4 +1,4 @@
-"""Robots with flexible joints that are not simulated by dynid: Pinocchio's forward dynamics, springs written out here."""
+"""Robots with flexible joints that are not simulated by dynid: Pinocchio's forward dynamics, and springs."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _integrated(drives: FlexibleDrives, seconds: float, rng: np.random.Generator
     """
     n, step, count = drives.bodies.n, 1.0 / _RATE, int(seconds * _RATE)
     forward = ENGINES["Pinocchio"](drives.bodies, np.zeros(n))
-    wanted, velocity, acceleration = _reference(n, 0.5 * step * np.arange(2 * count + 1), rng)
+    wanted, velocity, acceleration = _reference(n, np.linspace(0.0, seconds, 2 * count + 1), rng)
     ahead = inverse_dynamics(drives.bodies, wanted, velocity, acceleration) + drives.motor_inertia * acceleration
     inertia = np.diag(mass_matrix(drives.bodies, wanted[:1])[0]) + drives.motor_inertia
     kp, kd = _BAND**2 * inertia, 2 * _BAND * inertia

@@ -206,7 +206,7 @@ def _delayed(found: _Fitted) -> bool:
 
 
 def _eccentric(found: _Fitted, without: _Fitted) -> bool:
-    """Whether the eccentricity of some link encoder matters and is significant: F tests with the covariance of blocks."""
+    """Whether the eccentricity of some link encoder matters and is significant, by F tests with blocks of time."""
     solution = found.solution
     u, n = solution.unknowns, found.rows.model.robot.n
     for k in range(u.flexible):

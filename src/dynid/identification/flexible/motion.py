@@ -12,7 +12,6 @@ from dynid.errors import DataError
 from dynid.identification.loads import no_torques
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
-from dynid.signals.motion_band import noise_range
 from dynid.signals.settings import Motion, Signals, prepare
 
 __all__ = ["TwoSided", "link_encoders", "two_sided"]
@@ -94,14 +93,9 @@ def two_sided(robot: Robot, run: Run, joints: Sequence[str], signals: Signals) -
     # The positions of both sides pass the same clock, filter and derivatives as one wide run.
     wide = Run(run.t, np.hstack([run.q, link_q]), torque=np.hstack([run.torque, run.torque]), name=run.name)
     both = prepare(wide, replace(signals, measured_velocity=False, measured_acceleration=False))
+    assert both.torque is not None
     sides = []
-    for columns in (slice(0, n), slice(n, 2 * n)):
-        signals_of = {s: np.ascontiguousarray(getattr(both, s)[:, columns]) for s in ("q", "v", "a", "torque")}
-        sides.append(replace(both, q_noise=both.q_noise[columns], **signals_of))
+    for at in (slice(0, n), slice(n, 2 * n)):
+        q, v, a, torque = (np.ascontiguousarray(x[:, at]) for x in (both.q, both.v, both.a, both.torque))
+        sides.append(replace(both, q=q, v=v, a=a, torque=torque, q_noise=both.q_noise[at]))
     return TwoSided(*sides)
-
-
-def deflection_noise(recording: Recording, i: int) -> float:
-    """Range of the noise of the deflection of joint i alone, in rad or m."""
-    ranges = [noise_range((run.q - np.asarray(run.link_q))[:, i : i + 1])[0] for run in recording.runs]
-    return float(np.median(ranges))

@@ -50,8 +50,8 @@ _MOTOR_SHARE = 0.5
 # Weight of friction of links that is held at zero, at the start.
 _HELD = 1e4
 _SEVERAL = (
-    "several flexible joints without link encoders: the fit may end far from the truth; compare it with runs in which one "
-    "joint moves, named alone as flexible"
+    "several flexible joints without link encoders: the fit may end far from the truth; compare it with runs in which "
+    "one joint moves, named alone as flexible"
 )
 # Largest change of a logarithm per iteration.
 _LARGEST = 1.0
@@ -61,7 +61,7 @@ _HALVINGS = 8
 _DAMPING, _LEAST_DAMPING = 1e-9, 1e-16
 # Starts that are tried, relative to the best stiffness, and the iterations of a trial.
 _STARTS, _TRIAL_ITERATIONS = (1.0, 0.6, 1.7), 4
-# Singular values of scaled columns below this share of the largest: bodies and rotors are not separated by rigid joints.
+# Singular values of scaled columns below this share of the largest are not determined.
 _RANK = 1e-9
 
 
@@ -109,7 +109,8 @@ class _Problem:
 
     def blocks(self, point: _Point, sensitivities: bool = True) -> list[_Block]:
         """Residuals at a point, with the columns of a step if asked for."""
-        out, first = [], 0
+        out: list[_Block] = []
+        first = 0
         for motion, springs in zip(self.motions, self.springs(point), strict=True):
             out += self._run(motion.motors, springs, point, first, sensitivities)
             first += len(motion.motors.t)

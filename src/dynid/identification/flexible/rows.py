@@ -6,11 +6,12 @@ The equations of motor and link are combined so that each measurement with noise
     theta - q  = encoder errors + c / (1 + T p) Y(q) beta                    one more per flexible joint
 
 with the compliance c = 1/k, the lag T = d/k and the differential operator p. Encoder errors are an offset and, where
-asked for, a delay of the link encoder (times q') and an eccentric mounting (times cos q and sin q). The sum of both equations of the joint
-does not contain the deflection. The deflection is small and carries the noise of two encoders; as a regressor it would
-make the stiffness too small (errors in variables), as an output it does not. The regressors are those of rigid-body
-identification, of which the noise is small. The second row is linear in beta for given c and T, and is linearised in c
-and T (Gauss-Newton).
+asked for, a delay of the link encoder (times q') and an eccentric mounting (times cos q and sin q).
+
+The sum of both equations of the joint does not contain the deflection. The deflection is small and carries the noise of
+two encoders; as a regressor it would make the stiffness too small (errors in variables), as an output it does not. The
+regressors are those of rigid-body identification, of which the noise is small. The second row is linear in beta for
+given c and T, and is linearised in c and T (Gauss-Newton).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy
@@ -113,7 +114,7 @@ class FlexibleRows:
 
     def deflections(self, lags: Array) -> tuple[Rows, ...]:
         """Rows of the deflections of flexible joints, for the lags T (flexible joint,) of their dampers in s."""
-        return tuple(self._rows(lambda *given: self._deflection_rows(*given, lags)))
+        return tuple(self._rows(partial(self._deflection_rows, lags)))
 
     def _rows(self, of: Callable[[int, TwoSided, Segment, int, Array], Iterator[Rows]]) -> Iterator[Rows]:
         first = 0
@@ -141,7 +142,7 @@ class FlexibleRows:
             yield Rows(i, -1, run, columns, wide[:, :k], wide[:, :0], wide[:, k:-1], wide[:, :0], wide[:, -1], index)
 
     def _deflection_rows(
-        self, run: int, motion: TwoSided, part: Segment, first: int, Y: Array, lags: Array
+        self, lags: Array, run: int, motion: TwoSided, part: Segment, first: int, Y: Array
     ) -> Iterator[Rows]:
         rate = motion.motors.rate
         for number, i in enumerate(self.model.flexible):

@@ -80,13 +80,13 @@ def spring_motion(model: FlexibleModel, beta: Array, stiffness: Array, damping: 
         q[:, at] -= x
         w[:, at] -= v
         mass = mass_matrix(links, q)[:, :, at]
-        inner = mass[:, at] + np.diag(0.5 * h * d + 0.25 * h * h * k)
+        inner: Array = mass[:, at] + np.diag(0.5 * h * d + 0.25 * h * h * k)
         if not len(at):
             inverse = inner
             break
         if np.linalg.eigvalsh(mass[:, at][:: max(1, len(q) // 200)]).min() <= 0:
             raise DataError("the mass matrix of the links is not positive definite")
-        inverse = np.linalg.inv(inner)
+        inverse = np.asarray(np.linalg.inv(inner), dtype=float)
         load = np.einsum("nib,b->ni", model.link_rows(q, w, motors.a)[:, at], beta)
         found = [y[:, :, 0] for y in _responses(inverse, load[:, :, None], k, d, h)]
         change = float(np.linalg.norm(found[1] - v))

@@ -113,7 +113,7 @@ def _tests(
             yield channel, weighted[:, :-1], weighted, index
 
     stacked = fold(np.asfortranarray(np.vstack([w for _, _, w, _ in stream(())])))
-    unseen = tuple(u.size + k for k in np.flatnonzero(~_determined(stacked, u.size, u.flexible)))
+    unseen = tuple(u.size + int(k) for k in np.flatnonzero(~_determined(stacked, u.size, u.flexible)))
     stacked = np.delete(stacked, unseen, axis=1)
     x = least_squares(stacked)
     found = block_jackknife(lambda: stream(unseen), x, rows.channels)

@@ -70,18 +70,19 @@ def _encoders(estimate: FlexibleEstimate) -> str:
 
 
 def _spring_rows(estimate: FlexibleEstimate) -> list[tuple[str, ...]]:
-    out = []
+    out: list[tuple[str, ...]] = []
     for k, joint in enumerate(estimate.joints):
         linear = estimate.robot.channel_units[joint] == "N"
         units = ("N/m", "N s/m", "kg") if linear else ("N m/rad", "N m s/rad", "kg m2")
         if estimate.seen[k]:
             share = 100 * estimate.stiffness_std[k] / estimate.stiffness[k]
-            shown = (f"{estimate.stiffness[k]:.4g}", f"{share:.2g}", units[0], f"{estimate.damping[k]:.3g}")
-            shown = (*shown, f"{estimate.damping_std[k]:.2g}", units[1])
+            spring = (f"{estimate.stiffness[k]:.4g}", f"{share:.2g}", units[0])
+            damper = (f"{estimate.damping[k]:.3g}", f"{estimate.damping_std[k]:.2g}", units[1])
         else:
-            shown = (f"> {estimate.interval(joint)[0]:.3g}", "-", units[0], "-", "-", units[1])
+            spring = (f"> {estimate.interval(joint)[0]:.3g}", "-", units[0])
+            damper = ("-", "-", units[1])
         inertia = (f"{estimate.motor_inertia[k]:.4g}", f"{estimate.motor_inertia_std[k]:.2g}", units[2])
-        out.append((joint, *shown, *inertia))
+        out.append((joint, *spring, *damper, *inertia))
     return out
 
 
