@@ -11,8 +11,8 @@ correlation within a block (Efron 1982; CR3 in econometrics). With few blocks it
 not as a matrix, so the correlations between parameters are those of white noise.
 
 Slow effects (a drive that warms up, friction that depends on where the arm is) may be hidden in a residual that looks
-white and still outlast a block: the scores g_k of neighbouring blocks then point the same way. Blocks are made longer
-until they do not.
+white and still outlast a block: the scores g_k of neighbouring blocks then have the same direction. Blocks are made
+longer until they do not.
 """
 
 from __future__ import annotations

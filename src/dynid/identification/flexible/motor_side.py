@@ -132,10 +132,10 @@ class _Problem:
         if sensitivities:
             wide = np.concatenate([self._columns(springs, Y), Z, self._spring_columns(springs)], axis=2)
         limits = self.signals.velocity_limits(motors.v)
-        settled = round(_SETTLING * motors.rate)
+        decayed = round(_SETTLING * motors.rate)
         for i in range(model.robot.n):
             rows, index = _thinned(np.column_stack([wide[:, i], rest[:, i], motors.v[:, i]]), motors.decimate)
-            kept = (np.abs(rows[:, -1]) >= limits[i]) & (index >= settled)
+            kept = (np.abs(rows[:, -1]) >= limits[i]) & (index >= decayed)
             yield _Block(i, rows[kept, :-2], rows[kept, -2], first + index[kept])
 
     def _columns(self, springs: SpringMotion, Y: Array) -> Array:
@@ -225,7 +225,7 @@ def _starts(problem: _Problem, recording: Recording) -> tuple[list[_Point], Arra
         chosen = np.where(cost < best, size / deflection, chosen)
         best = np.minimum(cost, best)
     response = (2 * np.pi * seen) ** 2 * inertia
-    # A notch of the response is that of the joint itself only if its deflections are possible ones.
+    # A notch of the response is that of the joint itself only if its deflections have a usual size.
     used = np.isfinite(seen) & (response > size / _DEFLECTIONS[0]) & (response < size / _DEFLECTIONS[-1])
     k = np.where(used, response, chosen)
     return [_springs(beta, motors, inertia, x * k) for x in _STARTS], noise

@@ -29,7 +29,7 @@ _DETERMINED = 1e-3
 
 
 class StiffnessKind(StrEnum):
-    """Deviation from a linear spring."""
+    """How a spring may be nonlinear."""
 
     CUBIC = "cubic"
     BACKLASH = "backlash"
@@ -38,7 +38,7 @@ class StiffnessKind(StrEnum):
 
 @dataclass(frozen=True)
 class StiffnessTest:
-    """Test of one deviation from a linear spring of one joint.
+    """Test of one kind of nonlinear stiffness of one joint.
 
     Attributes
     ----------
