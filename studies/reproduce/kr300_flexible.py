@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dynid.identification.flexible import FlexibleEstimate, identify_flexible
 from dynid.identification.flexible.motion import two_sided
-from dynid.identification.flexible.springs import spring_motion
-from dynid.identification.flexible.validation import predicting_damping
+from dynid.identification.flexible.validation import predicted_springs
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import validate
 from dynid.recording.load import load_recording
@@ -98,8 +97,7 @@ def _motor_side(found: FlexibleEstimate, train: Recording) -> Iterator[Figure]:
     section = "Motor encoders alone, runs A and B"
     run = train.runs[0]
     motors = two_sided(found.robot, run, (), found.signals).motors
-    springs = spring_motion(found.model, found.beta, found.stiffness, predicting_damping(found), motors)
-    links = springs.bent(motors).links
+    links = predicted_springs(found, motors).bent(motors).links
     rigid = found.model.link_rows(motors.q, motors.v, motors.a) @ found.beta
     bent = found.model.link_rows(links.q, links.v, links.a) @ found.beta
     for k, i in enumerate(found.model.flexible):

@@ -20,6 +20,7 @@ from dynid.dynamics.kernels.deflection import spring_responses
 from dynid.errors import DataError
 from dynid.identification.flexible.motion import TwoSided
 from dynid.identification.flexible.sides import FlexibleModel
+from dynid.robot.model import Robot
 from dynid.signals.settings import Motion
 
 __all__ = ["SpringMotion", "spring_motion"]
@@ -61,8 +62,13 @@ class SpringMotion:
         return _responses(self.inverse, load, self.stiffness, self.damping, self.step)
 
 
-def spring_motion(model: FlexibleModel, beta: Array, stiffness: Array, damping: Array, motors: Motion) -> SpringMotion:
+def spring_motion(
+    model: FlexibleModel, beta: Array, stiffness: Array, damping: Array, motors: Motion, bodies: Robot | None = None
+) -> SpringMotion:
     """Deflections of all flexible joints of finite stiffness (flexible joint,) under the motion of the motors.
+
+    The mass matrix is that of `bodies`, by default that of the base parameters, which need not be physically
+    consistent.
 
     Raises
     ------
@@ -71,7 +77,7 @@ def spring_motion(model: FlexibleModel, beta: Array, stiffness: Array, damping: 
     """
     seen = np.isfinite(stiffness)
     at, k, d = model.flexible[seen], stiffness[seen], np.maximum(damping[seen], 0.0)
-    links = model.links.with_parameters(model.base.standard(beta))
+    links = model.links.with_parameters(model.base.standard(beta)) if bodies is None else bodies
     zero = np.zeros((len(motors.t), len(at)))
     x, v, a = zero, zero, zero
     h, last = 1.0 / motors.rate, np.inf

@@ -14,7 +14,7 @@ from dynid.identification.flexible.delays import advanced
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
 from dynid.identification.flexible.motion import TwoSided, two_sided
 from dynid.identification.flexible.rows import FlexibleRows
-from dynid.identification.flexible.springs import spring_motion
+from dynid.identification.flexible.springs import SpringMotion, spring_motion
 from dynid.identification.loads import no_torques
 from dynid.identification.validation import Validation, validation_of
 from dynid.recording.recording import Recording, Run
@@ -144,8 +144,14 @@ def _with_encoders(estimate: FlexibleEstimate, run: Run) -> list[str]:
 
 def _predicted(estimate: FlexibleEstimate, motors: Motion) -> TwoSided:
     """The run with the links where the springs put them, from the motion of the motors alone."""
+    return predicted_springs(estimate, motors).bent(motors)
+
+
+def predicted_springs(estimate: FlexibleEstimate, motors: Motion) -> SpringMotion:
+    """Deflections of the identified springs under the motion of the motors, with physically consistent bodies."""
     damping = predicting_damping(estimate)
-    return spring_motion(estimate.model, estimate.beta, estimate.stiffness, damping, motors).bent(motors)
+    bodies = estimate.identified_robot
+    return spring_motion(estimate.model, estimate.beta, estimate.stiffness, damping, motors, bodies)
 
 
 def predicting_damping(estimate: FlexibleEstimate) -> Array:
