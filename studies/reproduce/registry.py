@@ -15,6 +15,7 @@ from studies.reproduce import (
     dynamics,
     excitation,
     feasible_robots,
+    flexible,
     friction_robots,
     halves,
     horizon,
@@ -22,6 +23,7 @@ from studies.reproduce import (
     human_regressor,
     iiwa_feasibility,
     kr300,
+    kr300_flexible,
     legs,
     pc_didim,
     real_verdicts,
@@ -79,6 +81,12 @@ def studies() -> dict[str, Study]:
             verdicts.figures,
             cases=verdicts.figures,
         ),
+        Study(
+            "flexible",
+            "Flexible joints of known stiffness, from encoders of motors and links or of motors alone",
+            flexible.figures,
+            full=flexible.full_figures,
+        ),
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study(
             "human-forceplate",
@@ -89,6 +97,12 @@ def studies() -> dict[str, Study]:
         ),
         Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
         Study("kr300", "The KR300 in closed loop, on held-out runs", kr300.figures, needs_data=True),
+        Study(
+            "kr300-flexible",
+            "Stiffness of the KR300 from its two encoders per axis, on a held-out run",
+            kr300_flexible.figures,
+            needs_data=True,
+        ),
         Study(
             "servo-friction",
             "Hobby servos on a known pendulum: friction models on held-out runs",

@@ -55,6 +55,7 @@ def write_arm_files(folder: Path) -> None:
     write_own_logs(robot, folder)
     _write_encoders(robot, folder)
     _write_walker(folder)
+    _write_flexible(robot, folder)
     t = np.arange(6000) / 1000.0
     path = 0.6 * np.column_stack([np.sin(2 * t + k) + 0.4 * np.sin((5 + 2 * k) * t) for k in range(3)])
     gains = dynid.controllers.bandwidth_gains(robot, 5.0)
@@ -105,6 +106,23 @@ def _write_encoders(robot: dynid.Robot, folder: Path) -> None:
         moved = rollout(robot.with_terms(*terms), law, Commands(rate, command, None, None), start).q[0]
         q = moved + rng.normal(0.0, 1e-4, moved.shape)
         Recording(robot.coordinates, (Run(t, q, reference=command),)).to_csv(folder / f"{name}.csv")
+
+
+def _write_flexible(robot: dynid.Robot, folder: Path) -> None:
+    """Two logs of motor and link positions of the arm with flexible joints, and their torques."""
+    t = np.arange(8000) / 1000.0
+    rotors = robot.with_terms(*(robot.joint_term(k, "Ia", 0.5) for k in range(robot.n)))
+    effects = dynid.simulation.UnmodeledEffects(stiffness=[4e3, 6e3, 2e3], damping=[4.0, 6.0, 2.0])
+    law = dynid.controllers.pd(1000.0, *(4.0 * np.array(g) for g in ([300.0, 300.0, 100.0], [30.0, 30.0, 10.0])))
+    for name, shift in (("flexible1", 0.0), ("flexible2", 1.0)):
+        slow = [0.5 * np.sin(2 * t + k + shift) + 0.2 * np.sin((4 + k) * t) for k in range(3)]
+        fast = [0.004 * np.sin((25 + 9 * k + 4 * shift) * t) for k in range(3)]
+        path = np.column_stack(slow) + np.column_stack(fast)
+        done = dynid.simulate(rotors, dynid.ClosedLoop(controller=law), path, unmodeled=effects)
+        step = 2 * np.pi / 400_000
+        run = replace(done.recording().runs[0], q=step * np.round(done.motor_q / step), v=None, a=None, reference=None)
+        run = replace(run, link_q=step * np.round((done.q + 1e-3) / step))
+        Recording(robot.coordinates, (run,)).to_csv(folder / f"{name}.csv")
 
 
 def _write_loaded(robot: dynid.Robot, folder: Path) -> None:

@@ -39,7 +39,7 @@ __all__ = [
 GROUPS = {
     "Model": ("robots", "inspect", "human", "export"),
     "Experiment": ("excite", "simulate", "live", "check", "calibrate"),
-    "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "legs"),
+    "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
     "Understand": ("report", "studio"),
     "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),
 }

@@ -1,3 +1,4 @@
+from . import flexible as flexible
 from . import legs as legs
 from .auto import AutoOptions as AutoOptions
 from .covariance import barrier_covariance as barrier_covariance

@@ -29,7 +29,15 @@ from dynid.identification.estimators.solution import Solution
 from dynid.identification.observation import Observation, WeightedRows
 from dynid.signals.autocorrelation import independent_rows
 
-__all__ = ["Jackknife", "NoiseModel", "Uncertainty", "check_noise_model", "jackknife", "uncertainty"]
+__all__ = [
+    "Jackknife",
+    "NoiseModel",
+    "Uncertainty",
+    "block_jackknife",
+    "check_noise_model",
+    "jackknife",
+    "uncertainty",
+]
 
 Array = NDArray[np.float64]
 NoiseModel = Literal["autocorrelated", "white"]
@@ -164,8 +172,12 @@ def jackknife(
     (channel,). `prior` (k, b) are weighted rows of a prior, which no block holds. None if the observation keeps no
     samples or has too few, or where some parameters are determined neither by the data nor by the prior.
     """
-    stream = rows or observation.weighted_rows(1.0 / noise)
-    index, residuals = _residuals(stream, beta, len(observation.factors))
+    return block_jackknife(rows or observation.weighted_rows(1.0 / noise), beta, len(observation.factors), prior)
+
+
+def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Array | None = None) -> Jackknife | None:
+    """Standard deviations of parameters (b,) from a stream of weighted rows of some channels, as `jackknife`."""
+    index, residuals = _residuals(stream, beta, channels)
     if len(index) < 2 * _FEWEST_BLOCKS:
         return None
     independent = tuple(independent_rows(e) for e in residuals)

@@ -69,8 +69,9 @@ def bad_rows(blocks: Sequence[Block], refuse: bool) -> NDArray[np.bool_]:
 
 
 def _wrong(block: Block) -> NDArray[np.bool_]:
-    """Cells (N, column) that are not a number or are implausibly large."""
-    return ~(np.abs(block.values) <= (_ABSURD_TIME if block.signal == "t" else _ABSURD))
+    """Cells (N, column) that are not a number or are implausibly large; a joint may have no encoder on its link."""
+    wrong = ~(np.abs(block.values) <= (_ABSURD_TIME if block.signal == "t" else _ABSURD))
+    return wrong & ~np.isnan(block.values).all(axis=0) if block.signal == "link_q" else wrong
 
 
 def _refuse(blocks: Sequence[Block], k: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.errors import DataError
 from dynid.recording.names import Group, groups, is_time, joint_first, tokens
 from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, SIGNALS, WIDTH, column_names
-from dynid.recording.table import Table, shown
+from dynid.recording.table import NO_COLUMN, Table, shown
 
 __all__ = [
     "Channels",
@@ -85,6 +85,8 @@ def resolve(table: Table, signal: str, spec: Spec, channels: Channels) -> list[s
 def _some(table: Table, signal: str, part: str | int) -> list[str]:
     """Columns of one name, one index, a range of indices or a range of an array."""
     names, text = table.names, str(part)
+    if signal == "link_q" and text == NO_COLUMN:
+        return [NO_COLUMN]
     if isinstance(part, int | np.integer):
         if not -len(names) <= part < len(names):
             raise DataError(f"{table.file}: {signal} needs column {part}, the file has {len(names)} columns")
@@ -178,11 +180,16 @@ def guess(table: Table, channels: dict[str, Channels], clock: str | None = None)
         out = {signal: columns for signal, columns in out.items() if channels[signal].what == "columns"}
     taken = {name for columns in out.values() for name in columns}
     left = [name for name in table.names if name not in taken]
-    for signal in ("q", "v", "a", "torque", "current", "reference"):
+    for signal in ("q", "v", "a", "torque", "current", "reference", "link_q"):
         wanted = channels[signal]
         if signal in out:
             continue
-        found = [g for g in _groups(table, left, wanted, clock, first=first) if g.signal == signal]
+        every = _groups(table, left, wanted, clock, first=first)
+        found = [g for g in every if g.signal == signal]
+        if signal == "q" and not found:  # the only positions are those of the links
+            found = [g for g in every if g.signal == "link_q"]
+        if signal == "link_q":
+            found = [_with_gaps(g, wanted) for g in found if not set(g.columns.values()) & set(out.get("q", ()))]
         columns = _choose(table, signal, found, wanted)
         if columns:
             out[signal] = columns
@@ -191,6 +198,20 @@ def guess(table: Table, channels: dict[str, Channels], clock: str | None = None)
     if "q" not in out:
         raise DataError(f"{table.file}: no column is named as a position: give columns=, it has {shown(table.names)}")
     return out
+
+
+def _with_gaps(group: Group, channels: Channels) -> Group:
+    """The columns of link encoders, with no column for joints that have none."""
+    expected: Sequence[str | int]
+    if group.numbered:
+        count = channels.total or channels.count or len(group.columns)
+        start = 0 if 0 in group.columns else 1
+        expected = range(start, start + count)
+    else:
+        expected = channels.names
+    if None in group.columns or not set(group.columns) <= set(expected):
+        return group
+    return Group(group.words, {key: group.columns.get(key, NO_COLUMN) for key in expected}, group.doubles)
 
 
 def guess_one(table: Table, signal: str, channels: Channels, clock: str | None) -> list[str]:

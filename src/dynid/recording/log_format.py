@@ -25,8 +25,8 @@ class LogFormat(BaseModel):
     """How a log is read: clock, columns, units, and the conversions to joint-side SI signals.
 
     Values are converted in this order: `units`, `scale`, `sign`, `gain`, `motor_side`, `offset`. Fields that are given
-    per signal map the signal (q, v, a, torque, current, reference, and where stated t, wrench, base, base_v, base_a or
-    wrench:NAME) to one value for all joints or to one value per joint.
+    per signal map the signal (q, v, a, torque, current, reference, link_q, and where stated t, wrench, base, base_v,
+    base_a or wrench:NAME) to one value for all joints or to one value per joint.
 
     Attributes
     ----------
@@ -38,10 +38,11 @@ class LogFormat(BaseModel):
     columns : dict or None
         Signal to its columns: a name, an index, a list of them, a pattern with {i} (counts from 1), {k} (counts
         from 0), {joint} or {part}, a range "1:7", an array or a part of it ("data[0:7]"). Only these signals are read.
-        None recognises the columns by their names.
+        None recognises the columns by their names. "none" stands for the column of a joint without link encoder.
     units : dict
-        Signal to its unit: t (s, ms, us, ns), q and reference (rad, deg, rev, counts:4096, m, mm), v (rad/s, deg/s,
-        rev/s, rpm, m/s, mm/s), a (rad/s2, deg/s2, rev/s2, m/s2, mm/s2), torque (Nm, mNm, kNm, N, kN), current (A, mA).
+        Signal to its unit: t (s, ms, us, ns), q, reference and link_q (rad, deg, rev, counts:4096, m, mm), v (rad/s,
+        deg/s, rev/s, rpm, m/s, mm/s), a (rad/s2, deg/s2, rev/s2, m/s2, mm/s2), torque (Nm, mNm, kNm, N, kN), current
+        (A, mA).
     scale : dict
         Signal to a factor.
     sign : dict

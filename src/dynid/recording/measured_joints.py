@@ -101,7 +101,7 @@ def _changed(robot: Robot, run: Run, joints: tuple[str, ...], motion: Assembly) 
     own = [joints.index(name) for name in robot.coordinates if name in joints]
     whole = len(own) == robot.n
     signals: dict[str, Array | None] = {}
-    for signal in ("v", "a", "current", "reference"):
+    for signal in ("v", "a", "current", "reference", "link_q"):
         value = getattr(run, signal)
         signals[signal] = value[:, own] if whole and value is not None else None
     if run.torque is not None:

@@ -39,6 +39,8 @@ _OTHER = _words(
 )
 # Words for what the controller is told; alone or with a word for positions they name the reference.
 _COMMAND = _words("cmd command commanded des desired target ref reference goal setpoint")
+# Words that say on which side of an elastic gear a position is measured.
+_LINK_SIDE = _words("link secondary")
 _UNITS = _words("rad deg degs degree degrees s sec nm n m mm a ma amp amps ms us ns rpm rads")
 _ANGLES_OFF = {"deg": "deg", "degs": "deg", "degree": "deg", "degrees": "deg", "rpm": "rpm", "mm": "mm"}
 _TIMES_OFF = dict.fromkeys(("ms", "msec", "millis"), "ms") | dict.fromkeys(("us", "usec", "micros"), "us")
@@ -68,6 +70,7 @@ def is_time(name: str) -> bool:
 def named_unit(signal: str, name: str) -> str | None:
     """A unit other than SI in the name of a column of times, positions, velocities or accelerations."""
     off = {"t": _TIMES_OFF, "q": _ANGLES_OFF, "v": _ANGLES_OFF, "a": _ANGLES_OFF, "reference": _ANGLES_OFF}
+    off["link_q"] = _ANGLES_OFF
     table = off.get(signal, {})
     found = next((table[w] for w in tokens(name)[1:] if w in table), None)
     if found in ("deg", "mm") and signal in ("v", "a"):
@@ -87,6 +90,8 @@ def _signal(words: tuple[str, ...]) -> str | None:
         commanded = bool(_COMMAND.intersection(said)) and _COMMAND.union(_WORDS["q"]).issuperset(said)
         return "reference" if commanded else None
     found = {signal for signal, known in _WORDS.items() if known.intersection(words)}
+    if found == {"q"} and _LINK_SIDE.intersection(words):
+        return "link_q"
     return found.pop() if len(found) == 1 else None
 
 

@@ -25,7 +25,7 @@ __all__ = ["Recording", "Run"]
 Array = NDArray[np.float64]
 
 # Signals of a run other than t, and their width where it is not the number of joints.
-SIGNALS = ("q", "v", "a", "torque", "current", "reference", "wrench", "base", "base_v", "base_a", "imu")
+SIGNALS = ("q", "v", "a", "torque", "current", "reference", "link_q", "wrench", "base", "base_v", "base_a", "imu")
 WIDTH = {"wrench": 6, "base": 7, "base_v": 6, "base_a": 6, "imu": 6}
 # Prefixes of the signals that are wrenches of named sensors, and contacts of named frames.
 NAMED_WRENCH = "wrench:"
@@ -55,6 +55,9 @@ class Run:
         Motor current in A.
     reference : ndarray (N, joint) or None
         Positions that the controller follows (rad, m).
+    link_q : ndarray (N, joint) or None
+        Positions of the links behind elastic gears (rad, m), where `q` are those of the motors on the joint side. NaN
+        for a joint without an encoder on its link.
     wrench : ndarray (N, 6) or None
         Force (N) and moment (N m) on the base at its origin.
     base : ndarray (N, 7) or None
@@ -86,6 +89,7 @@ class Run:
     torque: Array | None = None
     current: Array | None = None
     reference: Array | None = None
+    link_q: Array | None = None
     wrench: Array | None = None
     base: Array | None = None
     base_v: Array | None = None
@@ -131,7 +135,8 @@ class Run:
             )
         if array.shape[1] != width:
             raise DataError(f"run '{self.name}': {signal} has {array.shape[1]} columns, expected {width}")
-        bad = np.argwhere(~np.isfinite(array))
+        absent = np.isnan(array).all(axis=0) if signal == "link_q" else np.zeros(width, dtype=bool)
+        bad = np.argwhere(~np.isfinite(array) & ~absent)
         if len(bad):
             raise DataError(
                 f"run '{self.name}': {signal} is not a finite number at row {bad[0][0]}, column {bad[0][1]}"

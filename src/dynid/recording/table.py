@@ -15,9 +15,12 @@ from dynid.errors import DataError
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Table", "Unusable", "shown"]
+__all__ = ["NO_COLUMN", "Table", "Unusable", "shown"]
 
 Array = NDArray[np.float64]
+
+# In place of a column: a joint that has no encoder on its link.
+NO_COLUMN = "none"
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,10 @@ class Table:
         return column.shape[1] if isinstance(column, np.ndarray) and column.ndim == 2 else None
 
     def values(self, names: Sequence[str]) -> Array:
-        """The named single columns (N, len(names)); cells that are not numbers are NaN."""
-        columns = [self._numbers(name) for name in names]
+        """The named single columns (N, len(names)); cells that are not numbers are NaN, and so is no column."""
+        known = {name: self._numbers(name) for name in names if name != NO_COLUMN}
+        absent = np.full(len(next(iter(known.values()), ())), np.nan)
+        columns = [known.get(name, absent) for name in names]
         lengths = {len(c): name for c, name in zip(columns, names, strict=True)}
         if len(lengths) > 1:
             found = ", ".join(f"{name} {n}" for n, name in lengths.items())

@@ -25,11 +25,12 @@ UNITS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "v": (_ANGULAR_VELOCITIES, _LINEAR_VELOCITIES),
     "a": (_ANGULAR_ACCELERATIONS, _LINEAR_ACCELERATIONS),
     "reference": (_ANGLES, _LENGTHS),
+    "link_q": (_ANGLES, _LENGTHS),
     "torque": (_TORQUES, _FORCES),
     "current": (_CURRENTS, _CURRENTS),
 }
 # Signals that may be given in encoder counts, as in "counts:4096".
-ENCODER_SIGNALS = ("q", "v", "a", "reference")
+ENCODER_SIGNALS = ("q", "v", "a", "reference", "link_q")
 # Signals that the transmission converts from the motor side to the joint side.
 MOTOR_SIGNALS = ("q", "v", "a", "reference", "torque")
 

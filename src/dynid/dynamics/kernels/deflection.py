@@ -1,0 +1,38 @@
+"""Motion of springs between motors that move as measured and links of a known mass matrix."""
+
+from typing import Any
+
+import numpy as np
+
+from dynid.dynamics.kernels.compiler import kernel
+
+
+@kernel
+def spring_responses(S: Any, load: Any, k: Any, d: Any, h: float, x: Any, v: Any, a: Any) -> None:
+    """Solve M x'' + d x' + k x = load by the trapezoidal rule, for several loads at once.
+
+    S (N, f, f) is the inverse of M + d h / 2 + k h^2 / 4, load (N, f, c); x, v, a (N, f, c) are written.
+    The first sample is that of a slow motion: x = load / k.
+    """
+    count, f, c = load.shape
+    rest = np.empty((f, c))
+    for i in range(f):
+        for j in range(c):
+            x[0, i, j] = load[0, i, j] / k[i]
+            v[0, i, j] = (load[1, i, j] - load[0, i, j]) / (h * k[i])
+            a[0, i, j] = 0.0
+    for n in range(1, count):
+        for i in range(f):
+            for j in range(c):
+                vp = v[n - 1, i, j] + 0.5 * h * a[n - 1, i, j]
+                xp = x[n - 1, i, j] + h * v[n - 1, i, j] + 0.25 * h * h * a[n - 1, i, j]
+                x[n, i, j], v[n, i, j] = xp, vp
+                rest[i, j] = load[n, i, j] - d[i] * vp - k[i] * xp
+        for i in range(f):
+            for j in range(c):
+                total = 0.0
+                for m in range(f):
+                    total += S[n, i, m] * rest[m, j]
+                a[n, i, j] = total
+                v[n, i, j] += 0.5 * h * total
+                x[n, i, j] += 0.25 * h * h * total

@@ -1,0 +1,12 @@
+from .estimate import FlexibleEstimate as FlexibleEstimate
+from .estimate import Sides as Sides
+from .file import load_flexible as load_flexible
+from .identify import identify_flexible as identify_flexible
+from .response import FrequencyResponse as FrequencyResponse
+from .response import frequency_response as frequency_response
+from .rows import EncoderError as EncoderError
+from .sides import FlexibleModel as FlexibleModel
+from .stiffness_tests import StiffnessKind as StiffnessKind
+from .stiffness_tests import StiffnessTest as StiffnessTest
+from .validation import FlexibleValidation as FlexibleValidation
+from .validation import LinkErrors as LinkErrors

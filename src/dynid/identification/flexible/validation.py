@@ -1,0 +1,195 @@
+"""How well flexible joints predict torques and link positions of other motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.dynamics.functions import mass_matrix
+from dynid.errors import DataError
+from dynid.identification.flexible.delays import advanced
+from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
+from dynid.identification.flexible.motion import TwoSided, two_sided
+from dynid.identification.flexible.rows import FlexibleRows
+from dynid.identification.flexible.springs import SpringMotion, spring_motion
+from dynid.identification.loads import no_torques
+from dynid.identification.validation import Validation, validation_of
+from dynid.recording.recording import Recording, Run
+from dynid.signals.settings import Motion
+
+__all__ = ["FlexibleValidation", "LinkErrors", "validate_flexible"]
+
+Array = NDArray[np.float64]
+
+# Damping ratio of gears whose damping is not known.
+_RATIO = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class LinkErrors:
+    """Errors of link positions that are predicted from the motors alone, root mean square per joint.
+
+    The mean of the error of a run is the offset of its encoders and is not counted.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Flexible joints with link encoders.
+    units : tuple of str
+        rad or m.
+    flexible : ndarray, shape (joint,)
+        Error of the identified joints, with their springs and encoder errors.
+    encoder : ndarray, shape (joint,)
+        Error of rigid joints with the same encoder errors: what the springs add is the difference.
+    rigid : ndarray, shape (joint,)
+        Error of rigid joints: the link moves as the motor.
+    """
+
+    joints: tuple[str, ...]
+    units: tuple[str, ...]
+    flexible: Array
+    encoder: Array
+    rigid: Array
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleValidation:
+    """Errors of flexible joints on other motion.
+
+    Attributes
+    ----------
+    torque : Validation
+        Errors of the predicted torques per joint.
+    links : LinkErrors or None
+        Errors of the predicted link positions; None without link encoders.
+    """
+
+    torque: Validation
+    links: LinkErrors | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data.
+
+        Returns
+        -------
+        dict
+        """
+        links = None
+        if self.links is not None:
+            errors = zip(self.links.flexible, self.links.encoder, self.links.rigid, self.links.units, strict=True)
+            links = {
+                joint: {"flexible": float(f), "encoder": float(e), "rigid": float(r), "unit": unit}
+                for joint, (f, e, r, unit) in zip(self.links.joints, errors, strict=True)
+            }
+        return {"torque": self.torque.to_dict(), "links": links}
+
+    def summary(self) -> str:
+        """Tables of the errors, as wide as the terminal.
+
+        Returns
+        -------
+        str
+        """
+        from dynid.identification.flexible.summary import validation_tables
+
+        return validation_tables(self)
+
+
+def validate_flexible(estimate: FlexibleEstimate, recording: Recording) -> FlexibleValidation:
+    """Predict torques and link positions of a recording with identified flexible joints."""
+    model, robot, u = estimate.model, estimate.robot, estimate.unknowns
+    encoders = all(run.link_q is not None for run in recording.runs)
+    both = estimate.sides is Sides.BOTH
+    if both and not encoders:
+        raise DataError("the joints were identified with link encoders: the recording for validation has none")
+    motions, bent = [], []
+    for run in recording.runs:
+        if run.torque is None:
+            raise no_torques(run)
+        raw, moved = _measured(estimate, run)
+        predicted = _predicted(estimate, raw.motors)
+        if encoders:
+            bent.append((raw, moved, predicted))
+        motions.append(moved if both else predicted)
+    rows = FlexibleRows(model, tuple(motions), estimate.signals)
+    y: list[list[Array]] = [[] for _ in range(robot.n)]
+    found: list[list[Array]] = [[] for _ in range(robot.n)]
+    time: list[list[Array]] = [[] for _ in range(robot.n)]
+    clock = np.concatenate([m.motors.t for m in motions])
+    for part in rows.torques:
+        y[part.channel].append(part.y)
+        found[part.channel].append(
+            part.links @ estimate.x[part.columns] + part.motors @ estimate.x[u.links : u.links + u.motors]
+        )
+        time[part.channel].append(clock[part.index])
+    torque = validation_of(robot, robot.coordinates, *([np.concatenate(x) for x in rows] for rows in (y, found, time)))
+    return FlexibleValidation(torque=torque, links=_link_errors(estimate, bent) if bent else None)
+
+
+def _measured(estimate: FlexibleEstimate, run: Run) -> tuple[TwoSided, TwoSided]:
+    """The run as its encoders give it, and with the links advanced by the delays of their encoders."""
+    raw = two_sided(estimate.robot, run, _with_encoders(estimate, run), estimate.signals)
+    delays = np.zeros(estimate.robot.n)
+    delays[estimate.model.flexible] = estimate.delays
+    return raw, advanced(raw, delays)
+
+
+def _with_encoders(estimate: FlexibleEstimate, run: Run) -> list[str]:
+    there = np.zeros(estimate.robot.n, dtype=bool) if run.link_q is None else ~np.isnan(run.link_q[0])
+    return [name for name in estimate.joints if there[estimate.robot.coordinates.index(name)]]
+
+
+def _predicted(estimate: FlexibleEstimate, motors: Motion) -> TwoSided:
+    """The run with the links where the springs put them, from the motion of the motors alone."""
+    return predicted_springs(estimate, motors).bent(motors)
+
+
+def predicted_springs(estimate: FlexibleEstimate, motors: Motion) -> SpringMotion:
+    """Deflections of the identified springs under the motion of the motors, with physically consistent bodies."""
+    damping = predicting_damping(estimate)
+    bodies = estimate.identified_robot
+    return spring_motion(estimate.model, estimate.beta, estimate.stiffness, damping, motors, bodies)
+
+
+def predicting_damping(estimate: FlexibleEstimate) -> Array:
+    """Damping (flexible joint,) to predict with: a usual ratio where none can be distinguished from zero.
+
+    Without any, a spring would keep the oscillation of its unknown start.
+    """
+    poses = np.zeros((1, estimate.robot.n))
+    inertia = np.diagonal(mass_matrix(estimate.identified_robot, poses)[0])[estimate.model.flexible]
+    k = np.where(estimate.seen, estimate.stiffness, 0.0)
+    found = np.nan_to_num(estimate.damping)
+    known = found > 2.0 * np.nan_to_num(estimate.damping_std, nan=np.inf)
+    return np.asarray(np.where(known, found, 2.0 * _RATIO * np.sqrt(k * inertia)))
+
+
+def _link_errors(estimate: FlexibleEstimate, runs: list[tuple[TwoSided, TwoSided, TwoSided]]) -> LinkErrors:
+    """Errors of predicted link positions of all runs."""
+    u, model = estimate.unknowns, estimate.model
+    squares = np.zeros((3, u.flexible))
+    count = 0
+    for raw, moved, predicted in runs:
+        for k, i in enumerate(model.flexible):
+            fixed = np.zeros(len(predicted.motors.t))
+            if u.errors and estimate.sides is Sides.BOTH:
+                columns = FlexibleRows(model, (), estimate.signals, estimate.errors).encoder_columns(
+                    moved.links, slice(None), int(i)
+                )
+                values = estimate.x[u.encoder(k)].copy()
+                if "delay" in estimate.errors:
+                    values[0] = 0.0  # the links are already advanced by it
+                fixed = np.column_stack(columns) @ values
+            errors = (
+                moved.deflection[:, i] - fixed - predicted.deflection[:, i],
+                moved.deflection[:, i] - fixed,
+                raw.deflection[:, i],
+            )
+            squares[:, k] += [float(np.sum((x - x.mean()) ** 2)) for x in errors]
+        count += len(predicted.motors.t)
+    rms = np.sqrt(squares / max(count, 1))
+    units = tuple("m" if estimate.robot.channel_units[j] == "N" else "rad" for j in estimate.joints)
+    return LinkErrors(estimate.joints, units, rms[0], rms[1], rms[2])
