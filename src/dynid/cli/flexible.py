@@ -54,7 +54,8 @@ def flexible(
     Logs have motor positions (q), torques and link positions (link_q, as in q_link_joint1 or link_position_joint1).
     Without link positions the stiffness is found from the torques alone, where the motion shows it.
 
-    Example: dynid flexible arm.urdf flexible1.csv --rotor-inertia --validate flexible2.csv -o joints.toml
+    Example: dynid flexible arm.urdf flexible1.csv --rotor-inertia --friction viscous+coulomb+offset
+    --validate flexible2.csv -o joints.toml
     """
     from dynid.identification.flexible import identify_flexible
 
