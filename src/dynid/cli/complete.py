@@ -26,7 +26,7 @@ METHODS = (
 )
 STUDIES = (
     *("structure", "dynamics", "excitation", "toolbox-2dof", "wam", "codegen", "iiwa-feasibility", "pc-didim"),
-    *("actuators", "semi-parametric", "compensated-control", "coverage", "verdicts", "human-regressor", "flexible"),
+    *("actuators", "semi-parametric", "compensated-control", "coverage", "verdicts", "flexible", "human-regressor"),
     *("human-forceplate", "tx40", "kr300", "kr300-flexible", "servo-friction", "so101", "tx40-filters", "legs"),
     *("drives", "friction-robots"),
     *("robots", "halves", "real-verdicts"),
