@@ -37,7 +37,15 @@ FILES = {"toml", "json", "csv", "html", "log"}
 OPTIONAL = ("torch", "jax")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+# Pages that select among many models or fit Gaussian processes.
+SLOW = ("friction.md", "residual.md")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in PAGES],
+    ids=lambda p: p.name,
+)
 def test_python_blocks_run_in_order(
     page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ PAGES = [ROOT / "README.md", *WRITTEN]
 HELP: dict[str, Any] = leaves(get_command(app))
 # Studies take minutes and have tests of their own; a page of the studio stays open.
 LONG = ("reproduce", "benchmark", "studio", "demo")
+# Pages whose commands take more than ten seconds and that README.md and --help have most of.
+SLOW = ("docs/friction.md", "docs/human-forceplate.md", "docs/residual.md", "docs/tutorial.md")
 # A second of search is enough to write a motion.
 QUICK = {"excite": ("--budget", "1")}
 
@@ -53,7 +55,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-@pytest.mark.parametrize("page", DOCUMENTED)
+@pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in SLOW else p for p in DOCUMENTED])
 def test_commands_of_a_page_run_in_order(page: str, places: dict[str, Path], tmp_path: Path) -> None:
     """In a copy of the folders, where a command may use what one above it wrote."""
     for name, folder in places.items():

@@ -13,7 +13,7 @@ from dynid.identification.jackknife import jackknife, uncertainty
 from dynid.identification.pipeline import SequentialIdentification, estimate_from, identify
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
 
-RUNS = 60
+RUNS = 40
 
 
 def colored(shape: tuple[int, int], memory: float, rng: np.random.Generator) -> np.ndarray:

@@ -13,11 +13,12 @@ from studies.reproduce.registry import find_study, studies
 from studies.reproduce.study import Figure, number, published
 
 # Designs, simulations and Monte Carlo runs take minutes; tests of their own look at them.
-LONG = ("actuators", "compensated-control", "coverage", "excitation", "pc-didim", "semi-parametric", "verdicts")
-QUICK = sorted(name for name, study in studies().items() if not study.needs_data and name not in LONG)
+LONG = ("compensated-control", "coverage", "excitation", "pc-didim", "semi-parametric", "verdicts")
+MINUTES = ("actuators", "flexible", "legs")
+QUICK = sorted(name for name, study in studies().items() if not study.needs_data and name not in (*LONG, *MINUTES))
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in MINUTES)])
 def test_every_published_figure_is_met(name: str) -> None:
     """A study passes only if all of its figures do."""
     out = [f for f in find_study(name).run() if not f.ok]

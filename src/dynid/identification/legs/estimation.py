@@ -104,7 +104,7 @@ def identify_legs(
     contacts = as_contacts(robot, feet)
     settings = signals or LEG_SIGNALS
     if settings.torque_cutoff != "same" or settings.decimate != ():
-        raise DataError("legs need signals with torque_cutoff='same' and decimate=(): contact modes are not decimated")
+        raise DataError("legs need torques with the low-pass of the positions, and rows that are not decimated")
     runs = prepare_legs(
         robot, recording, contacts, imu=imu, signals=settings, foot_std=foot_std, every=every, foot_forces=foot_forces
     )
