@@ -44,12 +44,12 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/dynamics.py
-	$(BIN)/python benchmarks/identify.py
-	$(BIN)/python benchmarks/feasibility.py
-	$(BIN)/python benchmarks/excitation.py
-	$(BIN)/python benchmarks/closed_loop.py
-	$(BIN)/python benchmarks/residual.py
+	$(BIN)/python -m benchmarks.dynamics
+	$(BIN)/python -m benchmarks.identify
+	$(BIN)/python -m benchmarks.feasibility
+	$(BIN)/python -m benchmarks.excitation
+	$(BIN)/python -m benchmarks.closed_loop
+	$(BIN)/python -m benchmarks.residual
 
 clean:
 	rm -rf $(VENV) build docs/reference/generated tx40.svg tx40-torques.svg tx40-report.html

@@ -1,8 +1,8 @@
 """Actuators from encoders alone: time of the simulation with exact derivatives, and comparisons with other tools.
 
-python benchmarks/actuators.py kernel           # CPU time of one step, with and without derivatives
-python benchmarks/actuators.py go2 --budget 20  # a real Go2 against mujoco.sysid and CMA-ES
-python benchmarks/actuators.py arm              # the test arm of mujoco.sysid, open loop
+python -m benchmarks.actuators kernel           # CPU time of one step, with and without derivatives
+python -m benchmarks.actuators go2 --budget 20  # a real Go2 against mujoco.sysid and CMA-ES
+python -m benchmarks.actuators arm              # the test arm of mujoco.sysid, open loop
 
 The comparisons need mujoco[sysid] and cma; what is not installed is skipped. The recording of the Go2 is looked for
 under DYNID_DATA.
@@ -92,11 +92,11 @@ def main() -> None:
         kernel(3, 20)
         kernel(7, 40)
     elif given.section == "go2":
-        import actuators_go2
+        from benchmarks import actuators_go2
 
         actuators_go2.run(given.budget)
     else:
-        import actuators_arm
+        from benchmarks import actuators_arm
 
         actuators_arm.run()
 

@@ -1,6 +1,6 @@
 """Time of an assessment with all checks beside that of the identification: 23 joints, 60 s at 200 Hz.
 
-python benchmarks/assess.py
+python -m benchmarks.assess
 """
 
 from __future__ import annotations

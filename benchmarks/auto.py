@@ -1,6 +1,6 @@
 """Time of method auto, and of the feasible fit with its search of the weight relative to one solve.
 
-python benchmarks/auto.py
+python -m benchmarks.auto
 """
 
 from __future__ import annotations

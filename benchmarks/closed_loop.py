@@ -3,9 +3,9 @@
 All but the Monte Carlo runs use one thread and are timed in CPU seconds, so that other programs do not count. Monte
 Carlo runs are timed in wall-clock seconds and need an idle computer.
 
-python benchmarks/closed_loop.py                      # needs mujoco for all comparisons
-python benchmarks/closed_loop.py --seconds 2
-python benchmarks/closed_loop.py --monte-carlo 300    # all runs of the paper; 0 for none
+python -m benchmarks.closed_loop                      # needs mujoco for all comparisons
+python -m benchmarks.closed_loop --seconds 2
+python -m benchmarks.closed_loop --monte-carlo 300    # all runs of the paper; 0 for none
 """
 
 from __future__ import annotations

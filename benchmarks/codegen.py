@@ -7,8 +7,8 @@ in C++ over all samples on one thread (`rneaInParallel`), with no Python in betw
 timed too, with the overhead of the call, measured on a robot of one joint, subtracted. Times are CPU times;
 repeats are interleaved and the best counts.
 
-python benchmarks/codegen.py
-python benchmarks/codegen.py --robot wam7 --flags=-O3
+python -m benchmarks.codegen
+python -m benchmarks.codegen --robot wam7 --flags=-O3
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dynamics against Pinocchio: python benchmarks/dynamics.py
+"""Dynamics against Pinocchio: python -m benchmarks.dynamics
 
 Both sides compute the same values, which is checked before anything is timed. Measurements are interleaved and the
 best of several repeats counts, so that other load on the computer affects both sides alike. Ratios above one mean that

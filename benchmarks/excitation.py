@@ -1,7 +1,7 @@
 """Excitation design against other optimisers: times to the same criterion from the same start, in one run.
 
-python benchmarks/excitation.py              # needs cyipopt-wheels, numdifftools and cma for all comparisons
-python benchmarks/excitation.py --cap 60     # seconds that a baseline may take
+python -m benchmarks.excitation              # needs cyipopt-wheels, numdifftools and cma for all comparisons
+python -m benchmarks.excitation --cap 60     # seconds that a baseline may take
 """
 
 from __future__ import annotations

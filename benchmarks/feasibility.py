@@ -1,7 +1,7 @@
 """Feasible identification against modelling layers and baseline methods: times, ratios and errors from one run.
 
-python benchmarks/feasibility.py                 # all parts; needs cvxpy, and picos with cvxopt for their comparison
-python benchmarks/feasibility.py --part links    # one of: layers, links, samples
+python -m benchmarks.feasibility                 # all parts; needs cvxpy, and picos with cvxopt for their comparison
+python -m benchmarks.feasibility --part links    # one of: layers, links, samples
 """
 
 from __future__ import annotations

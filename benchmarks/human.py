@@ -1,7 +1,7 @@
 """Identification of a person of 43 coordinates and 37 bodies from a minute on a force plate at 100 Hz, in seconds.
 
-python benchmarks/human.py            # needs the skeleton of human-forceplate-figaroh and, for the comparison, cvxpy
-python benchmarks/human.py --all-rows # also cvxpy on all rows of the regressor, without reduction
+python -m benchmarks.human            # needs the skeleton of human-forceplate-figaroh and, for the comparison, cvxpy
+python -m benchmarks.human --all-rows # also cvxpy on all rows of the regressor, without reduction
 """
 
 from __future__ import annotations

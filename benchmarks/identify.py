@@ -1,7 +1,7 @@
 """Complete identification of 100,000 samples against FIGAROH, and streaming of ten million within 1 GiB of RAM.
 
-python benchmarks/identify.py            # needs figaroh==1.0.2 (the bench extra) for the comparison
-python benchmarks/identify.py --stream   # only the streaming part
+python -m benchmarks.identify            # needs figaroh==1.0.2 (the bench extra) for the comparison
+python -m benchmarks.identify --stream   # only the streaming part
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Projection of contact forces and the cone program of a quadruped: times and ratios from one run.
 
-python benchmarks/legs.py            # 60 s at 500 Hz; the NumPy loop on a part of it; needs cvxpy and pin
+python -m benchmarks.legs            # 60 s at 500 Hz; the NumPy loop on a part of it; needs cvxpy and pin
 """
 
 from __future__ import annotations

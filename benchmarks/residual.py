@@ -1,7 +1,7 @@
 """Residuals at control rate and in training, against GPyTorch and scikit-learn, in one run.
 
-python benchmarks/residual.py                 # peers: pip install gpytorch scikit-learn
-python benchmarks/residual.py --figure FILE   # SVG file of the times by number of points
+python -m benchmarks.residual                 # peers: pip install gpytorch scikit-learn
+python -m benchmarks.residual --figure FILE   # SVG file of the times by number of points
 
 Seven joints of an iiwa14, squared exponential kernel with 21 length scales, the same hyper-parameters everywhere; all
 sides give the same values, which is checked before anything is timed. Single samples run on one core. Repeats are
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import dynid
+from benchmarks.residual_peers import VARIANCES, agree, gpytorch_singles, gpytorch_step, sklearn_singles
 from dynid.excitation.fourier import random_fourier
 from dynid.residual import exact, sparse
 from dynid.residual.blend import Blend
@@ -38,7 +39,6 @@ from dynid.residual.posterior import Block, Posterior, basis_columns
 from dynid.residual.predictor import Predictor
 from dynid.residual.problem import Problem
 from dynid.residual.residual import JointResidual, Residual
-from residual_peers import VARIANCES, agree, gpytorch_singles, gpytorch_step, sklearn_singles
 
 Array = NDArray[np.float64]
 Work = Callable[[], object]

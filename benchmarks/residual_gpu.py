@@ -1,7 +1,7 @@
 """Hyper-parameters of a residual Gaussian process through GPyTorch: seconds per step on a CPU or a GPU.
 
-python benchmarks/residual_gpu.py --device cuda            # needs numpy, scipy, lazy_loader, torch and gpytorch
-python benchmarks/residual_gpu.py --samples 2000 --points 100 --large 0 --steps 5
+python -m benchmarks.residual_gpu --device cuda            # needs numpy, scipy, lazy_loader, torch and gpytorch
+python -m benchmarks.residual_gpu --samples 2000 --points 100 --large 0 --steps 5
 """
 
 from __future__ import annotations

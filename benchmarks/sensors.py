@@ -1,7 +1,7 @@
 """Delay and gain of a torque sensor with the arm's parameters, against MuJoCo's identification toolbox.
 
-python benchmarks/sensors.py            # needs mujoco[sysid]
-python benchmarks/sensors.py --draws 5
+python -m benchmarks.sensors            # needs mujoco[sysid]
+python -m benchmarks.sensors --draws 5
 
 Both get the same simulated recordings of a two-joint arm under position servos: positions and torques, the torques
 delayed by 13.3 ms, those of joint 2 too large by a factor of 1.2, both with noise. Their prior knowledge differs:

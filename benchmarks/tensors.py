@@ -5,7 +5,7 @@ by itself. Agreement is the largest difference to the kernels in double precisio
 Gradients are those of a weighted sum of all results with respect to all states and parameters. Their error is that of
 the derivative along one random direction against central differences, in double precision.
 
-taskset -c 0 python benchmarks/tensors.py          # one core
+taskset -c 0 python -m benchmarks.tensors          # one core
 """
 
 from __future__ import annotations
