@@ -28,6 +28,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+# No length, mass, inertia or coefficient in SI units is larger; products of larger numbers overflow.
+_LARGEST = 1e100
+
 
 def frozen(a: ArrayLike) -> Array:
     """A read-only copy as floats."""
@@ -46,6 +49,8 @@ def checked(a: ArrayLike, shape: tuple[int, ...], what: str, error: type[DynidEr
         raise error(f"{what} must have shape {shape}, got {out.shape}")
     if not np.all(np.isfinite(out)):
         raise error(f"{what}: a value is not finite")
+    if out.size and np.abs(out).max() > _LARGEST:
+        raise error(f"{what}: a value of {np.abs(out).max():.3g} is too large")
     return out
 
 

@@ -94,10 +94,11 @@ class Bench:
             self._touching = nearest < 0
         except DynidError:
             self._touching = None  # nothing in this robot can meet
-        words = "" if beside is None else "blue: measured, orange: simulated with what was identified"
+        touch = "nothing touches"
         if self._touching is not None and self._touching.any():
-            words = f"bars touch in {self._touching.mean():.0%} of the motion, painted red"
-        self._words.text = words or f"{t[-1]:.1f} s of motion, nothing touches"
+            touch = f"bars touch in {self._touching.mean():.0%} of it, painted red"
+        both = "" if beside is None else "; blue: measured, orange: simulated with what was identified"
+        self._words.text = f"{t[-1]:.1f} s of motion, {touch}{both}"
         self._time.set_value(0)
         self._play.enable()
         self._timer.activate()

@@ -179,7 +179,10 @@ class Session:
         """Where the identified robot would have gone: simulated along what a recording was asked to do, or did."""
         if self.robot is None:
             raise DataError("choose a robot first")
-        found = Estimate.load(self.workspace.existing(ESTIMATE), self.robot)
+        # With its own drive terms: the method may have chosen other ones than those of the file.
+        found = Estimate.load(self.workspace.existing(ESTIMATE))
+        if found.robot.coordinates != self.robot.coordinates:
+            raise DataError(f"the estimate is of another robot than '{self.robot.name}': identify again")
         run = load_recording(self.workspace.existing(name), self.robot).runs[0]
         wanted = run.q if run.reference is None else run.reference
         t = np.arange(run.t[0], run.t[-1], 1.0 / _RATE)
