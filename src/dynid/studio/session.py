@@ -158,11 +158,21 @@ class Session:
 
     def verdict(self) -> dict[str, Any] | None:
         """What the last report says, if there is one."""
+        if not self.current(VERDICT):
+            return None
         try:
             found = json.loads(self.workspace.existing(VERDICT).read_text(encoding="utf-8"))
         except (DataError, ValueError):
             return None
         return found if isinstance(found, dict) and "verdict" in found else None
+
+    def current(self, name: str) -> bool:
+        """Whether a file belongs to the saved estimate: one that is older was left by a command that was killed."""
+        try:
+            made, estimated = (self.workspace.existing(x).stat().st_mtime_ns for x in (name, ESTIMATE))
+        except DataError:
+            return False
+        return made >= estimated
 
     # -- motion to be played ---------------------------------------------------------------------
 
