@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.errors import DataError
 from dynid.recording.files import damage, optional_package, read_bytes
+from dynid.recording.matlab import MatlabError, read_matlab
 from dynid.recording.records import columns_of, flat
 from dynid.recording.table import Table, Unusable
 
@@ -62,17 +63,15 @@ def read_npy(path: Path) -> Table:
 
 def read_mat(path: Path) -> Table:
     """Table of the arrays of a MATLAB file of any version; fields of structs have dotted names."""
-    import scipy.io
-
     raw = read_bytes(path)
     if raw[:4] == b"MATL" and _HDF5_MAGIC in raw[:1024]:
         return _table(path, _hdf5_arrays(raw, path, matlab=True))
     try:
-        content = scipy.io.loadmat(io.BytesIO(raw), simplify_cells=True)
-    except Exception as error:
+        content = read_matlab(raw, path.name)
+    except MatlabError as error:
         raise DataError(f"{path.name} is not a MATLAB file or damaged: {damage(error)}") from None
     data: dict[str, Any] = {}
-    for name, value in flat({k: v for k, v in content.items() if not k.startswith("__")}).items():
+    for name, value in flat(content).items():
         _add_array(data, name, value)
     return _table(path, data)
 
@@ -134,7 +133,11 @@ def _add_array(data: dict[str, Any], name: str, value: Any) -> None:
     if isinstance(value, Unusable):
         data[name] = value
         return
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        data[name] = _OBJECTS
+        return
     if array.dtype.names:
         for part in array.dtype.names:
             _add_array(data, f"{name}.{part}", array[part])
