@@ -18,7 +18,7 @@ from typing import Any
 __all__ = ["Count", "fuzz_reader", "main"]
 
 _HANG = 20.0  # s
-_ONE = "OMP_NUM_THREADS OPENBLAS_NUM_THREADS NUMBA_NUM_THREADS POLARS_MAX_THREADS".split()
+_ONE = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"]
 _HEAD = ("reader", "files", "read", "refused", "tracebacks", "crashes", "hangs", "longest s", "peak MiB")
 
 

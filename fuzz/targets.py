@@ -52,7 +52,12 @@ def _arm() -> Robot:
 def _run(samples: int = 40) -> dict[str, Array]:
     t = np.arange(samples) / 100.0
     w = 1.0 + np.arange(3)
-    return {"t": t, "q": np.sin(t[:, None] * w), "v": w * np.cos(t[:, None] * w), "torque": 10.0 + np.sin(t[:, None] - w)}
+    return {
+        "t": t,
+        "q": np.sin(t[:, None] * w),
+        "v": w * np.cos(t[:, None] * w),
+        "torque": 10.0 + np.sin(t[:, None] - w),
+    }
 
 
 def _columns() -> dict[str, Array]:
@@ -116,7 +121,11 @@ def _mat(folder: Path) -> list[Path]:
     import scipy.io
 
     run = _run()
-    nested = {"t": run["t"], "log": {"arm": {"q": run["q"], "name": "x"}}, "cells": np.array([[1.0, "a"]], dtype=object)}
+    nested = {
+        "t": run["t"],
+        "log": {"arm": {"q": run["q"], "name": "x"}},
+        "cells": np.array([[1.0, "a"]], dtype=object),
+    }
     nested["log"]["parts"] = np.array([{"a": 1.0}, {"a": 2.0}])
     ints = {name: x if name == "t" else (1000 * x).astype(np.int16) for name, x in run.items()}
     scipy.io.savemat(folder / "a.mat", run)
@@ -161,7 +170,9 @@ def _json(folder: Path) -> list[Path]:
     columns = {name: x.tolist() for name, x in _columns().items()}
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     lists = {"robot": "arm", **{name: x.tolist() for name, x in _run().items()}}
-    return _write(folder, {"a.json": json.dumps(records), "b.json": json.dumps(lists), "c.json": json.dumps({"x": records})})
+    return _write(
+        folder, {"a.json": json.dumps(records), "b.json": json.dumps(lists), "c.json": json.dumps({"x": records})}
+    )
 
 
 _KIND = "sensor_msgs/msg/JointState"
@@ -286,7 +297,9 @@ _SHAPES = (
 def _parts(folder: Path) -> None:
     (folder / "part.stl").write_bytes(_triangles())
     (folder / "part.obj").write_text(_OBJ)
-    (folder / "other.xml").write_text('<mujoco><worldbody><body name="more"><geom size=".1"/></body></worldbody></mujoco>')
+    (folder / "other.xml").write_text(
+        '<mujoco><worldbody><body name="more"><geom size=".1"/></body></worldbody></mujoco>'
+    )
 
 
 def _urdf(folder: Path) -> list[Path]:
@@ -434,8 +447,7 @@ def _read_project(path: Path) -> object:
 
 
 def _log_format(folder: Path) -> list[Path]:
-    head, _, rest = _PROJECT.partition("[log]\n")
-    return _write(folder, {"log.toml": rest.partition("[runs]")[0]})
+    return _write(folder, {"log.toml": _PROJECT.partition("[log]\n")[2].partition("[runs]")[0]})
 
 
 def _controller(folder: Path) -> list[Path]:

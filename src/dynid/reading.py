@@ -238,12 +238,12 @@ def unpacked(raw: bytes, ending: str, file: str) -> bytes:
     return out.getvalue()
 
 
-def check_archive(stream: IO[bytes], file: str, size: int) -> None:
+def check_archive(stream: IO[bytes], file: str) -> None:
     """Refuse a ZIP archive (NPZ) whose members are larger than the limits allow, by its table of contents.
 
     Members that are longer than the table says end in an error of the reader, since only so many bytes are read.
     """
+    size = stream.seek(0, io.SEEK_END)
     with zipfile.ZipFile(stream) as archive:
-        members = archive.infolist()
-        within_ratio(file, sum(member.file_size for member in members), size)
+        within_ratio(file, sum(member.file_size for member in archive.infolist()), size)
     stream.seek(0)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
 from dynid.errors import DataError, DynidError
 from dynid.reading import PACKED, check_regular, read_regular, unpacked
 
-__all__ = ["check_file", "damage", "kind_of", "optional_package", "read_bytes", "stem_of"]
+__all__ = ["check_file", "damage", "kind_of", "optional_package", "read_bytes", "stem_of", "unpacked_file"]
 
 
 def kind_of(path: Path) -> str:
@@ -50,7 +53,21 @@ def read_bytes(path: Path) -> bytes:
     return unpacked(raw, ending, path.name) if ending in PACKED else raw
 
 
-def damage(error: Exception) -> str:
+@contextmanager
+def unpacked_file(path: Path) -> Iterator[Path]:
+    """The path of a file, or of a temporary one with its content if it is compressed."""
+    if not check_file(path):
+        raise DataError(f"{path.name} is empty")
+    if path.suffix.lower() not in PACKED:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="dynid-") as folder:
+        plain = Path(folder) / path.stem
+        plain.write_bytes(read_bytes(path))
+        yield plain
+
+
+def damage(error: BaseException) -> str:
     """The message of an error on a damaged file, in one short line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return f"{lines[0]:.120}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.recording.files import damage, read_bytes
+from dynid.recording.parquet import parquet_frame
 from dynid.recording.table import Table, Unusable
 
 __all__ = ["read_parquet", "read_text"]
@@ -82,12 +83,7 @@ def _frame(body: bytes, separator: str, width: int, file: str) -> Any:
 
 def read_parquet(path: Path) -> Table:
     """Table of a Parquet file; columns of lists become arrays (N, width)."""
-    import polars
-
-    try:
-        frame = polars.read_parquet(io.BytesIO(read_bytes(path)))
-    except Exception as error:  # readers raise errors of many types on damaged files
-        raise DataError(f"{path.name} is not a Parquet file or damaged: {damage(error)}") from None
+    frame = parquet_frame(path)
     if not frame.height:
         raise DataError(f"{path.name} has columns and no rows")
     return Table(path.name, {series.name: _parquet_column(series) for series in frame.get_columns()})

@@ -1,0 +1,139 @@
+"""Reading in a child process: what a damaged file can do to a library written in C or Rust stays in that process.
+
+The child has limits on its memory and processor time where the operating system has them (`resource`). It writes what
+it read into a temporary folder. An interpreter starts anew for every file: 0.2 to 0.3 s.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dynid import errors
+from dynid.errors import DataError, DynidError
+from dynid.limits import file_limits
+
+__all__ = ["read_in_child"]
+
+_ANSWER = "answer.json"
+_MIB = 1 << 20
+# Wall-clock time per processor time, beyond which a child is ended that waits for something.
+_PATIENCE = 8
+
+
+def read_in_child(function: str, path: Path, folder: Path, *, error: type[DynidError] = DataError) -> Any:
+    """Call `function(path, folder)` in a child process and return what it returns.
+
+    Parameters
+    ----------
+    function : str
+        Module and name, such as "dynid.recording.hdf5:extract". What it returns must be representable in JSON; arrays
+        are written into `folder`.
+    path : Path
+        The file to read.
+    folder : Path
+        An empty folder for the results.
+    error : type
+        Type of the error.
+
+    Raises
+    ------
+    DynidError
+        With the message of the function, or a sentence on how the process ended.
+    """
+    limits, size = file_limits(), path.stat().st_size
+    memory = limits.reader_megabytes * _MIB + limits.unpacked_ratio * size
+    seconds = limits.reader_seconds + size // _MIB
+    package = str(Path(errors.__file__).parents[1])
+    places = [package, *(p for p in sys.path if p and p != package)]
+    command = [sys.executable, "-P", "-m", "dynid.child", function, str(path), str(folder), str(memory), str(seconds)]
+    try:
+        ended = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_PATIENCE * seconds,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise error(f"{path.name} is damaged: its reader was ended after {_PATIENCE * seconds} s") from None
+    except OSError as problem:
+        raise error(f"{path.name}: the process that reads it cannot be started: {problem.strerror}") from None
+    try:
+        answer = json.loads((folder / _ANSWER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise error(_how(path.name, ended.returncode, words[-1] if words else "", memory, seconds)) from None
+    if "error" in answer:
+        raise error(answer["error"])
+    return answer["value"]
+
+
+def _how(file: str, code: int, words: str, memory: int, seconds: int) -> str:
+    """A sentence on a process that ended without an answer."""
+    if -code in (getattr(signal, "SIGXCPU", 0), getattr(signal, "SIGKILL", 0)):
+        return (
+            f"{file} takes more than {seconds} s of processor time to read: it is damaged, or set "
+            "DYNID_MAX_READER_SECONDS to a larger number"
+        )
+    if "memory" in words.lower():
+        return (
+            f"{file} needs more than {memory // _MIB} MiB to read: it is damaged, or set DYNID_MAX_READER_MEGABYTES to "
+            "a larger number"
+        )
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return f"{file} is damaged: the process that read it ended with {how}"
+
+
+def _limit(memory: int, seconds: int) -> None:
+    """Limit this process to `memory` bytes more than it has, and to `seconds` of processor time."""
+    try:
+        import resource
+    except ImportError:  # not a Unix system
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pages = Path("/proc/self/statm")
+    if pages.exists():
+        own = int(pages.read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        wanted = own + memory
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted if most < 0 else min(wanted, most), most))
+
+
+def _answer(read: Callable[[Path, Path], Any], path: Path, folder: Path) -> dict[str, Any]:
+    try:
+        return {"value": read(path, folder)}
+    except DynidError as error:
+        return {"error": str(error)}
+    except MemoryError:
+        raise SystemExit("out of memory") from None
+    except BaseException as error:  # libraries raise errors of many types on damaged files, panics of Rust among them
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return {"error": f"{path.name} is damaged: {lines[0]:.120}"}
+
+
+def main() -> None:
+    """The child: module:function, file, folder, memory in bytes, seconds."""
+    function, path, folder, memory, seconds = sys.argv[1:]
+    module, _, name = function.partition(":")
+    read = getattr(importlib.import_module(module), name)
+    _limit(int(memory), int(seconds))
+    answer = _answer(read, Path(path), Path(folder))
+    part = Path(folder) / f"{_ANSWER}.part"
+    part.write_text(json.dumps(answer), encoding="utf-8")
+    part.replace(Path(folder) / _ANSWER)
+    os._exit(0)  # without the destructors of libraries, which a damaged file may have upset
+
+
+if __name__ == "__main__":
+    main()
