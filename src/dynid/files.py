@@ -38,7 +38,14 @@ def writing(path: str | Path) -> Iterator[Path]:
             yield part
             if target.exists():
                 shutil.copymode(target, part)
+            _on_disk(part)
             part.replace(target)
+
+
+def _on_disk(path: Path) -> None:
+    """Wait until the content is on the disk: a name that is renamed before may survive a loss of power without it."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def write_text(path: str | Path, text: str) -> None:

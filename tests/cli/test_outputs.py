@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from dynid.cli.main import app
+from dynid.errors import DynidError
+from dynid.identification import Estimate
 from tests.support.commands import dynid
 from tests.support.documented_files import write_arm_files
 
@@ -53,3 +57,49 @@ def test_two_outputs_have_two_names(folder: Path) -> None:
     done = dynid("identify", "arm.urdf", "run1.csv", "-o", "out.json", "--figure", "out.json", folder=folder)
     assert done.returncode == 1 and "two outputs have the name 'out.json'" in done.stderr
     assert not (folder / "out.json").exists()
+
+
+def test_verdict_and_report_are_outputs_too(folder: Path) -> None:
+    """A report that cannot be written is refused before the work, and so is one that would replace a log."""
+    command = ("identify", "arm.urdf", "run1.csv", "-o", "out.json")
+    done = dynid(*command, "--report", "nowhere/page.html", folder=folder)
+    assert done.returncode == 1 and "cannot write 'nowhere/page.html'" in done.stderr
+    (folder / "run1.html").write_text("a page of someone else")
+    done = dynid("identify", "arm.urdf", "run1.html", "-o", "out.json", "--report", "run1.html", folder=folder)
+    assert done.returncode == 1 and "would be overwritten" in done.stderr
+    assert not (folder / "out.json").exists()
+
+
+def test_the_estimate_is_saved_before_anything_else_can_fail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("the terminal is gone")
+
+    monkeypatch.setattr("dynid.cli.identify._print", broken)
+    monkeypatch.chdir(folder)
+    for place, broken_part in (("printed.json", "_print"), ("assessed.json", "assess_and_report")):
+        monkeypatch.setattr(f"dynid.cli.identify.{broken_part}", broken)
+        result = CliRunner().invoke(app, ["identify", "arm.urdf", "run1.csv", "--method", "wls", "-o", place])
+        assert isinstance(result.exception, OSError)
+        assert Estimate.load(folder / place).method == "wls"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--decimate 0", "--decimate"),
+        ("--decimate 2.5", "--decimate"),
+        ("--trim nan", "--trim takes a finite number"),
+        ("--trim -1", "trim must be zero or a positive number"),
+        ("--cutoff nan", "--cutoff takes a finite number"),
+        ("--cutoff -5", "cutoff must be a positive number"),
+        ("--min-velocity -1", "min-velocity must be zero or positive"),
+        ("--min-velocity 500%", "between 0 and 100 %"),
+        ("--delay inf", "--delay takes a finite number"),
+        ("--rate nan", "--rate takes a finite number"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_name(options: str, said: str, folder: Path) -> None:
+    arguments = ["identify", str(folder / "arm.urdf"), str(folder / "run1.csv"), *options.split()]
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, DynidError)
+    assert said in str(result.exception)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 
 import dynid
 from dynid.identification import Estimate
+from dynid.identification.estimate_file import estimate_from_dict, estimate_to_dict
 from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
 from dynid.identification.estimators.solution import Outcome
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
@@ -178,3 +179,64 @@ def test_base_parameters_of_the_users_choice_survive(tmp_path: Path) -> None:
     estimate = estimate_from(seen, "wls")
     estimate.save(tmp_path / "estimate.json")
     assert_same(estimate.base, Estimate.load(tmp_path / "estimate.json").base, "base")
+
+
+def _sorted_keys(data: Any) -> Any:
+    """The same data with every object's keys in alphabetical order."""
+    if isinstance(data, dict):
+        return {key: _sorted_keys(data[key]) for key in sorted(data)}
+    return [_sorted_keys(x) for x in data] if isinstance(data, list) else data
+
+
+@pytest.mark.parametrize("method", ["wls", "feasible"])
+def test_a_file_is_read_by_names_and_not_by_order(method: str) -> None:
+    estimate = fitted(method)
+    back = estimate_from_dict(_sorted_keys(json.loads(json.dumps(estimate_to_dict(estimate)))))
+    assert np.array_equal(back.parameters, estimate.parameters)
+    assert back.base.kept == estimate.base.kept and np.array_equal(back.base.matrix, estimate.base.matrix)
+
+
+def _places(data: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in nested data; of a list, the first entry."""
+    yield place
+    inside = data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ()
+    for key, value in inside:
+        yield from _places(value, (*place, key))
+
+
+def test_damaged_files_are_refused_in_one_sentence_or_read() -> None:
+    """Every field in turn replaced by another type, a number that is too large, or nothing."""
+    good = json.loads(json.dumps(estimate_to_dict(fitted("feasible"))))
+    refused = read = 0
+    for place in list(_places(good))[1:]:
+        for value in (None, "x", [], {}, -1, True, 1e300, 10**400, "nan"):
+            data = json.loads(json.dumps(good))
+            inner = data
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = value
+            try:
+                estimate_from_dict(data)
+                read += 1
+            except dynid.DynidError as error:
+                assert "\n" not in str(error)
+                refused += 1
+    assert refused > 3 * read > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rows": [1.5]}, "rows.0"),
+        ({"noise": [1.0]}, "noise has 1 entries for 3 channels"),
+        ({"covariance": [[1.0]]}, "covariance is not a"),
+        ({"method": 3}, "method"),
+        ({"more": 1}, "more"),
+        ({"standard_parameters": {"m": 1.0}, "standard_covariance": None}, "are not those of its robot"),
+    ],
+)
+def test_the_first_wrong_field_is_named(change: dict[str, Any], said: str) -> None:
+    data = json.loads(json.dumps(estimate_to_dict(fitted("wls")))) | change
+    with pytest.raises(dynid.DataError, match="is a damaged estimate") as caught:
+        estimate_from_dict(data, where="'arm.json'")
+    assert said in str(caught.value) and "'arm.json'" in str(caught.value)

@@ -158,12 +158,6 @@ def test_parameter_files(file: Path, tmp_path: Path) -> None:
         assert_same_torques(back, robot)
 
 
-def test_no_robot_file_is_left_out(data: Path) -> None:
-    """Every robot file beside the recordings is tried; MJCF files are tested where they are read."""
-    there = {str(p.relative_to(data)) for ending in ("urdf", "sdf") for p in data.rglob(f"*.{ending}")}
-    assert there <= set(DATA)
-
-
 # What MuJoCo has against these files as they come: elements given twice, static bodies that are impossible.
 REFUSED = {
     "kuka_lwr4.urdf": "repeated element: 'origin'",

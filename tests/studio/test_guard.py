@@ -78,6 +78,8 @@ def test_a_visit_with_the_token_is_not_sent_to_another_host() -> None:
         ({"cookie": COOKIE}, "", 421),
         ({"host": HOST, "cookie": COOKIE, "origin": "http://evil.example"}, "", 403),
         ({"host": HOST, "cookie": COOKIE, "origin": "null"}, "", 403),
+        ({"host": HOST, "cookie": COOKIE, "origin": "http://[::1"}, "", 403),
+        ({"host": HOST, "cookie": COOKIE, "content-length": "-1"}, "", 400),
         ({"host": HOST, "cookie": COOKIE, "content-length": "101"}, "", 413),
         ({"host": HOST, "cookie": COOKIE, "content-length": "many"}, "", 400),
     ],
@@ -101,13 +103,55 @@ def test_websockets_are_guarded_alike() -> None:
 
 
 def test_a_body_that_grows_is_cut_off() -> None:
-    """Without a stated length the bytes are counted on their way."""
-    _, reached = asked({"host": HOST, "cookie": COOKIE}, body=(b"x" * 60, b"x" * 60))
+    """Without a stated length the bytes are counted on their way, and the client is told what was wrong."""
+    answers, reached = asked({"host": HOST, "cookie": COOKIE}, body=(b"x" * 60, b"x" * 60))
     assert [m["type"] for m in reached] == ["http.request", "http.disconnect"]
+    assert answers[0]["status"] == 413
+
+
+def test_a_client_that_stops_in_the_middle_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynid.studio.guard._PATIENCE", 0.02)
+    answers: list[dict[str, Any]] = []
+
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        if (await receive())["type"] == "http.disconnect":
+            raise ConnectionError("the client is gone")
+
+    async def never() -> dict[str, Any]:
+        await asyncio.sleep(60)
+        return {}
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    headers = [(b"host", HOST.encode()), (b"cookie", COOKIE.encode())]
+    scope = {"type": "http", "path": "/", "query_string": b"", "headers": headers}
+    asyncio.run(Guard(page, token=TOKEN, hosts=(HOST,), limit=100)(scope, never, send))
+    assert answers[0]["status"] == 408
+
+
+def test_a_ticket_is_good_for_one_visit() -> None:
+    """The address that a browser is started with can be read by other users of the computer."""
+    guard = Guard(_nothing, token=TOKEN, hosts=(HOST,), limit=100, ticket="one-visit")
+    codes = []
+
+    async def send(message: Any) -> None:
+        codes.append(message.get("status"))
+
+    for query in (b"token=one-visit", b"token=one-visit", f"token={TOKEN}".encode()):
+        scope = {"type": "http", "path": "/", "query_string": query, "headers": [(b"host", HOST.encode())]}
+        asyncio.run(guard(scope, _nothing, send))  # type: ignore[arg-type]
+    assert [code for code in codes if code is not None] == [303, 403, 303]
+
+
+async def _nothing(*_: Any) -> None:
+    pass
 
 
 def test_answers_forbid_what_is_elsewhere() -> None:
     answers, _ = asked({"host": HOST, "cookie": COOKIE})
     headers = dict(answers[0]["headers"])
-    assert b"default-src 'self'" in headers[b"content-security-policy"]
+    policy = headers[b"content-security-policy"].decode()
+    assert "default-src 'self'" in policy
+    assert f"connect-src 'self' ws://{HOST} ws://localhost:8123 blob: data:;" in policy
     assert headers[b"x-content-type-options"] == b"nosniff"

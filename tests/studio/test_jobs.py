@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
+import dynid
+from dynid.cli.demo import synthetic_recording
 from dynid.errors import DataError
-from dynid.studio.jobs import Jobs
+from dynid.studio.jobs import Done, Jobs
 from dynid.studio.session import Session
 from dynid.studio.workspace import Workspace
 
@@ -67,3 +70,42 @@ def test_the_steps_from_robot_to_recording(tmp_path: Path) -> None:
     t, q = session.motion("simulated.csv")
     assert q.shape == (len(t), 6) and 500 < len(t) < 1300 and t[0] == 0
     assert all(line.startswith("dynid ") for line in session.jobs.history)
+
+
+def test_of_two_commands_at_once_one_is_refused(tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path)
+
+    async def both() -> list[object]:
+        return list(await asyncio.gather(jobs.run("robots"), jobs.run("robots"), return_exceptions=True))
+
+    first, second = asyncio.run(both())
+    assert isinstance(first, Done) and first.ok
+    assert isinstance(second, DataError) and len(jobs.history) == 1 and not jobs.busy
+
+
+def test_an_estimate_is_played_with_the_drive_terms_that_it_has(tmp_path: Path) -> None:
+    """The method may choose other ones than the robot's file has."""
+    robot = dynid.load_robot("twolink")
+    recording = synthetic_recording(robot, 0, duration=5.0)
+    bare = dynid.load_robot("twolink", friction="none", rotor_inertia=False)
+    recording.to_csv(tmp_path / "run.csv")
+    dynid.identify(robot, recording, "wls").save(tmp_path / "estimate.json")
+    session = Session(Workspace(tmp_path))
+    session.choose("twolink", "none", False)
+    assert session.robot is not None and session.robot.parameter_names == bare.parameter_names
+    t, q = session.replay("run.csv", 5.0)
+    assert q.shape == (len(t), 2) and abs(t[-1] - 5.0) < 0.1
+    session.choose("tx40")
+    with pytest.raises(DataError, match="another robot"):
+        session.replay("run.csv", 5.0)
+
+
+def test_a_verdict_of_an_older_estimate_is_not_shown(tmp_path: Path) -> None:
+    """A command that is killed leaves its estimate beside the verdict of the one before."""
+    session = Session(Workspace(tmp_path))
+    for age, name in ((20, "verdict.json"), (10, "estimate.json")):
+        (tmp_path / name).write_text('{"verdict": "trusted"}')
+        os.utime(tmp_path / name, ns=(10**18 - age * 10**9,) * 2)
+    assert session.verdict() is None
+    os.utime(tmp_path / "verdict.json", ns=(10**18,) * 2)
+    assert session.verdict() == {"verdict": "trusted"}

@@ -97,3 +97,11 @@ def test_a_robot_of_the_command_line_is_copied(tmp_path: Path) -> None:
     assert session.workspace.names() == ["arm.urdf"]
     with pytest.raises(DataError, match="no robot file"):
         session.adopt("nowhere.urdf")
+
+
+def test_a_second_file_of_a_name_gets_a_number(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    assert workspace.free_name("run.csv") == "run.csv"
+    for name in ("run.csv", "run-2.csv"):
+        workspace.write(name, b"x")
+    assert workspace.free_name("run.csv") == "run-3.csv"

@@ -103,17 +103,17 @@ def actuators(
             after = position_errors(found.robot, found.law, unseen, fitted=found.fingerprint)
             prior = position_errors(robot.with_base("fixed"), given, unseen)
     verdict = assess_actuators(found, after, prior)
-    if as_json:
-        print(json.dumps(_page(found, after, prior, verdict.to_dict()), indent=2))
-    else:
-        show("\n".join(_lines(found, after, prior)))
-        show("\n".join(verdict_lines(verdict)))
     if output is not None:
         found.save(output)
         wrote(output)
         _export(found, output, simulators)
         if draws is not None:
             _ranges(found, output.with_name(f"{output.stem}_ranges.json"), draws)
+    if as_json:
+        print(json.dumps(_page(found, after, prior, verdict.to_dict()), indent=2))
+    else:
+        show("\n".join(_lines(found, after, prior)))
+        show("\n".join(verdict_lines(verdict)))
     check_required(wanted, verdict)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from inspect import signature
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -16,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from dynid.cli.keywords import with_options
-from dynid.errors import DynidError
+from dynid.errors import DataError, DynidError
 from dynid.files import check_output, write_text
 
 __all__ = [
@@ -52,6 +53,8 @@ INTERRUPTED = 130
 _OUTPUTS = ("output", "figure", "save", "report")
 # What else the command that runs was given: every value may name a file to read.
 _given: ContextVar[tuple[Any, ...]] = ContextVar("given", default=())
+# Files that the command has written so far. It names them at its end, after what it prints.
+_written: ContextVar[list[str] | None] = ContextVar("written", default=None)
 
 
 class Commands(TyperGroup):
@@ -97,11 +100,21 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        token = _given.set(tuple(value for name, value in ctx.params.items() if name not in _OUTPUTS))
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name)
+            if isinstance(value, float) and not isfinite(value):
+                raise DataError(f"{parameter.opts[0]} takes a finite number, got {value}")
+        given = _given.set(tuple(value for name, value in ctx.params.items() if name not in _OUTPUTS))
+        files = _written.set([])
         try:
             return super().invoke(ctx)
         finally:
-            _given.reset(token)
+            with suppress(OSError):  # nobody reads what is printed
+                sys.stdout.flush()
+            for path in _written.get() or ():
+                print(f"wrote {path}", file=sys.stderr)
+            _written.reset(files)
+            _given.reset(given)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List the arguments, then the options."""
@@ -227,6 +240,9 @@ def write(path: Path, text: str) -> None:
 
 
 def wrote(path: str | Path) -> None:
-    """Name a file that was written, on standard error, after what was printed before."""
-    sys.stdout.flush()
-    print(f"wrote {path}", file=sys.stderr)
+    """Name a file that was written, on standard error, at the end of the command."""
+    written = _written.get()
+    if written is None:
+        print(f"wrote {path}", file=sys.stderr)
+    else:
+        written.append(str(path))

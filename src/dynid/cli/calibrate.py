@@ -71,17 +71,17 @@ def calibrate(
             reference=None if reference_joints is None else values.names(reference_joints),
             signals=inputs.signals(min_velocity="10%"),
         )
-    if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
-    else:
-        show(found.summary())
-    if output is not None:
+    if output is not None and found.converged:  # a log is not corrected by what was not found
         corrected = found.corrected(recording)
         corrected.to_parquet(output) if output.suffix == ".parquet" else corrected.to_csv(output)
         wrote(output)
     if save is not None:
         found.estimate.save(save)
         wrote(save)
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        show(found.summary())
     if not found.converged:
         print("dynid: the calibration did not converge", file=sys.stderr)
         raise typer.Exit(1)

@@ -81,16 +81,6 @@ def compensate(
         residual = fit(recording)
     else:
         raise DataError("one log leaves no motion to validate on: give more logs, --validate or --validate-share")
-    if as_json:
-        print(json.dumps({"joints": comparison.to_dict(), "notes": list(residual.notes)}, indent=2))
-    else:
-        show(residual.summary())
-        show(f"torque errors on {held_out}:")
-        show(comparison.summary())
-    if figure is not None:
-        from dynid.report.torques import torque_figure
-
-        write(figure, torque_figure(comparison.compensated, f"{inputs.robot.name}, compensated, {held_out}"))
     if output is not None:
         predictor = residual.predictor()
         if output.suffix == ".npz":
@@ -98,3 +88,13 @@ def compensate(
         else:
             predictor.to_c(output)
         wrote(output)
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        write(figure, torque_figure(comparison.compensated, f"{inputs.robot.name}, compensated, {held_out}"))
+    if as_json:
+        print(json.dumps({"joints": comparison.to_dict(), "notes": list(residual.notes)}, indent=2))
+    else:
+        show(residual.summary())
+        show(f"torque errors on {held_out}:")
+        show(comparison.summary())

@@ -103,17 +103,17 @@ def excite(
         )
     plan = None if std is None else motion.plan(std, rate=rate)
     write_excitation(motion, output, rate)
+    wrote(output)
+    if figure is not None:
+        from dynid.report.excitation import excitation_figure
+
+        write(figure, excitation_figure(motion))
     if as_json:
         print(json.dumps(motion.to_dict() | ({} if plan is None else {"plan": plan.to_dict()}), indent=2))
     else:
         show(motion.summary())
         if plan is not None:
             show(plan.summary())
-    wrote(output)
-    if figure is not None:
-        from dynid.report.excitation import excitation_figure
-
-        write(figure, excitation_figure(motion))
 
 
 def _limits(robot: Robot, limits: str | None, share: float) -> MotionLimits:

@@ -111,14 +111,14 @@ def export(
         warnings = write_model(source, output, form=form, template=template, allow_infeasible=allow_infeasible)
     for warning in warnings:
         print(f"dynid: {warning}", file=sys.stderr)
+    for path in paths:
+        wrote(path)
     if as_json:
         page = {"written": [str(p) for p in paths], "format": form, "warnings": warnings, "operations": operations}
         print(json.dumps(page, indent=2))
     else:
         for function, count in operations.items():
             print(f"{function}: {count}")
-    for path in paths:
-        wrote(path)
 
 
 def _actuators(

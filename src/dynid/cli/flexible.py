@@ -74,6 +74,9 @@ def flexible(
     if unseen is not None:
         with working("validating"):
             validation = found.validate(unseen)
+    if output is not None:
+        found.save(output)
+        wrote(output)
     if as_json:
         shown = None if validation is None else validation.to_dict()
         print(json.dumps({"flexible": found.to_dict(), "validation": shown}, indent=2))
@@ -81,9 +84,6 @@ def flexible(
         show(found.summary())
         if validation is not None:
             show(validation.summary())
-    if output is not None:
-        found.save(output)
-        wrote(output)
 
 
 def _words(text: str) -> list[str]:

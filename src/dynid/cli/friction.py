@@ -110,6 +110,13 @@ def friction(
         signals = inputs.signals() if inputs.cleaning or saved is None else None
         with working("validating"):
             validation = found.validate(unseen, signals=signals, temperature=warmth)
+    if output is not None:
+        found.save(output)
+        wrote(output)
+    if figure is not None:
+        from dynid.report.friction import friction_figure
+
+        write(figure, friction_figure(found.fits[0], f"{inputs.robot.name}, friction of {found.fits[0].joint}"))
     if as_json:
         shown = None if validation is None else validation.to_dict()
         print(json.dumps({"friction": found.to_dict(), "validation": shown}, indent=2))
@@ -119,13 +126,6 @@ def friction(
         if validation is not None:
             show("torque errors on held-out motion:")
             show(validation.summary())
-    if figure is not None:
-        from dynid.report.friction import friction_figure
-
-        write(figure, friction_figure(found.fits[0], f"{inputs.robot.name}, friction of {found.fits[0].joint}"))
-    if output is not None:
-        found.save(output)
-        wrote(output)
 
 
 def _unseen(inputs: Inputs, validate: list[str] | None, share: float | None, rows: str | None) -> Recording | None:

@@ -15,6 +15,7 @@ from dynid.cli.app import Application, Commands, Json, app, check_outputs, wrote
 from dynid.cli.identify import Constraints, Output, PriorWeight, ReportFile, feasible_options, finish, run_method
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import required, show
+from dynid.cli.report import report_files
 from dynid.cli.wrap import with_logs
 
 human = Application(
@@ -52,15 +53,14 @@ def model(
         from dynid.export.urdf import write_urdf
 
         warnings = list(write_urdf(body, output))
+        wrote(output)
+    for warning in warnings:
+        print(f"dynid: {warning}", file=sys.stderr)
     data = human_data(body, table)
     if as_json:
         print(json.dumps(data, indent=2))
     else:
         show(human_text(data))
-    for warning in warnings:
-        print(f"dynid: {warning}", file=sys.stderr)
-    if output is not None:
-        wrote(output)
 
 
 @human.command()
@@ -96,7 +96,7 @@ def identify(
     """
     from dynid.identification.estimators.registry import check_method
 
-    check_outputs(output, figure)
+    check_outputs(output, figure, *report_files(report, output))
     wanted = required(require)
     if method is not None:
         check_method(method)

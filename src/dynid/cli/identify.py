@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,9 +17,9 @@ from dynid.cli.app import Json, app, check_outputs, write, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import check_required, error_lines, headline, required, show, verdict_lines
 from dynid.cli.progress import working
-from dynid.cli.report import assess_and_report
+from dynid.cli.report import assess_and_report, report_files
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError
+from dynid.errors import DataError, DynidError
 
 if TYPE_CHECKING:
     from dynid.assessment.tests.diagnosis import Diagnosis
@@ -98,7 +99,7 @@ def identify(
     project = inputs.project
     if output is None and project is not None:
         output = project.output
-    check_outputs(output, figure)
+    check_outputs(output, figure, *report_files(report, output))
     wanted = required(require)
     if method is None:
         method = (project.identify.method if project is not None else None) or "auto"
@@ -123,7 +124,7 @@ def identify(
         recording,
         unseen,
         observation=observation,
-        diagnosis=_diagnosis(estimate, recording, observation, loop) if tests and estimate.converged else None,
+        tests=(lambda: _diagnosis(estimate, recording, observation, loop)) if tests and estimate.converged else None,
         output=output,
         allow_infeasible=allow_infeasible,
         report=report,
@@ -159,7 +160,7 @@ def finish(
     unseen: Recording | None,
     *,
     observation: Observation | None = None,
-    diagnosis: Diagnosis | None = None,
+    tests: Callable[[], Diagnosis] | None = None,
     output: Path | None = None,
     allow_infeasible: bool = False,
     report: str | None = None,
@@ -168,7 +169,9 @@ def finish(
     require: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """Validate and assess an estimate, print errors and verdict, and write its files.
+    """Save an estimate, then validate and assess it, write its report, and print errors and verdict.
+
+    What took long to compute is saved first, so that nothing that follows can lose it.
 
     Parameters
     ----------
@@ -180,13 +183,20 @@ def finish(
         The motion it was identified from, and other motion to validate on.
     observation : Observation, optional
         What it was identified from, so that the runs are not filtered again.
-    diagnosis : Diagnosis, optional
-        Tests of the residual.
+    tests : callable, optional
+        Computes tests of the residual.
     output, report, figure, allow_infeasible, table, require, as_json
         The options of these names.
     """
     from dynid.assessment.verdict.assess import evidence_of
 
+    refused = None
+    if output is not None:
+        try:
+            _save(estimate, output, inputs.robot_file, allow_infeasible)
+        except DynidError as error:  # the verdict is worth reading all the same
+            refused = error
+    diagnosis = None if tests is None else tests()
     with working("assessing the estimate"):
         evidence = evidence_of(
             estimate,
@@ -198,21 +208,21 @@ def finish(
         )
         validation = evidence.validation if unseen is not None else None
         assessment, page = assess_and_report(evidence, report, output)
+    if page is not None:
+        wrote(page)
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        shown = validation if validation is not None else estimate.validate(recording)
+        write(figure, torque_figure(shown, f"{estimate.robot.name}, {estimate.method}"))
     if as_json:
         more = {"verdict": assessment, "validation": validation, "diagnosis": diagnosis}
         parts = {name: part.to_dict() for name, part in more.items() if part is not None}
         print(json.dumps(estimate.to_dict() | parts, indent=2))
     else:
         _print(estimate, assessment, validation, diagnosis, table)
-    if page is not None:
-        wrote(page)
-    if output is not None:
-        _save(estimate, output, inputs.robot_file, allow_infeasible)
-    if figure is not None:
-        from dynid.report.torques import torque_figure
-
-        shown = validation if validation is not None else estimate.validate(recording)
-        write(figure, torque_figure(shown, f"{estimate.robot.name}, {estimate.method}"))
+    if refused is not None:
+        raise refused
     if not estimate.converged:
         print(f"dynid: {estimate.status}", file=sys.stderr)
         raise typer.Exit(1)

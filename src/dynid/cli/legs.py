@@ -19,6 +19,7 @@ from dynid.errors import DataError
 
 if TYPE_CHECKING:
     from dynid.identification.legs.contacts import Contact
+    from dynid.identification.legs.result import LegsEstimate
 
 
 @app.command()
@@ -66,19 +67,23 @@ def legs(
             total_mass=robot_mass,
         )
         validation = found.validate(unseen if unseen is not None else recording)
+    if output is not None:
+        _save(found, output, inputs.robot_file)
     if as_json:
         print(json.dumps(found.to_dict() | {"validation": validation.to_dict()}, indent=2))
     else:
         show(found.summary() if table else "\n".join([headline(found.estimate), *found.lines()]))
         show("\n".join(validation.lines(unseen is not None)))
-    if output is None:
-        return
+
+
+def _save(found: LegsEstimate, output: Path, robot_file: str) -> None:
+    """Save what was found (.json), or write the identified robot in the format of the ending."""
     if output.suffix.lower() == ".json":
         write(output, json.dumps(found.to_dict(), indent=2))
         return
     from dynid.export.model_file import write as write_model
 
-    template = inputs.robot_file if inputs.robot_file.endswith(output.suffix) and output.suffix != ".toml" else None
+    template = robot_file if robot_file.endswith(output.suffix) and output.suffix != ".toml" else None
     for warning in write_model(found.identified_robot, output, template=template):
         print(f"dynid: {warning}", file=sys.stderr)
     wrote(output)

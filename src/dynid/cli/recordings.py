@@ -112,6 +112,10 @@ def validate(
         verdicts = {name: assess_evidence(one) for name, one in evidence.items()}
     with working("simulating the motion"):
         simulations = {name: _simulations(one, recording, loop) for name, one in evidence.items()}
+    if figure is not None:
+        from dynid.report.torques import torque_figure
+
+        write(figure, torque_figure(results[str(file)], f"{inputs.robot.name}, {file.name}"))
     if as_json:
         pages = {
             "validation": {n: r.to_dict() for n, r in results.items()},
@@ -128,10 +132,6 @@ def validate(
             for simulation in simulations[name]:
                 show(simulation.summary())
             show("\n".join(verdict_lines(verdicts[name])))
-    if figure is not None:
-        from dynid.report.torques import torque_figure
-
-        write(figure, torque_figure(results[str(file)], f"{inputs.robot.name}, {file.name}"))
     check_required(wanted, *verdicts.values())
 
 

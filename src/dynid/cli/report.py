@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dynid.assessment.verdict.assessment import Assessment
     from dynid.assessment.verdict.evidence import Evidence
 
-__all__ = ["Compare", "assess_and_report"]
+__all__ = ["Compare", "assess_and_report", "report_files"]
 
 Compare = Annotated[
     Path | None, typer.Option("--compare", help="Another saved estimate of the same robot, compared with the first.")
@@ -55,7 +55,7 @@ def report(
     from dynid.report.document import write as write_report
     from dynid.report.document import write_comparison
 
-    check_outputs(output)
+    check_outputs(output, None if compare is not None else _verdict_file(output))
     wanted = required(require)
     estimate, file = inputs.estimate, inputs.estimate_file
     assert estimate is not None and file is not None
@@ -112,13 +112,11 @@ def assess_and_report(
     """
     if report == "none":
         return None, None
-    path = Path(report) if report is not None else output and output.with_suffix(".report.html")
+    path = next(iter(report_files(report, output)), None)
     if path is None or not evidence.estimate.converged:
         from dynid.assessment.verdict.assess import assess_evidence
 
         return assess_evidence(evidence), None
-    if path.suffix not in (".html", ".htm"):
-        raise DataError(f"--report takes an .html file or none, got '{report}'")
     from dynid.report.document import write_evidence
 
     assessment = write_evidence(evidence, path, command=_command())
@@ -126,10 +124,27 @@ def assess_and_report(
     return assessment, path
 
 
+def report_files(report: str | None, output: Path | None) -> tuple[Path, ...]:
+    """The report and the verdict that `dynid identify` writes, for its --report and --output; () for none."""
+    path = None if report == "none" else Path(report) if report is not None else output
+    if path is None:
+        return ()
+    if report is None:
+        path = path.with_suffix(".report.html")
+    elif path.suffix not in (".html", ".htm"):
+        raise DataError(f"--report takes an .html file or none, got '{report}'")
+    return path, _verdict_file(path)
+
+
 def _save(assessment: Assessment, path: Path) -> None:
     """Write the verdict beside the report."""
+    assessment.save(_verdict_file(path))
+
+
+def _verdict_file(path: Path) -> Path:
+    """The file of the verdict, beside the report."""
     stem = path.name.removesuffix(path.suffix).removesuffix(".report")
-    assessment.save(path.with_name("verdict.json" if stem == "report" else f"{stem}.verdict.json"))
+    return path.with_name("verdict.json" if stem == "report" else f"{stem}.verdict.json")
 
 
 def _names(first: Path, second: Path) -> tuple[str, str]:

@@ -91,14 +91,14 @@ def simulate(
             seed=seed,
             progress=work.report,
         )
-    if as_json:
-        print(json.dumps(done.to_dict(), indent=2))
-    else:
-        show(done.summary())
     if len(done.t) > 1:
         recording = done.recording()
         (recording.to_csv if output.suffix == ".csv" else recording.to_parquet)(output)
         wrote(output)
+    if as_json:
+        print(json.dumps(done.to_dict(), indent=2))
+    else:
+        show(done.summary())
     if not done.completed:
         raise typer.Exit(1)
 

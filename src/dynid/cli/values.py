@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Literal, cast
 
@@ -31,9 +32,12 @@ Source = str | dict[str, Path]
 def number(text: str, option: str) -> float:
     """One number."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         raise DataError(f"{option} takes a number, got '{text}'") from None
+    if not isfinite(value):
+        raise DataError(f"{option} takes a finite number, got '{text}'")
+    return value
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:
@@ -106,7 +110,14 @@ def decimation(text: str) -> tuple[int, ...] | str:
     """Decimation factors, "auto", or none of them for "none"."""
     if text in ("none", "auto"):
         return () if text == "none" else text
-    return tuple(int(x) for x in numbers(text, "--decimate") or ())
+    return tuple(_factor(x) for x in numbers(text, "--decimate") or ())
+
+
+def _factor(value: float) -> int:
+    """A decimation factor."""
+    if not value.is_integer() or value < 1:
+        raise DataError(f"--decimate takes whole numbers of at least 1, got {value:g}")
+    return int(value)
 
 
 def min_velocity(text: str) -> float | tuple[float, ...] | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dynid.errors import DataError, ModelError
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.solution import Choice, Iteration, Outcome
+from dynid.identification.estimate_schema import StoredEstimate, checked_data
+from dynid.identification.estimators.solution import Choice, Iteration
 from dynid.parameters.base import BaseParameters
 from dynid.recording.log_format import LogFormat
 from dynid.robot.model import Robot
@@ -37,7 +38,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _NAME = "dynid estimate"
-_FORMAT = f"{_NAME} 7"
+_FORMAT = f"{_NAME} 8"
 
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
@@ -60,6 +61,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "base_parameters": [
             {
                 "name": base.names[i],
+                "representative": names[base.kept[i]],
                 "expression": base.expressions[i],
                 "unit": base.units[i],
                 "value": estimate.beta[i],
@@ -105,36 +107,37 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
                 "from the recording and save the new estimate"
             )
         raise DataError(f"{where} is not a saved estimate")
+    stored = checked_data(data, where)
+    robot = stored_robot(stored.robot, robot, where, "Estimate.load")
+    names = robot.parameter_names
+    if set(stored.standard_parameters) != set(names):
+        raise DataError(f"{where} is a damaged estimate: its standard parameters are not those of its robot")
     try:
-        stored = stored_robot(data["robot"], robot, where, "Estimate.load")
-        entries = data["base_parameters"]
-        standard = _array(list(data["standard_parameters"].values()))
-        log_format = data["log_format"]
         return Estimate(
-            base=_base(stored, data),
-            method=data["method"],
-            beta=_array([x["value"] for x in entries]),
-            covariance=_array(data["covariance"]),
-            noise=_array(data["noise"]),
-            rows=tuple(data["rows"]),
-            rms=_array(data["rms"]),
-            relative_error=_array(data["relative_error"]),
-            condition_number=float(data["condition_number"]),
-            status=data["status"],
-            seconds=float(data["seconds"]),
-            outcome=Outcome(data["outcome"]),
-            signals=Signals.from_dict(data["signals"]),
-            cutoffs=tuple(data["cutoffs"]),
-            notes=tuple(data["notes"]),
-            standard=standard if data["standard_parameters_from_method"] else None,
-            standard_covariance=None if data["standard_covariance"] is None else _array(data["standard_covariance"]),
-            history=tuple(_iteration(x) for x in data["history"]),
-            log_format=None if log_format is None else LogFormat.model_validate(log_format),
-            noise_model=data["noise_model"],
-            freedom=float(data["freedom"]),
-            independent_rows=tuple(data["independent_rows"]),
-            choices=tuple(Choice(**{**x, "error": float(x["error"])}) for x in data["choices"]),
-            fingerprint=None if data["fingerprint"] is None else Fingerprint.from_dict(data["fingerprint"]),
+            base=_base(robot, stored),
+            method=stored.method,
+            beta=_array([x.value for x in stored.base_parameters]),
+            covariance=_array(stored.covariance),
+            noise=_array(stored.noise),
+            rows=tuple(stored.rows),
+            rms=_array(stored.rms),
+            relative_error=_array(stored.relative_error),
+            condition_number=stored.condition_number,
+            status=stored.status,
+            seconds=stored.seconds,
+            outcome=stored.outcome,
+            signals=Signals.from_dict(stored.signals),
+            cutoffs=tuple(stored.cutoffs),
+            notes=tuple(stored.notes),
+            standard=_standard(stored, names),
+            standard_covariance=None if stored.standard_covariance is None else _array(stored.standard_covariance),
+            history=tuple(Iteration(**{**dict(x), "beta": _array(x.beta)}) for x in stored.history),
+            log_format=None if stored.log_format is None else LogFormat.model_validate(stored.log_format),
+            noise_model=stored.noise_model,
+            freedom=stored.freedom,
+            independent_rows=tuple(stored.independent_rows),
+            choices=tuple(Choice(**dict(x)) for x in stored.choices),
+            fingerprint=None if stored.fingerprint is None else Fingerprint.from_dict(stored.fingerprint),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"{where} is a damaged estimate: {type(error).__name__} {error}") from None
@@ -190,38 +193,42 @@ def _same_structure(one: Robot, other: Robot) -> bool:
     )
 
 
-def _base(robot: Robot, data: Mapping[str, Any]) -> BaseParameters:
+def _base(robot: Robot, stored: StoredEstimate) -> BaseParameters:
     """The stored base parameters of the robot."""
-    structure = data["structure"]
     place = {name: j for j, name in enumerate(robot.parameter_names)}
-    matrix = np.zeros((len(data["base_parameters"]), len(place)))
-    kept = []
-    for row, entry in zip(matrix, data["base_parameters"], strict=True):
-        kept.append(place[next(iter(entry["combination"]))])
-        for name, weight in entry["combination"].items():
+    matrix = np.zeros((len(stored.base_parameters), len(place)))
+    for row, entry in zip(matrix, stored.base_parameters, strict=True):
+        for name, weight in entry.combination.items():
             row[place[name]] = weight
+        if row[place[entry.representative]] != 1.0:
+            raise ValueError(f"base parameter '{entry.name}' does not have its representative '{entry.representative}'")
     matrix.flags.writeable = False
+    unknown = sorted(set(stored.channels) - set(robot.channels))
+    if unknown:
+        raise ValueError(f"the robot has no channel '{unknown[0]}'")
     return BaseParameters(
         robot=robot,
-        channels=tuple(data["channels"]),
-        method=structure["method"],
+        channels=tuple(stored.channels),
+        method=stored.structure.method,
         matrix=matrix,
-        kept=tuple(kept),
-        dependent=tuple(place[name] for name in structure["dependent"]),
-        singular_values=_array(structure["singular_values"]),
-        gap=float(structure["gap"]),
-        without_effect=tuple(place[name] for name in structure["without_effect"]),
+        kept=tuple(place[entry.representative] for entry in stored.base_parameters),
+        dependent=tuple(place[name] for name in stored.structure.dependent),
+        singular_values=_array(stored.structure.singular_values),
+        gap=stored.structure.gap,
+        without_effect=tuple(place[name] for name in stored.structure.without_effect),
     )
+
+
+def _standard(stored: StoredEstimate, names: Sequence[str]) -> Array | None:
+    """The standard parameters in the order of the robot, if the method estimated them."""
+    if not stored.standard_parameters_from_method:
+        return None
+    return _array([stored.standard_parameters[name] for name in names])
 
 
 def _combined(base: BaseParameters, i: int) -> list[int]:
     """Columns of a combination, its representative first."""
     return [base.kept[i], *(int(j) for j in np.flatnonzero(base.matrix[i]) if j != base.kept[i])]
-
-
-def _iteration(data: Mapping[str, Any]) -> Iteration:
-    numbers = {name: float(value) for name, value in data.items() if name != "beta"}
-    return Iteration(beta=_array(data["beta"]), **numbers)
 
 
 def _array(values: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -113,7 +114,7 @@ class Robot:
             ("joint", [j.name for j in self.joints]),
             ("link", [link.name for link in self.links]),
         ):
-            repeated = {n for n in names if names.count(n) > 1}
+            repeated = {n for n, count in Counter(names).items() if count > 1}
             if repeated:
                 raise ModelError(f"robot '{self.name}' has two {what}s named '{min(repeated)}'")
         for i, joint in enumerate(self.joints):
@@ -142,7 +143,7 @@ class Robot:
         object.__setattr__(self, "drives", tuple(drives))
         parameters = self.parameter_names
         if len(set(parameters)) != len(parameters):
-            repeated = {n for n in parameters if parameters.count(n) > 1}
+            repeated = {n for n, count in Counter(parameters).items() if count > 1}
             raise ModelError(f"two parameters are named '{min(repeated)}'")
 
     # -- sizes and names -------------------------------------------------------------------------

@@ -28,6 +28,10 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+# No length, mass, inertia or coefficient in SI units is larger; products of larger numbers overflow.
+_LARGEST = 1e100
+_UNIT = np.eye(3)
+
 
 def frozen(a: ArrayLike) -> Array:
     """A read-only copy as floats."""
@@ -46,6 +50,8 @@ def checked(a: ArrayLike, shape: tuple[int, ...], what: str, error: type[DynidEr
         raise error(f"{what} must have shape {shape}, got {out.shape}")
     if not np.all(np.isfinite(out)):
         raise error(f"{what}: a value is not finite")
+    if out.size and np.abs(out).max() > _LARGEST:
+        raise error(f"{what}: a value of {np.abs(out).max():.3g} is too large")
     return out
 
 
@@ -53,7 +59,8 @@ def checked_placement(h: ArrayLike, what: str, error: type[DynidError] = ModelEr
     """A read-only copy of a 4x4 homogeneous matrix, checked to be a rotation and a translation."""
     out = checked(h, (4, 4), what, error)
     # Six decimals: a rotation copied from a printed page passes, a scaled or mirrored one does not.
-    rigid = np.allclose(out[:3, :3] @ out[:3, :3].T, np.eye(3), atol=1e-6) and np.linalg.det(out[:3, :3]) > 0
+    skew = np.abs(out[:3, :3] @ out[:3, :3].T - _UNIT).max()
+    rigid = skew < 1e-6 and np.linalg.det(out[:3, :3]) > 0
     if not rigid or not np.array_equal(out[3], [0, 0, 0, 1]):
         raise error(f"{what} must be a rotation and a translation")
     return out

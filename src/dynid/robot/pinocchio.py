@@ -76,12 +76,13 @@ def _limits(model: pin.Model, joint: pin.JointModel, name: str) -> Limits:
     return read_limits(name, {"position": values[:2], "velocity": velocity, "effort": effort})
 
 
-def _body(model: pin.Model, index: int) -> tuple[str, Array] | None:
-    """Name of the first body of a joint and its placement in the joint frame."""
+def _bodies(model: pin.Model) -> dict[int, tuple[str, Array]]:
+    """Name of the first body of each joint and its placement in the joint frame."""
+    out: dict[int, tuple[str, Array]] = {}
     for frame in model.frames:
-        if frame.parentJoint == index and frame.type == pin.FrameType.BODY:
-            return str(frame.name), clean(frame.placement.homogeneous)
-    return None
+        if frame.type == pin.FrameType.BODY and frame.parentJoint not in out:
+            out[frame.parentJoint] = str(frame.name), clean(frame.placement.homogeneous)
+    return out
 
 
 def _steps(model: pin.Model, index: int) -> list[tuple[str, pin.JointModel, Array]]:
@@ -109,7 +110,8 @@ def robot_from_model(model: pin.Model, *, name: str | None = None) -> Robot:
     flying = len(model.joints) > 1 and _one_tree(model) and model.joints[1].shortname() == "JointModelFreeFlyer"
     root = 1 if flying else 0
     inertia = [np.asarray(i.toDynamicParameters()) for i in model.inertias]
-    base = _body(model, root)
+    bodies = _bodies(model)
+    base = bodies.get(root)
     at_root = base is not None and np.array_equal(base[1], np.eye(4))
     links = [Link(base[0] if base and at_root else "base_link", inertia[root])]
     joints: list[Joint] = []
@@ -118,7 +120,7 @@ def robot_from_model(model: pin.Model, *, name: str | None = None) -> Robot:
     for index in range(root + 1, len(model.joints)):
         parent, mount_before = where_is[model.parents[index]]
         before = inverse_placement(mount_before)
-        link, mount = _body(model, index) or (f"{model.names[index]}_link", np.eye(4))
+        link, mount = bodies.get(index) or (f"{model.names[index]}_link", np.eye(4))
         *inner, last = _steps(model, index)
         for joint_name, joint, place in inner:
             virtual = Link(f"{joint_name}.virtual", np.zeros(10), virtual=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic
 __all__ = ["robot_from_dict", "robot_to_dict"]
 
 _LINE_FORCE = "line_force"
+# Types of fields that the classes themselves do not check, by their annotation.
+_SCALARS: dict[Any, Any] = {"str": str, "int": int, "bool": bool, "float": (int, float)}
+_Part = TypeVar("_Part")
 
 
 def robot_to_dict(robot: Robot) -> dict[str, Any]:
@@ -86,23 +89,23 @@ def robot_from_dict(data: Mapping[str, Any], functions: Mapping[str, Callable[..
     """
     try:
         return Robot(
-            name=data["name"],
-            links=tuple(Link(**x) for x in data["links"]),
+            name=_text(data["name"], "name of the robot"),
+            links=tuple(_made(Link, x) for x in data["links"]),
             joints=tuple(_joint(x) for x in data["joints"]),
             drives=tuple(_drive_term(x, functions or {}) for x in data["drives"]),
             gravity=np.array(data["gravity"], dtype=float),
             base=data["base"],
             transmission=None if data["transmission"] is None else _transmission(data["transmission"]),
-            frames=tuple(Frame(**x) for x in data["frames"]),
-            merged=tuple(Merge(**x) for x in data["merged"]),
-            source=data["source"],
-            loops=tuple(_loop(x) for x in data.get("loops", ())),
-            passive=tuple(data.get("passive", ())),
-            assembled=data.get("assembled"),
-            postures=data.get("postures", {}),
-            notes=tuple(data.get("notes", ())),
+            frames=tuple(_made(Frame, x) for x in data["frames"]),
+            merged=tuple(_made(Merge, x) for x in data["merged"]),
+            source=_text(data["source"], "source"),
+            loops=tuple(_loop(x) for x in data["loops"]),
+            passive=tuple(_text(x, "passive joint") for x in data["passive"]),
+            assembled=None if data["assembled"] is None else np.array(data["assembled"], dtype=float),
+            postures={name: _posture(values) for name, values in data["postures"].items()},
+            notes=tuple(_text(x, "note") for x in data["notes"]),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
         raise ModelError(f"the stored robot is incomplete or damaged: {error}") from None
 
 
@@ -127,10 +130,33 @@ def _plain(part: Any) -> dict[str, Any]:
     return out
 
 
+def _made(kind: type[_Part], data: Mapping[str, Any]) -> _Part:
+    """A part of a robot from its stored fields; the class checks its arrays, this function the other types."""
+    for x in fields(kind):  # type: ignore[arg-type]
+        if x.name in data and x.type in _SCALARS:
+            value = data[x.name]
+            if not isinstance(value, _SCALARS[x.type]) or isinstance(value, bool) != (x.type == "bool"):
+                raise TypeError(f"{x.name} of a {kind.__name__} must be of type {x.type}, got {value!r:.40}")
+            if x.type == "float":
+                float(value)  # an integer may be too large
+    return kind(**data)
+
+
+def _text(value: Any, what: str) -> str:
+    """A stored text."""
+    if not isinstance(value, str):
+        raise TypeError(f"the {what} must be text, got {value!r:.40}")
+    return value
+
+
+def _posture(values: Mapping[str, Any]) -> dict[str, float]:
+    return {_text(name, "joint of a posture"): float(value) for name, value in values.items()}
+
+
 def _joint(data: Mapping[str, Any]) -> Joint:
-    limits = Limits(**{name: value for name, value in data["limits"].items() if value is not None})
-    mimic = None if data["mimic"] is None else Mimic(**data["mimic"])
-    joint = Joint(**{**data, "limits": limits, "mimic": mimic})
+    limits = _made(Limits, {name: value for name, value in data["limits"].items() if value is not None})
+    mimic = None if data["mimic"] is None else _made(Mimic, data["mimic"])
+    joint = _made(Joint, {**data, "limits": limits, "mimic": mimic})
     # The axis was of unit length when it was stored; scaling it again could change its last bit.
     axis = np.array(data["axis"], dtype=float)
     axis.flags.writeable = False
@@ -144,12 +170,12 @@ def _drive_term(data: Mapping[str, Any], functions: Mapping[str, Callable[..., A
     if isinstance(law, Mapping):
         if law["law"] != _LINE_FORCE:
             raise ModelError(f"the law '{law['law']}' of '{name}' is unknown")
-        return DriveTerm(**{**data, "function": _line_force(law)})
+        return _made(DriveTerm, {**data, "function": _line_force(law)})
     if law and name not in functions:
         raise ModelError(
             f"the custom drive term '{name}' is a Python function, which no file can store: give the robot that has it"
         )
-    return DriveTerm(**{**data, "function": functions[name] if law else None})
+    return _made(DriveTerm, {**data, "function": functions[name] if law else None})
 
 
 def _plain_line(line: LineForce) -> dict[str, Any]:
@@ -164,16 +190,16 @@ def _plain_line(line: LineForce) -> dict[str, Any]:
 
 
 def _line_force(data: Mapping[str, Any]) -> LineForce:
-    first, second = (tuple(Step(**step) for step in steps) for steps in data["chains"])
-    gas = None if data["gas"] is None else Gas(**data["gas"])
+    first, second = (tuple(_made(Step, step) for step in steps) for steps in data["chains"])
+    gas = None if data["gas"] is None else _made(Gas, data["gas"])
     return LineForce(data["parameter"], (first, second), (data["ends"][0], data["ends"][1]), data["rest"], gas)
 
 
 def _loop(data: Mapping[str, Any]) -> Constraint:
     if "polynomial" in data:
-        return JointEquality(**{**data, "polynomial": tuple(data["polynomial"])})
-    return Loop(**{**data, "first": Frame(**data["first"]), "second": Frame(**data["second"])})
+        return _made(JointEquality, {**data, "polynomial": tuple(data["polynomial"])})
+    return _made(Loop, {**data, "first": _made(Frame, data["first"]), "second": _made(Frame, data["second"])})
 
 
 def _transmission(data: Mapping[str, Any]) -> Transmission:
-    return Transmission(**{**data, "motors": tuple(data["motors"])})
+    return _made(Transmission, {**data, "motors": tuple(_text(x, "motor") for x in data["motors"])})

@@ -114,13 +114,15 @@ def check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> None:
         raise ModelError(f"the joints form a loop: every link has a parent (see joint '{joints[0][0]}')")
     if len(roots) > 1:
         raise ModelError(f"the links are not connected: '{roots[0]}' and '{roots[1]}' both have no parent")
+    rooted = set(roots)
     for link in links:
-        seen = [link]
-        while seen[-1] in carrier:
-            joint, parent = carrier[seen[-1]]
-            if parent in seen:
-                raise ModelError(f"joint '{joint}' closes a loop through link '{parent}'")
-            seen.append(parent)
+        path = {link}
+        while link not in rooted:
+            joint, link = carrier[link]
+            if link in path:
+                raise ModelError(f"joint '{joint}' closes a loop through link '{link}'")
+            path.add(link)
+        rooted.update(path)
 
 
 def _mimics(joints: dict[str, ET.Element], notes: list[str]) -> dict[str, Mimic]:
@@ -160,9 +162,9 @@ def read_urdf(root: ET.Element, path: Path, *, shapes: ShapeInertia | None = Non
     if shapes is not None:
         missing = {n: e.findall(shapes.source) for n, e in links.items() if e.find("inertial") is None}
         notes += with_shapes(inertia, missing, path, shapes)
-    edges, joints = [], {}
+    edges, joints, names = [], {}, set(links)
     for joint in root.findall("joint"):
-        edge = _check_joint(joint, set(links))
+        edge = _check_joint(joint, names)
         if edge[0] in joints:
             raise ModelError(f"{path.name} has two joints named '{edge[0]}'")
         edges.append(edge)

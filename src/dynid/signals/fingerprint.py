@@ -41,6 +41,8 @@ _SHIFT = 2
 # This many segments in a row must match: one alone may match by chance where only one joint moves.
 _IN_A_ROW = 3
 _WINDOWS = 4096
+# A stored fingerprint is read up to this many positions: at its slowest rate, a day of a hundred joints.
+_MOST_NUMBERS = 100 * 5 * 86400
 # Positions are stored with a resolution of their range over two to this power, at least.
 _BITS = 12
 
@@ -75,8 +77,13 @@ class Fingerprint:
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Fingerprint:
         """Rebuild a fingerprint from what `to_dict` returned; a ValueError if it is damaged."""
-        unit = np.array(data["unit"], dtype=float)
-        return Fingerprint(float(data["rate"]), unit, tuple(_unpacked(run, len(unit)) for run in data["runs"]))
+        try:
+            rate, unit = float(data["rate"]), np.array(data["unit"], dtype=float)
+            if not (rate > 0.0 and np.all(unit > 0.0) and np.all(np.isfinite([rate, *unit]))):
+                raise ValueError("rate and unit of a fingerprint must be positive numbers")
+            return Fingerprint(rate, unit, tuple(_unpacked(run, len(unit)) for run in data["runs"]))
+        except (KeyError, TypeError, OverflowError, zlib.error) as error:
+            raise ValueError(f"a fingerprint is damaged: {error}") from None
 
 
 def fingerprint(motions: Sequence[Motion], rate: float | None = None) -> Fingerprint:
@@ -227,6 +234,8 @@ def _packed(run: NDArray[np.int32]) -> dict[str, Any]:
 
 def _unpacked(data: Mapping[str, Any], width: int) -> NDArray[np.int32]:
     size = int(data["samples"]) * width
+    if not 0 <= size <= _MOST_NUMBERS:
+        raise ValueError(f"a fingerprint cannot have {size} positions")
     raw = zlib.decompressobj().decompress(base64.b64decode(data["steps"], validate=True), 4 * max(size, 1))
     if len(raw) != 4 * size:
         raise ValueError("a fingerprint has too few samples")

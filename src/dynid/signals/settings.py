@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 
 # Below this velocity (rad/s or m/s) a joint stands still; the sign of its velocity is rounding noise.
 _STANDSTILL = 1e-6
+# Frequencies (Hz), times (s) and counts beyond this are no settings of a recording.
+_LARGEST = 1e9
 # Share of the cut-off of the positions that the automatic decimation keeps. The low-pass of the positions reaches the
 # regressor but not the torques; where it attenuates by less than half a percent, that makes no difference.
 _KEPT = 0.5
@@ -116,12 +118,18 @@ class Signals:
     def __post_init__(self) -> None:
         if self.derivative not in DERIVATIVES:
             raise DataError(f"derivative '{self.derivative}' is unknown: use {', '.join(DERIVATIVES)}")
-        if self.trim < 0 or self.order < 1 or self.median < 0:
-            raise DataError("trim and median must not be negative, and the filter order at least 1")
+        for name in ("median", "order"):
+            _whole(getattr(self, name), name, 0 if name == "median" else 1)
+        for name in ("cutoff", "torque_cutoff", "resample", "period", "trim", "delay", "wrench_delay"):
+            _finite(getattr(self, name), name)
+        for name in ("measured_velocity", "measured_acceleration", "stops"):
+            if not isinstance(getattr(self, name), bool):
+                raise DataError(f"{name} must be true or false, got {getattr(self, name)!r:.40}")
         if self.decimate != "auto":
-            object.__setattr__(self, "decimate", tuple(int(x) for x in self.decimate))
-        if not isinstance(self.min_velocity, str | float | int):
-            object.__setattr__(self, "min_velocity", tuple(float(x) for x in self.min_velocity))
+            factors = (self.decimate,) if isinstance(self.decimate, str | int) else self.decimate
+            object.__setattr__(self, "decimate", tuple(_whole(x, "a factor of decimate", 1) for x in factors))
+        if not isinstance(self.min_velocity, str):
+            object.__setattr__(self, "min_velocity", _lowest_velocities(self.min_velocity))
         width = len(self.min_velocity) if isinstance(self.min_velocity, tuple) else 1
         self.velocity_limits(np.ones((1, width)))  # an unknown word is refused here, before any work is done
 
@@ -183,10 +191,52 @@ class Signals:
                 share = float(self.min_velocity.removesuffix("%")) / 100.0
             except ValueError:
                 raise DataError(f"min_velocity '{self.min_velocity}' is neither a number nor a percentage") from None
+            if not 0.0 <= share <= 1.0:
+                raise DataError(f"min_velocity must be between 0 and 100 %, got '{self.min_velocity}'")
             limits = share * np.abs(v).max(axis=0)
         else:
-            limits = np.broadcast_to(np.asarray(self.min_velocity, dtype=float), (v.shape[1],))
+            limits = np.broadcast_to(np.asarray(self.min_velocity), (v.shape[1],))
         return np.maximum(limits, _STANDSTILL)
+
+
+# Settings that have words of their own, and the smallest number that each takes; None is always "without it".
+_SETTING_WORDS = {"cutoff": ("auto",), "torque_cutoff": ("same",), "resample": ("auto",)}
+_SIGNED = ("delay", "wrench_delay")
+_ZERO = ("trim", *_SIGNED)
+
+
+def _finite(value: Any, name: str) -> None:
+    """Raise a DataError unless a setting is a finite number in its range, None or one of its words."""
+    words = _SETTING_WORDS.get(name, ())
+    if (value is None and name not in _ZERO) or (isinstance(value, str) and value in words):
+        return
+    least = (
+        "a finite number" if name in _SIGNED else "zero or a positive number" if name in _ZERO else "a positive number"
+    )
+    takes = " or ".join([least, *(f"'{word}'" for word in words)])
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    inside = number and abs(value) <= _LARGEST and (name in _SIGNED or value > 0 or (name in _ZERO and value == 0))
+    if not inside:
+        raise DataError(f"{name} must be {takes}, got {value!r:.40}")
+
+
+def _lowest_velocities(value: Any) -> float | tuple[float, ...]:
+    """One velocity or one per joint, or a DataError."""
+    try:
+        found = np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        found = np.array(np.nan)
+    if found.ndim > 1 or not np.all((found >= 0.0) & (found <= _LARGEST)):
+        raise DataError(f"min_velocity must be zero or positive, one number or one per joint, got {value!r:.40}")
+    return float(found) if found.ndim == 0 else tuple(found.tolist())
+
+
+def _whole(value: Any, name: str, least: int) -> int:
+    """A whole number of at least `least`, or a DataError."""
+    whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
+    if not whole or isinstance(value, bool) or not least <= value <= _LARGEST:
+        raise DataError(f"{name} must be a whole number of at least {least}, got {value!r:.40}")
+    return int(value)
 
 
 @dataclass(frozen=True, eq=False)

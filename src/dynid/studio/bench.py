@@ -23,10 +23,21 @@ _FRAME = 1 / 20
 
 
 class Bench:
-    """One open page."""
+    """One open page; all open pages show the same session, and what changes in one is seen in the others.
 
-    def __init__(self, session: Session) -> None:
+    Parameters
+    ----------
+    session : Session
+        What the pages are about.
+    open_pages : list of Bench
+        All open pages, which this one joins until its tab is closed.
+    """
+
+    def __init__(self, session: Session, open_pages: list[Bench]) -> None:
         self.session = session
+        self._open, self._client = open_pages, ui.context.client
+        open_pages.append(self)
+        self._client.on_delete(lambda: open_pages.remove(self))
         self.on_robot: list[Callable[[], Any]] = []
         self.on_files: list[Callable[[], Any]] = []
         self.on_estimate: list[Callable[[], Any]] = []
@@ -34,6 +45,31 @@ class Bench:
         self._ghost: RobotScene | None = None
         self._playing: list[tuple[RobotScene, Array, Array]] = []
         self._touching: NDArray[np.bool_] | None = None
+
+    # -- what all pages show ---------------------------------------------------------------------
+
+    def robot_changed(self) -> None:
+        """Show another robot in all open pages."""
+        for page in list(self._open):
+            with page._client:
+                page.draw()
+                for listener in page.on_robot:
+                    listener()
+
+    def files_changed(self) -> None:
+        """Show the files of the workspace in all open pages."""
+        self._tell(lambda page: page.on_files)
+
+    def estimate_changed(self) -> None:
+        """Show the new estimate in all open pages."""
+        self._tell(lambda page: page.on_estimate)
+
+    def _tell(self, listeners: Callable[[Bench], list[Callable[[], Any]]]) -> None:
+        for page in list(self._open):
+            with page._client:
+                page._history.set_text("\n".join(page.session.jobs.history) or "none")
+                for listener in listeners(page):
+                    listener()
 
     # -- the view --------------------------------------------------------------------------------
 
@@ -94,10 +130,11 @@ class Bench:
             self._touching = nearest < 0
         except DynidError:
             self._touching = None  # nothing in this robot can meet
-        words = "" if beside is None else "blue: measured, orange: simulated with what was identified"
+        touch = "nothing touches"
         if self._touching is not None and self._touching.any():
-            words = f"bars touch in {self._touching.mean():.0%} of the motion, painted red"
-        self._words.text = words or f"{t[-1]:.1f} s of motion, nothing touches"
+            touch = f"bars touch in {self._touching.mean():.0%} of it, painted red"
+        both = "" if beside is None else "; blue: measured, orange: simulated with what was identified"
+        self._words.text = f"{t[-1]:.1f} s of motion, {touch}{both}"
         self._time.set_value(0)
         self._play.enable()
         self._timer.activate()
@@ -165,9 +202,7 @@ class Bench:
         finally:
             dialog.close()
             button.enable()
-            self._history.set_text("\n".join(self.session.jobs.history) or "none")
-            for listener in self.on_files:
-                listener()
+            self.files_changed()
         if not done.ok:
             ui.notify(done.reason, type="warning" if done.cancelled else "negative", multi_line=True, close_button=True)
         return done

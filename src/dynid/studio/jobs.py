@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,21 +58,29 @@ class Jobs:
 
     folder: Path
     _process: asyncio.subprocess.Process | None = None
+    _running: bool = False
     _cancelled: bool = False
     history: list[str] = field(default_factory=list)
 
     @property
     def busy(self) -> bool:
-        return self._process is not None
+        return self._running
 
     async def run(self, *arguments: str, progress: Listener | None = None) -> Done:
         """Run a command to its end; `progress` receives each line of its output."""
         if self.busy:
             raise DataError("another command is still running: wait for it, or cancel it")
+        self._running = True  # before anything is awaited, so that of two clicks one is refused
+        try:
+            return await self._run(arguments, progress)
+        finally:
+            self._process, self._running = None, False
+
+    async def _run(self, arguments: tuple[str, ...], progress: Listener | None) -> Done:
         command = shlex.join(["dynid", *arguments])
         self.history.append(command)
         self._cancelled = False
-        process = await asyncio.create_subprocess_exec(
+        process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "dynid",
@@ -79,21 +89,29 @@ class Jobs:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # a group of its own: it is ended with the processes that it starts
         )
-        self._process = process
-        try:
-            assert process.stdout is not None and process.stderr is not None
-            out, err = await asyncio.gather(process.stdout.read(), _listen(process.stderr, progress))
-            code = await process.wait()
-        finally:
-            self._process = None
+        if self._cancelled:  # before it was there
+            self.cancel()
+        assert process.stdout is not None and process.stderr is not None
+        out, err = await asyncio.gather(process.stdout.read(), _listen(process.stderr, progress))
+        code = await process.wait()
         return Done(command, code, out.decode("utf-8", "replace"), err, self._cancelled)
 
     def cancel(self) -> None:
-        """End the running command as Ctrl-C would."""
+        """End the running command and its processes as Ctrl-C would."""
+        self._cancelled = self._running
+        self._send(signal.SIGINT)
+
+    def stop(self) -> None:
+        """End the running command at once, when the page is closed."""
+        self._cancelled = self._running
+        self._send(signal.SIGKILL)
+
+    def _send(self, sign: signal.Signals) -> None:
         if self._process is not None and self._process.returncode is None:
-            self._cancelled = True
-            self._process.send_signal(signal.SIGINT)
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, sign)
 
 
 async def _listen(stream: asyncio.StreamReader, progress: Listener | None) -> str:

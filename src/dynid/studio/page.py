@@ -11,9 +11,12 @@ from dynid.studio.session import REPORT, Session
 
 __all__ = ["build"]
 
-# A report carries its own scripts and needs nothing else.
+# A report carries its own scripts and needs nothing else. Files may come from anywhere: in the sandbox a page of the
+# workspace has an origin of its own, and its scripts reach neither this page nor its server.
+_SANDBOX = "allow-scripts allow-downloads"
 _FILE_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; "
+    f"sandbox {_SANDBOX}"
 )
 _STYLE = """
 body { font-feature-settings: "tnum"; }
@@ -40,6 +43,9 @@ def build(session: Session) -> None:
         headers = {"Content-Security-Policy": _FILE_POLICY, "Cache-Control": "no-store"}
         return FileResponse(path, headers=headers)
 
+    benches: list[Bench] = []
+    app.on_shutdown(session.jobs.stop)
+
     @ui.page("/")
     def page() -> None:
         ui.add_css(_STYLE)
@@ -50,7 +56,7 @@ def build(session: Session) -> None:
                 ui.label(str(session.workspace.folder.name)).classes("opacity-70 text-sm max-sm:hidden")
                 ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value)).props("flat round dense")
         with ui.grid().classes("w-full grid-cols-1 lg:grid-cols-[minmax(340px,5fr)_7fr] gap-0"):
-            bench = Bench(session)
+            bench = Bench(session, benches)
             with ui.column().classes("w-full p-3 gap-2"):
                 bench.view()
             with ui.column().classes("w-full p-3 gap-2 min-w-0"):
@@ -77,11 +83,12 @@ def build(session: Session) -> None:
     def _report_panel(bench: Bench) -> None:
         @ui.refreshable
         def shown() -> None:
-            if REPORT in session.workspace.names():
+            if session.current(REPORT):
                 with ui.row().classes("gap-4"):
                     ui.link("open in a tab of its own", f"/files/{REPORT}", new_tab=True)
                     ui.link("verdict.json", "/files/verdict.json", new_tab=True)
-                ui.element("iframe").props(f'src="/files/{REPORT}" title="report"').classes("dynid-report")
+                frame = f'src="/files/{REPORT}" title="report" sandbox="{_SANDBOX}"'
+                ui.element("iframe").props(frame).classes("dynid-report")
             else:
                 ui.label("Identify first; the report appears here.")
 

@@ -25,11 +25,16 @@ def robot_panel(bench: Bench) -> None:
         except DynidError as error:
             ui.notify(str(error), type="negative", multi_line=True, close_button=True, timeout=0)
             return
-        bench.draw()
-        table.refresh()
-        for listener in bench.on_robot:
-            listener()
+        bench.robot_changed()
 
+    def shown() -> None:
+        choice.set_value(session.name)
+        friction.set_value(session.friction)
+        rotors.set_value({None: "as in the file", True: "yes", False: "no"}[session.rotor_inertia])
+        table.refresh()
+
+    bench.on_robot.append(shown)
+    bench.on_files.append(lambda: choice.set_options(session.choices()))
     with ui.row().classes("items-end gap-3 w-full"):
         choice = ui.select(session.choices(), value=session.name or None, label="robot", with_input=True).classes(
             "w-48"
@@ -39,7 +44,7 @@ def robot_panel(bench: Bench) -> None:
         ).classes("w-52")
         rotors = ui.select(["as in the file", "yes", "no"], value="as in the file", label="rotor inertia")
         ui.button("Load", on_click=load).mark("load")
-    _upload(bench, "drop a URDF, MJCF, SDF or TOML file", lambda: choice.set_options(session.choices()))
+    _upload(bench, "drop a URDF, MJCF, SDF or TOML file")
 
     @ui.refreshable
     def table() -> None:
@@ -126,7 +131,7 @@ def recording_panel(bench: Bench) -> None:
             bench.play(motion)
 
     ui.label("Drop a log of the real robot ...").classes("font-medium")
-    _upload(bench, "CSV, Parquet, NPZ, MAT, HDF5, MCAP, ROS bag", lambda: None)
+    _upload(bench, "CSV, Parquet, NPZ, MAT, HDF5, MCAP, ROS bag")
     ui.label("... or run the designed motion on a simulated one:").classes("font-medium")
     with ui.row().classes("items-end gap-3 w-full"):
         bandwidth = ui.number("bandwidth, Hz", value=5, min=0.1).classes("w-28")
@@ -163,9 +168,7 @@ def estimate_panel(bench: Bench) -> None:
         method, low_pass = str(how.value), str(cutoff.value or "")
         done = await bench.run(lambda told: session.identify(names, held, method, low_pass, told), button)
         if done is not None and done.ok:
-            for listener in bench.on_estimate:
-                listener()
-            verdict.refresh()
+            bench.estimate_changed()
 
     async def compare() -> None:
         names = list(fit.value or [])
@@ -204,6 +207,7 @@ def estimate_panel(bench: Bench) -> None:
             ui.label(str(reason))
 
     verdict()
+    bench.on_estimate.append(verdict.refresh)
 
 
 def export_panel(bench: Bench) -> None:
@@ -236,17 +240,22 @@ def _table(rows: list[dict[str, str]]) -> None:
     ui.table(columns=columns, rows=rows).props("dense flat wrap-cells").classes("w-full")
 
 
-def _upload(bench: Bench, words: str, then: Any) -> None:
+def _upload(bench: Bench, words: str) -> None:
+    workspace = bench.session.workspace
+
     async def keep(event: events.UploadEventArguments) -> None:
+        name = event.file.name
         try:
-            bench.session.workspace.write(event.file.name, await event.file.read())
+            if workspace.path(name).exists():
+                name = await _name_to_keep(name, workspace.free_name(name))
+            if not name:
+                return
+            workspace.write(name, await event.file.read())
         except DynidError as error:
             ui.notify(str(error), type="negative", multi_line=True, close_button=True)
             return
-        ui.notify(f"{event.file.name} is in the workspace", type="positive")
-        then()
-        for listener in bench.on_files:
-            listener()
+        ui.notify(f"{name} is in the workspace", type="positive")
+        bench.files_changed()
 
     def refused() -> None:
         ui.notify(f"uploads may have {UPLOAD_LIMIT >> 20} MB", type="negative")
@@ -254,3 +263,14 @@ def _upload(bench: Bench, words: str, then: Any) -> None:
     ui.upload(label=words, on_upload=keep, on_rejected=refused, auto_upload=True, max_file_size=UPLOAD_LIMIT).props(
         "flat bordered"
     ).classes("w-full")
+
+
+async def _name_to_keep(name: str, free: str) -> str:
+    """Ask whether an upload replaces the file of its name; "" if it is given up."""
+    with ui.dialog().props("persistent") as dialog, ui.card():
+        ui.label(f"{name} is in the workspace already.")
+        with ui.row():
+            ui.button(f"Keep both, as {free}", on_click=lambda: dialog.submit(free))
+            ui.button("Replace", on_click=lambda: dialog.submit(name)).props("flat color=negative")
+            ui.button("Cancel", on_click=lambda: dialog.submit("")).props("flat")
+    return str(await dialog or "")

@@ -14,6 +14,9 @@ from dynid.studio.workspace import UPLOAD_LIMIT, Workspace
 
 __all__ = ["serve"]
 
+# Connections at a time; more are answered with "503 Service Unavailable".
+_CONNECTIONS = 256
+
 
 def serve(
     folder: Path,
@@ -39,10 +42,11 @@ def serve(
     if robot is not None:
         session.adopt(robot)
     port = port or _free_port(host)
-    token = secrets.token_urlsafe(24)
+    # The browser gets an address that works once: the arguments of a process can be read by all users.
+    token, ticket = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     names = ("127.0.0.1", "localhost") if host == "127.0.0.1" else (host,)
     hosts = tuple(f"{name}:{port}" for name in names)
-    app.add_middleware(Guard, token=token, hosts=hosts, limit=UPLOAD_LIMIT + 2**20)
+    app.add_middleware(Guard, token=token, hosts=hosts, limit=UPLOAD_LIMIT + 2**20, ticket=ticket)
     build(session)
     address = f"http://{hosts[0]}/?token={token}"
     told(address)
@@ -50,10 +54,11 @@ def serve(
         host=host,
         port=port,
         title="dynid studio",
-        show=address if open_browser else False,
+        show=f"/?token={ticket}" if open_browser else False,
         reload=False,
         show_welcome_message=False,
         favicon="⚙️",
+        limit_concurrency=_CONNECTIONS,
     )
 
 

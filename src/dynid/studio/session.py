@@ -158,11 +158,21 @@ class Session:
 
     def verdict(self) -> dict[str, Any] | None:
         """What the last report says, if there is one."""
+        if not self.current(VERDICT):
+            return None
         try:
             found = json.loads(self.workspace.existing(VERDICT).read_text(encoding="utf-8"))
         except (DataError, ValueError):
             return None
         return found if isinstance(found, dict) and "verdict" in found else None
+
+    def current(self, name: str) -> bool:
+        """Whether a file belongs to the saved estimate: one that is older was left by a command that was killed."""
+        try:
+            made, estimated = (self.workspace.existing(x).stat().st_mtime_ns for x in (name, ESTIMATE))
+        except DataError:
+            return False
+        return made >= estimated
 
     # -- motion to be played ---------------------------------------------------------------------
 
@@ -179,7 +189,10 @@ class Session:
         """Where the identified robot would have gone: simulated along what a recording was asked to do, or did."""
         if self.robot is None:
             raise DataError("choose a robot first")
-        found = Estimate.load(self.workspace.existing(ESTIMATE), self.robot)
+        # With its own drive terms: the method may have chosen other ones than those of the file.
+        found = Estimate.load(self.workspace.existing(ESTIMATE))
+        if found.robot.coordinates != self.robot.coordinates:
+            raise DataError(f"the estimate is of another robot than '{self.robot.name}': identify again")
         run = load_recording(self.workspace.existing(name), self.robot).runs[0]
         wanted = run.q if run.reference is None else run.reference
         t = np.arange(run.t[0], run.t[-1], 1.0 / _RATE)

@@ -50,6 +50,14 @@ class Workspace:
             part.write_bytes(content)
         return path
 
+    def free_name(self, name: str) -> str:
+        """This name, or the first of "run-2.csv", "run-3.csv", ... that no file has."""
+        path, number = self.path(name), 2
+        while path.exists():
+            path = self.path(f"{Path(name).stem}-{number}{Path(name).suffix}")
+            number += 1
+        return path.name
+
     def names(self, suffixes: tuple[str, ...] | None = None) -> list[str]:
         """Files in it, newest first."""
         found = [p for p in self.folder.iterdir() if p.is_file() and not p.name.startswith(".")]
