@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -22,14 +23,17 @@ from dynid.limits import file_limits
 
 __all__ = ["read_in_child"]
 
+logger = logging.getLogger("dynid")
 _ANSWER = "answer.json"
 _MIB = 1 << 20
 # Wall-clock time per processor time, beyond which a child is ended that waits for something.
 _PATIENCE = 8
 
 
-def read_in_child(function: str, path: Path, folder: Path, *, error: type[DynidError] = DataError) -> Any:
-    """Call `function(path, folder)` in a child process and return what it returns.
+def read_in_child(
+    function: str, path: Path, folder: Path, argument: Any = None, *, error: type[DynidError] = DataError
+) -> Any:
+    """Call `function(path, folder, argument)` in a child process and return what it returns.
 
     Parameters
     ----------
@@ -37,9 +41,11 @@ def read_in_child(function: str, path: Path, folder: Path, *, error: type[DynidE
         Module and name, such as "dynid.recording.hdf5:extract". What it returns must be representable in JSON; arrays
         are written into `folder`.
     path : Path
-        The file to read.
+        The file to read, or a folder of files.
     folder : Path
         An empty folder for the results.
+    argument : object
+        Whatever else the function needs, representable in JSON.
     error : type
         Type of the error.
 
@@ -48,15 +54,16 @@ def read_in_child(function: str, path: Path, folder: Path, *, error: type[DynidE
     DynidError
         With the message of the function, or a sentence on how the process ended.
     """
-    limits, size = file_limits(), path.stat().st_size
+    limits = file_limits()
+    size = sum(p.stat().st_size for p in path.iterdir()) if path.is_dir() else path.stat().st_size
     memory = limits.reader_megabytes * _MIB + limits.unpacked_ratio * size
     seconds = limits.reader_seconds + size // _MIB
     package = str(Path(errors.__file__).parents[1])
     places = [package, *(p for p in sys.path if p and p != package)]
-    command = [sys.executable, "-P", "-m", "dynid.child", function, str(path), str(folder), str(memory), str(seconds)]
+    given = [function, str(path), str(folder), str(memory), str(seconds), json.dumps(argument)]
     try:
         ended = subprocess.run(
-            command,
+            [sys.executable, "-P", "-m", "dynid.child", *given],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -73,6 +80,8 @@ def read_in_child(function: str, path: Path, folder: Path, *, error: type[DynidE
     except (OSError, ValueError):
         words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         raise error(_how(path.name, ended.returncode, words[-1] if words else "", memory, seconds)) from None
+    for level, message in answer["log"]:
+        logger.log(level, "%s", message)
     if "error" in answer:
         raise error(answer["error"])
     return answer["value"]
@@ -110,9 +119,20 @@ def _limit(memory: int, seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted if most < 0 else min(wanted, most), most))
 
 
-def _answer(read: Callable[[Path, Path], Any], path: Path, folder: Path) -> dict[str, Any]:
+class _Log(logging.Handler):
+    """What the function logs, for the parent to log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: list[tuple[int, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.levelno, record.getMessage()))
+
+
+def _answer(read: Callable[[Path, Path, Any], Any], path: Path, folder: Path, argument: Any) -> dict[str, Any]:
     try:
-        return {"value": read(path, folder)}
+        return {"value": read(path, folder, argument)}
     except DynidError as error:
         return {"error": str(error)}
     except MemoryError:
@@ -123,12 +143,15 @@ def _answer(read: Callable[[Path, Path], Any], path: Path, folder: Path) -> dict
 
 
 def main() -> None:
-    """The child: module:function, file, folder, memory in bytes, seconds."""
-    function, path, folder, memory, seconds = sys.argv[1:]
+    """The child: module:function, file, folder, memory in bytes, seconds, and the argument."""
+    function, path, folder, memory, seconds, argument = sys.argv[1:]
     module, _, name = function.partition(":")
     read = getattr(importlib.import_module(module), name)
     _limit(int(memory), int(seconds))
-    answer = _answer(read, Path(path), Path(folder))
+    log = _Log()
+    logger.addHandler(log)
+    logger.setLevel(logging.INFO)
+    answer = _answer(read, Path(path), Path(folder), json.loads(argument)) | {"log": log.lines}
     part = Path(folder) / f"{_ANSWER}.part"
     part.write_text(json.dumps(answer), encoding="utf-8")
     part.replace(Path(folder) / _ANSWER)

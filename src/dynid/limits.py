@@ -57,7 +57,7 @@ class FileLimits:
     includes: int = 1000
     name_length: int = 10_000
     columns: int = 100_000
-    reader_megabytes: int = 1024
+    reader_megabytes: int = 768
     reader_seconds: int = 15
 
 

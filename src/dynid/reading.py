@@ -29,6 +29,7 @@ __all__ = [
     "parse_toml",
     "parse_xml",
     "read_json",
+    "read_npz",
     "read_regular",
     "read_text",
     "read_toml",
@@ -236,6 +237,21 @@ def unpacked(raw: bytes, ending: str, file: str) -> bytes:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise DataError(f"{file} is damaged or cut off: {reason[0]:.120}") from None
     return out.getvalue()
+
+
+def read_npz(path: str | Path) -> dict[str, Any]:
+    """Arrays of an NPZ file by name, none of Python objects; OSError or ValueError where it cannot be read."""
+    import numpy as np
+
+    raw = read_regular(path)
+    try:
+        check_archive(io.BytesIO(raw), Path(path).name)
+        with np.load(io.BytesIO(raw), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except DynidError:
+        raise
+    except Exception as error:  # zipfile, zlib and NumPy raise errors of many types on damaged files
+        raise ValueError(str(error) or type(error).__name__) from None
 
 
 def check_archive(stream: IO[bytes], file: str) -> None:

@@ -31,7 +31,7 @@ def hdf5_arrays(path: Path) -> dict[str, Any]:
         }
 
 
-def extract(path: Path, folder: Path) -> dict[str, int | None]:
+def extract(path: Path, folder: Path, _: Any) -> dict[str, int | None]:
     """Write the arrays of a file into a folder as 0.npy, 1.npy, ...; returns the number of each by its path."""
     import h5py
 

@@ -29,7 +29,7 @@ def parquet_frame(path: Path) -> Any:
         return polars.read_ipc((Path(name) / _TABLE).read_bytes())
 
 
-def extract(path: Path, folder: Path) -> None:
+def extract(path: Path, folder: Path, _: Any) -> None:
     """Write the table of a file into a folder as an Arrow file, which is read without decoding."""
     import polars
 

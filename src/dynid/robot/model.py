@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError, ModelError
 from dynid.robot.drives import ROTATING_UNITS, DriveTerm, Transmission, carried_value, joint_symbols
 from dynid.robot.inertia import INERTIAL_SYMBOLS, move_inertia
-from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, checked, frozen, read_limits
+from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, check_names, checked, frozen, read_limits
 
 if TYPE_CHECKING:
     import pinocchio as pin
@@ -108,12 +108,16 @@ class Robot:
         object.__setattr__(self, "gravity", checked(self.gravity, (3,), "gravity"))
         if self.base not in BASE_KINDS:
             raise ModelError(f"base '{self.base}' is unknown: use {', '.join(BASE_KINDS)}")
+        check_names("robot", [self.name])
+        check_names("frame", [frame.name for frame in self.frames])
+        check_names("drive term", [term.name for term in self.drives])
         if len(self.links) != len(self.joints) + 1:
             raise ModelError(f"robot '{self.name}' must have one link more than it has joints")
         for what, names in (
             ("joint", [j.name for j in self.joints]),
             ("link", [link.name for link in self.links]),
         ):
+            check_names(what, names)
             repeated = {n for n, count in Counter(names).items() if count > 1}
             if repeated:
                 raise ModelError(f"robot '{self.name}' has two {what}s named '{min(repeated)}'")
