@@ -167,9 +167,10 @@ def _json(text: str, rng: random.Random) -> str:
     except ValueError:
         return text
     values: list[Any] = [
-        None, True, 0, -1, 1e308, float("nan"), float("inf"), 10**30, "", "x", "9" * 5000, [], {}, [[]], [None], {"a": 1},
+        *(None, True, 0, -1, 1e308, float("nan"), float("inf"), 10**30, "", "x", "9" * 5000),
+        *([], {}, [[]], [None], {"a": 1}),
         *rng.sample(_WORDS, 3),
-    ]  # fmt: skip
+    ]
     for _ in range(rng.choice((1, 1, 2, 4))):
         places: list[tuple[Any, Any]] = []
         todo = [data]

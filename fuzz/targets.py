@@ -316,7 +316,8 @@ def _mjcf(folder: Path) -> list[Path]:
     dynid.export.write(dynid.load_robot("fourbar"), folder / "b.xml")
     text = (folder / "a.xml").read_text()
     start = text.index(">", text.index("<mujoco")) + 1
-    asset = '<asset><mesh name="part" file="part.stl"/><mesh name="other" file="part.obj"/></asset><include file="other.xml"/>'
+    asset = '<asset><mesh name="part" file="part.stl"/><mesh name="other" file="part.obj"/></asset>'
+    asset += '<include file="other.xml"/>'
     geom = '<geom type="mesh" mesh="part"/><geom type="mesh" mesh="other"/><geom type="capsule" size=".1 .2"/>'
     shaped = text[:start] + asset + text[start:].replace("</body>", geom + "</body>")
     return [folder / "a.xml", folder / "b.xml", *_write(folder, {"c.xml": shaped})]
