@@ -389,7 +389,7 @@ def _read_predictor(path: Path) -> object:
 
 
 def _excitation(folder: Path) -> list[Path]:
-    motion = dynid.design_excitation(_arm(), duration=4.0, harmonics=2, max_seconds=2.0, seed=0)
+    motion = dynid.design_excitation(_arm(), 4.0, size=2, budget=1.0)
     motion.to_toml(folder / "a.toml")
     return [folder / "a.toml"]
 
@@ -398,6 +398,19 @@ def _read_excitation(path: Path) -> object:
     from dynid.excitation.files import read_toml
 
     return read_toml(path, _arm())
+
+
+def _estimate(folder: Path) -> list[Path]:
+    from tests.support.synthetic import synthetic_recording
+
+    estimate = dynid.identify(_arm(), synthetic_recording(_arm(), 0, duration=4.0), method="wls")
+    estimate.save(folder / "a.json")
+    dynid.assess(estimate).save(folder / "b.json")
+    return [folder / "a.json"]
+
+
+def _read_estimate(path: Path) -> object:
+    return (dynid.Estimate if path.name == "a.json" else dynid.Assessment).load(path)
 
 
 def _parameters(folder: Path) -> list[Path]:
@@ -521,6 +534,7 @@ TARGETS: dict[str, Target] = {
     "mesh in mjcf": Target(_mesh, _read_mesh_by_mujoco),
     "residual": Target(_residual, dynid.residual.Residual.load),
     "predictor": Target(_predictor, _read_predictor),
+    "estimate": Target(_estimate, _read_estimate, "json"),
     "excitation": Target(_excitation, _read_excitation, "lines"),
     "parameters": Target(_parameters, _read_parameters, "lines"),
     "project": Target(_project, _read_project, "lines"),

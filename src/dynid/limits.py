@@ -56,7 +56,7 @@ class FileLimits:
     links: int = 10_000
     includes: int = 1000
     name_length: int = 10_000
-    columns: int = 100_000
+    columns: int = 20_000
     reader_megabytes: int = 768
     reader_seconds: int = 15
 

@@ -13,7 +13,7 @@ import tomllib
 import xml.etree.ElementTree as ET
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
@@ -25,6 +25,7 @@ __all__ = [
     "PACKED",
     "check_archive",
     "check_regular",
+    "inflated",
     "parse_json",
     "parse_toml",
     "parse_xml",
@@ -35,9 +36,10 @@ __all__ = [
     "read_toml",
     "unpacked",
     "within_ratio",
+    "zlib_stream",
 ]
 
-_CHUNK = 1 << 20
+_BLOCK, _CHUNK = 1 << 16, 1 << 20  # bytes that are read and unpacked at a time
 # Up to this size a file may be packed as well as it likes.
 _FLOOR = 256 << 20
 # Memory that an xz file may ask for; the strongest setting of xz needs 65 MiB.
@@ -194,49 +196,77 @@ def within_ratio(file: str, size: int, packed: int, error: type[DynidError] = Da
         exceeded(file, f"content more than {limits.unpacked_ratio} times its own size", "unpacked_ratio", error)
 
 
-def _gzip_parts(raw: bytes) -> Iterator[bytes]:
-    while raw:
-        one = zlib.decompressobj(wbits=31)
-        while not one.eof:
-            part = one.decompress(raw, _CHUNK)
-            raw = one.unconsumed_tail
-            yield part
-            if not part and not raw and not one.eof:
-                raise EOFError("it ends before its end-of-stream marker")
-        raw = one.unused_data.lstrip(b"\0")
+class _Inflater:
+    """A stream of zlib or gzip with the methods of the streams of lzma and bz2."""
+
+    def __init__(self, wbits: int) -> None:
+        self._stream = zlib.decompressobj(wbits)
+
+    def decompress(self, data: bytes | memoryview, most: int) -> bytes:
+        return self._stream.decompress(self._stream.unconsumed_tail or data, most)
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._stream.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._stream.unused_data
 
 
-def _stream_parts(raw: bytes, make: Any) -> Iterator[bytes]:
-    while raw:
-        one = make()
-        part = one.decompress(raw, _CHUNK)
-        yield part
-        while not one.eof:
-            if one.needs_input:
-                raise EOFError("it ends before its end-of-stream marker")
-            yield one.decompress(b"", _CHUNK)
-        raw = one.unused_data.lstrip(b"\0")
-
-
-# Endings of compressed files.
-PACKED = {
-    ".gz": _gzip_parts,
-    ".xz": lambda raw: _stream_parts(raw, lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY)),
-    ".bz2": lambda raw: _stream_parts(raw, bz2.BZ2Decompressor),
+# Streams by the endings of compressed files.
+PACKED: dict[str, Callable[[], Any]] = {
+    ".gz": lambda: _Inflater(31),
+    ".xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
+    ".bz2": bz2.BZ2Decompressor,
 }
 
 
-def unpacked(raw: bytes, ending: str, file: str) -> bytes:
-    """Content of a compressed file, piece by piece up to the limits."""
-    out, size = io.BytesIO(), 0
-    try:
-        for part in PACKED[ending](raw):
+def zlib_stream() -> Any:
+    """A stream of zlib, for `inflated`."""
+    return _Inflater(15)
+
+
+def inflated(raw: bytes | memoryview, make: Callable[[], Any], file: str) -> bytes:
+    """Compressed data, unpacked piece by piece up to the limits; EOFError and errors of the libraries where damaged.
+
+    The ratio is that of what was unpacked to what was read of the file until then, so that a file of zeros is refused
+    early however long it is.
+    """
+    data, out, at, size = memoryview(raw), io.BytesIO(), 0, 0
+    stream, begun = make(), False
+    while at < len(data):
+        block = data[at : at + _BLOCK]
+        at += len(block)
+        part = stream.decompress(block, _CHUNK)
+        begun = True
+        while True:
             size += out.write(part)
-            within_ratio(file, size, len(raw))
+            within_ratio(file, size, at)
+            if stream.eof or stream.needs_input:
+                break
+            part = stream.decompress(b"", _CHUNK)
+        if stream.eof:  # another stream, or zeros that fill a tape, may follow
+            at -= len(stream.unused_data)
+            while at < len(data) and not data[at]:
+                at += 1
+            stream, begun = make(), False
+    if begun:
+        raise EOFError("it ends before its end-of-stream marker")
+    return out.getvalue()
+
+
+def unpacked(raw: bytes, ending: str, file: str) -> bytes:
+    """Content of a compressed file within the limits."""
+    try:
+        return inflated(raw, PACKED[ending], file)
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, MemoryError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise DataError(f"{file} is damaged or cut off: {reason[0]:.120}") from None
-    return out.getvalue()
 
 
 def read_npz(path: str | Path) -> dict[str, Any]:

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.limits import exceeded, file_limits
-from dynid.reading import within_ratio
+from dynid.reading import inflated, zlib_stream
 
 __all__ = ["MatlabError", "read_matlab"]
 
 _HEADER = 128
-_CHUNK = 1 << 20
 # Numbers of the format: types of data elements and classes of arrays.
 _COMPRESSED, _MATRIX = 15, 14
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
@@ -69,7 +68,6 @@ class _Reader:
 
     def __init__(self, raw: bytes, order: str, file: str) -> None:
         self.raw, self.order, self.file = raw, order, file
-        self.unpacked = 0
 
     def variables(self) -> Iterator[tuple[str, Any]]:
         for element in self._elements(memoryview(self.raw)[_HEADER:], padded=False):
@@ -86,20 +84,10 @@ class _Reader:
 
     def _inflated(self, data: memoryview) -> bytes:
         """A compressed element, unpacked piece by piece up to the limits."""
-        one, out = zlib.decompressobj(), []
-        rest: bytes | memoryview = data
-        while not one.eof:
-            try:
-                part = one.decompress(rest, _CHUNK)
-            except zlib.error as error:
-                raise MatlabError(f"a compressed variable is damaged: {error}") from None
-            rest = one.unconsumed_tail
-            if not part and not rest and not one.eof:
-                raise MatlabError("a compressed variable is cut off")
-            out.append(part)
-            self.unpacked += len(part)
-            within_ratio(self.file, self.unpacked, len(self.raw))
-        return b"".join(out)
+        try:
+            return inflated(data, zlib_stream, self.file)
+        except (zlib.error, EOFError) as error:
+            raise MatlabError(f"a compressed variable is damaged: {error}") from None
 
     def _elements(self, data: memoryview, padded: bool) -> Iterator[_Element]:
         """The elements one after the other; they end at multiples of 8 bytes where they are padded."""
