@@ -401,7 +401,7 @@ def _read_excitation(path: Path) -> object:
 
 
 def _estimate(folder: Path) -> list[Path]:
-    from tests.support.synthetic import synthetic_recording
+    from dynid.cli.demo import synthetic_recording
 
     estimate = dynid.identify(_arm(), synthetic_recording(_arm(), 0, duration=4.0), method="wls")
     estimate.save(folder / "a.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import resource
 import sys
@@ -10,7 +11,9 @@ import time
 import traceback
 from pathlib import Path
 
+from dynid import child
 from dynid.errors import DynidError
+from fuzz.forks import Forks
 from fuzz.mutations import STRUCTURED, mutated_bytes
 from fuzz.targets import TARGETS
 
@@ -40,6 +43,9 @@ def main() -> None:
         target.seeds(folder / "seeds")
         print(json.dumps({"made": True}), flush=True)
         return
+    forks = Forks() if os.environ.get("FUZZ_FORK", "1") == "1" else None
+    if forks is not None:
+        child._start = forks.start
     work = folder / "work"
     work.mkdir(exist_ok=True)
     target.beside(work)
@@ -61,9 +67,10 @@ def main() -> None:
                 end = "traceback"
         except BaseException:
             end, words = "traceback", traceback.format_exc()
-        peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        peak = 1024 * max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
         seconds = time.monotonic() - start
-        print(json.dumps({"k": k, "end": end, "words": words, "seconds": seconds, "peak": peak * 1024}), flush=True)
+        peak = max(peak, forks.peak if forks else 0)
+        print(json.dumps({"k": k, "end": end, "words": words, "seconds": seconds, "peak": peak}), flush=True)
 
 
 if __name__ == "__main__":

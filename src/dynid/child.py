@@ -58,19 +58,9 @@ def read_in_child(
     size = sum(p.stat().st_size for p in path.iterdir()) if path.is_dir() else path.stat().st_size
     memory = limits.reader_megabytes * _MIB + limits.unpacked_ratio * size
     seconds = limits.reader_seconds + size // _MIB
-    package = str(Path(errors.__file__).parents[1])
-    places = [package, *(p for p in sys.path if p and p != package)]
     given = [function, str(path), str(folder), str(memory), str(seconds), json.dumps(argument)]
     try:
-        ended = subprocess.run(
-            [sys.executable, "-P", "-m", "dynid.child", *given],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=_PATIENCE * seconds,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
-            check=False,
-        )
+        code, words = _start(given, _PATIENCE * seconds)
     except subprocess.TimeoutExpired:
         raise error(f"{path.name} is damaged: its reader was ended after {_PATIENCE * seconds} s") from None
     except OSError as problem:
@@ -78,13 +68,28 @@ def read_in_child(
     try:
         answer = json.loads((folder / _ANSWER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise error(_how(path.name, ended.returncode, words[-1] if words else "", memory, seconds)) from None
+        raise error(_how(path.name, code, words, memory, seconds)) from None
     for level, message in answer["log"]:
         logger.log(level, "%s", message)
     if "error" in answer:
         raise error(answer["error"])
     return answer["value"]
+
+
+def _start(given: list[str], seconds: float) -> tuple[int, str]:
+    """Run the child; returns its exit code and what it wrote to standard error."""
+    package = str(Path(errors.__file__).parents[1])
+    places = [package, *(p for p in sys.path if p and p != package)]
+    ended = subprocess.run(
+        [sys.executable, "-P", "-m", "dynid.child", *given],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=seconds,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+        check=False,
+    )
+    return ended.returncode, ended.stderr.decode("utf-8", "replace")
 
 
 def _how(file: str, code: int, words: str, memory: int, seconds: int) -> str:

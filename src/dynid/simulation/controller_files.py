@@ -121,7 +121,7 @@ def save_controller(controller: Controller, path: str | Path) -> None:
 def _controller(data: Mapping[str, Any], robot: Robot) -> LinearController:
     """The controller of a parsed file."""
     kind = data.get("kind")
-    if kind not in _NEEDS:
+    if not isinstance(kind, str) or kind not in _NEEDS:
         raise DataError(f"kind = {kind!r} is unknown: use {', '.join(_NEEDS)}")
     by_bandwidth = kind in _BANDWIDTH and "bandwidth" in data
     names = ("bandwidth",) if by_bandwidth else _NEEDS[kind]
