@@ -139,7 +139,10 @@ PICKLES = {
 def test_no_reader_runs_what_a_file_says() -> None:
     """No eval, no pickle, no YAML but safe, no shell."""
     wrong = {"eval", "exec", "yaml.load", "allow_pickle=True", "shell=True", "os.system", "marshal.loads"}
+    words = re.compile("eval|exec|yaml|pickle|shell|system|marshal|joblib|dill")
     for path in ROOT.rglob("*.py"):
+        if not words.search(path.read_text(encoding="utf-8")):
+            continue
         used, name = set(calls(path)), path.relative_to(ROOT).as_posix()
         assert not used & wrong, name
         pickles = {x for x in used if re.match(r"(c?pickle|dill|cloudpickle|joblib)\.loads?$", x)}

@@ -6,9 +6,11 @@ import bz2
 import gzip
 import lzma
 import os
+import re
 import socket
 import tomllib
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -169,3 +171,9 @@ def test_messages_are_one_printable_line() -> None:
     message = str(DataError(f"name '{'9' * 5000}' and \x1b[2J\u202e and \udcff\nnext"))
     assert message.isprintable() and len(message) < 400 and "5002 characters" in message and "\\x1b[2J" in message
     assert len(str(DataError("word " * 5000))) <= 2000
+
+
+def test_the_page_lists_every_limit_with_its_default() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "limits.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `DYNID_MAX_(\w+)` \|.*\| (\d+)[^|]*\|$", page, re.MULTILINE))
+    assert rows == {f.name.upper(): str(f.default) for f in fields(FileLimits)}

@@ -51,7 +51,7 @@ def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None 
     DataError
         If the bag cannot be read or the topic is not clear.
     """
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+    for file in [p for p in path.iterdir() if not p.is_dir()] if path.is_dir() else [path]:
         check_file(file)
     kind = "mcap.reader" if path.suffix.lower() == ".mcap" else "rosbags.highlevel"
     optional_package(kind, "ros", "MCAP files" if kind.startswith("mcap") else "ROS bags")
