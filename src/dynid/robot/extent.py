@@ -176,7 +176,8 @@ def find_mesh(named: str, file: Path, packages: Sequence[str | Path] = ()) -> Pa
         check_inside(named, path, file)
         return path if path.is_file() else None
     inner = rest.partition("/")[2]
-    for folder in [Path(p) for p in packages] + list(file.absolute().parents):
+    # The root of the file system is no place of packages.
+    for folder in [Path(p) for p in packages] + list(file.absolute().parents)[:-1]:
         # The package folder itself may be given, or may have another name than the package.
         for part in (rest, inner):
             path = folder / part
