@@ -1,6 +1,6 @@
 """Reading in a child process: what a damaged file can do to a library written in C or Rust stays in that process.
 
-The child has limits on its memory and processor time where the operating system has them (`resource`). It writes what
+The child has limits on its computer memory and processor time where the operating system has them (`resource`). It writes what
 it read into a temporary folder. An interpreter starts anew for every file: 0.2 to 0.3 s.
 """
 
@@ -10,6 +10,7 @@ import importlib
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +25,9 @@ from dynid.limits import file_limits
 __all__ = ["read_in_child"]
 
 logger = logging.getLogger("dynid")
-_ANSWER = "answer.json"
+# Last words of a process at its memory limit: ours, and those of Rust and C++.
+_OUT_OF_MEMORY = re.compile("memory limit|memory allocation|bad_alloc|MemoryError", re.IGNORECASE)
+_RESULT = "result.json"
 _MIB = 1 << 20
 # Wall-clock time per processor time, beyond which a child is ended that waits for something.
 _PATIENCE = 8
@@ -56,9 +59,9 @@ def read_in_child(
     """
     limits = file_limits()
     size = sum(p.stat().st_size for p in path.iterdir()) if path.is_dir() else path.stat().st_size
-    memory = limits.reader_megabytes * _MIB + limits.unpacked_ratio * size
+    room = limits.reader_megabytes * _MIB + limits.unpacked_ratio * size
     seconds = limits.reader_seconds + size // _MIB
-    given = [function, str(path), str(folder), str(memory), str(seconds), json.dumps(argument)]
+    given = [function, str(path), str(folder), str(room), str(seconds), json.dumps(argument)]
     try:
         code, words = _start(given, _PATIENCE * seconds)
     except subprocess.TimeoutExpired:
@@ -66,14 +69,14 @@ def read_in_child(
     except OSError as problem:
         raise error(f"{path.name}: the process that reads it cannot be started: {problem.strerror}") from None
     try:
-        answer = json.loads((folder / _ANSWER).read_text(encoding="utf-8"))
+        result = json.loads((folder / _RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise error(_how(path.name, code, words, memory, seconds)) from None
-    for level, message in answer["log"]:
+        raise error(_how(path.name, code, words, room, seconds)) from None
+    for level, message in result["log"]:
         logger.log(level, "%s", message)
-    if "error" in answer:
-        raise error(answer["error"])
-    return answer["value"]
+    if "error" in result:
+        raise error(result["error"])
+    return result["value"]
 
 
 def _start(given: list[str], seconds: float) -> tuple[int, str]:
@@ -92,24 +95,24 @@ def _start(given: list[str], seconds: float) -> tuple[int, str]:
     return ended.returncode, ended.stderr.decode("utf-8", "replace")
 
 
-def _how(file: str, code: int, words: str, memory: int, seconds: int) -> str:
-    """A sentence on a process that ended without an answer."""
+def _how(file: str, code: int, words: str, room: int, seconds: int) -> str:
+    """A sentence on a process that ended without a result."""
     if -code in (getattr(signal, "SIGXCPU", 0), getattr(signal, "SIGKILL", 0)):
         return (
             f"{file} takes more than {seconds} s of processor time to read: it is damaged, or set "
             "DYNID_MAX_READER_SECONDS to a larger number"
         )
-    if "memory" in words.lower():
+    if _OUT_OF_MEMORY.search(words):
         return (
-            f"{file} needs more than {memory // _MIB} MiB to read: it is damaged, or set DYNID_MAX_READER_MEGABYTES to "
+            f"{file} needs more than {room // _MIB} MiB to read: it is damaged, or set DYNID_MAX_READER_MEGABYTES to "
             "a larger number"
         )
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return f"{file} is damaged: the process that read it ended with {how}"
 
 
-def _limit(memory: int, seconds: int) -> None:
-    """Limit this process to `memory` bytes more than it has, and to `seconds` of processor time."""
+def _limit(room: int, seconds: int) -> None:
+    """Limit this process to `room` bytes of computer memory more than it has, and to `seconds` of processor time."""
     try:
         import resource
     except ImportError:  # not a Unix system
@@ -120,7 +123,7 @@ def _limit(memory: int, seconds: int) -> None:
     if pages.exists():
         own = int(pages.read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
         most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        wanted = own + memory
+        wanted = own + room
         resource.setrlimit(resource.RLIMIT_DATA, (wanted if most < 0 else min(wanted, most), most))
 
 
@@ -135,31 +138,31 @@ class _Log(logging.Handler):
         self.lines.append((record.levelno, record.getMessage()))
 
 
-def _answer(read: Callable[[Path, Path, Any], Any], path: Path, folder: Path, argument: Any) -> dict[str, Any]:
+def _result(read: Callable[[Path, Path, Any], Any], path: Path, folder: Path, argument: Any) -> dict[str, Any]:
     try:
         return {"value": read(path, folder, argument)}
     except DynidError as error:
         return {"error": str(error)}
     except MemoryError:
-        raise SystemExit("out of memory") from None
+        raise SystemExit("out of memory limit") from None
     except BaseException as error:  # libraries raise errors of many types on damaged files, panics of Rust among them
         lines = str(error).strip().splitlines() or [type(error).__name__]
         return {"error": f"{path.name} is damaged: {lines[0]:.120}"}
 
 
 def main() -> None:
-    """The child: module:function, file, folder, memory in bytes, seconds, and the argument."""
-    function, path, folder, memory, seconds, argument = sys.argv[1:]
+    """The child: module:function, file, folder, bytes of computer memory, seconds, and the argument."""
+    function, path, folder, room, seconds, argument = sys.argv[1:]
     module, _, name = function.partition(":")
     read = getattr(importlib.import_module(module), name)
-    _limit(int(memory), int(seconds))
+    _limit(int(room), int(seconds))
     log = _Log()
     logger.addHandler(log)
     logger.setLevel(logging.INFO)
-    answer = _answer(read, Path(path), Path(folder), json.loads(argument)) | {"log": log.lines}
-    part = Path(folder) / f"{_ANSWER}.part"
-    part.write_text(json.dumps(answer), encoding="utf-8")
-    part.replace(Path(folder) / _ANSWER)
+    result = _result(read, Path(path), Path(folder), json.loads(argument)) | {"log": log.lines}
+    part = Path(folder) / f"{_RESULT}.part"
+    part.write_text(json.dumps(result), encoding="utf-8")
+    part.replace(Path(folder) / _RESULT)
     os._exit(0)  # without the destructors of libraries, which a damaged file may have upset
 
 

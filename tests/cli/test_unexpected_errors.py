@@ -32,7 +32,7 @@ def ended(
     [
         (DataError("no such log"), 1, "dynid: no such log"),
         (KeyboardInterrupt(), 130, "dynid: interrupted"),
-        (MemoryError(), UNEXPECTED, "dynid: the memory of this computer is not enough"),
+        (MemoryError(), UNEXPECTED, "dynid: this command needs more computer memory than there is"),
         (RecursionError(), UNEXPECTED, "dynid: something in the input is nested too deeply"),
         (
             ZeroDivisionError("division by zero\nsecond line"),

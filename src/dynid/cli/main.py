@@ -68,7 +68,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except MemoryError:
-        _end("the memory of this computer is not enough for this command", UNEXPECTED)
+        _end("this command needs more computer memory than there is", UNEXPECTED)
     except RecursionError:
         _end("something in the input is nested too deeply", UNEXPECTED)
     except Exception as error:

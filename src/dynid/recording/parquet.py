@@ -1,4 +1,4 @@
-"""Tables of Parquet files, read in a child process: the reader ends its process where memory runs out."""
+"""Tables of Parquet files, read in a child process: the reader ends its process at a memory limit."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ _FILES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "f
 # Elements that stand for as many bodies as their count says.
 _GRIDS = ("composite", "flexcomp")
 # Sizes that MuJoCo allocates as they are; larger ones than these are wrong.
+# MuJoCo chooses these itself when dynid compiles a file.
+_OWN_CHOICE = frozenset({"memory", "nstack"})
 _LARGEST_SIZE, _LARGEST_FIELD = 10**6, 10**8
 
 
@@ -79,7 +81,7 @@ def check_requests(root: ET.Element, path: Path) -> None:
         if element.tag == "hfield":
             _check_size(element, ("nrow", "ncol"), _LARGEST_FIELD, path)
         if element.tag == "size":
-            for key in set(element.attrib) - {"memory", "nstack"}:
+            for key in set(element.attrib) - _OWN_CHOICE:
                 _check_size(element, (key,), _LARGEST_SIZE, path)
     _check_bodies(root, path)
 
