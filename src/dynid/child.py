@@ -1,7 +1,7 @@
 """Reading in a child process: what a damaged file can do to a library written in C or Rust stays in that process.
 
-The child has limits on its computer memory and processor time where the operating system has them (`resource`). It writes what
-it read into a temporary folder. An interpreter starts anew for every file: 0.2 to 0.3 s.
+The child has limits on its computer memory and processor time where the operating system has them (`resource`). It
+writes what it read into a temporary folder. An interpreter starts anew for every file: 0.2 to 0.3 s.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ _FOLDERS = ("meshdir", "texturedir", "assetdir")
 _FILES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 # Elements that stand for as many bodies as their count says.
 _GRIDS = ("composite", "flexcomp")
-# Sizes that MuJoCo allocates as they are; larger ones than these are wrong.
 # MuJoCo chooses these itself when dynid compiles a file.
 _OWN_CHOICE = frozenset({"memory", "nstack"})
+# Sizes that MuJoCo allocates as they are; larger ones than these are wrong.
 _LARGEST_SIZE, _LARGEST_FIELD = 10**6, 10**8
 
 
