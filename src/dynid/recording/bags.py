@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.child import read_in_child
 from dynid.errors import DataError, DynidError
-from dynid.recording.files import check_file, damage, optional_package
+from dynid.recording.files import check_file, check_package, damage, optional_package
 from dynid.recording.records import columns_of, flat
 from dynid.recording.table import Table, Unusable, shown
 
@@ -53,8 +53,8 @@ def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None 
     """
     for file in [p for p in path.iterdir() if not p.is_dir()] if path.is_dir() else [path]:
         check_file(file)
-    kind = "mcap.reader" if path.suffix.lower() == ".mcap" else "rosbags.highlevel"
-    optional_package(kind, "ros", "MCAP files" if kind.startswith("mcap") else "ROS bags")
+    kind = "mcap" if path.suffix.lower() == ".mcap" else "rosbags"
+    check_package(kind, "ros", "MCAP files" if kind == "mcap" else "ROS bags")
     with tempfile.TemporaryDirectory(prefix="dynid-") as name:
         argument = {"topic": topic, "joints": None if joints is None else list(joints)}
         found = read_in_child("dynid.recording.bags:extract", path, Path(name), argument)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,16 @@ from types import ModuleType
 from dynid.errors import DataError, DynidError
 from dynid.reading import PACKED, check_regular, read_regular, unpacked
 
-__all__ = ["check_file", "damage", "kind_of", "optional_package", "read_bytes", "stem_of", "unpacked_file"]
+__all__ = [
+    "check_file",
+    "check_package",
+    "damage",
+    "kind_of",
+    "optional_package",
+    "read_bytes",
+    "stem_of",
+    "unpacked_file",
+]
 
 
 def kind_of(path: Path) -> str:
@@ -73,10 +83,13 @@ def damage(error: BaseException) -> str:
     return f"{lines[0]:.120}"
 
 
+def check_package(package: str, extra: str, what: str) -> None:
+    """Refuse to go on without an optional package, which a child process will import; the error names the extra."""
+    if importlib.util.find_spec(package) is None:
+        raise DynidError(f"{what} need the package '{package}': pip install 'dynid[{extra}]'")
+
+
 def optional_package(name: str, extra: str, what: str) -> ModuleType:
     """An optional package, imported on first use; the error names the extra to install."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        package = name.split(".")[0]
-        raise DynidError(f"{what} need the package '{package}': pip install 'dynid[{extra}]'") from None
+    check_package(name.split(".")[0], extra, what)
+    return importlib.import_module(name)

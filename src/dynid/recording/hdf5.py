@@ -12,14 +12,14 @@ from dynid.child import read_in_child
 from dynid.errors import DataError
 from dynid.limits import exceeded, file_limits
 from dynid.reading import within_ratio
-from dynid.recording.files import damage, optional_package, unpacked_file
+from dynid.recording.files import check_package, damage, unpacked_file
 
 __all__ = ["extract", "hdf5_arrays"]
 
 
 def hdf5_arrays(path: Path) -> dict[str, Any]:
     """Arrays of a file by their paths inside it; None for one that is not numbers of at most two long dimensions."""
-    optional_package("h5py", "hdf5", "HDF5 files and MATLAB files of version 7.3")
+    check_package("h5py", "hdf5", "HDF5 files and MATLAB files of version 7.3")
     with tempfile.TemporaryDirectory(prefix="dynid-") as name, unpacked_file(path) as plain:
         folder = Path(name)
         try:
