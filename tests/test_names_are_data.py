@@ -111,7 +111,7 @@ def test_a_nul_in_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_long_names_are_refused() -> None:
-    with refused("has 20000 characters, the limit is 10000"):
+    with refused("has 20000 characters, the limit is 1000"):
         robot("x" * 20_000)
 
 

@@ -177,3 +177,10 @@ def test_the_page_lists_every_limit_with_its_default() -> None:
     page = (Path(__file__).parents[1] / "docs" / "limits.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `DYNID_MAX_(\w+)` \|.*\| (\d+)[^|]*\|$", page, re.MULTILINE))
     assert rows == {f.name.upper(): str(f.default) for f in fields(FileLimits)}
+
+
+def test_columns_with_endless_names_are_refused(tmp_path: Path) -> None:
+    """A name of 5000 digits was taken for the number of a joint, which Python does not convert."""
+    (tmp_path / "run.csv").write_text(f"t,q1,q{'9' * 5000}\n0,1,2\n1,2,3\n2,3,4\n")
+    with refused("run.csv has a column whose name has 5001 characters, the limit is 1000"):
+        dynid.load_recording(tmp_path / "run.csv")

@@ -55,7 +55,7 @@ class FileLimits:
     nesting: int = 100
     links: int = 10_000
     includes: int = 1000
-    name_length: int = 10_000
+    name_length: int = 1000
     columns: int = 20_000
     reader_megabytes: int = 768
     reader_seconds: int = 15

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import DataError
-from dynid.limits import exceeded, file_limits
 from dynid.reading import check_archive, parse_json
 from dynid.recording.files import damage, read_bytes
 from dynid.recording.hdf5 import hdf5_arrays
@@ -158,7 +157,4 @@ def _table(path: Path, data: dict[str, Any]) -> Table:
     """The table of these arrays, of which there must be some."""
     if not data:
         raise DataError(f"{path.name} contains no arrays of numbers")
-    count = sum(x.shape[1] if isinstance(x, np.ndarray) and x.ndim == 2 else 1 for x in data.values())
-    if count > file_limits().columns:
-        exceeded(path.name, f"{count} columns", "columns")
     return Table(path.name, data)
