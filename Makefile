@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 LIGHT := $(VENV)/.light
 STAMP := $(VENV)/.dev
 
-.PHONY: demo test test-browser docs lint format bench clean
+.PHONY: demo test test-browser fuzz docs lint format bench clean
 
 $(LIGHT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,12 @@ test: $(STAMP)
 test-browser: $(STAMP)
 	command -v chromium >/dev/null || apt-get install -y -qq chromium
 	$(BIN)/python -m pytest -m browser tests/browser
+
+# Damaged files for every reader; FILES per reader, SECONDS for all of them together.
+FILES ?= 2000
+SECONDS ?= inf
+fuzz: $(STAMP)
+	$(BIN)/python -m fuzz --files $(FILES) --seconds $(SECONDS)
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -b html docs build/docs

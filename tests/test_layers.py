@@ -16,7 +16,7 @@ ROOT = Path(dynid.__file__).parent
 # From the ground up; a package may import those before it. `inertia`, `controllers` and `stats` list public names of
 # the packages before them.
 ORDER = [
-    *("errors", "files", "markup", "terminal", "progress", "hypothesis"),
+    *("errors", "patterns", "files", "limits", "reading", "child", "markup", "terminal", "progress", "hypothesis"),
     *("robot", "inertia", "dynamics", "parameters", "recording", "signals", "feasibility", "simulation", "controllers"),
     *("identification", "calibration", "friction", "actuators", "excitation", "residual", "assessment", "stats"),
     *("montecarlo", "human", "mocap", "export", "codegen", "report", "studio", "cli", "__main__", "studies"),

@@ -13,8 +13,21 @@ class DynidError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        # Names in files may contain line breaks; the message stays on one line.
-        super().__init__(" ".join(message.split()))
+        super().__init__(_plain(message))
+
+
+# Characters of a word and of a whole message.
+_LONGEST_WORD, _LONGEST = 400, 2000
+
+
+def _plain(message: str) -> str:
+    """The message on one line: what files contain is cut where it is long, and escaped where it cannot be printed."""
+    words = (
+        w if len(w) <= _LONGEST_WORD else f"{w[:100]}...({len(w)} characters)...{w[-20:]}" for w in message.split()
+    )
+    text = " ".join(words)
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 300]} ... {text[-200:]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class ModelError(DynidError):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import importlib
+import importlib.util
 import lzma
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -77,13 +76,10 @@ def test_damaged_compression(tmp_path: Path, ending: str) -> None:
 def test_missing_packages_are_named_with_their_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, package: str, extra: str
 ) -> None:
-    def without(module: str, *args: str) -> ModuleType:
-        if module.split(".")[0] == package:
-            raise ImportError(module)
-        return original(module, *args)
-
-    original = importlib.import_module
-    monkeypatch.setattr(importlib, "import_module", without)
+    original = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *args: None if name == package else original(name, *args)
+    )
     with refused(rf"need the package '{package}': pip install 'dynid\[{extra}\]'"):
         dynid.load_recording(write(tmp_path / name, "x"), ROBOT)
 

@@ -185,7 +185,7 @@ def test_binary_files_folders_and_nothing_are_refused(tmp_path: Path, suffix: st
     refused(lambda: dynid.load_robot(noise), f"noise{suffix}")
     folder = tmp_path / f"folder{suffix}"
     folder.mkdir()
-    refused(lambda: dynid.load_robot(folder), "no file", f"folder{suffix}")
+    refused(lambda: dynid.load_robot(folder), "it is a folder, not a file", f"folder{suffix}")
     refused(lambda: dynid.load_robot(tmp_path / f"absent{suffix}"), "no file", f"absent{suffix}")
 
 

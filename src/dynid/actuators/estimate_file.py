@@ -16,6 +16,7 @@ from dynid.actuators.unknowns import Quantity, Unknown
 from dynid.errors import DataError
 from dynid.files import write_text
 from dynid.identification.estimate_file import json_text, plain_data
+from dynid.reading import read_json
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.signals.fingerprint import Fingerprint
 
@@ -66,7 +67,7 @@ def load_actuators(path: str | Path) -> ActuatorEstimate:
         If the file cannot be read or holds something else.
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = read_json(path)
     except (OSError, ValueError) as error:
         raise DataError(f"the actuators '{path}' cannot be read: {error}") from None
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.errors import DataError, did_you_mean
+from dynid.reading import read_toml
 
 __all__ = ["law_from_dict", "law_to_dict", "load_law"]
 
@@ -45,7 +46,7 @@ def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
     if given.startswith("pd:") or not given.endswith(".toml"):
         raise DataError(f"the law '{given}' is not known: give pd:KP,KD, torque, or a TOML file with kp and kd")
     try:
-        data = tomllib.loads(Path(given).read_text(encoding="utf-8"))
+        data = read_toml(given)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"the law '{given}' cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:

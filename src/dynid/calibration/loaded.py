@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.identification.observation import Observation, fold
 from dynid.parameters.base import BaseParameters
+from dynid.patterns import matching_names
 
 __all__ = ["LoadedRows", "drive_columns", "load_columns", "loaded_rows", "without_span"]
 
@@ -44,7 +44,8 @@ def drive_columns(base: BaseParameters, patterns: Sequence[str]) -> Array:
     robot = base.robot
     found: list[int] = []
     for pattern in patterns:
-        mine = [i for i, p in enumerate(robot.layout) if not p.inertial and fnmatchcase(p.name, pattern)]
+        named = matching_names(pattern, [p.name for p in robot.layout if not p.inertial])
+        mine = [i for i, p in enumerate(robot.layout) if p.name in named]
         if not mine:
             drives = [p.name for p in robot.layout if not p.inertial]
             listed = ", ".join(drives) if drives else "none"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import traceback
+from contextlib import suppress
 
 from dynid.cli import (  # noqa: F401
     actuators,
@@ -31,7 +34,11 @@ from dynid.cli.app import INTERRUPTED, app, interrupted
 from dynid.cli.keywords import option_words
 from dynid.errors import DynidError
 
-__all__ = ["app", "main"]
+__all__ = ["TRACEBACK", "UNEXPECTED", "app", "main"]
+
+# The exit code of an error that is not the user's (EX_SOFTWARE), and the variable that shows where it was raised.
+UNEXPECTED = 70
+TRACEBACK = "DYNID_TRACEBACK"
 
 
 class _Warnings(logging.Handler):
@@ -43,13 +50,38 @@ class _Warnings(logging.Handler):
 
 
 def main() -> None:
-    """Run the command line; bad input ends with one line on standard error and exit code 1, Ctrl-C with 130."""
+    """Run the command line; every error ends in one line on standard error.
+
+    Exit codes: 1 for bad input and for output that nobody reads, 130 for Ctrl-C, 70 for anything unexpected. With the
+    environment variable DYNID_TRACEBACK, the whole traceback is printed before that line.
+    """
     logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
     try:
         app(standalone_mode=True)
     except DynidError as error:
-        print(f"dynid: {error}", file=sys.stderr)
-        sys.exit(1)
+        _end(str(error), 1)
     except KeyboardInterrupt:
         interrupted()
         sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # What is left in the buffer would raise once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except MemoryError:
+        _end("this command needs more computer memory than there is", UNEXPECTED)
+    except RecursionError:
+        _end("something in the input is nested too deeply", UNEXPECTED)
+    except Exception as error:
+        what = (str(error).strip().splitlines() or [""])[0]
+        _end(f"unexpected {type(error).__name__}: {what:.300}", UNEXPECTED)
+
+
+def _end(message: str, code: int) -> None:
+    """Print the line and end; after something unexpected, say how to see the traceback."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exc()
+    elif code == UNEXPECTED:
+        message += f" (set {TRACEBACK}=1 to see where; this is an error of dynid, please report it)"
+    with suppress(OSError):
+        print(f"dynid: {message}", file=sys.stderr)
+    sys.exit(code)

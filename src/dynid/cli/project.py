@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from dynid.cli import values
 from dynid.errors import DataError, DynidError, did_you_mean
+from dynid.reading import read_toml
 from dynid.recording.log_format import LogFormat
 
 __all__ = [
@@ -264,7 +265,7 @@ def load_project(path: str | Path) -> Project:
     """
     path = Path(path)
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = read_toml(path)
     except FileNotFoundError:
         raise DataError(f"there is no project file '{path}': write one with dynid init") from None
     except (OSError, UnicodeDecodeError) as error:

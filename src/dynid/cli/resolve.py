@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynid.cli import complete, options, values
 from dynid.cli.inputs import Inputs, load_estimate
 from dynid.errors import DataError
+from dynid.patterns import matching_names
 
 if TYPE_CHECKING:
     from dynid.cli.project import Project
@@ -204,7 +204,7 @@ def locked(robot: Robot, joints: Sequence[str] | Mapping[str, float]) -> Robot:
     pairs = joints.items() if isinstance(joints, Mapping) else (_name_and_value(x) for x in joints)
     held: dict[str, float] = {}
     for pattern, value in pairs:
-        found = [name for name in robot.coordinates if fnmatchcase(name, pattern)]
+        found = matching_names(pattern, robot.coordinates)
         if not found:
             raise DataError(f"--lock: no joint fits '{pattern}', the robot has {', '.join(robot.coordinates)}")
         held |= dict.fromkeys(found, value)

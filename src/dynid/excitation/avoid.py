@@ -8,6 +8,7 @@ from typing import Any
 
 from dynid.errors import DataError
 from dynid.excitation.collision import Collision, LinkShape, Obstacle
+from dynid.reading import read_toml
 from dynid.robot.model import Robot
 from dynid.robot.spatial import placement, rpy_rotation
 
@@ -22,11 +23,13 @@ def read_avoid(path: str | Path, robot: Robot, urdf: str | Path | None = None) -
     Each table has kind, size, position (m) and rpy (rad). Shapes of a given URDF file are added.
     """
     try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        data = read_toml(path)
     except FileNotFoundError:
         raise DataError(f"there is no file '{path}'") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"'{path}' is not valid TOML: {error}") from None
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be read: {error.strerror}") from None
     unknown = sorted(set(data) - {"distance", "obstacle", "shape"})
     if unknown:
         raise DataError(f"'{path}': '{unknown[0]}' is unknown, use distance, [[obstacle]] and [[shape]]")

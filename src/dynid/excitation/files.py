@@ -26,6 +26,7 @@ from dynid.excitation.limits import LIMIT_NAMES, MotionLimits
 from dynid.excitation.problem import AnyClearance
 from dynid.files import write_text
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.reading import parse_json, parse_toml, read_text
 from dynid.robot.model import Robot
 
 __all__ = [
@@ -68,7 +69,7 @@ def check_suffix(path: str | Path, known: Sequence[str] = _SUFFIXES) -> None:
 
 def _read_text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return read_text(path)
     except FileNotFoundError:
         raise DataError(f"there is no file '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -180,7 +181,7 @@ def write_toml(motion: Excitation, path: str | Path) -> None:
 def read_toml(path: str | Path, robot: Robot, clearances: tuple[AnyClearance, ...] = ()) -> Excitation:
     """Read a motion, for a robot with the same joints."""
     try:
-        data = tomllib.loads(_read_text(path))
+        data = parse_toml(_read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"'{path}' is not a saved motion: {error}") from None
     if data.get("format") != _FORMAT:
@@ -300,10 +301,10 @@ def _toml(value: Any) -> str:
 def read_limits(source: str) -> dict[str, dict[str, float]]:
     """Limits by joint pattern from a TOML or JSON file, or from JSON text: {"joint*": {"velocity": 1.5}}."""
     if source.lstrip().startswith("{"):
-        where, data = "the limits", _parsed(json.loads, source, "the limits are")
+        where, data = "the limits", _parsed(parse_json, source, "the limits are")
     else:
         check_suffix(source, (".toml", ".json"))
-        load = tomllib.loads if Path(source).suffix.lower() == ".toml" else json.loads
+        load = parse_toml if Path(source).suffix.lower() == ".toml" else parse_json
         where, data = f"'{source}'", _parsed(load, _read_text(source), f"'{source}' is")
     for pattern, entries in data.items():
         if not isinstance(entries, dict):
@@ -317,7 +318,7 @@ def read_limits(source: str) -> dict[str, dict[str, float]]:
 def _parsed(load: Callable[[str], Any], text: str, what: str) -> dict[str, Any]:
     try:
         data = load(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise DataError(f"{what} not valid: {error}") from None
     if not isinstance(data, dict):
         raise DataError(f"{what} not a table of joints")

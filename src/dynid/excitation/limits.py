@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
+from dynid.patterns import matching_names
 from dynid.robot.model import Robot
 
 __all__ = ["LIMIT_NAMES", "MotionLimits", "motion_limits"]
@@ -105,7 +105,7 @@ def motion_limits(
     shrink = 0.5 * (1 - share) * span
     values["lower"], values["upper"] = values["lower"] + shrink, values["upper"] - shrink
     for pattern, entries in (given or {}).items():
-        found = [i for i, n in enumerate(names) if fnmatchcase(n, pattern)]
+        found = [names.index(name) for name in matching_names(pattern, names)]
         if not found:
             raise DataError(f"limits are given for '{pattern}', but the robot has the joints {', '.join(names)}")
         for key, value in entries.items():

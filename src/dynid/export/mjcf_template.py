@@ -14,7 +14,7 @@ from dynid.export.mjcf_parts import DRIVE_KEYS, drive_attributes, inertial_attri
 from dynid.export.template import Named, Template, match_template
 from dynid.export.xmltext import Element, XmlText, open_tag
 from dynid.robot.inertia import move_inertia
-from dynid.robot.mjcf import include_files
+from dynid.robot.mjcf_files import include_files
 from dynid.robot.mjcf_values import changing_setting, read_settings
 from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement
@@ -33,7 +33,7 @@ def patched_mjcf(robot: Robot, path: Path, warnings: list[str]) -> XmlText:
     root = read_xml(path)
     if root.tag != "mujoco":
         raise ModelError(f"the template '{path.name}' is not an MJCF file: its root element is <{root.tag}>")
-    include_files(root, path.parent, {path.resolve()})
+    include_files(root, path, {path.resolve()})
     setting = changing_setting(root)
     if setting:
         raise ModelError(

@@ -15,6 +15,7 @@ from dynid.export.contents import refuse_infeasible
 from dynid.export.ros_parameters import from_ros, to_ros
 from dynid.files import write_text
 from dynid.identification.known import parameter_remarks
+from dynid.reading import parse_json, parse_toml, read_text
 from dynid.robot.drives import DRIVE_SYMBOLS, DriveTerm
 from dynid.robot.model import Robot
 
@@ -196,18 +197,16 @@ def _toml_value(value: Any) -> str:
 
 def _read(path: Path, form: str) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         raise DataError(f"there is no file '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"'{path}' cannot be read: {error}") from None
     try:
         if form == "json":
-            return json.loads(text)
+            return parse_json(text)
         if form == "toml":
-            import tomllib
-
-            return tomllib.loads(text)
+            return parse_toml(text)
         import yaml
 
         return yaml.safe_load(text)

@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from dynid.errors import ModelError
+from dynid.reading import read_regular
 
 __all__ = ["Element", "XmlText", "decode_xml", "document", "marked", "open_tag"]
 
@@ -126,7 +127,7 @@ class XmlText:
     def read(path: Path) -> XmlText:
         """The text of a file that is well-formed."""
         try:
-            return XmlText(path.read_bytes())
+            return XmlText(read_regular(path))
         except OSError as error:
             raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
         except (UnicodeError, LookupError) as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from dynid.errors import DataError
+from dynid.patterns import matching_names
 from dynid.robot.model import Robot
 
 __all__ = ["columns_of", "first_column", "link_named", "links_named", "matching", "wide"]
@@ -32,7 +32,7 @@ def link_named(robot: Robot, name: str) -> str:
 
 def matching(pattern: str, names: Iterable[str], what: str) -> list[str]:
     """Names that match a pattern; an error that mentions `what` if there are none."""
-    found = [n for n in names if fnmatchcase(n, pattern)]
+    found = matching_names(pattern, names)
     if not found:
         raise DataError(f"no {what} is named '{pattern}'")
     return found

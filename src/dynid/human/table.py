@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import DataError
+from dynid.reading import read_toml
 from dynid.robot.inertia import inertia_from_com, inertia_violations
 
 __all__ = [
@@ -138,7 +139,7 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
     path = Path(source)
     if path.suffix.lower() == ".toml":
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8")), path.name
+            return read_toml(path), path.name
         except OSError as error:
             raise DataError(f"the table '{path}' cannot be read: {error.strerror or error}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

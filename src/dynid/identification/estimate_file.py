@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid import reading
 from dynid.errors import DataError, ModelError
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
@@ -156,12 +157,12 @@ def read_estimate(path: str | Path, robot: Robot | None = None) -> Estimate:
 def read_json(path: str | Path, what: str) -> Any:
     """The content of a JSON file, which should be `what`."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return reading.read_json(path)
     except FileNotFoundError:
         raise DataError(f"there is no file '{path}'") from None
     except OSError as error:
         raise DataError(f"cannot read '{path}': {error.strerror or error}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise DataError(f"'{path}' is not {what}: {error}") from None
 
 

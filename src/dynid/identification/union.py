@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +15,7 @@ from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.parameters.base import BaseParameters
 from dynid.parameters.rank import independent_columns
+from dynid.patterns import matching_names
 from dynid.robot.model import Robot
 
 __all__ = ["Union", "UnionBase", "feasible_union", "shared_parameters", "union_base"]
@@ -177,4 +177,4 @@ def feasible_union(union: Union, constraints: Constraints) -> FeasibleUnion:
 def _matches(pattern: str, name: str, label: str, inertial: bool) -> bool:
     """Whether a pattern or group matches a parameter."""
     groups = {"all": True, "links": inertial, "drives": not inertial}
-    return groups[pattern] if pattern in groups else fnmatchcase(name, pattern) or fnmatchcase(label, pattern)
+    return groups[pattern] if pattern in groups else bool(matching_names(pattern, (name, label)))

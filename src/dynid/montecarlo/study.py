@@ -27,6 +27,7 @@ from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Start, perturbed_parameters
 from dynid.montecarlo.tables import MonteCarlo
 from dynid.progress import Progress, ProgressCallback
+from dynid.reading import read_json
 from dynid.robot.model import Robot
 from dynid.simulation.engine import simulate
 
@@ -330,8 +331,8 @@ class _Store:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        data = read_json(path)
+    except ValueError as error:
         raise DataError(f"'{path}' is damaged ({error}); delete it to have it made again") from None
     if not isinstance(data, dict):
         raise DataError(f"'{path}' is no part of a Monte Carlo study")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +20,7 @@ from dynid.dynamics.assembly import reachable_postures
 from dynid.dynamics.functions import regressor
 from dynid.errors import DataError, DynidError
 from dynid.parameters.rank import column_scales, independent_columns, pivoted_columns, spectrum_gap, spectrum_ranks
+from dynid.patterns import matching_names
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
 from dynid.robot.model import WRENCH_CHANNELS, Robot
@@ -341,7 +341,7 @@ def choose_channels(robot: Robot, channels: str | Sequence[str] | None) -> list[
         channels = groups.get(channels, (channels,))
     rows = []
     for pattern in channels:
-        found = [i for i, name in enumerate(robot.channels) if fnmatchcase(name, pattern)]
+        found = [robot.channels.index(name) for name in matching_names(pattern, robot.channels)]
         if not found:
             raise DataError(f"no channel matches '{pattern}', the channels are {', '.join(robot.channels)}")
         rows += [i for i in found if i not in rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import DataError
-from dynid.recording.files import damage, optional_package, read_bytes
+from dynid.reading import check_archive, parse_json
+from dynid.recording.files import damage, read_bytes
+from dynid.recording.hdf5 import hdf5_arrays
+from dynid.recording.matlab import MatlabError, read_matlab
 from dynid.recording.records import columns_of, flat
 from dynid.recording.table import Table, Unusable
 
@@ -25,10 +27,14 @@ _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 def read_npz(path: Path) -> Table:
     """Table of the arrays of an NPZ file."""
     data: dict[str, Any] = {}
+    raw = read_bytes(path)
     try:
-        with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as archive:
+        check_archive(io.BytesIO(raw), path.name)
+        with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
             for name in archive.files:
                 _add_array(data, name, _member(archive, name))
+    except DataError:
+        raise
     except Exception as error:  # readers raise errors of many types on damaged files
         raise DataError(f"{path.name} is not an NPZ file or damaged: {damage(error)}") from None
     return _table(path, data)
@@ -62,53 +68,45 @@ def read_npy(path: Path) -> Table:
 
 def read_mat(path: Path) -> Table:
     """Table of the arrays of a MATLAB file of any version; fields of structs have dotted names."""
-    import scipy.io
-
     raw = read_bytes(path)
     if raw[:4] == b"MATL" and _HDF5_MAGIC in raw[:1024]:
-        return _table(path, _hdf5_arrays(raw, path, matlab=True))
+        return _table(path, _of_hdf5(path, matlab=True))
     try:
-        content = scipy.io.loadmat(io.BytesIO(raw), simplify_cells=True)
-    except Exception as error:
+        content = read_matlab(raw, path.name)
+    except MatlabError as error:
         raise DataError(f"{path.name} is not a MATLAB file or damaged: {damage(error)}") from None
     data: dict[str, Any] = {}
-    for name, value in flat({k: v for k, v in content.items() if not k.startswith("__")}).items():
+    for name, value in flat(content).items():
         _add_array(data, name, value)
     return _table(path, data)
 
 
 def read_hdf5(path: Path) -> Table:
     """Table of the data sets of an HDF5 file; names are paths inside the file, without the leading slash."""
-    return _table(path, _hdf5_arrays(read_bytes(path), path, matlab=False))
+    return _table(path, _of_hdf5(path, matlab=False))
 
 
-def _hdf5_arrays(raw: bytes, path: Path, matlab: bool) -> dict[str, Any]:
+def _of_hdf5(path: Path, matlab: bool) -> dict[str, Any]:
     """Arrays of an HDF5 file, or of a MATLAB file of version 7.3, by their names."""
-    h5py = optional_package("h5py", "hdf5", "HDF5 files and MATLAB files of version 7.3")
     data: dict[str, Any] = {}
-
-    def visit(name: str, node: Any) -> None:
-        if not isinstance(node, h5py.Dataset) or name.startswith("#") or node.attrs.get("MATLAB_class") == b"char":
-            return
-        if sum(n > 1 for n in node.shape) > 2:
-            return  # arrays of three and more dimensions, such as images, are not loaded
-        # MATLAB stores arrays column by column, so they appear transposed.
-        _add_array(data, name.replace("/", ".") if matlab else name, node[()].T if matlab else node[()])
-
-    try:
-        with h5py.File(io.BytesIO(raw), "r") as file:
-            file.visititems(visit)
-    except Exception as error:
-        raise DataError(f"{path.name} is not an HDF5 file or damaged: {damage(error)}") from None
+    for name, array in hdf5_arrays(path).items():
+        if array is None:
+            data[name] = _OBJECTS
+        else:
+            # MATLAB stores arrays column by column, so they appear transposed.
+            _add_array(data, name.replace("/", ".") if matlab else name, array.T if matlab else array)
     return data
 
 
 def read_json(path: Path) -> Table:
     """Table of a JSON file: a list of records, an object that contains one such list, or an object of lists."""
     try:
-        content = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
+        return _of_json(path, parse_json(read_bytes(path)))
+    except (ValueError, RecursionError, OverflowError) as error:
         raise DataError(f"{path.name} is not a JSON file or damaged: {damage(error)}") from None
+
+
+def _of_json(path: Path, content: Any) -> Table:
     if isinstance(content, Mapping):
         lists = [k for k, v in content.items() if _is_records(v)]
         if len(lists) > 1:
@@ -134,7 +132,11 @@ def _add_array(data: dict[str, Any], name: str, value: Any) -> None:
     if isinstance(value, Unusable):
         data[name] = value
         return
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        data[name] = _OBJECTS
+        return
     if array.dtype.names:
         for part in array.dtype.names:
             _add_array(data, f"{name}.{part}", array[part])

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dynid.child import read_in_child
 from dynid.errors import DataError, DynidError
-from dynid.recording.files import damage, optional_package
+from dynid.recording.files import check_file, check_package, damage, optional_package
 from dynid.recording.records import columns_of, flat
-from dynid.recording.table import Table, shown
+from dynid.recording.table import Table, Unusable, shown
 
-__all__ = ["read_bag"]
+__all__ = ["extract", "read_bag"]
 
 logger = logging.getLogger("dynid")
 
 # One message: its flat fields and the time (ns) at which it was logged.
 Message = tuple[dict[str, Any], int]
 
+_COLUMNS = "columns.npz"
 _NAME_FIELDS = ("name", "joint_names", "names")
 
 
@@ -48,15 +51,33 @@ def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None 
     DataError
         If the bag cannot be read or the topic is not clear.
     """
+    for file in [p for p in path.iterdir() if not p.is_dir()] if path.is_dir() else [path]:
+        check_file(file)
+    kind = "mcap" if path.suffix.lower() == ".mcap" else "rosbags"
+    check_package(kind, "ros", "MCAP files" if kind == "mcap" else "ROS bags")
+    with tempfile.TemporaryDirectory(prefix="dynid-") as name:
+        argument = {"topic": topic, "joints": None if joints is None else list(joints)}
+        found = read_in_child("dynid.recording.bags:extract", path, Path(name), argument)
+        arrays = np.load(Path(name) / _COLUMNS, allow_pickle=False)
+        columns = {column: arrays[str(k)] if why is None else Unusable(why) for k, (column, why) in found["columns"]}
+    return Table(path.name, columns, joints=tuple(found["joints"]))
+
+
+def extract(path: Path, folder: Path, given: Any) -> dict[str, Any]:
+    """Write the columns of a bag into a folder, in a process of its own: libraries unpack whatever a bag holds."""
     try:
-        records = list(_mcap(path, topic) if path.suffix.lower() == ".mcap" else _rosbag(path, topic))
-    except DynidError:
+        records = list(_mcap(path, given["topic"]) if path.suffix.lower() == ".mcap" else _rosbag(path, given["topic"]))
+        if not records:
+            raise DataError(f"{path.name} contains no messages of the topic")
+        table = _table(path.name, _one_publisher(records, given["joints"], path.name))
+    except (DynidError, MemoryError):
         raise
     except Exception as error:  # readers raise errors of many types on damaged files
         raise DataError(f"{path.name} is not a bag, damaged or cut off: {damage(error)}") from None
-    if not records:
-        raise DataError(f"{path.name} contains no messages of the topic")
-    return _table(path.name, _one_publisher(records, joints, path.name))
+    columns = list(enumerate(table.data.items()))
+    np.savez(folder / _COLUMNS, **{str(k): x for k, (_, x) in columns if not isinstance(x, Unusable)})
+    names = [(k, (name, x.reason if isinstance(x, Unusable) else None)) for k, (name, x) in columns]
+    return {"columns": names, "joints": list(table.joints)}
 
 
 def _chosen(topics: Mapping[str, str], topic: str | None, file: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -301,8 +302,8 @@ def _components(signal: str) -> Channels:
 def _read(path: Path, reading: Reading) -> Table:
     """The table of one file."""
     kind = kind_of(path)
-    if kind in _BAGS or path.is_dir():
-        if not path.exists():
+    if kind in _BAGS or os.path.isdir(path):
+        if not os.path.exists(path):
             raise DataError(f"{path} cannot be read: No such file or directory")
         known = reading.robot.coordinates if reading.robot is not None else ()
         names = [x for x in reading.log.joints or known if isinstance(x, str)]

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from dynid.errors import DataError, did_you_mean
 from dynid.markup import html_table
+from dynid.reading import read_toml
 from dynid.recording.log_fields import Columns, PerJoint, check_signals, plain_columns, plain_float, plain_per_joint
 from dynid.recording.recording import SIGNALS
 from dynid.recording.units import MOTOR_SIGNALS, UNITS, check_unit_name
@@ -285,7 +286,7 @@ class LogFormat(BaseModel):
         else:
             place = f"{Path(source).name}: "
             try:
-                content = tomllib.loads(Path(source).read_text(encoding="utf-8"))
+                content = read_toml(source)
             except OSError as error:
                 raise DataError(f"{source} cannot be read: {error.strerror}") from None
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
+from dynid.limits import exceeded, file_limits
 
 if TYPE_CHECKING:
     import polars
@@ -57,6 +58,14 @@ class Table:
     broken: Mapping[int, str] = field(default_factory=dict)
     header: bool = True
     joints: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        limits, longest = file_limits(), max(map(len, self.data), default=0)
+        count = sum(self.width(name) or 1 for name in self.data)
+        if count > limits.columns:
+            exceeded(self.file, f"{count} columns", "columns")
+        if longest > limits.name_length:
+            exceeded(self.file, f"a column whose name has {longest} characters", "name_length")
 
     @cached_property
     def names(self) -> tuple[str, ...]:

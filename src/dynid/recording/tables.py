@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
+from dynid.limits import exceeded, file_limits
 from dynid.recording.files import damage, read_bytes
+from dynid.recording.parquet import parquet_frame
 from dynid.recording.table import Table, Unusable
 
 __all__ = ["read_parquet", "read_text"]
@@ -33,6 +35,7 @@ def read_text(path: Path) -> Table:
     if separator == " ":
         lines = _Lines.of(re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+$", b"", lines.text)), path.name)
         separator = "\t"
+    _check_columns(int(lines.count(lines.data[:1], separator)[0]), path.name)
     first = lines.cells(lines.data[0], separator)
     header = _looks_like_header(first)
     if header and len(lines.data) == 1:
@@ -40,6 +43,7 @@ def read_text(path: Path) -> Table:
     data = lines.data[1:] if header else lines.data
     cells = lines.count(data, separator)
     width = Counter(cells.tolist()).most_common(1)[0][0]
+    _check_columns(width, path.name)
     names = first if header else lines.comment_header(separator, width)
     body = lines.body(data)
     if separator == ";" or (separator == "\t" and b"." not in body):
@@ -54,6 +58,12 @@ def read_text(path: Path) -> Table:
     columns = dict(zip(names or map(str, range(width)), frame.get_columns(), strict=True))
     columns, joints = _by_joint_name(columns, path.name)
     return Table(path.name, columns, data + 1, broken, names is not None, joints)
+
+
+def _check_columns(count: int, file: str) -> None:
+    """Refuse a table with more columns than the limit."""
+    if count > file_limits().columns:
+        exceeded(file, f"{count} columns", "columns")
 
 
 def _frame(body: bytes, separator: str, width: int, file: str) -> Any:
@@ -82,12 +92,7 @@ def _frame(body: bytes, separator: str, width: int, file: str) -> Any:
 
 def read_parquet(path: Path) -> Table:
     """Table of a Parquet file; columns of lists become arrays (N, width)."""
-    import polars
-
-    try:
-        frame = polars.read_parquet(io.BytesIO(read_bytes(path)))
-    except Exception as error:  # readers raise errors of many types on damaged files
-        raise DataError(f"{path.name} is not a Parquet file or damaged: {damage(error)}") from None
+    frame = parquet_frame(path)
     if not frame.height:
         raise DataError(f"{path.name} has columns and no rows")
     return Table(path.name, {series.name: _parquet_column(series) for series in frame.get_columns()})

@@ -27,7 +27,7 @@ def print_findings(findings: Iterable[Finding]) -> None:
     listed = list(findings)
     console = page()
     if not listed:
-        console.print("[green]No problem was found in the recording.[/green]")
+        console.print(Text("No problem was found in the recording.", "green"))
         return
     several = len({f.run for f in listed}) > 1
     table = Table(show_lines=True)

@@ -74,7 +74,8 @@ def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = Fal
     """Print tree with limits, parameter map, physical consistency and, on request, all expressions and an audit."""
     console = page()
     gravity = ", ".join(f"{g:g}" for g in robot.gravity)
-    console.print(f"[bold]{robot.name}[/bold]: {robot.n} joints, {robot.base} base, gravity ({gravity}) m/s2")
+    head = f": {robot.n} joints, {robot.base} base, gravity ({gravity}) m/s2"
+    console.print(Text.assemble((robot.name, "bold"), head))
     console.print(_tree(robot))
     for loop in robot.loops:
         console.print(Text(f"  closed: {loop}"))
@@ -89,15 +90,14 @@ def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = Fal
         legend.append(f"{mark} ", color)
         legend.append(f"{_WORDS[name]}   ")
     console.print(legend)
-    console.print(
-        f"[bold]{len(robot.layout)}[/bold] standard parameters, {base.effective_count} with an effect, "
-        f"[bold]{base.count}[/bold] base parameters ({base.method}; gap of the singular values {base.gap:.0e})"
-    )
+    effect = f" standard parameters, {base.effective_count} with an effect, "
+    chosen = f" base parameters ({base.method}; gap of the singular values {base.gap:.0e})"
+    console.print(Text.assemble((str(len(robot.layout)), "bold"), effect, (str(base.count), "bold"), chosen))
     broken = link_violations(robot)
     for link, reasons in broken.items():
-        console.print(f"[red]not physically consistent[/red] {link}: {'; '.join(reasons)}")
+        console.print(Text.assemble(("not physically consistent", "red"), f" {link}: {'; '.join(reasons)}"))
     if not broken:
-        console.print("[green]All a-priori inertias are physically consistent.[/green]")
+        console.print(Text("All a-priori inertias are physically consistent.", "green"))
     if expressions:
         table = Table(title="base parameters", title_justify="left")
         table.add_column("#", justify="right")
@@ -130,7 +130,7 @@ def parameter_groups(robot: Robot) -> dict[str, str]:
 
 def _tree(robot: Robot) -> Tree:
     """Tree of links and joints, with limits."""
-    root = Tree(robot.links[0].name)
+    root = Tree(Text(robot.links[0].name))
     nodes = [root]
     for i, joint in enumerate(robot.joints):
         limits = joint.limits

@@ -10,5 +10,8 @@ __all__ = ["page"]
 
 
 def page() -> Console:
-    """Return a console as wide as the terminal, or 150 columns wide for a pipe or file."""
-    return Console(highlight=False, width=width())
+    """Return a console as wide as the terminal, or 150 columns wide for a pipe or file.
+
+    Brackets in text are not markup: names come from files.
+    """
+    return Console(highlight=False, markup=False, width=width())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from dynid.errors import DataError, ModelError
 from dynid.files import writing
+from dynid.reading import parse_json, read_npz
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features
 from dynid.residual.kernel import parse_kernel
@@ -84,15 +84,23 @@ def save_residual(residual: Residual, path: str | Path) -> None:
 def load_residual(path: str | Path, robot: Robot | None = None) -> Residual:
     """Load a residual; a robot that is given must have the parameters of the one that it was fitted for."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            data = {name: file[name] for name in file.files}
-        header = json.loads(str(data["header"]))
+        data = read_npz(path)
+        header = parse_json(str(data["header"]))
         if header["format"] != _FORMAT:
             raise KeyError("format")
     except FileNotFoundError:
         raise DataError(f"there is no file '{path}'") from None
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError):
         raise DataError(f"'{path}' is not a saved residual") from None
+    try:
+        return _residual(header, data, robot, path)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise DataError(f"'{path}' is a damaged residual: {type(error).__name__} {error}") from None
+
+
+def _residual(header: Any, data: Mapping[str, Any], robot: Robot | None, path: str | Path) -> Residual:
     features = Features(*(data[f"features_{name}"] for name in _FEATURES))
     return Residual(
         _robot(header["robot"], robot, path),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import first_use, for_kernel, run
 from dynid.errors import DataError
 from dynid.files import writing
+from dynid.reading import read_npz
 from dynid.residual.layout import Flag
 from dynid.residual.residual import Prediction, Residual, fill_missing
 from dynid.residual.tables import Fields, fault, join, tabulate
@@ -154,14 +153,10 @@ class Predictor:
     def load(path: str | Path) -> Predictor:
         """Load a predictor from its file; neither the robot nor the training data are needed."""
         try:
-            file = np.load(path, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("a single array")
-            with file:
-                content = {name: file[name] for name in file.files}
+            content = read_npz(path)
         except OSError as error:
             raise DataError(f"cannot read '{path}': {error.strerror or error}") from None
-        except (ValueError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
+        except ValueError:
             raise DataError(f"'{path}' is not a predictor, or damaged") from None
         form = str(content.pop("format", ""))
         coordinates = tuple(str(name) for name in np.atleast_1d(content.pop("coordinates", np.array([]))))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.robot.extent import carriers, mesh_paths
+from dynid.robot.extent import carriers, find_mesh
 from dynid.robot.model import Robot
 from dynid.robot.spatial import placement, rpy_rotation
 from dynid.robot.xmlfile import attribute, numbers, read_xml
@@ -93,7 +93,7 @@ def _positive(shape: ET.Element, key: str, count: int, where: str) -> Array:
 def _vertices(shape: ET.Element, where: str, file: Path, packages: Sequence[str | Path]) -> Array:
     named = attribute(shape, "filename", f"{where}, mesh")
     scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
-    found = next((p for p in mesh_paths(named, file, packages) if p.is_file()), None)
+    found = find_mesh(named, file, packages)
     if found is None:
         raise ModelError(f"{where}: mesh '{named}' of {file.name} was not found; give the folder of its package")
     try:

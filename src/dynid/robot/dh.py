@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dynid.errors import ModelError
+from dynid.reading import parse_toml, read_text
 from dynid.robot.angles import note_on_angles, snap_table_angles
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.elements import ForceElement, Gas
@@ -335,9 +336,11 @@ def _validated(data: Mapping[str, Any], what: str) -> _File:
 def read_toml(path: Path, snap_angles: bool = False) -> Robot:
     """Robot from a TOML robot file; rounded angles are named in its notes, and made exact on request."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = parse_toml(read_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{path.name} is not a valid TOML file: {error}") from None
+    except OSError as error:
+        raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
     found = snap_table_angles(data, snap_angles)
     robot = _build(_validated(data, path.name))
     return replace(robot, notes=(note_on_angles(found, snap_angles),)) if found else robot

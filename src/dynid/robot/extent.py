@@ -6,6 +6,7 @@ the 24 meshes of a humanoid where the loader of coal takes 1.3 s. Meshes of othe
 
 from __future__ import annotations
 
+import logging
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import ModelError
+from dynid.reading import read_regular
+from dynid.robot.inside import check_inside, is_inside
 from dynid.robot.model import Robot
 from dynid.robot.sdf_frames import read_pose
 from dynid.robot.spatial import placement, rpy_rotation
@@ -22,9 +25,9 @@ from dynid.robot.xmlfile import numbers
 
 __all__ = [
     "carriers",
+    "find_mesh",
     "joined_boxes",
     "mesh_box",
-    "mesh_paths",
     "moved_box",
     "round_box",
     "sdf_boxes",
@@ -33,6 +36,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+logger = logging.getLogger("dynid")
 
 _HEADER = 84  # bytes of a binary STL file before its triangles
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
@@ -110,14 +114,15 @@ def _urdf_box(element: ET.Element, path: Path) -> Array | None:
             return box
         rpy = numbers(origin.get("rpy", "0 0 0"), 3, "rpy")
         return moved_box(box, placement(rpy_rotation(*rpy), numbers(origin.get("xyz", "0 0 0"), 3, "xyz")))
-    except ModelError:  # shapes matter here for the extent only: a wrong one makes it unknown
+    except ModelError as error:  # shapes matter here for the extent only: a wrong one makes it unknown
+        logger.info("the size of a shape is not known: %s", error)
         return None
 
 
 def _urdf_shape(shape: ET.Element, path: Path) -> Array | None:
     if shape.tag == "mesh":
         scale = numbers(shape.get("scale", "1 1 1"), 3, "scale")
-        found = next((p for p in mesh_paths(shape.get("filename", ""), path) if p.is_file()), None)
+        found = find_mesh(shape.get("filename", ""), path)
         return None if found is None else mesh_box(found, scale)
     if shape.tag == "box":
         return round_box(0.5 * numbers(shape.get("size"), 3, "size"))
@@ -160,21 +165,31 @@ def _sdf_box(element: ET.Element, path: Path) -> Array | None:
 # -- meshes --------------------------------------------------------------------------------------------
 
 
-def mesh_paths(named: str, file: Path, packages: Sequence[str | Path] = ()) -> list[Path]:
-    """Paths at which a mesh is searched: beside the file, or in the folders of packages and above the file."""
+def find_mesh(named: str, file: Path, packages: Sequence[str | Path] = ()) -> Path | None:
+    """The file of a mesh: beside the robot file, or in the folders of packages and above the robot file.
+
+    None where there is none; a ModelError where it is outside these folders, or is no regular file.
+    """
     kind, _, rest = named.rpartition("://")
     if kind not in ("package", "model"):
-        return [file.parent / rest]
-    above = [Path(p) for p in packages] + list(file.absolute().parents)
+        path = file.parent / rest
+        check_inside(named, path, file)
+        return path if path.is_file() else None
     inner = rest.partition("/")[2]
-    # The package folder itself may be given, or may have another name than the package.
-    return [folder / part for folder in above for part in (rest, inner) if part]
+    # The root of the file system is no place of packages.
+    for folder in [Path(p) for p in packages] + list(file.absolute().parents)[:-1]:
+        # The package folder itself may be given, or may have another name than the package.
+        for part in (rest, inner):
+            path = folder / part
+            if part and is_inside(path, folder / file.name, above=0) and path.is_file():
+                return path
+    return None
 
 
 def mesh_box(path: Path, scale: ArrayLike = (1.0, 1.0, 1.0)) -> Array | None:
     """Box (2, 3) around an STL or OBJ mesh, in m; None for other formats and for files that cannot be read."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError:
         return None
     reader = {".stl": _stl_corners, ".obj": _obj_corners}.get(path.suffix.lower())

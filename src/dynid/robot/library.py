@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import ModelError, did_you_mean
+from dynid.limits import file_limits
+from dynid.reading import parse_toml, read_regular
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 
@@ -126,9 +128,12 @@ def load_drive(name: str | Path) -> KnownDrive:
     text = str(name)
     if text.lower().endswith(".toml"):
         path = Path(text)
-        if not path.is_file():
-            raise ModelError(f"there is no file '{text}'")
-        return _read(path.read_bytes(), path.name)
+        try:
+            return _read(read_regular(path, file_limits().text_bytes), path.name)
+        except FileNotFoundError:
+            raise ModelError(f"there is no file '{text}'") from None
+        except OSError as error:
+            raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
     names = _names()
     if text not in names:
         hint = did_you_mean(text, names) or f"; the library has {', '.join(sorted(names))}"
@@ -194,7 +199,7 @@ def _names() -> list[str]:
 
 def _read(data: bytes, file: str) -> KnownDrive:
     try:
-        page = tomllib.loads(data.decode("utf-8"))
+        page = parse_toml(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{file} is not valid TOML: {error}") from None
     unknown = set(page) - {*_TEXTS, "date", "drive", "motor"}

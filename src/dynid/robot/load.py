@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy.typing import ArrayLike
 
 from dynid.errors import ModelError, NoJointsError, did_you_mean
+from dynid.reading import check_regular
 from dynid.robot.drives import FileDrives, TermKind, carried_value
 from dynid.robot.model import BASE_KINDS, BaseKind, Robot
 from dynid.robot.notes import quoted
@@ -207,8 +208,7 @@ def _read(
 
         return read_usd(path, ignore_loops=ignore_loops)
     if suffix in (".urdf", ".xml", ".mjcf", ".sdf", ".toml"):
-        if not _there(path.is_file):
-            raise ModelError(f"there is no file '{text}'")
+        _check_file(path, text)
         if suffix == ".toml":
             from dynid.robot.dh import read_toml
 
@@ -256,6 +256,16 @@ def _with_angles(
     found = snap_file_angles(root, snap)
     robot, drives = read(root, path)
     return (replace(robot, notes=(*robot.notes, note_on_angles(found, snap))) if found else robot), drives
+
+
+def _check_file(path: Path, text: str) -> None:
+    """Refuse what is no regular file, before it is opened."""
+    try:
+        check_regular(path)
+    except FileNotFoundError:
+        raise ModelError(f"there is no file '{text}'") from None
+    except OSError as error:
+        raise ModelError(f"'{text}' cannot be read: {error.strerror}") from None
 
 
 def _there(look: Callable[[], bool]) -> bool:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from dynid.errors import ModelError
 from dynid.robot.drives import FileDrives
+from dynid.robot.mjcf_files import check_requests, include_files
 from dynid.robot.mjcf_values import NEEDS_MUJOCO
 from dynid.robot.model import Robot
-from dynid.robot.xmlfile import attribute, read_xml
 
-__all__ = ["include_files", "read_mjcf"]
+__all__ = ["read_mjcf"]
 
 
 def read_mjcf(root: ET.Element, path: Path, *, ignore_loops: bool = False) -> tuple[Robot, FileDrives]:
@@ -26,6 +26,8 @@ def read_mjcf(root: ET.Element, path: Path, *, ignore_loops: bool = False) -> tu
     if root.tag != "mujoco":
         raise ModelError(f"{path.name} is not an MJCF file: its root element is <{root.tag}>, not <mujoco>")
     name, reason = root.get("model") or path.stem, ""
+    include_files(root, path, {path.resolve()})
+    check_requests(root, path)
     # MuJoCo writes a log file beside the user's data where a file holds NaN; the light reader names the element.
     nan = any("nan" in value.lower().split() for element in root.iter() for value in element.attrib.values())
     if find_spec("mujoco") is not None and not nan:
@@ -38,33 +40,8 @@ def read_mjcf(root: ET.Element, path: Path, *, ignore_loops: bool = False) -> tu
     from dynid.robot.mjcf_light import read_light
 
     try:
-        include_files(root, path.parent, {path.resolve()})
         robot, drives = read_light(root, path, name, ignore_loops=ignore_loops)
     except ModelError as error:
         # The light reader names the element at fault, unless it asks for MuJoCo, which has refused the file.
         raise (ModelError(reason) if reason and NEEDS_MUJOCO in str(error) else error) from None
     return replace(robot, notes=(*([f"{reason}; it was read without MuJoCo"] if reason else []), *robot.notes)), drives
-
-
-def include_files(element: ET.Element, folder: Path, seen: set[Path], top: Path | None = None) -> None:
-    """Replace <include> elements by the content of their files.
-
-    A file is searched beside the file that includes it and then in `top`, the folder of the main file.
-    """
-    top, content = top or folder, []
-    for child in element:
-        if child.tag != "include":
-            include_files(child, folder, seen, top)
-            content.append(child)
-            continue
-        name = attribute(child, "file", "an include")
-        path = next((p for p in (folder / name, top / name) if p.is_file()), folder / name).resolve()
-        if path in seen:
-            raise ModelError(f"'{name}' is included twice")
-        if not path.is_file():
-            raise ModelError(f"the included file '{name}' does not exist")
-        seen.add(path)
-        inner = read_xml(path)
-        include_files(inner, path.parent, seen, top)
-        content += list(inner)
-    element[:] = content

@@ -33,6 +33,10 @@ Array = NDArray[np.float64]
 _FREE, _BALL, _SLIDE, _HINGE = (int(getattr(mujoco.mjtJoint, f"mjJNT_{k}")) for k in ("FREE", "BALL", "SLIDE", "HINGE"))
 
 
+# What MuJoCo raises on files that it does not take.
+_REFUSED = (ValueError, TypeError, OverflowError, RuntimeError, MemoryError, mujoco.FatalError)
+
+
 class NotCompiled(ModelError):
     """A file that MuJoCo refuses."""
 
@@ -87,7 +91,7 @@ def compile_file(path: Path) -> tuple[Any, list[str]]:
 def _compile(path: Path) -> tuple[Any, list[str]]:
     try:
         return _without_looks(path).compile(), []
-    except ValueError as error:
+    except _REFUSED as error:
         reason = _sentence(error)
     # A mesh that is missing or wrong matters only where the inertia comes from it.
     try:
@@ -102,7 +106,7 @@ def _compile(path: Path) -> tuple[Any, list[str]]:
         for mesh in [mesh for mesh in spec.meshes if mesh.name not in used]:
             spec.delete(mesh)
         model = spec.compile()
-    except ValueError as error:
+    except _REFUSED as error:
         raise NotCompiled(f"MuJoCo cannot compile {path.name}: {_sentence(error)}") from None
     return model, [f"{reason}: meshes were left out, so the size of {quoted('link', spared)} is not known"]
 
@@ -111,6 +115,7 @@ def _without_looks(path: Path) -> Any:
     """What a file specifies, without textures, materials and skins, whose files may be missing."""
     spec = mujoco.MjSpec.from_file(str(path))
     spec.compiler.fusestatic = 0
+    spec.memory = -1  # MuJoCo's own choice: a file could ask for all there is
     for shape in [*spec.geoms, *spec.sites, *spec.tendons]:
         shape.material = ""
     for look in [*spec.textures, *spec.materials, *spec.skins]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError, ModelError
+from dynid.patterns import matching_names
 from dynid.robot.drives import ROTATING_UNITS, DriveTerm, Transmission, carried_value, joint_symbols
 from dynid.robot.inertia import INERTIAL_SYMBOLS, move_inertia
-from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, checked, frozen, read_limits
+from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, check_names, checked, frozen, read_limits
 
 if TYPE_CHECKING:
     import pinocchio as pin
@@ -108,12 +108,16 @@ class Robot:
         object.__setattr__(self, "gravity", checked(self.gravity, (3,), "gravity"))
         if self.base not in BASE_KINDS:
             raise ModelError(f"base '{self.base}' is unknown: use {', '.join(BASE_KINDS)}")
+        check_names("robot", [self.name])
+        check_names("frame", [frame.name for frame in self.frames])
+        check_names("drive term", [term.name for term in self.drives])
         if len(self.links) != len(self.joints) + 1:
             raise ModelError(f"robot '{self.name}' must have one link more than it has joints")
         for what, names in (
             ("joint", [j.name for j in self.joints]),
             ("link", [link.name for link in self.links]),
         ):
+            check_names(what, names)
             repeated = {n for n, count in Counter(names).items() if count > 1}
             if repeated:
                 raise ModelError(f"robot '{self.name}' has two {what}s named '{min(repeated)}'")
@@ -654,13 +658,14 @@ class Robot:
             If a pattern matches no drive parameter.
         """
         label = {p.name: p.label for p in self.layout if not p.inertial}
+        gone: set[str] = set()
         for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) or fnmatchcase(x, pattern) for name, x in label.items()):
+            named, labelled = matching_names(pattern, label), matching_names(pattern, label.values())
+            found = {name for name, x in label.items() if name in named or x in labelled}
+            if not found:
                 raise ModelError(f"no drive parameter matches '{pattern}'")
-        keep = [
-            t for t in self.drives if not any(fnmatchcase(t.name, p) or fnmatchcase(label[t.name], p) for p in patterns)
-        ]
-        return replace(self, drives=tuple(keep))
+            gone |= found
+        return replace(self, drives=tuple(t for t in self.drives if t.name not in gone))
 
     def with_payload(self, link: str, inertia: ArrayLike, placement: ArrayLike | None = None) -> Robot:
         """A copy with a rigid body attached to a link.

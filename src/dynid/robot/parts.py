@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DynidError, ModelError
+from dynid.limits import exceeded, file_limits
 
 __all__ = [
     "Frame",
@@ -19,6 +21,7 @@ __all__ = [
     "Merge",
     "Mimic",
     "Parameter",
+    "check_names",
     "checked",
     "checked_placement",
     "fold_mimics",
@@ -38,6 +41,30 @@ def frozen(a: ArrayLike) -> Array:
     out = np.array(a, dtype=float)
     out.flags.writeable = False
     return out
+
+
+# What no XML file can hold.
+_UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def check_names(what: str, names: Sequence[str]) -> None:
+    """Refuse names with characters that no model file can hold, such as NUL, and names that are longer than the limit.
+
+    Parameters
+    ----------
+    what : str
+        What they name, for the message.
+    names : sequence of str
+        The names.
+    """
+    if _UNWRITABLE.search("".join(names)):
+        wrong = next(c for c in "".join(names) if _UNWRITABLE.match(c))
+        raise ModelError(
+            f"the name of a {what} contains the character U+{ord(wrong):04X}, which model files cannot hold"
+        )
+    longest = max(map(len, names), default=0)
+    if longest > file_limits().name_length:
+        exceeded(f"the name of a {what}", f"{longest} characters", "name_length", ModelError)
 
 
 def checked(a: ArrayLike, shape: tuple[int, ...], what: str, error: type[DynidError] = ModelError) -> Array:

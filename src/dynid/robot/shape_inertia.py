@@ -18,7 +18,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.robot.extent import mesh_paths
+from dynid.robot.extent import find_mesh
 from dynid.robot.inertia import move_inertia
 from dynid.robot.notes import quoted
 from dynid.robot.sdf_frames import read_pose
@@ -153,7 +153,7 @@ def _solid(shape: ET.Element, path: Path, where: str) -> Array:
 def _mesh(shape: ET.Element, path: Path, where: str) -> Array:
     named = attribute(shape, "filename", f"{where}, mesh")
     scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
-    found = next((p for p in mesh_paths(named, path) if p.is_file()), None)
+    found = find_mesh(named, path)
     if found is None:
         raise ModelError(f"{where}: mesh '{named}' was not found, so its inertia cannot be computed")
     try:

@@ -10,18 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
+from dynid.limits import exceeded, file_limits
+from dynid.reading import check_regular, parse_xml, read_regular
 
 __all__ = ["attribute", "choice", "numbers", "read_xml"]
 
 Array = NDArray[np.float64]
+# Elements of URDF, SDF and MJCF that become links.
+_BODIES = ("link", "body")
 
 
 def read_xml(path: Path) -> ET.Element:
-    """Root element of an XML file, tags without their namespaces."""
+    """Root element of an XML file within the limits of `dynid.limits`, tags without their namespaces."""
+    limits, bodies = file_limits(), 0
     try:
-        root = ET.parse(path).getroot()
-    except (ET.ParseError, UnicodeError, LookupError) as error:
-        raise ModelError(f"{path.name} is not well-formed XML: {error}") from None
+        size = check_regular(path)
+        if size > limits.text_bytes:
+            exceeded(path.name, f"{size} bytes", "text_bytes", ModelError)
+        root = parse_xml(read_regular(path), path.name)
     except OSError as error:
         raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
     for element in root.iter():
@@ -29,6 +35,9 @@ def read_xml(path: Path) -> ET.Element:
         if "xacro" in space:
             raise ModelError(f"{path.name} holds xacro's <{tag}>: run xacro first ('xacro {path.name} > robot.urdf')")
         element.tag = tag
+        bodies += tag in _BODIES
+    if bodies > limits.links:
+        exceeded(path.name, f"{bodies} links", "links", ModelError)
     return root
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError, DynidError
 from dynid.files import write_text
+from dynid.reading import read_toml
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.simulation import laws, model_laws
@@ -66,7 +67,7 @@ def load_controller(path: str | Path | Mapping[str, Any], robot: Robot) -> Linea
     if isinstance(path, Mapping):
         return _controller(path, robot)
     try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        data = read_toml(path)
     except FileNotFoundError:
         raise DataError(f"there is no controller file '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -120,7 +121,7 @@ def save_controller(controller: Controller, path: str | Path) -> None:
 def _controller(data: Mapping[str, Any], robot: Robot) -> LinearController:
     """The controller of a parsed file."""
     kind = data.get("kind")
-    if kind not in _NEEDS:
+    if not isinstance(kind, str) or kind not in _NEEDS:
         raise DataError(f"kind = {kind!r} is unknown: use {', '.join(_NEEDS)}")
     by_bandwidth = kind in _BANDWIDTH and "bandwidth" in data
     names = ("bandwidth",) if by_bandwidth else _NEEDS[kind]

@@ -184,17 +184,24 @@ def _differences(path: Path, kind: str, robot: Robot) -> list[Differences]:
 def _other_refusal(path: Path, kind: str) -> str:
     """Why the other program does not read a file; empty if it does, or if there is none."""
     if kind == "mjcf":
-        from dynid.robot.mjcf_compiled import NotCompiled, compile_file
+        from dynid.robot.mjcf_compiled import compile_file
+        from dynid.robot.mjcf_files import check_mjcf
 
         try:
+            check_mjcf(path)
             compile_file(path)
-        except NotCompiled as error:
+        except ModelError as error:
             return str(error)
     elif kind == "urdf":
         import pinocchio as pin
 
+        from dynid.robot.xmlfile import read_xml
+
         try:
+            read_xml(path)
             pin.buildModelFromUrdf(str(path))
+        except ModelError as error:
+            return str(error)
         except (RuntimeError, ValueError) as error:
             return f"Pinocchio cannot read {path.name}: {(str(error).strip() or 'it is no URDF').splitlines()[-1]}"
     return ""

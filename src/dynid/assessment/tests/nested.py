@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 import numpy as np
 import scipy
@@ -17,6 +16,7 @@ from dynid.identification.estimators.ols import ols
 from dynid.identification.estimators.solution import solve_factor
 from dynid.identification.estimators.wls import joint_noise
 from dynid.identification.observation import Observation
+from dynid.patterns import matching_names
 
 __all__ = ["f_test", "terms_needed"]
 
@@ -155,7 +155,7 @@ def _matching(observation: Observation, names: str | Sequence[str]) -> list[int]
     base = observation.base
     found: set[int] = set()
     for pattern in [names] if isinstance(names, str) else names:
-        hits = {i for i, name in enumerate(base.names) if fnmatchcase(name, pattern)}
+        hits = {base.names.index(name) for name in matching_names(pattern, base.names)}
         if not hits:
             raise DataError(f"no base parameter matches '{pattern}'; names look like {', '.join(base.names[:3])}, ...")
         found |= hits

@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.errors import DataError, did_you_mean
 from dynid.files import write_text
+from dynid.reading import read_json
 
 __all__ = ["RESULTS", "Assessment", "Check", "CheckCode", "Result", "Trust"]
 
@@ -267,7 +268,7 @@ class Assessment:
             If the file does not exist or is not a saved assessment.
         """
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            data = read_json(path)
             if data["format"] != _FORMAT:
                 raise DataError(f"'{path}' has format '{data['format']}', expected '{_FORMAT}'")
             return Assessment(data["robot"], data["method"], tuple(Check.from_dict(c) for c in data["checks"]))
