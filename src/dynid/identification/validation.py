@@ -14,8 +14,8 @@ from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.loads import check_run
-from dynid.identification.observation import motion_blocks
 from dynid.identification.pipeline import identify
+from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
