@@ -16,7 +16,7 @@ import dynid
 from benchmarks.identify import PLAIN, arm, recording
 from dynid.dynamics.batch import thread_count
 from dynid.dynamics.functions import regressor
-from dynid.identification.observation import Folding
+from dynid.identification.folding import Folding
 from dynid.identification.row_stream import touched_columns
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.signals.filters import decimate
@@ -60,7 +60,7 @@ def new_fold(base: BaseParameters, motion: Motion, settings: Signals, threads: i
     folding = Folding(base, settings, threads=threads)
     folding.add(motion)
     touched = touched_columns(base)
-    return [f[:, [*c, base.count]] for f, c in zip(folding.factors(), touched, strict=True)]
+    return [f[:, [*c, base.count]] for f, c in zip(folding.factors()[0], touched, strict=True)]
 
 
 def difference(old: list[np.ndarray], new: list[np.ndarray]) -> float:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification import observation as module
-from dynid.identification import row_stream
+from dynid.identification import folding, row_stream
 from dynid.identification.observation import observe
 from dynid.identification.pipeline import SequentialIdentification, identify
 from dynid.recording.recording import Recording, Run
@@ -37,7 +36,7 @@ def test_rows_made_again_are_the_rows_that_were_folded(monkeypatch: pytest.Monke
     robot = arm()
     recording = record(robot, (0,), noise=0.2)
     kept = identify(robot, recording, "irls", signals=EXACT)
-    monkeypatch.setattr(module, "_KEEP_BYTES", 0)
+    monkeypatch.setattr(folding, "_KEEP_BYTES", 0)
     streamed = identify(robot, recording, "irls", signals=EXACT)
     np.testing.assert_allclose(kept.beta, streamed.beta, rtol=1e-10)
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
+from dynid.identification.folding import Folding
 from dynid.identification.loads import check_run, default_channels, state
-from dynid.identification.row_stream import Block, Segment, SegmentRows, motion_blocks, segments, velocity_limits
+from dynid.identification.row_stream import Block, motion_blocks
 from dynid.identification.standstill import Standstill, standstill
 from dynid.identification.stops import Stop, without_stops
-from dynid.identification.triangular import fold, side_by_side
+from dynid.identification.triangular import fold
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.progress import ProgressCallback
+from dynid.recording.dataset import DataSet, LeftOut
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
@@ -36,9 +39,6 @@ Array = NDArray[np.float64]
 # A stream of weighted rows: channel, instruments Z (m, b), which are the regressor itself for least squares, [W y]
 # (m, b + 1), and sample numbers (m,).
 WeightedRows = Callable[[], Iterator[tuple[int, Array, Array, NDArray[np.int64]]]]
-
-# Rows of small recordings are kept for estimators that need them again; those of large ones are computed again.
-_KEEP_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,12 @@ class Observation:
         What is unknown because some joints move in no run; None if all of them move.
     stops : tuple of Stop
         Mechanical stops whose samples are left out.
+    time_blocks : tuple of tuple of ndarray
+        Factor of [W y] per consecutive block of the time and channel, of a data set, whose rows are not kept; else ().
+    left_out : tuple of LeftOut
+        Partitions of a data set that could not be used.
+    notes : tuple of str
+        What to know about the data of an estimate.
     """
 
     base: BaseParameters
@@ -79,6 +85,9 @@ class Observation:
     motions: tuple[Motion, ...] = field(default=(), repr=False)
     standstill: Standstill | None = None
     stops: tuple[Stop, ...] = ()
+    time_blocks: tuple[tuple[Array, ...], ...] = field(default=(), repr=False)
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -142,17 +151,23 @@ class Observation:
             self.log_format,
             standstill=None if other.standstill is None else self.standstill,
             stops=self.stops + other.stops,
+            time_blocks=self.time_blocks + other.time_blocks,
+            left_out=self.left_out + other.left_out,
+            notes=self.notes + other.notes,
         )
 
 
 def observe(
     robot: Robot,
-    recording: Recording,
+    recording: Recording | DataSet,
     *,
     signals: Signals | None = None,
     base: BaseParameters | None = None,
     channels: str | Sequence[str] | None = None,
     known: ArrayLike | None = None,
+    client: Any = None,
+    skip_bad: bool = False,
+    progress: ProgressCallback | None = None,
 ) -> Observation:
     """Fold a recording into an observation of the base parameters.
 
@@ -160,9 +175,10 @@ def observe(
     ----------
     robot : Robot
         The robot to be identified.
-    recording : Recording
+    recording : Recording or DataSet
         Measured motion and torques. Wrenches of named sensors, such as force plates and contacts, are included in the
-        measured base wrench and joint torques.
+        measured base wrench and joint torques. The partitions of a data set are read one after another; its rows are
+        not kept, but the factors of up to twenty blocks of time are.
     signals : Signals, optional
         How the runs are filtered and differentiated; by default `Signals()`.
     base : BaseParameters, optional
@@ -173,6 +189,12 @@ def observe(
     known : array_like, shape (p,), optional
         Standard parameters whose torques are subtracted first, such as those of a payload that was weighed. Runs with
         and without a payload then become observations of the same parameters, which can be joined.
+    client : distributed.Client, optional
+        Dask cluster whose workers read and fold the partitions of a data set. The result is the same to the last bit.
+    skip_bad : bool, default False
+        Leave out partitions of a data set that cannot be used; `Observation.left_out` names them.
+    progress : callable, optional
+        Receives a `Progress` after every partition of a data set.
 
     Returns
     -------
@@ -193,6 +215,22 @@ def observe(
     ('joint1', 'joint2')
     """
     settings = signals or Signals()
+    if isinstance(recording, DataSet):
+        from dynid.identification.data_sets import observe_dataset
+
+        if known is not None:
+            raise DataError("known parameters are for a recording, not for a data set")
+        return observe_dataset(
+            robot,
+            recording,
+            signals=settings,
+            base=base,
+            channels=channels,
+            client=client,
+            skip_bad=skip_bad,
+            progress=progress,
+        )
+    check_no_client(client)
     if base is None:
         base = base_parameters(robot, channels=channels if channels is not None else default_channels(robot, recording))
     for run in recording.runs:
@@ -219,7 +257,7 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
 
     return Observation(
         base,
-        folding.factors(),
+        folding.factors()[0],
         tuple(folding.rows),
         blocks if folding.kept is None else folding.kept_blocks,
         settings,
@@ -229,6 +267,12 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
     )
 
 
+def check_no_client(client: Any) -> None:
+    """Raise a DataError if a cluster is given for what is in memory already."""
+    if client is not None:
+        raise DataError("a cluster works on the partitions of a data set: open it with open_dataset")
+
+
 def too_few_rows(count: int, base: BaseParameters) -> DataError:
     """The error of fewer rows than base parameters."""
     return DataError(
@@ -236,87 +280,19 @@ def too_few_rows(count: int, base: BaseParameters) -> DataError:
     )
 
 
-class Folding:
-    """Triangular factors of [W y] per channel, to which runs are added one by one.
-
-    Parameters
-    ----------
-    base : BaseParameters
-        The unknowns.
-    settings : Signals
-        Which rows are left out at low velocities.
-    keep : bool, default False
-        Keep the rows of small recordings.
-    threads : int, optional
-        Number of threads; by default that of the kernels. It changes no bit of the result.
-    """
-
-    def __init__(
-        self, base: BaseParameters, settings: Signals, *, keep: bool = False, threads: int | None = None
-    ) -> None:
-        self.base, self.settings = base, settings
-        self.rows = [0] * len(base.channels)
-        self.samples = 0
-        self.kept: list[tuple[int, Array, NDArray[np.int64]]] | None = [] if keep else None
-        self._maker = SegmentRows(base, threads)
-        self._factors = [np.zeros((0, len(c) + 1)) for c in self._maker.touched]
-
-    def add(self, motion: Motion) -> None:
-        """Fold the rows of a filtered run."""
-        maker, limits = self._maker, velocity_limits(self.base, motion, self.settings)
-        channels = range(len(self.base.channels))
-        # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
-        with threadpool_limits(1, "blas"):
-            for part in segments(motion):
-                table = maker.table(motion, part)
-
-                def fold_channel(k: int, table: Array = table, part: Segment = part) -> None:
-                    rows, velocity = maker.channel(table, part, k)
-                    moving, index = maker.used(motion, part, k, velocity, limits[k])
-                    if not moving.all():
-                        rows, index = rows[moving], index[moving]
-                    if len(rows):
-                        self._fold(k, rows, self.samples + index)
-
-                side_by_side(fold_channel, channels, maker.threads)
-        self.samples += len(motion.t)
-
-    def _fold(self, k: int, rows: Array, index: NDArray[np.int64]) -> None:
-        """Fold rows [W y] of touched columns into the factor of a channel."""
-        factor = self._factors[k]
-        # Fortran order, so that LAPACK works on this array without a copy.
-        stack = np.empty((len(factor) + len(rows), rows.shape[1]), order="F")
-        stack[: len(factor)] = factor
-        stack[len(factor) :] = rows
-        self._factors[k] = fold(stack)
-        self.rows[k] += len(rows)
-        kept = self.kept
-        if kept is not None:
-            kept.append((k, rows.copy(), index))
-            if sum(self.rows) * (self.base.count + 1) * 8 > _KEEP_BYTES:
-                self.kept = None
-
-    def factors(self) -> tuple[Array, ...]:
-        """The factor of each channel with all columns (<= touched + 1, b + 1)."""
-        out = []
-        for factor, columns in zip(self._factors, self._maker.touched, strict=True):
-            wide = np.zeros((len(factor), self.base.count + 1))
-            wide[:, columns], wide[:, -1] = factor[:, :-1], factor[:, -1]
-            out.append(wide)
-        return tuple(out)
-
-    def kept_blocks(self) -> Iterator[Block]:
-        """The rows that are kept."""
-        for k, rows, index in sorted(self.kept or (), key=lambda one: (one[2][0], one[0])):
-            yield self._maker.wide(k, rows, index)
-
-
 def time_parts(observation: Observation, count: int, weighted: WeightedRows | None = None) -> list[tuple[Array, ...]]:
     """Triangular factors of [W y] per channel of `count` consecutive parts of the time, each with as many samples.
 
-    `weighted` streams the rows instead of the observation. Raises a DataError if the observation keeps no samples or
-    has fewer than parts.
+    `weighted` streams the rows instead of the observation. Of a data set the parts consist of whole blocks of time.
+    Raises a DataError if the observation keeps no samples or has fewer than parts.
     """
+    blocks = observation.time_blocks
+    if weighted is None and len(blocks) >= count:
+        edges = (np.arange(count + 1) * len(blocks)) // count
+        return [
+            tuple(fold(np.asfortranarray(np.vstack(one))) for one in zip(*blocks[a:b], strict=True))
+            for a, b in pairwise(edges)
+        ]
     stream = weighted or observation.weighted_rows()
     indices = [index for _, _, _, index in stream()]
     every = np.unique(np.concatenate(indices)) if indices else np.zeros(0, dtype=np.int64)

@@ -36,7 +36,7 @@ def _dgeqrt() -> Callable[..., None]:
     name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    kinds = [_INTEGER, _INTEGER, _INTEGER, _NUMBERS, _INTEGER, _NUMBERS, _INTEGER, _NUMBERS, _INTEGER]
+    kinds: list[Any] = [_INTEGER, _INTEGER, _INTEGER, _NUMBERS, _INTEGER, _NUMBERS, _INTEGER, _NUMBERS, _INTEGER]
     return ctypes.CFUNCTYPE(None, *kinds)(pointer(capsule, name(capsule)))
 
 
