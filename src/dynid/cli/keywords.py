@@ -36,6 +36,9 @@ OPTIONS = {
     "rows": "--rows",
     "bad_rows": "--bad-rows",
     "topic": "--topic",
+    # open_dataset, identify on data sets
+    "skip_bad": "--skip-bad-partitions",
+    "client": "--cluster",
     # Signals
     "cutoff": "--cutoff",
     "decimate": "--decimate",

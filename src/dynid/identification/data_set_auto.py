@@ -45,7 +45,7 @@ def auto_dataset(
     began = time.perf_counter()
     sample, bad = dataset.sample()
     if bad and not skip_bad:
-        raise DataError(f"{bad[0].reason}; skip_bad leaves such partitions out")
+        raise DataError(f"{bad[0].reason}; skip_bad=True leaves such partitions out")
     _, seen, first = auto(robot, sample, options, signals=signals, channels=channels, progress=progress)
     chosen = seen.robot
     if progress is not None:

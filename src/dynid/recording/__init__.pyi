@@ -14,6 +14,7 @@ from .dataset import DataSet as DataSet
 from .dataset import LeftOut as LeftOut
 from .dataset import Partition as Partition
 from .dataset import open_dataset as open_dataset
+from .dataset_files import write_partition as write_partition
 from .load import load_recording as load_recording
 from .log_format import LogFormat as LogFormat
 from .measured_joints import reconcile as reconcile

@@ -53,6 +53,7 @@ _READERS: dict[str, Callable[[Path], Table]] = {
     ".json": arrays.read_json,
 }
 _BAGS = (".bag", ".db3", ".mcap")
+KNOWN_ENDINGS = (*_READERS, *_BAGS)
 
 
 def load_recording(

@@ -76,7 +76,7 @@ def map_partitions(
         if isinstance(result, LeftOut):
             bad += 1
             if not skip_bad:
-                raise DataError(f"{result.reason}; skip_bad leaves such partitions out")
+                raise DataError(f"{result.reason}; skip_bad=True leaves such partitions out")
         waiting[k] = result
         while following in waiting:
             yield following, waiting.pop(following)
