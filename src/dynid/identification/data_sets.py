@@ -34,8 +34,9 @@ __all__ = ["cleaned_chunk", "joined_stops", "needed_signals", "observe_dataset"]
 
 Array = NDArray[np.float64]
 
-# Blocks of time whose factors are kept, for standard deviations and cross-validation.
-_BLOCKS = 20
+# Blocks of time whose factors are kept, for standard deviations and cross-validation, and the parts that they are made
+# of: whole partitions, or parts of few partitions, so that blocks differ in length by no more than a fifth.
+_BLOCKS, _PARTS = 20, 100
 # Pieces of a run at the edge of a chunk that are shorter than this, beyond what is trimmed, are left out.
 _SHORTEST_S, _SHORTEST_SAMPLES = 1.0, 64
 # Chunks whose joints at rest are looked at, evenly spread.
@@ -143,8 +144,8 @@ def observe_dataset(
         base = base_parameters(robot, channels=found)
     pruned = dataset.with_signals(needed_signals(settings, dataset))
     count = len(dataset.partitions)
-    parts = -(-_BLOCKS // count) if count < _BLOCKS else 1
-    blocks: list[list[Array] | None] = [None] * min(_BLOCKS, count * parts)
+    parts = -(-_PARTS // count)
+    blocks: list[list[Array] | None] = [None] * _BLOCKS
     rows = np.zeros(len(base.channels), dtype=np.int64)
     samples = short = 0
     cutoffs: set[float | None] = set()
@@ -167,7 +168,7 @@ def observe_dataset(
                 left_out.append(one)
                 continue
             for part, factors in enumerate(one.factors):
-                place = (k * parts + part) * len(blocks) // (count * parts)
+                place = (k * parts + part) * _BLOCKS // (count * parts)
                 blocks[place] = _joined(blocks[place], factors)
             rows += one.rows
             samples += one.samples

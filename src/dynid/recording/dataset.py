@@ -339,7 +339,8 @@ def open_dataset(
             reader = _Reader(opened, partitions[k])
             probe = reader.table(0, min(reader.rows, _PROBE_ROWS), None)
             resolved, unread = columns_of_table(probe, reader.reading)
-            sure = replace(opened, log_format=resolved)
+            resolved = resolved.replaced({"rows": given.rows})
+            sure = replace(opened, log_format=resolved).with_signals(["q"])
             steps.append(_Reader(sure, partitions[k]).step(min(reader.rows, _PROBE_ROWS)))
         except DynidError as error:
             wrong = wrong or error

@@ -131,7 +131,7 @@ def _there(
         shared = client.submit(_itself, dumps((work, dataset, arguments)), pure=False)
         for k in range(len(dataset.partitions)):
             futures[client.submit(_packed, shared, k, pure=False, retries=_RETRIES)] = k
-        for future in as_completed(list(futures)):
+        for future in as_completed(list(futures), loop=client.loop):
             k = futures.pop(future)
             result = future.result()
             future.release()
