@@ -127,9 +127,10 @@ class SegmentRows:
         self._columns = np.concatenate([kept[c] for c in self.touched])
 
     def table(self, motion: Motion, part: Segment) -> Array:
-        """Rows of all channels at full rate, side by side, over the whole segment; in Fortran order."""
+        """Rows of all channels at full rate, side by side, over the whole segment."""
         robot = self.base.robot
-        out = np.empty((part.hi - part.lo, self._width), order="F")
+        # In the order in which they are read: columns by LAPACK, rows by the decimation filter.
+        out = np.empty((part.hi - part.lo, self._width), order="F" if part.step == 1 else "C")
 
         def fill(first: int) -> None:
             rows = slice(first, min(first + _BATCH, part.hi))
