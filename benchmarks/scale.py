@@ -138,26 +138,19 @@ def growth(folder: Path, sizes: tuple[int, ...], method: str) -> list[dict[str, 
 
 def draw(rows: list[dict[str, float]], path: Path) -> None:
     """Time and memory over the number of samples, both axes logarithmic."""
-    import matplotlib
+    from dynid.report.charts import Chart
+    from dynid.report.sheet import sheet
 
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 2, figsize=(8, 3), layout="constrained")
     samples = np.array([row["samples"] for row in rows])
-    for axis, key, label in zip(
-        axes, ("processor_s", "peak_mib"), ("processor time, s", "peak memory, MiB"), strict=True
-    ):
-        axis.loglog(samples, [row[key] for row in rows], "o-", label="measured")
-        axis.set(xlabel="samples", ylabel=label)
-        axis.grid(True, which="both", alpha=0.3)
-    seconds = rows[0]["processor_s"] * samples / samples[0]
-    axes[0].loglog(samples, seconds, "--", color="gray", label="linear")
-    axes[1].axhline(LIMIT_MIB, color="gray", linestyle="--", label="goal")
-    axes[1].set_ylim(100, 3000)
-    for axis in axes:
-        axis.legend()
-    figure.savefig(path)
+    seconds, peak = (np.array([row[key] for row in rows]) for key in ("processor_s", "peak_mib"))
+    time_chart = Chart("samples", "processor time, s", width=400, height=260, log_x=True, log_y=True)
+    time_chart.line(samples, seconds[0] * samples / samples[0], "sixth").line(samples, seconds, "predicted")
+    memory_chart = Chart("samples", "peak memory, MiB", width=400, height=260, log_x=True, log_y=True)
+    memory_chart.line(samples, peak, "predicted").level(LIMIT_MIB, "limit").level(100.0, "zero")
+    legend = [("measured", "measured"), ("prior", "linear"), ("limit", "goal")]
+    path.write_text(
+        sheet("dynid identify on a data set of a seven-joint arm", [("", [time_chart, memory_chart])], legend)
+    )
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ SIGNALS = Signals(cutoff=10.0, stops=False)
 
 @pytest.fixture(scope="module")
 def recording() -> Recording:
-    return Recording(ROBOT.coordinates, tuple(runs(ROBOT, 6)))
+    return Recording(ROBOT.coordinates, tuple(runs(ROBOT, 6, samples=2000)))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def equal(a: Any, b: Any) -> bool:
 
 def test_factors_equal_those_of_the_recording(dataset: DataSet, recording: Recording) -> None:
     whole, streamed = observe(ROBOT, recording, signals=SIGNALS), observe(ROBOT, dataset, signals=SIGNALS)
-    assert streamed.rows == whole.rows and not streamed.left_out and streamed.notes[0].startswith("24000 samples of 6")
+    assert streamed.rows == whole.rows and not streamed.left_out and streamed.notes[0].startswith("12000 samples of 6")
     for a, b in zip(whole.factors, streamed.factors, strict=True):
         np.testing.assert_allclose(a.T @ a, b.T @ b, atol=1e-12 * np.abs(a.T @ a).max())
 
@@ -82,7 +82,7 @@ def test_auto_chooses_on_a_part_and_says_so(dataset: DataSet, recording: Recordi
     given = {"friction": "given", "filters": "given", "signals": SIGNALS}
     whole, streamed = (identify(ROBOT, data, "auto", **given) for data in (recording, dataset))  # type: ignore[arg-type]
     assert np.abs((streamed.beta - whole.beta) / whole.std).max() < 1.0
-    assert any("were chosen on 24000 samples of 6 of 6 partitions" in note for note in streamed.notes)
+    assert any("were chosen on 12000 samples of 6 of 6 partitions" in note for note in streamed.notes)
     assert {c.option for c in streamed.choices if c.what == "estimator"} == {"feasible", "wls", "ols"}
 
 
@@ -129,13 +129,13 @@ def test_chunks_bound_what_is_read_at_once(dataset: DataSet, monkeypatch: pytest
 
     monkeypatch.setattr(data_sets, "cleaned_chunk", watched)
     whole = identify(ROBOT, dataset, "wls", signals=SIGNALS)
-    cut = open_dataset(dataset.source, ROBOT, longest=1000)
+    cut = open_dataset(dataset.source, ROBOT, longest=500)
     streamed = identify(ROBOT, cut, "wls", signals=SIGNALS)
-    assert longest == 4000 and sum(streamed.rows) > 0.85 * sum(whole.rows)
+    assert longest == 2000 and sum(streamed.rows) > 0.85 * sum(whole.rows)
     assert np.abs((streamed.beta - whole.beta) / whole.std).max() < 1.0
     longest = 0
     observe(ROBOT, cut, signals=SIGNALS)
-    assert longest == 1000
+    assert longest == 500
 
 
 def test_no_bit_depends_on_the_number_of_threads(dataset: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
