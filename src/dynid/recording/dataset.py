@@ -327,7 +327,7 @@ def open_dataset(
     DataSet(..., 3 partitions, 2 joints)
     """
     if longest < 256:
-        raise DataError(f"a chunk needs at least 256 samples, got longest={longest}")
+        raise DataError(f"a chunk needs at least 256 samples, got {longest}")
     given = (log or LogFormat()).replaced(fields)
     partitions = _listed(str(source))
     opened = DataSet(
@@ -455,7 +455,7 @@ def _listed(source: str) -> tuple[Partition, ...]:
             raise DataError(f"{source} cannot be listed: {damage(error)}") from None
         found = [(f.removeprefix(root).lstrip("/"), system.unstrip_protocol(f)) for f in files]
     else:
-        folder = Path(source)
+        folder = Path(source).resolve()  # a worker may run in another folder
         if not folder.is_dir():
             raise DataError(f"{source} is not a folder of Parquet partitions")
         files = [f for f in folder.rglob("*") if f.suffix in _ENDINGS and f.is_file()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -91,7 +91,7 @@ def map_partitions(
 
 def _here(
     work: Work[T], dataset: DataSet, arguments: tuple[Any, ...], numbers: Sequence[int]
-) -> Iterator[tuple[int, T | LeftOut]]:
+) -> Generator[tuple[int, T | LeftOut], None, None]:
     # With more BLAS threads the last bits would depend on their number.
     with threadpool_limits(1, "blas"):
         for k in numbers:
@@ -113,7 +113,7 @@ def _one(
 
 def _there(
     work: Work[T], dataset: DataSet, arguments: tuple[Any, ...], client: Any
-) -> Iterator[tuple[int, T | LeftOut]]:
+) -> Generator[tuple[int, T | LeftOut], None, None]:
     """Results from a cluster, as they come."""
     try:
         from distributed import as_completed
