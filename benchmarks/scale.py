@@ -84,9 +84,8 @@ def cluster(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
         yield address, started
     finally:
         for process in (*started, scheduler):
-            process.terminate()
-        for process in (*started, scheduler):
-            process.wait(timeout=30)
+            process.kill()
+            process.wait()
         file.unlink(missing_ok=True)
 
 

@@ -122,6 +122,6 @@ def test_a_scheduler_that_is_gone_is_named(tmp_path: Path) -> None:
             observe(robot, dataset, signals=SIGNALS, client=client, progress=lambda _: started[0].kill())
         client.close(timeout=5)
     began = time.monotonic()
-    with pytest.raises(dynid.DynidError, match=f"no Dask scheduler answers at tcp://127.0.0.1:{port}"):
+    with pytest.raises(dynid.DynidError, match=f"no Dask scheduler can be reached at tcp://127.0.0.1:{port}"):
         connect(f"tcp://127.0.0.1:{port}")
     assert time.monotonic() - began < 30

@@ -10,7 +10,7 @@ import pytest
 
 import dynid
 from dynid.recording import open_dataset, write_partition
-from dynid.recording.dataset import _spread, is_dataset
+from dynid.recording.dataset import _spaced, is_dataset
 from dynid.recording.recording import Recording
 from tests.support.partitions import files, runs, write_data_set
 from tests.support.synthetic import arm
@@ -95,13 +95,13 @@ def test_folders_without_partitions_are_no_data_sets(tmp_path: Path) -> None:
         open_dataset(tmp_path / "absent", ROBOT)
 
 
-def test_a_sample_is_spread_over_the_partitions(tmp_path: Path) -> None:
+def test_a_sample_is_spaced_over_the_partitions(tmp_path: Path) -> None:
     dataset = write_data_set(ROBOT, tmp_path, runs(ROBOT, 5, samples=400))
     Path(dataset.partitions[4].address).write_bytes(b"PAR1")
     sample, bad = dataset.sample(1000)
     assert [run.name for run in sample.runs] == [dataset.partitions[k].name for k in (0, 1, 2)]
     assert sample.samples == 1200 and [one.partition for one in bad] == [dataset.partitions[4].name]
-    assert sorted(_spread(7)) == list(range(7)) and _spread(5)[:3] == [0, 4, 2] and _spread(1) == [0]
+    assert sorted(_spaced(7)) == list(range(7)) and _spaced(5)[:3] == [0, 4, 2] and _spaced(1) == [0]
 
 
 def test_a_partition_is_not_overwritten(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def auto_dataset(
     skip_bad: bool = False,
     progress: ProgressCallback | None = None,
 ) -> tuple[Solution, Observation, tuple[Choice, ...]]:
-    """Choose friction and filters on evenly spread chunks, fold all partitions with them, and fit.
+    """Choose friction and filters on evenly spaced chunks, fold all partitions with them, and fit.
 
     The weight of the prior is chosen again on the whole data set. Robust weights are not tried, since they need the
     rows.

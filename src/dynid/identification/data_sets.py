@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 _BLOCKS, _PARTS = 20, 100
 # Pieces of a run at the edge of a chunk that are shorter than this, beyond what is trimmed, are left out.
 _SHORTEST_S, _SHORTEST_SAMPLES = 1.0, 64
-# Chunks whose joints at rest are looked at, evenly spread.
+# Chunks whose joints at rest are looked at, evenly spaced.
 _RESTS = 50
 
 
@@ -228,7 +228,7 @@ def _join(a: Array, b: Array) -> Array:
 
 
 def _thinned(rests: list[Rest]) -> list[Rest]:
-    """Some of the runs, evenly spread, and the first in which each joint moves."""
+    """Some of the runs, evenly spaced, and the first in which each joint moves."""
     if len(rests) <= _RESTS:
         return rests
     chosen = {round(k * (len(rests) - 1) / (_RESTS - 1)) for k in range(_RESTS)}

@@ -199,7 +199,7 @@ class DataSet:
             yield start, reader.recording(start, stop)
 
     def sample(self, samples: int = 200_000) -> tuple[Recording, tuple[LeftOut, ...]]:
-        """Chunks of evenly spread partitions as a recording in memory.
+        """Chunks of evenly spaced partitions as a recording in memory.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class DataSet:
         found: list[tuple[int, Recording]] = []
         bad: list[LeftOut] = []
         total = 0
-        for k in _spread(len(self.partitions)):
+        for k in _spaced(len(self.partitions)):
             try:
                 recording = next(self.chunks(self.partitions[k]))[1]
             except DynidError as error:
@@ -334,7 +334,7 @@ def open_dataset(
         str(source), robot, partitions, given, math.nan, longest=longest, sensors=sensors or {}, whole=whole
     )
     steps, first, wrong = [], None, None
-    for k in sorted(_spread(len(partitions))[:_PROBED]):
+    for k in sorted(_spaced(len(partitions))[:_PROBED]):
         try:
             reader = _Reader(opened, partitions[k])
             probe = reader.table(0, min(reader.rows, _PROBE_ROWS), None)
@@ -429,7 +429,7 @@ class _Reader:
         return [*out, *(["run"] if "run" in self._names and "run" not in out else [])]
 
 
-def _spread(count: int) -> list[int]:
+def _spaced(count: int) -> list[int]:
     """Numbers below a count, so ordered that those at the beginning lie evenly apart: first, last, middle, ..."""
     order: list[int] = []
     seen: set[int] = set()

@@ -139,7 +139,9 @@ def _there(
             yield k, result
     except KilledWorker:
         name = dataset.partitions[k].name
-        raise DynidError(f"the workers died several times on partition {name}; give them more memory") from None
+        raise DynidError(
+            f"the workers died several times on partition {name}; they may need more computer memory"
+        ) from None
     except gone:
         name = dataset.partitions[min(futures.values(), default=0)].name
         raise DynidError(
@@ -190,7 +192,7 @@ def connect(address: str) -> Any:
     Raises
     ------
     DynidError
-        If Dask is not installed or no scheduler answers.
+        If Dask is not installed or no scheduler can be reached.
     """
     try:
         from distributed import Client
@@ -200,4 +202,4 @@ def connect(address: str) -> Any:
         return Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DynidError(f"no Dask scheduler answers at {address}: {reason:.120}") from None
+        raise DynidError(f"no Dask scheduler can be reached at {address}: {reason:.120}") from None

@@ -74,7 +74,7 @@ def check(
         Robot with its a-priori parameters, which the torques are compared with.
     recording : Recording or DataSet
         Recording of the robot, with the joints in the order of `robot.coordinates`. All partitions of a data set are
-        checked; stops and excitation on evenly spread chunks.
+        checked; stops and excitation on evenly spaced chunks.
     ordered : bool, default True
         Whether the rows of a run follow each other in time. Of a table of samples in any order, only the sizes of the
         values are checked.

@@ -41,7 +41,7 @@ def check_dataset(
 ) -> tuple[Finding, ...]:
     """Findings on a data set, as `check`: one per code and joint, with the number of partitions that have it.
 
-    Stops and excitation are checked on evenly spread chunks. Partitions that cannot be read are findings, too.
+    Stops and excitation are checked on evenly spaced chunks. Partitions that cannot be read are findings, too.
     """
     total = len(dataset.partitions)
     found: list[Finding] = []
