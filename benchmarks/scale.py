@@ -146,7 +146,7 @@ def draw(rows: list[dict[str, float]], path: Path) -> None:
     time_chart.line(samples, seconds[0] * samples / samples[0], "sixth").line(samples, seconds, "predicted")
     memory_chart = Chart("samples", "peak memory, MiB", width=400, height=260, log_x=True, log_y=True)
     memory_chart.line(samples, peak, "predicted").level(LIMIT_MIB, "limit").level(100.0, "zero")
-    legend = [("measured", "measured"), ("prior", "linear"), ("limit", "goal")]
+    legend = [("predicted", "measured"), ("sixth", "linear"), ("limit", "goal")]
     path.write_text(
         sheet("dynid identify on a data set of a seven-joint arm", [("", [time_chart, memory_chart])], legend)
     )

@@ -12,8 +12,9 @@ from dynid.errors import DataError
 from dynid.identification.data_sets import cleaned_chunk, needed_signals
 from dynid.identification.row_stream import motion_blocks
 from dynid.progress import ProgressCallback
-from dynid.recording.dataset import DataSet, LeftOut, Partition
+from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import map_partitions
+from dynid.recording.partitions import LeftOut, Partition
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:

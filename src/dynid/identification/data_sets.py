@@ -24,8 +24,9 @@ from dynid.identification.stops import Stop, without_stops
 from dynid.identification.triangular import fold
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
-from dynid.recording.dataset import DataSet, LeftOut, Partition
+from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import left_out_note, map_partitions
+from dynid.recording.partitions import LeftOut, Partition
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare

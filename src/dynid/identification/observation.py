@@ -25,7 +25,8 @@ from dynid.identification.stops import Stop, without_stops
 from dynid.identification.triangular import fold
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
-from dynid.recording.dataset import DataSet, LeftOut
+from dynid.recording.dataset import DataSet
+from dynid.recording.partitions import LeftOut
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare

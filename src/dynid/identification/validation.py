@@ -20,7 +20,8 @@ from dynid.identification.pipeline import identify
 from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
 from dynid.progress import ProgressCallback
-from dynid.recording.dataset import DataSet, LeftOut
+from dynid.recording.dataset import DataSet
+from dynid.recording.partitions import LeftOut
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import repeated_share

@@ -7,74 +7,30 @@ runs of equal length; each is filtered on its own, and its ends are trimmed as t
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
 from dynid.errors import DataError, DynidError
-from dynid.recording.assemble import Reading
-from dynid.recording.convert import Conversion
-from dynid.recording.files import damage, optional_package
-from dynid.recording.load import columns_of_table, recording_of_table
+from dynid.recording.load import columns_of_table
 from dynid.recording.log_fields import LogFields
 from dynid.recording.log_format import LogFormat
+from dynid.recording.partition_reader import PartitionReader
+from dynid.recording.partitions import ENDINGS, LeftOut, Partition, listed
 from dynid.recording.recording import Recording
-from dynid.recording.table import Table
-from dynid.recording.tables import parquet_columns
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
 
 __all__ = ["DataSet", "LeftOut", "Partition", "is_dataset", "open_dataset"]
 
-_ENDINGS = (".parquet", ".pq")
 # Rows of a chunk: a minute at 1 kHz, of which trimmed ends are less than a hundredth.
 LONGEST = 65536
 # Partitions that are looked at when a data set is opened, and rows of each.
 _PROBED, _PROBE_ROWS = 9, 256
-# A clock in another unit is a thousand times faster or slower; sampling rates of one data set differ by less than this.
-_OTHER_UNIT = 30.0
-
-
-@dataclass(frozen=True)
-class Partition:
-    """One file of a data set.
-
-    Attributes
-    ----------
-    name : str
-        Path within the data set, by which messages name the partition.
-    address : str
-        Path or address of the file.
-    keys : mapping of str to str
-        Values of the hive layout, such as {"robot": "unit3", "date": "2025-03-01"}.
-    """
-
-    name: str
-    address: str
-    keys: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A partition that was left out, and why.
-
-    Attributes
-    ----------
-    partition : str
-        Name of the partition.
-    reason : str
-        What is wrong with it, in one sentence.
-    """
-
-    partition: str
-    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +131,7 @@ class DataSet:
 
     def rows(self, partition: Partition) -> int:
         """Number of rows of a partition, from its footer."""
-        return _Reader(self, partition).rows
+        return PartitionReader(self, partition).rows
 
     def chunks(self, partition: Partition) -> Iterator[tuple[int, Recording]]:
         """The recordings of a partition, chunk by chunk, each with the number of its first row.
@@ -194,7 +150,7 @@ class DataSet:
         DataError
             If the partition cannot be read; the message names it.
         """
-        reader = _Reader(self, partition)
+        reader = PartitionReader(self, partition)
         for start, stop in reader.cuts():
             yield start, reader.recording(start, stop)
 
@@ -270,7 +226,7 @@ def is_dataset(source: Any) -> bool:
 
 
 def _first_file(path: Path) -> bool:
-    return any(True for ending in _ENDINGS for _ in path.rglob(f"*{ending}"))
+    return any(True for ending in ENDINGS for _ in path.rglob(f"*{ending}"))
 
 
 def open_dataset(
@@ -329,19 +285,19 @@ def open_dataset(
     if longest < 256:
         raise DataError(f"a chunk needs at least 256 samples, got {longest}")
     given = (log or LogFormat()).replaced(fields)
-    partitions = _listed(str(source))
+    partitions = listed(str(source))
     opened = DataSet(
         str(source), robot, partitions, given, math.nan, longest=longest, sensors=sensors or {}, whole=whole
     )
     steps, first, wrong = [], None, None
     for k in sorted(_spaced(len(partitions))[:_PROBED]):
         try:
-            reader = _Reader(opened, partitions[k])
+            reader = PartitionReader(opened, partitions[k])
             probe = reader.table(0, min(reader.rows, _PROBE_ROWS), None)
             resolved, unread = columns_of_table(probe, reader.reading)
             resolved = resolved.replaced({"rows": given.rows})
             sure = replace(opened, log_format=resolved).with_signals(["q"])
-            steps.append(_Reader(sure, partitions[k]).step(min(reader.rows, _PROBE_ROWS)))
+            steps.append(PartitionReader(sure, partitions[k]).step(min(reader.rows, _PROBE_ROWS)))
         except DynidError as error:
             wrong = wrong or error
             continue
@@ -350,83 +306,6 @@ def open_dataset(
         assert wrong is not None
         raise wrong
     return replace(opened, log_format=first[0], unread_columns=first[1], step=float(np.median(steps)))
-
-
-class _Reader:
-    """Reads one partition; all its errors name it."""
-
-    def __init__(self, dataset: DataSet, partition: Partition) -> None:
-        import polars
-
-        self._dataset, self._partition = dataset, partition
-        log = dataset.log_format.replaced({"rows": None})
-        self.reading = Reading(dataset.robot, log, Conversion(dataset.robot, log), dataset.sensors, dataset.whole)
-        try:
-            self._scan = polars.scan_parquet(_opened(partition.address))
-            self._names = self._scan.collect_schema().names()
-            self.rows = int(self._scan.select(polars.len()).collect().item())
-        except FileNotFoundError:
-            raise self._error("cannot be read: No such file or directory") from None
-        except Exception as error:  # polars raises errors of many types on damaged files
-            raise self._error(f"is not a Parquet file or damaged: {damage(error)}") from None
-        if not self.rows:
-            raise self._error("has columns and no rows")
-
-    def _error(self, what: str) -> DataError:
-        return DataError(f"partition {self._partition.name} {what}")
-
-    def cuts(self) -> list[tuple[int, int]]:
-        """First row and row after the last of every chunk."""
-        start, stop, _ = slice(*(self._dataset.log_format.rows or (None, None))).indices(self.rows)
-        if stop - start < 2:
-            raise self._error(f"has {max(stop - start, 0)} rows to read: at least two are needed")
-        count = -(-(stop - start) // self._dataset.longest)
-        edges = np.linspace(start, stop, count + 1).astype(int)
-        return [(int(a), int(b)) for a, b in pairwise(edges)]
-
-    def table(self, start: int, stop: int, columns: Sequence[str] | None) -> Table:
-        """Some rows of some columns, by default of all."""
-        scan = self._scan if columns is None else self._scan.select(columns)
-        try:
-            frame = scan.slice(start, stop - start).collect()
-        except Exception as error:  # as above
-            raise self._error(f"is damaged: {damage(error)}") from None
-        whole = stop - start == self.rows
-        place = f"partition {self._partition.name}{'' if whole else f' rows {start}:{stop}'}"
-        return Table(place, parquet_columns(frame))
-
-    def recording(self, start: int, stop: int) -> Recording:
-        """The recording of some rows."""
-        table = self.table(start, stop, self._needed())
-        found = recording_of_table(self._partition.name, table, self.reading)
-        step = float(np.median([run.step for run in found.runs]))
-        ratio = step / self._dataset.step
-        if not 1 / _OTHER_UNIT < ratio < _OTHER_UNIT:
-            raise self._error(
-                f"has samples {step:.3g} s apart, the other partitions {self._dataset.step:.3g} s: "
-                "its clock is in another unit"
-            )
-        return found
-
-    def step(self, rows: int) -> float:
-        """Time between two samples in s, from the first rows."""
-        found = recording_of_table(self._partition.name, self.table(0, rows, self._needed()), self.reading)
-        return float(np.median([run.step for run in found.runs]))
-
-    def _needed(self) -> list[str]:
-        """Columns of the file that the log format names; a DataError if one is missing."""
-        log = self._dataset.log_format
-        wanted = {} if log.time is None else {str(log.time): "t"}
-        for signal, names in (log.columns or {}).items():
-            wanted |= {str(name): signal for name in (names if isinstance(names, tuple) else (names,))}
-        out: dict[str, None] = {}
-        for name, signal in wanted.items():
-            column = name if name in self._names else re.sub(r"\[\d+\]$", "", name)
-            if column not in self._names and column != "none":
-                raise self._error(f"has no column '{name}' for {signal}, which the other partitions have")
-            if column in self._names:
-                out[column] = None
-        return [*out, *(["run"] if "run" in self._names and "run" not in out else [])]
 
 
 def _spaced(count: int) -> list[int]:
@@ -442,42 +321,3 @@ def _spaced(count: int) -> list[int]:
                 order.append(place)
         parts *= 2
     return order
-
-
-def _listed(source: str) -> tuple[Partition, ...]:
-    """The Parquet files below a folder or an address."""
-    if "://" in source:
-        fsspec = optional_package("fsspec", "cluster", "addresses of data sets")
-        try:
-            system, root = fsspec.core.url_to_fs(source)
-            files = [f for f in system.find(root) if f.endswith(_ENDINGS)]
-        except Exception as error:  # every file system has errors of its own
-            raise DataError(f"{source} cannot be listed: {damage(error)}") from None
-        found = [(f.removeprefix(root).lstrip("/"), system.unstrip_protocol(f)) for f in files]
-    else:
-        folder = Path(source).resolve()  # a worker may run in another folder
-        if not folder.is_dir():
-            raise DataError(f"{source} is not a folder of Parquet partitions")
-        files = [f for f in folder.rglob("*") if f.suffix in _ENDINGS and f.is_file()]
-        found = [(f.relative_to(folder).as_posix(), str(f)) for f in files]
-    if not found:
-        raise DataError(f"{source} contains no Parquet file: dynid convert makes a data set of other logs")
-    found.sort(key=lambda one: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", one[0])])
-    return tuple(Partition(name, address, _keys(name)) for name, address in found)
-
-
-def _keys(name: str) -> dict[str, str]:
-    """Values of the hive layout in the path of a partition."""
-    pairs = [part.partition("=") for part in name.split("/")]
-    return {key: value.removesuffix(".parquet").removesuffix(".pq") for key, equals, value in pairs if equals}
-
-
-def _opened(address: str) -> Any:
-    """What polars scans: a local path, or the content of a file at an address."""
-    if "://" not in address:
-        if not Path(address).is_file():
-            raise FileNotFoundError(address)
-        return address
-    fsspec = optional_package("fsspec", "cluster", "addresses of data sets")
-    with fsspec.open(address, "rb") as file:
-        return io.BytesIO(file.read())

@@ -7,6 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import closing, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -14,7 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError, DynidError
 from dynid.progress import Progress, ProgressCallback
-from dynid.recording.dataset import DataSet, LeftOut, Partition
+from dynid.recording.dataset import DataSet
+from dynid.recording.partitions import LeftOut, Partition
 
 __all__ = ["connect", "left_out_note", "map_partitions"]
 
@@ -23,8 +25,8 @@ T = TypeVar("T")
 Work = Callable[..., T]
 
 _CONNECT_S = 10.0
-# A partition whose worker died this many times is not tried again.
-_RETRIES = 3
+# How often a task is tried again after an error that is not of its partition.
+_RETRIES = 2
 
 
 def map_partitions(
@@ -72,21 +74,20 @@ def map_partitions(
     source = _here(work, dataset, arguments, numbers) if client is None else _there(work, dataset, arguments, client)
     waiting: dict[int, T | LeftOut] = {}
     following, bad, started = 0, 0, time.perf_counter()
-    for done, (k, result) in enumerate(source, start=1):
-        if isinstance(result, LeftOut):
-            bad += 1
-            if not skip_bad:
-                raise DataError(f"{result.reason}; skip_bad=True leaves such partitions out")
-        waiting[k] = result
-        while following in waiting:
-            yield following, waiting.pop(following)
-            following += 1
-        if progress is not None:
-            spent, total = time.perf_counter() - started, len(numbers)
-            gone = f", {bad} left out" if bad else ""
-            progress(
-                Progress(f"{what}: {done} of {total} partitions{gone}", done / total, spent / done * (total - done))
-            )
+    with closing(source):
+        for done, (k, result) in enumerate(source, start=1):
+            if isinstance(result, LeftOut):
+                bad += 1
+                if not skip_bad:
+                    raise DataError(f"{result.reason}; skip_bad=True leaves such partitions out")
+            waiting[k] = result
+            while following in waiting:
+                yield following, waiting.pop(following)
+                following += 1
+            if progress is not None:
+                spent, total = time.perf_counter() - started, len(numbers)
+                message = f"{what}: {done} of {total} partitions{f', {bad} left out' if bad else ''}"
+                progress(Progress(message, done / total, spent / done * (total - done)))
 
 
 def _here(
@@ -109,6 +110,8 @@ def _one(
         if partition.name not in reason:
             reason = f"partition {partition.name}: {reason}"
         return LeftOut(partition.name, reason)
+    except OSError as error:
+        return LeftOut(partition.name, f"partition {partition.name} cannot be read: {error.strerror or error}")
 
 
 def _there(
@@ -139,20 +142,18 @@ def _there(
             yield k, result
     except KilledWorker:
         name = dataset.partitions[k].name
-        raise DynidError(
-            f"the workers died several times on partition {name}; they may need more computer memory"
-        ) from None
+        raise DynidError(f"the workers died several times on partition {name}: is computer memory short?") from None
     except gone:
         name = dataset.partitions[min(futures.values(), default=0)].name
         raise DynidError(
             f"the scheduler {place} is gone after {done} of {len(dataset.partitions)} partitions, at {name}"
         ) from None
+    except Exception as error:
+        name = dataset.partitions[k].name
+        raise DynidError(f"partition {name} failed on a worker: {type(error).__name__}: {error!s:.120}") from error
     finally:
-        try:
-            if futures:
-                client.cancel(list(futures))
-        except gone:
-            pass
+        with suppress(RuntimeError, *gone):
+            client.cancel(list(futures))
 
 
 def _itself(packed: bytes) -> bytes:

@@ -12,8 +12,9 @@ from dynid.assessment.data.battery import recording_findings, run_findings
 from dynid.assessment.data.context import Context
 from dynid.assessment.finding import SEVERITIES, Finding, FindingCode
 from dynid.progress import ProgressCallback
-from dynid.recording.dataset import DataSet, LeftOut, Partition
+from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import map_partitions
+from dynid.recording.partitions import LeftOut, Partition
 from dynid.robot.model import Robot
 
 __all__ = ["check_dataset"]
