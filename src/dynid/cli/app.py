@@ -39,7 +39,7 @@ __all__ = [
 # In the order of the work, from a robot to its model.
 GROUPS = {
     "Model": ("robots", "inspect", "human", "export"),
-    "Experiment": ("excite", "simulate", "live", "check", "calibrate"),
+    "Experiment": ("excite", "simulate", "live", "convert", "check", "calibrate"),
     "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
     "Understand": ("report", "studio"),
     "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),

@@ -12,6 +12,7 @@ from dynid.cli import (  # noqa: F401
     actuators,
     calibrate,
     compensate,
+    convert,
     doctor,
     excite,
     export,
