@@ -17,6 +17,7 @@ longer until they do not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -169,10 +170,27 @@ def jackknife(
     """Standard deviations of base parameters (b,) from the residuals of an observation.
 
     `rows` streams the weighted rows of the estimator, by default those of the observation divided by the noise
-    (channel,). `prior` (k, b) are weighted rows of a prior, which no block holds. None if the observation keeps no
-    samples or has too few, or where some parameters are determined neither by the data nor by the prior.
+    (channel,). `prior` (k, b) are weighted rows of a prior, which no block holds. An observation that has factors per
+    block of time in place of samples is taken as these blocks. None if it has neither or too few, or where some
+    parameters are determined neither by the data nor by the prior.
     """
+    if observation.parts:
+        return _parts_jackknife(observation.parts, beta, noise, prior)
     return block_jackknife(rows or observation.weighted_rows(1.0 / noise), beta, len(observation.factors), prior)
+
+
+def _parts_jackknife(
+    parts: Sequence[tuple[Array, ...]], beta: Array, noise: Array, prior: Array | None
+) -> Jackknife | None:
+    """Standard deviations from factors per block of time and channel, of which no samples are kept."""
+    if len(parts) < _FEWEST_BLOCKS:
+        return None
+    information, scores = np.zeros((len(parts), beta.size, beta.size)), np.zeros((len(parts), beta.size))
+    for k, part in enumerate(parts):
+        rows = np.vstack([factor / sigma for factor, sigma in zip(part, noise, strict=True)])
+        information[k] = rows[:, :-1].T @ rows[:, :-1]
+        scores[k] = rows[:, :-1].T @ (rows[:, -1] - rows[:, :-1] @ beta)
+    return _of_blocks(information, scores, prior, ())
 
 
 def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Array | None = None) -> Jackknife | None:
@@ -194,6 +212,13 @@ def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Arr
             z, w = Z[mine], Wy[mine]
             information[k] += z.T @ w[:, :-1]
             scores[k] += z.T @ (w[:, -1] - w[:, :-1] @ beta)
+    return _of_blocks(information, scores, prior, independent)
+
+
+def _of_blocks(
+    information: Array, scores: Array, prior: Array | None, independent: tuple[float, ...]
+) -> Jackknife | None:
+    """The jackknife from the information (B, b, b) and the scores (B, b) of blocks of time."""
     total = information.sum(axis=0) + (0.0 if prior is None else prior.T @ prior)
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(total)), 1e-300))
     scaled = scale[:, None] * total * scale

@@ -84,6 +84,9 @@ class Observation:
         What is unknown because some joints move in no run; None if all of them move.
     stops : tuple of Stop
         Mechanical stops whose samples are left out.
+    parts : tuple of tuple of ndarray
+        Factors per channel of consecutive blocks of time, where no samples are kept: what the standard deviations with
+        autocorrelation need of them.
     """
 
     base: BaseParameters
@@ -96,6 +99,7 @@ class Observation:
     motions: tuple[Motion, ...] = field(default=(), repr=False)
     standstill: Standstill | None = None
     stops: tuple[Stop, ...] = ()
+    parts: tuple[tuple[Array, ...], ...] = field(default=(), repr=False)
 
     @property
     def robot(self) -> Robot:
