@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.batch import first_use
+from dynid.dynamics.kernels.stream import FILLED, LEFT, LENGTH, SLOT, Factors, fold_rows, next_block
 from dynid.errors import DataError
 from dynid.identification.observation import Observation, fold, time_parts
-from dynid.online.kernels import FILLED, LEFT, LENGTH, SLOT, Factors, fold_rows, next_block
 from dynid.online.rows import CausalRows
 from dynid.parameters.base import BaseParameters
 
@@ -101,12 +101,11 @@ class BlockFactors:
         f = self.arrays
         length = f.state[LENGTH] / self.row_rate
         count = int(np.clip(round(seconds / length), 1, BLOCKS))
-        every = sum(1 for _ in observation.blocks())
-        parts = [observation.factors] if count == 1 or not every else time_parts(observation, count)
+        parts = [observation.factors] if count == 1 else time_parts(observation, count)
         weights = np.array(observation.rows, dtype=float) / len(parts)
         for part in parts:
             if self.forgetting is not None:
-                f.clock += seconds / len(parts) * self.row_rate
+                f.clock[:] += seconds / len(parts) * self.row_rate
             self._add_part(part, weights)
             next_block(f)
 

@@ -278,7 +278,7 @@ class OnlineIdentification:
         return Observation(
             self._base,
             tuple(factors),
-            tuple(int(round(x)) for x in rows),
+            tuple(round(x) for x in rows.tolist()),
             lambda: iter(()),
             self._signals if last is None else last.signals,
             () if self._rows is None else (self._rows.filters.cutoff,),

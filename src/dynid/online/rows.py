@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import first_use, for_kernel
+from dynid.dynamics.kernels.stream import REJECTED, Stream, filtered_rows
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError
 from dynid.identification.observation import touched_columns
 from dynid.online.filters import CausalFilters
-from dynid.online.kernels import REJECTED, Stream, filtered_rows
 from dynid.parameters.base import BaseParameters
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -124,9 +124,7 @@ class CausalRows:
         self._count(t, 1, restart)
         return self._filter(self._q, self._v, self._torque, restart)
 
-    def push_block(
-        self, t: ArrayLike, q: ArrayLike, torque: ArrayLike, v: ArrayLike | None = None
-    ) -> Iterator[int]:
+    def push_block(self, t: ArrayLike, q: ArrayLike, torque: ArrayLike, v: ArrayLike | None = None) -> Iterator[int]:
         """Take samples t (N,), q, torque and v (N, n); yields after each part how many rows are now in `out`."""
         if (v is None) == self.measured_velocity:
             self._refuse_velocity(v)
@@ -154,7 +152,7 @@ class CausalRows:
             self._t = float(times[hi - 1])
             for first in range(lo, hi, _CHUNK):
                 part = slice(first, min(first + _CHUNK, hi))
-                yield self._filter(*(x[part] for x in signals), restart and first == lo)
+                yield self._filter(signals[0][part], signals[1][part], signals[2][part], restart and first == lo)
 
     def _filter(self, q: Array, v: Array, torque: Array, restart: bool) -> int:
         return int(
