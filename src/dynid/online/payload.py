@@ -123,8 +123,10 @@ class PayloadState:
     centre_std: Array
 
     def __str__(self) -> str:
-        centre = ", ".join(f"{x:.3f}" for x in self.centre)
-        return f"{self.mass:.3f} kg, std {self.mass_std:.2g}, centre ({centre}) m"
+        text = f"{self.mass:.3f} kg, std {self.mass_std:.2g}"
+        if not np.all(np.isfinite(self.centre)):
+            return text
+        return f"{text}, centre ({', '.join(f'{x:.3f}' for x in self.centre)}) m"
 
     def to_dict(self) -> dict[str, Any]:
         """The payload as plain data; None where a value is not finite."""

@@ -120,7 +120,7 @@ class CausalRows:
             self.repeated += 1
             return 0
         self._t = t
-        restart = step * self.filters.rate > _GAP
+        restart = bool(step * self.filters.rate > _GAP)
         self._count(t, 1, restart)
         return self._filter(self._q, self._v, self._torque, restart)
 
