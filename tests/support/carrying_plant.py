@@ -13,6 +13,8 @@ from dynid import Robot, load_robot
 Array = NDArray[np.float64]
 
 MASS, CENTRE = 1.5, np.array([0.03, -0.02, 0.08])
+# Inertia of every rotor on the joint side, kg m2.
+ROTOR = 0.05
 # Integration steps per sample.
 _STEPS = 4
 
@@ -24,6 +26,11 @@ class Carried:
     t: Array
     q: Array
     torque: Array
+
+    @property
+    def rate(self) -> float:
+        """Samples per second, Hz."""
+        return 1.0 / float(self.t[1] - self.t[0])
 
 
 def arm(joints: int = 7) -> Robot:
@@ -56,7 +63,7 @@ def carry(
     rng = np.random.default_rng(seed)
     model = robot.to_pinocchio()
     for k in range(model.nv):
-        model.armature[k] = 0.05
+        model.armature[k] = ROTOR
     loaded = model.copy()
     loaded.inertias[model.njoints - 1] += pin.Inertia(mass, CENTRE, np.diag([2e-3, 2e-3, 1e-3]))
     plants = [(m, m.createData()) for m in (model, loaded)]

@@ -183,13 +183,14 @@ class OnlineIdentification:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Samples that were not used: "repeated" (their time does not increase), "not finite"; and "gaps" of the clock.
+        """Samples that were not used, and gaps of the clock.
 
-        After a gap and after a sample that is not finite, the filters begin anew.
+        "repeated" counts samples whose time does not increase, "unusable" those with a value that is not finite or
+        beyond 1e9. After a gap and after an unusable sample, the filters begin anew.
         """
         if self._rows is None:
-            return {"repeated": 0, "not finite": 0, "gaps": 0}
-        return {"repeated": self._rows.repeated, "not finite": self._rows.rejected, "gaps": self._rows.gaps}
+            return {"repeated": 0, "unusable": 0, "gaps": 0}
+        return {"repeated": self._rows.repeated, "unusable": self._rows.rejected, "gaps": self._rows.gaps}
 
     def update(self, t: float, q: ArrayLike, torque: ArrayLike, v: ArrayLike | None = None) -> bool:
         """Take one sample.

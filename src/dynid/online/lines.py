@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.dynamics.kernels.stream import LARGEST
 from dynid.errors import DataError
 from dynid.recording.convert import Conversion
 from dynid.recording.load import load_recording
@@ -30,11 +31,11 @@ _FIRST_ROWS = 20
 
 
 class LineFault(StrEnum):
-    """Why a line was left out: wrong number of CELLS, a cell that is no NUMBER, or a value that is not FINITE."""
+    """Why a line was left out: wrong number of CELLS, a cell that is no NUMBER, or a VALUE not finite or beyond 1e9."""
 
     CELLS = "number of cells"
     NUMBER = "not a number"
-    FINITE = "not finite"
+    VALUE = "not finite or beyond 1e9"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,8 @@ class LineReader:
         separator = _separator(self._head)
         width = len(_cells(first, separator))
         comma = separator == ";" or (separator == "\t" and not any("." in x for x in self._head[1:]))
-        good = [x for x in self._head[1:] if _numbers(_cells(x, separator), width, comma) is not None]
+        read = [(x, _numbers(_cells(x, separator), width, comma)) for x in self._head[1:]]
+        good = [x for x, numbers in read if numbers is not None and np.all(np.isfinite(numbers))][:_FIRST_ROWS]
         if len(good) < 2:
             raise DataError(f"the first {len(self._head)} lines of the log are no rows of numbers")
         with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +144,7 @@ class LineReader:
     def _samples(self, lines: Sequence[str]) -> Samples | None:
         layout = self._layout
         assert layout is not None
-        rows = []
+        rows, numbers = [], []
         for line in lines:
             self.lines += 1
             cells = _cells(line, layout.separator)
@@ -156,19 +158,21 @@ class LineReader:
                 self._fault(LineFault.NUMBER, f"'{line[:40]}'")
                 continue
             rows.append(row)
+            numbers.append(self.lines)
         if not rows:
             return None
-        return self._converted(np.array(rows))
+        return self._converted(np.array(rows), numbers)
 
-    def _converted(self, rows: Array) -> Samples | None:
+    def _converted(self, rows: Array, numbers: Sequence[int]) -> Samples | None:
         layout = self._layout
         assert layout is not None
         conversion, used = layout.conversion, [*(c for own in layout.columns.values() for c in own)]
+        # The clock is not among them: time stamps in ns reach 2e18.
+        good = np.all(np.abs(rows[:, used]) <= LARGEST, axis=1)
         if layout.clock is not None:
-            used.append(layout.clock)
-        good = np.all(np.isfinite(rows[:, used]), axis=1)
-        for _ in range(int(np.count_nonzero(~good))):
-            self._fault(LineFault.FINITE, "a value is not finite")
+            good &= np.isfinite(rows[:, layout.clock])
+        for k in np.flatnonzero(~good):
+            self._fault(LineFault.VALUE, "a value is not finite or beyond 1e9", numbers[k])
         rows = rows[good]
         if not len(rows):
             return None
@@ -185,9 +189,10 @@ class LineReader:
         joint = conversion.to_joints(signals)
         return Samples(t, joint["q"], joint["torque"], joint.get("v"))
 
-    def _fault(self, fault: LineFault, text: str) -> None:
+    def _fault(self, fault: LineFault, text: str, number: int | None = None) -> None:
+        """Count a line that was left out; its number counts lines that are neither empty nor comments."""
         self.faults[fault] += 1
-        self.last_fault = f"line {self.lines}: {text}"
+        self.last_fault = f"line {self.lines if number is None else number}: {text}"
 
 
 def _separator(lines: Sequence[str]) -> str | None:

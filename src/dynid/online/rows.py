@@ -97,7 +97,7 @@ class CausalRows:
 
     @property
     def rejected(self) -> int:
-        """Samples with values that are not finite."""
+        """Samples with values that are not finite or absurdly large."""
         return int(self.stream.state[REJECTED])
 
     def start_of(self, channel: int) -> slice:

@@ -3,13 +3,15 @@
 No array is created here. What a step needs lies in the arrays of `Stream` and `Factors`, made once.
 """
 
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 from dynid.dynamics.kernels.compiler import kernel, step
 from dynid.dynamics.kernels.drives import drive_regressor
 from dynid.dynamics.kernels.regressor import regressor_sample
 
+# Values beyond this, in any unit, are faults of a sensor or of the transfer; so is what is no number.
+LARGEST = 1e9
 # Entries of Stream.state.
 PLACE, SEEN, PHASE, REJECTED = 0, 1, 2, 3
 # Entries of Factors.state.
@@ -86,7 +88,7 @@ def _restart(s):
 def _usable(q, v, torque, k):
     good = True
     for j in range(q.shape[1]):
-        good = good and isfinite(q[k, j]) and isfinite(v[k, j]) and isfinite(torque[k, j])
+        good = good and abs(q[k, j]) <= LARGEST and abs(v[k, j]) <= LARGEST and abs(torque[k, j]) <= LARGEST
     return good
 
 
@@ -133,8 +135,8 @@ def _low_pass(s, row):
 def filtered_rows(tree, drives, s, q, v, torque, measured, restart, out):
     """Filter the samples q, v, torque (N, n) and fill out[:count] with the rows that are due; returns count.
 
-    `measured` says whether v holds measured velocities. `restart` begins anew before the first sample. A sample that is
-    not finite is counted in s.state[REJECTED], and the filters begin anew after it.
+    `measured` says whether v holds measured velocities. `restart` begins anew before the first sample. A sample
+    with a value that is not finite or absurdly large is counted in s.state[REJECTED]; the filters begin anew after it.
     """
     if restart:
         _restart(s)
