@@ -171,7 +171,7 @@ class LineReader:
         good = np.all(np.abs(rows[:, used]) <= LARGEST, axis=1)
         if layout.clock is not None:
             good &= np.isfinite(rows[:, layout.clock])
-        for k in np.flatnonzero(~good):
+        for k in np.flatnonzero(~good).tolist():
             self._fault(LineFault.VALUE, "a value is not finite or beyond 1e9", numbers[k])
         rows = rows[good]
         if not len(rows):
