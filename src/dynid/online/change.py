@@ -91,8 +91,8 @@ class ChangeDetector:
         covariance = np.linalg.inv(before + self._weak)
         known = np.einsum("kij,kj->ki", covariance, self._scores + later_scores[-1] - later_scores)
         left = later_scores - np.einsum("kij,kj->ki", later, known)
-        spread = later + later @ covariance @ later + 1e-12 * self._weak
-        statistic = np.einsum("ki,ki->k", left, np.linalg.solve(spread, left[:, :, None])[:, :, 0])
+        variance = later + later @ covariance @ later + 1e-12 * self._weak
+        statistic = np.einsum("ki,ki->k", left, np.linalg.solve(variance, left[:, :, None])[:, :, 0])
         k = int(np.argmax(statistic))
         if not statistic[k] > self.threshold:
             return None
