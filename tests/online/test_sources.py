@@ -76,7 +76,7 @@ def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
         ("example.com:80", "no address of this computer"),
         ("10.0.0.1:80", "no address of this computer"),
         ("nowhere.csv", "cannot be read"),
-        ("unix:/nowhere", "does not answer"),
+        ("unix:/nowhere", "cannot be reached"),
     ],
 )
 def test_sources_that_are_not_there_or_not_here_are_refused(text: str, reason: str) -> None:

@@ -405,6 +405,6 @@ class PayloadMonitor:
 def _settling_rows(filters: CausalFilters) -> int:
     """Rows after a step until the shared low-pass has passed it on."""
     samples = max(1000, 20 * filters.step)
-    answer = scipy.signal.sosfilt(filters.sections, np.ones(samples))
-    late = np.flatnonzero(np.abs(answer - 1.0) > _UNSETTLED)
+    passed = scipy.signal.sosfilt(filters.sections, np.ones(samples))
+    late = np.flatnonzero(np.abs(passed - 1.0) > _UNSETTLED)
     return int(np.ceil((late[-1] + 1) / filters.step)) if late.size else 0

@@ -130,7 +130,7 @@ class _Socket:
                 break
             except OSError as error:
                 if time.monotonic() >= until:
-                    raise DataError(f"'{name}' does not answer: {error.strerror or error}") from None
+                    raise DataError(f"'{name}' cannot be reached: {error.strerror or error}") from None
                 time.sleep(_PAUSE)
         self._pieces = _Pieces()
 
