@@ -164,6 +164,22 @@ def pick_up(seeds: int) -> None:
     )
 
 
+def quiet(runs: int, seconds: float) -> None:
+    """Events while nothing is picked up, with autocorrelated noise."""
+    plant = carrying_plant.arm(6)
+    model = plant.with_terms(*(plant.joint_term(k, "Ia", carrying_plant.ROTOR) for k in range(plant.n)))
+    events = disturbances = 0
+    for seed in range(runs):
+        run = carry(plant, seconds, rate=250.0, seed=1000 + seed, correlation=0.9)
+        monitor = PayloadMonitor(model, "link6", rate=run.rate)
+        events += len(monitor.update_block(run.t, run.q, run.torque))
+        disturbances += monitor.disturbances
+    print(
+        f"nothing picked up in {runs * seconds / 60:.0f} minutes: {events} events, {disturbances} disturbances; "
+        f"stated at most {0.1 * runs * seconds / 3600:.2g}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--update", action="store_true", help="only the time of an update")
@@ -177,6 +193,7 @@ def main() -> None:
     for case in (ur10e, lwr4):
         replay(case)
     pick_up(arguments.seeds)
+    quiet(5, 120.0)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +69,21 @@ def test_a_socket_is_followed_to_its_end(folder: Path) -> None:
     assert done.returncode == 0 and json.loads(done.stdout)["samples"] > 900
 
 
+def test_a_terminal_shows_tables(folder: Path) -> None:
+    """As many base parameters as there is room for, errors per joint and the events."""
+    from dynid.cli.watch import _page
+    from dynid.online.follower import Follower
+    from dynid.online.lines import LineReader
+    from dynid.terminal import rendered
+
+    robot = arm()
+    follower = Follower(robot, LineReader(robot), link="link3")
+    follower.feed((folder / "run.csv").read_text().splitlines(), last=True)
+    text = rendered(_page("run.csv", follower.state(), 30))
+    assert "torque errors" in text and "joint3" in text and "more base parameters" in text
+    assert len(text.splitlines()) < 45
+
+
 def test_wrong_words_end_with_a_sentence(folder: Path) -> None:
     for words, reason in (
         (("run.csv", "--forgetting", "1", "--window", "1"), "not both"),
@@ -95,10 +109,13 @@ def test_ctrl_c_ends_it_cleanly_while_the_log_grows(folder: Path) -> None:
     process = subprocess.Popen(
         words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
     )
-    time.sleep(8.0)
+    assert process.stderr is not None
+    while " 3.9" not in process.stderr.readline():  # the last of the first lines, then the log grows
+        assert process.poll() is None
     with log.open("a") as file:
         file.writelines(lines[400:])
-    time.sleep(3.0)
+    while " samples" not in process.stderr.readline():
+        assert process.poll() is None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err

@@ -177,6 +177,15 @@ class PayloadMonitor:
     measured_velocity : bool, default False
         Velocities come with every sample.
 
+    Attributes
+    ----------
+    link : str
+        Link that carries the payload.
+    events : tuple of PayloadEvent
+        All events so far.
+    disturbances : int
+        Changes of the torques that were no change of mass, such as a push.
+
     Raises
     ------
     DataError
