@@ -40,7 +40,10 @@ __all__ = [
 GROUPS = {
     "Model": ("robots", "inspect", "human", "export"),
     "Experiment": ("excite", "simulate", "live", "convert", "check", "calibrate"),
-    "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
+    "Identify": (
+        *("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
+        "watch",
+    ),
     "Understand": ("report", "studio"),
     "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),
 }

@@ -98,6 +98,9 @@ OPTIONS = {
     "positive": "--negative",
     # calibrate_sensors
     "reference": "--reference-joints",
+    # OnlineIdentification
+    "forgetting": "--forgetting",
+    "window": "--window",
     # fit_residual
     "kernel": "--kernel",
     "rigid": "--rigid",

@@ -30,6 +30,7 @@ from dynid.cli import (  # noqa: F401
     simulate,
     studies,
     studio,
+    watch,
 )
 from dynid.cli.app import INTERRUPTED, app, interrupted
 from dynid.cli.keywords import option_words

@@ -169,8 +169,9 @@ def jackknife(
     """Standard deviations of base parameters (b,) from the residuals of an observation.
 
     `rows` streams the weighted rows of the estimator, by default those of the observation divided by the noise
-    (channel,). `prior` (k, b) are weighted rows of a prior, which no block holds. None if the observation keeps no
-    samples or has too few, or where some parameters are determined neither by the data nor by the prior.
+    (channel,). `prior` (k, b) are weighted rows of a prior, which no block holds. An observation that has factors per
+    block of time in place of samples is taken as these blocks. None if it has neither or too few, or where some
+    parameters are determined neither by the data nor by the prior.
     """
     if rows is None and observation.time_blocks:
         return _of_factors(observation, beta, 1.0 / noise, prior)

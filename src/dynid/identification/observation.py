@@ -69,7 +69,7 @@ class Observation:
     stops : tuple of Stop
         Mechanical stops whose samples are left out.
     time_blocks : tuple of tuple of ndarray
-        Factor of [W y] per consecutive block of the time and channel, of a data set, whose rows are not kept; else ().
+        Factor of [W y] per consecutive block of the time and channel, where rows are not kept; else ().
     left_out : tuple of LeftOut
         Partitions of a data set that could not be used.
     notes : tuple of str

@@ -1,4 +1,4 @@
-"""From a robot and a recording to an estimate, in one call or while recordings keep arriving."""
+"""From a robot and a recording to an estimate, in one call."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from dynid.errors import DataError
 from dynid.identification.auto import AutoOptions, auto
 from dynid.identification.data_set_auto import auto_dataset
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.feasible import FeasibleOptions
-from dynid.identification.estimators.irls import LOSSES
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.estimators.registry import (
     CLOSED_LOOP,
@@ -24,6 +22,7 @@ from dynid.identification.estimators.registry import (
     TORQUE_FITS,
     UNCONTROLLED,
     Solution,
+    check_factors_suffice,
     check_method,
     method_options,
 )
@@ -32,7 +31,6 @@ from dynid.identification.experiment import Experiment
 from dynid.identification.jackknife import NoiseModel, Uncertainty, check_noise_model, uncertainty
 from dynid.identification.observation import Observation, check_no_client, observe
 from dynid.identification.stops import stop_notes
-from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
@@ -42,7 +40,6 @@ from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop
 
 __all__ = [
-    "SequentialIdentification",
     "check_method",
     "estimate_closed_loop",
     "estimate_from",
@@ -161,7 +158,7 @@ def identify(
         )
         return found
     if isinstance(recording, DataSet):
-        _check_factors_suffice(method, chosen)
+        check_factors_suffice(method, chosen)
     if isinstance(recording, Observation):
         _check_observed(robot, recording, signals, channels)
         check_no_client(client)
@@ -215,14 +212,6 @@ def _check_observed(
         raise DataError("an observation has its signals and channels already; give them to observe")
     if observation.robot.parameter_names != robot.parameter_names:
         raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
-
-
-def _check_factors_suffice(method: str, options: MethodOptions) -> None:
-    """Raise a DataError if a method reads the samples again, where they are not kept."""
-    robust = isinstance(options, FeasibleOptions) and options.objective in LOSSES
-    if method in ("irls", "gls") or robust:
-        what = "a robust objective" if robust else f"method '{method}'"
-        raise DataError(f"{what} needs the samples again, which are not kept; use ols, wls, tls or ridge")
 
 
 def _checked_loop(loop: ClosedLoop | None, method: str) -> ClosedLoop:
@@ -389,75 +378,3 @@ def _with_unknown(observation: Observation, known: Uncertainty) -> Uncertainty:
         drives = np.array([not p.inertial and p.owner in still for p in observation.robot.layout])
         standard = infinite(standard, drives)
     return replace(known, covariance=infinite(known.covariance, observation.standstill.unknown), standard=standard)
-
-
-class SequentialIdentification:
-    """Least squares for recordings that keep arriving.
-
-    Every recording is folded into one triangular factor per channel, so that its samples need not be kept.
-
-    Parameters
-    ----------
-    robot : Robot
-        The robot to be identified.
-    signals : Signals, optional
-        How the runs are filtered and differentiated.
-    channels : str or sequence of str, optional
-        Measured quantities that are fitted, as for `identify`; by default "torque".
-    forgetting : float, default 1.0
-        Factor in (0, 1] by which the information of earlier recordings is multiplied at every update.
-
-    Raises
-    ------
-    DataError
-        If `forgetting` is not in (0, 1].
-    """
-
-    def __init__(
-        self,
-        robot: Robot,
-        *,
-        signals: Signals | None = None,
-        channels: str | Sequence[str] | None = None,
-        forgetting: float = 1.0,
-    ) -> None:
-        if not 0 < forgetting <= 1:
-            raise DataError(f"forgetting must lie in (0, 1], got {forgetting}")
-        self._base: BaseParameters = base_parameters(robot, channels=channels if channels is not None else "torque")
-        self._signals = signals or Signals()
-        self._forgetting = forgetting
-        self._observation: Observation | None = None
-
-    def update(self, recording: Recording) -> None:
-        """Add a recording."""
-        new = observe(self._base.robot, recording, signals=self._signals, base=self._base)
-        if self._observation is not None:
-            old = self._observation
-            faded = replace(old, factors=tuple(np.sqrt(self._forgetting) * f for f in old.factors))
-            new = faded.joined(new)
-        self._observation = replace(new, blocks=lambda: iter(()), motions=())
-
-    def estimate(self, method: str = "wls", *, options: MethodOptions | None = None, **keywords: Any) -> Estimate:
-        """The estimate from all recordings so far.
-
-        Parameters
-        ----------
-        method : str, default "wls"
-            "ols", "wls", "tls", "ridge" or "feasible". Methods that read the samples again ("irls", "gls") are refused.
-        options, **keywords
-            Options of the method, as for `identify`.
-
-        Returns
-        -------
-        Estimate
-
-        Raises
-        ------
-        DataError
-            If no recording has been added yet, or if the method reads the samples again.
-        """
-        if self._observation is None:
-            raise DataError("no recording has been added yet")
-        chosen = method_options(method, options, **keywords)
-        _check_factors_suffice(method, chosen)
-        return estimate_from(self._observation, method, options=chosen)
