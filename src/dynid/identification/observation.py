@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.errors import DataError
@@ -231,6 +232,12 @@ def observe(
     return replace(observe_motions(base, motions, settings), log_format=recording.log_format, stops=stops)
 
 
+@cache
+def _threads() -> ThreadpoolController:
+    """Control of the BLAS threads; to look for the libraries takes longer than to fold a short run."""
+    return ThreadpoolController()
+
+
 def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: Signals) -> Observation:
     """Fold filtered runs, measured or simulated, into an observation."""
 
@@ -246,7 +253,7 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
     rows = [0] * len(base.channels)
     kept: list[Block] | None = []
     # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
-    with threadpool_limits(1, "blas"):
+    with _threads().limit(limits=1, user_api="blas"):
         for block in blocks():
             if kept is not None:
                 kept.append(block)
