@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -55,6 +56,20 @@ class BodySeries:
     values: Array
     covariances: Array
 
+    @cached_property
+    def information(self) -> tuple[Array, Array]:
+        """Cumulative sums of the inverse covariances (n + 1, k, k), and of these times the values (n + 1, k)."""
+        weights = np.linalg.inv(self.covariances)
+        pulled = np.einsum("nij,nj->ni", weights, self.values)
+        first = np.zeros((1, *weights.shape[1:])), np.zeros((1, weights.shape[1]))
+        return np.concatenate([first[0], weights]).cumsum(axis=0), np.concatenate([first[1], pulled]).cumsum(axis=0)
+
+    def mean(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Weighted mean over a range of dates, and its covariance."""
+        weights, pulled = self.information
+        covariance = np.linalg.inv(weights[stop] - weights[start])
+        return covariance @ (pulled[stop] - pulled[start]), covariance
+
 
 @dataclass(frozen=True)
 class Dispersion:
@@ -83,6 +98,8 @@ class BodyStep:
         p-values of the parts along and beyond the directions of a payload, corrected for the number of dates.
     is_payload : bool
         Whether the part along the directions of a payload is the stronger one.
+    strength : float
+        Mean square of the stronger part; p-values of strong changes are all zero in floating point.
     """
 
     at: int
@@ -91,6 +108,7 @@ class BodyStep:
     payload_p: float
     rest_p: float
     is_payload: bool
+    strength: float
 
 
 def payload_basis(columns: Array) -> Array:
@@ -128,55 +146,62 @@ def dispersion_of(units: Sequence[BodySeries], basis: Array) -> Dispersion:
     return Dispersion(max(ratios[0], 1.0), max(ratios[1], 1.0), max(worth * along, 1.0), max(worth * (size - along), 1.0))
 
 
-def body_steps(
-    unit: BodySeries, basis: Array, dispersion: Dispersion, limit: float, start: int = 0
-) -> list[BodyStep]:
-    """All steps of the body parameters whose p-value is below a limit, in order of time."""
+def body_steps(unit: BodySeries, basis: Array, dispersion: Dispersion, limit: float) -> list[BodyStep]:
+    """All steps of the body parameters whose p-value is below a limit, in order of time.
+
+    Each is measured between the dates since the step before and those until the next one.
+    """
+    cuts = _cuts(unit, basis, dispersion, limit, 0)
+    edges = [0, *cuts, len(unit.values)]
+    return [
+        _step(unit, basis, dispersion, edges[k], edges[k + 1], edges[k + 2], len(unit.values))
+        for k in range(len(cuts))
+    ]
+
+
+def between(unit: BodySeries, first: tuple[int, int], second: tuple[int, int]) -> tuple[Array, Array]:
+    """Weighted mean of the body parameters over the second range of dates less that over the first; covariance."""
+    (before, spread), (after, other) = unit.mean(*first), unit.mean(*second)
+    return after - before, spread + other
+
+
+def _cuts(unit: BodySeries, basis: Array, dispersion: Dispersion, limit: float, start: int) -> list[int]:
+    """First dates after each step, by splitting at the strongest one and searching both parts again."""
     n = len(unit.values)
     if n < 2:
         return []
-    best = _strongest(unit, basis, dispersion)
+    steps = [_step(unit, basis, dispersion, 0, k, n, n) for k in range(1, n)]
+    best = min(steps, key=lambda s: (min(s.payload_p, s.rest_p), -s.strength))
     if min(best.payload_p, best.rest_p) >= limit:
         return []
     parts = [BodySeries(unit.values[s], unit.covariances[s]) for s in (slice(0, best.at), slice(best.at, n))]
-    before = body_steps(parts[0], basis, dispersion, limit, start)
-    after = body_steps(parts[1], basis, dispersion, limit, start + best.at)
-    here = BodyStep(
-        start + best.at, best.change, best.covariance, best.payload_p, best.rest_p, best.is_payload
+    before = _cuts(parts[0], basis, dispersion, limit, start)
+    after = _cuts(parts[1], basis, dispersion, limit, start + best.at)
+    return [*before, start + best.at, *after]
+
+
+def _step(
+    unit: BodySeries, basis: Array, dispersion: Dispersion, start: int, at: int, stop: int, dates: int
+) -> BodyStep:
+    """The step between the dates from `start` to `at` and those from `at` to `stop`."""
+    size, along = basis.shape
+    change, covariance = between(unit, (start, at), (at, stop))
+    squares = _statistics(change, covariance, basis)
+    first, second = squares[0] / dispersion.payload / along, squares[1] / dispersion.rest / max(size - along, 1)
+    return BodyStep(
+        at=at,
+        change=change,
+        covariance=covariance * dispersion.payload,
+        payload_p=min(1.0, (dates - 1) * _tail(first, along, dispersion.payload_freedom)),
+        rest_p=min(1.0, (dates - 1) * _tail(second, size - along, dispersion.rest_freedom)),
+        is_payload=first >= second,
+        strength=max(first, second),
     )
-    return [*before, here, *after]
 
 
-def _strongest(unit: BodySeries, basis: Array, dispersion: Dispersion) -> BodyStep:
-    n, size = unit.values.shape
-    along = basis.shape[1]
-    weights = np.linalg.inv(unit.covariances)
-    pulled = np.einsum("nij,nj->ni", weights, unit.values)
-    left, left_pull = np.cumsum(weights, axis=0), np.cumsum(pulled, axis=0)
-    best: BodyStep | None = None
-    for k in range(1, n):
-        before, after = np.linalg.inv(left[k - 1]), np.linalg.inv(left[-1] - left[k - 1])
-        change = after @ (left_pull[-1] - left_pull[k - 1]) - before @ left_pull[k - 1]
-        covariance = before + after
-        first, second = _statistics(change, covariance, basis)
-        p = _tail(first, along, dispersion.payload, dispersion.payload_freedom)
-        rest = _tail(second, size - along, dispersion.rest, dispersion.rest_freedom)
-        scaled = first / dispersion.payload, second / dispersion.rest
-        payload = scaled[0] / along >= scaled[1] / max(size - along, 1)
-        one = BodyStep(
-            k, change, covariance * dispersion.payload, min(1.0, p * (n - 1)), min(1.0, rest * (n - 1)), payload
-        )
-        # p-values of strong changes are all zero in floating point: the statistics decide between them.
-        strength = (-min(p, rest), max(scaled[0] / along, scaled[1] / max(size - along, 1)))
-        if best is None or strength > top:
-            best, top = one, strength
-    assert best is not None
-    return best
-
-
-def _tail(square: float, count: int, dispersion: float, freedom: float) -> float:
-    """p-value of a sum of squares with `count` degrees of freedom."""
-    return float(scipy.stats.f.sf(square / count / dispersion, count, freedom)) if count else 1.0
+def _tail(ratio: float, count: int, freedom: float) -> float:
+    """p-value of a mean square with `count` degrees of freedom."""
+    return float(scipy.stats.f.sf(ratio, count, freedom)) if count else 1.0
 
 
 def fit_payload(change: Array, covariance: Array, columns: Array, link: str) -> PayloadChange:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -17,6 +17,7 @@ from dynid.fleet.bodies import (
     BodySeries,
     BodyStep,
     PayloadChange,
+    between,
     body_steps,
     dispersion_of,
     fit_payload,
@@ -88,7 +89,9 @@ class Change:
     temperature : TemperatureCode
         Whether temperature may explain it.
     payload : PayloadChange or None
-        The payload.
+        The payload, compared with the dates since the change before.
+    carried : PayloadChange or None
+        The payload compared with the dates before the first change, where that is another one.
     """
 
     unit: str
@@ -103,6 +106,7 @@ class Change:
     p_value: float
     temperature: TemperatureCode
     payload: PayloadChange | None = None
+    carried: PayloadChange | None = None
 
     @property
     def relative(self) -> float:
@@ -119,6 +123,7 @@ class Change:
             return (
                 f"unit {self.unit} {verb} a payload of {abs(x.mass):.3g} kg (std {x.mass_std:.2g}) on {x.link} since "
                 f"{self.date}, centre {where} m"
+                + ("" if self.carried is None else f"; {self.carried.mass:+.3g} kg (std {self.carried.mass_std:.2g}) in all")
             )
         if self.code is ChangeCode.BODY:
             return f"bodies of unit {self.unit} changed on {self.date}, not by a payload on {self.parameter}"
@@ -153,6 +158,7 @@ class Change:
                 "mass_std": _plain(self.payload.mass_std),
                 "centre": self.payload.centre.tolist(),
                 "centre_std": [_plain(x) for x in self.payload.centre_std],
+                "carried_mass": None if self.carried is None else self.carried.mass,
             }
         )
 
@@ -301,11 +307,8 @@ def fleet_health(
             moments = [e.moment for e in units[unit] if e.known[j]]
             for step in segments_of(series, rate / tests, variation.freedom):
                 found[unit].append(_change(unit, base.names[j], kinds[j], owners[j], step, moments, track, tests))
-    if len(bodies):
-        for j in bodies:
-            tracks = {unit: _track(base, units[unit], int(j), kinds[j], owners[j]) for unit in several}
-            variations[base.names[j]] = variation_of([t for t in tracks.values() if len(t.days) > 1])
-        _body_changes(base, {u: units[u] for u in several}, bodies, columns, tool, variations, rate / tests, tests, found)
+    if len(bodies) and several:
+        _body_changes(base, {u: units[u] for u in several}, bodies, columns, tool, rate / tests, tests, found)
     verdicts = [_verdict(unit, len(mine), found[unit]) for unit, mine in units.items()]
     verdicts.sort(key=lambda v: min((c.p_value for c in v.changes), default=2.0))
     return Health(tuple(verdicts), tuple(drifts), variations, rate, tests, tool)
@@ -367,18 +370,20 @@ def _body_changes(
     bodies: NDArray[np.intp],
     columns: Array,
     link: str,
-    variations: dict[str, Variation],
     limit: float,
     tests: int,
     found: dict[str, list[Change]],
 ) -> None:
-    """Add the changes of the bodies of every unit."""
+    """Add the changes of the bodies of every unit.
+
+    Bodies do not vary from date to date as friction does. What varies beyond noise is the effect of what the model
+    lacks, which is taken to be proportional to the covariances.
+    """
     basis = payload_basis(columns[bodies])
-    scatter = np.diag([variations[base.names[j]].scatter for j in bodies])
     series = {
         unit: BodySeries(
             np.array([e.beta[bodies] for e in mine]),
-            np.array([e.covariance[np.ix_(bodies, bodies)] + scatter for e in mine]),
+            np.array([e.covariance[np.ix_(bodies, bodies)] for e in mine]),
         )
         for unit, mine in units.items()
     }
@@ -386,9 +391,16 @@ def _body_changes(
     robot = base.robot
     joint = robot.joints[robot.link_index(link) - 1].name
     for unit, one in series.items():
-        for step in body_steps(one, basis, dispersion, limit):
-            moment = units[unit][step.at].moment
-            found[unit].append(_body_change(unit, step, columns[bodies], link, joint, shown_date(moment), tests))
+        steps = body_steps(one, basis, dispersion, limit)
+        edges = [*(step.at for step in steps), len(one.values)]
+        for k, step in enumerate(steps):
+            date = shown_date(units[unit][step.at].moment)
+            change = _body_change(unit, step, columns[bodies], link, joint, date, tests)
+            if k and change.payload is not None:
+                since, spread = between(one, (0, steps[0].at), (step.at, edges[k + 1]))
+                whole = fit_payload(since, spread * dispersion.payload, columns[bodies], link)
+                change = replace(change, carried=whole)
+            found[unit].append(change)
 
 
 def _body_change(

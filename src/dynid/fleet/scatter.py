@@ -94,6 +94,8 @@ def usable_temperature(temperature: Array) -> Array | None:
 
 def variation_of(tracks: Sequence[Track]) -> Variation:
     """Scatter and temperature effect of one parameter over all units, whatever a few changed units do."""
+    if not tracks:
+        return Variation(0.0, None, 1.0)
     scatter, effect = 0.0, None
     warm = [t for t in tracks if t.temperature is not None]
     for _ in range(_PASSES):

@@ -9,7 +9,7 @@ dates and any correlation between candidates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -108,14 +108,22 @@ def _whitened(series: Series) -> tuple[Array, Array, Array]:
 def strongest(series: Series, freedom: float, start: int = 0) -> Found | None:
     """The strongest candidate, step or drift; None if there are too few dates."""
     n = len(series.values)
-    if n < 2 or n <= 1 + series.nuisance.shape[1]:
-        return None
-    lower, basis, y = _whitened(series)
     steps = np.tri(n, n - 1, -1)  # column k is one from date k + 1 on
     # A drift from one of the last two dates on is a step.
     ramps = np.maximum(series.days[:, None] - series.days[None, : n - 2], 0.0) if n > 2 else np.zeros((n, 0))
     ramps = ramps / np.maximum(ramps[-1:], 1e-300)
-    columns = np.column_stack([steps, ramps])
+    places = [*range(1, n), *range(ramps.shape[1])]
+    return _best(series, np.column_stack([steps, ramps]), places, n - 1, freedom, start)
+
+
+def _best(
+    series: Series, columns: Array, places: list[int], steps: int, freedom: float, start: int
+) -> Found | None:
+    """The strongest of some candidates (n, c), of which the first `steps` are steps and the others drifts."""
+    n = len(series.values)
+    if n < 2 or n <= 1 + series.nuisance.shape[1]:
+        return None
+    lower, basis, y = _whitened(series)
     white = scipy.linalg.solve_triangular(lower, columns, lower=True)
     rest = white - basis @ (basis.T @ white)
     power = np.sum(rest**2, axis=0)
@@ -126,12 +134,17 @@ def strongest(series: Series, freedom: float, start: int = 0) -> Found | None:
     change = rest.T @ y / power
     z = np.abs(change) * np.where(usable, np.sqrt(power), 0.0)
     best = int(np.argmax(z))
-    p = min(1.0, usable.sum() * 2.0 * float(scipy.stats.t.sf(z[best], freedom)))
-    drifts = best >= n - 1
-    at = best - (n - 1) if drifts else best + 1
-    before = _before(series, columns[:, best], float(change[best]))
-    std = float(1.0 / np.sqrt(power[best]))
-    return Found(start, start + n, start + at, drifts, float(change[best]), std, before, float(z[best]), p)
+    return Found(
+        start=start,
+        stop=start + n,
+        at=start + places[best],
+        drifts=best >= steps,
+        change=float(change[best]),
+        std=float(1.0 / np.sqrt(power[best])),
+        before=_before(series, columns[:, best], float(change[best])),
+        statistic=float(z[best]),
+        p_value=min(1.0, int(usable.sum()) * 2.0 * float(scipy.stats.t.sf(z[best], freedom))),
+    )
 
 
 def _before(series: Series, column: Array, change: float) -> float:
@@ -143,19 +156,34 @@ def _before(series: Series, column: Array, change: float) -> float:
     return float(np.linalg.lstsq(design * root[:, None], target, rcond=None)[0][0])
 
 
-def segments_of(series: Series, limit: float, freedom: float, start: int = 0) -> list[Found]:
+def segments_of(series: Series, limit: float, freedom: float) -> list[Found]:
     """All changes of a series whose p-value is below a limit, in order of time.
 
-    A step splits the series, and both parts are searched again; a drift ends the search of its part.
+    A step splits the series, and both parts are searched again; a drift ends the search of its part. Each step is then
+    measured between the dates since the change before and those until the next one.
     """
-    best = strongest(series, freedom, start)
+    found = _split(series, limit, freedom, 0)
+    edges = [0, *(one.at for one in found), len(series.values)]
+    out = []
+    for k, one in enumerate(found):
+        start, stop = edges[k], edges[k + 2]
+        alone = series.part(start, stop)
+        column = (np.arange(start, stop) >= one.at).astype(float)[:, None]
+        again = None if one.drifts else _best(alone, column, [one.at - start], 1, freedom, start)
+        # The p-value is that of the search, which counts all candidates.
+        out.append(one if again is None else replace(again, p_value=one.p_value))
+    return out
+
+
+def _split(series: Series, limit: float, freedom: float, start: int) -> list[Found]:
+    best = strongest(series, freedom, start) if len(series.values) > 1 else None
     if best is None or best.p_value >= limit:
         return []
     if best.drifts:
         return [best]
     cut = best.at - start
-    before = segments_of(series.part(0, cut), limit, freedom, start)
-    after = segments_of(series.part(cut, len(series.values)), limit, freedom, best.at)
+    before = _split(series.part(0, cut), limit, freedom, start)
+    after = _split(series.part(cut, len(series.values)), limit, freedom, best.at)
     return [*before, best, *after]
 
 
