@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError, DynidError
 from dynid.fleet.entries import EntryFault, FleetEntry
 from dynid.identification.jackknife import jackknife
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import fold, observe
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.load import load_recording
@@ -29,6 +30,8 @@ Array = NDArray[np.float64]
 
 # Singular values of the factor with unit columns, relative to the largest, below which a direction is not excited.
 _WEAKEST = 1e-9
+# Diagonal of a triangular factor, relative to the norm of its column, above which columns are surely independent.
+_SAFE = 1e-6
 # Clocks of one fleet differ by less than this factor, unless their units of time differ.
 _CLOCKS = 100.0
 
@@ -237,11 +240,20 @@ def _own_fit(factors: Sequence[Array], rows: Sequence[int]) -> tuple[Array, Arra
     noise = np.where(count > 0, 1.0, np.inf)
     for _ in range(2):
         stack = np.vstack([f / n for f, n in zip(factors, noise, strict=True)])
-        scale = np.linalg.norm(stack[:, :-1], axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        beta = np.linalg.lstsq(stack[:, :-1] / scale, stack[:, -1], rcond=_WEAKEST)[0] / scale
+        beta = _solved(fold(np.asfortranarray(stack)))
         squares = np.array([np.sum((f[:, -1] - f[:, :-1] @ beta) ** 2) for f in factors])
         least = 1e-13 * torque / np.sqrt(np.maximum(count, 1.0))
         noise = np.where(count > 0, np.maximum(np.sqrt(squares / np.maximum(freedom, 1.0)), least), np.inf)
         noise = np.where(noise > 0, noise, 1.0)
     return np.asarray(beta), noise, squares, np.where(count > 0, freedom, 0.0)
+
+
+def _solved(factor: Array) -> Array:
+    """Least-squares solution (b,) of a factor of [A z], the shortest one where columns are dependent."""
+    A, z = factor[:, :-1], factor[:, -1]
+    diagonal = np.abs(np.diag(A))
+    norms = np.linalg.norm(A, axis=0)
+    if len(A) >= A.shape[1] and np.all(diagonal > _SAFE * norms) and np.all(norms > 0):
+        return np.asarray(scipy.linalg.solve_triangular(A[: A.shape[1]], z[: A.shape[1]]))
+    scale = np.where(norms > 0, norms, 1.0)
+    return np.asarray(np.linalg.lstsq(A / scale, z, rcond=_WEAKEST)[0] / scale)

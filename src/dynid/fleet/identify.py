@@ -31,8 +31,8 @@ __all__ = ["identify_fleet"]
 Array = NDArray[np.float64]
 Patterns = str | Sequence[str]
 
-# Entries in which the colour of the noise is measured: its ratio is then known to about one percent.
-_COLORED = 200
+# Entries in which the colour of the noise is measured: its ratio is then known to about two percent.
+_COLORED = 100
 
 
 def identify_fleet(

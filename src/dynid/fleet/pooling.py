@@ -19,7 +19,10 @@ __all__ = ["Pooled", "pool_units", "unit_factor"]
 
 Array = NDArray[np.float64]
 
-_ITERATIONS, _CONVERGED = 200, 1e-3
+_ITERATIONS, _CONVERGED = 60, 1e-3
+# Longest step of the extrapolation, and standard deviations between units that do not matter, relative to those of the
+# estimates of units.
+_LONGEST, _SMALL = 10.0, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +96,26 @@ def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
     number = member.max() + 1
     counts = np.bincount(member, minlength=number) * len(A)
     weight = scale**2  # variances of one group are equal in the units of the parameters, not in scaled ones
-    for iteration in range(1, _ITERATIONS + 1):
-        mean, _, values, own, away = _posterior(A, targets, variance)
+
+    def improved(now: Array) -> tuple[Array, float]:
+        """Variances after one step of expectation maximization, and the largest relative change that counts."""
+        mean, _, values, own, away = _posterior(A, targets, now)
         squares = np.mean((values - mean) ** 2 + away, axis=0) / weight
-        shared = np.bincount(member, squares * len(A), minlength=number) / counts
-        new = shared[member] * weight
-        change = np.max(np.abs(np.sqrt(new) - np.sqrt(variance)) / (np.sqrt(variance) + 0.03 * np.sqrt(_typical(own))))
-        variance = new
+        new = (np.bincount(member, squares * len(A), minlength=number) / counts)[member] * weight
+        seen = np.median(np.diagonal(own, axis1=1, axis2=2), axis=0)
+        change = np.abs(np.sqrt(new) - np.sqrt(now)) / (np.sqrt(now) + _SMALL * np.sqrt(seen) + 1e-300)
+        return new, float(np.max(change))
+
+    for iteration in range(1, _ITERATIONS + 1):
+        first, change = improved(variance)
+        second, _ = improved(first)
+        # Extrapolation along both steps (SQUAREM): small variances converge slowly without it.
+        step, bend = np.log(first / variance), np.log(second / first) - np.log(first / variance)
+        length = min(max(np.linalg.norm(step) / max(np.linalg.norm(bend), 1e-300), 1.0), _LONGEST)
+        variance = variance * np.exp(2.0 * length * step + length**2 * bend)
+        variance = np.clip(variance, 1e-2 * np.minimum(second, first), 1e2 * np.maximum(second, first))
         if change < _CONVERGED:
+            variance = second
             break
     mean, spread, values, own, _ = _posterior(A, targets, variance)
     return Pooled(
@@ -111,11 +126,6 @@ def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
         own / np.outer(scale, scale),
         iteration,
     )
-
-
-def _typical(own: Array) -> Array:
-    """Typical variance (b,) of the estimates of units."""
-    return np.median(np.diagonal(own, axis1=1, axis2=2), axis=0) + 1e-300
 
 
 def _start(A: Array, z: Array) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -413,6 +413,7 @@ def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:
     return replace(motion, torque=torque, wrench=wrench - load[:, :first])
 
 
+@lru_cache(maxsize=8)
 def touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:
     """Columns that can be non-zero in each channel: a joint carries only the links beyond it."""
     W = base.regressor(*random_states(base.robot, 8, seed=0))
