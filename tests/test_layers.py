@@ -19,7 +19,7 @@ ORDER = [
     *("errors", "files", "markup", "terminal", "progress", "hypothesis"),
     *("robot", "inertia", "dynamics", "parameters", "recording", "signals", "feasibility", "simulation", "controllers"),
     *("identification", "calibration", "friction", "actuators", "excitation", "residual", "assessment", "stats"),
-    *("montecarlo", "human", "mocap", "export", "codegen", "report", "studio", "cli", "__main__", "studies"),
+    *("montecarlo", "fleet", "human", "mocap", "export", "codegen", "report", "studio", "cli", "__main__", "studies"),
 ]
 # Imports against the order, each with its reason.
 ALLOWED = {

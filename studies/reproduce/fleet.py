@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.files import make_folder, write_text
 from dynid.fleet.entries import FleetEntry
-from dynid.fleet.health import ChangeCode
+from dynid.fleet.health import Change, ChangeCode
 from dynid.fleet.identify import identify_fleet
 from dynid.fleet.result import FleetEstimate
 from dynid.progress import Progress
@@ -58,7 +58,9 @@ def figures(full: bool = False, half: str | None = None, folder: Path | None = N
     yield from _false_alarms("fleet of 100 arms, 20 dates, all seeds", outcomes)
     yield from _pooling(outcomes)
     slowest = max(o["seconds"] for o in outcomes)
-    yield Figure("computing time", "slowest seed, one process", "300 s", f"{slowest:.0f} s", slowest, 300.0, "five minutes")
+    yield Figure(
+        "computing time", "slowest seed, one process", "300 s", f"{slowest:.0f} s", slowest, 300.0, "five minutes"
+    )
 
 
 def _outcomes(seeds: Sequence[int], folder: Path | None) -> list[Outcome]:
@@ -95,14 +97,16 @@ def outcome(robot: Robot, seed: int, units: int = 100, dates: int = 20, plan: Pl
     return {
         "seed": seed,
         "seconds": seconds,
-        "changes": [
-            {"unit": int(c.unit[3:]), "what": "payload" if c.code is ChangeCode.PAYLOAD else c.joint, "code": c.code.value,
-             "parameter": c.parameter, "date": c.date, "value": c.value, "std": c.std, "p_value": c.p_value}
-            for c in found.health.changes
-        ],
+        "changes": [_plain(c) for c in found.health.changes],
         "dates": [fleet.day(k).isoformat() for k in range(dates)],
         "short": short,
-    }  # fmt: skip
+    }
+
+
+def _plain(c: Change) -> dict[str, Any]:
+    """A change as plain data, with its unit as a number."""
+    what = "payload" if c.code is ChangeCode.PAYLOAD else c.joint
+    return c.to_dict() | {"unit": int(c.unit[3:]), "what": what, "value": c.value}
 
 
 def _cut(entries: Sequence[FleetEntry], seconds: str) -> list[FleetEntry]:
@@ -145,10 +149,15 @@ def _named(section: str, outcomes: Sequence[Outcome]) -> Iterator[Figure]:
             continue
         errors = np.array([h["value"] / mass - 1 for h in seen])
         z = np.array([(h["value"] - mass) / h["std"] for h in seen])
-        text = f"mean {100 * errors.mean():+.1f} %, largest {100 * np.abs(errors).max():.1f} %, rms {np.sqrt(np.mean(z**2)):.2f} std"
-        yield Figure(section, f"its mass, {mass} kg", "within 15 %", text, float(np.abs(errors).max()), 0.15, "three std")
+        most, rms = 100 * np.abs(errors).max(), np.sqrt(np.mean(z**2))
+        text = f"mean {100 * errors.mean():+.1f} %, largest {most:.1f} %, rms {rms:.2f} std"
+        yield Figure(
+            section, f"its mass, {mass} kg", "within 15 %", text, float(np.abs(errors).max()), 0.15, "three std"
+        )
         late = [abs(o["dates"].index(h["date"]) - since) for o, h in zip(outcomes, hits, strict=True) if h is not None]
-        yield Figure(section, f"its date, {mass} kg", "same date", f"at most {max(late)} dates off", max(late), 1, "one date")
+        yield Figure(
+            section, f"its date, {mass} kg", "same date", f"at most {max(late)} dates off", max(late), 1, "one date"
+        )
     yield from _false_alarms(section, outcomes)
 
 
@@ -161,9 +170,19 @@ def _false_alarms(section: str, outcomes: Sequence[Outcome]) -> Iterator[Figure]
     most = int(scipy.stats.binom.ppf(0.99, count, RATE))
     names = "; ".join(f"arm{c['unit']:03d} {c['parameter']}" for w in wrong for c in w)
     shown = f"{alarmed} of {count}" + (f" ({names})" if names else "")
-    yield Figure(section, "seeds with any false alarm", f"rate {RATE:g}", shown, alarmed, most, "stated rate, 99 % of chance")
+    yield Figure(
+        section, "seeds with any false alarm", f"rate {RATE:g}", shown, alarmed, most, "stated rate, 99 % of chance"
+    )
     rate = alarmed / count
-    yield Figure(section, "rate of false alarms", f"{RATE:g}", f"{rate:.3f}", rate, RATE if count >= SEEDS // 2 else 1.0, "stated rate")
+    yield Figure(
+        section,
+        "rate of false alarms",
+        f"{RATE:g}",
+        f"{rate:.3f}",
+        rate,
+        RATE if count >= SEEDS // 2 else 1.0,
+        "stated rate",
+    )
 
 
 def _pooling(outcomes: Sequence[Outcome]) -> Iterator[Figure]:
@@ -181,13 +200,25 @@ def _pooling(outcomes: Sequence[Outcome]) -> Iterator[Figure]:
             gain = group.size / float(np.sum(1 / group))
             held = short and name != "drives"
             reason = "three times less" if held else "recorded: drives differ by 15 % between units, which data show"
-            yield Figure(section, name, "at least 3", f"{gain:.1f}", max(3.0 - gain, 0.0), 0.0 if held else np.inf, reason)
+            yield Figure(
+                section, name, "at least 3", f"{gain:.1f}", max(3.0 - gain, 0.0), 0.0 if held else np.inf, reason
+            )
         torque = np.mean([m["torque"] for m in mine], axis=0)
         gain = float(torque[0] / torque[1])
         reason = "three times less" if short else "recorded"
-        yield Figure(section, "torques on 12 s", "at least 3", f"{gain:.1f}", max(3.0 - gain, 0.0), 0.0 if short else np.inf, reason)
+        yield Figure(
+            section,
+            "torques on 12 s",
+            "at least 3",
+            f"{gain:.1f}",
+            max(3.0 - gain, 0.0),
+            0.0 if short else np.inf,
+            reason,
+        )
         worst = float(ratios.min())
-        yield Figure(section, "worst base parameter", "at least 1", f"{worst:.2f}", max(1.0 - worst, 0.0), 0.05, "never worse")
+        yield Figure(
+            section, "worst base parameter", "at least 1", f"{worst:.2f}", max(1.0 - worst, 0.0), 0.05, "never worse"
+        )
 
 
 def _has(o: Outcome, unit: int, what: str) -> bool:

@@ -1,8 +1,8 @@
 """A simulated fleet: torques of the bodies by Pinocchio, drives and sensors written out here.
 
 All units run the same program on a date, so Pinocchio's torque regressor of that motion, times the inertial parameters
-of each unit, gives their torques. No dynamics of the package take part. Units differ in their bodies and drives; friction follows the temperature of the
-joints along a curve; torque noise is coloured.
+of each unit, gives their torques. No dynamics of the package take part. Units differ in their bodies and drives;
+friction follows the temperature of the joints along a curve; torque noise is coloured.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def _urdf() -> str:
     places = ("0 0 0.1", "0 0 0.3", "0.4 0 0", "0.35 0 0")
     for k, ((mass, (x, y, z)), axis, place) in enumerate(zip(shapes, axes, places, strict=True), start=1):
         parent = "base" if k == 1 else f"link{k - 1}"
-        inertia = f'ixx="{0.008 * mass:g}" ixy="0.002" ixz="0.001" iyy="{0.012 * mass:g}" iyz="0.0015" izz="{0.01 * mass:g}"'
+        inertia = (
+            f'ixx="{0.008 * mass:g}" ixy="0.002" ixz="0.001" iyy="{0.012 * mass:g}" iyz="0.0015" izz="{0.01 * mass:g}"'
+        )
         links.append(
             f'<link name="link{k}"><inertial><origin xyz="{x} {y} {z}"/><mass value="{mass}"/><inertia {inertia}/>'
             "</inertial></link>"
@@ -106,7 +108,11 @@ class Fleet:
         self.made = [self._unit() for _ in range(self.units)]
         # The hall is warm and cold over weeks; every joint heats up by what it did before.
         weeks = np.arange(self.dates)
-        hall = 24.0 + 7.0 * np.sin(2 * np.pi * weeks / 9.0 + self.random.uniform(0, 6)) + self.random.normal(0, 2, self.dates)
+        hall = (
+            24.0
+            + 7.0 * np.sin(2 * np.pi * weeks / 9.0 + self.random.uniform(0, 6))
+            + self.random.normal(0, 2, self.dates)
+        )
         self.temperature = hall[None, :, None] + self.random.normal(0, 3, (self.units, self.dates, _JOINTS))
         self.motions = [_motion(np.random.default_rng([self.seed, k])) for k in range(self.dates)]
         self.scatter = 1.0 + 0.01 * self.random.normal(size=(self.units, self.dates, 2, _JOINTS))
@@ -147,9 +153,12 @@ class Fleet:
     def bodies(self, unit: int, number: int) -> Array:
         """Inertial parameters of a unit on a date, ten per link, with what it carries."""
         out = self.made[unit].parameters.copy()
-        for who, since, mass in self.plan.loaded if self.plan else ():
+        if self.plan is None:
+            return out
+        for who, since, mass in self.plan.loaded:
             if who == unit and number >= since:
-                out[-10:] += pin.Inertia(mass, np.array(self.plan.centre), mass * 0.1**2 / 6 * np.eye(3)).toDynamicParameters()
+                body = pin.Inertia(mass, np.array(self.plan.centre), mass * 0.1**2 / 6 * np.eye(3))
+                out[-10:] += body.toDynamicParameters()
         return out
 
     def friction(self, unit: int, number: int) -> tuple[Array, Array]:
@@ -168,7 +177,7 @@ class Fleet:
         return [self.entry(u, d) for u in range(self.units) for d in range(dates or self.dates)]
 
     def truth(self, unit: int, number: int) -> Array:
-        """Standard parameters of a unit on a date: per joint ten inertial ones, viscous and Coulomb friction, offset."""
+        """Standard parameters of a unit on a date: per joint ten inertial ones, then its friction and offset."""
         coulomb, viscous = self.friction(unit, number)
         bodies = self.bodies(unit, number).reshape(_JOINTS, 10)
         drives = np.column_stack([viscous, coulomb, self.made[unit].offset])

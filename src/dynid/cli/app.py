@@ -39,7 +39,18 @@ __all__ = [
 GROUPS = {
     "Model": ("robots", "inspect", "human", "export"),
     "Experiment": ("excite", "simulate", "live", "check", "calibrate"),
-    "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
+    "Identify": (
+        "identify",
+        "validate",
+        "friction",
+        "payload",
+        "gains",
+        "compensate",
+        "actuators",
+        "flexible",
+        "legs",
+        "fleet",
+    ),
     "Understand": ("report", "studio"),
     "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),
 }
@@ -49,7 +60,7 @@ _METAVARS = {Path: "FILE", float: "NUMBER", int: "NUMBER", str: "TEXT"}
 # The exit code that shells give to a command that Ctrl-C has ended.
 INTERRUPTED = 130
 # Parameters that name files to write.
-_OUTPUTS = ("output", "figure", "save", "report")
+_OUTPUTS = ("output", "figure", "save", "report", "page")
 # What else the command that runs was given: every value may name a file to read.
 _given: ContextVar[tuple[Any, ...]] = ContextVar("given", default=())
 

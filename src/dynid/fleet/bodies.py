@@ -139,11 +139,14 @@ def dispersion_of(units: Sequence[BodySeries], basis: Array) -> Dispersion:
         return Dispersion(1.0, 1.0, 1.0, 1.0)
     table = np.array(squares)
     ratios = [
-        float(np.median(table[:, k])) / scipy.stats.chi2.ppf(0.5, n) if n else 1.0 for k, n in enumerate((along, size - along))
+        float(np.median(table[:, k])) / scipy.stats.chi2.ppf(0.5, n) if n else 1.0
+        for k, n in enumerate((along, size - along))
     ]
     # The median of a chi-square variable has about 60 % of the efficiency of its mean.
     worth = 0.6 * len(table)
-    return Dispersion(max(ratios[0], 1.0), max(ratios[1], 1.0), max(worth * along, 1.0), max(worth * (size - along), 1.0))
+    return Dispersion(
+        max(ratios[0], 1.0), max(ratios[1], 1.0), max(worth * along, 1.0), max(worth * (size - along), 1.0)
+    )
 
 
 def body_steps(unit: BodySeries, basis: Array, dispersion: Dispersion, limit: float) -> list[BodyStep]:
@@ -154,8 +157,7 @@ def body_steps(unit: BodySeries, basis: Array, dispersion: Dispersion, limit: fl
     cuts = _cuts(unit, basis, dispersion, limit, 0)
     edges = [0, *cuts, len(unit.values)]
     return [
-        _step(unit, basis, dispersion, edges[k], edges[k + 1], edges[k + 2], len(unit.values))
-        for k in range(len(cuts))
+        _step(unit, basis, dispersion, edges[k], edges[k + 1], edges[k + 2], len(unit.values)) for k in range(len(cuts))
     ]
 
 

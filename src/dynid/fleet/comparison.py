@@ -87,7 +87,11 @@ class EstimateComparison:
 
     def summary(self) -> str:
         """The comparison in words."""
-        test = f"chi2({self.freedom})" if np.isinf(self.residual_freedom) else f"T2({self.freedom}, {self.residual_freedom:.0f})"
+        test = (
+            f"chi2({self.freedom})"
+            if np.isinf(self.residual_freedom)
+            else f"T2({self.freedom}, {self.residual_freedom:.0f})"
+        )
         lines = [
             f"the estimates {'differ' if self.changed else 'do not differ'} significantly: "
             f"{self.statistic:.4g}, {test}, p-value {self.p_value:.2g}, level {self.level:g}"
@@ -258,4 +262,3 @@ def _payload(
     other_p = _tail(beyond, len(change) - count, behind)[0] if len(change) > count else 1.0
     found = fit_payload(change, covariance, columns, link) if payload_p < level else None
     return found, payload_p, other_p
-

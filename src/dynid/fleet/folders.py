@@ -59,8 +59,8 @@ def fleet_entries(robot: Robot, folder: str | Path, *, log: LogFormat | None = N
     placed = [(path, keys) for path, keys in placed if "robot" in keys and "date" in keys]
     if not placed:
         raise DataError(f"'{folder}' has no file as robot=NAME/date=YYYY-MM-DD/*.parquet or *.csv")
-    torques = _torque_columns(robot, [path for path, _ in placed], log)
-    return [_entry(robot, path, keys, log, torques) for path, keys in placed]
+    usual = _usual_columns(robot, [path for path, _ in placed], log)
+    return [_entry(robot, path, keys, log, usual) for path, keys in placed]
 
 
 def _keys(path: Path) -> dict[str, str]:
@@ -68,27 +68,28 @@ def _keys(path: Path) -> dict[str, str]:
     return dict(part.split("=", 1) for part in path.parts[:-1] if "=" in part)
 
 
-def _torque_columns(robot: Robot, files: Sequence[Path], log: LogFormat | None) -> tuple[str, ...]:
-    """Names of the torque columns, from the first file that has all of them."""
+def _usual_columns(robot: Robot, files: Sequence[Path], log: LogFormat | None) -> dict[str, tuple[str, ...]]:
+    """Names of the columns of every signal, from the first file that has torques."""
     for path in files:
         try:
             found = load_recording(path, robot, log=log)
         except (DynidError, OSError):
             continue
         columns = {} if found.log_format is None else dict(found.log_format.columns or {})
-        named = columns.get("torque")
-        if found.runs[0].torque is not None and isinstance(named, Sequence) and not isinstance(named, str):
-            return tuple(str(x) for x in named)
-    return ()
+        named = {k: tuple(str(x) for x in v) for k, v in columns.items() if isinstance(v, tuple)}
+        if "torque" in named and found.runs[0].torque is not None:
+            return named
+    return {}
 
 
 def _entry(
-    robot: Robot, path: Path, keys: dict[str, str], log: LogFormat | None, torques: tuple[str, ...]
+    robot: Robot, path: Path, keys: dict[str, str], log: LogFormat | None, usual: dict[str, tuple[str, ...]]
 ) -> FleetEntry:
     name = "/".join(f"{k}={v}" for k, v in keys.items() if k not in ("robot", "date"))
     missing: tuple[str, ...] = ()
     temperature: dict[str, float] = {}
     own = log
+    torques = usual.get("torque", ())
     try:
         table = _read(path, {*torques, *_temperature_columns(robot)})
     except Exception:
@@ -99,14 +100,12 @@ def _entry(
         if empty and there:
             missing = tuple(j for j, c in zip(robot.coordinates, torques, strict=True) if c in empty)
             # Any other column stands in: the rows of the joint are left out.
-            columns = dict((log.columns if log is not None else None) or {})
-            columns["torque"] = [there[0] if c in empty else c for c in torques]
-            own = _with_columns(log, columns)
+            own = _with_columns(log, usual | {"torque": tuple(there[0] if c in empty else c for c in torques)})
         temperature = _temperatures(robot, table)
     return FleetEntry(keys["robot"], keys["date"], path, temperature, missing, own, name or path.name)
 
 
-def _with_columns(log: LogFormat | None, columns: dict[str, object]) -> LogFormat:
+def _with_columns(log: LogFormat | None, columns: dict[str, tuple[str, ...]]) -> LogFormat:
     from dynid.recording.log_format import LogFormat
 
     return (log or LogFormat()).replaced({"columns": columns})

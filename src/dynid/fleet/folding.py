@@ -63,7 +63,7 @@ class FoldedEntry:
     ratio : ndarray, shape (b,), or None
         Standard deviation of each base parameter relative to that of white noise, where it was measured.
     step : float
-        Time between samples, s.
+        Time between samples, s; NaN for an observation that keeps no motion.
     """
 
     unit: str
@@ -113,12 +113,12 @@ def fold_entries(
             spent = time.perf_counter() - started
             left = spent / done * (len(entries) - done)
             progress(Progress(f"{done} of {len(entries)} entries", done / len(entries), left))
-    steps = [x.step for x in found if x is not None]
+    steps = [x.step for x in found if x is not None and np.isfinite(x.step)]
     usual = float(np.median(steps)) if steps else 1.0
     for k, one in enumerate(found):
-        if one is not None and not 1.0 / _CLOCKS < one.step / usual < _CLOCKS:
+        if one is not None and (one.step > usual * _CLOCKS or one.step < usual / _CLOCKS):
             words = (
-                f"{entries[k].label}: its samples are {one.step:.3g} s apart, those of the other entries {usual:.3g} s; "
+                f"{entries[k].label}: its samples are {one.step:.3g} s apart, those of other entries {usual:.3g} s; "
                 "its clock is in another unit, say so with units={'t': 'ms'}"
             )
             if not skip_bad:
@@ -194,7 +194,9 @@ def fold_entry(base: BaseParameters, entry: FleetEntry, signals: Signals, *, col
         if data.joints != robot.coordinates:
             absent = [j for j in robot.coordinates if j not in data.joints]
             raise DataError(
-                f"it has no joint '{absent[0]}'" if absent else f"its joints are {', '.join(data.joints)}, in this order"
+                f"it has no joint '{absent[0]}'"
+                if absent
+                else f"its joints are {', '.join(data.joints)}, in this order"
             )
         seen = observe(robot, data, signals=signals, base=base)
         step = float(np.median(np.concatenate([np.diff(run.t) for run in data.runs])))
@@ -235,7 +237,9 @@ def _own_fit(factors: Sequence[Array], rows: Sequence[int]) -> tuple[Array, Arra
     columns = np.array([np.count_nonzero(np.linalg.norm(f[:, :-1], axis=0)) for f in factors])
     freedom = count - columns
     if np.any((freedom < 1) & (count > 0)):
-        raise DataError(f"{int(count[count > 0].min())} rows of a joint are too few for {int(columns.max())} parameters")
+        raise DataError(
+            f"{int(count[count > 0].min())} rows of a joint are too few for {int(columns.max())} parameters"
+        )
     torque = np.array([np.linalg.norm(f[:, -1]) for f in factors])
     noise = np.where(count > 0, 1.0, np.inf)
     for _ in range(2):

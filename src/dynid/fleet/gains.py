@@ -69,7 +69,9 @@ def fleet_gains(
         If there is one unit only, or nothing is shared.
     """
     if len(units) < 2 or not len(shared):
-        raise DataError("gains are relative to other units with the same bodies: two units and shared bodies are needed")
+        raise DataError(
+            "gains are relative to other units with the same bodies: two units and shared bodies are needed"
+        )
     channels = len(base.channels)
     own = np.array([j for j in range(base.count) if j not in set(shared.tolist())], dtype=np.intp)
     factors = [[_joined(unit, k, folded, seen) for k in range(channels)] for unit in units]
@@ -90,7 +92,9 @@ def fleet_gains(
             break
     place = {unit: k for k, unit in enumerate(units)}
     scaled = [
-        replace(f, factors=tuple(_scaled([x], [g], shared) for x, g in zip(f.factors, gains[place[f.unit]], strict=True)))
+        replace(
+            f, factors=tuple(_scaled([x], [g], shared) for x, g in zip(f.factors, gains[place[f.unit]], strict=True))
+        )
         for f in folded
     ]
     return FleetGains(gains, std * float(np.sqrt(np.mean(ratio[shared] ** 2))), scaled)

@@ -123,7 +123,11 @@ class Change:
             return (
                 f"unit {self.unit} {verb} a payload of {abs(x.mass):.3g} kg (std {x.mass_std:.2g}) on {x.link} since "
                 f"{self.date}, centre {where} m"
-                + ("" if self.carried is None else f"; {self.carried.mass:+.3g} kg (std {self.carried.mass_std:.2g}) in all")
+                + (
+                    ""
+                    if self.carried is None
+                    else f"; {self.carried.mass:+.3g} kg (std {self.carried.mass_std:.2g}) in all"
+                )
             )
         if self.code is ChangeCode.BODY:
             return f"bodies of unit {self.unit} changed on {self.date}, not by a payload on {self.parameter}"
@@ -403,9 +407,7 @@ def _body_changes(
             found[unit].append(change)
 
 
-def _body_change(
-    unit: str, step: BodyStep, columns: Array, link: str, joint: str, date: str, tests: int
-) -> Change:
+def _body_change(unit: str, step: BodyStep, columns: Array, link: str, joint: str, date: str, tests: int) -> Change:
     load = fit_payload(step.change, step.covariance, columns, link) if step.is_payload else None
     return Change(
         unit=unit,

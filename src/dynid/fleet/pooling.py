@@ -106,12 +106,14 @@ def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
         change = np.abs(np.sqrt(new) - np.sqrt(now)) / (np.sqrt(now) + _SMALL * np.sqrt(seen) + 1e-300)
         return new, float(np.max(change))
 
-    for iteration in range(1, _ITERATIONS + 1):
+    iterations = 0
+    for _ in range(_ITERATIONS):
+        iterations += 1
         first, change = improved(variance)
         second, _ = improved(first)
         # Extrapolation along both steps (SQUAREM): small variances converge slowly without it.
         step, bend = np.log(first / variance), np.log(second / first) - np.log(first / variance)
-        length = min(max(np.linalg.norm(step) / max(np.linalg.norm(bend), 1e-300), 1.0), _LONGEST)
+        length = float(np.clip(np.linalg.norm(step) / (np.linalg.norm(bend) + 1e-300), 1.0, _LONGEST))
         variance = variance * np.exp(2.0 * length * step + length**2 * bend)
         variance = np.clip(variance, 1e-2 * np.minimum(second, first), 1e2 * np.maximum(second, first))
         if change < _CONVERGED:
@@ -124,7 +126,7 @@ def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
         variance / weight,
         values / scale,
         own / np.outer(scale, scale),
-        iteration,
+        iterations,
     )
 
 

@@ -115,7 +115,10 @@ class FleetEstimate:
                 ("entry", one.beta, one.std),
                 ("shared model", self.shared.values[k], self.shared.std[k]),
             ):
-                rows += [(one.unit, day, j, n, float(v), float(s), kind) for j, n, v, s in zip(joints, names, values, std, strict=True)]
+                rows += [
+                    (one.unit, day, j, n, float(v), float(s), kind)
+                    for j, n, v, s in zip(joints, names, values, std, strict=True)
+                ]
         if self.pooled is not None:
             for k, unit in enumerate(self.units):
                 own = zip(joints, names, self.pooled.values[k], self.pooled.std[k], strict=True)

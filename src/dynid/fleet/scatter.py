@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid.fleet.series import Series, robust_variance
 
-__all__ = ["Track", "TemperatureEffect", "Variation", "variation_of"]
+__all__ = ["TemperatureEffect", "Track", "Variation", "variation_of"]
 
 Array = NDArray[np.float64]
 

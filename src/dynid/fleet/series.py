@@ -1,10 +1,10 @@
 """A parameter of one unit over time: steps and drift, tested against scatter, with temperature as a nuisance.
 
 A series y has the covariance V of its values. Under the null hypothesis it is constant, apart from the effect of
-temperature. Candidates are a step after each date and a drift that starts at each date. The statistic of a candidate is the cumulative
-sum (CUSUM) of the whitened innovations along it, in standard deviations: the generalized likelihood ratio. The
-p-value of the largest one is bounded by the number of candidates times that of one (Bonferroni), which holds for any
-dates and any correlation between candidates.
+temperature. Candidates are a step after each date and a drift that starts at each date. The statistic of a candidate
+is the cumulative sum (CUSUM) of the whitened innovations along it, in standard deviations: the generalized likelihood
+ratio. The p-value of the largest one is bounded by the number of candidates times that of one (Bonferroni), which
+holds for any dates and any correlation between candidates.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _whitened(series: Series) -> tuple[Array, Array, Array]:
     u, s, _ = np.linalg.svd(null / np.maximum(np.linalg.norm(null, axis=0), 1e-300), full_matrices=False)
     basis = u[:, s > 1e-9 * s[0]]
     y = scipy.linalg.solve_triangular(lower, series.values, lower=True)
-    return lower, basis, y - basis @ (basis.T @ y)
+    return np.asarray(lower), np.asarray(basis), np.asarray(y - basis @ (basis.T @ y))
 
 
 def strongest(series: Series, freedom: float, start: int = 0) -> Found | None:
@@ -116,9 +116,7 @@ def strongest(series: Series, freedom: float, start: int = 0) -> Found | None:
     return _best(series, np.column_stack([steps, ramps]), places, n - 1, freedom, start)
 
 
-def _best(
-    series: Series, columns: Array, places: list[int], steps: int, freedom: float, start: int
-) -> Found | None:
+def _best(series: Series, columns: Array, places: list[int], steps: int, freedom: float, start: int) -> Found | None:
     """The strongest of some candidates (n, c), of which the first `steps` are steps and the others drifts."""
     n = len(series.values)
     if n < 2 or n <= 1 + series.nuisance.shape[1]:

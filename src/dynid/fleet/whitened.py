@@ -97,9 +97,7 @@ def whitened_entries(base: BaseParameters, folded: Sequence[FoldedEntry], ratio:
             covariance = inverse @ inverse.T
         noise = np.fmax(one.own_noise, pooled[one.unit])
         out.append(
-            WhitenedEntry(
-                one.unit, one.moment, one.name, one.temperature, rows, target, beta, covariance, known, noise
-            )
+            WhitenedEntry(one.unit, one.moment, one.name, one.temperature, rows, target, beta, covariance, known, noise)
         )
     return out
 
