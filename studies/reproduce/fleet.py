@@ -1,4 +1,4 @@
-"""A simulated fleet of 100 arms on 20 dates: one drifts, two pick up a payload, temperatures swing.
+"""A simulated fleet of 100 arms on 20 dates: one drifts, two pick up a payload, temperatures vary.
 
 Which units and joints are named, how often a healthy one is named, and what pooling gains on short recordings. Seeds
 with even numbers are for development, those with odd numbers are held back.

@@ -123,8 +123,8 @@ class Fleet:
             body.mass *= 1.0 + 0.01 * self.random.normal()
             body.lever = body.lever + 0.002 * self.random.normal(size=3)
             body.inertia = body.inertia * (1.0 + 0.02 * self.random.normal())
-        spread = 1.0 + 0.15 * self.random.normal(size=(2, _JOINTS))
-        coulomb, viscous = _COULOMB * spread[0], _VISCOUS * spread[1]
+        factors = 1.0 + 0.15 * self.random.normal(size=(2, _JOINTS))
+        coulomb, viscous = _COULOMB * factors[0], _VISCOUS * factors[1]
         offset = 0.3 * self.random.normal(size=_JOINTS)
         warmth = 1.0 + 0.15 * self.random.normal(size=_JOINTS)
         bodies = np.concatenate([body.toDynamicParameters() for body in list(model.inertias)[1:]])

@@ -134,7 +134,7 @@ def _pendulum_figures() -> Iterator[Figure]:
         shown = "; ".join(c.words for c in bodies) or "none"
         # A quarter to a half of the torque of C.1 is not explained by any rigid model, differently in every motion.
         held = design != "C.1"
-        reason = f"one arm, {len(found.entries)} runs" if held else "recorded: runs differ in what the model lacks"
+        reason = f"one arm, {len(found.entries)} runs" if held else "recorded: runs differ in what is not modeled"
         yield Figure(section, "changes of bodies", "none", shown, len(bodies), 0 if held else np.inf, reason)
         drives = "; ".join(c.words for c in found.health.changes if c.kind is not None) or "none"
         yield Figure(section, "changes of drives", "none stated", drives, 0.0, np.inf, "recorded: drives warm up")

@@ -50,7 +50,7 @@ def test_values_and_standard_deviations_are_those_of_the_dense_problem() -> None
 def test_a_unit_without_a_channel_takes_part_with_the_rest() -> None:
     """Its own parameter of that channel is unknown; everything else is that of the dense problem without it."""
     rows, targets = problem(1)
-    for k in (2, 3):  # both entries of unit 1 lack column 4
+    for k in (2, 3):  # both entries of unit 1 are without column 4
         rows[k][:, 4] = 0.0
     found = solve_arrow(rows, targets, UNITS, SHARED, OWN, DATED)
     assert np.all(np.isnan(found.values[2:4, 4])) and np.all(np.isinf(found.std[2:4, 4]))

@@ -25,9 +25,9 @@ def units(seed: int, count: int = 60) -> tuple[Array, Array, Array]:
 def restricted(rows: Array, targets: Array, variances: Array) -> float:
     """Restricted log-likelihood of the variances of the groups, written out."""
     information, pull, out = np.zeros((4, 4)), np.zeros(4), 0.0
-    spread = variances[list(GROUPS)]
+    own = variances[list(GROUPS)]
     for A, z in zip(rows, targets, strict=True):
-        V = np.eye(4) + (A * spread) @ A.T
+        V = np.eye(4) + (A * own) @ A.T
         W = np.linalg.inv(V)
         information += A.T @ W @ A
         pull += A.T @ W @ z

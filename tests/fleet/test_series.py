@@ -73,7 +73,7 @@ def test_scatter_is_found_whatever_a_few_units_do() -> None:
 
 
 def test_temperature_is_separated_from_wear() -> None:
-    """Units with slopes of their own: mean, variation and scatter come out, and a swing is no change."""
+    """Units with slopes of their own: mean, variation and scatter come out, and warm days are no change."""
     random = np.random.default_rng(5)
     tracks = []
     for _ in range(60):

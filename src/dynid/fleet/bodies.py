@@ -163,8 +163,8 @@ def body_steps(unit: BodySeries, basis: Array, dispersion: Dispersion, limit: fl
 
 def between(unit: BodySeries, first: tuple[int, int], second: tuple[int, int]) -> tuple[Array, Array]:
     """Weighted mean of the body parameters over the second range of dates less that over the first; covariance."""
-    (before, spread), (after, other) = unit.mean(*first), unit.mean(*second)
-    return after - before, spread + other
+    (before, covariance), (after, other) = unit.mean(*first), unit.mean(*second)
+    return after - before, covariance + other
 
 
 def _cuts(unit: BodySeries, basis: Array, dispersion: Dispersion, limit: float, start: int) -> list[int]:
@@ -236,10 +236,10 @@ def fit_payload(change: Array, covariance: Array, columns: Array, link: str) -> 
     sign, body = min(fits, key=lambda x: float(np.sum((R @ x[1].inertial - x[0] * z) ** 2)))
     mass, centre, _ = inertia_to_com(body.inertial)
     slope = np.hstack([-np.asarray(centre)[:, None], np.eye(3)]) / max(float(mass), 1e-12)
-    spread = body.covariance[:4, :4]
-    finite = np.where(np.isfinite(spread), spread, 0.0)
+    covariance = body.covariance[:4, :4]
+    finite = np.where(np.isfinite(covariance), covariance, 0.0)
     centre_std = np.sqrt(np.maximum(np.diag(slope @ finite @ slope.T), 0.0))
-    lost = ~np.isfinite(np.diag(spread))
+    lost = ~np.isfinite(np.diag(covariance))
     centre_std = np.where(lost[1:] | lost[0], np.inf, centre_std)
-    mass_std = float(np.sqrt(max(spread[0, 0], 0.0)))
+    mass_std = float(np.sqrt(max(covariance[0, 0], 0.0)))
     return PayloadChange(link, sign * float(mass), mass_std, np.asarray(centre), centre_std, sign * body.inertial)

@@ -1,4 +1,4 @@
-"""Every entry folded once: triangular factors per channel, and what is known of the colour of its noise."""
+"""Every entry folded once: triangular factors per channel, and what is known of the autocorrelation of its noise."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def fold_entries(
     client: Any,
     progress: ProgressCallback | None,
 ) -> tuple[list[FoldedEntry], tuple[EntryFault, ...]]:
-    """Fold every entry, and measure the colour of the noise on about `colored` of them, evenly spread."""
+    """Fold every entry, and measure the autocorrelation on about `colored` of them, evenly distributed."""
     every = max(1, len(entries) // max(colored, 1))
     started = time.perf_counter()
     found: list[FoldedEntry | None] = [None] * len(entries)

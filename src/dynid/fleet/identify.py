@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.fleet.arrow import solve_arrow
+from dynid.fleet.changes import fleet_health
 from dynid.fleet.entries import FleetEntry
 from dynid.fleet.folding import fold_entries
 from dynid.fleet.gains import fleet_gains
-from dynid.fleet.health import fleet_health
 from dynid.fleet.kinds import variance_groups
 from dynid.fleet.pooling import Pooled, pool_units, unit_factor
 from dynid.fleet.result import FleetEstimate
@@ -31,7 +31,7 @@ __all__ = ["identify_fleet"]
 Array = NDArray[np.float64]
 Patterns = str | Sequence[str]
 
-# Entries in which the colour of the noise is measured: its ratio is then known to about two percent.
+# Entries in which the autocorrelation of the noise is measured: its effect is then known to about two percent.
 _COLORED = 100
 
 

@@ -78,7 +78,7 @@ def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
     Parameters
     ----------
     rows, targets : ndarray, shapes (unit, b, b) and (unit, b)
-        Rows of every unit with unit noise; rows of zeros where a unit lacks data.
+        Rows of every unit with unit noise; rows of zeros where a unit has no data.
     groups : sequence of int
         Group of each base parameter; those of one group share a variance.
 
@@ -119,10 +119,10 @@ def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
         if change < _CONVERGED:
             variance = second
             break
-    mean, spread, values, own, _ = _posterior(A, targets, variance)
+    mean, mean_covariance, values, own, _ = _posterior(A, targets, variance)
     return Pooled(
         mean / scale,
-        spread / np.outer(scale, scale),
+        mean_covariance / np.outer(scale, scale),
         variance / weight,
         values / scale,
         own / np.outer(scale, scale),
@@ -145,12 +145,12 @@ def _posterior(A: Array, z: Array, variance: Array) -> tuple[Array, Array, Array
     marginal = np.linalg.inv(AT @ np.swapaxes(A, 1, 2) + np.eye(A.shape[1]))
     weighted = np.swapaxes(A, 1, 2) @ marginal
     information = np.sum(weighted @ A, axis=0)
-    spread = np.linalg.pinv(information, rcond=1e-13, hermitian=True)
-    mean = spread @ np.einsum("ubk,uk->b", weighted, z)
+    mean_covariance = np.linalg.pinv(information, rcond=1e-13, hermitian=True)
+    mean = mean_covariance @ np.einsum("ubk,uk->b", weighted, z)
     gain = variance[:, None] * weighted
     values = mean + np.einsum("ubk,uk->ub", gain, z - A @ mean)
     keep = np.eye(size) - gain @ A
-    own = keep * variance + keep @ spread @ np.swapaxes(keep, 1, 2)
+    own = keep * variance + keep @ mean_covariance @ np.swapaxes(keep, 1, 2)
     moved = gain @ A
-    away = np.diagonal(keep * variance + moved @ spread @ np.swapaxes(moved, 1, 2), axis1=1, axis2=2)
-    return mean, spread, values, own, away
+    away = np.diagonal(keep * variance + moved @ mean_covariance @ np.swapaxes(moved, 1, 2), axis1=1, axis2=2)
+    return mean, mean_covariance, values, own, away

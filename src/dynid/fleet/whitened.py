@@ -1,7 +1,7 @@
 """Factors of the entries in units of their noise, and the estimate of each entry by itself.
 
-The noise of a channel is pooled over the entries of a unit. The colour of the noise makes standard deviations larger
-than those of white noise; how much larger is the same for all entries of a fleet, whose units move alike, and is
+The noise of a channel is pooled over the entries of a unit. The autocorrelation of the noise makes standard deviations
+larger than those of white noise; how much larger is the same for all entries of a fleet, whose units move alike, and is
 therefore averaged over the entries in which it was measured.
 """
 

@@ -112,9 +112,9 @@ def _chart(found: FleetEstimate, entries: Sequence[WhitenedEntry], j: int, chang
     first = entries[0].moment.date().isoformat()
     chart = Chart(f"days since {first}", f"{found.base.names[j]} in {found.base.units[j]}", width=460.0, height=220.0)
     if found.pooled is not None:
-        mean, spread = float(found.pooled.mean[j]), float(np.sqrt(found.pooled.variance[j]))
+        mean, between = float(found.pooled.mean[j]), float(np.sqrt(found.pooled.variance[j]))
         ends = np.array([0.0, max(float(days[-1]), 1e-6)])
-        chart.band(ends, np.full(2, mean - 2 * spread), np.full(2, mean + 2 * spread), "predicted")
+        chart.band(ends, np.full(2, mean - 2 * between), np.full(2, mean + 2 * between), "predicted")
         chart.level(mean, "predicted")
     at = _day(datetime.fromisoformat(change.date)) - start
     low, high = float((values - 2 * std).min()), float((values + 2 * std).max())
@@ -127,8 +127,8 @@ def _outliers(found: FleetEstimate) -> Section | None:
     pooled = found.pooled
     if pooled is None:
         return None
-    spread = np.sqrt(np.maximum(pooled.variance, 1e-300))
-    away = (pooled.values - pooled.mean) / spread
+    between = np.sqrt(np.maximum(pooled.variance, 1e-300))
+    away = (pooled.values - pooled.mean) / between
     joints = owners_of(found.base)
     order = np.dstack(np.unravel_index(np.argsort(-np.abs(away), axis=None), away.shape))[0][:_OUTLYING]
     rows = [
