@@ -167,6 +167,6 @@ def test_table_and_page(found: FleetEstimate, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_workers_give_the_same_result(robot: dynid.Robot, plant: Fleet) -> None:
-    entries = plant.entries(1)
+    entries = plant.entries(5)
     one, two = (identify_fleet(robot, entries, signals=SIGNALS, workers=w) for w in (1, 2))
     assert all(np.array_equal(a.beta, b.beta) for a, b in zip(one.entries, two.entries, strict=True))

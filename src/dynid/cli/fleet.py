@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,7 @@ def fleet(
     shared: Annotated[
         list[str] | None,
         typer.Option(
-            "--common",
+            "--shared-parameters",
             metavar="PARAMETERS",
             help="Parameters common to all units: links, drives, or names with wildcards; may be repeated. [links]",
         ),
@@ -58,7 +59,7 @@ def fleet(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out recordings that cannot be used, and list them.")
     ] = False,
-    workers: Annotated[int, typer.Option(help="Number of processes that read and fold recordings.")] = 1,
+    workers: Annotated[int | None, typer.Option(help="Processes that share the work. [one per core]")] = None,
     as_json: Json = False,
 ) -> None:
     """Identify many units of one robot over many dates, and find what changed.
@@ -87,7 +88,7 @@ def fleet(
             rate=false_alarms,
             link=tool_link,
             skip_bad=skip_bad,
-            workers=workers,
+            workers=len(os.sched_getaffinity(0)) if workers is None else workers,
             progress=work.report,
         )
     if as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,8 @@ Array = NDArray[np.float64]
 _WEAKEST = 1e-9
 # Diagonal of a triangular factor, relative to the norm of its column, above which columns are surely independent.
 _SAFE = 1e-6
+# Entries per process below which its start takes longer than they do.
+_FEW = 20
 # Clocks of one fleet differ by less than this factor, unless their units of time differ.
 _CLOCKS = 100.0
 
@@ -144,10 +145,10 @@ def _results(
         for k, future in enumerate(futures):
             yield k, future.result()
             future.release()
-    elif min(workers, len(tasks)) > 1:
+    elif min(workers, len(tasks) // _FEW) > 1:
         from joblib import Parallel, delayed
 
-        pool = Parallel(n_jobs=min(workers, os.cpu_count() or 1), return_as="generator", max_nbytes=None)
+        pool = Parallel(n_jobs=min(workers, len(tasks) // _FEW), return_as="generator", max_nbytes=None)
         yield from enumerate(pool(delayed(_tried)(base, entry, signals, color) for entry, color in tasks))
     else:
         for k, (entry, color) in enumerate(tasks):
