@@ -170,3 +170,20 @@ def test_workers_give_the_same_result(robot: dynid.Robot, plant: Fleet) -> None:
     entries = plant.entries(5)
     one, two = (identify_fleet(robot, entries, signals=SIGNALS, workers=w) for w in (1, 2))
     assert all(np.array_equal(a.beta, b.beta) for a, b in zip(one.entries, two.entries, strict=True))
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_result(robot: dynid.Robot, plant: Fleet) -> None:
+    """Bit for bit, on two worker processes."""
+    distributed = pytest.importorskip("distributed")
+    entries = plant.entries(2)
+    alone = identify_fleet(robot, entries, signals=SIGNALS)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        shared = identify_fleet(robot, entries, signals=SIGNALS, client=client)
+    assert all(np.array_equal(a.beta, b.beta) for a, b in zip(alone.entries, shared.entries, strict=True))
+    assert np.array_equal(alone.shared.values, shared.shared.values)
