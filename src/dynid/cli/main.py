@@ -16,6 +16,7 @@ from dynid.cli import (  # noqa: F401
     doctor,
     excite,
     export,
+    fleet,
     flexible,
     friction,
     human,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dynid.identification.row_stream import Block, Segment, SegmentRows, segments, velocity_limits
 from dynid.identification.triangular import fold, side_by_side
@@ -19,6 +20,12 @@ Array = NDArray[np.float64]
 
 # Rows of small recordings are kept for estimators that need them again; those of large ones are computed again.
 _KEEP_BYTES = 128 * 2**20
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Control of the BLAS threads; to look for the libraries takes longer than to fold a short run."""
+    return ThreadpoolController()
 
 
 class Folding:
@@ -59,7 +66,7 @@ class Folding:
         maker, limits = self._maker, velocity_limits(self.base, motion, self.settings)
         channels = range(len(self.base.channels))
         # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
-        with threadpool_limits(1, "blas"):
+        with _threads().limit(limits=1, user_api="blas"):
             for part in segments(motion):
                 table = maker.table(motion, part)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -93,6 +94,7 @@ def segments(motion: Motion) -> Iterator[Segment]:
         yield Segment(start, stop, max(0, start - margin), min(samples, stop + margin), factors)
 
 
+@lru_cache(maxsize=8)
 def touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:
     """Columns that can be non-zero in each channel: a joint carries only the links beyond it."""
     W = base.regressor(*random_states(base.robot, 8, seed=0))
