@@ -146,7 +146,7 @@ class Guard:
             await _refuse(scope, send, *refused)
 
     def _with_policy(self, message: Message) -> Message:
-        """An answer that tells the browser to load nothing from elsewhere, and to guess no types."""
+        """A response that tells the browser to load nothing from elsewhere, and to guess no types."""
         if message["type"] != "http.response.start":
             return message
         names = {k.lower() for k, _ in message["headers"]}
