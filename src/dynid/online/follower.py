@@ -12,7 +12,8 @@ from dynid.errors import DataError, DynidError
 from dynid.identification.estimate import Estimate
 from dynid.online.identification import OnlineIdentification
 from dynid.online.lines import LineReader, Samples
-from dynid.online.payload import PayloadEvent, PayloadMonitor, PayloadState
+from dynid.online.payload import PayloadMonitor
+from dynid.online.payload_state import PayloadEvent, PayloadState
 from dynid.robot.model import Robot
 
 __all__ = ["Follower", "FollowerState"]
