@@ -33,7 +33,7 @@ from dynid.recording import connect, open_dataset
 
 SIZES = (1_000_000, 3_000_000, 10_000_000)
 # Smaller partitions for the cluster, so that two workers share them evenly.
-CLUSTER_SAMPLES, CLUSTER_PARTITION = 3_000_000, 125_000
+CLUSTER_SAMPLES, CLUSTER_PARTITION = 2_000_000, 125_000
 LIMIT_MIB = 1536
 
 
