@@ -18,7 +18,8 @@ import numpy as np
 import dynid
 from dynid.excitation.fourier import random_fourier
 from dynid.identification.observation import observe
-from dynid.identification.pipeline import SequentialIdentification, estimate_from
+from dynid.identification.pipeline import estimate_from
+from dynid.online import OnlineIdentification
 from dynid.recording.recording import Recording, Run
 from dynid.signals.settings import Signals
 
@@ -78,11 +79,11 @@ def stream(samples: int) -> tuple[float, float]:
     robot = arm()
     log = 50_000
     arriving = recording(robot, log)
-    identification = SequentialIdentification(robot, signals=PLAIN)
-    identification.update(arriving)  # compile
+    identification = OnlineIdentification(robot)
+    identification.add(arriving, signals=PLAIN)  # compile
     started = time.perf_counter()
     for _ in range(samples // log):
-        identification.update(arriving)
+        identification.add(arriving, signals=PLAIN)
     identification.estimate("wls")
     return time.perf_counter() - started, peak_mib()
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,24 @@ def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_device_is_written_directly() -> None:
     write_text("/dev/null", "x")
     check_output("/dev/null")
+
+
+def test_what_a_killed_process_left_is_deleted_by_the_next_one(tmp_path: Path) -> None:
+    """Of dead processes of this computer and of this file only."""
+    program = (
+        "import os, signal, sys\nfrom dynid.files import writing\n"
+        "with writing(sys.argv[1]) as part:\n    part.write_text('half')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path, other = tmp_path / "model [1].csv", tmp_path / ".elsewhere-1-1-model [1].csv"
+    other.write_text("of another computer")
+    subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+    assert len(os.listdir(tmp_path)) == 2 and not path.exists()
+    write_text(path, "whole")
+    assert sorted(os.listdir(tmp_path)) == [other.name, path.name] and path.read_text() == "whole"
+
+
+def test_two_threads_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.csv"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda k: write_text(path, str(k) * 1000), range(40)))
+    assert len(set(path.read_text())) <= 2 and os.listdir(tmp_path) == ["model.csv"]

@@ -18,8 +18,9 @@ ROOT = Path(dynid.__file__).parent
 ORDER = [
     *("errors", "patterns", "files", "limits", "reading", "child", "markup", "terminal", "progress", "hypothesis"),
     *("robot", "inertia", "dynamics", "parameters", "recording", "signals", "feasibility", "simulation", "controllers"),
-    *("identification", "calibration", "friction", "actuators", "excitation", "residual", "assessment", "stats"),
-    *("montecarlo", "human", "mocap", "export", "codegen", "report", "studio", "cli", "__main__", "studies"),
+    *("identification", "calibration", "online", "friction", "actuators", "excitation", "residual"),
+    *("assessment", "stats", "montecarlo", "fleet", "human", "mocap", "export", "codegen"),
+    *("report", "studio", "cli", "__main__", "studies"),
 ]
 # Imports against the order, each with its reason.
 ALLOWED = {

@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 _listed, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 # Packages whose main names are above; reachable as attributes too, but not listed by dir().
-_MORE = ("assessment", "montecarlo", "progress", "recording", "robot", "signals")
+_MORE = ("assessment", "fleet", "montecarlo", "online", "progress", "recording", "robot", "signals")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
+from threading import get_ident
 
 from dynid.errors import DynidError
 
@@ -68,12 +71,38 @@ def check_output(path: str | Path) -> None:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """A temporary path in the folder of `target`, with the same suffix, deleted at the end."""
-    part = target.with_name(f".{os.getpid()}-{target.name}")
+    """A temporary path in the folder of `target`, with the same suffix, deleted at the end.
+
+    Those that killed processes of this computer have left for the same target are deleted too.
+    """
+    computer = f".{_computer()}-"
+    for left in target.parent.glob(f"{escape(computer)}*-{escape(target.name)}"):
+        process = left.name.removeprefix(computer).split("-")[0]
+        if process.isdigit() and not _runs(int(process)):
+            left.unlink(missing_ok=True)
+    part = target.with_name(f"{computer}{os.getpid()}-{get_ident()}-{target.name}")
     try:
         yield part
     finally:
         part.unlink(missing_ok=True)
+
+
+def _computer() -> str:
+    """The name of this computer, for names of files: several may write into one shared folder."""
+    return "".join(c for c in platform.node()[:16] if c.isalnum()) or "computer"
+
+
+def _runs(process: int) -> bool:
+    """Whether there is a process of this number; where that cannot be asked, there is."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it belongs to someone else
+        return True
+    return True
 
 
 def make_folder(path: str | Path) -> Path:

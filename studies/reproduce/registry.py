@@ -15,6 +15,8 @@ from studies.reproduce import (
     dynamics,
     excitation,
     feasible_robots,
+    fleet,
+    fleet_real,
     flexible,
     friction_robots,
     halves,
@@ -123,6 +125,15 @@ def studies() -> dict[str, Study]:
             "A quadruped and a biped on the ground: unknown contact forces",
             legs.figures,
             full=legs.full_figures,
+        ),
+        Study(
+            "fleet",
+            "A simulated fleet of 100 arms on 20 dates: drift, payloads, temperature",
+            fleet.figures,
+            cases=fleet.figures,
+        ),
+        Study(
+            "fleet-real", "A UR10e over five months and three pendulums as fleets", fleet_real.figures, needs_data=True
         ),
         Study("drives", "Drive gains and payloads of a UR10e and a surgical arm", drives.figures, needs_data=True),
         Study("friction-robots", "Real robots with selected friction models", friction_robots.figures, needs_data=True),

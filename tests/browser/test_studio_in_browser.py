@@ -74,14 +74,19 @@ def choose(page: Page, label: str, *options: str) -> None:
     page.keyboard.press("Escape")
 
 
+def choose_robot(page: Page, name: str) -> None:
+    """Pick a robot by typing, which narrows the long list."""
+    field = page.get_by_label("robot", exact=True)
+    field.click()
+    field.press_sequentially(name)
+    page.get_by_role("option", name=name, exact=True).click()
+
+
 def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, tmp_path: Path) -> None:
     """Load TX40, design ten seconds, run them in simulation, identify, read the report, take the URDF away."""
     page, watch = opened(browser, studio, 1280)
     assert "token" not in page.url
-    field = page.get_by_label("robot", exact=True)
-    field.click()
-    field.press_sequentially("tx4")  # the list is long: typing narrows it
-    page.get_by_role("option", name="tx40", exact=True).click()
+    choose_robot(page, "tx40")
     page.get_by_role("button", name="Load").click()
     expect(page.get_by_text("tx40: 6 joints")).to_be_visible()
     page.get_by_role("checkbox", name="inertias").click()
@@ -145,7 +150,7 @@ def test_a_malformed_upload_is_told_in_a_sentence(browser: Browser, studio: Stud
     page, watch = opened(browser, studio, 1280)
     page.locator("input[type=file]").first.set_input_files(bad)
     expect(page.get_by_text("broken.urdf is in the workspace")).to_be_visible()
-    choose(page, "robot", "broken.urdf")
+    choose_robot(page, "broken.urdf")
     page.get_by_role("button", name="Load").click()
     expect(page.get_by_role("alert").filter(has_text="broken.urdf is not well-formed")).to_be_visible()
     watch.clean()

@@ -101,3 +101,9 @@ def test_every_keyword_of_a_message_is_known() -> None:
     assert {"rate", "time", "allow_infeasible"} <= named
     known = set(OPTIONS) | PYTHON_ONLY | {k for own in BY_COMMAND.values() for k in own}
     assert named <= known, sorted(named - known)
+
+
+def test_folders_of_a_partition_are_no_keywords() -> None:
+    """Keys of a data set keep their names, whatever options there are."""
+    text = "partition date=2025-01-01/name=a/rate=3.parquet has no rows; skip_bad=True leaves such partitions out"
+    assert option_words(text) == text.replace("skip_bad=True", "--skip-bad-partitions")

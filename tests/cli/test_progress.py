@@ -57,10 +57,10 @@ def test_quick_work_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_work_that_takes_long_is_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, once, on standard error."""
     monkeypatch.setattr(progress, "_QUIET", 0.01)
+    before = set(threading.enumerate())
     with working("thinking"):
-        for thread in threading.enumerate():
-            if isinstance(thread, threading.Timer):
-                thread.join()
+        for thread in set(threading.enumerate()) - before:
+            thread.join()
     assert capsys.readouterr() == ("", "thinking ...\n")
 
 

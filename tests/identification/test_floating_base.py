@@ -15,6 +15,7 @@ import dynid.recording
 import dynid.robot
 from dynid import DataError, Estimate, Recording, Robot, Run, Signals
 from dynid.identification.observation import observe
+from dynid.online import OnlineIdentification
 from dynid.recording import WrenchSensor
 from dynid.robot.spatial import inverse_placement, placement
 from tests.support.humanoids import EXACT, dance, humanoid, standing
@@ -308,9 +309,9 @@ def test_pieces_join_as_for_arms(stood: tuple[Robot, Recording]) -> None:
     """Recordings that arrive one after the other, and folds of cross-validation."""
     robot = humanoid(6, limbs="L")
     first, second = (standing(robot, dance(robot, seed=s), {}) for s in (0, 1))
-    steps = dynid.identification.SequentialIdentification(robot, signals=EXACT, channels="all")
-    steps.update(first)
-    steps.update(second)
+    steps = OnlineIdentification(robot, channels="all")
+    steps.add(first, signals=EXACT)
+    steps.add(second, signals=EXACT)
     whole = dynid.identify(robot, first + second, "wls", signals=EXACT)
     np.testing.assert_allclose(steps.estimate("wls").beta, whole.beta, atol=1e-7)
     folds = dynid.identification.cross_validate(

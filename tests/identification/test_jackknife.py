@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy
@@ -10,7 +12,8 @@ import dynid
 from dynid.errors import DataError
 from dynid.identification.estimators.solution import Solution
 from dynid.identification.jackknife import jackknife, uncertainty
-from dynid.identification.pipeline import SequentialIdentification, estimate_from, identify
+from dynid.identification.observation import observe
+from dynid.identification.pipeline import estimate_from, identify
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
 
 RUNS = 40
@@ -95,9 +98,8 @@ def test_what_only_the_prior_decides_is_as_uncertain_as_the_prior() -> None:
 
 def test_without_samples_noise_is_taken_as_white_and_said_so() -> None:
     robot = arm()
-    sequential = SequentialIdentification(robot, signals=EXACT)
-    sequential.update(record(robot, (0,)))
-    assert sequential.estimate("wls").noise_model == "white"
+    seen = observe(robot, record(robot, (0,)), signals=EXACT)
+    assert estimate_from(replace(seen, blocks=lambda: iter(())), "wls").noise_model == "white"
 
 
 def test_a_solution_without_prior_keeps_its_correlations() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification import observation as module
+from dynid.identification import folding, row_stream
 from dynid.identification.observation import observe
-from dynid.identification.pipeline import SequentialIdentification, identify
+from dynid.identification.pipeline import identify
 from dynid.recording.recording import Recording, Run
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.signals.settings import Signals, prepare
@@ -19,7 +19,7 @@ from tests.support.synthetic import EXACT, arm, base_of, record
 
 def test_factors_equal_those_of_the_full_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunked folding gives the normal matrix of the held W, with channels apart."""
-    monkeypatch.setattr(module, "_CHUNK", 97)
+    monkeypatch.setattr(row_stream, "_CHUNK", 97)
     robot = arm()
     recording = record(robot, (0, 1), noise=0.2)
     observation = observe(robot, recording, signals=EXACT)
@@ -36,7 +36,7 @@ def test_rows_made_again_are_the_rows_that_were_folded(monkeypatch: pytest.Monke
     robot = arm()
     recording = record(robot, (0,), noise=0.2)
     kept = identify(robot, recording, "irls", signals=EXACT)
-    monkeypatch.setattr(module, "_KEEP_BYTES", 0)
+    monkeypatch.setattr(folding, "_KEEP_BYTES", 0)
     streamed = identify(robot, recording, "irls", signals=EXACT)
     np.testing.assert_allclose(kept.beta, streamed.beta, rtol=1e-10)
 
@@ -47,7 +47,7 @@ def test_blockwise_decimation_equals_the_whole(monkeypatch: pytest.MonkeyPatch) 
     recording = record(robot, (0,), noise=0.2, samples=20000)
     settings = replace(EXACT, decimate=(5, 4))
     whole = observe(robot, recording, signals=settings)
-    monkeypatch.setattr(module, "_DECIMATED_BLOCK", 100)
+    monkeypatch.setattr(row_stream, "_DECIMATED_BLOCK", 100)
     parts = observe(robot, recording, signals=settings)
     assert parts.rows == whole.rows
     for a, b in zip(whole.factors, parts.factors, strict=True):
@@ -75,26 +75,6 @@ def test_measured_subset_of_joints() -> None:
     np.testing.assert_allclose(estimate.noise, 0.05, rtol=0.1)
     truth = estimate.base.values()
     assert np.all(np.abs(estimate.beta - truth) < 5 * estimate.std)
-
-
-def test_sequential_identification_equals_all_at_once() -> None:
-    """Logs folded in one by one give the estimate of all of them; forgetting prefers the new."""
-    robot = arm()
-    recordings = [record(robot, (seed,), noise=0.1) for seed in range(3)]
-    sequential = SequentialIdentification(robot, signals=EXACT)
-    with pytest.raises(dynid.DataError, match="no recording"):
-        sequential.estimate()
-    for recording in recordings:
-        sequential.update(recording)
-    at_once = identify(robot, recordings[0] + recordings[1] + recordings[2], "wls", signals=EXACT)
-    np.testing.assert_allclose(sequential.estimate("wls").beta, at_once.beta, rtol=1e-8)
-    with pytest.raises(dynid.DataError, match="irls"):
-        sequential.estimate("irls")
-    changed = robot.with_parameters(robot.parameters * 1.5)
-    forgetful = SequentialIdentification(robot, signals=EXACT, forgetting=1e-6)
-    forgetful.update(record(robot, (0,)))
-    forgetful.update(record(changed, (1,)))
-    np.testing.assert_allclose(forgetful.estimate("ols").beta, 1.5 * base_of(robot).values(), atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def write_arm_files(folder: Path) -> None:
     _write_encoders(robot, folder)
     _write_walker(folder)
     _write_flexible(robot, folder)
+    _write_fleet(robot, folder)
     t = np.arange(6000) / 1000.0
     path = 0.6 * np.column_stack([np.sin(2 * t + k) + 0.4 * np.sin((5 + 2 * k) * t) for k in range(3)])
     gains = dynid.controllers.bandwidth_gains(robot, 5.0)
@@ -68,6 +69,14 @@ def write_arm_files(folder: Path) -> None:
     dynid.identify(prior, first, "wls").save(folder / "estimate.json")
     dynid.identify(prior, first, "feasible").save(folder / "other.json")
     (folder / "limits.toml").write_text('["joint*"]\nvelocity = 1.5\nacceleration = 10\n')
+
+
+def _write_fleet(robot: dynid.Robot, folder: Path) -> None:
+    """Two units on two dates."""
+    for k, (unit, day) in enumerate((u, d) for u in "AB" for d in ("2026-03-02", "2026-03-09")):
+        place = folder / "fleet" / f"robot={unit}" / f"date={day}" / "run=1"
+        place.mkdir(parents=True)
+        synthetic_recording(robot, 20 + k, duration=SECONDS).to_csv(place / "log.csv")
 
 
 def _write_walker(folder: Path) -> None:

@@ -25,6 +25,7 @@ class FindingCode(StrEnum):
     STAMPS_NOISY = "stamps_noisy"
     ROWS_REPEATED = "rows_repeated"
     RUN_TOO_SHORT = "run_too_short"
+    PARTITION_UNUSABLE = "partition_unusable"
     # Single channels
     VALUE_IMPLAUSIBLE = "value_implausible"
     POSITION_STUCK = "position_stuck"

@@ -39,8 +39,11 @@ __all__ = [
 # In the order of the work, from a robot to its model.
 GROUPS = {
     "Model": ("robots", "inspect", "human", "export"),
-    "Experiment": ("excite", "simulate", "live", "check", "calibrate"),
-    "Identify": ("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
+    "Experiment": ("excite", "simulate", "live", "convert", "check", "calibrate"),
+    "Identify": (
+        *("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
+        *("fleet", "watch"),
+    ),
     "Understand": ("report", "studio"),
     "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),
 }
@@ -50,7 +53,7 @@ _METAVARS = {Path: "FILE", float: "NUMBER", int: "NUMBER", str: "TEXT"}
 # The exit code that shells give to a command that Ctrl-C has ended.
 INTERRUPTED = 130
 # Parameters that name files to write.
-_OUTPUTS = ("output", "figure", "save", "report")
+_OUTPUTS = ("output", "figure", "save", "report", "page")
 # What else the command that runs was given: every value may name a file to read.
 _given: ContextVar[tuple[Any, ...]] = ContextVar("given", default=())
 # Files that the command has written so far. It names them at its end, after what it prints.

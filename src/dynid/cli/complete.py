@@ -28,6 +28,7 @@ STUDIES = (
     *("structure", "dynamics", "excitation", "toolbox-2dof", "wam", "codegen", "iiwa-feasibility", "pc-didim"),
     *("actuators", "semi-parametric", "compensated-control", "coverage", "verdicts", "flexible", "human-regressor"),
     *("human-forceplate", "tx40", "kr300", "kr300-flexible", "servo-friction", "so101", "tx40-filters", "legs"),
+    *("fleet", "fleet-real"),
     *("drives", "friction-robots"),
     *("robots", "halves", "real-verdicts"),
     *("horizon", "residual-robots", "feasible-robots"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli import complete, options
+from dynid.cli import complete, data_sets, options
 from dynid.cli.app import Json, app, check_outputs, write, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import check_required, error_lines, headline, required, show, verdict_lines
@@ -86,6 +86,8 @@ def identify(
     figure: options.Figure = None,
     table: options.ParameterTable = False,
     require: options.Require = None,
+    cluster: options.Cluster = None,
+    skip_bad_partitions: options.SkipBadPartitions = False,
     as_json: Json = False,
 ) -> None:
     """Identify a robot's parameters from recordings, with their uncertainty, and validate them on other motion.
@@ -116,6 +118,28 @@ def identify(
         raise DataError(
             f"method '{method}' simulates the closed loop: give the controller that made the recording, --controller"
         )
+    found = data_sets.read_split(inputs, validate, validate_share, validate_rows)
+    if found is not None:
+        if _simulates(method) or tests:
+            raise DataError("a data set is for methods that do not simulate, and without --tests")
+        with data_sets.client_of(cluster) as client:
+            work = data_sets.Work(client, skip_bad_partitions)
+            estimate, sample, other = data_sets.identify(inputs, *found, method, given, work)
+        finish(
+            inputs,
+            estimate,
+            sample,
+            other,
+            output=output,
+            allow_infeasible=allow_infeasible,
+            report=report,
+            figure=figure,
+            table=table,
+            require=wanted,
+            as_json=as_json,
+        )
+        return
+    data_sets.check_files_only(cluster, skip_bad_partitions)
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
     estimate, observation = run_method(inputs, recording, method, given, loop=loop, tests=tests)
     finish(
@@ -157,7 +181,7 @@ def finish(
     inputs: Inputs,
     estimate: Estimate,
     recording: Recording,
-    unseen: Recording | None,
+    unseen: Recording | Validation | None,
     *,
     observation: Observation | None = None,
     tests: Callable[[], Diagnosis] | None = None,
@@ -179,8 +203,8 @@ def finish(
         Robot and logs of the command.
     estimate : Estimate
         What was identified.
-    recording, unseen : Recording or None
-        The motion it was identified from, and other motion to validate on.
+    recording, unseen : Recording, Validation or None
+        The motion it was identified from, or a part of it, and other motion to validate on, or its validation.
     observation : Observation, optional
         What it was identified from, so that the runs are not filtered again.
     tests : callable, optional

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynid.cli.project import Project
     from dynid.friction.selection import FrictionSelection
     from dynid.identification.estimate import Estimate
+    from dynid.recording.dataset import DataSet
     from dynid.recording.log_format import LogFormat
     from dynid.recording.recording import Recording
     from dynid.robot.model import Robot
@@ -86,15 +87,33 @@ class Inputs:
         rows : tuple of 2, None or "format"
             Rows to read instead of those of the log format.
         """
+        from dynid.recording.dataset import is_dataset
         from dynid.recording.load import load_recording
 
-        sources = list(self.data) if logs is None else [values.source(x) if isinstance(x, str) else x for x in logs]
-        if not sources:
-            raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
+        sources = self._sources(logs)
+        if any(is_dataset(x) for x in sources):
+            raise DataError("data sets are for dynid identify, check and validate, one at a time: name log files here")
         assert self.log is not None
         log = self.log if rows == "format" else self.log.replaced({"rows": rows})
         with working("reading"):
             return load_recording(sources, self.robot, log=log, whole=self.whole)
+
+    def _sources(self, logs: Sequence[str | Source] | None) -> list[Source]:
+        """These logs, or those that the command works on."""
+        sources = list(self.data) if logs is None else [values.source(x) if isinstance(x, str) else x for x in logs]
+        if not sources:
+            raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
+        return sources
+
+    def data_set(self, logs: Sequence[str | Source] | None = None) -> DataSet | None:
+        """The data set of these logs, or of those that the command works on; None where they are files."""
+        from dynid.recording.dataset import is_dataset, open_dataset
+
+        sources = list(self.data) if logs is None else self._sources(logs)
+        if len(sources) != 1 or not is_dataset(sources[0]):
+            return None
+        with working("opening the data set"):
+            return open_dataset(str(sources[0]), self.robot, log=self.log, whole=self.whole)
 
     def validation_logs(self) -> list[Source]:
         """Logs of [runs] validate that the command does not identify from."""

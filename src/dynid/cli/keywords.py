@@ -36,6 +36,9 @@ OPTIONS = {
     "rows": "--rows",
     "bad_rows": "--bad-rows",
     "topic": "--topic",
+    # open_dataset, identify on data sets
+    "skip_bad": "--skip-bad-partitions",
+    "client": "--cluster",
     # Signals
     "cutoff": "--cutoff",
     "decimate": "--decimate",
@@ -95,6 +98,9 @@ OPTIONS = {
     "positive": "--negative",
     # calibrate_sensors
     "reference": "--reference-joints",
+    # OnlineIdentification
+    "forgetting": "--forgetting",
+    "window": "--window",
     # fit_residual
     "kernel": "--kernel",
     "rigid": "--rigid",
@@ -155,7 +161,8 @@ def option_words(text: str, command: str | None = None) -> str:
 
     # The fields of a ClosedLoop have options of their own.
     text = re.sub(r"\bloop=(?:dynid\.)?ClosedLoop\(([^()]*)\)", r"\1", text)
-    text = re.sub(rf"(?<![-\w.])({names})=(?!=)({_VALUE})", given, text)
+    # Not the folders of a partition, date=2025-01-01/run=1.parquet.
+    text = re.sub(rf"(?<![-\w./])({names})=(?!=)({_VALUE})(?!\S*\.(?:parquet|pq)\b)", given, text)
     # A message that begins with the keyword itself.
     subject = rf"^({names})(?= (?:must|takes|knows|names|has|is given|of|'[^']*' is)\b|: signal)"
     return re.sub(subject, lambda found: options[found[1]], text)

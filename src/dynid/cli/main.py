@@ -12,9 +12,11 @@ from dynid.cli import (  # noqa: F401
     actuators,
     calibrate,
     compensate,
+    convert,
     doctor,
     excite,
     export,
+    fleet,
     flexible,
     friction,
     human,
@@ -29,6 +31,7 @@ from dynid.cli import (  # noqa: F401
     simulate,
     studies,
     studio,
+    watch,
 )
 from dynid.cli.app import INTERRUPTED, app, interrupted
 from dynid.cli.keywords import option_words

@@ -41,8 +41,18 @@ Data = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="DATA",
-        help="Log files, one run each; q=POS.csv,torque=CUR.csv for one file per signal. [those of dynid.toml]",
+        help="Log files, one run each; q=POS.csv,torque=CUR.csv for one file per signal; or a folder of Parquet "
+        "partitions. [those of dynid.toml]",
     ),
+]
+# Data sets.
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers read the partitions: tcp://host:8786."),
+]
+SkipBadPartitions = Annotated[
+    bool,
+    typer.Option("--skip-bad-partitions", help="Leave out partitions that cannot be used, and say which."),
 ]
 ProjectOption = Annotated[
     Path | None,

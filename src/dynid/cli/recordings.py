@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli import options
+from dynid.cli import data_sets, options
 from dynid.cli.app import Json, app, check_outputs, write
 from dynid.cli.inputs import Inputs, load_estimate
 from dynid.cli.output import check_required, required, show, verdict_lines
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dynid.assessment.model.horizon import SimulationError
     from dynid.assessment.verdict.evidence import Evidence
     from dynid.cli.values import Source
+    from dynid.recording.dataset import DataSet
     from dynid.recording.recording import Recording
     from dynid.simulation.closed_loop import ClosedLoop
 
@@ -29,7 +30,13 @@ _CLOSED_STARTS = 40  # a closed loop is simulated start by start
 
 @app.command()
 @with_logs(cleaning=())
-def check(inputs: Inputs, data: options.Data = None, as_json: Json = False) -> None:
+def check(
+    inputs: Inputs,
+    data: options.Data = None,
+    cluster: options.Cluster = None,
+    skip_bad_partitions: options.SkipBadPartitions = False,
+    as_json: Json = False,
+) -> None:
     """Show how logs are read and what is wrong with them; exit code 1 if they cannot be used.
 
     Example: dynid check arm.urdf run.csv
@@ -40,9 +47,12 @@ def check(inputs: Inputs, data: options.Data = None, as_json: Json = False) -> N
     logs: list[Source] = list(inputs.data)
     if not inputs.given:
         logs += inputs.validation_logs()
-    recording = inputs.read(logs)
-    with working("checking"):
-        findings = find(inputs.robot, recording)
+    recording: Recording | DataSet | None = inputs.data_set(logs) if logs else None
+    if recording is None:
+        data_sets.check_files_only(cluster, skip_bad_partitions)
+        recording = inputs.read(logs)
+    with data_sets.client_of(cluster) as client, working("checking") as work:
+        findings = find(inputs.robot, recording, client=client, skip_bad=skip_bad_partitions, progress=work.report)
     if as_json:
         log = recording.log_format
         page: dict[str, Any] = {"log_format": None if log is None else log.to_dict()}
@@ -55,10 +65,15 @@ def check(inputs: Inputs, data: options.Data = None, as_json: Json = False) -> N
         raise typer.Exit(1)
 
 
-def reading_lines(recording: Recording) -> list[str]:
+def reading_lines(recording: Recording | DataSet) -> list[str]:
     """How a recording was read: runs, columns of each signal, and columns that were not used."""
-    runs = f"{len(recording.runs)} runs, " if len(recording.runs) > 1 else ""
-    lines = [f"{runs}{recording.samples} samples, {recording.duration:.1f} s of {', '.join(recording.joints)}"]
+    from dynid.recording.recording import Recording
+
+    if isinstance(recording, Recording):
+        runs = f"{len(recording.runs)} runs, " if len(recording.runs) > 1 else ""
+        lines = [f"{runs}{recording.samples} samples, {recording.duration:.1f} s of {', '.join(recording.joints)}"]
+    else:
+        lines = [f"{len(recording)} partitions, a sample every {recording.step:.4g} s of {', '.join(recording.joints)}"]
     log = recording.log_format
     if log is not None:
         lines.append(f"  time from {log.time}" if log.time is not None else f"  no time column, rate {log.rate:g} Hz")
@@ -88,6 +103,8 @@ def validate(
     figure: options.Figure = None,
     table: options.ParameterTable = False,
     require: options.Require = None,
+    cluster: options.Cluster = None,
+    skip_bad_partitions: options.SkipBadPartitions = False,
     as_json: Json = False,
 ) -> None:
     """Predict the torques of other motion with a saved estimate, simulate that motion, and show the errors per joint.
@@ -103,6 +120,14 @@ def validate(
     estimate, file = inputs.estimate, inputs.estimate_file
     assert estimate is not None and file is not None
     loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
+    data_set = inputs.data_set() if inputs.given else None
+    if data_set is not None:
+        if compare is not None or loop is not None:
+            raise DataError("--compare and --controller are for log files, not for a data set")
+        with data_sets.client_of(cluster) as client:
+            data_sets.validate(estimate, data_set, data_sets.Work(client, skip_bad_partitions), wanted, as_json)
+        return
+    data_sets.check_files_only(cluster, skip_bad_partitions)
     fitted, recording = _recordings(inputs)
     others: list[Path] = [] if compare is None else [compare]
     estimates = {str(file): estimate} | {str(path): load_estimate(path) for path in others}

@@ -93,7 +93,7 @@ def reproduce(
     full: Annotated[bool, typer.Option("--full", help="As many runs as the source has (pc-didim).")] = False,
     half: Annotated[
         str | None,
-        typer.Option(help="Only this half of the cases: 'development' or 'held back' (verdicts). [both]"),
+        typer.Option(help="Only this half of the cases: 'development' or 'held back' (verdicts, fleet). [both]"),
     ] = None,
     folder: Annotated[
         Path | None,

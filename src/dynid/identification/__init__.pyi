@@ -31,7 +31,6 @@ from .experiment import Experiment as Experiment
 from .observation import Observation as Observation
 from .observation import observe as observe
 from .paired import Paired as Paired
-from .pipeline import SequentialIdentification as SequentialIdentification
 from .pipeline import estimate_closed_loop as estimate_closed_loop
 from .pipeline import estimate_from as estimate_from
 from .pipeline import identify as identify

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dynid.identification.known import ParameterClass
     from dynid.identification.validation import Validation
     from dynid.parameters.base_model import BaseModel
+    from dynid.progress import ProgressCallback
+    from dynid.recording.dataset import DataSet
     from dynid.recording.log_format import LogFormat
     from dynid.recording.recording import Recording
 
@@ -217,15 +219,25 @@ class Estimate:
 
         return is_feasible(self.base, self.beta, constraints)
 
-    def validate(self, recording: Recording, *, signals: Signals | None = None) -> Validation:
-        """Prediction errors on a recording.
+    def validate(
+        self,
+        recording: Recording | DataSet,
+        *,
+        signals: Signals | None = None,
+        client: Any = None,
+        skip_bad: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> Validation:
+        """Prediction errors on a recording or a data set.
 
         Parameters
         ----------
-        recording : Recording
+        recording : Recording or DataSet
             Motion and torques, if possible not those that were identified from.
         signals : Signals, optional
             How the runs are filtered; by default as for the identification.
+        client, skip_bad, progress
+            For data sets, as for `identify`.
 
         Returns
         -------
@@ -233,7 +245,7 @@ class Estimate:
         """
         from dynid.identification.validation import validate
 
-        return validate(self, recording, signals=signals)
+        return validate(self, recording, signals=signals, client=client, skip_bad=skip_bad, progress=progress)
 
     def summary(self) -> str:
         """Tables of the base parameters and of the fit, as wide as the terminal."""

@@ -80,16 +80,16 @@ def choose_estimator(parts: Parts, constraints: Constraints, weight: float, choi
         for w, trial in sorted(tried.items())
     ]
     start = base.matrix @ feasible_fit(base, allowed, whole, wanted).parameters
-    robust = time_parts(seen, len(parts.factors), weighted_rows(seen, start, robust_scale(seen, start), "huber"))
     trials = {
         _WEIGHTED: solved[taken],
-        _ROBUST: loss(consistent(taken), robust, one),
         "wls": loss(unconstrained, parts.factors, noise),
         "ols": loss(unconstrained, parts.factors, one),
-        "irls": loss(unconstrained, robust, one),
     }
+    if not seen.time_blocks:  # robust weights need the rows, which a data set does not keep
+        robust = time_parts(seen, len(parts.factors), weighted_rows(seen, start, robust_scale(seen, start), "huber"))
+        trials |= {_ROBUST: loss(consistent(taken), robust, one), "irls": loss(unconstrained, robust, one)}
     losses = {name: np.inf if trial is None else trial.error for name, trial in trials.items()}
-    chosen = min((_WEIGHTED, _ROBUST), key=lambda name: losses[name])
+    chosen = min((name for name in (_WEIGHTED, _ROBUST) if name in losses), key=lambda name: losses[name])
     choices += [Choice("estimator", name, error, name == chosen) for name, error in losses.items()]
     rows, factor = None, whole
     if chosen == _ROBUST:
@@ -118,7 +118,7 @@ def _remarks(
     seen = parts.observation
     settings = [f"{c.what} {c.option}" for c in choices if c.chosen and c.what in ("delay", "cut-off")]
     yield f"chosen by cross-validation: {', '.join([best, f'weight {weight:.2g}', *settings])}"
-    free = min(losses[name] for name in ("wls", "ols", "irls"))
+    free = min(losses[name] for name in ("wls", "ols", "irls") if name in losses)
     if free < 0.95 * losses[best]:
         yield (
             f"estimates without constraints predict better ({100 * free:.3g} % against {100 * losses[best]:.3g} %): "

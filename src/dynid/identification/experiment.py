@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.identification.loads import no_torques
-from dynid.identification.observation import Observation, channel_rows, observe_motions, velocity_limits
+from dynid.identification.observation import Observation, observe_motions
 from dynid.identification.paired import Paired, PairedBlock, pair
+from dynid.identification.row_stream import channel_rows, velocity_limits
 from dynid.identification.stops import without_stops
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run

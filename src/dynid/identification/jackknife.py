@@ -169,10 +169,36 @@ def jackknife(
     """Standard deviations of base parameters (b,) from the residuals of an observation.
 
     `rows` streams the weighted rows of the estimator, by default those of the observation divided by the noise
-    (channel,). `prior` (k, b) are weighted rows of a prior, which no block holds. None if the observation keeps no
-    samples or has too few, or where some parameters are determined neither by the data nor by the prior.
+    (channel,). `prior` (k, b) are weighted rows of a prior, which no block holds. An observation that has factors per
+    block of time in place of samples is taken as these blocks. None if it has neither or too few, or where some
+    parameters are determined neither by the data nor by the prior.
     """
+    if rows is None and observation.time_blocks:
+        return _of_factors(observation, beta, 1.0 / noise, prior)
     return block_jackknife(rows or observation.weighted_rows(1.0 / noise), beta, len(observation.factors), prior)
+
+
+def _of_factors(observation: Observation, beta: Array, weights: Array, prior: Array | None) -> Jackknife | None:
+    """Standard deviations from the factors of blocks of time: they hold W_k'W_k and W_k'e_k as the rows do.
+
+    The residuals themselves are not known. The effective number of rows follows from how much larger the variances are
+    than those of white noise.
+    """
+    blocks, size = observation.time_blocks, beta.size
+    if len(blocks) < _FEWEST_BLOCKS:
+        return None
+    information, scores = np.zeros((len(blocks), size, size)), np.zeros((len(blocks), size))
+    for k, factors in enumerate(blocks):
+        for factor, weight in zip(factors, weights, strict=True):
+            rows = weight * factor
+            information[k] += rows[:, :-1].T @ rows[:, :-1]
+            scores[k] += rows[:, :-1].T @ (rows[:, -1] - rows[:, :-1] @ beta)
+    found = _deviations(information, scores, prior)
+    if found is None:
+        return None
+    std, ratio, count = found
+    worth = 1.0 / max(float(np.mean(ratio**2)), 1.0)
+    return Jackknife(std, ratio, count, tuple(worth * n for n in observation.rows))
 
 
 def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Array | None = None) -> Jackknife | None:
@@ -194,6 +220,15 @@ def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Arr
             z, w = Z[mine], Wy[mine]
             information[k] += z.T @ w[:, :-1]
             scores[k] += z.T @ (w[:, -1] - w[:, :-1] @ beta)
+    found = _deviations(information, scores, prior)
+    return None if found is None else Jackknife(*found, independent)
+
+
+def _deviations(information: Array, scores: Array, prior: Array | None) -> tuple[Array, Array, int] | None:
+    """Standard deviations (b,), the same relative to white noise, and the number of blocks that they rest on.
+
+    They follow from the information (B, b, b) and the scores (B, b) of blocks; None where some parameter is unknown.
+    """
     total = information.sum(axis=0) + (0.0 if prior is None else prior.T @ prior)
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(total)), 1e-300))
     scaled = scale[:, None] * total * scale
@@ -203,7 +238,7 @@ def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Arr
     blocks = _uncorrelated(scale[:, None] * information * scale, scale * scores, unit)
     std = scale * _deleted(*blocks, unit)
     white = scale * np.sqrt(np.maximum(np.diag(unit), 1e-300))
-    return Jackknife(std, std / white, len(blocks[1]), independent)
+    return std, std / white, len(blocks[1])
 
 
 def _uncorrelated(information: Array, scores: Array, unit: Array) -> tuple[Array, Array]:

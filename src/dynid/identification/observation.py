@@ -1,31 +1,34 @@
 """The data of the estimators: one triangular factor of [W y] per channel, folded from chunks of samples.
 
-The whole regressor W is never stored. A chunk of samples becomes regressor rows, the rows of each channel are folded
+The whole regressor W is never stored. A segment of samples becomes regressor rows, the rows of each channel are folded
 into the factor of that channel by Householder QR, and the rows are dropped. The size of the factor depends on the
 number of base parameters, not of samples. Normal equations would lose half of the digits; the factor does not.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
-from dynid.dynamics.functions import inverse_dynamics, regressor
+from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
-from dynid.identification.loads import check_run, default_channels, measured, state
-from dynid.identification.standstill import Standstill, moving_joints, standstill
+from dynid.identification.folding import Folding
+from dynid.identification.loads import check_run, default_channels, state
+from dynid.identification.row_stream import Block, motion_blocks
+from dynid.identification.standstill import Standstill, standstill
 from dynid.identification.stops import Stop, without_stops
-from dynid.parameters.base import BaseParameters, base_parameters, random_states
+from dynid.identification.triangular import fold
+from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.progress import ProgressCallback
+from dynid.recording.dataset import DataSet
+from dynid.recording.partitions import LeftOut
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
-from dynid.signals.filters import decimate
 from dynid.signals.settings import Motion, Signals, prepare
 
 if TYPE_CHECKING:
@@ -37,25 +40,6 @@ Array = NDArray[np.float64]
 # A stream of weighted rows: channel, instruments Z (m, b), which are the regressor itself for least squares, [W y]
 # (m, b + 1), and sample numbers (m,).
 WeightedRows = Callable[[], Iterator[tuple[int, Array, Array, NDArray[np.int64]]]]
-
-_CHUNK = 1024
-# Columns that the decomposition treats at once.
-_PANEL = 32
-# Rows of small recordings are kept for estimators that need them again; those of large ones are computed again.
-_KEEP_BYTES = 128 * 2**20
-# Parallel decimation filters whole columns, this many output samples at a time, with margins.
-_DECIMATED_BLOCK = 4096
-_DECIMATION_MARGIN = 60
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Rows of one channel from consecutive samples: W (m, b), y (m,), and the index (m,) of their samples."""
-
-    channel: int
-    W: Array
-    y: Array
-    index: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +68,12 @@ class Observation:
         What is unknown because some joints move in no run; None if all of them move.
     stops : tuple of Stop
         Mechanical stops whose samples are left out.
+    time_blocks : tuple of tuple of ndarray
+        Factor of [W y] per consecutive block of the time and channel, where rows are not kept; else ().
+    left_out : tuple of LeftOut
+        Partitions of a data set that could not be used.
+    notes : tuple of str
+        What to know about the data of an estimate.
     """
 
     base: BaseParameters
@@ -96,6 +86,9 @@ class Observation:
     motions: tuple[Motion, ...] = field(default=(), repr=False)
     standstill: Standstill | None = None
     stops: tuple[Stop, ...] = ()
+    time_blocks: tuple[tuple[Array, ...], ...] = field(default=(), repr=False)
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -159,28 +152,23 @@ class Observation:
             self.log_format,
             standstill=None if other.standstill is None else self.standstill,
             stops=self.stops + other.stops,
+            time_blocks=self.time_blocks + other.time_blocks,
+            left_out=self.left_out + other.left_out,
+            notes=self.notes + other.notes,
         )
-
-
-def fold(rows: Array) -> Array:
-    """Triangular factor of a stack of rows; the rows themselves if they are fewer than the columns."""
-    columns = rows.shape[1]
-    if rows.shape[0] <= columns:
-        return rows
-    # Recursive panels: 1.6 times as fast as dgeqrf for tall, narrow stacks.
-    packed, _, info = scipy.linalg.lapack.dgeqrt(min(_PANEL, columns), rows, overwrite_a=1)
-    assert info == 0
-    return np.triu(packed[:columns])
 
 
 def observe(
     robot: Robot,
-    recording: Recording,
+    recording: Recording | DataSet,
     *,
     signals: Signals | None = None,
     base: BaseParameters | None = None,
     channels: str | Sequence[str] | None = None,
     known: ArrayLike | None = None,
+    client: Any = None,
+    skip_bad: bool = False,
+    progress: ProgressCallback | None = None,
 ) -> Observation:
     """Fold a recording into an observation of the base parameters.
 
@@ -188,9 +176,10 @@ def observe(
     ----------
     robot : Robot
         The robot to be identified.
-    recording : Recording
+    recording : Recording or DataSet
         Measured motion and torques. Wrenches of named sensors, such as force plates and contacts, are included in the
-        measured base wrench and joint torques.
+        measured base wrench and joint torques. The partitions of a data set are read one after another; its rows are
+        not kept, but the factors of up to twenty blocks of time are.
     signals : Signals, optional
         How the runs are filtered and differentiated; by default `Signals()`.
     base : BaseParameters, optional
@@ -201,6 +190,12 @@ def observe(
     known : array_like, shape (p,), optional
         Standard parameters whose torques are subtracted first, such as those of a payload that was weighed. Runs with
         and without a payload then become observations of the same parameters, which can be joined.
+    client : distributed.Client, optional
+        Dask cluster whose workers read and fold the partitions of a data set. The result is the same to the last bit.
+    skip_bad : bool, default False
+        Leave out partitions of a data set that cannot be used; `Observation.left_out` names them.
+    progress : callable, optional
+        Receives a `Progress` after every partition of a data set.
 
     Returns
     -------
@@ -221,6 +216,22 @@ def observe(
     ('joint1', 'joint2')
     """
     settings = signals or Signals()
+    if isinstance(recording, DataSet):
+        from dynid.identification.data_sets import observe_dataset
+
+        if known is not None:
+            raise DataError("known parameters are for a recording, not for a data set")
+        return observe_dataset(
+            robot,
+            recording,
+            signals=settings,
+            base=base,
+            channels=channels,
+            client=client,
+            skip_bad=skip_bad,
+            progress=progress,
+        )
+    check_no_client(client)
     if base is None:
         base = base_parameters(robot, channels=channels if channels is not None else default_channels(robot, recording))
     for run in recording.runs:
@@ -233,6 +244,11 @@ def observe(
 
 def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: Signals) -> Observation:
     """Fold filtered runs, measured or simulated, into an observation."""
+    folding = Folding(base, settings, keep=True)
+    for motion in motions:
+        folding.add(motion)
+    if sum(folding.rows) <= base.count:
+        raise too_few_rows(sum(folding.rows), base)
 
     def blocks() -> Iterator[Block]:
         start = 0
@@ -240,145 +256,44 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
             yield from motion_blocks(base, motion, settings, start)
             start += len(motion.t)
 
-    size = base.count + 1
-    touched = touched_columns(base)
-    factors = [np.zeros((0, len(c) + 1)) for c in touched]
-    rows = [0] * len(base.channels)
-    kept: list[Block] | None = []
-    # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
-    with threadpool_limits(1, "blas"):
-        for block in blocks():
-            if kept is not None:
-                kept.append(block)
-                if (sum(rows) + len(block.y)) * size * 8 > _KEEP_BYTES:
-                    kept = None
-            factor, columns = factors[block.channel], touched[block.channel]
-            # Fortran order, so that LAPACK works on this array without a copy.
-            stack = np.empty((len(factor) + len(block.y), len(columns) + 1), order="F")
-            stack[: len(factor)] = factor
-            stack[len(factor) :, :-1] = block.W[:, columns]
-            stack[len(factor) :, -1] = block.y
-            factors[block.channel] = fold(stack)
-            rows[block.channel] += len(block.y)
-    if sum(rows) <= base.count:
-        raise DataError(
-            f"{sum(rows)} rows are left for {base.count} base parameters; record longer, or lower min_velocity or trim"
-        )
-    whole = []
-    for factor, columns in zip(factors, touched, strict=True):
-        wide = np.zeros((len(factor), size))
-        wide[:, columns], wide[:, -1] = factor[:, :-1], factor[:, -1]
-        whole.append(wide)
-    again = blocks if kept is None else lambda: iter(kept)
-    cutoffs = tuple(m.cutoff for m in motions)
     return Observation(
         base,
-        tuple(whole),
-        tuple(rows),
-        again,
+        folding.factors()[0],
+        tuple(folding.rows),
+        blocks if folding.kept is None else folding.kept_blocks,
         settings,
-        cutoffs,
+        tuple(m.cutoff for m in motions),
         motions=tuple(motions),
         standstill=standstill(base, motions, settings),
     )
 
 
-def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int = 0) -> Iterator[Block]:
-    """Rows of every channel of a filtered run, decimated, without the samples at which the joint stands still.
-
-    Samples at which it presses against a stop are left out too.
-    """
-    limits = velocity_limits(base, motion, settings)
-    joint = {name: j for j, name in enumerate(base.robot.coordinates)}
-    for block, velocity in channel_rows(base, motion, first):
-        moving = np.abs(velocity) >= limits[block.channel]
-        j = joint.get(base.channels[block.channel])
-        if motion.stopped is not None and j is not None:
-            moving &= ~motion.stopped[block.index - first, j]
-        if moving.any():
-            yield Block(block.channel, block.W[moving], block.y[moving], block.index[moving])
+def check_no_client(client: Any) -> None:
+    """Raise a DataError if a cluster is given for what is in memory already."""
+    if client is not None:
+        raise DataError("a cluster works on the partitions of a data set: open it with open_dataset")
 
 
-def velocity_limits(base: BaseParameters, motion: Motion, settings: Signals) -> Array:
-    """Smallest |velocity| of the joint of each channel whose rows are used (channel,); zero for wrench channels.
-
-    It is infinite for a joint that stands still.
-    """
-    joints = settings.velocity_limits(motion.v) if motion.v.shape[1] else np.zeros(0)
-    joints = np.where(moving_joints(base.robot, motion, settings), joints, np.inf)
-    limits = dict(zip(base.robot.coordinates, joints, strict=True))
-    return np.array([limits.get(c, 0.0) for c in base.channels])
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Samples `lo` to `hi` of a run. Those from `start` to `stop` make rows, the rest is for the decimation filter."""
-
-    start: int
-    stop: int
-    lo: int
-    hi: int
-    factors: tuple[int, ...]
-
-    @property
-    def whole(self) -> slice:
-        """All samples of the segment."""
-        return slice(self.lo, self.hi)
-
-    @property
-    def step(self) -> int:
-        """Samples per row."""
-        return math.prod(self.factors)
-
-    def thinned(self, rows: Array) -> Array:
-        """Decimated rows of `start` to `stop`, from rows over `whole`."""
-        if self.step == 1:
-            return rows
-        count = -(-(self.stop - self.start) // self.step)
-        return decimate(rows, self.factors)[(self.start - self.lo) // self.step :][:count]
-
-
-def segments(motion: Motion) -> Iterator[Segment]:
-    """A filtered run in segments that fit in memory at full rate."""
-    factors = tuple(motion.decimate or ())
-    step, samples = math.prod(factors), len(motion.t)
-    span = _CHUNK if step == 1 else _DECIMATED_BLOCK * step
-    margin = 0 if step == 1 else _DECIMATION_MARGIN * step
-    for start in range(motion.lead, samples - motion.lead, span):
-        stop = min(start + span, samples - motion.lead)
-        yield Segment(start, stop, max(0, start - margin), min(samples, stop + margin), factors)
-
-
-def channel_rows(base: BaseParameters, motion: Motion, first: int = 0) -> Iterator[tuple[Block, Array]]:
-    """All rows of every channel of a filtered run, decimated, each block with the velocities of the joint.
-
-    Channels of the base wrench belong to no joint, and their velocities are zero.
-    """
-    robot = base.robot
-    joint = {name: j for j, name in enumerate(robot.coordinates)}
-    row = [robot.channels.index(c) for c in base.channels]
-    kept = np.array(base.kept)
-    touched = touched_columns(base)
-    for part in segments(motion):
-        q, v, a = state(robot, motion, part.whole)
-        Y = regressor(robot, q, v, a)
-        y = measured(robot, motion, q, part.whole)
-        for k, channel in enumerate(base.channels):
-            columns = touched[k]
-            velocity = motion.v[part.whole, joint[channel]] if channel in joint else np.zeros(len(y))
-            rows = part.thinned(np.column_stack([Y[:, row[k], kept[columns]], y[:, row[k]], velocity]))
-            wide = np.zeros((len(rows), base.count))
-            wide[:, columns] = rows[:, :-2]
-            index = first + part.start + part.step * np.arange(len(rows))
-            yield Block(k, wide, rows[:, -2], index), rows[:, -1]
+def too_few_rows(count: int, base: BaseParameters) -> DataError:
+    """The error of fewer rows than base parameters."""
+    return DataError(
+        f"{count} rows are left for {base.count} base parameters; record longer, or lower min_velocity or trim"
+    )
 
 
 def time_parts(observation: Observation, count: int, weighted: WeightedRows | None = None) -> list[tuple[Array, ...]]:
     """Triangular factors of [W y] per channel of `count` consecutive parts of the time, each with as many samples.
 
-    `weighted` streams the rows instead of the observation. Raises a DataError if the observation keeps no samples or
-    has fewer than parts.
+    `weighted` streams the rows instead of the observation. Of a data set the parts consist of whole blocks of time.
+    Raises a DataError if the observation keeps no samples or has fewer than parts.
     """
+    blocks = observation.time_blocks
+    if weighted is None and len(blocks) >= count:
+        edges = (np.arange(count + 1) * len(blocks)) // count
+        return [
+            tuple(fold(np.asfortranarray(np.vstack(one))) for one in zip(*blocks[a:b], strict=True))
+            for a, b in pairwise(edges)
+        ]
     stream = weighted or observation.weighted_rows()
     indices = [index for _, _, _, index in stream()]
     every = np.unique(np.concatenate(indices)) if indices else np.zeros(0, dtype=np.int64)
@@ -404,9 +319,3 @@ def _less(robot: Robot, motion: Motion, known: ArrayLike) -> Motion:
         return replace(motion, torque=torque)
     wrench = np.zeros((len(motion.t), first)) if motion.wrench is None else motion.wrench
     return replace(motion, torque=torque, wrench=wrench - load[:, :first])
-
-
-def touched_columns(base: BaseParameters) -> list[NDArray[np.intp]]:
-    """Columns that can be non-zero in each channel: a joint carries only the links beyond it."""
-    W = base.regressor(*random_states(base.robot, 8, seed=0))
-    return [np.flatnonzero(np.abs(W[:, k]).max(axis=0)) for k in range(len(base.channels))]

@@ -1,4 +1,4 @@
-"""From a robot and a recording to an estimate, in one call or while recordings keep arriving."""
+"""From a robot and a recording to an estimate, in one call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.identification.auto import AutoOptions, auto
+from dynid.identification.data_set_auto import auto_dataset
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.feasible import FeasibleOptions
-from dynid.identification.estimators.irls import LOSSES
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.estimators.registry import (
     CLOSED_LOOP,
@@ -23,16 +22,17 @@ from dynid.identification.estimators.registry import (
     TORQUE_FITS,
     UNCONTROLLED,
     Solution,
+    check_factors_suffice,
     check_method,
     method_options,
 )
 from dynid.identification.estimators.solution import condition_number
 from dynid.identification.experiment import Experiment
 from dynid.identification.jackknife import NoiseModel, Uncertainty, check_noise_model, uncertainty
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation, check_no_client, observe
 from dynid.identification.stops import stop_notes
-from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
+from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import fingerprint
@@ -40,7 +40,6 @@ from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop
 
 __all__ = [
-    "SequentialIdentification",
     "check_method",
     "estimate_closed_loop",
     "estimate_from",
@@ -54,7 +53,7 @@ Array = NDArray[np.float64]
 
 def identify(
     robot: Robot,
-    recording: Recording | Observation,
+    recording: Recording | DataSet | Observation,
     method: str = "auto",
     *,
     options: MethodOptions | None = None,
@@ -63,6 +62,8 @@ def identify(
     loop: ClosedLoop | None = None,
     noise_model: NoiseModel = "autocorrelated",
     progress: ProgressCallback | None = None,
+    client: Any = None,
+    skip_bad: bool = False,
     **keywords: Any,
 ) -> Estimate:
     """Identify the dynamic parameters of a robot from a recording.
@@ -72,8 +73,9 @@ def identify(
     robot : Robot
         The robot, with the drive terms that are to be identified. Its parameter values are the prior of methods that
         use one and the start of methods that iterate.
-    recording : Recording or Observation
-        Measured motion and torques. Methods that do not simulate also take an observation, see `observe`.
+    recording : Recording, DataSet or Observation
+        Measured motion and torques. Methods that do not simulate also take an observation, see `observe`, and a data
+        set, see `dynid.recording.open_dataset`, unless they read the samples again ("irls", "gls").
     method : str, default "auto"
         "auto" chooses friction terms, delay, cut-off frequency and the weight of the prior by cross-validation inside
         the recording, and gives a physically consistent robot near the prior. The other methods do what they are told:
@@ -96,8 +98,12 @@ def identify(
         publications do.
         Methods "cloe", "clie", "ml", "ekf" and "ukf" always assume white noise.
     progress : callable, optional
-        Called with a `dynid.progress.Progress` after every step of "auto" and every iteration of a method that
-        simulates or filters.
+        Called with a `dynid.progress.Progress` after every step of "auto", every partition of a data set, and every
+        iteration of a method that simulates or filters.
+    client : distributed.Client, optional
+        Dask cluster whose workers read and fold the partitions of a data set. The result is the same to the last bit.
+    skip_bad : bool, default False
+        Leave out partitions of a data set that cannot be used; the notes of the estimate name them.
     **keywords
         Options of the method by name, instead of `options`: `identify(robot, recording, "wls", iterations=3)`.
 
@@ -127,8 +133,9 @@ def identify(
     chosen = method_options(method, options, **keywords)
     check_noise_model(noise_model)
     if method in CLOSED_LOOP:
-        if isinstance(recording, Observation):
-            raise DataError(f"method '{method}' simulates the closed loop and needs the recording, not an observation")
+        if not isinstance(recording, Recording):
+            given = "a data set" if isinstance(recording, DataSet) else "an observation"
+            raise DataError(f"method '{method}' simulates the closed loop and needs the recording, not {given}")
         experiment = Experiment(robot, recording, _checked_loop(loop, method), signals or Signals(), channels)
         found = estimate_closed_loop(experiment, method, options=chosen, noise_model=noise_model, progress=progress)
         return replace(found, seconds=time.perf_counter() - started)
@@ -146,32 +153,53 @@ def identify(
             channels=channels,
             noise_model=noise_model,
             progress=progress,
+            client=client,
+            skip_bad=skip_bad,
         )
         return found
+    if isinstance(recording, DataSet):
+        check_factors_suffice(method, chosen)
     if isinstance(recording, Observation):
         _check_observed(robot, recording, signals, channels)
+        check_no_client(client)
         observation = recording
     else:
-        observation = observe(robot, recording, signals=signals, channels=channels)
+        observation = observe(
+            robot,
+            recording,
+            signals=signals,
+            channels=channels,
+            client=client,
+            skip_bad=skip_bad,
+            progress=progress,
+        )
     found = estimate_from(observation, method, options=chosen, noise_model=noise_model)
     return replace(found, seconds=time.perf_counter() - started)
 
 
 def identify_observed(
     robot: Robot,
-    recording: Recording | Observation,
+    recording: Recording | DataSet | Observation,
     options: AutoOptions,
     *,
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
     noise_model: NoiseModel = "autocorrelated",
     progress: ProgressCallback | None = None,
+    client: Any = None,
+    skip_bad: bool = False,
 ) -> tuple[Estimate, Observation]:
     """The estimate of method "auto" and the observation it rests on, which has the chosen drive terms and filters."""
     started = time.perf_counter()
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with threadpool_limits(1, "blas"):
-        solution, seen, choices = auto(robot, recording, options, signals=signals, channels=channels, progress=progress)
+        settings: dict[str, Any] = {"signals": signals, "channels": channels, "progress": progress}
+        if isinstance(recording, DataSet):
+            settings |= {"client": client, "skip_bad": skip_bad}
+            solution, seen, choices = auto_dataset(robot, recording, options, **settings)
+        else:
+            check_no_client(client)
+            solution, seen, choices = auto(robot, recording, options, **settings)
         found = estimate_of(seen, solution, "auto", started, noise_model=noise_model)
     return replace(found, choices=choices), seen
 
@@ -322,7 +350,7 @@ def estimate_of(
         outcome=solution.outcome,
         signals=observation.signals,
         cutoffs=observation.cutoffs,
-        notes=(*solution.notes, *still, *left_out),
+        notes=(*observation.notes, *solution.notes, *still, *left_out),
         standard=solution.parameters,
         standard_covariance=known.standard,
         history=solution.history,
@@ -350,78 +378,3 @@ def _with_unknown(observation: Observation, known: Uncertainty) -> Uncertainty:
         drives = np.array([not p.inertial and p.owner in still for p in observation.robot.layout])
         standard = infinite(standard, drives)
     return replace(known, covariance=infinite(known.covariance, observation.standstill.unknown), standard=standard)
-
-
-class SequentialIdentification:
-    """Least squares for recordings that keep arriving.
-
-    Every recording is folded into one triangular factor per channel, so that its samples need not be kept.
-
-    Parameters
-    ----------
-    robot : Robot
-        The robot to be identified.
-    signals : Signals, optional
-        How the runs are filtered and differentiated.
-    channels : str or sequence of str, optional
-        Measured quantities that are fitted, as for `identify`; by default "torque".
-    forgetting : float, default 1.0
-        Factor in (0, 1] by which the information of earlier recordings is multiplied at every update.
-
-    Raises
-    ------
-    DataError
-        If `forgetting` is not in (0, 1].
-    """
-
-    def __init__(
-        self,
-        robot: Robot,
-        *,
-        signals: Signals | None = None,
-        channels: str | Sequence[str] | None = None,
-        forgetting: float = 1.0,
-    ) -> None:
-        if not 0 < forgetting <= 1:
-            raise DataError(f"forgetting must lie in (0, 1], got {forgetting}")
-        self._base: BaseParameters = base_parameters(robot, channels=channels if channels is not None else "torque")
-        self._signals = signals or Signals()
-        self._forgetting = forgetting
-        self._observation: Observation | None = None
-
-    def update(self, recording: Recording) -> None:
-        """Add a recording."""
-        new = observe(self._base.robot, recording, signals=self._signals, base=self._base)
-        if self._observation is not None:
-            old = self._observation
-            faded = replace(old, factors=tuple(np.sqrt(self._forgetting) * f for f in old.factors))
-            new = faded.joined(new)
-        self._observation = replace(new, blocks=lambda: iter(()), motions=())
-
-    def estimate(self, method: str = "wls", *, options: MethodOptions | None = None, **keywords: Any) -> Estimate:
-        """The estimate from all recordings so far.
-
-        Parameters
-        ----------
-        method : str, default "wls"
-            "ols", "wls", "tls", "ridge" or "feasible". Methods that read the samples again ("irls", "gls") are refused.
-        options, **keywords
-            Options of the method, as for `identify`.
-
-        Returns
-        -------
-        Estimate
-
-        Raises
-        ------
-        DataError
-            If no recording has been added yet, or if the method reads the samples again.
-        """
-        if self._observation is None:
-            raise DataError("no recording has been added yet")
-        chosen = method_options(method, options, **keywords)
-        robust = isinstance(chosen, FeasibleOptions) and chosen.objective in LOSSES
-        if method in ("irls", "gls") or robust:
-            what = "a robust objective" if robust else f"method '{method}'"
-            raise DataError(f"{what} needs the samples again, which are not kept; use ols, wls, tls or ridge")
-        return estimate_from(self._observation, method, options=chosen)

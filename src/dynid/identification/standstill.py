@@ -18,7 +18,7 @@ from dynid.robot.model import Robot
 from dynid.signals.motion_band import SMALLEST_ANGLE, SMALLEST_LENGTH
 from dynid.signals.settings import Motion, Signals
 
-__all__ = ["Standstill", "moving_joints", "smallest_motions", "standstill"]
+__all__ = ["Rest", "Standstill", "moving_joints", "smallest_motions", "standstill", "standstill_of"]
 
 Array = NDArray[np.float64]
 
@@ -60,6 +60,14 @@ class Standstill:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """Which joints (joint,) move in a run, and the mean positions (joint,) in rad or m."""
+
+    moving: NDArray[np.bool_]
+    position: Array
+
+
 def smallest_motions(robot: Robot) -> Array:
     """Range (joint,) in rad or m below which a joint stands still."""
     kinds = [j.kind for j in robot.joints if j.name in robot.coordinates]
@@ -80,15 +88,21 @@ def moving_joints(robot: Robot, motion: Motion, settings: Signals) -> NDArray[np
 
 def standstill(base: BaseParameters, motions: Sequence[Motion], settings: Signals) -> Standstill | None:
     """What is unknown because joints stand still in all runs; None if each joint moves in some run."""
+    return standstill_of(base, [Rest(moving_joints(base.robot, m, settings), m.q.mean(axis=0)) for m in motions])
+
+
+def standstill_of(base: BaseParameters, rests: Sequence[Rest]) -> Standstill | None:
+    """The same from which joints move in every run."""
     robot = base.robot
-    moving = [moving_joints(robot, motion, settings) for motion in motions]
+    moving = [rest.moving for rest in rests]
     if not moving or np.all(np.any(moving, axis=0)):
         return None
     still = [name for name, moved in zip(robot.coordinates, np.any(moving, axis=0), strict=True) if not moved]
     stacks = []
-    for k, (motion, moves) in enumerate(zip(motions, moving, strict=True)):
+    for k, rest in enumerate(rests):
+        moves = rest.moving
         q, v, a = random_states(robot, _STATES, seed=k)
-        q[:, ~moves] = motion.q.mean(axis=0)[~moves]
+        q[:, ~moves] = rest.position[~moves]
         v[:, ~moves] = a[:, ~moves] = 0.0
         free = dict(zip(robot.coordinates, moves, strict=True))
         seen = [i for i, channel in enumerate(base.channels) if free.get(channel, True)]

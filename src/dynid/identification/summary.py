@@ -177,4 +177,9 @@ def validation_text(validation: Validation) -> str:
     if validation.repeated >= REPEATED:
         table.caption = f"{100 * validation.repeated:.0f} % of this motion repeats the fitted motion: it is not unseen"
     still = [c for c, rows in zip(validation.channels, validation.rows, strict=True) if not rows]
-    return rendered(table, *([f"not checked, because they stand still: {', '.join(still)}"] if still else []))
+    closing = [f"not checked, because they stand still: {', '.join(still)}"] if still else []
+    if validation.left_out:
+        from dynid.recording.partition_map import left_out_note
+
+        closing.append(left_out_note(validation.left_out, validation.partitions))
+    return rendered(table, *closing)

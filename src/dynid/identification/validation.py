@@ -11,12 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
+from dynid.identification.data_set_validation import validate_dataset
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.loads import check_run
-from dynid.identification.observation import motion_blocks
+from dynid.identification.observation import check_no_client
 from dynid.identification.pipeline import identify
+from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
+from dynid.progress import ProgressCallback
+from dynid.recording.dataset import DataSet
+from dynid.recording.partitions import LeftOut
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import repeated_share
@@ -53,10 +58,14 @@ class Validation:
 
     All figures of a joint that stands still are NaN; it has no rows, and nothing can be said about its error.
     measured, predicted, time : tuple of ndarray
-        Torques and times in s of the rows, per channel.
+        Torques and times in s of the rows, per channel; of a data set, those at the beginning of some partitions.
     repeated : float
         Share of the motion that repeats the fitted motion, whatever the name, rate or format of the recording; NaN
-        where the fitted motion is not known.
+        where the fitted motion is not known, and for data sets.
+    partitions : int
+        Number of partitions of a data set; 0 for a recording.
+    left_out : tuple of LeftOut
+        Partitions of a data set that could not be used.
     """
 
     channels: tuple[str, ...]
@@ -71,6 +80,8 @@ class Validation:
     predicted: tuple[Array, ...]
     time: tuple[Array, ...]
     repeated: float = math.nan
+    partitions: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def checked(self) -> NDArray[np.bool_]:
@@ -93,8 +104,21 @@ class Validation:
         return validation_text(self)
 
 
-def validate(estimate: Estimate, recording: Recording, *, signals: Signals | None = None) -> Validation:
-    """Predict the torques of a recording with an estimate and compare; as `Estimate.validate`."""
+def validate(
+    estimate: Estimate,
+    recording: Recording | DataSet,
+    *,
+    signals: Signals | None = None,
+    client: Any = None,
+    skip_bad: bool = False,
+    progress: ProgressCallback | None = None,
+) -> Validation:
+    """Predict the torques of a recording or data set with an estimate and compare; as `Estimate.validate`."""
+    if isinstance(recording, DataSet):
+        return validate_dataset(
+            estimate, recording, signals=signals, client=client, skip_bad=skip_bad, progress=progress
+        )
+    check_no_client(client)
     settings = signals or estimate.signals
     base = estimate.base
     measured: list[list[Array]] = [[] for _ in base.channels]

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from dynid.errors import DataError
 from dynid.recording import arrays, tables
 from dynid.recording.assemble import Reading, assemble
@@ -35,7 +37,7 @@ from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
 
-__all__ = ["load_recording"]
+__all__ = ["columns_of_table", "load_recording", "recording_of_table"]
 
 logger = logging.getLogger("dynid")
 
@@ -52,6 +54,7 @@ _READERS: dict[str, Callable[[Path], Table]] = {
     ".json": arrays.read_json,
 }
 _BAGS = (".bag", ".db3", ".mcap")
+KNOWN_ENDINGS = (*_READERS, *_BAGS)
 
 
 def load_recording(
@@ -248,20 +251,49 @@ def _load(source: Source, reading: Reading) -> Recording:
         if path not in opened:
             opened[path] = _read(path, reading)
     found = _Source({signal: opened[path] for signal, path in paths.items()}, reading)
+    return _recording(stem_of(paths.get("") or paths["q"]), found)
+
+
+def recording_of_table(name: str, table: Table, reading: Reading) -> Recording:
+    """The recording of one table of all signals, under a name."""
+    return _recording(name, _Source({"": table}, reading))
+
+
+def columns_of_table(table: Table, reading: Reading) -> tuple[LogFormat, tuple[str, ...]]:
+    """The log format with the clock and the columns of a table of all signals, and the columns that are not read."""
+    found = _Source({"": table}, reading)
+    channels = found.channels()
+    clocks = found.clocks(channels["q"].names)
+    picked = found.columns(channels, dict(clocks))
+    blocks = [Block(t, "t", [column], np.zeros((0, 1)), 0) for t, column in clocks]
+    blocks += [Block(t, signal, names, np.zeros((0, 1)), 0) for signal, (t, names) in picked.items()]
+    return reading.log.replaced(_resolved(found, clocks, picked)), _unread([table], blocks)
+
+
+def _resolved(
+    found: _Source, clocks: Sequence[tuple[Table, str]], picked: Mapping[str, tuple[Table, Sequence[str]]]
+) -> dict[str, Any]:
+    """Fields of the log format that say which columns were read."""
+    return {
+        # Where several files have a clock each, a second reading compares them again.
+        "time": dict(clocks).get(found.tables.get("t") or found.main, "auto") if clocks else None,
+        "columns": {signal: tuple(names) for signal, (_, names) in picked.items()},
+    }
+
+
+def _recording(name: str, found: _Source) -> Recording:
+    """The recording of opened files."""
+    reading = found.reading
     channels = found.channels()
     clocks = found.clocks(channels["q"].names)
     picked = found.columns(channels, dict(clocks))
     blocks = [Block(table, "t", [column], table.values([column]), 0) for table, column in clocks]
     blocks += [Block(table, signal, names, table.values(names), 0) for signal, (table, names) in picked.items()]
-    unread = _unread(opened.values(), blocks)
-    if "" in files and reading.log.columns is None:
+    unread = _unread(dict.fromkeys(found.tables.values()), blocks)
+    if "" in found.tables and reading.log.columns is None:
         _report_missing(found.main.file, picked, unread)
-    recording = assemble(stem_of(paths.get("") or paths["q"]), blocks, found.main, channels["q"], reading)
-    resolved: dict[str, Any] = {
-        # Where several files have a clock each, a second reading compares them again.
-        "time": dict(clocks).get(found.tables.get("t") or found.main, "auto") if clocks else None,
-        "columns": {signal: tuple(names) for signal, (_, names) in picked.items()},
-    }
+    recording = assemble(name, blocks, found.main, channels["q"], reading)
+    resolved = _resolved(found, clocks, picked)
     if reading.robot is None:
         resolved["joints"] = recording.joints
     return replace(recording, log_format=reading.log.replaced(resolved), unread_columns=unread)

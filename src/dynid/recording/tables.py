@@ -19,7 +19,7 @@ from dynid.recording.files import damage, read_bytes
 from dynid.recording.parquet import parquet_frame
 from dynid.recording.table import Table, Unusable
 
-__all__ = ["read_parquet", "read_text"]
+__all__ = ["parquet_columns", "read_parquet", "read_text"]
 
 _COMMENTS = (ord("#"), ord("%"))
 _NEWLINE = ord("\n")
@@ -95,7 +95,12 @@ def read_parquet(path: Path) -> Table:
     frame = parquet_frame(path)
     if not frame.height:
         raise DataError(f"{path.name} has columns and no rows")
-    return Table(path.name, {series.name: _parquet_column(series) for series in frame.get_columns()})
+    return Table(path.name, parquet_columns(frame))
+
+
+def parquet_columns(frame: Any) -> dict[str, Any]:
+    """Columns of a frame of Polars by name; lists of equal length become arrays (N, width)."""
+    return {series.name: _parquet_column(series) for series in frame.get_columns()}
 
 
 def _parquet_column(series: Any) -> Any:

@@ -1,2 +1,3 @@
 from .document import write as write
 from .document import write_comparison as write_comparison
+from .fleet import write_fleet as write_fleet

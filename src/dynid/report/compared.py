@@ -9,9 +9,10 @@ import numpy as np
 from dynid.assessment.verdict.assessment import Assessment
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
+from dynid.fleet.comparison import compare_estimates
 from dynid.identification.estimate import Estimate
 from dynid.report.charts import Chart, number
-from dynid.report.content import Figure, Figures, Section, Table, section
+from dynid.report.content import Figure, Figures, Section, Table, Text, section
 
 __all__ = ["comparison_sections", "method_section"]
 
@@ -47,7 +48,13 @@ def comparison_sections(
     first, second = (e.estimate for e in both)
     if first.base.expressions != second.base.expressions:
         raise DataError("the two estimates are of different robots or drive terms and cannot be compared")
-    return [_figures(both, names), _errors(both, names), _checked(judgements, names), _parameters(first, second, names)]
+    return [
+        _figures(both, names),
+        _errors(both, names),
+        _checked(judgements, names),
+        _significance(first, second),
+        _parameters(first, second, names),
+    ]
 
 
 def _figures(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
@@ -101,6 +108,21 @@ def _checked(judgements: Sequence[Assessment], names: tuple[str, str]) -> Sectio
     ]
     head = ["check", *names, f"found in {names[0]}", f"found in {names[1]}"]
     return section("checks", "Checks", "Every check of both.", Table(head, rows, numbers=9))
+
+
+def _significance(first: Estimate, second: Estimate) -> Section:
+    """Whether the difference is more than chance, and whether it is that of a payload."""
+    found = compare_estimates(first, second)
+    rows = [
+        ["all base parameters", number(found.statistic), str(found.freedom), f"{found.p_value:.2g}"],
+        ["bodies, as by a payload", "", "", f"{found.payload_p:.2g}"],
+        ["bodies, otherwise", "", "", f"{found.other_p:.2g}"],
+    ]
+    lead = (
+        "Tests of equal base parameters. They hold for estimates from separate recordings, not for two methods on one."
+    )
+    table = Table(["what", "statistic", "degrees of freedom", "p-value"], rows)
+    return section("significance", "Significance", lead, Text(found.summary()), table)
 
 
 def _parameters(first: Estimate, second: Estimate, names: tuple[str, str]) -> Section:

@@ -32,7 +32,7 @@ from dynid.report.section_record import data_section, settings_section
 from dynid.report.section_residuals import residual_section, test_section
 from dynid.report.section_simulation import simulation_section
 
-__all__ = ["write", "write_comparison", "write_evidence"]
+__all__ = ["page_of", "write", "write_comparison", "write_evidence"]
 
 _RESULT = {"passed": "passed", "warned": "warned", "failed": "failed", "not checked": "not"}
 
@@ -129,7 +129,7 @@ def write_evidence(
         data_section(evidence),
         settings_section(evidence, command, seed),
     ]
-    page = _page(
+    page = page_of(
         title=f"{estimate.robot.name}: can its model be trusted?",
         subtitle=f"{estimate.base.count} base parameters from {sum(estimate.rows)} rows, by method {estimate.method}.",
         judgements=[assessment],
@@ -177,7 +177,7 @@ def write_comparison(
     """
     both = [evidence_of(e, validation, recording=recording) for e in (first, second)]
     judgements = [assess_evidence(e) for e in both]
-    page = _page(
+    page = page_of(
         title=f"{first.robot.name}: {names[0]} and {names[1]}",
         subtitle=f"Comparison of {first.method} and {second.method}.",
         judgements=judgements,
@@ -206,7 +206,7 @@ def _row(check: Check) -> list[str | Markup]:
     return [check.name, mark, Markup("{}{}").format(check.words, advice), figure, limit]
 
 
-def _page(**content: Any) -> str:
+def page_of(**content: Any) -> str:
     """The HTML page."""
     import jinja2
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
-from dynid.identification.observation import motion_blocks
+from dynid.identification.row_stream import motion_blocks
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot

@@ -10,6 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
+from dynid.signals.zero_phase import zero_phase
 
 __all__ = ["average_periods", "decimate", "derivative", "estimate_delay", "lowpass", "median"]
 
@@ -141,9 +142,11 @@ def decimate(x: Array, factors: Sequence[int]) -> Array:
         if factor == 1:
             continue
         sos = _chebyshev(factor)
-        if len(x) <= 3 * (2 * len(sos) + 1):
+        pad = 3 * (2 * len(sos) + 1)
+        if len(x) <= pad:
             raise DataError(f"{len(x)} samples are too few to decimate by {factor}")
-        x = scipy.signal.sosfiltfilt(sos, x, axis=0)[::factor]
+        rest = x.shape[1:]
+        x = zero_phase(sos, x.reshape(len(x), -1), pad)[::factor].reshape(-1, *rest)
     return np.asarray(x)
 
 

@@ -11,7 +11,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-__all__ = ["SMALLEST_ANGLE", "SMALLEST_LENGTH", "motion_band", "moving_columns", "noise_range"]
+__all__ = [
+    "HIGHEST_BAND",
+    "LOWEST_BAND",
+    "SMALLEST_ANGLE",
+    "SMALLEST_LENGTH",
+    "motion_band",
+    "moving_columns",
+    "noise_range",
+]
 
 Array = NDArray[np.float64]
 
@@ -23,10 +31,10 @@ _ABOVE_NOISE = 12.0
 _DIFFERENCES, _DIFFERENCES_GAIN = 6, np.sqrt(924.0)
 _FEWEST = 32
 # Band in Hz below which friction steps are not resolved.
-_LOWEST_BAND = 8.0
+LOWEST_BAND = 8.0
 # Largest band as a share of the rate: the low-pass of the positions lies an octave above it, below the Nyquist
 # frequency, and differences of five points are accurate to a percent there.
-_HIGHEST_BAND = 0.2
+HIGHEST_BAND = 0.2
 # Joints that move less than this share of the largest range do not decide where noise begins.
 _LARGE_SHARE = 0.05
 # Seconds of a segment of the spectrum.
@@ -86,7 +94,7 @@ def motion_band(q: Array, rate: float, friction: bool = True) -> float:
     float
         End of the band in Hz, at most a fifth of the rate.
     """
-    highest = _HIGHEST_BAND * rate
+    highest = HIGHEST_BAND * rate
     moving = moving_columns(q, SMALLEST_LENGTH) if len(q) >= _FEWEST else np.zeros(q.shape[1], dtype=bool)
     if not moving.any():
         return 0.125 * rate
@@ -103,14 +111,14 @@ def motion_band(q: Array, rate: float, friction: bool = True) -> float:
     span = np.ptp(q[:, moving], axis=0)
     middle = float(np.median(valley[span >= _LARGE_SHARE * span.max()])) / np.sqrt(2)
     if friction:
-        lowest = max(min(_LOWEST_BAND, highest), _MARGIN * float(lines.max()))
+        lowest = max(min(LOWEST_BAND, highest), _MARGIN * float(lines.max()))
         return float(min(max(middle, lowest), highest))
     motion[frequency[:, None] > valley] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):  # no noise floor, or no motion above it
         share = 5.0 * _MARKER_NOISE_SHARE * frequency[1] * np.sum(motion * fourth, axis=0) / floor
     quiet = np.nan_to_num(share, posinf=np.inf) ** 0.2
     wide = np.minimum(_MARGIN * lines, np.maximum(quiet, lines))
-    lowest = max(min(_LOWEST_BAND, highest, float(np.median(quiet))), float(wide.max()))
+    lowest = max(min(LOWEST_BAND, highest, float(np.median(quiet))), float(wide.max()))
     return float(min(max(middle, lowest), highest))
 
 

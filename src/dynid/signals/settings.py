@@ -25,12 +25,12 @@ from dynid.signals.manifold import (
 )
 from dynid.signals.motion_band import motion_band, noise_range
 
-__all__ = ["Motion", "Signals", "prepare", "uniform"]
+__all__ = ["STANDSTILL", "Motion", "Signals", "prepare", "uniform"]
 
 Array = NDArray[np.float64]
 
 # Below this velocity (rad/s or m/s) a joint stands still; the sign of its velocity is rounding noise.
-_STANDSTILL = 1e-6
+STANDSTILL = 1e-6
 # Frequencies (Hz), times (s) and counts beyond this are no settings of a recording.
 _LARGEST = 1e9
 # Share of the cut-off of the positions that the automatic decimation keeps. The low-pass of the positions reaches the
@@ -182,7 +182,7 @@ class Signals:
         limits = self.velocity_limits(
             np.ones((1, len(self.min_velocity) if isinstance(self.min_velocity, tuple) else 1))
         )
-        return bool(np.any(limits > _STANDSTILL))
+        return bool(np.any(limits > STANDSTILL))
 
     def velocity_limits(self, v: Array) -> Array:
         """Smallest magnitude of the velocity (joint,) of rows that are kept, for these velocities (N, joint)."""
@@ -196,7 +196,7 @@ class Signals:
             limits = share * np.abs(v).max(axis=0)
         else:
             limits = np.broadcast_to(np.asarray(self.min_velocity), (v.shape[1],))
-        return np.maximum(limits, _STANDSTILL)
+        return np.maximum(limits, STANDSTILL)
 
 
 # Settings that have words of their own, and the smallest number that each takes; None is always "without it".

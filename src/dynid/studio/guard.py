@@ -110,19 +110,20 @@ class Guard:
 
     async def _passed_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Give the request to the page; one that grows beyond the limit or stops is refused, whatever it said."""
-        seen, started = 0, False
+        seen, started, complete = 0, False, False
         refused: tuple[int, str] | None = None
 
         async def limited() -> Message:
-            nonlocal seen, refused
-            if scope["type"] != "http":
+            nonlocal seen, complete, refused
+            if scope["type"] != "http" or complete:  # what comes now is the end of the connection
                 return await receive()
             try:
-                message = await asyncio.wait_for(receive(), None if started else _PATIENCE)
+                message = await asyncio.wait_for(receive(), _PATIENCE)
             except TimeoutError:
                 refused = 408, "the request stopped before its end"
                 return {"type": "http.disconnect"}
             if message["type"] == "http.request":
+                complete = not message.get("more_body", False)
                 seen += len(message.get("body", b""))
                 if seen > self.limit:
                     refused = 413, f"the request has more than {self.limit} bytes"

@@ -254,8 +254,8 @@ def _upload(bench: Bench, words: str) -> None:
         except DynidError as error:
             ui.notify(str(error), type="negative", multi_line=True, close_button=True)
             return
-        ui.notify(f"{name} is in the workspace", type="positive")
         bench.files_changed()
+        ui.notify(f"{name} is in the workspace", type="positive")
 
     def refused() -> None:
         ui.notify(f"uploads may have {UPLOAD_LIMIT >> 20} MB", type="negative")

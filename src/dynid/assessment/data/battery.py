@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,10 +22,13 @@ from dynid.assessment.data.velocity import check_velocity
 from dynid.assessment.data.wrench import check_wrench
 from dynid.assessment.finding import SEVERITIES, Finding, FindingCode
 from dynid.errors import DataError
+from dynid.identification.observation import check_no_client
+from dynid.progress import ProgressCallback
+from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 
-__all__ = ["RECORDING_CHECKS", "RUN_CHECKS", "check"]
+__all__ = ["RECORDING_CHECKS", "RUN_CHECKS", "check", "recording_findings", "run_findings"]
 
 RunCheck = Callable[[Robot, Run, Context], Iterator[Finding]]
 RecordingCheck = Callable[[Context], Iterator[Finding]]
@@ -53,18 +57,33 @@ _UNORDERED_CHECKS: tuple[RunCheck, ...] = (check_size,)
 RECORDING_CHECKS: tuple[RecordingCheck, ...] = (check_stops, check_excitation)
 
 
-def check(robot: Robot, recording: Recording, *, ordered: bool = True) -> tuple[Finding, ...]:
+def check(
+    robot: Robot,
+    recording: Recording | DataSet,
+    *,
+    ordered: bool = True,
+    client: Any = None,
+    skip_bad: bool = False,
+    progress: ProgressCallback | None = None,
+) -> tuple[Finding, ...]:
     """Check a recording: clock, units, signs, delays, column order, torques, resolution, limits, excitation.
 
     Parameters
     ----------
     robot : Robot
         Robot with its a-priori parameters, which the torques are compared with.
-    recording : Recording
-        Recording of the robot, with the joints in the order of `robot.coordinates`.
+    recording : Recording or DataSet
+        Recording of the robot, with the joints in the order of `robot.coordinates`. All partitions of a data set are
+        checked; stops and excitation on evenly spaced chunks.
     ordered : bool, default True
         Whether the rows of a run follow each other in time. Of a table of samples in any order, only the sizes of the
         values are checked.
+    client : distributed.Client, optional
+        Dask cluster whose workers check the partitions of a data set.
+    skip_bad : bool, default False
+        Whether partitions that cannot be used are warnings and not errors.
+    progress : callable, optional
+        Receives a `Progress` after every partition of a data set.
 
     Returns
     -------
@@ -87,34 +106,41 @@ def check(robot: Robot, recording: Recording, *, ordered: bool = True) -> tuple[
     """
     if len(recording.joints) != robot.n:
         raise DataError(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
+    if isinstance(recording, DataSet):
+        from dynid.assessment.data.data_sets import check_dataset
+
+        return check_dataset(robot, recording, ordered=ordered, client=client, skip_bad=skip_bad, progress=progress)
+    check_no_client(client)
     context = Context(robot, recording)
     # Damaged data overflow; the checks look at the results, so numpy need not warn. Threads slow small matrices down.
     with np.errstate(all="ignore"), threadpool_limits(1, "blas"):
-        found = list(_findings(robot, recording, context) if ordered else _unordered(robot, recording, context))
+        found = run_findings(robot, recording, context, ordered)
+        found += recording_findings(context) if ordered and robot.n else ()
     return tuple(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
 
 
-def _unordered(robot: Robot, recording: Recording, context: Context) -> Iterator[Finding]:
-    """Findings of the checks that need no order of the rows."""
+def run_findings(robot: Robot, recording: Recording, context: Context, ordered: bool) -> list[Finding]:
+    """Findings of all checks of single runs that apply."""
+    out: list[Finding] = []
     for run in recording.runs:
-        for run_check in _UNORDERED_CHECKS:
-            yield from run_check(robot, run, context)
-
-
-def _findings(robot: Robot, recording: Recording, context: Context) -> Iterator[Finding]:
-    """Findings of all checks that apply."""
-    for run in recording.runs:
-        for run_check in RUN_CHECKS if robot.n else _JOINTLESS_CHECKS:
-            yield from run_check(robot, run, context)
-        if robot.n and context.cleaned(run) is None:
-            yield context.found(
-                FindingCode.RUN_TOO_SHORT,
-                "info",
-                run,
-                None,
-                "The run is too short or too damaged to compare its signals with each other.",
-                f"{len(run)} samples",
-                "Record a longer run, or repair its clock first.",
+        checks = _UNORDERED_CHECKS if not ordered else RUN_CHECKS if robot.n else _JOINTLESS_CHECKS
+        for run_check in checks:
+            out += run_check(robot, run, context)
+        if ordered and robot.n and context.cleaned(run) is None:
+            out.append(
+                context.found(
+                    FindingCode.RUN_TOO_SHORT,
+                    "info",
+                    run,
+                    None,
+                    "The run is too short or too damaged to compare its signals with each other.",
+                    f"{len(run)} samples",
+                    "Record a longer run, or repair its clock first.",
+                )
             )
-    for recording_check in RECORDING_CHECKS if robot.n else ():
-        yield from recording_check(context)
+    return out
+
+
+def recording_findings(context: Context) -> list[Finding]:
+    """Findings of all checks of a whole recording."""
+    return [finding for recording_check in RECORDING_CHECKS for finding in recording_check(context)]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dynid.assessment.tests.cause import CauseCode
 from dynid.assessment.tests.cause_groups import Group, Model
 from dynid.assessment.tests.cause_rows import CauseRows
-from dynid.identification.observation import channel_rows
+from dynid.identification.row_stream import channel_rows
 from dynid.signals.filters import decimate
 
 __all__ = ["Lag", "lag_groups", "lagged_rows", "without_correction"]

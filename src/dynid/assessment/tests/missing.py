@@ -15,7 +15,8 @@ from dynid.assessment.tests.candidates import Candidate, Candidates, EffectCode
 from dynid.errors import DataError, DynidError
 from dynid.hypothesis import corrected, f_ratio
 from dynid.identification.estimate import Estimate
-from dynid.identification.observation import Observation, fold, motion_blocks
+from dynid.identification.observation import Observation, fold
+from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
 from dynid.recording.recording import Recording, Run
 from dynid.signals.noise_color import independent_share

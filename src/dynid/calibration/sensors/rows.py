@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from dynid.calibration.sensors.unknowns import Unknown, Unknowns, corrected_run, tilted_gravity
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.identification.loads import measured, state
-from dynid.identification.observation import fold, segments, velocity_limits
+from dynid.identification.observation import fold
+from dynid.identification.row_stream import segments, velocity_limits
 from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot

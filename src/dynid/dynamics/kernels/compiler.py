@@ -15,7 +15,7 @@ _KERNEL: dict[str, Any] = {
 }
 # A step inside kernels. Inlined by the back end: a robot is a dozen arrays, which are expensive to pass at every call.
 # A step allocates no arrays and counts no references: counting is atomic, and slow where threads share a robot.
-STEP: dict[str, Any] = _KERNEL | {"forceinline": True, "_nrt": False}
+STEP: Any = _KERNEL | {"forceinline": True, "_nrt": False}
 
 
 def _compiled(settings: dict[str, Any]) -> Callable[[Callable[..., Any]], Any]:

@@ -35,7 +35,7 @@ def _unit_wrenches(R, P, V, A, b, c, W):
 
 
 @step
-def _one_sample(tree, q, v, a, k, R, P, J, V, A, W, out):
+def regressor_sample(tree, q, v, a, k, R, P, J, V, A, W, out):
     """Fill out[k]: the row of a joint is the power of its twist on the unit wrenches of all bodies it carries.
 
     That is one long product over stretches of columns, which the compiler turns into vector instructions.
@@ -64,4 +64,4 @@ def regressor(tree, q, v, a, start, stop, out):
     V, A = np.empty((bodies, 6)), np.empty((bodies, 6))
     W = np.zeros((6, out.shape[2]))  # remains zero in drive columns, and in the forces of the inertia tensors
     for k in range(start, stop):
-        _one_sample(tree, q, v, a, k, R, P, J, V, A, W, out)
+        regressor_sample(tree, q, v, a, k, R, P, J, V, A, W, out)

@@ -23,7 +23,8 @@ from dynid.identification.estimators.options import MethodOptions, Start, check_
 from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration, solve_factor
 from dynid.identification.estimators.wls import joint_noise, wls
 from dynid.identification.experiment import Experiment
-from dynid.identification.observation import Observation, channel_rows, fold, velocity_limits
+from dynid.identification.observation import Observation, fold
+from dynid.identification.row_stream import channel_rows, velocity_limits
 from dynid.progress import ProgressCallback
 from dynid.signals.filters import decimate, derivative, lowpass
 from dynid.signals.settings import Motion, Signals

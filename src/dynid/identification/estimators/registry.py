@@ -17,7 +17,7 @@ from dynid.identification.estimators.closed_loop import (
 )
 from dynid.identification.estimators.feasible import FeasibleOptions, feasible
 from dynid.identification.estimators.gls import GlsOptions, gls
-from dynid.identification.estimators.irls import IrlsOptions, irls
+from dynid.identification.estimators.irls import LOSSES, IrlsOptions, irls
 from dynid.identification.estimators.kalman import EkfOptions, UkfOptions, ekf, ukf
 from dynid.identification.estimators.maximum_likelihood import MlOptions, ml
 from dynid.identification.estimators.ols import OlsOptions, ols
@@ -36,6 +36,7 @@ __all__ = [
     "TORQUE_FITS",
     "UNCONTROLLED",
     "Solution",
+    "check_factors_suffice",
     "check_method",
     "method_options",
 ]
@@ -95,6 +96,14 @@ def check_method(method: str) -> None:
     """Raise a DataError if no method has this name."""
     if method not in OPTIONS:
         raise DataError(f"method '{method}' is unknown: use {', '.join(OPTIONS)}{did_you_mean(method, OPTIONS)}")
+
+
+def check_factors_suffice(method: str, options: MethodOptions) -> None:
+    """Raise a DataError if a method reads the samples again, where they are not kept."""
+    robust = isinstance(options, FeasibleOptions) and options.objective in LOSSES
+    if method in ("irls", "gls") or robust:
+        what = "a robust objective" if robust else f"method '{method}'"
+        raise DataError(f"{what} needs the samples again, which are not kept; use ols, wls, tls or ridge")
 
 
 def method_options(method: str, options: MethodOptions | None = None, **keywords: Any) -> MethodOptions:

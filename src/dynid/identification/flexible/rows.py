@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dynid.identification.flexible.motion import TwoSided
 from dynid.identification.flexible.sides import FlexibleModel
-from dynid.identification.observation import Segment, segments, touched_columns
+from dynid.identification.row_stream import Segment, segments, touched_columns
 from dynid.signals.filters import derivative
 from dynid.signals.settings import Motion, Signals
 

@@ -1,0 +1,1 @@
+"""Payload of a robot while it runs, from joint states."""

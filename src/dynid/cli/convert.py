@@ -1,0 +1,102 @@
+"""Log files of any format to a data set of Parquet partitions, once."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.cli import options
+from dynid.cli.app import Json, app, wrote
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import show
+from dynid.cli.progress import working
+from dynid.cli.wrap import with_logs
+from dynid.errors import DataError, DynidError
+from dynid.progress import Progress
+
+if TYPE_CHECKING:
+    from dynid.cli.values import Source
+
+
+@app.command()
+@with_logs(cleaning=())
+def convert(
+    inputs: Inputs,
+    data: options.Data = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder of the data set.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Value of robot= in the folder names. [the robot's name]")] = None,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Store signals with seven digits, which halves the size; times keep all.")
+    ] = False,
+    skip_bad_logs: Annotated[
+        bool, typer.Option("--skip-bad-logs", help="Leave out logs that cannot be read, and say which.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Write logs of any format, or folders of them, as a data set of Parquet partitions in joint-side SI units.
+
+    Each run becomes FOLDER/robot=ROBOT/date=DATE/run=NAME/part-0.parquet; the date is that of the log file.
+
+    Example: dynid convert arm.urdf run1.csv run2.csv -o logs
+    """
+    from dynid.recording.dataset_files import write_partition
+
+    if output is None:
+        raise DataError("name the folder of the data set: -o FOLDER")
+    robot = unit or inputs.robot.name
+    sources = _files(list(inputs.data))
+    written: list[str] = []
+    left_out: list[tuple[str, str]] = []
+    with working("converting") as work:
+        for k, source in enumerate(sources, 1):
+            try:
+                recording = inputs.read([source])
+            except DynidError as error:
+                if not skip_bad_logs:
+                    raise
+                left_out.append((str(source), str(error)))
+                continue
+            day = datetime.fromtimestamp(Path(_first(source)).stat().st_mtime, UTC).date().isoformat()
+            written += [
+                str(path.relative_to(output))
+                for path in write_partition(recording, output, {"robot": robot, "date": day}, float32=float32)
+            ]
+            work.report(Progress(f"{k} of {len(sources)} logs", k / len(sources)))
+    if not written:
+        raise DataError(f"none of {len(sources)} logs could be read: {left_out[0][1]}")
+    if as_json:
+        page: dict[str, Any] = {"data_set": str(output), "partitions": written}
+        page["left_out"] = [{"log": log, "reason": reason} for log, reason in left_out]
+        print(json.dumps(page, indent=2))
+    else:
+        show(f"{len(written)} partitions of {len(sources) - len(left_out)} logs")
+        for log, reason in left_out:
+            show(f"left out: {log}: {reason}")
+    wrote(output)
+
+
+def _files(sources: list[Source]) -> list[Source]:
+    """The logs, with folders replaced by the files in them that have a known ending."""
+    from dynid.recording.files import kind_of
+    from dynid.recording.load import KNOWN_ENDINGS
+
+    out: list[Source] = []
+    for source in sources:
+        if not isinstance(source, str) or not Path(source).is_dir() or (Path(source) / "metadata.yaml").exists():
+            out.append(source)
+            continue
+        found = sorted(p for p in Path(source).rglob("*") if p.is_file() and kind_of(p) in KNOWN_ENDINGS)
+        if not found:
+            raise DataError(f"{source} contains no log of a known format: {', '.join(KNOWN_ENDINGS)}")
+        out += [str(p) for p in found]
+    if not out:
+        raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
+    return out
+
+
+def _first(source: Source) -> str | Path:
+    return source if isinstance(source, str) else next(iter(source.values()))

@@ -1,0 +1,125 @@
+"""Commands on data sets: identification and validation that stream over partitions, here or on a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import check_required, show, verdict_lines
+from dynid.cli.progress import working
+from dynid.errors import DataError
+
+if TYPE_CHECKING:
+    from dynid.identification.estimate import Estimate
+    from dynid.identification.validation import Validation
+    from dynid.recording.dataset import DataSet
+    from dynid.recording.recording import Recording
+
+__all__ = ["Work", "check_files_only", "client_of", "identify", "read_split", "validate"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """How partitions are worked on: by which cluster, and whether those that cannot be used are left out."""
+
+    client: Any = None
+    skip_bad: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Keywords of the functions that take data sets."""
+        return {"client": self.client, "skip_bad": self.skip_bad}
+
+
+@contextmanager
+def client_of(address: str | None) -> Iterator[Any]:
+    """The Dask client of --cluster, closed at the end; None without an address."""
+    if address is None:
+        yield None
+        return
+    from dynid.recording.partition_map import connect
+
+    client = connect(address)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def check_files_only(cluster: str | None, skip_bad: bool) -> None:
+    """Raise a DataError if options of data sets are given for log files."""
+    if cluster is not None or skip_bad:
+        raise DataError("--cluster and --skip-bad-partitions are for a folder of Parquet partitions: see dynid convert")
+
+
+def read_split(
+    inputs: Inputs, validate: Sequence[str] | None, share: float | None, rows: str | None
+) -> tuple[DataSet, DataSet | Recording | None] | None:
+    """The data set to identify from and what to validate on; None where the logs are files."""
+    found = inputs.data_set()
+    if found is None:
+        return None
+    if rows is not None:
+        raise DataError("--validate-rows is for log files; of a data set, --validate-share holds out partitions")
+    if validate and share is not None:
+        raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
+    if share is not None:
+        return found.split(share)
+    if not validate:
+        return found, None
+    other = inputs.data_set(validate)
+    return found, other if other is not None else inputs.read(validate)
+
+
+def identify(
+    inputs: Inputs,
+    dataset: DataSet,
+    unseen: DataSet | Recording | None,
+    method: str,
+    given: dict[str, Any],
+    work: Work,
+) -> tuple[Estimate, Recording, Recording | Validation | None]:
+    """The estimate, the part of the data set that checks and figures rest on, and the other motion or its errors."""
+    from dynid.identification.pipeline import identify as run
+    from dynid.recording.recording import Recording
+
+    options = inputs.chosen_by_user() | given if method == "auto" else given
+    with working(f"identifying {inputs.robot.name} with {method}") as shown:
+        estimate = run(
+            inputs.robot,
+            dataset,
+            method,
+            signals=inputs.signals(),
+            progress=shown.report,
+            **work.settings(),
+            **options,
+        )
+        sample, _ = dataset.sample()
+    other: Recording | Validation | None
+    if unseen is None or isinstance(unseen, Recording):
+        other = unseen
+    else:
+        with working("predicting torques") as shown:
+            other = estimate.validate(unseen, progress=shown.report, **work.settings())
+    note = f"the checks of the verdict rest on {sample.samples} samples of {dataset.source}"
+    return replace(estimate, notes=(*estimate.notes, note)), sample, other
+
+
+def validate(estimate: Estimate, dataset: DataSet, work: Work, require: str | None, as_json: bool) -> None:
+    """Predict the torques of a data set, and print errors and verdict."""
+    from dynid.assessment.verdict.assess import assess
+
+    with working("predicting torques") as shown:
+        found = estimate.validate(dataset, progress=shown.report, **work.settings())
+    verdict = assess(estimate, found)
+    if as_json:
+        left_out = [{"partition": one.partition, "reason": one.reason} for one in found.left_out]
+        page = {"validation": found.to_dict(), "left_out": left_out, "verdict": verdict.to_dict()}
+        print(json.dumps(page, indent=2))
+    else:
+        show(found.summary())
+        show("\n".join(verdict_lines(verdict)))
+    check_required(require, verdict)

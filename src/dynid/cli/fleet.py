@@ -1,0 +1,105 @@
+"""Fleets: many units of one robot over many dates."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli import options
+from dynid.cli.app import Json, app, check_outputs, wrote
+from dynid.cli.inputs import Inputs
+from dynid.cli.output import show
+from dynid.cli.progress import working
+from dynid.cli.wrap import with_logs
+from dynid.errors import DataError
+
+
+@app.command()
+@with_logs(cleaning=tuple(options.CLEANING))
+def fleet(
+    inputs: Inputs,
+    folder: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Folder of recordings as robot=NAME/date=YYYY-MM-DD/run=.../*.parquet or *.csv.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the table of all estimates into this file (.parquet or .csv)."),
+    ] = None,
+    page: Annotated[Path | None, typer.Option(help="Write a page with the units over time into this file.")] = None,
+    shared: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shared-parameters",
+            metavar="PARAMETERS",
+            help="Parameters common to all units: links, drives, or names with wildcards; may be repeated. [links]",
+        ),
+    ] = None,
+    per_date: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PARAMETERS",
+            help="Parameters that differ from date to date in the common model: fc_*; may be repeated. [none]",
+        ),
+    ] = None,
+    unit_gains: Annotated[
+        bool, typer.Option("--unit-gains", help="Identify the gain of the torque measurement of every unit.")
+    ] = False,
+    false_alarms: Annotated[float, typer.Option(help="Probability of any false alarm in the whole fleet.")] = 0.05,
+    tool_link: Annotated[
+        str | None, typer.Option(metavar="LINK", help="Link whose payload is watched. [the last one]")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out recordings that cannot be used, and list them.")
+    ] = False,
+    workers: Annotated[int | None, typer.Option(help="Processes that share the work. [one per core]")] = None,
+    as_json: Json = False,
+) -> None:
+    """Identify many units of one robot over many dates, and find what changed.
+
+    Estimates of every recording, of all units together, and of every unit pooled with the others; drift, steps and
+    payloads with a stated probability of any false alarm. Columns temperature_JOINT separate wear from warmth.
+
+    Example: dynid fleet arm.urdf fleet --friction viscous+coulomb+offset -o fleet.parquet --page fleet.html
+    """
+    from dynid.fleet.folders import fleet_entries
+    from dynid.fleet.identify import identify_fleet
+
+    if folder is None:
+        raise DataError("name ROBOT and then FOLDER, the folder of the recordings")
+    if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
+        raise DataError(f"the table of a fleet is .parquet or .csv: name --output '{output.with_suffix('.parquet')}'")
+    check_outputs(output, page)
+    with working("identifying the fleet") as work:
+        found = identify_fleet(
+            inputs.robot,
+            fleet_entries(inputs.robot, folder, log=inputs.log),
+            shared=tuple(shared) if shared else "links",
+            per_date=tuple(per_date or ()),
+            gains=unit_gains,
+            signals=inputs.signals(),
+            rate=false_alarms,
+            link=tool_link,
+            skip_bad=skip_bad,
+            workers=len(os.sched_getaffinity(0)) if workers is None else workers,
+            progress=work.report,
+        )
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        show(found.summary())
+    if output is not None:
+        found.write(output)
+        wrote(output)
+    if page is not None:
+        from dynid.report.fleet import write_fleet
+
+        write_fleet(found, page)
+        wrote(page)

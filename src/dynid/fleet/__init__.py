@@ -1,0 +1,5 @@
+"""Fleets: many units of one robot over many dates, identified together and watched for changes."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

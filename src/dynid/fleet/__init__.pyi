@@ -1,0 +1,14 @@
+from .comparison import EstimateComparison as EstimateComparison
+from .comparison import compare_estimates as compare_estimates
+from .entries import EntryFault as EntryFault
+from .entries import FleetEntry as FleetEntry
+from .folders import fleet_entries as fleet_entries
+from .health import Change as Change
+from .health import ChangeCode as ChangeCode
+from .health import Health as Health
+from .health import TemperatureCode as TemperatureCode
+from .health import UnitCode as UnitCode
+from .health import UnitHealth as UnitHealth
+from .identify import identify_fleet as identify_fleet
+from .kinds import ParameterKind as ParameterKind
+from .result import FleetEstimate as FleetEstimate

@@ -1,0 +1,209 @@
+"""The search for changes of the units, with a stated probability of any false alarm in the whole fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.calibration.loaded import load_columns
+from dynid.errors import DataError
+from dynid.fleet.bodies import (
+    BodySeries,
+    BodyStep,
+    between,
+    body_steps,
+    dispersion_of,
+    fit_payload,
+    payload_basis,
+)
+from dynid.fleet.entries import shown_date
+from dynid.fleet.health import Change, ChangeCode, Drift, Health, TemperatureCode, UnitCode, UnitHealth
+from dynid.fleet.kinds import ParameterKind, kinds_of, owners_of
+from dynid.fleet.scatter import Track, Variation, usable_temperature, variation_of
+from dynid.fleet.series import Found, Line, fit_line, segments_of
+from dynid.fleet.whitened import WhitenedEntry
+from dynid.parameters.base import BaseParameters
+
+__all__ = ["fleet_health"]
+
+Array = NDArray[np.float64]
+
+_DAYS_PER_MONTH = 30.0
+
+
+def fleet_health(
+    base: BaseParameters, entries: Sequence[WhitenedEntry], *, rate: float = 0.05, link: str | None = None
+) -> Health:
+    """Changes of every unit, with a stated probability of any false alarm in the whole fleet.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        Base parameters of the robot.
+    entries : sequence of WhitenedEntry
+        What every entry says by itself.
+    rate : float, default 0.05
+        Probability of one false alarm or more over all units, parameters and dates, if nothing changed.
+    link : str, optional
+        Link whose payload is watched; by default the last one.
+
+    Returns
+    -------
+    Health
+
+    Raises
+    ------
+    DataError
+        If the rate is not between 0 and 1, or the link carries no parameters.
+    """
+    if not 0.0 < rate < 1.0:
+        raise DataError(f"the rate of false alarms must lie between 0 and 1, got {rate:g}")
+    tool = link or base.robot.links[max(base.robot.parameter_links)].name
+    columns = load_columns(base, tool)
+    units: dict[str, list[WhitenedEntry]] = {}
+    for one in sorted(entries, key=lambda e: (e.moment, e.name)):
+        units.setdefault(one.unit, []).append(one)
+    kinds, owners = kinds_of(base), owners_of(base)
+    watched = [j for j, kind in enumerate(kinds) if not kind.of_body]
+    bodies = np.array([j for j, kind in enumerate(kinds) if kind.of_body], dtype=np.intp)
+    several = [unit for unit, mine in units.items() if len(mine) > 1]
+    tests = len(several) * (len(watched) + 2 * bool(len(bodies)))
+    found: dict[str, list[Change]] = {unit: [] for unit in units}
+    drifts: list[Drift] = []
+    variations: dict[str, Variation] = {}
+    for j in watched:
+        tracks = {unit: _track(base, units[unit], j, kinds[j], owners[j]) for unit in several}
+        tracks = {unit: track for unit, track in tracks.items() if len(track.days) > 1}
+        if not tracks:
+            continue
+        variation = variation_of(list(tracks.values()))
+        variations[base.names[j]] = variation
+        for unit, track in tracks.items():
+            series = variation.series(track)
+            line = fit_line(series)
+            if line is not None:
+                drifts.append(_drift(unit, base.names[j], line))
+            moments = [e.moment for e in units[unit] if e.known[j]]
+            for step in segments_of(series, rate / tests, variation.freedom):
+                found[unit].append(_change(unit, base.names[j], kinds[j], owners[j], step, moments, track, tests))
+    if len(bodies) and several:
+        _body_changes(base, {u: units[u] for u in several}, bodies, columns, tool, rate / tests, tests, found)
+    verdicts = [_verdict(unit, len(mine), found[unit]) for unit, mine in units.items()]
+    verdicts.sort(key=lambda v: min((c.p_value for c in v.changes), default=2.0))
+    return Health(tuple(verdicts), tuple(drifts), variations, rate, tests, tool)
+
+
+def _track(base: BaseParameters, mine: Sequence[WhitenedEntry], j: int, kind: ParameterKind, owner: str) -> Track:
+    used = [e for e in mine if e.known[j]]
+    warm = None
+    if kind.of_friction and owner in base.robot.coordinates:
+        joint = base.robot.coordinates.index(owner)
+        warm = usable_temperature(np.array([e.temperature[joint] for e in used]))
+    return Track(
+        np.array([_days(e.moment) for e in used]),
+        np.array([e.beta[j] for e in used]),
+        np.array([e.covariance[j, j] for e in used]),
+        warm,
+    )
+
+
+def _days(moment: datetime) -> float:
+    return (moment - datetime(2000, 1, 1)).total_seconds() / 86400.0
+
+
+def _drift(unit: str, parameter: str, line: Line) -> Drift:
+    return Drift(unit, parameter, _DAYS_PER_MONTH * line.slope, _DAYS_PER_MONTH * line.std)
+
+
+def _change(
+    unit: str,
+    parameter: str,
+    kind: ParameterKind,
+    joint: str,
+    step: Found,
+    moments: Sequence[datetime],
+    track: Track,
+    tests: int,
+) -> Change:
+    temperature = TemperatureCode.NOT_CONCERNED
+    if kind.of_friction:
+        temperature = TemperatureCode.NOT_LOGGED if track.temperature is None else TemperatureCode.SEPARATED
+    return Change(
+        unit=unit,
+        code=ChangeCode.DRIFT if step.drifts else ChangeCode.STEP,
+        date=shown_date(moments[step.at]),
+        joint=joint,
+        parameter=parameter,
+        kind=kind,
+        value=step.change,
+        std=step.std,
+        before=step.before,
+        p_value=min(1.0, step.p_value * tests),
+        temperature=temperature,
+    )
+
+
+def _body_changes(
+    base: BaseParameters,
+    units: dict[str, list[WhitenedEntry]],
+    bodies: NDArray[np.intp],
+    columns: Array,
+    link: str,
+    limit: float,
+    tests: int,
+    found: dict[str, list[Change]],
+) -> None:
+    """Add the changes of the bodies of every unit.
+
+    Bodies do not vary from date to date as friction does. What varies beyond noise is the effect of what is not
+    modeled, which is taken to be proportional to the covariances.
+    """
+    basis = payload_basis(columns[bodies])
+    series = {
+        unit: BodySeries(
+            np.array([e.beta[bodies] for e in mine]),
+            np.array([e.covariance[np.ix_(bodies, bodies)] for e in mine]),
+        )
+        for unit, mine in units.items()
+    }
+    dispersion = dispersion_of(list(series.values()), basis)
+    robot = base.robot
+    joint = robot.joints[robot.link_index(link) - 1].name
+    for unit, one in series.items():
+        steps = body_steps(one, basis, dispersion, limit)
+        edges = [*(step.at for step in steps), len(one.values)]
+        for k, step in enumerate(steps):
+            date = shown_date(units[unit][step.at].moment)
+            change = _body_change(unit, step, columns[bodies], link, joint, date, tests)
+            if k and change.payload is not None:
+                since, covariance = between(one, (0, steps[0].at), (step.at, edges[k + 1]))
+                whole = fit_payload(since, covariance * dispersion.payload, columns[bodies], link)
+                change = replace(change, carried=whole)
+            found[unit].append(change)
+
+
+def _body_change(unit: str, step: BodyStep, columns: Array, link: str, joint: str, date: str, tests: int) -> Change:
+    load = fit_payload(step.change, step.covariance, columns, link) if step.is_payload else None
+    return Change(
+        unit=unit,
+        code=ChangeCode.BODY if load is None else ChangeCode.PAYLOAD,
+        date=date,
+        joint=joint,
+        parameter=link,
+        kind=None,
+        value=float("nan") if load is None else load.mass,
+        std=float("nan") if load is None else load.mass_std,
+        before=float("nan"),
+        p_value=min(1.0, tests * min(step.payload_p, step.rest_p)),
+        temperature=TemperatureCode.NOT_CONCERNED,
+        payload=load,
+    )
+
+
+def _verdict(unit: str, dates: int, changes: list[Change]) -> UnitHealth:
+    code = UnitCode.CHANGED if changes else UnitCode.STEADY if dates > 1 else UnitCode.TOO_SHORT
+    return UnitHealth(unit, code, tuple(sorted(changes, key=lambda c: (c.date, c.p_value))), dates)

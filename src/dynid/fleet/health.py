@@ -1,0 +1,239 @@
+"""Health of the units: which parameter changed, when, by how much, and whether temperature explains it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DataError
+from dynid.fleet.bodies import PayloadChange
+from dynid.fleet.kinds import ParameterKind
+from dynid.fleet.scatter import Variation
+
+__all__ = ["Change", "ChangeCode", "Drift", "Health", "TemperatureCode", "UnitCode", "UnitHealth"]
+
+
+class ChangeCode(StrEnum):
+    """What changed."""
+
+    STEP = "step"
+    DRIFT = "drift"
+    PAYLOAD = "payload"
+    BODY = "body"
+
+
+class TemperatureCode(StrEnum):
+    """Whether temperature may explain a change of friction."""
+
+    SEPARATED = "not temperature"
+    NOT_LOGGED = "temperature not logged"
+    NOT_CONCERNED = "not concerned"
+
+
+class UnitCode(StrEnum):
+    """Verdict of a unit."""
+
+    CHANGED = "changed"
+    STEADY = "steady"
+    TOO_SHORT = "too few dates"
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A significant change of one unit.
+
+    Attributes
+    ----------
+    unit : str
+        Name of the unit.
+    code : ChangeCode
+        What changed.
+    date : str
+        First date after the change; for a drift the date at which it starts.
+    joint : str
+        Joint of the parameter; for bodies the joint that moves the link.
+    parameter : str
+        Name of the base parameter; for bodies the name of the link.
+    kind : ParameterKind or None
+        Kind of the parameter; None for bodies.
+    value, std : float
+        Change and its standard deviation, in the unit of the parameter; for a payload its mass in kg; NaN for a body.
+    before : float
+        Value before the change; NaN for bodies.
+    p_value : float
+        p-value, corrected for all tests of the fleet.
+    temperature : TemperatureCode
+        Whether temperature may explain it.
+    payload : PayloadChange or None
+        The payload, compared with the dates since the change before.
+    carried : PayloadChange or None
+        The payload compared with the dates before the first change, where that is another one.
+    """
+
+    unit: str
+    code: ChangeCode
+    date: str
+    joint: str
+    parameter: str
+    kind: ParameterKind | None
+    value: float
+    std: float
+    before: float
+    p_value: float
+    temperature: TemperatureCode
+    payload: PayloadChange | None = None
+    carried: PayloadChange | None = None
+
+    @property
+    def relative(self) -> float:
+        """Change relative to the value before; NaN where there is none."""
+        return self.value / abs(self.before) if self.before else float("nan")
+
+    @property
+    def words(self) -> str:
+        """The change in words."""
+        if self.payload is not None:
+            x = self.payload
+            where = ", ".join(f"{c:.3f}" for c in x.centre)
+            verb = "carries" if x.mass > 0 else "has lost"
+            return (
+                f"unit {self.unit} {verb} a payload of {abs(x.mass):.3g} kg (std {x.mass_std:.2g}) on {x.link} since "
+                f"{self.date}, centre {where} m"
+                + (
+                    ""
+                    if self.carried is None
+                    else f"; {self.carried.mass:+.3g} kg (std {self.carried.mass_std:.2g}) in all"
+                )
+            )
+        if self.code is ChangeCode.BODY:
+            return f"bodies of unit {self.unit} changed on {self.date}, not by a payload on {self.parameter}"
+        share = f" {100 * self.relative:+.0f} %" if np.isfinite(self.relative) else ""
+        tail = "" if self.temperature is TemperatureCode.NOT_CONCERNED else f", {self.temperature.value}"
+        how = "drifts" if self.code is ChangeCode.DRIFT else "changed"
+        return (
+            f"{self.joint} of unit {self.unit}: {self.kind}{share} since {self.date} "
+            f"({how} by {self.value:+.3g}, std {self.std:.2g}){tail}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All values as plain data."""
+        return {
+            "unit": self.unit,
+            "code": self.code.value,
+            "date": self.date,
+            "joint": self.joint,
+            "parameter": self.parameter,
+            "kind": None if self.kind is None else self.kind.value,
+            "change": _plain(self.value),
+            "std": _plain(self.std),
+            "before": _plain(self.before),
+            "p_value": self.p_value,
+            "temperature": self.temperature.value,
+            "words": self.words,
+        } | (
+            {}
+            if self.payload is None
+            else {
+                "mass": self.payload.mass,
+                "mass_std": _plain(self.payload.mass_std),
+                "centre": self.payload.centre.tolist(),
+                "centre_std": [_plain(x) for x in self.payload.centre_std],
+                "carried_mass": None if self.carried is None else self.carried.mass,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Weighted regression of one parameter of one unit over time, with temperature taken out where it is logged.
+
+    Attributes
+    ----------
+    unit, parameter : str
+        Names of the unit and of the base parameter.
+    per_month, std : float
+        Change per 30 days and its standard deviation, in the unit of the parameter.
+    """
+
+    unit: str
+    parameter: str
+    per_month: float
+    std: float
+
+
+@dataclass(frozen=True, eq=False)
+class UnitHealth:
+    """Verdict of one unit.
+
+    Attributes
+    ----------
+    unit : str
+        Name of the unit.
+    code : UnitCode
+        Verdict.
+    changes : tuple of Change
+        Its changes, in order of time.
+    dates : int
+        Number of its entries.
+    """
+
+    unit: str
+    code: UnitCode
+    changes: tuple[Change, ...]
+    dates: int
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        if self.changes:
+            return "; ".join(change.words for change in self.changes)
+        if self.code is UnitCode.TOO_SHORT:
+            return f"unit {self.unit}: {self.dates} date, too few to tell a change"
+        return f"unit {self.unit}: no change over {self.dates} dates"
+
+
+@dataclass(frozen=True, eq=False)
+class Health:
+    """Health of a fleet.
+
+    Attributes
+    ----------
+    units : tuple of UnitHealth
+        Verdicts, changed units first, the most significant change first.
+    drifts : tuple of Drift
+        Regression of every watched parameter of every unit over time.
+    variations : dict of str to Variation
+        Scatter and temperature effect of every watched parameter.
+    rate : float
+        Probability of any false alarm in the whole fleet.
+    tests : int
+        Number of series that were tested: units times watched parameters.
+    link : str
+        Link whose payload is watched.
+    """
+
+    units: tuple[UnitHealth, ...]
+    drifts: tuple[Drift, ...]
+    variations: dict[str, Variation]
+    rate: float
+    tests: int
+    link: str
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """All changes, unit by unit."""
+        return tuple(change for unit in self.units for change in unit.changes)
+
+    def __getitem__(self, unit: str) -> UnitHealth:
+        """Verdict of one unit."""
+        found = [x for x in self.units if x.unit == unit]
+        if not found:
+            raise DataError(f"no unit is named '{unit}', there are {', '.join(x.unit for x in self.units)}")
+        return found[0]
+
+
+def _plain(x: float) -> float | None:
+    return float(x) if np.isfinite(x) else None

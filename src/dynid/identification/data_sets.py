@@ -1,0 +1,251 @@
+"""Observations of data sets: partitions are read, cleaned, folded and dropped, here or on a cluster.
+
+Every partition becomes one triangular factor per channel. These are joined in a tree of fixed shape: chunks within a
+part of a partition, partitions within a block of time, then the blocks. Neither the number of threads nor that of the
+workers, nor a task that was run twice, changes a bit of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.errors import DataError
+from dynid.identification.folding import Folding
+from dynid.identification.loads import check_run, default_channels
+from dynid.identification.observation import Observation, too_few_rows
+from dynid.identification.standstill import Rest, moving_joints, standstill_of
+from dynid.identification.stops import Stop, without_stops
+from dynid.identification.triangular import fold
+from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.progress import ProgressCallback
+from dynid.recording.dataset import DataSet
+from dynid.recording.partition_map import left_out_note, map_partitions
+from dynid.recording.partitions import LeftOut, Partition
+from dynid.recording.recording import Recording, Run
+from dynid.robot.model import Robot
+from dynid.signals.settings import Motion, Signals, prepare
+
+__all__ = ["cleaned_chunk", "joined_stops", "needed_signals", "observe_dataset"]
+
+Array = NDArray[np.float64]
+
+# Blocks of time whose factors are kept, for standard deviations and cross-validation, and the parts that they are made
+# of: whole partitions, or parts of few partitions, so that blocks differ in length by no more than a fifth.
+_BLOCKS, _PARTS = 20, 100
+# Pieces of a run at the edge of a chunk that are shorter than this, beyond what is trimmed, are left out.
+_SHORTEST_S, _SHORTEST_SAMPLES = 1.0, 64
+# Chunks whose joints at rest are looked at, evenly spaced.
+_RESTS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionFold:
+    """One partition, folded.
+
+    Attributes
+    ----------
+    factors : tuple of tuple of ndarray
+        Factor of [W y] (k, b + 1) per part of the time and channel.
+    rows : ndarray of int, shape (channel,)
+        Number of rows.
+    samples, short : int
+        Samples that were used, and samples in pieces that are too short to be filtered.
+    cutoffs : tuple of float or None
+        Cut-off frequency of every run in Hz.
+    rests : tuple of Rest
+        Which joints moved in every run, and where.
+    stops : tuple of Stop
+        Mechanical stops, each with the share of the samples of the partition.
+    """
+
+    factors: tuple[tuple[Array, ...], ...]
+    rows: NDArray[np.int64]
+    samples: int
+    short: int
+    cutoffs: tuple[float | None, ...]
+    rests: tuple[Rest, ...]
+    stops: tuple[Stop, ...]
+
+
+def needed_signals(settings: Signals, dataset: DataSet) -> tuple[str, ...]:
+    """Signals that an identification reads."""
+    out = ["q", "torque", "wrench", "base", "base_v", "base_a"]
+    out += ["v"] * settings.measured_velocity + ["a"] * settings.measured_acceleration
+    return (*out, *(["current"] * (dataset.log_format.gain is not None)))
+
+
+def cleaned_chunk(
+    base: BaseParameters, recording: Recording, settings: Signals
+) -> tuple[list[tuple[Run, Motion]], tuple[Stop, ...], int]:
+    """Filtered runs of a chunk, its stops, and the number of samples in pieces that are too short."""
+    shortest = 2 * settings.trim + _SHORTEST_S
+    long = [r for r in recording.runs if len(r) >= _SHORTEST_SAMPLES and len(r) * r.step >= shortest]
+    for run in long:
+        check_run(base.robot, run, base.channels)
+    motions, stops = without_stops(base, [prepare(run, settings) for run in long], settings)
+    return list(zip(long, motions, strict=True)), stops, recording.samples - sum(len(r) for r in long)
+
+
+def fold_partition(
+    dataset: DataSet, partition: Partition, base: BaseParameters, settings: Signals, parts: int, threads: int | None
+) -> PartitionFold:
+    """Read, clean and fold one partition."""
+    total = dataset.rows(partition)
+    folding = Folding(base, settings, parts=parts, threads=threads)
+    cutoffs: list[float | None] = []
+    rests: list[Rest] = []
+    stops: list[tuple[Stop, int]] = []
+    used = short = 0
+    for first, chunk in dataset.chunks(partition):
+        found, at_stops, too_short = cleaned_chunk(base, chunk, settings)
+        row = first
+        for run, motion in found:
+            folding.add(motion, row / total, len(run) / total)
+            row += len(run)
+            cutoffs.append(motion.cutoff)
+            rests.append(Rest(moving_joints(base.robot, motion, settings), motion.q.mean(axis=0)))
+        used += sum(len(run) for run, _ in found)
+        short += too_short
+        stops += [(stop, chunk.samples) for stop in at_stops]
+    if not used:
+        raise DataError(f"has no run of {2 * settings.trim + _SHORTEST_S:g} s, which filters need")
+    marked = tuple(replace(stop, share=stop.share * samples / used) for stop, samples in stops)
+    return PartitionFold(
+        tuple(folding.factors()),
+        np.array(folding.rows),
+        used,
+        short,
+        tuple(cutoffs),
+        tuple(rests),
+        joined_stops(marked),
+    )
+
+
+def observe_dataset(
+    robot: Robot,
+    dataset: DataSet,
+    *,
+    signals: Signals | None = None,
+    base: BaseParameters | None = None,
+    channels: str | Sequence[str] | None = None,
+    client: Any = None,
+    skip_bad: bool = False,
+    progress: ProgressCallback | None = None,
+) -> Observation:
+    """Fold a data set into an observation, as `observe`."""
+    settings = signals or Signals()
+    if base is None:
+        found = channels if channels is not None else default_channels(robot, dataset.sample(1)[0])
+        base = base_parameters(robot, channels=found)
+    pruned = dataset.with_signals(needed_signals(settings, dataset))
+    count = len(dataset.partitions)
+    parts = -(-_PARTS // count)
+    blocks: list[list[Array] | None] = [None] * _BLOCKS
+    rows = np.zeros(len(base.channels), dtype=np.int64)
+    samples = short = 0
+    cutoffs: set[float | None] = set()
+    rests: list[Rest] = []
+    stops: list[tuple[Stop, int]] = []
+    left_out: list[LeftOut] = []
+    work = map_partitions(
+        fold_partition,
+        pruned,
+        (base, settings, parts),
+        client=client,
+        skip_bad=skip_bad,
+        progress=progress,
+        what="folding",
+    )
+    # With more BLAS threads the last bits would depend on their number.
+    with threadpool_limits(1, "blas"):
+        for k, one in work:
+            if isinstance(one, LeftOut):
+                left_out.append(one)
+                continue
+            for part, factors in enumerate(one.factors):
+                place = (k * parts + part) * _BLOCKS // (count * parts)
+                blocks[place] = _joined(blocks[place], factors)
+            rows += one.rows
+            samples += one.samples
+            short += one.short
+            cutoffs |= {None if c is None else float(f"{c:.2g}") for c in one.cutoffs}
+            rests += one.rests
+            stops += [(stop, one.samples) for stop in one.stops]
+        filled = [tuple(block) for block in blocks if block is not None and any(len(f) for f in block)]
+        whole: list[Array] | None = None
+        for block in filled:
+            whole = _joined(whole, block)
+    if int(rows.sum()) <= base.count:
+        reason = f"; {left_out_note(left_out, count)}" if left_out else ""
+        raise DataError(f"{too_few_rows(int(rows.sum()), base)}{reason}")
+    assert whole is not None
+    notes = [f"{samples} samples of {count - len(left_out)} partitions"]
+    if short:
+        notes.append(f"{short} samples in pieces too short to be filtered are left out")
+    if left_out:
+        notes.append(left_out_note(left_out, count))
+    return Observation(
+        base,
+        tuple(whole),
+        tuple(int(n) for n in rows),
+        _no_rows,
+        settings,
+        tuple(sorted(cutoffs, key=lambda c: (c is not None, c))),
+        dataset.log_format,
+        standstill=standstill_of(base, _thinned(rests)),
+        stops=joined_stops([replace(s, share=s.share * n / samples) for s, n in stops]),
+        time_blocks=tuple(filled),
+        left_out=tuple(left_out),
+        notes=tuple(notes),
+    )
+
+
+def _no_rows() -> Any:
+    """The rows of a data set are not kept."""
+    return iter(())
+
+
+def _joined(first: Sequence[Array] | None, second: Sequence[Array]) -> list[Array]:
+    """Factors per channel of the rows of both."""
+    if first is None:
+        return list(second)
+    return [_join(a, b) for a, b in zip(first, second, strict=True)]
+
+
+def _join(a: Array, b: Array) -> Array:
+    """Factor of two factors; only columns that are not zero are worked on."""
+    both = np.vstack([a, b])
+    used = np.flatnonzero(np.any(both != 0, axis=0))
+    narrow = fold(np.asfortranarray(both[:, used]))
+    out = np.zeros((len(narrow), both.shape[1]))
+    out[:, used] = narrow
+    return out
+
+
+def _thinned(rests: list[Rest]) -> list[Rest]:
+    """Some of the runs, evenly spaced, and the first in which each joint moves."""
+    if len(rests) <= _RESTS:
+        return rests
+    chosen = {round(k * (len(rests) - 1) / (_RESTS - 1)) for k in range(_RESTS)}
+    for j in range(len(rests[0].moving)):
+        chosen |= set(next(([k] for k, rest in enumerate(rests) if rest.moving[j]), []))
+    return [rests[k] for k in sorted(chosen)]
+
+
+def joined_stops(stops: Sequence[Stop]) -> tuple[Stop, ...]:
+    """One stop per joint and side: its extreme position, its mean torque, and the sum of the shares."""
+    out = []
+    for key in dict.fromkeys((s.joint, s.side) for s in stops):
+        mine = [s for s in stops if (s.joint, s.side) == key]
+        share = sum(s.share for s in mine)
+        weights = [s.share / share if share else 1 / len(mine) for s in mine]
+        torque = sum(w * s.torque for w, s in zip(weights, mine, strict=True))
+        position = (min if key[1] > 0 else max)(s.position for s in mine)
+        out.append(Stop(key[0], key[1], position, torque, share))
+    return tuple(out)

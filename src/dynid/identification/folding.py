@@ -1,0 +1,124 @@
+"""Folding: the rows of filtered runs into one triangular factor per channel, run after run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from dynid.identification.row_stream import Block, Segment, SegmentRows, segments, velocity_limits
+from dynid.identification.triangular import fold, side_by_side
+from dynid.parameters.base import BaseParameters
+from dynid.signals.settings import Motion, Signals
+
+__all__ = ["Folding"]
+
+Array = NDArray[np.float64]
+
+# Rows of small recordings are kept for estimators that need them again; those of large ones are computed again.
+_KEEP_BYTES = 128 * 2**20
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Control of the BLAS threads; to look for the libraries takes longer than to fold a short run."""
+    return ThreadpoolController()
+
+
+class Folding:
+    """Triangular factors of [W y] per channel, to which runs are added one by one.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        The unknowns.
+    settings : Signals
+        Which rows are left out at low velocities.
+    parts : int, default 1
+        Number of parts of the time, each of which has factors of its own.
+    keep : bool, default False
+        Keep the rows of small recordings.
+    threads : int, optional
+        Number of threads; by default that of the kernels. It changes no bit of the result.
+    """
+
+    def __init__(
+        self,
+        base: BaseParameters,
+        settings: Signals,
+        *,
+        parts: int = 1,
+        keep: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        self.base, self.settings = base, settings
+        self.rows = [0] * len(base.channels)
+        self.samples = 0
+        self.kept: list[tuple[int, Array, NDArray[np.int64]]] | None = [] if keep else None
+        self._maker = SegmentRows(base, threads)
+        self._factors = [[np.zeros((0, len(c) + 1)) for c in self._maker.touched] for _ in range(parts)]
+
+    def add(self, motion: Motion, first: float = 0.0, share: float = 1.0) -> None:
+        """Fold the rows of a filtered run, which begins at `first` of the whole time and is a `share` of it."""
+        maker, limits = self._maker, velocity_limits(self.base, motion, self.settings)
+        channels = range(len(self.base.channels))
+        # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
+        with _threads().limit(limits=1, user_api="blas"):
+            for part in segments(motion):
+                table = maker.table(motion, part)
+
+                def fold_channel(k: int, table: Array = table, part: Segment = part) -> None:
+                    rows, velocity = maker.channel(table, part, k)
+                    moving, index = maker.used(motion, part, k, velocity, limits[k])
+                    if not moving.all():
+                        rows, index = rows[moving], index[moving]
+                    if len(rows):
+                        self._add(k, rows, self.samples + index, first + share * index / len(motion.t))
+
+                side_by_side(fold_channel, channels, maker.threads)
+        self.samples += len(motion.t)
+
+    def _add(self, k: int, rows: Array, index: NDArray[np.int64], when: Array) -> None:
+        """Fold rows [W y] of touched columns of a channel into the factors of their parts of the time."""
+        parts = len(self._factors)
+        if parts == 1:
+            self._fold(self._factors[0], k, rows)
+        else:
+            place = np.minimum((when * parts).astype(int), parts - 1)
+            for part in np.unique(place):
+                self._fold(self._factors[part], k, rows[place == part])
+        self.rows[k] += len(rows)
+        kept = self.kept
+        if kept is not None:
+            kept.append((k, rows.copy(), index))
+            if sum(self.rows) * (self.base.count + 1) * 8 > _KEEP_BYTES:
+                self.kept = None
+
+    @staticmethod
+    def _fold(factors: list[Array], k: int, rows: Array) -> None:
+        """Fold rows into the factor of a channel."""
+        factor = factors[k]
+        # Fortran order, so that LAPACK works on this array without a copy.
+        stack = np.empty((len(factor) + len(rows), rows.shape[1]), order="F")
+        stack[: len(factor)] = factor
+        stack[len(factor) :] = rows
+        factors[k] = fold(stack)
+
+    def factors(self) -> list[tuple[Array, ...]]:
+        """The factors of each part, one per channel with all columns (<= touched + 1, b + 1)."""
+        return [
+            tuple(self._wide(f, c) for f, c in zip(part, self._maker.touched, strict=True)) for part in self._factors
+        ]
+
+    def _wide(self, factor: Array, columns: NDArray[np.intp]) -> Array:
+        out = np.zeros((len(factor), self.base.count + 1))
+        out[:, columns], out[:, -1] = factor[:, :-1], factor[:, -1]
+        return out
+
+    def kept_blocks(self) -> Iterator[Block]:
+        """The rows that are kept."""
+        for k, rows, index in sorted(self.kept or (), key=lambda one: (one[2][0], one[0])):
+            yield self._maker.wide(k, rows, index)

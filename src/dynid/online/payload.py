@@ -1,0 +1,419 @@
+"""`PayloadMonitor`: mass and centre of a payload while a known robot runs, and when it is picked up and released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.calibration.body_fit import fit_body
+from dynid.calibration.loaded import load_columns
+from dynid.errors import DataError
+from dynid.identification.estimate import Estimate
+from dynid.online.change import ChangeDetector
+from dynid.online.filters import CausalFilters, causal_filters
+from dynid.online.noise import StreamNoise, stream_noise
+from dynid.online.rows import CausalRows
+from dynid.online.segment import PRIOR, Candidate, Rows, Segment
+from dynid.parameters.base import base_parameters
+from dynid.robot.inertia import inertia_to_com
+from dynid.robot.model import Robot
+from dynid.signals.settings import STANDSTILL
+
+__all__ = ["EventKind", "PayloadEvent", "PayloadMonitor", "PayloadState"]
+
+Array = NDArray[np.float64]
+
+# Seconds of rows that are tested for a change.
+_WINDOW = 1.0
+# Share of a step of the payload that the shared low-pass may not have passed on yet in rows that are used.
+_UNSETTLED = 0.01
+# Standard deviations of the change of mass from which it is one.
+_SIGNIFICANT = 4.0
+# Share of the largest velocity so far below which a joint stands still.
+_SLOW = 0.01
+
+
+class EventKind(StrEnum):
+    """What happened: PICK_UP, mass was gained; RELEASE, mass was lost."""
+
+    PICK_UP = "pick-up"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True)
+class PayloadEvent:
+    """A change of the payload.
+
+    Attributes
+    ----------
+    kind : EventKind
+        Whether mass was gained or lost.
+    time : float
+        When it happened, s; to about a tenth of a second.
+    detected : float
+        Time of the sample at which it was found, s.
+    mass_change : float
+        First estimate of the change of mass, kg.
+    mass_change_std : float
+        Its standard deviation, kg.
+    statistic : float
+        Value of the test.
+    threshold : float
+        Value that it had to exceed.
+    """
+
+    kind: EventKind
+    time: float
+    detected: float
+    mass_change: float
+    mass_change_std: float
+    statistic: float
+    threshold: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.time:.2f} s: {self.mass_change:+.3g} kg, std {self.mass_change_std:.2g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain data."""
+        return {
+            "kind": str(self.kind),
+            "time": self.time,
+            "detected": self.detected,
+            "mass_change": self.mass_change,
+            "mass_change_std": self.mass_change_std,
+            "statistic": self.statistic,
+            "threshold": self.threshold,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadState:
+    """The payload as far as the rows since the last event show it.
+
+    Attributes
+    ----------
+    link : str
+        Link that carries it.
+    since : float
+        Time in s from which rows were used.
+    rows : int
+        Number of rows of all channels.
+    mass : float
+        Mass, kg; negative where the arm is lighter than its model.
+    mass_std : float
+        Standard deviation of the mass, kg.
+    centre : ndarray, shape (3,)
+        Centre of mass in the frame of the link, m; nan where the mass is not distinguishable from zero.
+    centre_std : ndarray, shape (3,)
+        Standard deviation of the centre, m.
+    """
+
+    link: str
+    since: float
+    rows: int
+    mass: float
+    mass_std: float
+    centre: Array
+    centre_std: Array
+
+    def __str__(self) -> str:
+        text = f"{self.mass:.3f} kg, std {self.mass_std:.2g}"
+        if not np.all(np.isfinite(self.centre)):
+            return text
+        return f"{text}, centre ({', '.join(f'{x:.3f}' for x in self.centre)}) m"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The payload as plain data; None where a value is not finite."""
+
+        def plain(x: float) -> float | None:
+            return float(x) if np.isfinite(x) else None
+
+        return {
+            "link": self.link,
+            "since": self.since,
+            "rows": self.rows,
+            "mass": self.mass,
+            "mass_std": plain(self.mass_std),
+            "centre": [plain(x) for x in self.centre],
+            "centre_std": [plain(x) for x in self.centre_std],
+        }
+
+
+class PayloadMonitor:
+    """Payload of a known robot while it runs.
+
+    The torques less those of the robot model are the innovations. What a body on the link would add to them is linear
+    in its mass and first moments. Rows of joints that stand still are left out, since their stiction is unknown: a
+    payload that is picked up at rest is found once the arm moves.
+
+    The size and the correlation over time of the innovations are learned during the first seconds of motion; then
+    changes are tested, see `dynid.online.change`. A payload that is already there is no change: it is in `payload`.
+
+    Parameters
+    ----------
+    model : Estimate or Robot
+        The identified robot without the payload: an estimate, whose covariance is propagated, or a robot that is taken
+        as exact.
+    link : str
+        Link that carries the payload.
+    rate : float
+        Samples per second, Hz.
+    cutoff : float, optional
+        Cut-off frequency in Hz, as for `OnlineIdentification`.
+    training : float, default 5.0
+        Seconds of motion from which the noise is learned. The motion should be like that which follows, and the
+        payload must not change.
+    false_alarms : float, default 0.1
+        Expected number of false alarms per hour that is not exceeded, if the innovations are normal with the size and
+        the correlation that were learned.
+    smallest : float, default 0.1
+        Changes of mass below this many kg are not reported.
+    measured_velocity : bool, default False
+        Velocities come with every sample.
+
+    Attributes
+    ----------
+    link : str
+        Link that carries the payload.
+    events : tuple of PayloadEvent
+        All events so far.
+    disturbances : int
+        Changes of the torques that were no change of mass, such as a push.
+
+    Raises
+    ------
+    DataError
+        If a setting cannot be used, the link carries nothing, or the robot cannot be followed sample by sample.
+    """
+
+    def __init__(
+        self,
+        model: Estimate | Robot,
+        link: str,
+        *,
+        rate: float,
+        cutoff: float | None = None,
+        training: float = 5.0,
+        false_alarms: float = 0.1,
+        smallest: float = 0.1,
+        measured_velocity: bool = False,
+    ) -> None:
+        for name, value in (("training", training), ("false_alarms", false_alarms)):
+            if not value > 0:
+                raise DataError(f"{name} must be positive, got {value}")
+        if smallest < 0:
+            raise DataError(f"smallest must not be negative, got {smallest}")
+        if isinstance(model, Estimate):
+            base, beta = model.base, model.beta
+            # Infinite where joints at rest left parameters unknown: these have no effect without their motion.
+            covariance = np.where(np.isfinite(model.covariance), model.covariance, 0.0)
+        else:
+            base = base_parameters(model, channels="torque")
+            beta, covariance = base.values(), np.zeros((base.count, base.count))
+        self.link, self.smallest, self.false_alarms = link, float(smallest), float(false_alarms)
+        self._covariance = covariance
+        self._rows = CausalRows(base, causal_filters(rate, cutoff), measured_velocity=measured_velocity)
+        columns = load_columns(base, link)
+        self._known = [beta[own] for own in self._rows.touched]
+        self._load = [columns[own] for own in self._rows.touched]
+        filters = self._rows.filters
+        self._wanted = max(2 * len(PRIOR), round(training * filters.row_rate))
+        self._settling = _settling_rows(filters)
+        self._training: list[tuple[float, Array, Array, NDArray[np.bool_]]] = []
+        self._noise: StreamNoise | None = None
+        self._detector: ChangeDetector | None = None
+        self._window = max(2, round(_WINDOW * filters.row_rate))
+        self._segment = Segment(base.count, self._window)
+        self._candidate: Candidate | None = None
+        self.events: tuple[PayloadEvent, ...] = ()
+        self.disturbances = 0
+
+    @property
+    def filters(self) -> CausalFilters:
+        """The filters of the samples, with their delay."""
+        return self._rows.filters
+
+    @property
+    def trained(self) -> bool:
+        """Whether the noise is known, so that changes are tested."""
+        return self._noise is not None
+
+    @property
+    def noise(self) -> StreamNoise | None:
+        """Size and correlation of the innovations; None while they are learned."""
+        return self._noise
+
+    def update(self, t: float, q: ArrayLike, torque: ArrayLike, v: ArrayLike | None = None) -> PayloadEvent | None:
+        """Take one sample.
+
+        Parameters
+        ----------
+        t : float
+            Time in s.
+        q, torque, v : array_like, shape (joint,)
+            Positions, torques and, with `measured_velocity`, velocities.
+
+        Returns
+        -------
+        PayloadEvent or None
+            The event that this sample reveals.
+        """
+        if not self._rows.push(t, q, torque, v):
+            return None
+        return self._row(t, self._rows.out[0])
+
+    def update_block(
+        self, t: ArrayLike, q: ArrayLike, torque: ArrayLike, v: ArrayLike | None = None
+    ) -> list[PayloadEvent]:
+        """Take samples t (N,), q, torque, v (N, joint) one by one; returns the events that they reveal."""
+        velocities: Sequence[ArrayLike | None] = [None] * len(np.asarray(t)) if v is None else list(np.asarray(v))
+        samples = zip(np.asarray(t, dtype=float).tolist(), np.asarray(q), np.asarray(torque), velocities, strict=True)
+        found = (self.update(*sample) for sample in samples)
+        return [event for event in found if event is not None]
+
+    def _row(self, t: float, row: Array) -> PayloadEvent | None:
+        """Use the rows of one instant: [X y] (channel, 11), of the joints that move."""
+        stream = self._rows.stream
+        channels = len(self._known)
+        X, W = np.empty((channels, 11)), np.zeros((channels, self._covariance.shape[0]))
+        for c in range(channels):
+            own = row[self._rows.start_of(c)]
+            X[c, :10] = own[:-1] @ self._load[c]
+            X[c, 10] = own[-1] - own[:-1] @ self._known[c]
+            W[c, self._rows.touched[c]] = own[:-1]
+        velocity = np.abs(row[stream.start[-1] :])
+        moving = velocity > np.maximum(_SLOW * stream.fastest[stream.joint], STANDSTILL)
+        if self._noise is None:
+            if moving.any():
+                self._training.append((t, X, W, moving))
+            if len(self._training) >= self._wanted:
+                self._learn()
+            return None
+        return self._use(t, X, W, moving)
+
+    def _learn(self) -> None:
+        """Noise of the innovations from the rows of the training, which then are the first rows of the estimate."""
+        rows = np.array([x for _, x, _, _ in self._training])
+        moving = np.array([m for _, _, _, m in self._training])
+        self._noise = stream_noise(rows[:, :, :4], rows[:, :, 10], moving)
+        row_rate = self.filters.row_rate
+        level = self.false_alarms / (3600.0 * row_rate * self._window)
+        self._detector = ChangeDetector(PRIOR, window=self._window, level=level)
+        self._training, training = [], self._training
+        for t, X, W, used in training:
+            white, arm = self._noise.whitened(X, W, used)
+            self._segment.add(Rows(t, white, arm))
+            # The payload is not to change during the training, so what the test says of it does not count.
+            self._detector.add(*self._tested(white, used))
+
+    def _tested(self, white: Array, moving: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Rows for the test: over the upper limit of the noise, not its estimate."""
+        assert self._noise is not None
+        rows = white / self._noise.safety[moving][:, None]
+        return rows[:, :4], rows[:, 10]
+
+    def _use(self, t: float, X: Array, W: Array, moving: NDArray[np.bool_]) -> PayloadEvent | None:
+        assert self._noise is not None and self._detector is not None
+        white, arm = self._noise.whitened(X, W, moving)
+        if not len(white):
+            return None
+        rows = Rows(t, white, arm)
+        if self._candidate is not None:
+            return self._confirm(rows)
+        self._segment.add(rows)
+        change = self._detector.add(*self._tested(white, moving))
+        if change is not None:
+            since = self._segment.take_back(change.rows)
+            self._candidate = Candidate(change, since[0].time, self._segment)
+            self._segment = Segment(self._covariance.shape[0], self._window)
+            for each in since:
+                self._confirm(each)
+        return None
+
+    def _confirm(self, rows: Rows) -> PayloadEvent | None:
+        """Wait until the shared low-pass has passed the change on, then compare the masses before and after it."""
+        candidate = self._candidate
+        assert candidate is not None and self._detector is not None
+        candidate.seen += 1
+        if candidate.seen <= self._settling:
+            return None
+        self._segment.add(rows)
+        if self._segment.count < 2 * len(PRIOR):
+            return None
+        after, own = self._segment.moments()
+        step = after - candidate.change.before
+        std = float(np.sqrt(own[0, 0] + candidate.change.covariance[0, 0]))
+        if abs(step[0]) >= max(self.smallest, _SIGNIFICANT * std):
+            event = PayloadEvent(
+                kind=EventKind.PICK_UP if step[0] > 0 else EventKind.RELEASE,
+                time=candidate.time - self.filters.delay,
+                detected=rows.time,
+                mass_change=float(step[0]),
+                mass_change_std=std,
+                statistic=candidate.change.statistic,
+                threshold=self._detector.threshold,
+            )
+            self.events = (*self.events, event)
+            self._resume()
+            return event
+        if candidate.seen > self._settling + self._window:
+            # Something happened, such as a push, but the mass is as before.
+            self.disturbances += 1
+            since, self._segment = self._segment.take_back(self._window), candidate.old
+            for each in since:
+                self._segment.add(each)
+            self._resume()
+        return None
+
+    def _resume(self) -> None:
+        """Test again for changes, against the rows of the segment."""
+        assert self._detector is not None and self._noise is not None
+        self._candidate = None
+        information, scores = self._segment.information()
+        least = float(self._noise.safety.max()) ** 2
+        self._detector.restart(information / least, scores / least)
+
+    def payload(self) -> PayloadState | None:
+        """The payload from the rows since the last event, as a point mass.
+
+        Returns
+        -------
+        PayloadState or None
+            None as long as there are too few rows. Standard deviations contain the noise of the innovations, with their
+            correlation over time, and the covariance of the model.
+        """
+        segment = self._segment
+        if self._noise is None or segment.count < 11:
+            return None
+        rows, carried = segment.factor(), segment.carried()
+        R, z = rows[:, :10], rows[:, 10]
+        # Mass and first moments alone: linear, so that a mass near zero has its standard deviation.
+        inertial, own = np.zeros(10), np.zeros((10, 10))
+        inertial[:4], own[:4, :4] = segment.moments()
+        centre, centre_std = np.full(3, np.nan), np.full(3, np.nan)
+        if significant := abs(inertial[0]) > _SIGNIFICANT * np.sqrt(own[0, 0]):
+            found = fit_body(R, z, "mass-centre", feasible=False)
+            inertial, own = found.inertial, found.covariance
+        gain = own @ carried
+        covariance = own + gain @ self._covariance @ gain.T
+        mass = float(inertial[0])
+        if significant:
+            centre = np.asarray(inertia_to_com(inertial)[1])
+            slope = np.hstack([-centre[:, None], np.eye(3)]) / mass
+            centre_std = np.sqrt(np.diag(slope @ covariance[:4, :4] @ slope.T))
+        mass_std = float(np.sqrt(covariance[0, 0]))
+        return PayloadState(self.link, segment.since, segment.count, mass, mass_std, centre, centre_std)
+
+
+def _settling_rows(filters: CausalFilters) -> int:
+    """Rows after a step until the shared low-pass has passed it on."""
+    samples = max(1000, 20 * filters.step)
+    passed = scipy.signal.sosfilt(filters.sections, np.ones(samples))
+    late = np.flatnonzero(np.abs(passed - 1.0) > _UNSETTLED)
+    return int(np.ceil((late[-1] + 1) / filters.step)) if late.size else 0

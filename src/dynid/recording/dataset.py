@@ -1,0 +1,323 @@
+"""DataSet: recordings in a folder of Parquet partitions, read in chunks that fit in memory.
+
+A partition is one file, in a hive layout such as `robot=unit3/date=2025-03-01/run=7/part-0.parquet`. Only the columns
+that are used are read, and only one chunk of rows at a time. A run that is longer than a chunk is cut into consecutive
+runs of equal length; each is filtered on its own, and its ends are trimmed as those of any run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from dynid.errors import DataError, DynidError
+from dynid.recording.load import columns_of_table
+from dynid.recording.log_fields import LogFields
+from dynid.recording.log_format import LogFormat
+from dynid.recording.partition_reader import PartitionReader
+from dynid.recording.partitions import ENDINGS, LeftOut, Partition, listed
+from dynid.recording.recording import Recording
+from dynid.recording.wrench import WrenchSensor
+from dynid.robot.model import Robot
+
+__all__ = ["DataSet", "LeftOut", "Partition", "is_dataset", "open_dataset"]
+
+# Rows of a chunk: a minute at 1 kHz, of which trimmed ends are less than a hundredth.
+LONGEST = 65536
+# Partitions that are looked at when a data set is opened, and rows of each.
+_PROBED, _PROBE_ROWS = 9, 256
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Recordings of a robot in Parquet partitions, which are read when they are needed and not held.
+
+    Attributes
+    ----------
+    source : str
+        Folder or address.
+    robot : Robot
+        The robot; signals are in the order of its joints.
+    partitions : tuple of Partition
+        The files, in the order of their names; numbers in names count as numbers.
+    log_format : LogFormat
+        How the partitions are read, with the columns that were found in the first of them.
+    step : float
+        Usual time between two samples in s.
+    unread_columns : tuple of str
+        Columns that are not read.
+    longest : int
+        Most samples of a chunk; longer partitions are cut.
+    sensors : mapping of str to WrenchSensor
+        Where the named wrench sensors are.
+    whole : Robot or None
+        The robot before joints were locked.
+    """
+
+    source: str
+    robot: Robot
+    partitions: tuple[Partition, ...]
+    log_format: LogFormat
+    step: float
+    unread_columns: tuple[str, ...] = ()
+    longest: int = LONGEST
+    sensors: Mapping[str, WrenchSensor] = field(default_factory=dict)
+    whole: Robot | None = None
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints."""
+        return self.robot.coordinates
+
+    def select(self, **keys: str) -> DataSet:
+        """The partitions with these values of the hive layout.
+
+        Parameters
+        ----------
+        **keys : str
+            Value by key, such as robot="unit3".
+
+        Returns
+        -------
+        DataSet
+
+        Raises
+        ------
+        DataError
+            If no partition has them.
+        """
+        found = tuple(p for p in self.partitions if all(p.keys.get(k) == str(v) for k, v in keys.items()))
+        if not found:
+            wanted = ", ".join(f"{k}={v}" for k, v in keys.items())
+            raise DataError(f"{self.source} has no partition with {wanted}")
+        return replace(self, partitions=found)
+
+    def split(self, share: float = 0.25) -> tuple[DataSet, DataSet]:
+        """Partitions to identify from, and the last ones, which are held out for validation.
+
+        Parameters
+        ----------
+        share : float, default 0.25
+            Share of the partitions that is held out, between 0 and 1.
+
+        Returns
+        -------
+        fit, held_out : DataSet
+
+        Raises
+        ------
+        DataError
+            If one of the two would be empty.
+        """
+        count = round(share * len(self.partitions))
+        if not 0 < count < len(self.partitions):
+            raise DataError(f"a share of {share:g} of {len(self.partitions)} partitions leaves one side empty")
+        cut = len(self.partitions) - count
+        return replace(self, partitions=self.partitions[:cut]), replace(self, partitions=self.partitions[cut:])
+
+    def with_signals(self, signals: Sequence[str]) -> DataSet:
+        """The data set of which only these signals are read; signals that it does not have are ignored."""
+        columns = self.log_format.columns or {}
+        kept = {s: spec for s, spec in columns.items() if s in signals or ":" in s}
+        return replace(self, log_format=self.log_format.replaced({"columns": kept}))
+
+    def rows(self, partition: Partition) -> int:
+        """Number of rows of a partition, from its footer."""
+        return PartitionReader(self, partition).rows
+
+    def chunks(self, partition: Partition) -> Iterator[tuple[int, Recording]]:
+        """The recordings of a partition, chunk by chunk, each with the number of its first row.
+
+        Parameters
+        ----------
+        partition : Partition
+            One of `partitions`.
+
+        Yields
+        ------
+        int, Recording
+
+        Raises
+        ------
+        DataError
+            If the partition cannot be read; the message names it.
+        """
+        reader = PartitionReader(self, partition)
+        for start, stop in reader.cuts():
+            yield start, reader.recording(start, stop)
+
+    def sample(self, samples: int = 200_000) -> tuple[Recording, tuple[LeftOut, ...]]:
+        """Chunks of evenly spaced partitions as a recording in memory.
+
+        Parameters
+        ----------
+        samples : int, default 200000
+            Number of samples from which no further chunk is added.
+
+        Returns
+        -------
+        Recording
+            One chunk of every chosen partition.
+        tuple of LeftOut
+            Partitions that were chosen and could not be read.
+
+        Raises
+        ------
+        DataError
+            If none of the chosen partitions can be read.
+        """
+        found: list[tuple[int, Recording]] = []
+        bad: list[LeftOut] = []
+        total = 0
+        for k in _spaced(len(self.partitions)):
+            try:
+                recording = next(self.chunks(self.partitions[k]))[1]
+            except DynidError as error:
+                bad.append(LeftOut(self.partitions[k].name, str(error)))
+                continue
+            found.append((k, recording))
+            total += recording.samples
+            if total >= samples:
+                break
+        if not found:
+            raise DataError(bad[0].reason)
+        # In the order of time, whatever the order in which they were chosen.
+        runs = [run for _, one in sorted(found, key=lambda item: item[0]) for run in one.runs]
+        first = found[0][1]
+        return replace(first, runs=tuple(runs), log_format=self.log_format, unread_columns=self.unread_columns), (*bad,)
+
+    def __repr__(self) -> str:
+        return f"DataSet('{self.source}', {len(self.partitions)} partitions, {len(self.joints)} joints)"
+
+    def summary(self) -> str:
+        """The partitions and how they are read.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
+        keys = {key: len({p.keys.get(key) for p in self.partitions}) for p in self.partitions[:1] for key in p.keys}
+        counts = ", ".join(f"{n} of {key}" for key, n in keys.items())
+        lines = [f"{self.source}: {len(self.partitions)} partitions{f' ({counts})' if counts else ''}"]
+        lines += [f"samples every {self.step:.4g} s, {len(self.joints)} joints: {', '.join(self.joints)}"]
+        lines += ["", "Log format", self.log_format.summary()]
+        if self.unread_columns:
+            lines.append(f"{'not read':<12}{', '.join(self.unread_columns)}")
+        return "\n".join(lines)
+
+
+def is_dataset(source: Any) -> bool:
+    """Whether this is the address of a data set or a folder with Parquet partitions."""
+    if not isinstance(source, str | Path):
+        return False
+    if "://" in str(source):
+        return True
+    path = Path(source)
+    return path.is_dir() and not (path / "metadata.yaml").exists() and _first_file(path)
+
+
+def _first_file(path: Path) -> bool:
+    return any(True for ending in ENDINGS for _ in path.rglob(f"*{ending}"))
+
+
+def open_dataset(
+    source: str | Path,
+    robot: Robot,
+    *,
+    log: LogFormat | None = None,
+    sensors: Mapping[str, WrenchSensor] | None = None,
+    whole: Robot | None = None,
+    longest: int = LONGEST,
+    **fields: Unpack[LogFields],
+) -> DataSet:
+    """Open a folder of Parquet partitions; no more than a few rows are read.
+
+    Parameters
+    ----------
+    source : path or str
+        A folder, or an address that fsspec knows, such as s3://bucket/logs (`pip install dynid[cluster]`).
+    robot : Robot
+        Its joint names are looked for in the column names, and the signals are in the order of its joints.
+    log : LogFormat, optional
+        How the partitions are read. By default the clock and the columns are recognised by their names, in SI units.
+        All partitions must have the columns that are found in the first.
+    sensors : mapping of str to WrenchSensor, optional
+        Where the named wrench sensors are.
+    whole : Robot, optional
+        The robot before `Robot.locked`, as for `load_recording`.
+    longest : int, default 65536
+        Most samples that are read at once. A longer partition is cut into chunks of equal length, each of which is
+        filtered as a run of its own.
+    **fields
+        Fields of `LogFormat`, which override those of `log`.
+
+    Returns
+    -------
+    DataSet
+
+    Raises
+    ------
+    DataError
+        If there are no partitions, or if none of those that are looked at can be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dynid
+    >>> from dynid.cli.demo import synthetic_recording
+    >>> from dynid.recording import open_dataset
+    >>> robot = dynid.load_robot("twolink")
+    >>> folder = tempfile.mkdtemp()
+    >>> for k in range(3):
+    ...     synthetic_recording(robot, k, duration=5.0).to_parquet(f"{folder}/run={k}.parquet")
+    >>> open_dataset(folder, robot)
+    DataSet(..., 3 partitions, 2 joints)
+    """
+    if longest < 256:
+        raise DataError(f"a chunk needs at least 256 samples, got {longest}")
+    given = (log or LogFormat()).replaced(fields)
+    partitions = listed(str(source))
+    opened = DataSet(
+        str(source), robot, partitions, given, math.nan, longest=longest, sensors=sensors or {}, whole=whole
+    )
+    steps, first, wrong = [], None, None
+    for k in sorted(_spaced(len(partitions))[:_PROBED]):
+        try:
+            reader = PartitionReader(opened, partitions[k])
+            probe = reader.table(0, min(reader.rows, _PROBE_ROWS), None)
+            resolved, unread = columns_of_table(probe, reader.reading)
+            resolved = resolved.replaced({"rows": given.rows})
+            sure = replace(opened, log_format=resolved).with_signals(["q"])
+            steps.append(PartitionReader(sure, partitions[k]).step(min(reader.rows, _PROBE_ROWS)))
+        except DynidError as error:
+            wrong = wrong or error
+            continue
+        first = first or (resolved, unread)
+    if first is None:
+        assert wrong is not None
+        raise wrong
+    return replace(opened, log_format=first[0], unread_columns=first[1], step=float(np.median(steps)))
+
+
+def _spaced(count: int) -> list[int]:
+    """Numbers below a count, so ordered that those at the beginning lie evenly apart: first, last, middle, ..."""
+    order: list[int] = []
+    seen: set[int] = set()
+    parts = 1
+    while len(order) < count:
+        for k in range(parts + 1):
+            place = round(k * (count - 1) / parts)
+            if place not in seen:
+                seen.add(place)
+                order.append(place)
+        parts *= 2
+    return order

@@ -1,0 +1,105 @@
+"""Reading one partition of a data set: some rows of some columns at a time, with errors that name it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynid.errors import DataError
+from dynid.recording.assemble import Reading
+from dynid.recording.convert import Conversion
+from dynid.recording.files import damage
+from dynid.recording.load import recording_of_table
+from dynid.recording.partitions import Partition, opened
+from dynid.recording.recording import Recording
+from dynid.recording.table import Table
+from dynid.recording.tables import parquet_columns
+
+if TYPE_CHECKING:
+    from dynid.recording.dataset import DataSet
+
+__all__ = ["PartitionReader"]
+
+# A clock in another unit is a thousand times faster or slower; sampling rates of one data set differ by less than this.
+_OTHER_UNIT = 30.0
+
+
+class PartitionReader:
+    """Reads one partition; all its errors name it."""
+
+    def __init__(self, dataset: DataSet, partition: Partition) -> None:
+        import polars
+
+        self._dataset, self._partition = dataset, partition
+        log = dataset.log_format.replaced({"rows": None})
+        self.reading = Reading(dataset.robot, log, Conversion(dataset.robot, log), dataset.sensors, dataset.whole)
+        try:
+            self._scan = polars.scan_parquet(opened(partition.address))
+            self._names = self._scan.collect_schema().names()
+            self.rows = int(self._scan.select(polars.len()).collect().item())
+        except FileNotFoundError:
+            raise self._error("cannot be read: No such file or directory") from None
+        except Exception as error:  # polars raises errors of many types on damaged files
+            raise self._error(f"is not a Parquet file or damaged: {damage(error)}") from None
+        if not self.rows:
+            raise self._error("has columns and no rows")
+
+    def _error(self, what: str) -> DataError:
+        return DataError(f"partition {self._partition.name} {what}")
+
+    def cuts(self) -> list[tuple[int, int]]:
+        """First row and row after the last of every chunk."""
+        start, stop, _ = slice(*(self._dataset.log_format.rows or (None, None))).indices(self.rows)
+        if stop - start < 2:
+            raise self._error(f"has {max(stop - start, 0)} rows to read: at least two are needed")
+        count = -(-(stop - start) // self._dataset.longest)
+        edges = np.linspace(start, stop, count + 1).astype(int)
+        return [(int(a), int(b)) for a, b in pairwise(edges)]
+
+    def table(self, start: int, stop: int, columns: Sequence[str] | None) -> Table:
+        """Some rows of some columns, by default of all."""
+        scan = self._scan if columns is None else self._scan.select(columns)
+        try:
+            frame = scan.slice(start, stop - start).collect()
+        except Exception as error:  # as above
+            raise self._error(f"is damaged: {damage(error)}") from None
+        whole = stop - start == self.rows
+        place = f"partition {self._partition.name}{'' if whole else f' rows {start}:{stop}'}"
+        return Table(place, parquet_columns(frame))
+
+    def recording(self, start: int, stop: int) -> Recording:
+        """The recording of some rows."""
+        table = self.table(start, stop, self._needed())
+        found = recording_of_table(self._partition.name, table, self.reading)
+        step = float(np.median([run.step for run in found.runs]))
+        ratio = step / self._dataset.step
+        if not 1 / _OTHER_UNIT < ratio < _OTHER_UNIT:
+            raise self._error(
+                f"has samples {step:.3g} s apart, the other partitions {self._dataset.step:.3g} s: "
+                "its clock is in another unit"
+            )
+        return found
+
+    def step(self, rows: int) -> float:
+        """Time between two samples in s, from the first rows."""
+        found = recording_of_table(self._partition.name, self.table(0, rows, self._needed()), self.reading)
+        return float(np.median([run.step for run in found.runs]))
+
+    def _needed(self) -> list[str]:
+        """Columns of the file that the log format names; a DataError if one is missing."""
+        log = self._dataset.log_format
+        wanted = {} if log.time is None else {str(log.time): "t"}
+        for signal, names in (log.columns or {}).items():
+            wanted |= {str(name): signal for name in (names if isinstance(names, tuple) else (names,))}
+        out: dict[str, None] = {}
+        for name, signal in wanted.items():
+            column = name if name in self._names else re.sub(r"\[\d+\]$", "", name)
+            if column not in self._names and column != "none":
+                raise self._error(f"has no column '{name}' for {signal}, which the other partitions have")
+            if column in self._names:
+                out[column] = None
+        return [*out, *(["run"] if "run" in self._names and "run" not in out else [])]

@@ -1,0 +1,86 @@
+"""Commands on data sets: convert, check, identify and validate, with options of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dynid as package
+from dynid.cli.demo import synthetic_recording
+from tests.support.commands import dynid
+
+FRICTION = ("--friction", "viscous+coulomb")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four logs in a folder, and the data set that `dynid convert` makes of them."""
+    folder = tmp_path_factory.mktemp("logs")
+    robot = package.load_robot("twolink", friction="viscous+coulomb")
+    (folder / "csv").mkdir()
+    for seed in range(4):
+        synthetic_recording(robot, seed, duration=5.0).to_csv(folder / "csv" / f"run{seed}.csv")
+    done = dynid("convert", "twolink", "csv", "-o", "set", "--unit", "unit3", "--float32", "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert [p.split("/")[0] for p in json.loads(done.stdout)["partitions"]] == ["robot=unit3"] * 4
+    return folder
+
+
+def test_the_commands_read_a_data_set_as_they_read_logs(logs: Path) -> None:
+    done = dynid("check", "twolink", "set", "--json", *FRICTION, folder=logs)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["log_format"]["columns"]["q"] == ["q_joint1", "q_joint2"]
+    words = ("--method", "wls", "--report", "none", *FRICTION, "--json")
+    files = [f"csv/run{k}.csv" for k in range(4)]
+    pages = [json.loads(dynid("identify", "twolink", *data, *words, folder=logs).stdout) for data in (["set"], files)]
+    for a, b in zip(*(page["base_parameters"] for page in pages), strict=True):
+        assert abs(a["value"] - b["value"]) < 0.1 * b["std"]  # float32
+    assert any("20000 samples of 4 partitions" in note for note in pages[0]["notes"])
+
+
+def test_a_share_of_the_partitions_is_held_out(logs: Path) -> None:
+    words = ("--method", "wls", "--validate-share", "0.25", "--report", "none", *FRICTION, "-o", "estimate.json")
+    done = dynid("identify", "twolink", "set", *words, folder=logs)
+    assert done.returncode == 0, done.stderr
+    assert "15000 samples of 3 partitions" in done.stdout and "not used for the fit" in done.stdout
+    done = dynid("validate", "estimate.json", "set", "--json", folder=logs)
+    page = json.loads(done.stdout)
+    assert done.returncode == 0 and page["left_out"] == [] and page["validation"]["joint1"]["relative"] < 0.05
+
+
+def test_bad_partitions_are_named_or_left_out(logs: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(logs / "set", tmp_path / "set")
+    (tmp_path / "set" / "robot=unit3" / "broken.parquet").write_bytes(b"PAR1")
+    words = ("--method", "wls", "--report", "none", *FRICTION)
+    done = dynid("identify", "twolink", "set", *words, folder=tmp_path)
+    assert done.returncode == 1
+    assert "robot=unit3/broken.parquet" in done.stderr and "--skip-bad-partitions" in done.stderr
+    done = dynid("identify", "twolink", "set", *words, "--skip-bad-partitions", folder=tmp_path)
+    assert done.returncode == 0 and "1 of 5 partitions are left out" in " ".join(done.stdout.split())
+    done = dynid("check", "twolink", "set", *FRICTION, folder=tmp_path)
+    assert done.returncode == 1 and "broken" in done.stdout
+
+
+def test_options_of_data_sets_are_refused_for_files(logs: Path) -> None:
+    for option in (["--skip-bad-partitions"], ["--cluster", "tcp://127.0.0.1:9"]):
+        done = dynid("identify", "twolink", "csv/run0.csv", *option, folder=logs)
+        assert done.returncode == 1 and "folder of Parquet partitions" in done.stderr
+    for words in (("--validate-rows", "0:10"), ("--method", "pc-didim", "--controller", "none.toml"), ("--tests",)):
+        assert dynid("identify", "twolink", "set", *words, folder=logs).returncode == 1
+    done = dynid("friction", "twolink", "set", folder=logs)
+    assert done.returncode == 1 and "data sets are for dynid identify, check and validate" in done.stderr
+
+
+def test_logs_that_cannot_be_converted(logs: Path, tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text((logs / "csv" / "run0.csv").read_text())
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    done = dynid("convert", "twolink", ".", "-o", "set", folder=tmp_path)
+    assert done.returncode == 1 and "bad.csv" in done.stderr
+    done = dynid("convert", "twolink", ".", "-o", "set", "--skip-bad-logs", folder=tmp_path)
+    assert done.returncode == 0 and "left out: bad.csv" in done.stdout and "1 partitions of 1 logs" in done.stdout
+    assert dynid("convert", "twolink", "good.csv", "-o", "set", folder=tmp_path).returncode == 1  # there already
+    assert dynid("convert", "twolink", "good.csv", folder=tmp_path).returncode == 1

@@ -1,0 +1,55 @@
+"""`dynid fleet`: a folder with a bad file, in the terminal, as table, page and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from dynid.cli.main import app
+from studies.reproduce.fleet_plant import FRICTION, Fleet, fleet_robot
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two units on two dates, and a file that is no recording."""
+    folder = tmp_path_factory.mktemp("fleet")
+    fleet_robot(str(folder))
+    for entry in Fleet(0, 2, 2, None).entries():
+        where = folder / "logs" / f"robot={entry.unit}" / f"date={entry.day}"
+        where.mkdir(parents=True)
+        entry.data.to_csv(where / "log.csv")  # type: ignore[union-attr]
+    bad = folder / "logs" / "robot=arm009" / "date=2026-02-02"
+    bad.mkdir(parents=True)
+    (bad / "log.parquet").write_text("nothing")
+    return folder
+
+
+def test_a_bad_file_is_named_or_left_out(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    words = ["fleet", "arm.urdf", "logs", "--friction", FRICTION, "--cutoff", "5", "--workers", "1"]
+    stopped = CliRunner().invoke(app, words)
+    assert stopped.exit_code == 1 and "unit 'arm009' on 2026-02-02" in str(stopped.exception)
+    done = CliRunner().invoke(app, [*words, "--skip-bad", "-o", "table.parquet", "--page", "page.html", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [x["unit"] for x in found["left_out"]] == ["arm009"] and found["entries"] == 4
+    assert {u["unit"] for u in found["units"]} == {"arm000", "arm001"}
+    assert set(pl.read_parquet("table.parquet")["kind"]) >= {"entry", "shared model", "pooled"}
+    assert "1 left out" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["fleet", "twolink"], "FOLDER"),
+        (["fleet", "twolink", "nowhere"], "no folder 'nowhere'"),
+        (["fleet", "twolink", "nowhere", "-o", "table.txt"], "table.parquet"),
+    ],
+)
+def test_wrong_arguments_are_refused(given: list[str], words: str) -> None:
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 1 and words in str(done.exception)

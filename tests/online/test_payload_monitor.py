@@ -1,0 +1,87 @@
+"""Payload while running, on an arm that Pinocchio integrates."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.errors import DataError, ModelError
+from dynid.online import EventKind, PayloadEvent, PayloadMonitor, PayloadState
+from tests.support import carrying_plant
+from tests.support.carrying_plant import CENTRE, MASS, Carried, carry
+
+
+@cache
+def known(joints: int) -> dynid.Robot:
+    """The plant's own model: friction and the rotor inertia of its motors."""
+    robot = carrying_plant.arm(joints)
+    rotors = [robot.joint_term(k, "Ia", carrying_plant.ROTOR) for k in range(robot.n)]
+    return robot.with_terms(*rotors)
+
+
+def watched(
+    model: dynid.Robot | dynid.Estimate, run: Carried, look: float, **settings: float
+) -> tuple[PayloadMonitor, list[PayloadEvent], PayloadState | None]:
+    """All events, and the payload as it was known at one time."""
+    robot = model if isinstance(model, dynid.Robot) else model.robot
+    monitor = PayloadMonitor(model, robot.links[-1].name, rate=run.rate, **settings)  # type: ignore[arg-type]
+    before = run.t <= look
+    events = monitor.update_block(run.t[before], run.q[before], run.torque[before])
+    state = monitor.payload()
+    events += monitor.update_block(run.t[~before], run.q[~before], run.torque[~before])
+    return monitor, events, state
+
+
+def test_pick_up_and_release_are_found_with_their_mass() -> None:
+    run = carry(carrying_plant.arm(6), 8.0, hold=(4.0, 6.0), rate=250.0)
+    monitor, events, state = watched(known(6), run, 5.0, training=2.5)
+    assert [event.kind for event in events] == [EventKind.PICK_UP, EventKind.RELEASE] and monitor.trained
+    for event, truth, sign in zip(events, (4.0, 6.0), (1, -1), strict=True):
+        assert 0 < event.detected - truth < 1.0 and abs(event.time - truth) < 0.15
+        assert abs(event.mass_change - sign * MASS) < 5 * event.mass_change_std
+        assert event.statistic > event.threshold and event.to_dict()["kind"] == str(event.kind)
+    assert state is not None and abs(state.mass - MASS) < 0.05 * MASS
+    assert np.all(np.abs(state.centre - CENTRE) < 0.02) and "centre" in str(state)
+    last = monitor.payload()
+    assert last is not None and abs(last.mass) < max(0.02, 5 * last.mass_std)
+
+
+def test_nothing_is_reported_where_nothing_happens() -> None:
+    """A payload that is there from the start is no event: it is the payload."""
+    run = carry(carrying_plant.arm(6), 6.0, hold=(0.0, np.inf), rate=250.0, seed=1)
+    monitor, events, _ = watched(known(6), run, 5.0, training=2.5)
+    state = monitor.payload()
+    assert events == [] and state is not None
+    assert abs(state.mass - MASS) < 0.02 * MASS and state.to_dict()["link"] == "link6"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_an_identified_arm_of_seven_joints_weighs_what_it_picks_up(seed: int) -> None:
+    """The arm is known from a recording of its own; noise of the torques is autocorrelated. About ten seconds."""
+    prior = known(7)
+    first = carry(carrying_plant.arm(7), 30.0, seed=100 + seed, correlation=0.9)
+    run = dynid.Run(first.t, first.q, torque=first.torque)
+    estimate = dynid.identify(prior, dynid.Recording(prior.coordinates, (run,)), "wls")
+    second = carry(carrying_plant.arm(7), 18.0, hold=(12.0, 15.0), seed=seed, correlation=0.9)
+    _, events, state = watched(estimate, second, 13.0)
+    assert [event.kind for event in events] == [EventKind.PICK_UP, EventKind.RELEASE]
+    assert events[0].detected < 13.0 and events[1].detected < 16.0
+    assert state is not None and abs(state.mass - MASS) < 0.05 * MASS
+    assert abs(state.mass - MASS) < 5 * state.mass_std
+
+
+def test_settings_that_cannot_be_used_are_refused() -> None:
+    robot = known(6)
+    for settings, reason in (
+        ({"training": 0.0}, "training"),
+        ({"false_alarms": 0.0}, "false_alarms"),
+        ({"smallest": -1.0}, "smallest"),
+    ):
+        with pytest.raises(DataError, match=reason):
+            PayloadMonitor(robot, "link6", rate=100.0, **settings)
+    with pytest.raises(ModelError, match="no link"):
+        PayloadMonitor(robot, "hand", rate=100.0)
