@@ -107,7 +107,8 @@ def _run(
             return at + 1
         if process.returncode > 0 and not line:
             errors.seek(0)
-            raise SystemExit(f"{reader}: file {k} cannot be made, or honest files are not read:\n{errors.read()[-3000:]}")
+            words = errors.read()[-3000:]
+            raise SystemExit(f"{reader}: file {k} cannot be made, or honest files are not read:\n{words}")
     return k
 
 
