@@ -105,10 +105,11 @@ def _run(
             words = f"exit code {process.returncode}\n{errors.read()[-3000:]}"
             _note(count, {"k": at, "end": end, "words": words}, folder, keep)
             return at + 1
-        if at is None and not line and k == 0 and not count.ends:
+        if process.returncode > 0 and not line:
             errors.seek(0)
-            raise SystemExit(f"{reader} does not read its honest files:\n{errors.read()[-3000:]}")
-    return k if k < 10**9 else files
+            words = errors.read()[-3000:]
+            raise SystemExit(f"{reader}: file {k} cannot be made, or honest files are not read:\n{words}")
+    return k
 
 
 def _ended(process: subprocess.Popen[str]) -> bool:

@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 from dynid import child
@@ -26,10 +27,11 @@ def mutated(name: str, seeds: list[Path], seed: int, k: int) -> tuple[str, bytes
     source = rng.choice(seeds)
     raw, structured = source.read_bytes(), TARGETS[name].structured
     if structured and rng.random() < 0.5:
-        raw = STRUCTURED[structured](raw.decode(), rng).encode("utf-8", "replace")
-    else:
-        raw = mutated_bytes(raw, rng)
-    return source.name, raw
+        # A tree that was nested too deeply for Python to write stays as it was.
+        with suppress(RecursionError):
+            raw = STRUCTURED[structured](raw.decode(), rng).encode("utf-8", "replace")
+        return source.name, raw
+    return source.name, mutated_bytes(raw, rng)
 
 
 def main() -> None:
