@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,28 @@ def test_output_that_nobody_reads_is_no_traceback(tmp_path: Path) -> None:
     script = f"{sys.executable} -m dynid robots 2> err.txt | true; cat err.txt"
     found = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "Traceback" not in found.stdout + found.stderr and "Exception ignored" not in found.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_output_that_does_not_arrive_is_an_error() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "dynid", "robots"]
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert found.returncode == 1
+    assert found.stderr.splitlines() == ["dynid: the output cannot be read or written: No space left on device"]
+
+
+def test_a_terminal_without_letters_gets_question_marks(tmp_path: Path) -> None:
+    robot = tmp_path / "arm.urdf"
+    body = "<inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
+    robot.write_text(
+        f"<robot name='é'><link name='a'/><link name='b'>{body}</link><joint name='ü' type='continuous'>"
+        "<parent link='a'/><child link='b'/></joint></robot>",
+        encoding="utf-8",
+    )
+    command, settings = (
+        [sys.executable, "-m", "dynid", "inspect", str(robot)],
+        {**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    found = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+    assert found.returncode == 0 and found.stdout.startswith("?: 1 joint")

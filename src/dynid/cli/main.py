@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -59,8 +60,11 @@ def main() -> None:
     environment variable DYNID_TRACEBACK, the whole traceback is printed before that line.
     """
     logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without some letters shows question marks
+            stream.reconfigure(errors="replace")
     try:
-        app(standalone_mode=True)
+        _run()
     except DynidError as error:
         _end(str(error), 1)
     except KeyboardInterrupt:
@@ -70,6 +74,8 @@ def main() -> None:
         # What is left in the buffer would raise once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        _end(f"{error.filename or 'the output'} cannot be read or written: {error.strerror or error}", 1)
     except MemoryError:
         _end("this command needs more computer memory than there is", UNEXPECTED)
     except RecursionError:
@@ -77,6 +83,15 @@ def main() -> None:
     except Exception as error:
         what = (str(error).strip().splitlines() or [""])[0]
         _end(f"unexpected {type(error).__name__}: {what:.300}", UNEXPECTED)
+
+
+def _run() -> None:
+    """Run the command, and see to it that what it printed has arrived."""
+    try:
+        app(standalone_mode=True)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
 
 
 def _end(message: str, code: int) -> None:
