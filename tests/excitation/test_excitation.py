@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -195,6 +196,7 @@ def test_bad_files_are_refused(motion: dynid.Excitation, tmp_path: Path) -> None
     refused(text.replace('kind = "Fourier"', 'kind = "Wavelet"'), "Wavelet")
     refused(text.replace("joint2 = [", "joint2 = [0.0, "), "damaged")
     refused(text.replace("harmonics = 5", "harmonics = 'many'"), "motion.toml")
+    refused(re.sub(r"samples = \d+", "samples = inf", text), "damaged")
     refused(text, "joint6", dynid.load_robot("tx40"))
     with pytest.raises(dynid.DataError, match="there is no file"):
         dynid.Excitation.from_toml(tmp_path / "nothing.toml", ROBOT)

@@ -188,7 +188,7 @@ def read_toml(path: str | Path, robot: Robot, clearances: tuple[AnyClearance, ..
         raise DataError(f"'{path}' is not a saved motion")
     try:
         return _excitation(data, path, robot, clearances)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise DataError(f"'{path}' is damaged: {type(error).__name__} {error}") from None
 
 

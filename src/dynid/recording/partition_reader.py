@@ -43,7 +43,8 @@ class PartitionReader:
             self.rows = int(self._scan.select(polars.len()).collect().item())
         except FileNotFoundError:
             raise self._error("cannot be read: No such file or directory") from None
-        except Exception as error:  # polars raises errors of many types on damaged files
+        # Polars raises errors of many types on damaged files; a panic is no Exception.
+        except (Exception, polars.exceptions.PanicException) as error:
             raise self._error(f"is not a Parquet file or damaged: {damage(error)}") from None
         if not self.rows:
             raise self._error("has columns and no rows")
@@ -62,10 +63,12 @@ class PartitionReader:
 
     def table(self, start: int, stop: int, columns: Sequence[str] | None) -> Table:
         """Some rows of some columns, by default of all."""
+        import polars
+
         scan = self._scan if columns is None else self._scan.select(columns)
         try:
             frame = scan.slice(start, stop - start).collect()
-        except Exception as error:  # as above
+        except (Exception, polars.exceptions.PanicException) as error:
             raise self._error(f"is damaged: {damage(error)}") from None
         whole = stop - start == self.rows
         place = f"partition {self._partition.name}{'' if whole else f' rows {start}:{stop}'}"

@@ -11,8 +11,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dynid.errors import ModelError, did_you_mean
 from dynid.limits import file_limits
 from dynid.reading import parse_toml, read_regular
@@ -29,6 +27,8 @@ _MOTOR = {
     "back_emf": ("N m s/rad", "N s/m"),
     "stall_torque": ("N m", "N"),
 }
+# A larger number is no float, or infinite.
+_LARGEST = 1e300
 _TEXTS = ("name", "description", "source", "study")
 # Terms of a joint that those of the library replace: armature and friction, not offsets, springs and custom terms.
 _REPLACED = frozenset(TermKind) - {TermKind.OFFSET, TermKind.SPRING, TermKind.CUSTOM}
@@ -231,8 +231,7 @@ def _values(
         if not isinstance(row, Mapping) or set(row) != {"value", "std", "unit"}:
             raise ModelError(f"{where} needs value, std and unit, and nothing else")
         for number in (row["value"], row["std"]):
-            good = isinstance(number, int | float) and not isinstance(number, bool) and np.isfinite(number)
-            if not good or number < 0:
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= _LARGEST:
                 raise ModelError(f"{where} needs numbers that are not negative")
         if row["unit"] not in units[key]:
             raise ModelError(f"{where} is in {' or '.join(dict.fromkeys(units[key]))}, not in '{row['unit']}'")
