@@ -81,7 +81,7 @@ def _changes(found: FleetEstimate) -> Section | None:
     if not figures:
         return None
     legend = [
-        ("measured", "this unit, two standard deviations"),
+        ("mark", "this unit, with two standard deviations"),
         ("predicted", "mean of the fleet"),
         ("limit", "change"),
     ]
@@ -118,7 +118,7 @@ def _chart(found: FleetEstimate, entries: Sequence[WhitenedEntry], j: int, chang
         chart.level(mean, "predicted")
     at = _day(datetime.fromisoformat(change.date)) - start
     low, high = float((values - 2 * std).min()), float((values + 2 * std).max())
-    chart.spans(days, values - 2 * std, values + 2 * std, "measured").dots(days, values, "measured")
+    chart.spans(days, values - 2 * std, values + 2 * std, "measured").dots(days, values, "mark")
     return chart.line(np.array([at, at]), np.array([low, high]), "limit")
 
 
@@ -144,7 +144,10 @@ def _outliers(found: FleetEstimate) -> Section | None:
         for u, j in order
     ]
     head = ["unit", "joint", "parameter", "value", "std", "mean of the fleet", "in std between units"]
-    lead = "Shrinkage estimates farthest from the mean of the fleet. Units differ by nature; this is no alarm."
+    lead = (
+        "Shrinkage estimates farthest from the mean of the fleet. Units differ by nature; this is no alarm. Values of a "
+        "unit that changed are means over its dates, before and after the change."
+    )
     return section("outliers", "Units far from the fleet", lead, Table(head, rows, numbers=3))
 
 
