@@ -127,10 +127,11 @@ def _outliers(found: FleetEstimate) -> Section | None:
     pooled = found.pooled
     if pooled is None:
         return None
+    steady = {unit.unit for unit in found.health.units if not unit.changes}
     between = np.sqrt(np.maximum(pooled.variance, 1e-300))
     away = (pooled.values - pooled.mean) / between
     joints = owners_of(found.base)
-    order = np.dstack(np.unravel_index(np.argsort(-np.abs(away), axis=None), away.shape))[0][:_OUTLYING]
+    order = np.dstack(np.unravel_index(np.argsort(-np.abs(away), axis=None), away.shape))[0]
     rows = [
         [
             found.units[u],
@@ -142,11 +143,14 @@ def _outliers(found: FleetEstimate) -> Section | None:
             f"{away[u, j]:+.1f}",
         ]
         for u, j in order
-    ]
+        if found.units[u] in steady
+    ][:_OUTLYING]
+    if not rows:
+        return None
     head = ["unit", "joint", "parameter", "value", "std", "mean of the fleet", "in std between units"]
     lead = (
-        "Shrinkage estimates farthest from the mean of the fleet. Units differ by nature; this is no alarm. Values of a "
-        "unit that changed are means over its dates, before and after the change."
+        "Shrinkage estimates farthest from the mean of the fleet. Units differ by nature; this is no alarm. Units that "
+        "changed have no single value and are left out."
     )
     return section("outliers", "Units far from the fleet", lead, Table(head, rows, numbers=3))
 
