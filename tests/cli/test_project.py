@@ -258,7 +258,7 @@ def test_the_terminal_ends_with_errors_verdict_and_files(folder: Path, monkeypat
     assert all(len(line) <= 60 for line in plain.stdout.splitlines())
     text = plain.stdout
     assert text.index("torque errors") < text.index("joint3") < text.index("verdict: ") and "sigma" not in text
-    assert plain.stderr.splitlines()[-1] == "wrote estimate.json"
+    assert plain.stderr.splitlines()[-2:] == ["wrote estimate.json", "wrote estimate.report.html"]
     table = done("identify", "--table").stdout
     assert "sigma" in table and all(len(line) <= 60 for line in table.splitlines())
 

@@ -61,7 +61,7 @@ def main() -> None:
     """
     logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal without some letters shows question marks
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without some letters shows ? for them
             stream.reconfigure(errors="replace")
     try:
         _run()
