@@ -41,3 +41,7 @@ def test_decimation_keeps_the_other_axes() -> None:
     assert out.shape == (50, 3, 2)
     np.testing.assert_allclose(out[:, 1, 1], decimate(x[:, 1, 1:], (4,))[:, 0], atol=1e-12)
     assert decimate(x[:, 0, 0], (4,)).shape == (50,)
+
+
+def test_no_columns_stay_no_columns() -> None:
+    assert decimate(np.zeros((400, 0)), (4, 2)).shape == (50, 0)

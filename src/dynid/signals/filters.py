@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -146,7 +147,8 @@ def decimate(x: Array, factors: Sequence[int]) -> Array:
         if len(x) <= pad:
             raise DataError(f"{len(x)} samples are too few to decimate by {factor}")
         rest = x.shape[1:]
-        x = zero_phase(sos, x.reshape(len(x), -1), pad)[::factor].reshape(-1, *rest)
+        kept = zero_phase(sos, x.reshape(len(x), math.prod(rest)), pad)[::factor]
+        x = kept.reshape(len(kept), *rest)
     return np.asarray(x)
 
 
