@@ -218,6 +218,7 @@ def test_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
     assert (tmp_path / "motion.toml").read_text() == "before"
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_worker_processes_too(tmp_path: Path) -> None:
     """A terminal sends it to all of them; none speaks of it."""
     given = ("--robots", "twolink", "--methods", "wls", "--runs", "200", "--counts", "32000", "--workers", "2")

@@ -58,6 +58,7 @@ def test_the_wrench_of_a_standing_body_is_that_of_the_floating_one() -> None:
     np.testing.assert_allclose(standing.support.center_of_mass(q)[0], centre[:2], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_whole_person_on_one_foot() -> None:
     """All 35 joints: balance does not let every parameter show, so the design is about what it adds to their sizes."""
     standing = dynid.excitation.stand_on(person(), "left_sole", SOLE, margin=0.005)

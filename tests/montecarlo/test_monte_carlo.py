@@ -280,6 +280,7 @@ class Deadly:
         return {}
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_an_error_and_loses_nothing_finished(tmp_path: Path) -> None:
     """The call says what happened and where the finished recordings are; the next one does the rest."""
     file = tmp_path / "trigger"

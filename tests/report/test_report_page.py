@@ -110,6 +110,7 @@ def test_report_without_recordings_says_what_it_lacks(demo: Demo, tmp_path: Path
     assert "was not given to the report" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_long_recording_of_seven_joints_stays_small(tmp_path: Path) -> None:
     """100,000 samples of seven joints, none decimated away, in less than 3 MB."""
     robot = dynid.load_robot("iiwa14")

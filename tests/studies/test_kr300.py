@@ -74,6 +74,7 @@ def test_the_simulated_loop_follows_the_main_axes_but_not_the_wrist(
         assert aside[:3].max() < 0.01 < aside[3:].min()
 
 
+@pytest.mark.slow
 def test_held_out_errors_of_all_methods(kr300: KR300Data, found: dict[str, Estimate]) -> None:
     """Instruments do as well as least squares, DIDIM only where the loop follows: 10 % is what runs differ by."""
     errors = {m: validate(found[m], kr300.recording("C")).relative for m in METHODS}

@@ -47,6 +47,7 @@ def test_covariance_identities_hold() -> None:
     assert len(figures) == 3 and not _bad(figures)
 
 
+@pytest.mark.slow
 def test_equalities_alone_leave_base_values_where_they_are() -> None:
     """Two recordings: dependent parameters fixed with 5 % error move the kept ones by -K d, and no base value."""
     figures = list(islice(pc_didim._equalities(2), 5))

@@ -50,6 +50,7 @@ def test_a_command_can_be_cancelled_and_another_one_waits(tmp_path: Path) -> Non
     assert not (tmp_path / "motion.csv").exists() and not session.jobs.busy
 
 
+@pytest.mark.slow
 def test_the_steps_from_robot_to_recording(tmp_path: Path) -> None:
     """Design, simulated experiment, check: each leaves its file, each shows its command."""
     session = Session(Workspace(tmp_path))
