@@ -103,6 +103,7 @@ def test_far_and_near_truths_are_found(word: str, truth: Array, options: dict[st
     np.testing.assert_allclose(found.values[word], truth, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_deviations_are_as_large_as_the_errors() -> None:
     """Twelve draws of noise, all errors at once: each within its deviation as often as chance has it."""
     robot = smooth_arm()

@@ -32,6 +32,7 @@ def small() -> Benchmark:
     )
 
 
+@pytest.mark.slow
 def test_the_quick_command_gives_table_and_picture(tmp_path: Path) -> None:
     """A run of seconds with every default method; progress on standard error, files where they were asked for."""
     done = command(

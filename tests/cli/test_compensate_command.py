@@ -47,6 +47,7 @@ def test_it_shows_the_gain_and_writes_a_predictor(folder: Path) -> None:
     assert difference(predictor(q[5], v[5], a[5]), predictor.torques(q[5:6], v[5:6], a[5:6])[0]) < 1e-12
 
 
+@pytest.mark.slow
 def test_without_other_logs_the_last_one_judges(folder: Path) -> None:
     picture = str(folder / "torques.svg")
     done = compensate(folder, "estimate.json", "run0.csv", "run7.csv", "-o", "code", "--figure", picture)

@@ -119,6 +119,7 @@ def test_a_faster_plate_is_brought_to_the_cameras(files: dict[str, Path]) -> Non
     assert np.mean(np.abs(a - b) < 5 * np.sqrt(sum(variance))) > 0.95
 
 
+@pytest.mark.slow
 def test_an_offset_of_the_plate_is_taken_off(files: dict[str, Path], tmp_path: Path) -> None:
     """By a file of the unloaded plate, and by the seconds after the motion in which nobody stands on it."""
     offset = np.array([-4.0, 2.0, 30.0, 1.0, -2.0, 13.0])

@@ -293,6 +293,7 @@ def test_a_motion_is_held_against_its_box_and_its_balance() -> None:
     assert not verify_balance(small, motion).kept
 
 
+@pytest.mark.slow
 def test_the_design_in_a_corner_keeps_its_clearance_and_the_one_without_does_not() -> None:
     robot, clearances, limits = corner_case()
     common = {"limits": limits, "size": 3, "samples": 120, "seed": 0}

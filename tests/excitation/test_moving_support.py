@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import dynid
 from dynid.excitation.balance import MovingSupport, verify_balance, zero_moment_point
@@ -56,6 +57,7 @@ def test_values_are_those_of_the_zero_moment_point_and_gradients_exact() -> None
         np.testing.assert_allclose(np.sum(slope * d, axis=1), numeric, atol=1e-6 * np.abs(numeric).max())
 
 
+@pytest.mark.slow
 def test_a_design_that_knows_the_foot_keeps_its_balance() -> None:
     """Without the limit the same design would tip over."""
     robot = standing()

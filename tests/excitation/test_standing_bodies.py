@@ -24,6 +24,7 @@ def held(robot: dynid.Robot, *free: str) -> dict[str, float]:
     return {c: 0.0 for c in robot.coordinates if not c.split("_", 1)[-1].startswith(free) and not c.startswith(free)}
 
 
+@pytest.mark.slow
 def test_a_person_on_both_feet_stays_upright(tmp_path: Path) -> None:
     """Designed for the wrench under the feet; the same search without the feet in mind would fall over."""
     human = person()

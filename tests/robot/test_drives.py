@@ -70,6 +70,7 @@ def check(robot: Robot, seed: int) -> None:
     np.testing.assert_allclose(Y @ robot.parameters, dynid.inverse_dynamics(robot, q, v, a), atol=EXACT * 10)
 
 
+@pytest.mark.slow
 def test_every_combination_of_joint_terms() -> None:
     """All 1024 sets of joint-side terms, another one on each joint: no column depends on which others are there."""
     sets, robot = subsets(DRIVE_SYMBOLS), three_joints()
@@ -86,6 +87,7 @@ def test_every_combination_of_joint_terms() -> None:
         check(robot.with_terms(*terms), seed=k)
 
 
+@pytest.mark.slow
 def test_every_combination_of_motor_terms() -> None:
     """All 1024 sets of motor-side terms through a full coupling matrix, whole or cross-only, beside joint terms."""
     sets, robot = subsets(DRIVE_SYMBOLS), coupled().with_drives("viscous+coulomb", rotor_inertia=True)

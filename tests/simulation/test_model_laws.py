@@ -128,6 +128,7 @@ def test_a_compensated_arm_is_light() -> None:
     assert np.abs(still_there.q - 0.4).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_regimes_are_stiff_by_name() -> None:
     """Bandwidths by the inertia that joints see, and the gains of Krishnamoorthi (2018) as they are."""
     gains = controllers.regimes(TX40)

@@ -155,6 +155,7 @@ def test_friction_may_stay() -> None:
     np.testing.assert_allclose(with_ - without, friction, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_impedance_gives_way_as_a_spring_in_space() -> None:
     """At rest under constant joint torques: J' K e is what pushes."""
     start = dynid.dynamics.frame_placement(TX40, POSE, WRIST)
