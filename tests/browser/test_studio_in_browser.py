@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pinocchio as pin
 import pytest
@@ -155,6 +158,72 @@ def test_a_malformed_upload_is_told_in_a_sentence(browser: Browser, studio: Stud
     expect(page.get_by_role("alert").filter(has_text="broken.urdf is not well-formed")).to_be_visible()
     watch.clean()
     page.close()
+
+
+def test_two_tabs_show_the_same_robot(browser: Browser, studio: Studio) -> None:
+    """A robot that is loaded in one tab is that of the other: no step is taken for a robot that is not shown."""
+    first, _ = opened(browser, studio, 1280)
+    second, watch = opened(browser, studio, 1280)
+    choose_robot(first, "rv2sq")
+    first.get_by_role("button", name="Load").click()
+    for page in (first, second):
+        expect(page.get_by_text("rv2sq: 6 joints")).to_be_visible()
+    watch.clean()
+    first.close()
+    second.close()
+
+
+def test_an_upload_asks_before_it_replaces(browser: Browser, studio: Studio, tmp_path: Path) -> None:
+    log = tmp_path / "asked.csv"
+    page, watch = opened(browser, studio, 1280)
+    page.get_by_role("tab", name="Recording").click()
+    field = page.locator("input[type=file]").last
+    for content, button, expected in (
+        ("first", None, {"asked.csv": "first"}),
+        ("second", "Cancel", {"asked.csv": "first"}),
+        ("third", "Keep both", {"asked.csv": "first", "asked-2.csv": "third"}),
+        ("fourth", "Replace", {"asked.csv": "fourth", "asked-2.csv": "third"}),
+    ):
+        log.write_text(content)
+        field.set_input_files(log)
+        if button is not None:
+            page.get_by_role("button", name=button).click()
+        if button != "Cancel":
+            expect(page.get_by_text("is in the workspace").last).to_be_visible()
+        page.wait_for_timeout(500)
+        assert {p.name: p.read_text() for p in studio.folder.glob("asked*.csv")} == expected
+    watch.clean()
+    page.close()
+
+
+def test_the_browser_is_started_at_an_address_that_works_once(tmp_path: Path) -> None:
+    script, told = tmp_path / "browser.sh", tmp_path / "address.txt"
+    script.write_text(f'#!/bin/sh\necho "$1" > {told}.part && mv {told}.part {told}\n')
+    script.chmod(0o755)
+    outside = {k: v for k, v in os.environ.items() if "PYTEST" not in k} | {"BROWSER": str(script)}
+    command = [sys.executable, "-m", "dynid", "studio", "twolink", str(tmp_path / "work")]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=outside)
+    try:
+        assert server.stdout is not None
+        printed = server.stdout.readline().strip()
+        for _ in range(600):
+            if told.exists():
+                break
+            time.sleep(0.1)
+        address = told.read_text().strip()
+        assert "token=" in address and address != printed
+        assert [_visited(address), _visited(address), _visited(printed)] == [303, 403, 303]
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _visited(address: str) -> int:
+    """The status of a first visit, which is not followed further."""
+    place = urlsplit(address)
+    connection = http.client.HTTPConnection(place.netloc, timeout=30)
+    connection.request("GET", f"{place.path}?{place.query}")
+    return connection.getresponse().status
 
 
 def refused(studio: Studio, path: str, **headers: str) -> int:

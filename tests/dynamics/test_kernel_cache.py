@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dynid.dynamics.kernels import cache
+from dynid.dynamics.kernels import CACHE_SUFFIXES, cache
 
 SOURCE = "from dynid.dynamics.kernels.compiler import kernel\n\n\n@kernel\ndef twice(x):\n    return {factor} * x\n"
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -77,7 +77,7 @@ def test_a_change_of_any_kernel_counts(tmp_path: Path, monkeypatch: pytest.Monke
     assert changed(3.0) == 6.0 and hits(changed) == 0
 
 
-@pytest.mark.parametrize("suffix", cache.SUFFIXES)
+@pytest.mark.parametrize("suffix", CACHE_SUFFIXES)
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_is_compiled_again(
     damage: str, suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

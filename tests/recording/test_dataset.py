@@ -125,3 +125,12 @@ def test_the_first_good_partition_says_how_all_are_read(tmp_path: Path) -> None:
         file.write_bytes(b"")
     with pytest.raises(dynid.DataError, match="damaged"):
         open_dataset(tmp_path, ROBOT)
+
+
+def test_keys_may_hold_any_character(tmp_path: Path) -> None:
+    """Slashes and signs are written as %XX and read back."""
+    (run,) = runs(ROBOT, 1)
+    for unit in ("line 3/unit=7", "b"):
+        write_partition(Recording(ROBOT.coordinates, (run,)), tmp_path, {"robot": unit})
+    dataset = open_dataset(tmp_path, ROBOT)
+    assert len(dataset.select(robot="line 3/unit=7")) == 1

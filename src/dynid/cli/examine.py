@@ -114,11 +114,11 @@ def _compilers() -> list[Line]:
 
 def _cache() -> list[Line]:
     """Compiled kernels are kept beside their sources, or in NUMBA_CACHE_DIR."""
-    from dynid.dynamics.kernels.cache import SUFFIXES
+    from dynid.dynamics.kernels import CACHE_SUFFIXES
 
     given = os.environ.get("NUMBA_CACHE_DIR")
     folder = Path(given) if given else Path(__file__).parents[1] / "dynamics" / "kernels" / "__pycache__"
-    kept = len(list(folder.rglob(f"*{SUFFIXES[0]}"))) if folder.is_dir() else 0
+    kept = len(list(folder.rglob(f"*{CACHE_SUFFIXES[0]}"))) if folder.is_dir() else 0
     try:
         place = folder if folder.is_dir() else next(p for p in folder.parents if p.is_dir())
         with tempfile.TemporaryFile(dir=place):

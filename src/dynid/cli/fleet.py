@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -69,6 +68,7 @@ def fleet(
 
     Example: dynid fleet arm.urdf fleet --friction viscous+coulomb+offset -o fleet.parquet --page fleet.html
     """
+    from dynid.dynamics.batch import core_count
     from dynid.fleet.folders import fleet_entries
     from dynid.fleet.identify import identify_fleet
 
@@ -88,13 +88,9 @@ def fleet(
             rate=false_alarms,
             link=tool_link,
             skip_bad=skip_bad,
-            workers=len(os.sched_getaffinity(0)) if workers is None else workers,
+            workers=core_count() if workers is None else workers,
             progress=work.report,
         )
-    if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
-    else:
-        show(found.summary())
     if output is not None:
         found.write(output)
         wrote(output)
@@ -103,3 +99,7 @@ def fleet(
 
         write_fleet(found, page)
         wrote(page)
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        show(found.summary())

@@ -61,7 +61,7 @@ def watch(
 
     Example: dynid watch arm.urdf run3.csv --friction viscous+coulomb+offset --for 0
 
-    Example: dynid watch estimate.json run3.csv --link link3 --for 1 -o watched.json
+    Example: dynid watch estimate.json run3.csv --link link3 --for 0 -o watched.json
     """
     from dynid.online.follower import Follower
     from dynid.online.lines import LineReader
@@ -108,7 +108,10 @@ def _follow(
 
 
 def _finish(state: FollowerState, output: Path | None, table: bool, as_json: bool) -> None:
-    """Print what was found last, and save the estimate."""
+    """Save the estimate, and print what was found last."""
+    if output is not None and state.estimate is not None:
+        state.estimate.save(output)
+        wrote(output)
     if as_json:
         print(json.dumps(state.to_dict(), indent=2))
     else:
@@ -117,11 +120,8 @@ def _finish(state: FollowerState, output: Path | None, table: bool, as_json: boo
             show(str(event))
         if table and state.estimate is not None:
             show(state.estimate.summary())
-    if output is not None:
-        if state.estimate is None:
-            raise DataError(f"nothing is saved: {state.waiting}")
-        state.estimate.save(output)
-        wrote(output)
+    if output is not None and state.estimate is None:
+        raise DataError(f"nothing is saved: {state.waiting}")
 
 
 @contextmanager

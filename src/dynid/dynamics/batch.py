@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.robot.model import Robot
 
-__all__ = ["as_batch", "as_parameters", "first_use", "for_kernel", "run", "run_each", "thread_count"]
+__all__ = ["as_batch", "as_parameters", "core_count", "first_use", "for_kernel", "run", "run_each", "thread_count"]
 
 Array = NDArray[np.float64]
 log = logging.getLogger("dynid")
@@ -35,6 +35,11 @@ def thread_count() -> int:
         if not given.isdigit() or int(given) < 1:
             raise DataError(f"DYNID_THREADS must be a positive integer, got '{given}'")
         return int(given)
+    return core_count()
+
+
+def core_count() -> int:
+    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.errors import DataError, DynidError
 from dynid.fleet.entries import FleetEntry
 from dynid.recording.load import load_recording
+from dynid.recording.partitions import hive_keys
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
@@ -55,17 +56,12 @@ def fleet_entries(robot: Robot, folder: str | Path, *, log: LogFormat | None = N
     if not root.is_dir():
         raise DataError(f"no folder '{folder}'")
     files = sorted(p for p in root.rglob("*") if p.is_file() and p.suffix.lower() in _SUFFIXES)
-    placed = [(path, _keys(path.relative_to(root))) for path in files]
+    placed = [(path, hive_keys(path.relative_to(root).parent.as_posix())) for path in files]
     placed = [(path, keys) for path, keys in placed if "robot" in keys and "date" in keys]
     if not placed:
         raise DataError(f"'{folder}' has no file as robot=NAME/date=YYYY-MM-DD/*.parquet or *.csv")
     usual = _usual_columns(robot, [path for path, _ in placed], log)
     return [_entry(robot, path, keys, log, usual) for path, keys in placed]
-
-
-def _keys(path: Path) -> dict[str, str]:
-    """The values of folders named key=value."""
-    return dict(part.split("=", 1) for part in path.parts[:-1] if "=" in part)
 
 
 def _usual_columns(robot: Robot, files: Sequence[Path], log: LogFormat | None) -> dict[str, tuple[str, ...]]:
@@ -90,10 +86,7 @@ def _entry(
     temperature: dict[str, float] = {}
     own = log
     torques = usual.get("torque", ())
-    try:
-        table = _read(path, {*torques, *_temperature_columns(robot)})
-    except Exception:
-        table = None  # its reader says what is wrong with it when it is identified
+    table = _read(path, {*torques, *_temperature_columns(robot)})
     if table is not None:
         empty = [c for c in torques if c not in table.columns or _all_empty(table[c])]
         there = [c for c in torques if c not in empty]
@@ -111,12 +104,18 @@ def _with_columns(log: LogFormat | None, columns: dict[str, tuple[str, ...]]) ->
     return (log or LogFormat()).replaced({"columns": columns})
 
 
-def _read(path: Path, wanted: set[str]) -> pl.DataFrame:
-    """The wanted columns of a file, of those that it has."""
+def _read(path: Path, wanted: set[str]) -> pl.DataFrame | None:
+    """The wanted columns of a file, of those that it has.
+
+    None for a damaged file: its reader says what is wrong with it when it is identified.
+    """
     import polars as pl
 
-    lazy = pl.scan_csv(path, infer_schema_length=None) if path.suffix.lower() == ".csv" else pl.scan_parquet(path)
-    return lazy.select([name for name in lazy.collect_schema().names() if name in wanted]).collect()
+    try:
+        lazy = pl.scan_csv(path, infer_schema_length=None) if path.suffix.lower() == ".csv" else pl.scan_parquet(path)
+        return lazy.select([name for name in lazy.collect_schema().names() if name in wanted]).collect()
+    except (Exception, pl.exceptions.PanicException):  # a panic is no Exception
+        return None
 
 
 def _all_empty(column: pl.Series) -> bool:

@@ -193,7 +193,7 @@ def _of_factors(observation: Observation, beta: Array, weights: Array, prior: Ar
             rows = weight * factor
             information[k] += rows[:, :-1].T @ rows[:, :-1]
             scores[k] += rows[:, :-1].T @ (rows[:, -1] - rows[:, :-1] @ beta)
-    found = _deviations(information, scores, prior)
+    found = _block_std(information, scores, prior)
     if found is None:
         return None
     std, ratio, count = found
@@ -220,11 +220,11 @@ def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Arr
             z, w = Z[mine], Wy[mine]
             information[k] += z.T @ w[:, :-1]
             scores[k] += z.T @ (w[:, -1] - w[:, :-1] @ beta)
-    found = _deviations(information, scores, prior)
+    found = _block_std(information, scores, prior)
     return None if found is None else Jackknife(*found, independent)
 
 
-def _deviations(information: Array, scores: Array, prior: Array | None) -> tuple[Array, Array, int] | None:
+def _block_std(information: Array, scores: Array, prior: Array | None) -> tuple[Array, Array, int] | None:
     """Standard deviations (b,), the same relative to white noise, and the number of blocks that they rest on.
 
     They follow from the information (B, b, b) and the scores (B, b) of blocks; None where some parameter is unknown.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dynid.dynamics.batch import core_count
 from dynid.errors import DataError, DynidError
 from dynid.files import make_folder, write_text
 from dynid.identification.estimate import Estimate
@@ -98,7 +99,7 @@ def _results(
     study: MonteCarloStudy, left: list[Unit], workers: int | None, client: Any, store: _Store | None
 ) -> Iterator[dict[str, Any]]:
     """Result of each unit, as soon as it is there."""
-    count = workers if workers is not None else len(os.sched_getaffinity(0))
+    count = workers if workers is not None else core_count()
     if count < 1:
         raise DataError(f"a study needs at least one worker, got {count}")
     if client is not None:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from dynid.errors import DataError
 from dynid.recording.files import damage, optional_package
 
-__all__ = ["ENDINGS", "LeftOut", "Partition", "listed", "opened"]
+__all__ = ["ENDINGS", "LeftOut", "Partition", "hive_keys", "listed", "opened"]
 
 ENDINGS = (".parquet", ".pq")
 
@@ -71,13 +72,13 @@ def listed(source: str) -> tuple[Partition, ...]:
     if not found:
         raise DataError(f"{source} contains no Parquet file: dynid convert makes a data set of other logs")
     found.sort(key=lambda one: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", one[0])])
-    return tuple(Partition(name, address, _keys(name)) for name, address in found)
+    return tuple(Partition(name, address, hive_keys(name)) for name, address in found)
 
 
-def _keys(name: str) -> dict[str, str]:
-    """Values of the hive layout in the path of a partition."""
+def hive_keys(name: str) -> dict[str, str]:
+    """Values of the hive layout in the path of a partition, whose special characters are written as %XX."""
     pairs = [part.partition("=") for part in name.split("/")]
-    return {key: value.removesuffix(".parquet").removesuffix(".pq") for key, equals, value in pairs if equals}
+    return {key: unquote(value).removesuffix(".parquet").removesuffix(".pq") for key, equals, value in pairs if equals}
 
 
 def opened(address: str) -> Any:

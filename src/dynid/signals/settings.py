@@ -199,7 +199,7 @@ class Signals:
         return np.maximum(limits, STANDSTILL)
 
 
-# Settings that have words of their own, and the smallest number that each takes; None is always "without it".
+# Settings that have words of their own, those that may be negative, and those that may be zero but not None.
 _SETTING_WORDS = {"cutoff": ("auto",), "torque_cutoff": ("same",), "resample": ("auto",)}
 _SIGNED = ("delay", "wrench_delay")
 _ZERO = ("trim", *_SIGNED)

@@ -6,3 +6,6 @@ angular).
 
 A kernel allocates its work space once and loops over the samples; the work for one sample is a step.
 """
+
+# Endings of the files of the cache: the index of a function, and its compiled code.
+CACHE_SUFFIXES = (".dynid-index", ".dynid-code")

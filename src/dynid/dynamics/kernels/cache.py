@@ -16,12 +16,12 @@ from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
-__all__ = ["SUFFIXES", "kernel_cache"]
+from dynid.dynamics.kernels import CACHE_SUFFIXES
+
+__all__ = ["kernel_cache"]
 
 logger = logging.getLogger("dynid")
 
-# Endings of the index of a function and of its compiled code.
-SUFFIXES = (".dynid-index", ".dynid-code")
 _DIGEST = hashlib.sha256
 # Reasons that were told already: thousands of functions may have the same one.
 _told: set[str] = set()
@@ -59,7 +59,7 @@ class _Files(IndexDataCacheFile):
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
         super().__init__(cache_path, filename_base, source_stamp)
-        index, code = SUFFIXES
+        index, code = CACHE_SUFFIXES
         self._index_name = filename_base + index
         self._index_path = str(Path(cache_path) / self._index_name)
         self._data_name_pattern = filename_base + ".{number:d}" + code
