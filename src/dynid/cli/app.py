@@ -112,7 +112,7 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         finally:
-            with suppress(OSError):  # nobody reads what is printed
+            with suppress(OSError):  # `main` tries again and says so
                 sys.stdout.flush()
             for path in _written.get() or ():
                 print(f"wrote {path}", file=sys.stderr)
