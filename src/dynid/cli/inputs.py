@@ -182,12 +182,13 @@ class Inputs:
     def chosen_by_user(self) -> dict[str, str]:
         """What method "auto" leaves as it is: friction and filters that an option or the project file names."""
         cleaning = dict(self.cleaning)
-        drives = [self.modelling.get("friction"), self.modelling.get("rotor_inertia")]
+        friction, rotor_inertia = self.modelling.get("friction"), self.modelling.get("rotor_inertia")
         if self.project is not None:
             cleaning = self.project.identify.signals() | cleaning
-            drives += [self.project.robot.friction, self.project.robot.rotor_inertia]
+            friction = self.project.robot.friction if friction is None else friction
+            rotor_inertia = self.project.robot.rotor_inertia if rotor_inertia is None else rotor_inertia
         out = {}
-        if any(x is not None for x in drives):
+        if friction not in (None, values.AUTO_FRICTION) or (friction is None and rotor_inertia is not None):
             out["friction"] = "given"
         if "cutoff" in cleaning or "delay" in cleaning:
             out["filters"] = "given"

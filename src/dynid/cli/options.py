@@ -65,7 +65,9 @@ ProjectOption = Annotated[
 Friction = Annotated[
     str | None,
     typer.Option(
-        autocompletion=complete.friction, help="Joint friction, e.g. viscous+coulomb+offset, or none. [file's own]"
+        autocompletion=complete.friction,
+        help="Joint friction, e.g. viscous+coulomb+offset, or none. auto: what method auto chooses per joint. "
+        "[file's own]",
     ),
 ]
 RotorInertia = Annotated[

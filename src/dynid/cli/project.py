@@ -41,6 +41,7 @@ class RobotSection(_Section):
         URDF, MJCF, SDF or TOML file, relative to the project file, or the name of a built-in robot.
     friction : str, dict of str to str, or None
         Friction law such as "viscous+coulomb+offset", for all joints or per joint; None keeps the file's own.
+        "auto": method auto chooses it per joint, other methods take "viscous+coulomb+offset".
     rotor_inertia : bool, list of str, or None
         Whether rotor inertias are modelled, or the joints that have one; None keeps the file's own.
     drives : str, dict of str to str, or None

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynid.cli.values import AUTO_FRICTION, USUAL_FRICTION
 from dynid.errors import DynidError
+from dynid.robot.angles import rounded_angles
 
 if TYPE_CHECKING:
     from dynid.cli.inputs import Inputs
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldOut", "project_text", "toml_value"]
 
-_FRICTION = "viscous+coulomb+offset"
 # Signals that logs usually have, and what they are needed for.
 _USUAL = {
     "q": "positions; needed",
@@ -102,11 +103,16 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
     elif laws:
         lines.append(f"# friction: the file's own ({', '.join(laws)})")
     else:
-        lines += ["# The robot file has no friction; this is the usual law.", f"friction = {toml_value(_FRICTION)}"]
+        lines += [
+            f"# The robot file has no friction. Method auto chooses it per joint; others take {USUAL_FRICTION}.",
+            f"friction = {toml_value(AUTO_FRICTION)}",
+        ]
     if given.get("rotor_inertia") is not None:
         lines.append(f"rotor_inertia = {toml_value(given['rotor_inertia'])}")
     elif not any(p.symbol == "Ia" for p in whole.layout):
-        lines.append("# rotor_inertia = true    # the robot file has none; for geared drives identify them too")
+        lines.append("# rotor_inertia = true    # the robot file has none; geared drives have them")
+    if given.get("snap_angles") is None and rounded_angles(file):
+        lines.append("snap_angles = true        # angles such as 1.5708 are meant as multiples of pi/2")
     for name in ("drives", "base", "gravity", "snap_angles", "ignore_loops", "inertia_from", "density", "total_mass"):
         if given.get(name) is not None:
             lines.append(f"{name} = {toml_value(given[name])}")

@@ -8,12 +8,16 @@ printed digit, or is zero to single precision. With two decimals it must be the 
 from __future__ import annotations
 
 import math
+import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-__all__ = ["RoundedAngle", "exact_angle", "note_on_angles", "snap_file_angles", "snap_table_angles"]
+from dynid.robot.xmlfile import read_xml
+
+__all__ = ["RoundedAngle", "exact_angle", "note_on_angles", "rounded_angles", "snap_file_angles", "snap_table_angles"]
 
 # Where an angle was found, and the number of the file.
 RoundedAngle = tuple[str, float]
@@ -41,6 +45,15 @@ def exact_angle(value: float) -> float | None:
         return exact if error <= (last if cut else last / 2) else None
     # A multiple may be the sum of quarters that were rounded one by one: 3.14158 is twice 1.57079.
     return exact if error <= abs(quarters) * last else None
+
+
+def rounded_angles(file: str | Path) -> list[RoundedAngle]:
+    """Rounded angles of a URDF, SDF or TOML robot file; none for built-in robots and other formats."""
+    path = Path(file)
+    suffix = path.suffix.lower()
+    if suffix == ".toml":
+        return snap_table_angles(tomllib.loads(path.read_text(encoding="utf-8")), snap=False)
+    return snap_file_angles(read_xml(path), snap=False) if suffix in (".urdf", ".sdf") else []
 
 
 def snap_file_angles(root: ET.Element, snap: bool) -> list[RoundedAngle]:

@@ -77,7 +77,7 @@ def test_standing_still() -> None:
 
 
 def test_degrees_and_limits() -> None:
-    """Degrees are recognised with and without limits; a range, a speed and a torque that are exceeded are measured."""
+    """Degrees are recognised with and without limits; an exceeded range, velocity and torque are measured."""
     finding = serious(dynid.check(ROBOT, spoiled(SOUND, q=times(1, 180 / np.pi), v=None, torque=None)))[0]
     assert finding.joint == "joint2" and finding.code == "position_unit" and finding.severity == "error"
     assert any(f.code == "position_unit" for f in dynid.check(arm(), spoiled(SOUND, q=times(1, 180 / np.pi), v=None)))
@@ -87,6 +87,9 @@ def test_degrees_and_limits() -> None:
     assert found["position_limit"] == pytest.approx(q - 0.5, abs=0.01)
     assert found["velocity_limit"] == pytest.approx(v, rel=0.05)
     assert found["torque_limit"] == pytest.approx(torque, rel=0.05)
+    for share, severity in ((0.9, "info"), (0.7, "warning")):
+        rated = ROBOT.with_limits({"joint3": {"position": (-9, 9), "velocity": 9, "effort": share * float(torque)}})
+        assert [f.severity for f in dynid.check(rated, SOUND) if f.code == "torque_limit"] == [severity]
 
 
 def test_wrapped_angles() -> None:

@@ -136,12 +136,16 @@ def test_uncertain_figures_are_not_held_against_an_estimate() -> None:
 
 
 def test_masses_are_compared_with_the_prior() -> None:
-    """A body five times too heavy, and all of them; placeholders of the prior are not compared."""
+    """A body five times too heavy, also where the data leave it open, and all; placeholders are not compared."""
     robot = boxed()
     none = np.zeros((len(robot.parameters),) * 2)
     heavy = with_body(robot, "link2", 5 * 3.24, np.array([0.2, 0.0, 0.0]), 5 * 9 * BALL)
     found = implausible_bodies(robot, heavy.parameters, covariance=none, prior=robot.parameters)
     assert {(f.code, f.link) for f in found} == {(BodyCode.MASS, "link2")}
+    open_mass = none.copy()
+    open_mass[(robot.parameter_names.index("m_link2"),) * 2] = 10.0**2
+    found = implausible_bodies(robot, heavy.parameters, covariance=open_mass, prior=robot.parameters)
+    assert [(f.code, f.link, f.origin, f.severity) for f in found] == [(BodyCode.MASS, "link2", "open", "warning")]
     tenth = implausible_bodies(robot, 0.1 * robot.parameters, covariance=none, prior=robot.parameters)
     assert (BodyCode.TOTAL_MASS, "") in {(f.code, f.link) for f in tenth}
     light = with_body(robot, "link2", 1e-3, np.array([0.2, 0.0, 0.0]), 1e-5 * np.eye(3))

@@ -16,6 +16,8 @@ __all__ = ["check_limits", "check_size"]
 
 # Limits in robot files are rounded; excesses up to this (share of the limit, plus rad or m) pass.
 _SLACK, _SLACK_UNIT = 0.02, 0.01
+# Robot files give the rated torque as often as the peak torque. A wrong unit or gear ratio exceeds more than this.
+_PEAK = 1.25
 # Positions beyond the limits by this factor are in another unit.
 _OTHER_UNIT = 2.0
 # Without limits, positions beyond this many radians are taken to be in degrees.
@@ -129,7 +131,7 @@ def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Find
         if torque > (1 + _SLACK) * limits.effort and limits.effort > 0:
             yield context.found(
                 FindingCode.TORQUE_LIMIT,
-                "warning",
+                "warning" if torque > _PEAK * limits.effort else "info",
                 run,
                 j,
                 "The torque exceeds the joint limits.",

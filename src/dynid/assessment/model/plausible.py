@@ -6,7 +6,8 @@ the volume of the link; and it is not more compact than a ball of solid metal wi
 does not hold this: a link with its mass three metres away is consistent.
 
 Figures of an estimate have a standard deviation. A body is implausible only if its figure is beyond the limit by more
-than three of them, or if the a-priori body is implausible and the data did not correct it.
+than three of them, or if the a-priori body is implausible and the data did not correct it. A mass is also implausible if
+it is far from the a-priori one although the data leave it open: the body then imitates a term that the model lacks.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dynid.robot.model import Robot
 __all__ = ["BodyCode", "BodyFinding", "implausible_bodies"]
 
 Array = NDArray[np.float64]
-Origin = Literal["model", "estimate", "prior"]
+Origin = Literal["model", "estimate", "open", "prior"]
 Severity = Literal["error", "warning"]
 
 _SIGMAS = 3.0
@@ -76,6 +77,7 @@ _FILE_ADVICE = {
     BodyCode.COMPACTNESS: "check the inertia and its unit (kg m2): it is too small for this mass",
 }
 _ESTIMATE_ADVICE = "check link lengths, and gains and signs of the torques"
+_OPEN_ADVICE = "identify rotor inertias too, or check gains and units of the torques: the body imitates what is missing"
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,9 @@ class BodyFinding:
         Unit of figure and limit.
     std : float
         Standard deviation of the figure; 0 for a model that is not estimated.
-    origin : {"model", "estimate", "prior"}
-        Whose figure it is: that of a model, that of an estimate, or that of the a-priori model, which the data of an
-        estimate did not change.
+    origin : {"model", "estimate", "open", "prior"}
+        Whose figure it is: that of a model, that of an estimate, a mass of an estimate that its data leave open, or that
+        of the a-priori model, which the data of an estimate did not change.
     severity : {"error", "warning"}
         "error" if no body of this link could have the figure, "warning" if no usual one has it.
     what : str
@@ -201,6 +203,8 @@ def implausible_bodies(
         known = None if before is None or figure.code == BodyCode.COMPACTNESS else _a_priori(figure, before)
         if known is not None and figure.beyond(known, figure.limit):
             out.append(_finding(figure, value, std, "prior", figure.beyond(known, figure.failure)))
+        elif figure.code in (BodyCode.MASS, BodyCode.TOTAL_MASS):
+            out.append(_finding(figure, value, std, "open", failed=False))
     return tuple(sorted(out, key=lambda f: (f.origin == "prior", f.severity != "error", not f.link)))
 
 
@@ -217,6 +221,9 @@ def _finding(figure: _Figure, value: float, std: float, origin: Origin, failed: 
     if origin == "prior":
         what += "; this is the a-priori body, which the recording does not determine"
         advice = f"correct the a-priori model: {advice}"
+    elif origin == "open":
+        what += ", and the recording does not determine it"
+        advice = _OPEN_ADVICE
     elif origin == "estimate":
         advice = _ESTIMATE_ADVICE
     return BodyFinding(figure.code, figure.link, value, figure.limit, figure.unit, std, origin, severity, what, advice)
