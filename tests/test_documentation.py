@@ -38,7 +38,10 @@ OPTIONAL = ("torch", "jax")
 
 
 # Pages that select among many models or fit Gaussian processes.
-SLOW = ("friction.md", "residual.md")
+SLOW = (
+    *("capture.md", "drive-gains.md", "friction.md", "residual.md", "sensors.md", "standing.md", "statistics.md"),
+    "which-method.md",
+)
 
 
 @pytest.mark.parametrize(

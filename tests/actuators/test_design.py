@@ -11,6 +11,7 @@ from dynid.errors import DataError
 from tests.actuators.test_posterior import NOISE, chirp, law, measured, robot
 
 
+@pytest.mark.slow
 def test_predicted_std_is_that_of_repeated_experiments() -> None:
     plant, command = robot(), chirp(2.0, 2)
     unknown = ("armature", "damping", "friction")

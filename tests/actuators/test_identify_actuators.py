@@ -63,6 +63,7 @@ def test_robot_and_law_hold_the_values(found: ActuatorEstimate) -> None:
     assert np.all(found.law.delay == found.value("delay of all joints")[0])
 
 
+@pytest.mark.slow
 def test_other_motion_is_simulated_better_than_by_the_file(robot: dynid.Robot, found: ActuatorEstimate) -> None:
     other = logged(legs(truth(1)), law(delay=DELAY), chirps(3.0, 7, amplitude=0.25), ratio=10)
     after = position_errors(found.robot, found.law, other)
@@ -187,6 +188,7 @@ def test_an_unstable_law_is_named(robot: dynid.Robot) -> None:
         identify_actuators(robot, recording(command, command), law(kp=2e5, kd=0.0), unknown=["friction"])
 
 
+@pytest.mark.slow
 def test_steps_and_rounded_friction_do_not_shift_the_values(robot: dynid.Robot) -> None:
     """Encoders without steps show the errors of the simulation: 55 to 110 microradians before the correction."""
     log = logged(legs(truth(3)), law(delay=DELAY), chirps(4.0, 3), counts=None)

@@ -53,6 +53,7 @@ def test_the_quick_command_gives_table_and_picture(tmp_path: Path) -> None:
     assert "| 32000 | 40 Hz | 30 % off | pc-didim | 100 % |" in again.stdout
 
 
+@pytest.mark.slow
 def test_simulation_beats_least_squares_where_the_filter_is_too_wide(small: Benchmark) -> None:
     """With the 200 Hz filter least squares misses more than 5 % of the torque, DIDIM less than a fifth of that."""
     wide = small.table.filter(pl.col("filter") == "200 Hz", pl.col("start").is_null() | (pl.col("start") == "truth"))

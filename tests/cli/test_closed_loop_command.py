@@ -95,6 +95,7 @@ def test_least_squares_are_tested_for_bias(folder: Path) -> None:
     assert "diagnosis" not in json.loads(identify(folder, *wls, "--json").stdout)
 
 
+@pytest.mark.slow
 def test_start_reaches_the_first_round(folder: Path) -> None:
     """From the feasible estimate the first step is a small one; from the file's robot, a fifth lighter, it is not."""
 

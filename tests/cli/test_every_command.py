@@ -109,6 +109,7 @@ def test_every_command_speaks_json(name: str) -> None:
     assert any("--json" in parameter.opts for parameter in COMMANDS[name].params)
 
 
+@pytest.mark.slow
 def test_the_demonstration_speaks_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Estimate, truth, errors and verdict; nothing else on standard output."""
     monkeypatch.chdir(tmp_path)

@@ -119,7 +119,7 @@ def test_init_with_a_log_that_cannot_be_read(folder: Path) -> None:
 
 def test_options_and_arguments_override_the_file(folder: Path) -> None:
     """Options one by one, logs by name; another robot leaves the file aside."""
-    done("init", "arm.urdf", *LOGS, *READING)
+    done("init", "arm.urdf", *LOGS, *READING, "--friction", LAW)
     settings = ("--report", "none", "--method", "wls", "-o", "x.json", "--json")
     first = json.loads(done("identify", "--cutoff", "20", *settings).stdout)
     assert first["method"] == "wls" and first["signals"]["cutoff"] == 20 and Path("x.json").exists()
@@ -134,7 +134,7 @@ def test_options_and_arguments_override_the_file(folder: Path) -> None:
 
 def test_logs_in_patterns_and_another_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths are relative to the project file."""
-    done("init", "arm.urdf", *LOGS, *READING)
+    done("init", "arm.urdf", *LOGS, *READING, "--friction", LAW)
     text = Path("dynid.toml").read_text().replace('["monday.csv", "tuesday.csv"]', '["*day.csv"]')
     Path("dynid.toml").write_text(text.replace("estimate.json", "out.json"))
     monkeypatch.chdir(tmp_path)
@@ -240,7 +240,7 @@ def test_locked_joints_are_left_out_of_the_log(named: bool, tmp_path: Path, monk
 
 def test_require_sets_the_exit_code(folder: Path) -> None:
     """3 below the verdict that is asked for, after everything was printed and written."""
-    done("init", "arm.urdf", *LOGS, *READING)
+    done("init", "arm.urdf", *LOGS, *READING, "--friction", LAW)
     result = run("identify", "--method", "ols", "--sign", "torque=-1", "--require", "care")
     assert result.exit_code == 3, result.output
     assert "verdict: do not use" in result.stdout and "--require care" in result.stderr
@@ -253,7 +253,7 @@ def test_require_sets_the_exit_code(folder: Path) -> None:
 def test_the_terminal_ends_with_errors_verdict_and_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line is wider than the terminal; the table of parameters only on request."""
     monkeypatch.setenv("COLUMNS", "60")
-    done("init", "arm.urdf", *LOGS, *READING)
+    done("init", "arm.urdf", *LOGS, *READING, "--friction", LAW)
     plain = done("identify")
     assert all(len(line) <= 60 for line in plain.stdout.splitlines())
     text = plain.stdout
@@ -288,7 +288,7 @@ def test_the_loop_of_the_project(folder: Path) -> None:
 
 def test_identify_writes_toml(folder: Path) -> None:
     """A parameter file by its ending, with the values of the estimate."""
-    done("init", "arm.urdf", *LOGS, *READING)
+    done("init", "arm.urdf", *LOGS, *READING, "--friction", LAW)
     done("identify", "-o", "identified.toml", "--report", "none")
     assert tomllib.loads(Path("identified.toml").read_text())["robot"] == "arm"
     done("identify", "--report", "none")

@@ -42,6 +42,7 @@ def assert_same(ours: tuple[list[float], dict[str, float]], case: Case) -> None:
     assert np.allclose(list(ours[1].values()), estimate.validate(case.test).relative, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_ur10e(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No header, the clock in column 0, currents with drive gains, other rows of the validation log."""
     monkeypatch.chdir(tmp_path)

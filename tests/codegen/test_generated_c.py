@@ -40,7 +40,7 @@ def check(
         assert difference(ours, expected(robot, function.name, at)) < within, function.name
 
 
-@pytest.mark.parametrize("name", ["tx40", "wam7", "iiwa14"])
+@pytest.mark.parametrize("name", ["tx40", *(pytest.param(x, marks=pytest.mark.slow) for x in ("wam7", "iiwa14"))])
 def test_built_in_robots_with_numbers(name: str) -> None:
     check(dynid.load_robot(name))
 

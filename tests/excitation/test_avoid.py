@@ -83,6 +83,7 @@ def test_a_missing_file_is_named_and_nothing_is_written(tmp_path: Path) -> None:
     assert done.exit_code != 0 and not out.exists()
 
 
+@pytest.mark.slow
 def test_the_command_keeps_off_the_floor(tmp_path: Path) -> None:
     """The example of the documentation: the forearm stays above the floor along the whole file."""
     cell, out = tmp_path / "cell.toml", tmp_path / "motion.toml"

@@ -233,6 +233,7 @@ def test_negative_energy_is_infeasible(made: tuple[int, int], seed: int, notion:
     assert query.ask(beta).status == "infeasible"
 
 
+@pytest.mark.slow
 @stable(15)
 @given(ROBOTS, SEEDS, NOTIONS)
 def test_verdicts_change_once_along_a_line(made: tuple[int, int], seed: int, notion: str) -> None:

@@ -172,6 +172,7 @@ def test_maps_and_short_recordings_cannot_be_cross_validated() -> None:
         FrictionSelection(ROBOT, (fit,), EXACT).validate(record("stribeck", STRIBECK))
 
 
+@pytest.mark.slow
 def test_standard_deviations_account_for_autocorrelated_noise() -> None:
     """First-order noise with rho = 0.8: errors of 40 fits over their standard deviations are about one.
 

@@ -196,6 +196,7 @@ def test_the_estimate_keeps_the_coulomb_slope_of_the_loop() -> None:
         assert {t.slope for t in robot_.drives if t.is_coulomb} == {37.0}
 
 
+@pytest.mark.slow
 def test_stribeck_and_asymmetric_friction_in_the_loop(tmp_path: Path) -> None:
     """Simulated and identified with the same law: the truth from a wrong start, and a slope that is kept with it."""
     bare = robot().with_drives("viscous-asymmetric+coulomb-asymmetric+offset", rotor_inertia=False)

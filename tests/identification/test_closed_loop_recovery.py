@@ -41,6 +41,7 @@ def well_determined(name: str) -> Array:
     return np.asarray(small[0] & small[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("method", MEASURED)
 def test_least_squares_is_biased(name: str, method: str) -> None:

@@ -110,6 +110,7 @@ def test_covariance_scales_with_the_noise(name: str) -> None:
     np.testing.assert_allclose(loud.std, 10 * quiet.std, rtol=0.02)
 
 
+@pytest.mark.slow
 @every_quick
 def test_sigma_agrees_with_monte_carlo(name: str) -> None:
     """Two hundred noisy repetitions spread as the reported deviations say, within 10 %."""

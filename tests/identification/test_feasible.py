@@ -159,6 +159,7 @@ def test_robust_objective_ignores_outliers() -> None:
     assert errors["tukey"] < errors["huber"] < errors["wls"]
 
 
+@pytest.mark.slow
 def test_linearised_covariance_agrees_with_the_bootstrap() -> None:
     """Directions off the active constraints spread as the sandwich says; those on them do not spread in it at all."""
     seen = noisy(level=0.3)

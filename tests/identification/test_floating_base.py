@@ -68,6 +68,7 @@ def test_drives_are_seen_by_torques_alone() -> None:
         np.testing.assert_allclose(estimate.beta, estimate.base.values(), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_every_contact_counts(stood: tuple[Robot, Recording]) -> None:
     """Without one of them, or with one in the wrong axes, the fit falls apart."""
     robot, recording = stood

@@ -26,6 +26,7 @@ def colored(shape: tuple[int, int], memory: float, rng: np.random.Generator) -> 
     return scipy.signal.lfilter([np.sqrt(1 - a * a)], [1.0, -a], white, axis=0)[500:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [0.0, 5.0, 20.0])
 @pytest.mark.parametrize("method", ["ols", "wls", "irls"])
 def test_intervals_cover_the_truth(method: str, memory: float) -> None:

@@ -56,6 +56,7 @@ def test_tables_are_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> 
         assert all(f"{value:.5g}" in text for value in estimate.beta) and "…" not in text
 
 
+@pytest.mark.slow
 def test_the_assessment_and_the_summary_tell_one_condition_number() -> None:
     """That of the estimate: for fits of measured and of simulated regressors, with and without the recording."""
     robot = dynid.load_robot("rv2sq")

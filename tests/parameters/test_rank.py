@@ -31,6 +31,7 @@ def tilted(robot: dynid.Robot, size: float, seed: int) -> dynid.Robot:
     return replace(robot, joints=tuple(joints))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.integers(0, 10**6),

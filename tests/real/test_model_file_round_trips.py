@@ -58,7 +58,14 @@ def _example(name: str) -> Path | None:
     return Path(str(found[0].locate())) if found else None
 
 
-every_file = pytest.mark.parametrize("file", FILES, indirect=True, ids=lambda f: f.rsplit("/", 1)[1])
+# Large robots take long.
+LARGE = ("talos_full_v2.urdf", "tiago.urdf", "icub.urdf", "tiago_48_schunk.urdf")
+every_file = pytest.mark.parametrize(
+    "file",
+    [pytest.param(f, marks=pytest.mark.slow) if f.endswith(LARGE) else f for f in FILES],
+    indirect=True,
+    ids=lambda f: f.rsplit("/", 1)[1],
+)
 
 
 def read(path: Path) -> Robot:

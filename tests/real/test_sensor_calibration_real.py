@@ -12,6 +12,7 @@ from studies.reproduce.robot_cases import lwr4, ur10e
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.slow
 def test_the_lwr4_leans(data: Path) -> None:
     """A tilt of about 1.4 degrees, many deviations from none, that predicts an unseen recording better."""
     case = lwr4()
@@ -24,6 +25,7 @@ def test_the_lwr4_leans(data: Path) -> None:
     assert after[0] < 0.7 * before[0] and after[2] < 0.85 * before[2] and after[1] < before[1]
 
 
+@pytest.mark.slow
 def test_the_ur10e_has_no_delay_once_reversals_are_left_out(data: Path) -> None:
     """With rows near reversals, friction passes for a delay of many deviations."""
     case = ur10e()

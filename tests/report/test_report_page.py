@@ -160,6 +160,7 @@ def test_ellipsoid_has_the_inertia_it_stands_for() -> None:
     assert ellipsoid(dynid.inertia.inertia_from_com(2.0, [0, 0, 0], np.diag([0.01, 0.01, 0.05]))) is None
 
 
+@pytest.mark.slow
 def test_command_reports_and_compares(tmp_path: Path) -> None:
     """`identify` leaves report and verdict beside its estimate; `report` makes them again and sets two side by side."""
     from dynid.cli.demo import synthetic_recording

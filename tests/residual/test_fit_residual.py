@@ -21,6 +21,7 @@ from tests.support import hidden_effects as made
 from tests.support.compare import difference
 
 
+@pytest.mark.slow
 def test_held_out_errors_shrink_to_the_noise() -> None:
     comparison = made.residual().evaluate(made.recording(7, 8))
     assert np.all(comparison.rigid.rmse > 5 * made.NOISE)
@@ -29,6 +30,7 @@ def test_held_out_errors_shrink_to_the_noise() -> None:
     assert comparison.to_dict()["joint2"]["rows"] == comparison.rigid.rows[1]
 
 
+@pytest.mark.slow
 def test_intervals_cover_what_they_say() -> None:
     """95 % intervals cover 90 to 98 % of held-out simulated torques."""
     comparison = made.residual().evaluate(made.recording(20, 21, 22, 23))
@@ -223,6 +225,7 @@ def test_rigid_parameters_with_a_prior_equal_the_rigid_body_kernel() -> None:
         fit_residual(estimate, recording, kernel="own", rigid="prior", training=Training(method="sparse", points=20))
 
 
+@pytest.mark.slow
 def test_without_a_rigid_part_it_is_a_plain_process() -> None:
     plain = fit_residual(made.estimate(), made.recording(0, 1), kernel="se", rigid="none")
     assert not plain.has_rigid
@@ -267,6 +270,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
         made.residual().save(tmp_path / "no" / "where.npz")
 
 
+@pytest.mark.slow
 def test_a_joint_that_gains_nothing_keeps_its_rigid_torque() -> None:
     """Only joint 1 hides something; joint 2's error is noise."""
     runs = []

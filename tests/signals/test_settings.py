@@ -97,6 +97,7 @@ def _end_noise(trim: float) -> np.ndarray:
     return np.std(rows[:, [0, -1]], axis=0) / np.std(rows[:, 20:-20])
 
 
+@pytest.mark.slow
 def test_noise_of_the_end_samples_does_not_reach_the_rows() -> None:
     """The transient of the decimation filter is trimmed; otherwise its first row is the raw first sample."""
     # 180 draws: a standard deviation is known to 5 %, and twice as much noise at an end is far outside.

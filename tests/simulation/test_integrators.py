@@ -81,6 +81,7 @@ def test_implicit_steps_are_stable_however_steep_friction_is() -> None:
     assert np.abs(explicit.q - exact.q).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_explicit_steps_are_as_many_as_friction_needs() -> None:
     """By default RK4 holds a still wrist still, where one step a period chatters; a hopeless slope is refused."""
     law = controllers.pd(2000.0, [2000, 2000, 600, 300, 300, 100], [60, 60, 20, 8, 8, 3])

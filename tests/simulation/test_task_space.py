@@ -127,6 +127,7 @@ def test_a_pose_follows_position_and_orientation() -> None:
     assert np.abs(left[-1]).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_without_a_target_the_joints_reference_is_followed() -> None:
     """With the right model a non-redundant arm tracks a joint motion through its pose alone."""
     q = POSE + 0.3 * (1 - np.cos(2 * np.pi * np.arange(1000) / RATE))[:, None] * [1, -1, 1, 1, -1, 1]

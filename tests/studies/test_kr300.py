@@ -86,6 +86,7 @@ def test_held_out_errors_of_all_methods(kr300: KR300Data, found: dict[str, Estim
         assert errors[method][3:].mean() > 1.1 * base[3:].mean()
 
 
+@pytest.mark.slow
 def test_every_method_converges_and_constrained_ones_stay_possible(found: dict[str, Estimate]) -> None:
     simulating = [found[m] for m in METHODS[2:]]
     assert {e.status for e in simulating} == {"converged"}

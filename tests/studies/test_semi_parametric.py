@@ -148,6 +148,7 @@ def test_a_series_is_joined_to_its_row() -> None:
     assert np.array_equal(both.torque[:1001], alone.torque)
 
 
+@pytest.mark.slow
 def test_periods_are_averaged_run_by_run() -> None:
     """A hundred samples a run, along the same desired motion; a single period has no mean."""
     log = training_log("twolink", "HFS + Cond(W_fe)")
@@ -267,6 +268,7 @@ def test_far_from_the_data_only_the_rigid_model_is_left(monkeypatch: pytest.Monk
     assert len(_bad(list(semi_parametric_learned.fallback_figures()))) == 2
 
 
+@pytest.mark.slow
 def test_what_is_learned_from_clean_data_beats_their_rigid_model() -> None:
     """Two-link, on motions that were not learned from."""
     motions, rigid = unseen_motions("twolink"), rigid_model("twolink", derivatives=CLEAN)

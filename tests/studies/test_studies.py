@@ -14,7 +14,7 @@ from studies.reproduce.study import Figure, number, published
 
 # Designs, simulations and Monte Carlo runs take minutes; tests of their own look at them.
 LONG = ("compensated-control", "coverage", "excitation", "pc-didim", "semi-parametric", "verdicts")
-MINUTES = ("actuators", "fleet", "flexible", "legs")
+MINUTES = ("actuators", "fleet", "flexible", "legs", "wam")
 QUICK = sorted(name for name, study in studies().items() if not study.needs_data and name not in (*LONG, *MINUTES))
 
 

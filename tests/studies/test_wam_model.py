@@ -17,6 +17,7 @@ def test_every_figure_is_met() -> None:
     assert not out, out
 
 
+@pytest.mark.slow
 def test_swapped_sets_are_out_of_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison can fail: least squares in place of the feasible sets meets only what does not depend on them."""
 

@@ -178,6 +178,7 @@ def test_sizes_are_said_to_the_digits_that_are_known(size: float, std: float, wo
     assert _plus_minus(size, std) == words
 
 
+@pytest.mark.slow
 def test_the_search_knows_which_gains_it_can_see() -> None:
     """Twice the smallest visible gain is named, a third of it is not."""
     visible = causes().visible_gain

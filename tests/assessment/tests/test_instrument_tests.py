@@ -109,6 +109,7 @@ def test_validity_statistic_is_that_of_a_regression() -> None:
         assert ours.details[i].p_value == pytest.approx(float(reference.pvalue), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_robust_validity_holds_its_size_where_noise_differs_by_joint_and_motion() -> None:
     """Whitening by torque noise does not whiten V: the plain form rejects far too often, the robust one does not."""
 
@@ -119,6 +120,7 @@ def test_robust_validity_holds_its_size_where_noise_differs_by_joint_and_motion(
     assert rate(lambda rng: validity_f(whole(uneven(rng)), 4, 600), 100) > 0.3
 
 
+@pytest.mark.slow
 def test_autocorrelated_noise_is_allowed_for() -> None:
     """Decimated noise with the default `correlated_samples`, strongly autocorrelated noise with twice its length."""
 
@@ -154,6 +156,7 @@ def exact(rng: np.random.Generator, feedback: float, uneven: bool = False) -> Se
     return segment(Z, Z + V, (Z + V) @ BETA + e)
 
 
+@pytest.mark.slow
 def test_exogeneity_holds_its_size_and_sees_feedback() -> None:
     assert rate(lambda rng: exogeneity_f(whole(exact(rng, 0.0)), 4, 300)) == NOMINAL
     assert rate(lambda rng: exogeneity_f(whole(exact(rng, 0.5)), 4, 300), 50) > 0.9

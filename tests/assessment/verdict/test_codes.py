@@ -33,7 +33,7 @@ def reworded(made: Made, estimate: dynid.Estimate, diagnosis: dynid.stats.Diagno
     return dynid.assess(estimate, made.test, recording=made.train, findings=findings, diagnosis=silent)
 
 
-@pytest.mark.parametrize("spoil", [None, "sign", "delay"])
+@pytest.mark.parametrize("spoil", ["sign", *(pytest.param(x, marks=pytest.mark.slow) for x in (None, "delay"))])
 def test_rewording_every_message_changes_no_verdict(spoil: str | None) -> None:
     """Two faults that the verdict takes from findings, by their codes, and a test with the controller's code."""
     made = make("twolink", 4, spoil)

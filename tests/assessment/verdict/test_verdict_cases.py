@@ -8,7 +8,7 @@ import dynid
 from tests.support.verdict_cases import ROBOTS, SPOILS, judged, make
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", ["tx40", *(pytest.param(r, marks=pytest.mark.slow) for r in ROBOTS if r != "tx40")])
 def test_good_recordings_are_trusted(name: str) -> None:
     """Encoders, 2 % torque noise and a data sheet off by a fifth are no reason for care."""
     assessment = judged(make(name, ROBOTS.index(name)))

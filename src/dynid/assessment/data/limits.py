@@ -16,7 +16,8 @@ __all__ = ["check_limits", "check_size"]
 
 # Limits in robot files are rounded; excesses up to this (share of the limit, plus rad or m) pass.
 _SLACK, _SLACK_UNIT = 0.02, 0.01
-# Robot files give the rated torque as often as the peak torque. A wrong unit or gear ratio exceeds more than this.
+# Robot files give rated velocities and torques as often as peak ones, and controllers overshoot. A wrong unit, clock or
+# gear ratio exceeds the limit by more than this factor.
 _PEAK = 1.25
 # Positions beyond the limits by this factor are in another unit.
 _OTHER_UNIT = 2.0
@@ -119,7 +120,7 @@ def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Find
         if velocity > (1 + _SLACK) * limits.velocity + _SLACK_UNIT:
             yield context.found(
                 FindingCode.VELOCITY_LIMIT,
-                "warning",
+                "warning" if velocity > _PEAK * limits.velocity else "info",
                 run,
                 j,
                 "The velocity exceeds the joint limits.",
