@@ -293,9 +293,8 @@ def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -
     if None in group.columns:
         return list(group.columns.values())
     if not group.numbered:
-        missing = next((n for n in channels.names if n not in group.columns), None)
-        if missing is not None:
-            raise DataError(f"{table.file}: {signal} has no column for joint '{missing}', it has {shown(table.names)}")
+        if any(n not in group.columns for n in channels.names):
+            raise _missing_joints(table, signal, group, channels)
         return [group.columns[n] for n in channels.names]
     numbers = sorted(key for key in group.columns if isinstance(key, int))
     if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[0] > 1:
@@ -314,11 +313,17 @@ def _refuse_size(table: Table, signal: str, found: list[Group], channels: Channe
     if not several:
         return
     group = several[0]
-    named = [n for n in channels.names if n in group.columns]
-    if named:
-        missing = next((n for n in channels.names if n not in group.columns), "")
-        raise DataError(f"{table.file}: {signal} has no column for joint '{missing}', it has {shown(table.names)}")
+    if any(n in group.columns for n in channels.names):
+        raise _missing_joints(table, signal, group, channels)
     raise DataError(
         f"{table.file}: {signal} has {len(group.columns)} columns ({group}), expected {channels.count} "
         f"{channels.what}: choose with joints= or columns="
     )
+
+
+def _missing_joints(table: Table, signal: str, group: Group, channels: Channels) -> DataError:
+    """What to say of joints of the robot that have no column."""
+    missing = [n for n in channels.names if n not in group.columns]
+    joints = f"joint '{missing[0]}'" if len(missing) == 1 else f"joint '{missing[0]}' and {len(missing) - 1} more"
+    remedy = f"; joints that do not move are left out with lock='{','.join(missing)}'" if signal == "q" else ""
+    return DataError(f"{table.file}: {signal} has no column for {joints}, it has {shown(table.names)}{remedy}")

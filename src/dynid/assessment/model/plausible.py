@@ -6,8 +6,8 @@ the volume of the link; and it is not more compact than a ball of solid metal wi
 does not hold this: a link with its mass three metres away is consistent.
 
 Figures of an estimate have a standard deviation. A body is implausible only if its figure is beyond the limit by more
-than three of them, or if the a-priori body is implausible and the data did not correct it. A mass is also implausible if
-it is far from the a-priori one although the data leave it open: the body then imitates a term that the model lacks.
+than three of them, or if the a-priori body is implausible and the data did not correct it. A mass is also implausible
+if it is far from the a-priori one although the data leave it open: the body imitates a term that the model lacks.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class BodyFinding:
     std : float
         Standard deviation of the figure; 0 for a model that is not estimated.
     origin : {"model", "estimate", "open", "prior"}
-        Whose figure it is: that of a model, that of an estimate, a mass of an estimate that its data leave open, or that
-        of the a-priori model, which the data of an estimate did not change.
+        Whose figure it is: that of a model, that of an estimate, a mass of an estimate that its data leave open, or
+        that of the a-priori model, which the data of an estimate did not change.
     severity : {"error", "warning"}
         "error" if no body of this link could have the figure, "warning" if no usual one has it.
     what : str
