@@ -15,7 +15,7 @@ from dynid.errors import DataError, DynidError, did_you_mean
 from dynid.excitation.basis import Basis, BSpline, CubicSpline, Fourier, FourierQuintic, PointToPoint, at_rest
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.excitation import Excitation
-from dynid.excitation.limits import MotionLimits, motion_limits
+from dynid.excitation.limits import MotionLimits, endless_joints, motion_limits
 from dynid.excitation.linkage import with_passive_joints
 from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import check_duration, check_torque_model
@@ -36,6 +36,8 @@ _FINE = 10
 _CANDIDATES = 60
 _REFINED = 20
 _MOST_TIGHTENINGS = 5
+# Slack that a posture at rest needs, as a share of each limit, and the postures that are tried.
+_LEAST_ROOM, _POSTURES = 0.02, 200
 
 
 def _splines(duration: float, segments: int) -> Basis:
@@ -107,7 +109,8 @@ def design_excitation(
     limits : mapping or MotionLimits, optional
         Limits by joint name or pattern, beside those of the robot's model, such as {"joint*": {"acceleration": 10.0}}.
     start : array, shape (n,), optional
-        Posture at which the motion starts, rad or m.
+        Posture at which the motion starts, rad or m. By default it moves about the middle of the ranges, or about
+        another posture where that one violates a limit at rest.
     noise : array, shape (channel,) or (), optional
         The standard deviation of each channel, N m (N for forces).
     clearances : sequence of clearances
@@ -165,8 +168,14 @@ def design_excitation(
     labels = [c.label for c in clearances]
     if len(set(labels)) < len(labels):
         raise DataError(f"clearances need different labels, got {', '.join(labels)}")
+    notes = _turning(robot, held)
     posture = None if start is None else _posture(robot, start, held)
     coarse = Problem(basis, goal, held.tightened(_TIGHT), count, tuple(clearances), posture, _ROOM)
+    if posture is None and coarse.worst(coarse.resting) < _LEAST_ROOM:
+        coarse = replace(coarse, start=_roomy_posture(coarse, seed))
+        notes += (
+            "the motion starts and ends at another posture than the middle of the ranges, which violates a limit",
+        )
     fine = replace(coarse, limits=held, samples=_FINE * count, clearance_room=0.0)
     report = progress or (lambda _: None)
     with threadpool_limits(1, "blas"):
@@ -180,9 +189,29 @@ def design_excitation(
         criterion=goal,
         clearances=tuple(clearances),
         seconds=time.monotonic() - began,
-        notes=tightened,
+        notes=(*notes, *tightened),
         samples=count,
     )
+
+
+def _turning(robot: Robot, held: MotionLimits) -> tuple[str, ...]:
+    """A note on joints without stops, which turn half a revolution to both sides."""
+    ranges = dict(zip(robot.coordinates, held.upper - held.lower, strict=True))
+    turning = [name for name in endless_joints(robot) if ranges[name] <= 2 * np.pi]
+    return (
+        (f"joints without stops turn at most half a revolution to both sides: {', '.join(turning)}",) if turning else ()
+    )
+
+
+def _roomy_posture(problem: Problem, seed: int) -> Array:
+    """The random posture that is furthest from all limits at rest."""
+    rng = np.random.default_rng(seed)
+    low, high = problem.limits.lower, problem.limits.upper
+    postures = low + rng.uniform(0.1, 0.9, (_POSTURES, len(low))) * (high - low)
+    rooms = [still.worst(still.resting) for still in (replace(problem, start=q) for q in postures)]
+    if max(rooms) < _LEAST_ROOM:
+        raise DynidError(_no_room(problem))
+    return np.asarray(postures[int(np.argmax(rooms))])
 
 
 def _sample_count(basis: Basis, parameters: int, joints: int) -> int:
@@ -205,7 +234,7 @@ def _search(problem: Problem, seed: int, deadline: float, report: ProgressCallba
     rng = np.random.default_rng(seed)
     scored: list[tuple[float, int, Array]] = []
     while len(scored) < _CANDIDATES:
-        X = shrunk(problem, _random(problem, rng), 0.02)
+        X = shrunk(problem, _random(problem, rng), _LEAST_ROOM)
         if X is None:
             raise DynidError(_no_room(problem))
         scored.append((problem.value(X), len(scored), X))
@@ -246,12 +275,15 @@ def _random(problem: Problem, rng: np.random.Generator) -> Array:
 def _no_room(problem: Problem) -> str:
     """The limit that the middle of the position ranges violates at rest."""
     for limit in problem.slacks(problem.resting):
-        if limit.slack.min(initial=1.0) < 0.02:
+        if limit.slack.min(initial=1.0) < _LEAST_ROOM:
             column = int(np.argmin(limit.slack.min(axis=0)))
             names = problem.criterion.base.robot.coordinates
             where = f" of '{names[column]}'" if limit.kind not in {c.label for c in problem.clearances} else ""
-            return f"the {limit.kind} limit{where} leaves no room: the middle of the ranges violates it at rest"
-    return "the limits leave no room for motion about the middle of the ranges"
+            return (
+                f"the {limit.kind} limit{where} leaves no room: the middle of the ranges and {_POSTURES} other "
+                "postures violate it at rest"
+            )
+    return "the limits leave no room for motion"
 
 
 def _verified(

@@ -12,7 +12,7 @@ from dynid.errors import DataError
 from dynid.patterns import matching_names
 from dynid.robot.model import Robot
 
-__all__ = ["LIMIT_NAMES", "MotionLimits", "motion_limits"]
+__all__ = ["LIMIT_NAMES", "MotionLimits", "endless_joints", "motion_limits"]
 
 Array = NDArray[np.float64]
 
@@ -61,6 +61,13 @@ class MotionLimits:
         return replace(self, lower=self.center - half, upper=self.center + half, **others)
 
 
+def endless_joints(robot: Robot) -> list[str]:
+    """Names of the revolute joints without stops."""
+    revolute = {joint.name for joint in robot.joints if joint.kind == "revolute"}
+    ranges = {name: robot.limits[name] for name in robot.coordinates if name in revolute}
+    return [name for name, limit in ranges.items() if np.isinf(limit.lower) and np.isinf(limit.upper)]
+
+
 def motion_limits(
     robot: Robot, given: Mapping[str, Mapping[str, float]] | None = None, *, share: float = 1.0
 ) -> MotionLimits:
@@ -71,7 +78,8 @@ def motion_limits(
     robot : Robot
     given : mapping, optional
         Limits by joint name or pattern, such as {"joint*": {"velocity": 1.5, "acceleration": 10.0}}. Names of limits:
-        lower, upper, velocity, acceleration, jerk, torque, power. They replace those of the model.
+        lower, upper, velocity, acceleration, jerk, torque, power. They replace those of the model. Revolute joints
+        without stops move within half a revolution to both sides unless a range is given.
     share : float
         Share of the model's own limits that is used, in (0, 1].
 
@@ -100,6 +108,8 @@ def motion_limits(
     values["upper"] = np.array([limit.upper for limit in own])
     values["velocity"] = share * np.array([limit.velocity for limit in own])
     values["torque"] = share * np.array([limit.effort for limit in own])
+    turning = [names.index(name) for name in endless_joints(robot)]
+    values["lower"][turning], values["upper"][turning] = -np.pi, np.pi
     finite = np.isfinite(values["lower"]) & np.isfinite(values["upper"])
     span = np.where(finite, values["upper"], 0.0) - np.where(finite, values["lower"], 0.0)
     shrink = 0.5 * (1 - share) * span
@@ -116,11 +126,9 @@ def motion_limits(
             values[key][found] = float(value)
     for i, name in enumerate(names):
         if not (np.isfinite(values["lower"][i]) and np.isfinite(values["upper"][i])):
-            raise DataError(
-                f"joint '{name}' has no position range; give one, such as {{'{name}': {{'lower': -3.0, ...}}}}"
-            )
+            raise DataError(f"joint '{name}' has no position range; give one with limits=, lower and upper of '{name}'")
         if values["upper"][i] <= values["lower"][i]:
             raise DataError(f"the range of joint '{name}' is empty: [{values['lower'][i]:g}, {values['upper'][i]:g}]")
         if not (np.isfinite(values["velocity"][i]) and values["velocity"][i] > 0):
-            raise DataError(f"joint '{name}' has no velocity limit; give one")
+            raise DataError(f"joint '{name}' has no velocity limit; give one with limits=, velocity of '{name}'")
     return MotionLimits(**values)

@@ -14,10 +14,11 @@ from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.excitation.balance import SupportPolygon
-from dynid.excitation.limits import MotionLimits, motion_limits
+from dynid.excitation.limits import MotionLimits, endless_joints, motion_limits
 from dynid.excitation.linkage import with_passive_joints
 from dynid.excitation.problem import Clearance
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.patterns import matching_names
 from dynid.robot.model import Robot
 
 __all__ = ["Postures", "select_postures"]
@@ -240,6 +241,11 @@ def _ranges(robot: Robot, limits: Mapping[str, Mapping[str, float]] | MotionLimi
     if not isinstance(limits, MotionLimits):
         velocities = {name: {"velocity": 1.0} for name in robot.coordinates}
         given = {k: {n: x for n, x in v.items() if n != "velocity"} for k, v in (limits or {}).items()}
+        ranged = {n for k, v in given.items() if "lower" in v for n in matching_names(k, robot.coordinates)}
+        for name in endless_joints(robot):
+            # Half a revolution of an arm's joint is safe, that of a standing robot's knee is not.
+            if name not in ranged:
+                raise DataError(f"joint '{name}' has no position range; give one with limits=, lower and upper of it")
         limits = motion_limits(robot, {**velocities, **{k: {**velocities.get(k, {}), **v} for k, v in given.items()}})
     return limits.lower, limits.upper
 

@@ -13,6 +13,8 @@ from dynid.terminal import rendered
 
 __all__ = ["excitation_text", "plan_text"]
 
+# Share of the largest torque of a parameter that another one moves at least, to be listed.
+_SHOWN = 0.01
 _WORST = 5
 _COUNTS = (1, 2, 5, 10, 20, 50, 100)
 
@@ -41,10 +43,16 @@ def excitation_text(motion: Excitation) -> str:
 
 
 def _worst(motion: Excitation) -> str:
-    """Parameters with the largest relative standard deviation, for the noise of the criterion."""
+    """Parameters with the largest relative standard deviation, for the noise of the criterion.
+
+    A parameter that is nearly zero has a huge relative error and no meaning: those that move no torque are left out.
+    """
     found = motion.plan(motion.criterion.noise)
     relative = found.relative_std
-    usable = [i for i in np.argsort(-relative) if found.prior[i] != 0]
+    torque = np.divide(
+        found.effect, relative, out=np.zeros(len(relative)), where=np.isfinite(relative) & (relative > 0)
+    )
+    usable = [i for i in np.argsort(-relative) if found.prior[i] != 0 and torque[i] > _SHOWN * torque.max()]
     if not usable:
         return "relative errors: not available, all a-priori values are zero"
     shown = ", ".join(f"{found.base.names[i]} ({_percent(relative[i])})" for i in usable[:_WORST])
