@@ -7,7 +7,7 @@ does not hold this: a link with its mass three metres away is consistent.
 
 Figures of an estimate have a standard deviation. A body is implausible only if its figure is beyond the limit by more
 than three of them, or if the a-priori body is implausible and the data did not correct it. A mass is also implausible
-if it is far from the a-priori one although the data leave it open: the body imitates a term that the model lacks.
+if it is far from the a-priori one although the data leave it open: the body imitates a term that is missing.
 """
 
 from __future__ import annotations
