@@ -87,7 +87,7 @@ def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
     ]
     channels = both[0].estimate.base.channels
     place = np.arange(1, len(channels) + 1)
-    chart = Chart("joint", "error in % of the torque", "errors", 1000, 260)
+    chart = Chart("joint", "error in % of the torque", "torque errors", 1000, 260)
     chart.bars(place - 0.2, 100 * values[0], 0.4, "predicted").bars(place + 0.2, 100 * values[1], 0.4, "second")
     rows = [
         [c, f"{100 * a:.2f}", f"{100 * b:.2f}", f"{100 * (b - a):+.2f}"]
@@ -97,7 +97,7 @@ def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
     legend = (("predicted", names[0]), ("second", names[1]))
     head = ["joint", f"% {names[0]}", f"% {names[1]}", "difference"]
     return section(
-        "errors", "Errors", f"On {where}.", Figures([Figure(chart.svg())], "wide", legend), Table(head, rows)
+        "errors", "Errors", f"On {where}.", Figures([Figure([chart])], "wide", legend), Table(head, rows)
     )
 
 

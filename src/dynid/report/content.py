@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup
+
+from dynid.report.chart_data import ChartTable
+from dynid.report.charts import Chart
 
 __all__ = ["Block", "Figure", "Figures", "Joints", "Scene", "Section", "Table", "Text", "section"]
 
@@ -31,23 +36,43 @@ class Table:
     kind = "table"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figure:
-    """An SVG picture with a title and a caption."""
+    """Charts above each other with a title, a caption and one table of their data."""
 
-    svg: str
+    charts: Sequence[Chart]
     title: str = ""
     caption: str = ""
 
+    @cached_property
+    def _table(self) -> ChartTable:
+        return ChartTable([chart.series for chart in self.charts])
+
     @property
     def picture(self) -> Markup:
-        """The picture as markup."""
-        return Markup(self.svg)
+        """The charts as markup."""
+        drawn = zip(self.charts, self._table.places, strict=True)
+        return Markup("\n".join(chart.svg(places) for chart, places in drawn))
+
+    @property
+    def words(self) -> str:
+        """What the first chart is called."""
+        return self.charts[0].title or self.title
+
+    @property
+    def file(self) -> str:
+        """Name of the file that a reader downloads."""
+        return re.sub(r"[^A-Za-z0-9]+", "-", self.words).strip("-") + ".csv"
+
+    @property
+    def address(self) -> str:
+        """The data as an address that the page links to."""
+        return self._table.address()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Pictures side by side with one legend; `size` is "wide", "medium" or "small"."""
+    """Figures side by side with one legend, whose entries switch the series; `size` is "wide", "medium" or "small"."""
 
     figures: Sequence[Figure]
     size: str = "wide"

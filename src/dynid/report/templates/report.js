@@ -40,9 +40,12 @@
   var svgNS = "http://www.w3.org/2000/svg";
   var make = function (name, className) { var x = document.createElementNS(svgNS, name); x.setAttribute("class", className); x.style.display = "none"; return x; };
   var shown = function (x) { return Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(2) : String(+x.toPrecision(4)); };
-  each("svg[data-chart]", null, function (svg) {
+  var interactive = function (svg, figure, rows, zoomed) {
     var d = JSON.parse(svg.dataset.chart), box = d.b, range = d.r, now = [range[0], range[1]];
-    var figure = svg.closest("figure"), readout = document.createElement("div"), cursor = make("path", "cursor"), pick = make("rect", "pick");
+    var own = rows.filter(function (r) { return r[d.c[0]] !== ""; });
+    var values = function (k) { return own.map(function (r) { return r[k] === "" ? NaN : +r[k]; }); };
+    d.x = values(d.c[0]); d.y = d.c.slice(1).map(values);
+    var readout = document.createElement("div"), cursor = make("path", "cursor"), pick = make("rect", "pick");
     readout.className = "readout";
     figure.appendChild(readout); svg.appendChild(pick); svg.appendChild(cursor);
     var lines = svg.querySelectorAll(".line"), bands = svg.querySelectorAll(".band, .dots");
@@ -65,7 +68,7 @@
         if (k >= d.y.length) { return; }
         var path = "", pen = false, last = -Infinity;
         for (var i = 0; i < d.x.length; i++) {
-          if (d.x[i] < now[0] || d.x[i] > now[1]) { pen = false; continue; }
+          if (d.x[i] < now[0] || d.x[i] > now[1] || isNaN(d.y[k][i])) { pen = false; continue; }
           path += (pen && d.x[i] - last < gap ? "L" : "M") + u(d.x[i]).toFixed(1) + " " + v(d.y[k][i]).toFixed(1);
           pen = true; last = d.x[i];
         }
@@ -102,9 +105,19 @@
       var a = back(Math.min(start, at(event))), b = back(Math.max(start, at(event)));
       var wide = Math.abs(at(event) - start) > 8;
       start = null; pick.style.display = "none";
-      if (wide) { now = [a, b]; draw(); }
+      if (wide) { zoomed.forEach(function (zoom) { zoom([a, b]); }); }
     });
-    svg.addEventListener("dblclick", function () { now = [range[0], range[1]]; draw(); });
+    svg.addEventListener("dblclick", function () { zoomed.forEach(function (zoom) { zoom(null); }); });
+    // Charts of one figure share their axis of time.
+    zoomed.push(function (wanted) { now = wanted || [range[0], range[1]]; draw(); });
+  };
+  each("figure", null, function (figure) {
+    var charts = figure.querySelectorAll("svg[data-chart]"), zoomed = [];
+    if (!charts.length) { return; }
+    // The numbers of the table that the figure links to, without its labels.
+    var text = decodeURIComponent(figure.querySelector("a.data").getAttribute("href").split("charset=utf-8,")[1]);
+    var rows = text.trim().split("\n").slice(1).map(function (row) { return row.split(","); });
+    Array.prototype.forEach.call(charts, function (svg) { interactive(svg, figure, rows, zoomed); });
   });
 
   // The robot: ellipsoids project to ellipses, so plain canvas is enough.
