@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from dynid.report.chart_data import ChartTable
 from dynid.report.charts import Chart
 
-__all__ = ["Block", "Figure", "Figures", "Joints", "Scene", "Section", "Table", "Text", "section"]
+__all__ = ["Block", "Code", "Figure", "Figures", "Groups", "Joints", "Scene", "Section", "Table", "Text", "section"]
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,45 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Code:
+    """A text file that a reader copies or downloads."""
+
+    words: str
+    file: str
+    kind = "code"
+
+    @property
+    def address(self) -> str:
+        """The file as an address that the page links to."""
+        return "data:text/plain;charset=utf-8," + quote(self.words)
+
+
+@dataclass(frozen=True)
 class Table:
-    """Rows of text or markup; columns from `numbers` on are aligned right."""
+    """Rows of text or markup; columns from `numbers` on are aligned right, but for those in `words`."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str | Markup]]
     title: str = ""
     folded: bool = False
     numbers: int = 1
+    words: tuple[int, ...] = ()
     kind = "table"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Tables with the same columns, such as one per link: each is folded under its name and a remark.
+
+    All of them are searched together. Columns are aligned as those of `Table`.
+    """
+
+    title: str
+    head: Sequence[str]
+    groups: Sequence[tuple[str, str, Sequence[Sequence[str | Markup]]]]
+    numbers: int = 1
+    words: tuple[int, ...] = ()
+    kind = "groups"
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +135,7 @@ class Scene:
         return Markup(self.data.replace("<", "\\u003c"))
 
 
-Block = Text | Table | Figures | Joints | Scene
+Block = Text | Table | Groups | Code | Figures | Joints | Scene
 
 
 @dataclass(frozen=True)

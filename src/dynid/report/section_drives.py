@@ -42,7 +42,9 @@ def friction_section(evidence: Evidence) -> Section | None:
         if name in rows:
             reach = float(np.abs(rows[name][2]).max())
         velocity = np.linspace(-1.0, 1.0, 201) * (reach if np.isfinite(reach) else 1.0)
-        chart = Chart(velocity_label(unit), f"{force_word(unit)} in {unit}", f"friction of {name}", width=340, height=210)
+        chart = Chart(
+            velocity_label(unit), f"{force_word(unit)} in {unit}", f"friction of {name}", width=340, height=210
+        )
         if name in rows:
             e, _, v, _, _ = rows[name]
             pick = np.unique(np.linspace(0, len(e) - 1, _MOST_DOTS).astype(int))

@@ -9,6 +9,7 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.identification.validation import Validation
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, section
+from dynid.report.masses import total_mass
 from dynid.report.thinning import thinned
 
 __all__ = ["force_word", "key_figures", "torque_section", "unit_of", "velocity_label"]
@@ -46,12 +47,14 @@ def key_figures(evidence: Evidence, assessment: Assessment) -> list[tuple[str, s
     figures.append(
         ("worst joint", f"{100 * float(np.nanmax(shown)):.2f} %", estimate.base.channels[int(np.nanargmax(shown))])
     )
-    figures.append(("condition number", number(estimate.condition_number), "of the regressor with unit columns"))
+    mass = total_mass(estimate)
+    figures.append(("total mass", f"{mass.after:.3g} kg", f"a priori {mass.before:.3g} kg; {mass.words}"))
     result = assessment.check(CheckCode.PHYSICALLY_CONSISTENT).result
     consistent = {"passed": "yes", "failed": "no", "warned": "no"}.get(result, "unknown")
     figures.append(("physically consistent", consistent, "masses, inertias and friction"))
-    figures.append(("base parameters", f"{estimate.base.count}", f"of {len(estimate.robot.layout)} standard ones"))
-    figures.append(("rows", f"{sum(estimate.rows)}", f"fitted by {estimate.method} in {estimate.seconds:.2g} s"))
+    rows = f"of {len(estimate.robot.layout)} standard ones, from {sum(estimate.rows)} rows in {estimate.seconds:.2g} s"
+    figures.append(("base parameters", f"{estimate.base.count}", rows))
+    figures.append(("condition number", number(estimate.condition_number), "of the regressor with unit columns"))
     return figures
 
 

@@ -19,7 +19,14 @@ def motion_section(evidence: Evidence) -> Section:
         size = np.linalg.norm(factor, axis=0)
         values = np.linalg.svd(factor / np.where(size > 0, size, 1.0), compute_uv=False)
         values = np.maximum(values, 1e-9)
-        chart = Chart("combination of parameters, strongest first", "singular value, no unit", "singular values of the regressor", 1000, 240, log_y=True)
+        chart = Chart(
+            "combination of parameters, strongest first",
+            "singular value, no unit",
+            "singular values of the regressor",
+            1000,
+            240,
+            log_y=True,
+        )
         chart.bars(np.arange(1, len(values) + 1), values, 1.0, "predicted")
         caption = "unit columns, each channel divided by its noise; small values are poorly excited combinations"
         figures.append(Figure([chart], "Excitation of each combination of parameters", caption))

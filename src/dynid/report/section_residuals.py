@@ -71,7 +71,9 @@ def _figures(channel: str, rows: Rows, unit: str) -> Sequence[Figure]:
     try:
         page = correlogram(e, index)
         lag = np.arange(1, len(page.autocorrelation) + 1)
-        chart = _small(f"lag in rows of {number(1e3 * step)} ms", "autocorrelation, no unit", f"{own}, autocorrelation").bars(lag, page.autocorrelation, 1.0, "residual")
+        chart = _small(
+            f"lag in rows of {number(1e3 * step)} ms", "autocorrelation, no unit", f"{own}, autocorrelation"
+        ).bars(lag, page.autocorrelation, 1.0, "residual")
         chart.line(lag, page.expected + page.limits, "limit").line(lag, page.expected - page.limits, "limit")
         chart.level(0.0, "zero")
         out.append(Figure([chart], "Autocorrelation", "dashed: 95 % limits of white noise, filtered alike"))
@@ -84,7 +86,9 @@ def _figures(channel: str, rows: Rows, unit: str) -> Sequence[Figure]:
         (velocity, velocity_label(unit), "Against velocity"),
         (predicted, f"predicted {force_word(unit)} in {unit}", f"Against {force_word(unit)}"),
     ):
-        out.append(Figure([_cloud(x, e, words, unit, f"{own}, {title.lower()}")], title, "dots: rows; line: mean per bin"))
+        out.append(
+            Figure([_cloud(x, e, words, unit, f"{own}, {title.lower()}")], title, "dots: rows; line: mean per bin")
+        )
     return out
 
 

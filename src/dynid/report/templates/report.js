@@ -19,6 +19,31 @@
     });
   });
 
+  // Rows by link: all of them are searched; links without a hit are not shown.
+  each(".groups", null, function (block) {
+    var field = block.querySelector("input"), button = block.querySelector("button"), told = block.querySelector("[role=status]");
+    var links = block.querySelectorAll("details");
+    var toggle = function (open) { Array.prototype.forEach.call(links, function (x) { x.open = open; }); button.textContent = open ? "Close all" : "Open all"; };
+    button.addEventListener("click", function () { toggle(button.textContent === "Open all"); });
+    field.addEventListener("input", function () {
+      var wanted = field.value.trim().toLowerCase(), hits = 0;
+      Array.prototype.forEach.call(links, function (link) {
+        var whole = link.querySelector("summary").firstChild.textContent.toLowerCase().indexOf(wanted) >= 0, own = 0;
+        each("tbody tr", link, function (row) {
+          row.hidden = !whole && row.textContent.toLowerCase().indexOf(wanted) < 0;
+          own += row.hidden ? 0 : 1;
+        });
+        link.hidden = own === 0; link.open = wanted !== "" && own > 0; hits += own;
+      });
+      told.textContent = wanted === "" ? "" : hits === 1 ? "1 row" : hits + " rows";
+    });
+  });
+
+  // Paper shows what is folded on the screen.
+  var folded = [];
+  addEventListener("beforeprint", function () { each("details:not([open])", null, function (x) { folded.push(x); x.open = true; }); });
+  addEventListener("afterprint", function () { folded.forEach(function (x) { x.open = false; }); folded = []; });
+
   // One joint at a time.
   each(".joints", null, function (group) {
     var buttons = group.querySelectorAll(".tabs button"), panels = group.querySelectorAll(".panel");
@@ -167,7 +192,8 @@
         var mean = (a + z) / 2, half = Math.hypot((a - z) / 2, m), big = Math.sqrt(mean + half), small = Math.sqrt(Math.max(mean - half, 0)), turn = 0.5 * Math.atan2(2 * m, a - z);
         items.push([p[2], function () {
           c.save(); c.translate(p[0], p[1]); c.rotate(turn); c.beginPath(); c.ellipse(0, 0, Math.max(big, 1.5), Math.max(small, 1.5), 0, 0, 7);
-          c.globalAlpha = b.k === "after" ? .34 : .12; c.fillStyle = tint; c.fill(); c.globalAlpha = .9; c.strokeStyle = tint; c.lineWidth = 1.5; c.setLineDash(b.k === "after" ? [] : [5, 4]); c.stroke(); c.restore();
+          if (!b.o) { c.globalAlpha = b.k === "after" ? .34 : .12; c.fillStyle = tint; c.fill(); }
+          c.globalAlpha = .9; c.strokeStyle = tint; c.lineWidth = b.o ? 2.5 : 1.5; c.setLineDash(b.k === "after" ? [] : [5, 4]); c.stroke(); c.restore();
         }]);
         if (option("names") && b.k === "after") { items.push([1e6, function () { c.globalAlpha = 1; c.fillStyle = colour("ink"); c.font = "12px system-ui, sans-serif"; c.fillText(b.n + ", " + (+b.m.toPrecision(3)) + " kg", p[0] + 8, p[1] - 6); }]); }
       });
