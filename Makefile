@@ -19,7 +19,6 @@ $(STAMP): $(LIGHT)
 	touch $(STAMP)
 
 demo: $(LIGHT)
-	$(BIN)/dynid inspect tx40 --figure tx40.svg
 	$(BIN)/dynid demo --figure tx40-torques.svg
 
 test: $(STAMP)
@@ -61,4 +60,4 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.residual
 
 clean:
-	rm -rf $(VENV) build docs/reference/generated tx40.svg tx40-torques.svg tx40-report.html
+	rm -rf $(VENV) build docs/reference/generated tx40-torques.svg tx40-report.html

@@ -136,11 +136,11 @@ class Chart:
             f'<svg class="chart" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
             f'aria-label="{escape(self.words)}"{self._data(places, x0, x1, y0, y1)}>'
         ]
-        for y in self._ticks(y0, y1, self.log_y, max(2, int(self.height / 45))):
+        for y in self._ticks(y0, y1, self.log_y, max(3, int(self.height / 40))):
             h = float(v(y))
             out.append(f'<path class="grid" d="M{_LEFT:g} {h:.1f}H{right:g}"/>')
             out.append(f'<text class="tick" x="{_LEFT - 6:g}" y="{h + 3.5:.1f}" text-anchor="end">{_tick(y)}</text>')
-        for x in self._ticks(x0, x1, self.log_x, max(3, int(self.width / 90))):
+        for x in self._ticks(x0, x1, self.log_x, max(4, int(self.width / 80))):
             w = float(u(x))
             out.append(f'<path class="grid" d="M{w:.1f} {_TOP:g}V{bottom:g}"/>')
             out.append(f'<text class="tick" x="{w:.1f}" y="{bottom + 14:.1f}" text-anchor="middle">{_tick(x)}</text>')

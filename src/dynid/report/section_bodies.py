@@ -48,10 +48,9 @@ def body_section(evidence: Evidence) -> Section:
             ]
         )
     mass = total_mass(estimate)
-    own = "all bodies, centre in the base frame at the home posture"
     sure = "" if mass.std is None else f" \u00b1 {number(mass.std)}"
     centres = [_place(mass.centre_before), _place(mass.centre_after)]
-    rows.append([own, "", number(mass.before), f"{number(mass.after)}{sure}", *centres, mass.words, ""])
+    rows.append(["all bodies", "", number(mass.before), f"{number(mass.after)}{sure}", *centres, mass.words, ""])
     head = [
         "body",
         "physically consistent",
@@ -69,11 +68,13 @@ def body_section(evidence: Evidence) -> Section:
     )
     words = (
         "Homogeneous ellipsoids with the mass, centre of mass and inertia of each body. An outline without filling is "
-        "a body whose mass the recording does not determine. Drag or use the arrow keys to rotate, scroll to zoom."
+        "a body whose mass the recording does not determine. Drag or use the arrow keys to rotate, scroll to "
+        "zoom. A red cross is a body that cannot exist. In the table, the centre of all bodies is in the base frame at "
+        "the home posture, those of single bodies in the frames of their links."
     )
     lead = f"Total mass {number(mass.after)} kg, a priori {number(mass.before)} kg; {mass.words}. {how}"
     scene = Scene(json.dumps(_scene(robot, after, mass.open_links)), words)
-    return section("bodies", "Bodies", lead, scene, Table(head, rows, numbers=2))
+    return section("bodies", "Bodies", lead, scene, Table(head, rows, numbers=2, words=(6,)))
 
 
 def ellipsoid(inertia: Array) -> tuple[Array, Array] | None:
@@ -106,7 +107,7 @@ def _centre(inertia: Array) -> str:
 
 def _place(point: Array | None) -> str:
     """Coordinates as text."""
-    return "-" if point is None else ", ".join(f"{x:.3f}" for x in point)
+    return "-" if point is None else ", ".join(f"{round(float(x), 3) + 0.0:.3f}" for x in point)
 
 
 def _scene(before: Robot, after: Robot, outlined: Sequence[str]) -> dict[str, Any]:

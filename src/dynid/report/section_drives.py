@@ -55,7 +55,7 @@ def friction_section(evidence: Evidence) -> Section | None:
             0.0, "zero"
         )
         values = [
-            f"{p.symbol if p.owner == name else p.name} {number(x)}"
+            f"{p.symbol if p.owner == name else p.name} {number(x)} {p.unit}"
             for p, x in zip(robot.layout, estimate.parameters, strict=True)
             if p.name in own
         ]

@@ -51,7 +51,11 @@ def _base(evidence: Evidence, known: bool) -> Groups:
         rows.append((float(relative), cells))
     links = links_of_parameters(estimate.robot)
     groups = [
-        (link, f"{len(own)}, std up to {_percent(max(relative for relative, _ in own))} %", [cells for _, cells in own])
+        (
+            link,
+            _remark(len(own), sum(relative > _POOR for relative, _ in own), f"with a std above {_POOR:.0f} %"),
+            [cells for _, cells in own],
+        )
         for link, own in by_link([links[k] for k in base.kept], rows).items()
     ]
     head = ["base parameter and its combination", "unit", "a priori", "estimate", "95 % interval", "std %", "interval"]
@@ -70,7 +74,7 @@ def _standard(evidence: Evidence) -> Groups:
         rows.append([p.name, p.unit, number(prior), number(value), sigma, _CLASSES[classes[p.name]]])
     left = _CLASSES[ParameterClass.UNIDENTIFIABLE]
     groups = [
-        (link, f"{len(own)}, of which {sum(row[-1] == left for row in own)} {left}", own)
+        (link, _remark(len(own), sum(row[-1] == left for row in own), "not determined by this recording"), own)
         for link, own in by_link(links_of_parameters(estimate.robot), rows).items()
     ]
     how = "as estimated" if estimate.standard is not None else "nearest to the a-priori ones"
@@ -113,6 +117,11 @@ def hidden_section(evidence: Evidence) -> Section:
         blocks.append(Text(f"The standard deviation of every base parameter is below {_POOR:.0f} % of its value."))
     lead = "Parameters with a large uncertainty. Small ones hardly affect predicted torques."
     return section("uncertain", "Poorly identified parameters", lead, *blocks)
+
+
+def _remark(count: int, some: int, what: str) -> str:
+    """How many parameters a link has, and how many of them are special."""
+    return f"{count} parameters, {some or 'none'} {what}"
 
 
 def _percent(relative: float) -> str:

@@ -192,7 +192,7 @@
         var mean = (a + z) / 2, half = Math.hypot((a - z) / 2, m), big = Math.sqrt(mean + half), small = Math.sqrt(Math.max(mean - half, 0)), turn = 0.5 * Math.atan2(2 * m, a - z);
         items.push([p[2], function () {
           c.save(); c.translate(p[0], p[1]); c.rotate(turn); c.beginPath(); c.ellipse(0, 0, Math.max(big, 1.5), Math.max(small, 1.5), 0, 0, 7);
-          if (!b.o) { c.globalAlpha = b.k === "after" ? .34 : .12; c.fillStyle = tint; c.fill(); }
+          if (b.k === "after" && !b.o) { c.globalAlpha = .34; c.fillStyle = tint; c.fill(); }
           c.globalAlpha = .9; c.strokeStyle = tint; c.lineWidth = b.o ? 2.5 : 1.5; c.setLineDash(b.k === "after" ? [] : [5, 4]); c.stroke(); c.restore();
         }]);
         if (option("names") && b.k === "after") { items.push([1e6, function () { c.globalAlpha = 1; c.fillStyle = colour("ink"); c.font = "12px system-ui, sans-serif"; c.fillText(b.n + ", " + (+b.m.toPrecision(3)) + " kg", p[0] + 8, p[1] - 6); }]); }
