@@ -362,7 +362,7 @@ def _print(
         show(diagnosis.summary())
     show("\n".join([*error_lines(estimate, validation), mass_line(estimate)]))
     if assessment is not None:
-        show("\n".join(verdict_lines(assessment)))
+        show("\n".join(verdict_lines(assessment, report)))
     show("\n".join(next_lines(assessment, output, report)))
 
 

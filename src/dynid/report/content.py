@@ -41,7 +41,10 @@ class Code:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text or markup; columns from `numbers` on are aligned right, but for those in `words`."""
+    """Rows of text or markup; columns from `numbers` on are aligned right, but for those in `words`.
+
+    On narrow screens, rows of a `stacked` table have their cells below each other.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str | Markup]]
@@ -49,6 +52,7 @@ class Table:
     folded: bool = False
     numbers: int = 1
     words: tuple[int, ...] = ()
+    stacked: bool = False
     kind = "table"
 
 
@@ -64,6 +68,7 @@ class Groups:
     groups: Sequence[tuple[str, str, Sequence[Sequence[str | Markup]]]]
     numbers: int = 1
     words: tuple[int, ...] = ()
+    stacked = False
     kind = "groups"
 
 

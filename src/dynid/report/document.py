@@ -201,7 +201,7 @@ def _checks(assessment: Assessment) -> Section:
     rows = [_row(c) for result in RESULTS for c in assessment.checks if c.result == result]
     head = ["check", "result", "found, and what to do", "figure", "limit", "unit"]
     lead = "All checks of the estimate. With a failed check it should not be used; with a warning, use it with care."
-    return section("checks", "Why", lead, Table(head, rows, numbers=3, words=(5,)))
+    return section("checks", "Why", lead, Table(head, rows, numbers=3, words=(5,), stacked=True))
 
 
 def _row(check: Check) -> list[str | Markup]:

@@ -52,7 +52,7 @@ def settings_section(evidence: Evidence, origin: Provenance) -> Section:
         "settings",
         "Settings and versions",
         "Everything that is needed to reproduce this estimate.",
-        Text(f"Command: {origin.command}") if origin.command else None,
+        Text(Markup("Command: <code>{}</code>").format(origin.command)) if origin.command else None,
         Code(origin.project, "dynid.toml") if origin.project else None,
         Table(["setting", "value"], rows, numbers=9),
         *(Text(f"{note[:1].upper()}{note[1:]}.") for note in estimate.notes),

@@ -151,7 +151,9 @@ def test_section(evidence: Evidence) -> Section:
                 for c in causes.causes
             ]
             head = ["cause", "% of the residual", "% of the torque", "what to do", "p"]
-            blocks.append(Table(head, named, "Causes of the residual, in the order in which they were found"))
+            blocks.append(
+                Table(head, named, "Causes of the residual, in the order in which they were found", words=(3,))
+            )
     blocks += [Text(f"Not tested: {reason}.") for reason in diagnosis.untested]
     lead = "With many rows, tests reject even negligible effects. The verdict depends on their size instead."
     return section("tests", title, lead, *blocks)

@@ -158,7 +158,9 @@
     var frame = function (points) {
       var low = [0, 1, 2].map(function (k) { return Math.min.apply(null, points.map(function (p) { return p[k]; })); });
       var high = [0, 1, 2].map(function (k) { return Math.max.apply(null, points.map(function (p) { return p[k]; })); });
-      return { middle: low.map(function (x, k) { return (x + high[k]) / 2; }), reach: Math.max(1e-3, high[0] - low[0], high[1] - low[1], high[2] - low[2]) };
+      var centre = low.map(function (x, k) { return (x + high[k]) / 2; });
+      // The diameter of the sphere around all points, so that none leaves the view when the robot is turned.
+      return { middle: centre, reach: Math.max(1e-3, 2 * Math.max.apply(null, points.map(function (p) { return Math.hypot(p[0] - centre[0], p[1] - centre[1], p[2] - centre[2]); }))) };
     };
     // Bodies far larger than the robot, as poor data give, must not make the robot a dot.
     var whole = frame(all), own = bones.length ? frame(bones) : whole, huge = whole.reach > 2 * own.reach && own.reach > 2e-3;
@@ -169,7 +171,7 @@
       var w = canvas.clientWidth, h = canvas.clientHeight, dots = window.devicePixelRatio || 1;
       if (!w || !h) { return; }
       canvas.width = w * dots; canvas.height = h * dots; c.setTransform(dots, 0, 0, dots, 0, 0); c.clearRect(0, 0, w, h);
-      var cy = Math.cos(yaw), sy = Math.sin(yaw), cp = Math.cos(pitch), sp = Math.sin(pitch), scale = 0.86 * Math.min(w, h) / reach * zoom;
+      var cy = Math.cos(yaw), sy = Math.sin(yaw), cp = Math.cos(pitch), sp = Math.sin(pitch), scale = 0.95 * Math.min(w, h) / reach * zoom;
       var right = [-sy, cy, 0], up = [-sp * cy, -sp * sy, cp], near = [cp * cy, cp * sy, sp];
       var dot = function (a, b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
       var place = function (p) { var r = [p[0] - middle[0], p[1] - middle[1], p[2] - middle[2]]; return [w / 2 + scale * dot(r, right), h / 2 - scale * dot(r, up), dot(r, near)]; };
