@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="session")
 def demo_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of `dynid demo`."""
-    path = tmp_path_factory.mktemp("tx40") / "report.html"
+    path = tmp_path_factory.mktemp("report") / "tx40.html"
     run_demo().report(path)
     return path
 
@@ -27,7 +27,7 @@ def demo_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def real_report(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a real UR10e: currents of one motion, validated on another."""
-    path = tmp_path_factory.mktemp("ur10e") / "report.html"
+    path = tmp_path_factory.mktemp("report") / "ur10e.html"
     case = robot_cases.ur10e()
     dynid.report.write(dynid.identify(case.robot, case.train, "feasible"), path, case.test, recording=case.train)
     return path
@@ -73,7 +73,7 @@ def test_the_report_is_whole(browser: Browser, report: Path, width: int, scheme:
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     shade = sum(int(x) for x in background[background.index("(") + 1 : -1].split(",")[:3]) / 3
     assert (shade > 128) == (scheme == "light")
-    keep(page, f"report-{report.parent.name.rstrip('0123456789')}-{width}-{scheme}")
+    keep(page, f"report-{report.stem}-{width}-{scheme}")
     watch.clean()
     page.close()
 
