@@ -19,15 +19,17 @@ $(STAMP): $(LIGHT)
 	touch $(STAMP)
 
 demo: $(LIGHT)
-	$(BIN)/dynid inspect tx40 --figure tx40.svg
 	$(BIN)/dynid demo --figure tx40-torques.svg
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0
 
-# Pages as people see them, in Debian's Chromium (installed if it is missing and can be).
+# Pages as people see them, in Debian's Chromium (installed if it is missing and can be), and what axe-core finds
+# wrong with them; without npm the tests of accessibility are skipped.
+AXE := build/node_modules/axe-core/axe.min.js
 test-browser: $(STAMP)
 	command -v chromium >/dev/null || apt-get install -y -qq chromium
+	test -f $(AXE) || ! command -v npm >/dev/null || npm install --silent --no-save --prefix build axe-core@4.14.0
 	$(BIN)/python -m pytest -m browser tests/browser
 
 # Damaged files for every reader; FILES per reader, SECONDS for all of them together.
@@ -58,4 +60,4 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.residual
 
 clean:
-	rm -rf $(VENV) build docs/reference/generated tx40.svg tx40-torques.svg tx40-report.html
+	rm -rf $(VENV) build docs/reference/generated tx40-torques.svg tx40-report.html

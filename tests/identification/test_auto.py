@@ -12,7 +12,6 @@ import dynid
 from dynid.errors import DataError
 from dynid.feasibility import feasible_set
 from dynid.identification import AutoOptions
-from dynid.identification.summary import choices_text
 from dynid.progress import Progress
 from tests.support.synthetic import arm, record
 
@@ -85,13 +84,13 @@ def test_the_same_recording_gives_the_same_estimate(
 
 
 def test_choices_are_printed_and_saved(estimate: dynid.Estimate, tmp_path: Path) -> None:
-    text = choices_text(estimate)
+    text = estimate.summary()
     assert "friction of joint1" in text and "weight of the prior" in " ".join(text.split())
     estimate.save(tmp_path / "estimate.json")
     loaded = dynid.Estimate.load(tmp_path / "estimate.json")
     assert loaded.choices == estimate.choices and loaded.freedom == estimate.freedom
     assert loaded.independent_rows == estimate.independent_rows
-    assert "viscous+coulomb + rotor inertia" in estimate.summary()
+    assert "viscous+coulomb + rotor inertia" in text
 
 
 def test_stribeck_friction_is_found_where_it_is(runs: tuple[dynid.Recording, dynid.Recording], tmp_path: Path) -> None:

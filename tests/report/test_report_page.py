@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import html
+import io
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -13,6 +18,7 @@ import pytest
 import dynid
 from dynid.cli.demo import Demo, run_demo
 from dynid.report.charts import Chart, interval, ticks
+from dynid.report.masses import total_mass
 from dynid.report.section_bodies import ellipsoid
 from dynid.report.thinning import thinned
 from tests.support import commands
@@ -85,11 +91,77 @@ def test_page_has_light_dark_and_paper(page: str) -> None:
 
 def test_sections_stand_in_the_order_of_a_reader(page: str) -> None:
     """Verdict and its reasons, torques, motion, parameters, what is open, residuals, bodies, and the record last."""
-    keys = ["checks", "torques", "simulation", "parameters", "hidden", "residuals", "tests", "bodies", "friction"]
+    keys = ["checks", "torques", "simulation", "parameters", "uncertain", "residuals", "tests", "bodies", "friction"]
     keys += ["motion", "methods", "data", "settings"]
     assert re.findall(r'<section id="(\w+)"', page) == keys
     assert page.index('class="verdict trusted"') < page.index('class="figures-key"') < page.index("<section")
-    assert page.count("data-chart=") == 2 * 6 and "dynid demo" in page
+    assert page.count("data-chart=") == 3 * 6 and "dynid demo" in page
+
+
+def test_every_axis_has_a_unit(page: str) -> None:
+    """A label says in which unit, or that there is none."""
+    labels = {html.unescape(x) for x in re.findall(r'<text class="axis"[^>]*>([^<]+)</text>', page)}
+    plain = {"combination of parameters, strongest first"}
+    assert {x for x in labels if " in " not in x and "no unit" not in x} <= plain
+    assert {"torque in N m", "residual in N m", "time in s", "velocity in rad/s", "position error in m"} <= labels
+
+
+def test_every_figure_has_its_data(page: str) -> None:
+    """A table to download without a script: labels with units, then numbers; names of files differ."""
+    files = re.findall(r'<a class="data" download="([^"]+)" href="data:text/csv;charset=utf-8,([^"]+)"', page)
+    assert len(files) == page.count("<figure>") == len({name for name, _ in files})
+    tables = {name: list(csv.reader(io.StringIO(unquote(html.unescape(text))))) for name, text in files}
+    table = tables["torque-of-joint1-measured-and-predicted.csv"]
+    assert table[0] == ["time in s", "measured: torque in N m", "predicted: torque in N m", "residual: residual in N m"]
+    numbers = np.array(table[1:], dtype=float)
+    # Five digits of torques up to 20 N m.
+    assert len(numbers) > 300 and np.allclose(numbers[:, 1] - numbers[:, 2], numbers[:, 3], atol=2e-3)
+    assert all(len(t) > 2 and len(t[0]) >= 2 for t in tables.values())
+
+
+def test_legend_switches_series(page: str) -> None:
+    """Every entry of a legend is a switch, and the style sheet has a rule for it."""
+    kinds = set(re.findall(r'<label><input type="checkbox" value="(\w+)" checked>', page))
+    assert {"measured", "predicted", "error", "limit", "prior"} <= kinds
+    assert all(f'input[value="{kind}"]:not(:checked)' in page for kind in kinds)
+
+
+def test_bodies_that_are_not_determined_are_outlines(demo: Demo, page: str) -> None:
+    scene = json.loads(page.split('<script type="application/json">')[1].split("</script>")[0])
+    drawn = {b["n"] for b in scene["bodies"] if b.get("o")}
+    assert drawn == {"link1", "link2", "link6"} and all(b["k"] == "after" for b in scene["bodies"] if b.get("o"))
+    mass = total_mass(demo.estimate)
+    assert f"Total mass {mass.after:.4g} kg, a priori {mass.before:.4g} kg; 60 % of it" in page
+
+
+def test_sentences_agree_with_tables(demo: Demo, page: str) -> None:
+    """One condition number, the same mass in figure, section and check, and counts that the tables have."""
+    shown = set(re.findall(r"ondition number ([0-9.]+)\.", page))
+    assert shown == {f"{demo.estimate.condition_number:.4g}"}
+    address = next(x for x in Page(page).links if "singular%20value" in x)
+    table = [row.split(",") for row in unquote(address).splitlines()[1:]]
+    # Five digits of each singular value.
+    ratio = float(table[0][1]) / float(table[-1][1])
+    assert ratio == pytest.approx(demo.estimate.condition_number, rel=2e-4)
+    check = demo.assessment.check("unidentified_mass")
+    mass = total_mass(demo.estimate)
+    assert check.figure == pytest.approx(mass.open_share) and f"{mass.after:.3g} kg" in check.words
+    block = page[page.index("61 base parameters by link") :]
+    base = block[: block.index("87 standard parameters by link")]
+    assert base.count("<tbody>") == base.count("<details>") == 7 and base.count("<tr><td>") == 61
+    assert block[: block.index("</section>")].count("<tr><td>") == 61 + 87
+
+
+def test_report_says_where_it_comes_from(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Date, hashes of files, versions, and the project file to download."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    log, path = tmp_path / "run.csv", tmp_path / "report.html"
+    log.write_text("t,q\n")
+    dynid.report.write(demo.estimate, path, files=[log], project='[robot]\nfile = "a<b.urdf"\n')
+    text = path.read_text(encoding="utf-8")
+    assert "2023-11-14 22:13 UTC" in text and hashlib.sha256(b"t,q\n").hexdigest() in text
+    assert 'download="dynid.toml"' in text and "a&lt;b.urdf" in text and "numpy" in text
+    assert not Page(text).wrong
 
 
 def test_names_with_markup_stay_text(demo: Demo, tmp_path: Path) -> None:

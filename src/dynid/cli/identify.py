@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli import complete, data_sets, options
+from dynid.cli import complete, data_sets, options, values
 from dynid.cli.app import Json, app, check_outputs, write, wrote
 from dynid.cli.inputs import Inputs
-from dynid.cli.output import check_required, error_lines, headline, required, show, verdict_lines
+from dynid.cli.output import check_required, error_lines, headline, mass_line, next_lines, required, show, verdict_lines
 from dynid.cli.progress import working
 from dynid.cli.report import assess_and_report, report_files
 from dynid.cli.wrap import with_logs
@@ -24,6 +24,7 @@ from dynid.errors import DataError, DynidError
 if TYPE_CHECKING:
     from dynid.assessment.tests.diagnosis import Diagnosis
     from dynid.assessment.verdict.assessment import Assessment
+    from dynid.cli.project_text import HeldOut
     from dynid.identification.estimate import Estimate
     from dynid.identification.observation import Observation
     from dynid.identification.validation import Validation
@@ -118,6 +119,11 @@ def identify(
         raise DataError(
             f"method '{method}' simulates the closed loop: give the controller that made the recording, --controller"
         )
+    held_out = inputs.held_out(validate, validate_share, validate_rows)
+    origin: dict[str, Any] = {
+        "files": inputs.files(*held_out.logs),
+        "project": _rerun(inputs, method, held_out, given, controller, velocity_cutoff, coulomb_slope, integrator),
+    }
     found = data_sets.read_split(inputs, validate, validate_share, validate_rows)
     if found is not None:
         if _simulates(method) or tests:
@@ -137,6 +143,7 @@ def identify(
             table=table,
             require=wanted,
             as_json=as_json,
+            **origin,
         )
         return
     data_sets.check_files_only(cluster, skip_bad_partitions)
@@ -156,6 +163,7 @@ def identify(
         table=table,
         require=wanted,
         as_json=as_json,
+        **origin,
     )
 
 
@@ -192,6 +200,8 @@ def finish(
     table: bool = False,
     require: str | None = None,
     as_json: bool = False,
+    files: Sequence[Path] = (),
+    project: str = "",
 ) -> None:
     """Save an estimate, then validate and assess it, write its report, and print errors and verdict.
 
@@ -211,6 +221,8 @@ def finish(
         Computes tests of the residual.
     output, report, figure, allow_infeasible, table, require, as_json
         The options of these names.
+    files, project
+        Files that were read, and the text of the project file that computes the estimate again.
     """
     from dynid.assessment.verdict.assess import evidence_of
 
@@ -231,7 +243,7 @@ def finish(
             diagnosis=diagnosis,
         )
         validation = evidence.validation if unseen is not None else None
-        assessment, page = assess_and_report(evidence, report, output)
+        assessment, page = assess_and_report(evidence, report, output, files=files, project=project)
     if page is not None:
         wrote(page)
     if figure is not None:
@@ -244,13 +256,39 @@ def finish(
         parts = {name: part.to_dict() for name, part in more.items() if part is not None}
         print(json.dumps(estimate.to_dict() | parts, indent=2))
     else:
-        _print(estimate, assessment, validation, diagnosis, table)
+        _print(estimate, assessment, validation, diagnosis, table, output, page)
     if refused is not None:
         raise refused
     if not estimate.converged:
         print(f"dynid: {estimate.status}", file=sys.stderr)
         raise typer.Exit(1)
     check_required(require, assessment)
+
+
+def _rerun(
+    inputs: Inputs,
+    method: str,
+    held_out: HeldOut,
+    given: dict[str, Any],
+    controller: Path | None,
+    velocity_cutoff: float | None,
+    coulomb_slope: str | None,
+    integrator: str | None,
+) -> str:
+    """The project file that computes the estimate again."""
+    from dynid.cli.project_text import rerun_text
+
+    settings = {"constraints": given.get("constraints"), "prior_weight": given.get("weight")}
+    loop: dict[str, Any] = {}
+    if inputs.project is not None:
+        loop = inputs.project.loop.model_dump(exclude_none=True)
+    options = {
+        "controller": None if controller is None else controller.as_posix(),
+        "velocity_cutoff": velocity_cutoff,
+        "coulomb_slope": None if coulomb_slope is None else values.coulomb_slope(coulomb_slope),
+        "integrator": integrator,
+    }
+    return rerun_text(inputs, method, held_out, settings, loop | {k: v for k, v in options.items() if v is not None})
 
 
 def _simulates(method: str) -> bool:
@@ -308,10 +346,10 @@ def _print(
     validation: Validation | None,
     diagnosis: Diagnosis | None,
     table: bool,
+    output: Path | None,
+    report: Path | None,
 ) -> None:
-    """Tables on request, then errors per joint and the verdict."""
-    from dynid.identification.summary import choices_text
-
+    """Tables on request, then one screen: errors per joint, total mass, the verdict, and what to do next."""
     if table:
         show(estimate.summary())
         if validation is not None:
@@ -319,12 +357,13 @@ def _print(
     else:
         show("\n".join([headline(estimate), *estimate.notes]))
         if estimate.choices:
-            show(choices_text(estimate))
+            show(f"{len(estimate.choices)} alternatives were compared: --table and the report list them")
     if diagnosis is not None:
         show(diagnosis.summary())
-    show("\n".join(error_lines(estimate, validation)))
+    show("\n".join([*error_lines(estimate, validation), mass_line(estimate)]))
     if assessment is not None:
-        show("\n".join(verdict_lines(assessment)))
+        show("\n".join(verdict_lines(assessment, report)))
+    show("\n".join(next_lines(assessment, output, report)))
 
 
 def _save(estimate: Estimate, output: Path, robot_file: str, allow_infeasible: bool) -> None:

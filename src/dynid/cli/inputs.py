@@ -14,6 +14,7 @@ from dynid.errors import DataError
 
 if TYPE_CHECKING:
     from dynid.cli.project import Project
+    from dynid.cli.project_text import HeldOut
     from dynid.friction.selection import FrictionSelection
     from dynid.identification.estimate import Estimate
     from dynid.recording.dataset import DataSet
@@ -145,6 +146,27 @@ class Inputs:
         if between is not None:
             return self._hold_out(between), self.read(rows=between)
         return self.read(), None
+
+    def held_out(self, validate: Sequence[str] | None, share: float | None, rows: str | None) -> HeldOut:
+        """What `read_split` validates on: the options, or [runs] of the project file."""
+        from dynid.cli.project_text import HeldOut
+
+        if validate or share is not None or rows is not None or self.project is None:
+            return HeldOut([values.source(x) for x in validate or ()], share, rows)
+        runs = self.project.runs
+        between = (
+            None if runs.validate_rows is None else ":".join("" if x is None else str(x) for x in runs.validate_rows)
+        )
+        return HeldOut(self.validation_logs(), runs.validate_share, between)
+
+    def files(self, *more: Source) -> list[Path]:
+        """Files that the command reads and that are there: robot, estimate, logs, and these logs."""
+        named: list[str | Path] = [self.robot_file] if Path(self.robot_file).suffix else []
+        named += [] if self.estimate_file is None else [self.estimate_file]
+        for source in (*self.data, *more):
+            named += [source] if isinstance(source, str) else source.values()
+        found = (Path(x) for x in dict.fromkeys(named))
+        return [path for path in found if path.is_file() or path.is_dir()]
 
     def _hold_out(self, rows: tuple[int | None, int | None]) -> Recording:
         """The recording without these rows of each log."""

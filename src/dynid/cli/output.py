@@ -1,9 +1,10 @@
-"""What commands print: text no wider than the terminal, errors per joint, verdicts and their exit code."""
+"""What commands print: text no wider than the terminal, errors, mass, verdict and its exit code, what to do next."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,12 +17,24 @@ if TYPE_CHECKING:
     from dynid.identification.estimate import Estimate
     from dynid.identification.validation import Validation
 
-__all__ = ["BELOW_REQUIRED", "check_required", "error_lines", "headline", "required", "show", "verdict_lines"]
+__all__ = [
+    "BELOW_REQUIRED",
+    "check_required",
+    "error_lines",
+    "headline",
+    "mass_line",
+    "next_lines",
+    "required",
+    "show",
+    "verdict_lines",
+]
 
 # The exit code of a verdict below --require.
 BELOW_REQUIRED = 3
 # From the best to the worst, by the words of --require.
 _VERDICTS = {"trusted": ("trusted",), "care": ("trusted", "use with care")}
+# What of the reasons fits on a screen beside errors and files: their number, and the length of each.
+_REASONS, _LONG_REASON = 4, 150
 # Characters that tables are drawn with; their lines must not be wrapped.
 _TABLE = "│┃━─"
 
@@ -63,9 +76,36 @@ def error_lines(estimate: Estimate, validation: Validation | None) -> list[str]:
     return [title, *(f"  {j:<{size}}  {text}" for j, text in zip(joints, shown, strict=True))]
 
 
-def verdict_lines(assessment: Assessment) -> list[str]:
-    """The verdict and its reasons."""
-    return [f"verdict: {assessment.verdict}", *(f"  - {reason}" for reason in assessment.reasons)]
+def mass_line(estimate: Estimate) -> str:
+    """The total mass beside that of the a-priori model."""
+    from dynid.report.masses import total_mass
+
+    mass = total_mass(estimate)
+    return f"total mass: {mass.after:.3g} kg, a priori {mass.before:.3g} kg; {mass.words}"
+
+
+def next_lines(assessment: Assessment | None, output: Path | None, report: Path | None) -> list[str]:
+    """What to do next: read the report, mend what the checks found, take the model away."""
+    steps = [] if report is None else [f"open {report} in a browser"]
+    if output is None:
+        steps.append("save the estimate and its report: -o estimate.json")
+    if assessment is not None and not assessment.trusted:
+        # Failures stand before warnings; two remedies fit on a screen.
+        found = sorted((c for c in assessment.checks if c.advice), key=lambda c: c.result != "failed")
+        steps += list(dict.fromkeys(c.advice for c in found))[:2]
+    elif output is not None and output.suffix == ".json":
+        steps.append(f"dynid export {output} -o identified.urdf")
+    return ["next:", *(f"  - {step}" for step in steps)] if steps else []
+
+
+def verdict_lines(assessment: Assessment, report: Path | None = None) -> list[str]:
+    """The verdict and its reasons; long reasons are cut where a report has all of them."""
+    reasons = list(assessment.reasons)
+    if report is not None:
+        reasons = [textwrap.shorten(reason, _LONG_REASON, placeholder=" ...") for reason in reasons[:_REASONS]]
+        more = len(assessment.reasons) - len(reasons)
+        reasons += [f"{more} more in {report}"] if more else []
+    return [f"verdict: {assessment.verdict}", *(f"  - {reason}" for reason in reasons)]
 
 
 def required(text: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The text of a new project file: what was given and guessed as values, what was not as comments."""
+"""The text of project files: a new one with what was guessed, and the one that runs a command again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dynid.recording.recording import Recording
     from dynid.robot.model import Robot
 
-__all__ = ["HeldOut", "project_text", "toml_value"]
+__all__ = ["HeldOut", "project_text", "rerun_text", "toml_value"]
 
 # Signals that logs usually have, and what they are needed for.
 _USUAL = {
@@ -71,6 +71,50 @@ def project_text(
         *_loop_lines(),
     ]
     return "\n".join(parts) + "\n"
+
+
+def rerun_text(
+    inputs: Inputs, method: str, held_out: HeldOut, settings: Mapping[str, Any], loop: Mapping[str, Any]
+) -> str:
+    """The text of a project file with which `dynid identify` computes an estimate again.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Robot, log format and logs of the command.
+    method : str
+        Estimation method.
+    held_out : HeldOut
+        What the command validated on.
+    settings, loop : mapping
+        Further keys of [identify] and [loop]; those that are None are left out.
+
+    Returns
+    -------
+    str
+        TOML; paths are relative to the current folder.
+    """
+    here, project, file = Path(), inputs.project, inputs.robot_file
+    robot = {} if project is None else project.robot.model_dump(exclude={"file"}, exclude_none=True)
+    robot = {"file": _relative(file, here) if Path(file).suffix else file} | robot | dict(inputs.modelling)
+    runs: dict[str, Any] = {"identify": [_entry(x, here) for x in inputs.data]}
+    runs |= {"validate": [_entry(x, here) for x in held_out.logs] or None}
+    runs |= {"validate_rows": held_out.rows, "validate_share": held_out.share}
+    cleaning = ({} if project is None else project.identify.signals()) | dict(inputs.cleaning)
+    # The file has no empty values: both of these are spelled "none" there.
+    cleaning |= {name: "none" for name in ("cutoff", "decimate") if name in cleaning and cleaning[name] in (None, ())}
+    lines = ["# dynid identify with this file, in the folder that paths are relative to, computes the estimate again."]
+    for name, table in (("robot", robot), ("runs", runs), ("identify", {"method": method} | cleaning | dict(settings))):
+        lines += ["", f"[{name}]", *_pairs(table)]
+    lines += ["", "[log]", *([] if inputs.log is None else inputs.log.to_toml().splitlines())]
+    if any(x is not None for x in loop.values()):
+        lines += ["", "[loop]", *_pairs(loop)]
+    return "\n".join(lines) + "\n"
+
+
+def _pairs(table: Mapping[str, Any]) -> list[str]:
+    """Lines of a section; values that are None or an empty list are left out."""
+    return [f"{_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None and v != []]
 
 
 def toml_value(value: Any) -> str:

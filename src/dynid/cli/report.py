@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,7 +73,19 @@ def report(
             both = write_comparison(estimate, other, output, unseen, recording=fitted, names=names)
             verdicts = dict(zip(names, both, strict=True))
         else:
-            verdicts = {file.stem: write_report(estimate, output, unseen, recording=fitted, command=_command())}
+            project = "" if inputs.project is None else inputs.project.path.read_text(encoding="utf-8")
+            others = inputs.held_out(validate, validate_share, validate_rows).logs
+            verdicts = {
+                file.stem: write_report(
+                    estimate,
+                    output,
+                    unseen,
+                    recording=fitted,
+                    command=_command(),
+                    files=inputs.files(*others),
+                    project=project,
+                )
+            }
             _save(verdicts[file.stem], output)
     if as_json:
         pages = {name: assessment.to_dict() for name, assessment in verdicts.items()}
@@ -90,7 +103,7 @@ def report(
 
 
 def assess_and_report(
-    evidence: Evidence, report: str | None, output: Path | None
+    evidence: Evidence, report: str | None, output: Path | None, *, files: Sequence[Path] = (), project: str = ""
 ) -> tuple[Assessment | None, Path | None]:
     """The assessment of `dynid identify`, and its report where one is asked for or an estimate is saved.
 
@@ -102,6 +115,8 @@ def assess_and_report(
         Value of --report: a file, "none" for no assessment, or None for a report beside `output`.
     output : Path or None
         File of the estimate.
+    files, project
+        Files that were read, and the text of the project file that computes the estimate again.
 
     Returns
     -------
@@ -118,8 +133,10 @@ def assess_and_report(
 
         return assess_evidence(evidence), None
     from dynid.report.document import write_evidence
+    from dynid.report.provenance import Provenance
 
-    assessment = write_evidence(evidence, path, command=_command())
+    origin = Provenance(_command(), files=files, project=project)
+    assessment = write_evidence(evidence, path, origin=origin)
     _save(assessment, path)
     return assessment, path
 

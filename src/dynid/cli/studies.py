@@ -14,7 +14,7 @@ import typer
 
 from dynid.cli import complete, options, values
 from dynid.cli.app import Json, app, check_outputs, write, wrote
-from dynid.cli.output import error_lines, show, verdict_lines
+from dynid.cli.output import error_lines, mass_line, show, verdict_lines
 from dynid.cli.progress import working
 from dynid.errors import DynidError
 from dynid.files import writing
@@ -22,6 +22,12 @@ from dynid.progress import Progress
 
 if TYPE_CHECKING:
     from studies.reproduce.study import Figure
+
+
+_AFTER_DEMO = (
+    "  - every parameter beside its true value: dynid demo --table",
+    "  - your own robot: dynid init ROBOT LOGS, then dynid check and dynid identify",
+)
 
 
 def need_checkout() -> None:
@@ -68,13 +74,8 @@ def demo(
         if table:
             show(truth_text(result.estimate, result.truth))
             show(result.validation.summary())
-        worst = 100 * float(max(x for x in result.validation.relative if x == x))
-        show("\n".join(error_lines(result.estimate, result.validation)))
-        print(
-            f"validation error:  {worst:.1f} % of the torque in the worst joint, on motion that was not identified from"
-        )
-        print(f"condition number:  {result.estimate.condition_number:.3g}")
-        show("\n".join(verdict_lines(assessment)))
+        show("\n".join([*error_lines(result.estimate, result.validation), mass_line(result.estimate)]))
+        show("\n".join([*verdict_lines(assessment), "next:", f"  - open {report} in a browser", *_AFTER_DEMO]))
     if figure is not None:
         from dynid.report.torques import torque_figure
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dynid.identification.estimate import Estimate
     from dynid.identification.validation import Validation
 
-__all__ = ["choices_text", "estimate_html", "estimate_text", "truth_text", "validation_text"]
+__all__ = ["estimate_html", "estimate_text", "truth_text", "validation_text"]
 
 Array = NDArray[np.float64]
 
@@ -38,20 +38,6 @@ def estimate_text(estimate: Estimate) -> str:
     closing = f"{estimate.status}; {_condition(estimate)}; {filters}; {estimate.seconds:.2f} s"
     notes = (*_smooth_friction(estimate), *estimate.notes)
     return rendered(*tables, closing, _noise(estimate), *notes, _feasible(estimate))
-
-
-def choices_text(estimate: Estimate) -> str:
-    """What method "auto" chose, each time with the best alternative."""
-    table = table_of(
-        _CHOICES, "what", "chosen", "error %", "next best", "its error %", text=("what", "chosen", "next best")
-    )
-    for what in dict.fromkeys(choice.what for choice in estimate.choices):
-        options = [choice for choice in estimate.choices if choice.what == what]
-        taken = next(choice for choice in options if choice.chosen)
-        others = sorted((choice for choice in options if not choice.chosen), key=lambda choice: choice.error)
-        best = (others[0].option, _error(others[0].error)) if others else ("", "")
-        table.add_row(what, taken.option, _error(taken.error), *best)
-    return rendered(table)
 
 
 def _choices_table(estimate: Estimate) -> Table:

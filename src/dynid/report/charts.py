@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from dynid.report.chart_data import Series
 
 __all__ = ["Chart", "interval", "number"]
 
@@ -39,7 +42,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
 class Chart:
     """One pair of axes; parts are drawn in the order in which they are added.
 
-    Lines with a name are read out by the script of the page at the pointer.
+    Lines with a name are read out by the script of the page at the pointer. Labels of axes have units.
     """
 
     x_label: str
@@ -52,32 +55,30 @@ class Chart:
     _parts: list[tuple[str, Any]] = field(default_factory=list)
     _x: list[Array] = field(default_factory=list)
     _y: list[Array] = field(default_factory=list)
-    _read: list[tuple[str, Array, Array]] = field(default_factory=list)
-    _bounds: tuple[float, float, float, float] | None = None
+    _series: list[Series] = field(default_factory=list)
+    _named: list[str] = field(default_factory=list)
 
     def line(self, x: ArrayLike, y: ArrayLike, kind: str, name: str = "", gaps: bool = False) -> Chart:
         """Add a line with the CSS class `kind`; with `gaps` it breaks at large steps of x."""
-        a, b = self._seen(x, y)
+        a, b = self._seen(x, y, name or kind, shown=bool(name) and not (self.log_x or self.log_y))
         self._parts.append(("line", (a, b, kind, gaps)))
-        if name:
-            self._read.append((name, a, b))
         return self
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: str) -> Chart:
         """Add the area between two lines."""
-        a, b = self._seen(x, low)
-        _, c = self._seen(x, high)
+        a, b = self._seen(x, low, "lower")
+        _, c = self._seen(x, high, "upper")
         self._parts.append(("band", (a, b, c, kind)))
         return self
 
     def dots(self, x: ArrayLike, y: ArrayLike, kind: str) -> Chart:
         """Add points."""
-        self._parts.append(("dots", (*self._seen(x, y), kind)))
+        self._parts.append(("dots", (*self._seen(x, y, kind), kind)))
         return self
 
     def bars(self, x: ArrayLike, y: ArrayLike, width: float, kind: str, base: float = 0.0) -> Chart:
         """Add bars from `base`, each `width` wide in units of x."""
-        a, b = self._seen(x, y)
+        a, b = self._seen(x, y, kind)
         self._x.append(np.array([a.min() - width / 2, a.max() + width / 2]))
         self._y.append(np.array([base]))
         self._parts.append(("bars", (a, b, width, kind, base)))
@@ -92,16 +93,24 @@ class Chart:
 
     def spans(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: str) -> Chart:
         """Add vertical lines from `low` to `high`, such as error bars."""
-        a, b = self._seen(x, low)
-        _, c = self._seen(x, high)
+        a, b = self._seen(x, low, "lower")
+        _, c = self._seen(x, high, "upper")
         self._parts.append(("spans", (a, b, c, kind)))
         return self
 
-    def _seen(self, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """Note data for the ranges of the axes, and return them as arrays."""
+    @property
+    def series(self) -> list[Series]:
+        """The data of the chart, in the order in which they were added."""
+        return self._series
+
+    def _seen(self, x: ArrayLike, y: ArrayLike, name: str, shown: bool = False) -> tuple[Array, Array]:
+        """Note data for the ranges of the axes and for the reader, and return them as arrays."""
         a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         self._x.append(a)
         self._y.append(b)
+        self._series.append(Series(self.x_label, f"{name}: {self.y_label}", a, b, shown))
+        if shown:
+            self._named.append(name)
         return a, b
 
     def placed(self, x: float, y: float) -> str:
@@ -109,8 +118,8 @@ class Chart:
         size = f'<svg x="{x:g}" y="{y:g}" width="{self.width:g}" height="{self.height:g}" '
         return size + self.svg().removeprefix("<svg ")
 
-    def svg(self) -> str:
-        """Return the chart as SVG."""
+    def svg(self, places: Sequence[int] = ()) -> str:
+        """Return the chart as SVG; `places` are the columns of the data that the page reads out, see `ChartTable`."""
         x0, x1 = self._range(self._x, self.log_x, 0.0)
         y0, y1 = self._range(self._y, self.log_y, 0.05)
         right, bottom = self.width - _RIGHT, self.height - _BOTTOM
@@ -125,16 +134,19 @@ class Chart:
 
         out = [
             f'<svg class="chart" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
-            f'aria-label="{escape(self.title or self.y_label)}"{self._data(x0, x1, y0, y1)}>'
+            f'aria-label="{escape(self.words)}"{self._data(places, x0, x1, y0, y1)}>'
         ]
-        for y in self._ticks(y0, y1, self.log_y, max(2, int(self.height / 45))):
+        for y in self._ticks(y0, y1, self.log_y, max(3, int(self.height / 40))):
             h = float(v(y))
             out.append(f'<path class="grid" d="M{_LEFT:g} {h:.1f}H{right:g}"/>')
             out.append(f'<text class="tick" x="{_LEFT - 6:g}" y="{h + 3.5:.1f}" text-anchor="end">{_tick(y)}</text>')
-        for x in self._ticks(x0, x1, self.log_x, max(3, int(self.width / 90))):
+        for x in self._ticks(x0, x1, self.log_x, max(4, int(self.width / 80))):
             w = float(u(x))
             out.append(f'<path class="grid" d="M{w:.1f} {_TOP:g}V{bottom:g}"/>')
             out.append(f'<text class="tick" x="{w:.1f}" y="{bottom + 14:.1f}" text-anchor="middle">{_tick(x)}</text>')
+        # Attributes rather than a class, because other pages have style sheets of their own.
+        frame = f"M{_LEFT:g} {_TOP:g}V{bottom:g}H{right:g}"
+        out.append(f'<path class="frame" fill="none" stroke="currentColor" stroke-opacity="0.35" d="{frame}"/>')
         out += [self._drawn(kind, part, u, v) for kind, part in self._parts]
         out.append(
             f'<text class="axis" x="{(_LEFT + right) / 2:.1f}" y="{self.height - 4:g}" text-anchor="middle">'
@@ -146,6 +158,12 @@ class Chart:
             f"{escape(self.y_label)}</text></svg>"
         )
         return "".join(out)
+
+    @property
+    def words(self) -> str:
+        """What the chart shows, for readers who do not see it."""
+        axes = f"{self.y_label} over {self.x_label}"
+        return f"{self.title}: {axes}" if self.title else axes
 
     def _drawn(self, kind: str, part: Any, u: Any, v: Any) -> str:
         """SVG of one part."""
@@ -199,15 +217,13 @@ class Chart:
         finer = [f * 10.0**k for k in range(int(np.floor(low)), int(np.ceil(high)) + 1) for f in (1, 2, 5)]
         return [x for x in finer if low <= np.log10(x) <= high]
 
-    def _data(self, x0: float, x1: float, y0: float, y1: float) -> str:
-        """Data for the script, which reads out values and zooms."""
-        if not self._read or self.log_x or self.log_y:
+    def _data(self, places: Sequence[int], x0: float, x1: float, y0: float, y1: float) -> str:
+        """What the script needs to read out values and to zoom."""
+        if not places:
             return ""
-        x = self._read[0][1]
         plain = {
-            "x": [float(f"{a:.6g}") for a in x],
-            "n": [n for n, _, _ in self._read],
-            "y": [[float(f"{b:.4g}") for b in y] for _, _, y in self._read],
+            "c": list(places),
+            "n": self._named,
             "r": [float(f"{b:.6g}") for b in (x0, x1, y0, y1)],
             "b": [_LEFT, _TOP, self.width - _RIGHT, self.height - _BOTTOM],
             "l": self.x_label,

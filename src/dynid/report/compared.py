@@ -12,13 +12,13 @@ from dynid.errors import DataError
 from dynid.fleet.comparison import compare_estimates
 from dynid.identification.estimate import Estimate
 from dynid.report.charts import Chart, number
-from dynid.report.content import Figure, Figures, Section, Table, Text, section
+from dynid.report.content import Figure, Figures, Groups, Section, Table, Text, section
 
 __all__ = ["comparison_sections", "method_section"]
 
 
 def method_section(evidence: Evidence, others: Sequence[Estimate]) -> Section:
-    """Comparison of several methods on the same motion."""
+    """Errors of several methods on the same motion, and what method "auto" compared."""
     rows = []
     for estimate in (evidence.estimate, *others):
         validation = evidence.validated(estimate)
@@ -36,9 +36,28 @@ def method_section(evidence: Evidence, others: Sequence[Estimate]) -> Section:
             ]
         )
     head = ["method", "status", "physically consistent", "% fitted", "% unseen", "% worst joint", "seconds"]
-    return section(
-        "methods", "Methods", "Estimates of the same recording by several methods.", Table(head, rows, numbers=3)
-    )
+    compared = _compared(evidence.estimate)
+    if others:
+        lead = f"Estimates of the same recording by {len(rows)} methods."
+    elif compared is not None:
+        lead = "Alternatives that method auto compared by cross-validation: torque errors, mean over the joints."
+    else:
+        lead = "One method was run. Method auto compares several by cross-validation."
+    return section("methods", "Methods", lead, Table(head, rows, numbers=3), compared)
+
+
+def _compared(estimate: Estimate) -> Groups | None:
+    """Every alternative that method "auto" compared, by what was chosen; None for other methods."""
+    groups = []
+    for what in dict.fromkeys(choice.what for choice in estimate.choices):
+        options = [choice for choice in estimate.choices if choice.what == what]
+        taken = next(choice for choice in options if choice.chosen)
+        rows = [
+            [c.option, f"{100 * c.error:.3f}" if np.isfinite(c.error) else "no solution", "chosen" if c.chosen else ""]
+            for c in sorted(options, key=lambda c: c.error)
+        ]
+        groups.append((what, f"{taken.option}, {100 * taken.error:.2f} %, of {len(options)} compared", rows))
+    return Groups("What was compared", ["alternative", "error %", ""], groups) if groups else None
 
 
 def comparison_sections(
@@ -87,7 +106,7 @@ def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
     ]
     channels = both[0].estimate.base.channels
     place = np.arange(1, len(channels) + 1)
-    chart = Chart("joint", "error in % of the torque", "errors", 1000, 260)
+    chart = Chart("joint", "error in % of the torque", "torque errors", 1000, 260)
     chart.bars(place - 0.2, 100 * values[0], 0.4, "predicted").bars(place + 0.2, 100 * values[1], 0.4, "second")
     rows = [
         [c, f"{100 * a:.2f}", f"{100 * b:.2f}", f"{100 * (b - a):+.2f}"]
@@ -96,9 +115,7 @@ def _errors(both: Sequence[Evidence], names: tuple[str, str]) -> Section:
     where = "unseen motion" if unseen else "the fitted motion of each: no other was given"
     legend = (("predicted", names[0]), ("second", names[1]))
     head = ["joint", f"% {names[0]}", f"% {names[1]}", "difference"]
-    return section(
-        "errors", "Errors", f"On {where}.", Figures([Figure(chart.svg())], "wide", legend), Table(head, rows)
-    )
+    return section("errors", "Errors", f"On {where}.", Figures([Figure([chart])], "wide", legend), Table(head, rows))
 
 
 def _checked(judgements: Sequence[Assessment], names: tuple[str, str]) -> Section:

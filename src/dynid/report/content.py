@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
-__all__ = ["Block", "Figure", "Figures", "Joints", "Scene", "Section", "Table", "Text", "section"]
+from dynid.report.chart_data import ChartTable
+from dynid.report.charts import Chart
+
+__all__ = ["Block", "Code", "Figure", "Figures", "Groups", "Joints", "Scene", "Section", "Table", "Text", "section"]
 
 
 @dataclass(frozen=True)
@@ -20,34 +26,89 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Code:
+    """A text file that a reader copies or downloads."""
+
+    words: str
+    file: str
+    kind = "code"
+
+    @property
+    def address(self) -> str:
+        """The file as an address that the page links to."""
+        return "data:text/plain;charset=utf-8," + quote(self.words)
+
+
+@dataclass(frozen=True)
 class Table:
-    """Rows of text or markup; columns from `numbers` on are aligned right."""
+    """Rows of text or markup; columns from `numbers` on are aligned right, but for those in `words`.
+
+    On narrow screens, rows of a `stacked` table have their cells below each other.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str | Markup]]
     title: str = ""
     folded: bool = False
     numbers: int = 1
+    words: tuple[int, ...] = ()
+    stacked: bool = False
     kind = "table"
 
 
 @dataclass(frozen=True)
-class Figure:
-    """An SVG picture with a title and a caption."""
+class Groups:
+    """Tables with the same columns, such as one per link: each is folded under its name and a remark.
 
-    svg: str
+    All of them are searched together. Columns are aligned as those of `Table`.
+    """
+
+    title: str
+    head: Sequence[str]
+    groups: Sequence[tuple[str, str, Sequence[Sequence[str | Markup]]]]
+    numbers: int = 1
+    words: tuple[int, ...] = ()
+    stacked = False
+    kind = "groups"
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """Charts above each other with a title, a caption and one table of their data."""
+
+    charts: Sequence[Chart]
     title: str = ""
     caption: str = ""
 
+    @cached_property
+    def _table(self) -> ChartTable:
+        return ChartTable([chart.series for chart in self.charts])
+
     @property
     def picture(self) -> Markup:
-        """The picture as markup."""
-        return Markup(self.svg)
+        """The charts as markup."""
+        drawn = zip(self.charts, self._table.places, strict=True)
+        return Markup("\n".join(chart.svg(places) for chart, places in drawn))
+
+    @property
+    def words(self) -> str:
+        """What the first chart is called."""
+        return self.charts[0].title or self.title
+
+    @property
+    def file(self) -> str:
+        """Name of the file that a reader downloads."""
+        return re.sub(r"[^A-Za-z0-9]+", "-", self.words).strip("-") + ".csv"
+
+    @property
+    def address(self) -> str:
+        """The data as an address that the page links to."""
+        return self._table.address()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Pictures side by side with one legend; `size` is "wide", "medium" or "small"."""
+    """Figures side by side with one legend, whose entries switch the series; `size` is "wide", "medium" or "small"."""
 
     figures: Sequence[Figure]
     size: str = "wide"
@@ -79,7 +140,7 @@ class Scene:
         return Markup(self.data.replace("<", "\\u003c"))
 
 
-Block = Text | Table | Figures | Joints | Scene
+Block = Text | Table | Groups | Code | Figures | Joints | Scene
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from dynid.identification.validation import Validation
 from dynid.recording.recording import Recording
 from dynid.report.compared import comparison_sections, method_section
 from dynid.report.content import Section, Table, section
+from dynid.report.provenance import Provenance, written
 from dynid.report.section_bodies import body_section
 from dynid.report.section_drives import friction_section
 from dynid.report.section_errors import key_figures, torque_section
@@ -49,6 +50,8 @@ def write(
     others: Sequence[Estimate] = (),
     command: str = "",
     seed: int | None = None,
+    files: Sequence[str | Path] = (),
+    project: str = "",
 ) -> Assessment:
     """Write the report of an estimate into one HTML file.
 
@@ -74,6 +77,10 @@ def write(
         Command that reproduces the estimate; it is shown in the report.
     seed : int, optional
         Random seed of the estimate; it is shown in the report.
+    files : sequence of str or Path
+        Files of the robot and of the recordings; the report has their names and SHA-256.
+    project : str
+        Text of the project file (dynid.toml) that reproduces the estimate; it is shown in the report.
 
     Returns
     -------
@@ -99,7 +106,7 @@ def write(
     evidence = evidence_of(
         estimate, validation, recording=recording, observation=observation, findings=findings, diagnosis=diagnosis
     )
-    return write_evidence(evidence, path, others=others, command=command, seed=seed)
+    return write_evidence(evidence, path, others=others, origin=Provenance(command, seed, files, project))
 
 
 def write_evidence(
@@ -107,10 +114,9 @@ def write_evidence(
     path: str | Path,
     *,
     others: Sequence[Estimate] = (),
-    command: str = "",
-    seed: int | None = None,
+    origin: Provenance | None = None,
 ) -> Assessment:
-    """Write the report of an estimate whose evidence was collected before; for the parameters see `write`."""
+    """Write the report of an estimate whose evidence was collected before; for the other parameters see `write`."""
     estimate = evidence.estimate
     if not evidence.finite:
         raise DataError(f"the estimate is {estimate.status}; it has no parameters to report")
@@ -125,13 +131,14 @@ def write_evidence(
         body_section(evidence),
         friction_section(evidence),
         motion_section(evidence),
-        method_section(evidence, others) if others else None,
+        method_section(evidence, others),
         data_section(evidence),
-        settings_section(evidence, command, seed),
+        settings_section(evidence, origin or Provenance()),
     ]
     page = page_of(
         title=f"{estimate.robot.name}: can its model be trusted?",
-        subtitle=f"{estimate.base.count} base parameters from {sum(estimate.rows)} rows, by method {estimate.method}.",
+        subtitle=f"{estimate.base.count} base parameters from {sum(estimate.rows)} rows, by method {estimate.method}. "
+        f"Report of {written()}.",
         judgements=[assessment],
         names=[""],
         figures=key_figures(evidence, assessment),
@@ -192,18 +199,21 @@ def write_comparison(
 def _checks(assessment: Assessment) -> Section:
     """All checks, failed ones first."""
     rows = [_row(c) for result in RESULTS for c in assessment.checks if c.result == result]
-    head = ["check", "result", "found, and what to do", "figure", "limit"]
+    head = ["check", "result", "found, and what to do", "figure", "limit", "unit"]
     lead = "All checks of the estimate. With a failed check it should not be used; with a warning, use it with care."
-    return section("checks", "Why", lead, Table(head, rows, numbers=3))
+    return section("checks", "Why", lead, Table(head, rows, numbers=3, words=(5,), stacked=True))
 
 
 def _row(check: Check) -> list[str | Markup]:
     """Table row of a check."""
     mark = Markup('<span class="result {}">{}</span>').format(_RESULT[check.result], check.result)
-    figure = "" if check.figure is None else f"{check.figure:.3g}"
-    limit = "" if check.limit is None else f"{check.limit:.3g}"
+    # Shares are shown in percent, as in the sentence beside them.
+    share = check.unit.startswith("of the ")
+    figure, limit = (
+        "" if x is None else f"{100 * x:.3g} %" if share else f"{x:.3g}" for x in (check.figure, check.limit)
+    )
     advice = Markup('<span class="expression">{}</span>').format(check.advice) if check.advice else ""
-    return [check.name, mark, Markup("{}{}").format(check.words, advice), figure, limit]
+    return [check.name, mark, Markup("{}{}").format(check.words, advice), figure, limit, check.unit]
 
 
 def page_of(**content: Any) -> str:

@@ -77,7 +77,7 @@ def _changes(found: FleetEstimate) -> Section | None:
     for change in found.health.changes[:_DRAWN]:
         entries = [e for e in found.entries if e.unit == change.unit]
         j = _shown_parameter(found, change, entries)
-        figures.append(Figure(_chart(found, entries, j, change).svg(), found.base.names[j], change.words))
+        figures.append(Figure([_chart(found, entries, j, change)], found.base.names[j], change.words))
     if not figures:
         return None
     legend = [
@@ -110,7 +110,9 @@ def _chart(found: FleetEstimate, entries: Sequence[WhitenedEntry], j: int, chang
     days = np.array([_day(e.moment) - start for e in known])
     values, std = np.array([e.beta[j] for e in known]), np.array([e.std[j] for e in known])
     first = entries[0].moment.date().isoformat()
-    chart = Chart(f"days since {first}", f"{found.base.names[j]} in {found.base.units[j]}", width=460.0, height=220.0)
+    chart = Chart(
+        f"days since {first}", f"{found.base.names[j]} in {found.base.units[j]}", change.unit, width=460.0, height=220.0
+    )
     if found.pooled is not None:
         mean, between = float(found.pooled.mean[j]), float(np.sqrt(found.pooled.variance[j]))
         ends = np.array([0.0, max(float(days[-1]), 1e-6)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.known import ParameterClass
 from dynid.report.charts import number
 from dynid.report.content import Scene, Section, Table, section
+from dynid.report.masses import total_mass
 from dynid.robot.inertia import inertia_to_com, inertia_to_pseudo, inertia_violations
 from dynid.robot.model import Robot
 
@@ -45,6 +47,10 @@ def body_section(evidence: Evidence) -> Section:
                 number(smallest),
             ]
         )
+    mass = total_mass(estimate)
+    sure = "" if mass.std is None else f" \u00b1 {number(mass.std)}"
+    centres = [_place(mass.centre_before), _place(mass.centre_after)]
+    rows.append(["all bodies", "", number(mass.before), f"{number(mass.after)}{sure}", *centres, mass.words, ""])
     head = [
         "body",
         "physically consistent",
@@ -56,17 +62,19 @@ def body_section(evidence: Evidence) -> Section:
         "least pseudo-inertia",
     ]
     how = (
-        "The method enforces it."
+        "The method enforces physically consistent bodies."
         if estimate.standard is not None
         else "Only combinations are identifiable: the bodies nearest to the a-priori ones are shown."
     )
     words = (
-        "Homogeneous ellipsoids with the mass, centre of mass and inertia of each body. Drag to rotate, scroll to zoom."
+        "Homogeneous ellipsoids with the mass, centre of mass and inertia of each body. An outline without filling is "
+        "a body whose mass the recording does not determine. Drag or use the arrow keys to rotate, scroll to "
+        "zoom. A red cross is a body that cannot exist. In the table, the centre of all bodies is in the base frame at "
+        "the home posture, those of single bodies in the frames of their links."
     )
-    lead = f"Physical consistency of the bodies, before and after. {how}"
-    return section(
-        "bodies", "Bodies", lead, Scene(json.dumps(_scene(robot, after)), words), Table(head, rows, numbers=2)
-    )
+    lead = f"Total mass {number(mass.after)} kg, a priori {number(mass.before)} kg; {mass.words}. {how}"
+    scene = Scene(json.dumps(_scene(robot, after, mass.open_links)), words)
+    return section("bodies", "Bodies", lead, scene, Table(head, rows, numbers=2, words=(6,)))
 
 
 def ellipsoid(inertia: Array) -> tuple[Array, Array] | None:
@@ -94,10 +102,15 @@ def _decided(estimate: Estimate, link: str) -> str:
 
 def _centre(inertia: Array) -> str:
     """Centre of mass as text."""
-    return ", ".join(f"{x:.3f}" for x in inertia[1:4] / inertia[0]) if inertia[0] > 0 else "-"
+    return _place(inertia[1:4] / inertia[0] if inertia[0] > 0 else None)
 
 
-def _scene(before: Robot, after: Robot) -> dict[str, Any]:
+def _place(point: Array | None) -> str:
+    """Coordinates as text."""
+    return "-" if point is None else ", ".join(f"{round(float(x), 3) + 0.0:.3f}" for x in point)
+
+
+def _scene(before: Robot, after: Robot, outlined: Sequence[str]) -> dict[str, Any]:
     """Skeleton and bodies in base coordinates at a slightly bent posture, as plain numbers."""
     limits = [before.limits[c] for c in before.coordinates]
     q = np.clip(np.full(before.n, _BEND), [x.lower for x in limits], [x.upper for x in limits])
@@ -116,6 +129,8 @@ def _scene(before: Robot, after: Robot) -> dict[str, Any]:
             inertia = robot.links[i].inertia
             shape = ellipsoid(inertia)
             entry: dict[str, Any] = {"n": robot.links[i].name, "k": kind, "m": float(inertia[0])}
+            if kind == "after" and robot.links[i].name in outlined:
+                entry["o"] = 1  # drawn as an outline
             if shape is not None:
                 entry["c"] = places[i][:3, 3] + places[i][:3, :3] @ shape[0]
                 entry["s"] = places[i][:3, :3] @ shape[1]

@@ -9,7 +9,7 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, section
-from dynid.report.section_errors import unit_of, velocity_label
+from dynid.report.section_errors import force_word, unit_of, velocity_label
 from dynid.report.section_residuals import fitted_rows
 from dynid.robot.drives import TermKind
 
@@ -42,7 +42,9 @@ def friction_section(evidence: Evidence) -> Section | None:
         if name in rows:
             reach = float(np.abs(rows[name][2]).max())
         velocity = np.linspace(-1.0, 1.0, 201) * (reach if np.isfinite(reach) else 1.0)
-        chart = Chart(velocity_label(unit), unit, f"friction of {name}", width=340, height=210)
+        chart = Chart(
+            velocity_label(unit), f"{force_word(unit)} in {unit}", f"friction of {name}", width=340, height=210
+        )
         if name in rows:
             e, _, v, _, _ = rows[name]
             pick = np.unique(np.linspace(0, len(e) - 1, _MOST_DOTS).astype(int))
@@ -53,11 +55,11 @@ def friction_section(evidence: Evidence) -> Section | None:
             0.0, "zero"
         )
         values = [
-            f"{p.symbol if p.owner == name else p.name} {number(x)}"
+            f"{p.symbol if p.owner == name else p.name} {number(x)} {p.unit}"
             for p, x in zip(robot.layout, estimate.parameters, strict=True)
             if p.name in own
         ]
-        figures.append(Figure(chart.svg(), name, ", ".join(values)))
+        figures.append(Figure([chart], name, ", ".join(values)))
     lead = "Identified friction over velocity, with the measured torque minus the rest of the model."
     return section("friction", "Friction", lead, Figures(figures, "small", _LEGEND))
 

@@ -9,21 +9,27 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.identification.validation import Validation
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, section
+from dynid.report.masses import total_mass
 from dynid.report.thinning import thinned
 
-__all__ = ["key_figures", "torque_section", "unit_of", "velocity_label"]
+__all__ = ["force_word", "key_figures", "torque_section", "unit_of", "velocity_label"]
 
 _LEGEND = (
     ("measured", "measured"),
     ("predicted", "predicted"),
-    ("band", "predicted \u00b1 2 standard deviations of the fit"),
-    ("error", "difference"),
+    ("error", "residual: measured minus predicted"),
+    ("limit", "\u00b1 2 standard deviations of the fit"),
 )
 
 
 def unit_of(evidence: Evidence, channel: str) -> str:
     """Unit of a channel's torque."""
     return evidence.estimate.robot.channel_units[channel]
+
+
+def force_word(unit: str) -> str:
+    """What a channel measures: a torque or a force."""
+    return "torque" if unit == "N m" else "force"
 
 
 def velocity_label(unit: str) -> str:
@@ -41,12 +47,14 @@ def key_figures(evidence: Evidence, assessment: Assessment) -> list[tuple[str, s
     figures.append(
         ("worst joint", f"{100 * float(np.nanmax(shown)):.2f} %", estimate.base.channels[int(np.nanargmax(shown))])
     )
-    figures.append(("condition number", number(estimate.condition_number), "of the regressor with unit columns"))
+    mass = total_mass(estimate)
+    figures.append(("total mass", f"{mass.after:.3g} kg", f"a priori {mass.before:.3g} kg; {mass.words}"))
     result = assessment.check(CheckCode.PHYSICALLY_CONSISTENT).result
     consistent = {"passed": "yes", "failed": "no", "warned": "no"}.get(result, "unknown")
     figures.append(("physically consistent", consistent, "masses, inertias and friction"))
-    figures.append(("base parameters", f"{estimate.base.count}", f"of {len(estimate.robot.layout)} standard ones"))
-    figures.append(("rows", f"{sum(estimate.rows)}", f"fitted by {estimate.method} in {estimate.seconds:.2g} s"))
+    rows = f"of {len(estimate.robot.layout)} standard ones, from {sum(estimate.rows)} rows in {estimate.seconds:.2g} s"
+    figures.append(("base parameters", f"{estimate.base.count}", rows))
+    figures.append(("condition number", number(estimate.condition_number), "of the regressor with unit columns"))
     return figures
 
 
@@ -62,7 +70,7 @@ def torque_section(evidence: Evidence) -> Section:
         return section("torques", title, lead, _table(evidence, None))
     where = "unseen motion" if unseen else "the fitted motion: no other was given"
     figures = [_figure(evidence, shown, i) for i, rows in enumerate(shown.rows) if rows]
-    lead = f"On {where}. Drag over a chart to zoom in, double-click to zoom out."
+    lead = f"On {where}. The residual has its own axis. Drag over a chart to zoom in, double-click to zoom out."
     return section(
         "torques", title, lead, _table(evidence, shown if unseen else None), Figures(figures, "medium", _LEGEND)
     )
@@ -74,17 +82,19 @@ def _figure(evidence: Evidence, shown: Validation, i: int) -> Figure:
     t, measured, predicted = shown.time[i], shown.measured[i], shown.predicted[i]
     rows = thinned(t, (measured, measured - predicted))
     t, measured, predicted = t[rows], measured[rows], predicted[rows]
-    chart = Chart("time in s", unit, f"torque of {channel}", 520, 230)
-    reach = 2.0 * float(evidence.noise[i])
-    chart.band(t, predicted - reach, predicted + reach, "predicted")
+    word = force_word(unit)
+    chart = Chart("time in s", f"{word} in {unit}", f"{word} of {channel}, measured and predicted", 520, 210)
     chart.line(t, measured, "measured", "measured", gaps=True)
     chart.line(t, predicted, "predicted", "predicted", gaps=True)
-    chart.line(t, measured - predicted, "error", "difference", gaps=True)
+    reach = 2.0 * float(evidence.noise[i])
+    below = Chart("time in s", f"residual in {unit}", f"residual of {channel}", 520, 130)
+    below.line(t, measured - predicted, "error", "residual", gaps=True)
+    below.level(0.0, "zero").level(reach, "limit").level(-reach, "limit")
     caption = (
         f"error {100 * shown.relative[i]:.2f} % of the torque, RMSE {number(shown.rmse[i])} {unit}, "
         f"largest {number(shown.largest[i])} {unit}"
     )
-    return Figure(chart.svg(), channel, caption)
+    return Figure([chart, below], channel, caption)
 
 
 def _table(evidence: Evidence, validation: Validation | None) -> Table:

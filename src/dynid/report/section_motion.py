@@ -19,15 +19,23 @@ def motion_section(evidence: Evidence) -> Section:
         size = np.linalg.norm(factor, axis=0)
         values = np.linalg.svd(factor / np.where(size > 0, size, 1.0), compute_uv=False)
         values = np.maximum(values, 1e-9)
-        chart = Chart("combination of parameters", "singular value", "singular values", 1000, 240, log_y=True)
+        chart = Chart(
+            "combination of parameters, strongest first",
+            "singular value, no unit",
+            "singular values of the regressor",
+            1000,
+            240,
+            log_y=True,
+        )
         chart.bars(np.arange(1, len(values) + 1), values, 1.0, "predicted")
         caption = "unit columns, each channel divided by its noise; small values are poorly excited combinations"
-        figures.append(Figure(chart.svg(), "Excitation of each combination of parameters", caption))
+        figures.append(Figure([chart], "Excitation of each combination of parameters", caption))
     rows = []
     if evidence.motions:
         robot = evidence.estimate.robot
         q = np.vstack([m.q for m in evidence.motions])
         v, a = (np.vstack([getattr(m, x) for m in evidence.motions]) for x in ("v", "a"))
+        units = {joint.name: "rad" if joint.kind == "revolute" else "m" for joint in robot.joints}
         for j, name in enumerate(robot.coordinates):
             limit = robot.limits[name]
             room = limit.upper - limit.lower
@@ -35,6 +43,7 @@ def motion_section(evidence: Evidence) -> Section:
             rows.append(
                 [
                     name,
+                    units[name],
                     f"{q[:, j].min():.3g} \u2026 {q[:, j].max():.3g}",
                     f"{100 * span / room:.0f} %" if np.isfinite(room) and room > 0 else "-",
                     number(velocity),
@@ -44,9 +53,21 @@ def motion_section(evidence: Evidence) -> Section:
                     number(float(np.abs(a[:, j]).max())),
                 ]
             )
-    head = ["joint", "positions", "of its range", "largest velocity", "of its limit", "largest acceleration"]
+    head = [
+        "joint",
+        "unit",
+        "positions",
+        "of its range",
+        "largest velocity /s",
+        "of its limit",
+        "largest acceleration /s\u00b2",
+    ]
     condition = number(evidence.estimate.condition_number)
     lead = f"Condition number {condition}. A large one matters where it makes predicted torques uncertain."
     return section(
-        "motion", "Excitation", lead, Figures(figures) if figures else None, Table(head, rows) if rows else None
+        "motion",
+        "Excitation",
+        lead,
+        Figures(figures) if figures else None,
+        Table(head, rows, numbers=2) if rows else None,
     )

@@ -8,7 +8,8 @@ from markupsafe import Markup
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.identification.known import ParameterClass
 from dynid.report.charts import interval, number
-from dynid.report.content import Section, Table, Text, section
+from dynid.report.content import Groups, Section, Table, Text, section
+from dynid.report.grouping import by_link, links_of_parameters
 
 __all__ = ["hidden_section", "parameter_section"]
 
@@ -22,50 +23,63 @@ _POOR = 30.0
 
 
 def parameter_section(evidence: Evidence) -> Section:
-    """Base parameters with 95 % intervals, their expressions, and the standard parameters behind them."""
+    """Base parameters with 95 % intervals, their expressions, and the standard parameters behind them, by link."""
     estimate, base = evidence.estimate, evidence.estimate.base
     known = bool(np.any(base.values()))
-    bounds = estimate.confidence_intervals()
-    rows: list[list[str | Markup]] = []
-    columns = zip(
-        base.names, base.expressions, base.values(), estimate.beta, estimate.relative_std, bounds, strict=True
-    )
-    for name, expression, prior, value, relative, (low, high) in columns:
-        before = float(prior) if known else None
-        label = Markup("<b>{}</b><span class='expression'>{}</span>").format(name, expression)
-        picture = Markup(interval(before, float(value), float(low), float(high)))
-        ends = f"{number(low)} \u2026 {number(high)}"
-        rows.append([label, number(prior) if known else "-", number(value), ends, _percent(relative), picture])
-    head = [
-        "base parameter and its combination",
-        "a priori",
-        "estimate",
-        "95 % interval",
-        "std %",
-        "",
-    ]
     note = "In the pictures the dot is the estimate, the bar its confidence interval, and the tick the a-priori value."
     lead = f"{base.count} combinations of {len(estimate.robot.layout)} standard parameters are identifiable. " + (
         note if known else "The robot has no a-priori values."
     )
-    return section("parameters", "Parameters", lead, Table(head, rows), _standard(evidence))
+    return section("parameters", "Parameters", lead, _base(evidence, known), _standard(evidence))
 
 
-def _standard(evidence: Evidence) -> Table:
-    """All standard parameters."""
+def _base(evidence: Evidence, known: bool) -> Groups:
+    """Base parameters by the link of the parameter that each is named after."""
+    estimate, base = evidence.estimate, evidence.estimate.base
+    rows: list[tuple[float, list[str | Markup]]] = []
+    bounds = estimate.confidence_intervals()
+    columns = zip(
+        *(base.names, base.expressions, base.units, base.values(), estimate.beta, estimate.relative_std, bounds),
+        strict=True,
+    )
+    for name, expression, unit, prior, value, relative, (low, high) in columns:
+        before = float(prior) if known else None
+        label = Markup("<b>{}</b><span class='expression'>{}</span>").format(name, expression)
+        picture = Markup(interval(before, float(value), float(low), float(high)))
+        ends = f"{number(low)} \u2026 {number(high)}"
+        cells = [label, unit, number(prior) if known else "-", number(value), ends, _percent(relative), picture]
+        rows.append((float(relative), cells))
+    links = links_of_parameters(estimate.robot)
+    groups = [
+        (
+            link,
+            _remark(len(own), sum(relative > _POOR for relative, _ in own), f"with a std above {_POOR:.0f} %"),
+            [cells for _, cells in own],
+        )
+        for link, own in by_link([links[k] for k in base.kept], rows).items()
+    ]
+    head = ["base parameter and its combination", "unit", "a priori", "estimate", "95 % interval", "std %", "interval"]
+    return Groups(f"{base.count} base parameters by link", head, groups, numbers=2, words=(6,))
+
+
+def _standard(evidence: Evidence) -> Groups:
+    """All standard parameters by link."""
     estimate = evidence.estimate
-    std = estimate.standard_std
+    std, classes = estimate.standard_std, estimate.parameter_classes
     rows = []
     for i, (p, prior, value) in enumerate(
         zip(estimate.robot.layout, estimate.robot.parameters, estimate.parameters, strict=True)
     ):
         sigma = "-" if std is None else number(float(std[i]))
-        rows.append([p.name, p.unit, number(prior), number(value), sigma, _CLASSES[estimate.parameter_classes[p.name]]])
+        rows.append([p.name, p.unit, number(prior), number(value), sigma, _CLASSES[classes[p.name]]])
+    left = _CLASSES[ParameterClass.UNIDENTIFIABLE]
+    groups = [
+        (link, _remark(len(own), sum(row[-1] == left for row in own), "not determined by this recording"), own)
+        for link, own in by_link(links_of_parameters(estimate.robot), rows).items()
+    ]
     how = "as estimated" if estimate.standard is not None else "nearest to the a-priori ones"
-    title = f"All {len(rows)} standard parameters, {how}"
-    return Table(
-        ["parameter", "unit", "a priori", "estimate", "std", "identifiable"], rows, title, folded=True, numbers=2
-    )
+    head = ["parameter", "unit", "a priori", "estimate", "std", "identifiable"]
+    return Groups(f"{len(rows)} standard parameters by link, {how}", head, groups, numbers=2, words=(5,))
 
 
 def hidden_section(evidence: Evidence) -> Section:
@@ -82,13 +96,8 @@ def hidden_section(evidence: Evidence) -> Section:
     if here:
         left = "; the a-priori model decides them" if estimate.standard is not None else ""
         blocks.append(Text(f"Not identifiable from this recording{left}: {_listed(here)}."))
-    if np.isfinite(estimate.condition_number) and evidence.weakest:
-        blocks.append(
-            Text(
-                f"Most uncertain relative to their size: {', '.join(evidence.weakest[:6])} "
-                f"(condition number {number(estimate.condition_number)})."
-            )
-        )
+    if evidence.weakest:
+        blocks.append(Text(f"Most uncertain relative to their size: {', '.join(evidence.weakest[:6])}."))
     if poor:
         rows = [
             [
@@ -107,7 +116,12 @@ def hidden_section(evidence: Evidence) -> Section:
     else:
         blocks.append(Text(f"The standard deviation of every base parameter is below {_POOR:.0f} % of its value."))
     lead = "Parameters with a large uncertainty. Small ones hardly affect predicted torques."
-    return section("hidden", "Poorly identified parameters", lead, *blocks)
+    return section("uncertain", "Poorly identified parameters", lead, *blocks)
+
+
+def _remark(count: int, some: int, what: str) -> str:
+    """How many parameters a link has, and how many of them are special."""
+    return f"{count} parameters, {some or 'none'} {what}"
 
 
 def _percent(relative: float) -> str:

@@ -13,7 +13,7 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Joints, Section, Table, Text, section
-from dynid.report.section_errors import unit_of, velocity_label
+from dynid.report.section_errors import force_word, unit_of, velocity_label
 
 __all__ = ["Rows", "fitted_rows", "residual_section", "test_section"]
 
@@ -56,59 +56,65 @@ def residual_section(evidence: Evidence) -> Section:
     for channel, rows in zip(evidence.estimate.base.channels, fitted_rows(evidence), strict=True):
         unit = unit_of(evidence, channel)
         enough = len(rows[0]) > 20
-        block = Figures(_figures(rows, unit, velocity_label(unit)), "small") if enough else Text("Too few rows.")
+        block = Figures(_figures(channel, rows, unit), "small") if enough else Text("Too few rows.")
         joints.append((channel, [block]))
     lead = "White noise is normally distributed, not autocorrelated, and independent of velocity and torque."
     return section("residuals", title, lead, Joints("residual", joints))
 
 
-def _figures(rows: Rows, unit: str, velocity_words: str) -> Sequence[Figure]:
+def _figures(channel: str, rows: Rows, unit: str) -> Sequence[Figure]:
     """Histogram, autocorrelation, spectrum, and dependence on velocity and torque."""
     e, predicted, velocity, index, step = rows
-    out = [Figure(_histogram(e, unit), "Histogram", "bars: residual; line: normal distribution of the same variance")]
+    own = f"residual of {channel}"
+    caption = "bars: residual; line: normal distribution of the same variance"
+    out = [Figure([_histogram(e, unit, f"{own}, histogram")], "Histogram", caption)]
     try:
         page = correlogram(e, index)
         lag = np.arange(1, len(page.autocorrelation) + 1)
-        chart = _small("lag in rows", "autocorrelation").bars(lag, page.autocorrelation, 1.0, "residual")
+        chart = _small(
+            f"lag in rows of {number(1e3 * step)} ms", "autocorrelation, no unit", f"{own}, autocorrelation"
+        ).bars(lag, page.autocorrelation, 1.0, "residual")
         chart.line(lag, page.expected + page.limits, "limit").line(lag, page.expected - page.limits, "limit")
         chart.level(0.0, "zero")
-        out.append(Figure(chart.svg(), "Autocorrelation", "dashed: 95 % limits of white noise, filtered alike"))
+        out.append(Figure([chart], "Autocorrelation", "dashed: 95 % limits of white noise, filtered alike"))
     except DataError:
         pass  # too few neighbouring rows
     frequency, power = scipy.signal.welch(e, 1.0 / step, nperseg=min(256, len(e)))
-    chart = _small("frequency in Hz", f"({unit})\u00b2/Hz", log_y=True)
-    out.append(Figure(chart.line(frequency[1:], power[1:], "residual").svg(), "Spectrum", "power spectral density"))
+    chart = _small("frequency in Hz", f"density in ({unit})\u00b2/Hz", f"{own}, spectrum", log_y=True)
+    out.append(Figure([chart.line(frequency[1:], power[1:], "residual")], "Spectrum", "power spectral density"))
     for x, words, title in (
-        (velocity, velocity_words, "Against velocity"),
-        (predicted, f"predicted torque in {unit}", "Against torque"),
+        (velocity, velocity_label(unit), "Against velocity"),
+        (predicted, f"predicted {force_word(unit)} in {unit}", f"Against {force_word(unit)}"),
     ):
-        out.append(Figure(_cloud(x, e, words, unit), title, "dots: rows; line: mean per bin"))
+        out.append(
+            Figure([_cloud(x, e, words, unit, f"{own}, {title.lower()}")], title, "dots: rows; line: mean per bin")
+        )
     return out
 
 
-def _small(x_label: str, y_label: str, log_y: bool = False) -> Chart:
+def _small(x_label: str, y_label: str, title: str, log_y: bool = False) -> Chart:
     """A small chart."""
-    return Chart(x_label, y_label, width=340.0, height=200.0, log_y=log_y)
+    return Chart(x_label, y_label, title, width=340.0, height=200.0, log_y=log_y)
 
 
-def _histogram(e: Array, unit: str) -> str:
+def _histogram(e: Array, unit: str, title: str) -> Chart:
     """Histogram of a residual."""
     reach = 4 * float(np.std(e)) or 1.0
     count, edges = np.histogram(np.clip(e, -reach, reach), 41, (-reach, reach), density=True)
     middle = 0.5 * (edges[1:] + edges[:-1])
-    chart = _small(f"residual in {unit}", "density")
+    chart = _small(f"residual in {unit}", f"density in 1/({unit})", title)
     chart.bars(middle, count, float(edges[1] - edges[0]), "residual")
     chart.line(middle, scipy.stats.norm.pdf(middle, e.mean(), np.std(e) or 1.0), "limit")
-    return chart.svg()
+    return chart
 
 
-def _cloud(x: Array, e: Array, words: str, unit: str) -> str:
+def _cloud(x: Array, e: Array, words: str, unit: str, title: str) -> Chart:
     """Residual over a signal, with the mean per bin."""
     pick = np.unique(np.linspace(0, len(e) - 1, _MOST_DOTS).astype(int))
-    chart = _small(words, f"residual in {unit}").dots(x[pick], e[pick], "residual").level(0.0, "zero")
+    chart = _small(words, f"residual in {unit}", title).dots(x[pick], e[pick], "residual").level(0.0, "zero")
     order = np.argsort(x)
     bins = np.array_split(order, min(25, max(2, len(x) // 8)))
-    return chart.line([x[b].mean() for b in bins], [e[b].mean() for b in bins], "predicted").svg()
+    return chart.line([x[b].mean() for b in bins], [e[b].mean() for b in bins], "predicted")
 
 
 def test_section(evidence: Evidence) -> Section:
@@ -145,7 +151,9 @@ def test_section(evidence: Evidence) -> Section:
                 for c in causes.causes
             ]
             head = ["cause", "% of the residual", "% of the torque", "what to do", "p"]
-            blocks.append(Table(head, named, "Causes of the residual, in the order in which they were found"))
+            blocks.append(
+                Table(head, named, "Causes of the residual, in the order in which they were found", words=(3,))
+            )
     blocks += [Text(f"Not tested: {reason}.") for reason in diagnosis.untested]
     lead = "With many rows, tests reject even negligible effects. The verdict depends on their size instead."
     return section("tests", title, lead, *blocks)

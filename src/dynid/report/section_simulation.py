@@ -42,7 +42,14 @@ def simulation_section(evidence: Evidence) -> Section:
 def _figure(found: SimulationError) -> Figure:
     """Median errors over the horizon: of the tools, or of the joints where no end link moves."""
     unit = "m" if found.tools else "rad or m"
-    chart = Chart("time after the start in s", unit, "error by horizon", 520, 230, log_y=True)
+    chart = Chart(
+        "time after the start in s",
+        f"position error in {unit}",
+        "error of simulated motion by horizon",
+        520,
+        230,
+        log_y=True,
+    )
     styles = {"identified": "predicted", "a-priori": "measured", "constant velocity": "error"}
     for name, errors in found.models.items():
         median = errors.tool_quantiles() if found.tools else errors.joint_quantiles()
@@ -51,4 +58,4 @@ def _figure(found: SimulationError) -> Figure:
         if good.any():
             chart.line(np.array(found.horizons)[good], worst[good], styles[name], name)
     what = "the end link that is farthest off" if found.tools else "the joint that is farthest off"
-    return Figure(chart.svg(), "Error by horizon", f"median over the starts, of {what}")
+    return Figure([chart], "Error by horizon", f"median over the starts, of {what}")

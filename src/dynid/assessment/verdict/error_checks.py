@@ -64,7 +64,7 @@ def check_repeated(share: float) -> Check:
 
 def check_errors(evidence: Evidence) -> Check:
     """Check the torque error of each joint on unseen motion, relative to the torques that count."""
-    code, unit, torques = CheckCode.VALIDATION_ERROR, "of the torque", evidence.torques
+    code, unit, torques = CheckCode.VALIDATION_ERROR, "of the torque, without noise", evidence.torques
     worst = torques.worst
     error, channel = float(torques.relative[worst]), torques.channels[worst]
     if evidence.validation is None:

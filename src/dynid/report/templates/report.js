@@ -19,6 +19,31 @@
     });
   });
 
+  // Rows by link: all of them are searched; links without a hit are not shown.
+  each(".groups", null, function (block) {
+    var field = block.querySelector("input"), button = block.querySelector("button"), told = block.querySelector("[role=status]");
+    var links = block.querySelectorAll("details");
+    var toggle = function (open) { Array.prototype.forEach.call(links, function (x) { x.open = open; }); button.textContent = open ? "Close all" : "Open all"; };
+    button.addEventListener("click", function () { toggle(button.textContent === "Open all"); });
+    field.addEventListener("input", function () {
+      var wanted = field.value.trim().toLowerCase(), hits = 0;
+      Array.prototype.forEach.call(links, function (link) {
+        var whole = link.querySelector("summary").firstChild.textContent.toLowerCase().indexOf(wanted) >= 0, own = 0;
+        each("tbody tr", link, function (row) {
+          row.hidden = !whole && row.textContent.toLowerCase().indexOf(wanted) < 0;
+          own += row.hidden ? 0 : 1;
+        });
+        link.hidden = own === 0; link.open = wanted !== "" && own > 0; hits += own;
+      });
+      told.textContent = wanted === "" ? "" : hits === 1 ? "1 row" : hits + " rows";
+    });
+  });
+
+  // Paper shows what is folded on the screen.
+  var folded = [];
+  addEventListener("beforeprint", function () { each("details:not([open])", null, function (x) { folded.push(x); x.open = true; }); });
+  addEventListener("afterprint", function () { folded.forEach(function (x) { x.open = false; }); folded = []; });
+
   // One joint at a time.
   each(".joints", null, function (group) {
     var buttons = group.querySelectorAll(".tabs button"), panels = group.querySelectorAll(".panel");
@@ -40,9 +65,12 @@
   var svgNS = "http://www.w3.org/2000/svg";
   var make = function (name, className) { var x = document.createElementNS(svgNS, name); x.setAttribute("class", className); x.style.display = "none"; return x; };
   var shown = function (x) { return Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(2) : String(+x.toPrecision(4)); };
-  each("svg[data-chart]", null, function (svg) {
+  var interactive = function (svg, figure, rows, zoomed) {
     var d = JSON.parse(svg.dataset.chart), box = d.b, range = d.r, now = [range[0], range[1]];
-    var figure = svg.closest("figure"), readout = document.createElement("div"), cursor = make("path", "cursor"), pick = make("rect", "pick");
+    var own = rows.filter(function (r) { return r[d.c[0]] !== ""; });
+    var values = function (k) { return own.map(function (r) { return r[k] === "" ? NaN : +r[k]; }); };
+    d.x = values(d.c[0]); d.y = d.c.slice(1).map(values);
+    var readout = document.createElement("div"), cursor = make("path", "cursor"), pick = make("rect", "pick");
     readout.className = "readout";
     figure.appendChild(readout); svg.appendChild(pick); svg.appendChild(cursor);
     var lines = svg.querySelectorAll(".line"), bands = svg.querySelectorAll(".band, .dots");
@@ -65,7 +93,7 @@
         if (k >= d.y.length) { return; }
         var path = "", pen = false, last = -Infinity;
         for (var i = 0; i < d.x.length; i++) {
-          if (d.x[i] < now[0] || d.x[i] > now[1]) { pen = false; continue; }
+          if (d.x[i] < now[0] || d.x[i] > now[1] || isNaN(d.y[k][i])) { pen = false; continue; }
           path += (pen && d.x[i] - last < gap ? "L" : "M") + u(d.x[i]).toFixed(1) + " " + v(d.y[k][i]).toFixed(1);
           pen = true; last = d.x[i];
         }
@@ -102,9 +130,19 @@
       var a = back(Math.min(start, at(event))), b = back(Math.max(start, at(event)));
       var wide = Math.abs(at(event) - start) > 8;
       start = null; pick.style.display = "none";
-      if (wide) { now = [a, b]; draw(); }
+      if (wide) { zoomed.forEach(function (zoom) { zoom([a, b]); }); }
     });
-    svg.addEventListener("dblclick", function () { now = [range[0], range[1]]; draw(); });
+    svg.addEventListener("dblclick", function () { zoomed.forEach(function (zoom) { zoom(null); }); });
+    // Charts of one figure share their axis of time.
+    zoomed.push(function (wanted) { now = wanted || [range[0], range[1]]; draw(); });
+  };
+  each("figure", null, function (figure) {
+    var charts = figure.querySelectorAll("svg[data-chart]"), zoomed = [];
+    if (!charts.length) { return; }
+    // The numbers of the table that the figure links to, without its labels.
+    var text = decodeURIComponent(figure.querySelector("a.data").getAttribute("href").split("charset=utf-8,")[1]);
+    var rows = text.trim().split("\n").slice(1).map(function (row) { return row.split(","); });
+    Array.prototype.forEach.call(charts, function (svg) { interactive(svg, figure, rows, zoomed); });
   });
 
   // The robot: ellipsoids project to ellipses, so plain canvas is enough.
@@ -120,7 +158,9 @@
     var frame = function (points) {
       var low = [0, 1, 2].map(function (k) { return Math.min.apply(null, points.map(function (p) { return p[k]; })); });
       var high = [0, 1, 2].map(function (k) { return Math.max.apply(null, points.map(function (p) { return p[k]; })); });
-      return { middle: low.map(function (x, k) { return (x + high[k]) / 2; }), reach: Math.max(1e-3, high[0] - low[0], high[1] - low[1], high[2] - low[2]) };
+      var centre = low.map(function (x, k) { return (x + high[k]) / 2; });
+      // The diameter of the sphere around all points, so that none leaves the view when the robot is turned.
+      return { middle: centre, reach: Math.max(1e-3, 2 * Math.max.apply(null, points.map(function (p) { return Math.hypot(p[0] - centre[0], p[1] - centre[1], p[2] - centre[2]); }))) };
     };
     // Bodies far larger than the robot, as poor data give, must not make the robot a dot.
     var whole = frame(all), own = bones.length ? frame(bones) : whole, huge = whole.reach > 2 * own.reach && own.reach > 2e-3;
@@ -131,7 +171,7 @@
       var w = canvas.clientWidth, h = canvas.clientHeight, dots = window.devicePixelRatio || 1;
       if (!w || !h) { return; }
       canvas.width = w * dots; canvas.height = h * dots; c.setTransform(dots, 0, 0, dots, 0, 0); c.clearRect(0, 0, w, h);
-      var cy = Math.cos(yaw), sy = Math.sin(yaw), cp = Math.cos(pitch), sp = Math.sin(pitch), scale = 0.86 * Math.min(w, h) / reach * zoom;
+      var cy = Math.cos(yaw), sy = Math.sin(yaw), cp = Math.cos(pitch), sp = Math.sin(pitch), scale = 0.95 * Math.min(w, h) / reach * zoom;
       var right = [-sy, cy, 0], up = [-sp * cy, -sp * sy, cp], near = [cp * cy, cp * sy, sp];
       var dot = function (a, b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
       var place = function (p) { var r = [p[0] - middle[0], p[1] - middle[1], p[2] - middle[2]]; return [w / 2 + scale * dot(r, right), h / 2 - scale * dot(r, up), dot(r, near)]; };
@@ -154,7 +194,8 @@
         var mean = (a + z) / 2, half = Math.hypot((a - z) / 2, m), big = Math.sqrt(mean + half), small = Math.sqrt(Math.max(mean - half, 0)), turn = 0.5 * Math.atan2(2 * m, a - z);
         items.push([p[2], function () {
           c.save(); c.translate(p[0], p[1]); c.rotate(turn); c.beginPath(); c.ellipse(0, 0, Math.max(big, 1.5), Math.max(small, 1.5), 0, 0, 7);
-          c.globalAlpha = b.k === "after" ? .34 : .12; c.fillStyle = tint; c.fill(); c.globalAlpha = .9; c.strokeStyle = tint; c.lineWidth = 1.5; c.setLineDash(b.k === "after" ? [] : [5, 4]); c.stroke(); c.restore();
+          if (b.k === "after" && !b.o) { c.globalAlpha = .34; c.fillStyle = tint; c.fill(); }
+          c.globalAlpha = .9; c.strokeStyle = tint; c.lineWidth = b.o ? 2.5 : 1.5; c.setLineDash(b.k === "after" ? [] : [5, 4]); c.stroke(); c.restore();
         }]);
         if (option("names") && b.k === "after") { items.push([1e6, function () { c.globalAlpha = 1; c.fillStyle = colour("ink"); c.font = "12px system-ui, sans-serif"; c.fillText(b.n + ", " + (+b.m.toPrecision(3)) + " kg", p[0] + 8, p[1] - 6); }]); }
       });
