@@ -117,6 +117,9 @@ class Finding:
         Its size: a number first, then its unit in words.
     what_to_do : str
         The recommended remedy.
+    rows : tuple of (int, int)
+        Where it applies: first row and the row after the last of each stretch of the run, counted from 0, in order and
+        apart. Empty where it applies to the whole run. Of very many stretches, near ones are joined.
     """
 
     code: FindingCode
@@ -126,6 +129,7 @@ class Finding:
     what: str
     how_much: str
     what_to_do: str
+    rows: tuple[tuple[int, int], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as plain data for JSON."""
