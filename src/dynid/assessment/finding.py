@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-__all__ = ["SEVERITIES", "Finding", "FindingCode", "Severity"]
+from dynid.markup import frame_html
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+    from dynid.recording.recording import Recording
+    from dynid.robot.model import Robot
+
+__all__ = ["SEVERITIES", "Finding", "FindingCode", "Findings", "Severity"]
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -117,6 +126,9 @@ class Finding:
         Its size: a number first, then its unit in words.
     what_to_do : str
         The recommended remedy.
+    rows : tuple of (int, int)
+        Where it applies: first row and the row after the last of each stretch of the run, counted from 0, in order and
+        apart. Empty where it applies to the whole run. Of very many stretches, near ones are joined.
     """
 
     code: FindingCode
@@ -126,7 +138,63 @@ class Finding:
     what: str
     how_much: str
     what_to_do: str
+    rows: tuple[tuple[int, int], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as plain data for JSON."""
         return {**asdict(self), "code": self.code.value}
+
+    def plot(self, recording: Recording, *, robot: Robot | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the trace that the finding is about, with the rows where it applies and the limits it was held against.
+
+        Parameters
+        ----------
+        recording : Recording
+            The recording that was checked.
+        robot : Robot, optional
+            Its robot, for units and limits.
+        ax : Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        DataError
+            If the finding is not about a signal over time, or the recording does not have the signal.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.assessment.drawing import draw_finding
+
+        return draw_finding(self, recording, robot, ax)
+
+    def _repr_html_(self) -> str:
+        return Findings((self,))._repr_html_()
+
+
+class Findings(tuple[Finding, ...]):
+    """Findings on a recording in the order of the checks: a tuple that is also a table."""
+
+    __slots__ = ()
+
+    def to_frame(self) -> pl.DataFrame:
+        """The findings as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per finding: code, severity, run, joint, what, how_much and what_to_do.
+        """
+        import polars as pl
+
+        names = ("code", "severity", "run", "joint", "what", "how_much", "what_to_do")
+        rows = [[str(getattr(f, name)) for name in names] for f in self]
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, str), orient="row")
+
+    def _repr_html_(self) -> str:
+        counts = {kind: sum(f.severity == kind for f in self) for kind in ("error", "warning", "info")}
+        words = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        return frame_html(f"findings: {words or 'none'}", self.to_frame())
