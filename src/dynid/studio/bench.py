@@ -45,6 +45,7 @@ class Bench:
         self._ghost: RobotScene | None = None
         self._playing: list[tuple[RobotScene, Array, Array]] = []
         self._touching: NDArray[np.bool_] | None = None
+        self._seen: Callable[[float], Any] | None = None
 
     # -- what all pages show ---------------------------------------------------------------------
 
@@ -112,15 +113,20 @@ class Bench:
 
     # -- playing ---------------------------------------------------------------------------------
 
-    def play(self, motion: tuple[Array, Array], beside: tuple[Array, Array] | None = None) -> None:
-        """Play a motion; another one plays on a second robot at its side."""
+    def play(
+        self,
+        motion: tuple[Array, Array],
+        beside: tuple[Array, Array] | None = None,
+        seen: Callable[[float], Any] | None = None,
+    ) -> None:
+        """Play a motion; another one plays on a second robot at its side. `seen` hears the time in s that is shown."""
         robot, (t, q) = self.session.robot, motion
         if robot is None or self._drawn is None:
             return
         if self._ghost is not None:
             self._ghost.remove()
             self._ghost = None
-        self._playing = [(self._drawn, t, q)]
+        self._playing, self._seen = [(self._drawn, t, q)], seen
         if beside is not None:
             self._ghost = RobotScene(self.scene, robot, GHOST, 0.6)
             self._show()
@@ -139,9 +145,17 @@ class Bench:
         self._play.enable()
         self._timer.activate()
 
+    def pose(self, q: Array, words: str) -> None:
+        """Show one posture (n,), or (nq,) with its floating base; what plays is stopped."""
+        if self._drawn is None:
+            return
+        self.stop()
+        self._drawn.move(q)
+        self._words.text = words
+
     def stop(self) -> None:
         self._timer.deactivate()
-        self._playing, self._touching = [], None
+        self._playing, self._touching, self._seen = [], None, None
         self._play.disable()
 
     def _toggle(self) -> None:
@@ -167,6 +181,8 @@ class Bench:
         if self._timer.active:
             self._play.props("icon=pause")
         size = 0.0 if self.session.robot is None else reach(self.session.robot)
+        if self._seen is not None and self._playing:
+            self._seen(float(self._time.value * self._playing[0][1][-1]))
         for k, (drawn, t, q) in enumerate(self._playing):
             row = int(np.searchsorted(t, self._time.value * t[-1], "right") - 1)
             drawn.move(q[max(row, 0)], np.array([0.0, 0.9 * k * size, 0.0]))

@@ -8,6 +8,9 @@ from nicegui import app, ui
 from dynid.errors import DynidError
 from dynid.studio.panels import Bench, estimate_panel, export_panel, motion_panel, recording_panel, robot_panel
 from dynid.studio.session import REPORT, Session
+from dynid.studio.traces_panel import traces_panel
+from dynid.studio.traces_routes import add_routes
+from dynid.studio.traces_source import TraceSource
 
 __all__ = ["build"]
 
@@ -43,6 +46,8 @@ def build(session: Session) -> None:
         headers = {"Content-Security-Policy": _FILE_POLICY, "Cache-Control": "no-store"}
         return FileResponse(path, headers=headers)
 
+    traces = TraceSource(session)
+    add_routes(app, traces)
     benches: list[Bench] = []
     app.on_shutdown(session.jobs.stop)
 
@@ -67,6 +72,7 @@ def build(session: Session) -> None:
             "Robot": robot_panel,
             "Motion": motion_panel,
             "Recording": recording_panel,
+            "Traces": lambda bench: traces_panel(bench, traces),
             "Estimate": estimate_panel,
             "Report": _report_panel,
             "Export": export_panel,

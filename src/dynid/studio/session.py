@@ -15,6 +15,7 @@ from dynid import controllers
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.recording.load import load_recording
+from dynid.recording.recording import Recording
 from dynid.robot.load import builtin_robots, load_robot
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
@@ -176,11 +177,15 @@ class Session:
 
     # -- motion to be played ---------------------------------------------------------------------
 
-    def motion(self, name: str, points: int = 600) -> tuple[Array, Array]:
-        """Times (N,) and positions (N, n) of a file with motion, thinned for playing."""
+    def recording(self, name: str) -> Recording:
+        """A recording of the workspace, read for the chosen robot."""
         if self.robot is None:
             raise DataError("choose a robot first")
-        run = load_recording(self.workspace.existing(name), self.robot).runs[0]
+        return load_recording(self.workspace.existing(name), self.robot)
+
+    def motion(self, name: str, points: int = 600) -> tuple[Array, Array]:
+        """Times (N,) and positions (N, n) of a file with motion, thinned for playing."""
+        run = self.recording(name).runs[0]
         step = max(1, len(run.t) // points)
         q = run.q if run.base is None else np.hstack([run.base, run.q])
         return run.t[::step] - run.t[0], q[::step]
@@ -193,7 +198,7 @@ class Session:
         found = Estimate.load(self.workspace.existing(ESTIMATE))
         if found.robot.coordinates != self.robot.coordinates:
             raise DataError(f"the estimate is of another robot than '{self.robot.name}': identify again")
-        run = load_recording(self.workspace.existing(name), self.robot).runs[0]
+        run = self.recording(name).runs[0]
         wanted = run.q if run.reference is None else run.reference
         t = np.arange(run.t[0], run.t[-1], 1.0 / _RATE)
         path = np.column_stack([np.interp(t, run.t, column) for column in wanted.T])

@@ -93,6 +93,7 @@ def _stuck_torque(run: Run, context: Context, j: int) -> Iterator[Finding]:
             "The torque is exactly zero in many samples.",
             f"{100 * zero:.3g} percent of the samples are zero",
             "The channel is off, has a dead band or is too coarse: leave this joint out of the fit.",
+            torque == 0,
         )
 
 
@@ -119,6 +120,7 @@ def check_clipping(robot: Robot, run: Run, context: Context) -> Iterator[Finding
                     "The torque is clipped at its extreme value: the drive or the sensor saturates.",
                     f"{int(at.sum())} samples at {top:.4g} {context.force_unit(j)}",
                     "Slow the motion down or lighten the load, and leave out the saturated samples.",
+                    at,
                 )
 
 
@@ -180,7 +182,8 @@ def check_standstill(robot: Robot, run: Run, context: Context) -> Iterator[Findi
         return
     fastest = np.abs(cleaned.v).max(axis=0)
     moving = np.abs(cleaned.v[:, cleaned.moving]) > _STILL * fastest[cleaned.moving]
-    still = float(np.mean(~moving.any(axis=1)))
+    standing = ~moving.any(axis=1)
+    still = float(np.mean(standing))
     if still > _STILL_SHARE:
         yield context.found(
             FindingCode.STANDSTILL,
@@ -190,6 +193,7 @@ def check_standstill(robot: Robot, run: Run, context: Context) -> Iterator[Findi
             "The robot stands still in much of the run.",
             f"{100 * still:.3g} percent of the time",
             "Remove these rows: they add no information, and stiction in them biases the friction.",
+            standing,
         )
 
 

@@ -87,6 +87,7 @@ def _backwards(run: Run, context: Context, steps: Array, step: float) -> Iterato
             f"The time runs backwards, first at row {back[0] + 1}.",
             f"{back.size} times, by {1e3 * -steps[back].min():.4g} milliseconds at most",
             "Split the run there if two logs were joined, or sort the rows by time and drop late ones.",
+            _after(steps < 0),
         )
 
 
@@ -106,6 +107,7 @@ def _standing(run: Run, context: Context, steps: Array) -> Iterator[Finding]:
             f"The time stops while rows go on, first at row {row}.",
             f"{int(still.sum())} rows at the time of the row before, {longest} in a row",
             "Drop these rows, or use a clock with a finer resolution.",
+            _after(still),
         )
     else:
         yield context.found(
@@ -116,6 +118,7 @@ def _standing(run: Run, context: Context, steps: Array) -> Iterator[Finding]:
             f"Time stamps occur twice, first at row {row}.",
             f"{int(still.sum())} repeated stamps",
             "Drop one row of each pair.",
+            _after(still),
         )
 
 
@@ -132,6 +135,8 @@ def _lost(run: Run, context: Context, steps: Array, step: float) -> Iterator[Fin
         return
     worst = int(np.argmax(lost))
     total, gaps = lost.sum(), int(np.count_nonzero(lost))
+    around = np.zeros(len(run), dtype=bool)
+    around[long[lost > 0]] = around[long[lost > 0] + 1] = True
     serious = total > _LOST_SHARE * len(run) or lost.max() >= _LOST_AT_ONCE
     yield context.found(
         FindingCode.SAMPLES_MISSING,
@@ -141,7 +146,13 @@ def _lost(run: Run, context: Context, steps: Array, step: float) -> Iterator[Fin
         f"Samples are missing, most of them at row {long[worst] + 1}.",
         f"{total:.6g} samples lost in {gaps} gaps, the longest of {steps[long[worst]]:.4g} seconds",
         "Short gaps are interpolated; split the run at long ones.",
+        around,
     )
+
+
+def _after(steps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Rows (N,) after marked steps (N - 1,)."""
+    return np.concatenate([[False], steps])
 
 
 def check_repeated_rows(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from dynid.signals.clock import fit_clock
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.motion_band import moving_columns
 
-__all__ = ["LARGEST_NUMBER", "Cleaned", "Context", "longest_true", "plausible"]
+__all__ = ["LARGEST_NUMBER", "Cleaned", "Context", "longest_true", "plausible", "stretches"]
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -40,6 +40,8 @@ _FEWEST_ROWS = 40
 _LONGEST_GAP = 0.1
 # No joint position, velocity or torque in SI units is larger; squares of larger values lose all digits.
 LARGEST_NUMBER = 1e6
+# Stretches of rows that a finding lists; near ones are joined until there are no more than this.
+_STRETCHES = 200
 # Drive terms that the torque checks fit, independent of their a-priori values.
 _FITTED = frozenset(TermKind) - {TermKind.SPRING, TermKind.CUSTOM}
 
@@ -48,11 +50,12 @@ _FITTED = frozenset(TermKind) - {TermKind.SPRING, TermKind.CUSTOM}
 class Cleaned:
     """A run on a uniform clock, all signals low-pass filtered alike and decimated: arrays (N, joint).
 
-    `direction` is the low-passed sign of the velocity; `model` the torque of the a-priori bodies and springs for this
-    motion (None where unknown); `*_noise` (joint,) is the root mean square of what the low-pass removed; `moving`
-    (joint,) tells which joints move.
+    `t` (N,) is the time of the run; `direction` is the low-passed sign of the velocity; `model` the torque of the
+    a-priori bodies and springs for this motion (None where unknown); `*_noise` (joint,) is the root mean square of what
+    the low-pass removed; `moving` (joint,) tells which joints move.
     """
 
+    t: Array
     q: Array
     v: Array
     a: Array
@@ -113,10 +116,29 @@ class Context:
         what: str,
         how_much: str,
         what_to_do: str,
+        where: NDArray[np.bool_] | None = None,
     ) -> Finding:
-        """Return a finding on a joint by its number, or on the whole run."""
+        """Return a finding on a joint by its number, or on the whole run.
+
+        `where` marks the rows that it applies to, either those of the run or those of the cleaned run.
+        """
         name = "" if joint is None else self.recording.joints[joint]
-        return Finding(code, severity, run.name, name, what, how_much, what_to_do)
+        rows = () if where is None else self.rows(run, where)
+        return Finding(code, severity, run.name, name, what, how_much, what_to_do, rows)
+
+    def rows(self, run: Run, where: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+        """Stretches of rows of the run that are marked."""
+        if len(where) == len(run):
+            return stretches(where)
+        cleaned = self.cleaned(run)
+        assert cleaned is not None and len(where) == len(cleaned.t)
+        # A row of the cleaned run stands for the time around it. Stamps that run backwards are not searched.
+        times = np.maximum.accumulate(run.t)
+        near = [
+            np.searchsorted(times, cleaned.t[[a, b - 1]] + np.array([-0.5, 0.5]) * cleaned.step)
+            for a, b in stretches(where)
+        ]
+        return tuple((int(a), int(b)) for a, b in near if b > a)
 
     def joints(self) -> Iterator[tuple[int, str]]:
         """Numbers and names of the joints."""
@@ -182,6 +204,7 @@ class Context:
         q_noise = noise(q)
         assert q_noise is not None
         return Cleaned(
+            uniform[thin],
             positions,
             velocities,
             accelerations,
@@ -220,3 +243,14 @@ def longest_true(flags: NDArray[np.bool_]) -> int:
     """Length of the longest stretch of true entries."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     return int((edges[1::2] - edges[::2]).max()) if edges.size else 0
+
+
+def stretches(flags: NDArray[np.bool_], most: int = _STRETCHES) -> tuple[tuple[int, int], ...]:
+    """First row and the row after the last of each stretch of true entries; the nearest are joined beyond `most`."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    starts, stops = edges[::2], edges[1::2]
+    if len(starts) > most:
+        gaps = starts[1:] - stops[:-1]
+        kept = np.sort(np.argsort(gaps, kind="stable")[len(gaps) - (most - 1) :])
+        starts, stops = starts[np.concatenate([[0], kept + 1])], stops[np.concatenate([kept, [len(stops) - 1]])]
+    return tuple((int(a), int(b)) for a, b in zip(starts, stops, strict=True))

@@ -45,6 +45,7 @@ def check_size(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
                     f"The {_NAMES[signal]} is implausibly large at row {row}; the channel is not checked further.",
                     f"{worst[j]:.3g} in units of the recording",
                     "Drop the damaged rows, or correct the column.",
+                    np.abs(values[:, j]) >= LARGEST_NUMBER,
                 )
 
 
@@ -77,6 +78,7 @@ def check_limits(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
                 f"The angle jumps by one revolution, first at row {int(np.argmax(jumps)) + 1}.",
                 f"{int(jumps.sum())} jumps",
                 "Unwrap the angle before loading.",
+                np.concatenate([[False], jumps]),
             )
             continue
         yield from _beyond(run, context, j, limits)
@@ -101,7 +103,8 @@ def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Find
     """Find positions, velocities and torques of one joint beyond its limits."""
     q, unit = run.q[:, j], context.unit(j)
     over = max(float(q.max()) - limits.upper, limits.lower - float(q.min()))
-    if over > _SLACK * (limits.upper - limits.lower) + _SLACK_UNIT:
+    slack = _SLACK * (limits.upper - limits.lower) + _SLACK_UNIT
+    if over > slack:
         yield context.found(
             FindingCode.POSITION_LIMIT,
             "warning",
@@ -110,11 +113,13 @@ def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Find
             "The position exceeds the joint limits.",
             f"{over:.3g} {unit} beyond [{limits.lower:.4g}, {limits.upper:.4g}]",
             "Check zero and sign of the position against the robot's description, or correct its limits.",
+            (q > limits.upper + slack) | (q < limits.lower - slack),
         )
     cleaned = context.cleaned(run)
     if cleaned is not None:
         velocity = float(np.percentile(np.abs(cleaned.v[:, j]), _PERCENTILE))
-        if velocity > (1 + _SLACK) * limits.velocity + _SLACK_UNIT:
+        allowed = (1 + _SLACK) * limits.velocity + _SLACK_UNIT
+        if velocity > allowed:
             yield context.found(
                 FindingCode.VELOCITY_LIMIT,
                 "warning",
@@ -123,6 +128,7 @@ def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Find
                 "The velocity exceeds the joint limits.",
                 f"{velocity:.3g} {unit} per second where {limits.velocity:.3g} are allowed",
                 "Check the time stamps and the unit of the position, or correct the robot's limits.",
+                np.abs(cleaned.v[:, j]) > allowed,
             )
     if run.torque is not None:
         torque = float(np.percentile(np.abs(run.torque[:, j]), _PERCENTILE))
@@ -135,4 +141,5 @@ def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Find
                 "The torque exceeds the joint limits.",
                 f"{torque:.4g} {context.force_unit(j)} where {limits.effort:.4g} are allowed",
                 "Check its unit and whether it is a joint torque, or correct the robot's limits.",
+                np.abs(run.torque[:, j]) > (1 + _SLACK) * limits.effort,
             )

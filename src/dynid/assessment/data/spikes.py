@@ -48,4 +48,5 @@ def check_spikes(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
             f"The torque has spikes or dropouts, the first at row {int(np.argmax(spikes))}.",
             f"{count} samples up to {away[spikes, j].max():.3g} {context.force_unit(j)} from their neighbours",
             "Repair the logging, or drop these samples; method irls gives them less weight.",
+            spikes,
         )

@@ -21,8 +21,8 @@ _AT_LIMIT = 0.02
 def check_stops(context: Context) -> Iterator[Finding]:
     """Find joints that press against a stop: torque at one end of their range that no motion explains."""
     recording = context.recording
-    cleaned = [context.cleaned(run) for run in recording.runs if run.torque is not None]
-    usable = [x for x in cleaned if x is not None and x.torque is not None]
+    runs = [run for run in recording.runs if run.torque is not None and context.cleaned(run) is not None]
+    usable = [x for x in map(context.cleaned, runs) if x is not None and x.torque is not None]
     if not usable or context.robot.base == "floating":
         return
     try:
@@ -32,9 +32,10 @@ def check_stops(context: Context) -> Iterator[Finding]:
     q, v, a, y = (np.concatenate([np.asarray(getattr(x, s)) for x in usable]) for s in ("q", "v", "a", "torque"))
     number = np.concatenate([np.full(len(x.q), k) for k, x in enumerate(usable)])
     slowest = Signals().velocity_limits(v)
-    stops = [stop for stop, _ in stops_of_rows(base, base.regressor(q, v, a), y, q, v, number, slowest)]
-    name = recording.runs[0].name if len(recording.runs) == 1 else "all runs"
-    for stop in stops:
+    stops = list(stops_of_rows(base, base.regressor(q, v, a), y, q, v, number, slowest))
+    single = len(recording.runs) == 1
+    name = recording.runs[0].name if single else "all runs"
+    for stop, pressed in stops:
         j = context.robot.coordinates.index(stop.joint)
         yield Finding(
             FindingCode.MECHANICAL_STOP,
@@ -45,6 +46,7 @@ def check_stops(context: Context) -> Iterator[Finding]:
             f"{100 * stop.share:.2g} percent of the samples from {stop.position:.4g} {context.unit(j)} on, with "
             f"{stop.torque:.3g} {context.force_unit(j)} that no motion explains",
             "Keep the motion away from the stop. These samples are left out when parameters are identified.",
+            context.rows(runs[0], pressed) if single else (),
         )
 
 
