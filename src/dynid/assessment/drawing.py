@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,7 @@ _TORQUE = {
 _WRENCH = {
     *(_F.WRENCH_UNUSABLE, _F.WRENCH_SIGN, _F.WRENCH_AXES, _F.WRENCH_WEIGHT, _F.WRENCH_POINT, _F.WRENCH_NOT_ZEROED),
 }
+_TITLE = 100  # characters per line
 _LIMITED = {_F.POSITION_LIMIT, _F.VELOCITY_LIMIT, _F.TORQUE_LIMIT, _F.MECHANICAL_STOP}
 
 
@@ -58,7 +60,7 @@ def draw_finding(finding: Finding, recording: Recording, robot: Robot | None, ax
         raise DataError(f"the recording has no joint '{finding.joint}', which the finding is about")
     prismatic = prismatic_joints(robot, recording.joints)
     with styled():
-        place = axes_of(1, ax=ax, size=(7.0, 2.2))[0, 0]
+        place = axes_of(1, ax=ax, size=(7.0, 2.4))[0, 0]
         t = run.t - run.t[0]
         if finding.code in _CLOCK:
             place.plot(t[1:], 1e3 * np.diff(run.t), color=MEASURED, linewidth=0.8, label="time between samples")
@@ -76,7 +78,8 @@ def draw_finding(finding: Finding, recording: Recording, robot: Robot | None, ax
         place.margins(x=0.0)
         place.set_xlabel(TIME)
         where = f"{finding.run}, {finding.joint}" if finding.joint else finding.run
-        place.set_title(f"{where}: {finding.what}\n{finding.how_much}", pad=18 if place.get_legend() else 6)
+        lines = textwrap.wrap(f"{where}: {finding.what}", _TITLE) + textwrap.wrap(finding.how_much, _TITLE)
+        place.set_title("\n".join(lines), pad=18 if place.get_legend() else 6, fontweight="normal")
     return place
 
 
@@ -84,7 +87,7 @@ def _joint_trace(place: Any, finding: Finding, run: Run, recording: Recording, p
     """The signal of the finding, of its joint or of all joints."""
     signal = _signal(finding)
     values = getattr(run, signal)
-    if values is None:
+    if values is None and not (signal == "v" and finding.joint):
         raise DataError(f"run '{run.name}' has no {signal}, which the finding is about")
     t = run.t - run.t[0]
     joints = [recording.joints.index(finding.joint)] if finding.joint else range(len(recording.joints))
@@ -93,7 +96,8 @@ def _joint_trace(place: Any, finding: Finding, run: Run, recording: Recording, p
         place.plot(t, differences, color=PREDICTED, linewidth=0.8, label="differences of the position")
     for j in joints:
         color = MEASURED if finding.joint else look_of(j).color
-        place.plot(t, values[:, j], color=color, linewidth=0.9, label=recording.joints[j])
+        if values is not None:
+            place.plot(t, values[:, j], color=color, linewidth=0.9, label=recording.joints[j])
     kinds = {None} if prismatic is None else {prismatic[j] for j in joints}
     place.set_ylabel(signal_label(signal, kinds.pop() if len(kinds) == 1 else None))
 
@@ -121,12 +125,17 @@ def _limits(finding: Finding, robot: Robot) -> list[float]:
 
 def _mark(place: Any, finding: Finding, t: NDArray[Any]) -> None:
     """Shade the rows that the finding applies to; one row is as wide as a thin line."""
-    thin = 0.002 * float(t[-1] - t[0])
-    for k, (start, stop) in enumerate(finding.rows):
-        low, high = float(t[start]), float(t[min(stop, len(t)) - 1])
-        middle, half = 0.5 * (low + high), max(0.5 * (high - low), thin)
+    thin = 0.001 * float(t[-1] - t[0])
+    spans: list[list[float]] = []
+    for start, stop in finding.rows:
+        low, high = float(t[start]) - thin, float(t[min(stop, len(t)) - 1]) + thin
+        if spans and low <= spans[-1][1]:
+            spans[-1][1] = max(high, spans[-1][1])
+        else:
+            spans.append([low, high])
+    for k, (low, high) in enumerate(spans):
         label = "where it applies" if k == 0 else None
-        place.axvspan(middle - half, middle + half, color=RESIDUAL, alpha=0.25, linewidth=0.0, label=label)
+        place.axvspan(low, high, color=RESIDUAL, alpha=0.25, linewidth=0.0, label=label)
     if not finding.joint or finding.rows or len(place.lines) > 1:
         legend_above(place)
 

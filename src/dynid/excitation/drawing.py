@@ -22,8 +22,8 @@ __all__ = ["draw_excitation"]
 Array = NDArray[np.float64]
 
 _POINTS = 1000
-# Limits farther away than this share of the range of the motion are not drawn: they would flatten the lines.
-_NEAR = 0.35
+# Limits that a joint does not come this near to, as a share of their range, are not drawn.
+_NEAR = 0.05
 
 
 def draw_excitation(motion: Excitation, joints: str | Sequence[str] | None, ax: Any) -> NDArray[Any]:
@@ -46,13 +46,12 @@ def draw_excitation(motion: Excitation, joints: str | Sequence[str] | None, ax: 
     for signal, (values, low, high) in signals.items():
         for label, members in signal_groups(signal, prismatic, chosen):
             lines, levels = [], []
-            span = float(np.ptp(values[:, members])) or 1.0
             for j in members:
                 look = look_of(j)
                 lines.append(Line(t, values[:, j], names[j] if j not in named else "", look.color, look.dashes))
                 named.add(j)
                 for level, reached in ((low[j], values[:, j].min()), (high[j], values[:, j].max())):
-                    if np.isfinite(level) and abs(level - reached) <= _NEAR * span:
+                    if np.isfinite(level) and abs(level - reached) <= _NEAR * (high[j] - low[j]):
                         levels.append((float(level), look.color))
             panels.append(Panel(label, tuple(lines), tuple(levels)))
     return draw_panels(panels, ax)

@@ -16,7 +16,8 @@ __all__ = ["Curves", "Interval", "draw_curves", "draw_intervals"]
 
 Array = NDArray[np.float64]
 
-_ROW = 0.19  # inches per parameter
+# Inches per parameter, and for the labels of a chart.
+_ROW, _HEAD = 0.19, 0.75
 _MOST_DOTS = 4000
 
 
@@ -61,17 +62,12 @@ def draw_intervals(intervals: Sequence[Interval], ax: Any = None) -> NDArray[Any
     groups: dict[str, list[Interval]] = {}
     for one in intervals:
         groups.setdefault(one.unit, []).append(one)
-    columns = min(len(groups), 2)
-    charts = list(groups.items())
-    rows = [charts[i : i + columns] for i in range(0, len(charts), columns)]
-    heights = [max(len(group) for _, group in row) for row in rows]
-    with styled():
-        tallest = 0.9 + _ROW * max(heights)
-        axes = axes_of(len(groups), ax=ax, columns=columns, size=(7.0, tallest))[:, 0]
-        if ax is None and len(rows) > 1:
-            grid = axes[0].get_subplotspec().get_topmost_subplotspec().get_gridspec()
-            grid.set_height_ratios([0.9 + _ROW * h for h in heights])
-            axes[0].figure.set_size_inches(7.0, 0.4 + sum(0.9 + _ROW * h for h in heights))
+    charts = sorted(groups.items(), key=lambda item: -len(item[1]))
+    with styled() as pyplot:
+        if ax is None:
+            axes = _packed(pyplot, [len(group) for _, group in charts])
+        else:
+            axes = axes_of(len(groups), ax=ax, columns=min(len(groups), 2))[:, 0]
         for place, (unit, group) in zip(axes, charts, strict=True):
             at = np.arange(len(group))
             value, low, high, prior = (
@@ -101,6 +97,26 @@ def draw_intervals(intervals: Sequence[Interval], ax: Any = None) -> NDArray[Any
     return axes
 
 
+def _packed(pyplot: Any, counts: Sequence[int]) -> NDArray[Any]:
+    """Axes for lists of so many rows, longest first, in one or two columns, with rows of equal height."""
+    columns: list[list[int]] = [[]] if len(counts) == 1 else [[], []]
+    taken = [0.0] * len(columns)
+    for k, count in enumerate(counts):
+        shortest = int(np.argmin(taken))
+        columns[shortest].append(k)
+        taken[shortest] += _HEAD + _ROW * count
+    figure = pyplot.figure(figsize=(7.0 if len(columns) > 1 else 4.5, 0.4 + max(taken)), layout="constrained")
+    grid = figure.add_gridspec(1, len(columns))
+    axes = np.empty(len(counts), dtype=object)
+    for place, members in enumerate(columns):
+        heights = [_HEAD + _ROW * counts[k] for k in members]
+        left = max(taken) - sum(heights)
+        inner = grid[place].subgridspec(len(members) + 1, 1, height_ratios=[*heights, max(left, 1e-3)])
+        for row, k in enumerate(members):
+            axes[k] = figure.add_subplot(inner[row])
+    return axes
+
+
 def _scale(place: Any, value: Array, prior: Array, width: Array) -> None:
     """A logarithmic axis beyond the smallest values where they span more than two decades."""
     sizes = np.abs(np.concatenate([value, prior]))
@@ -108,12 +124,12 @@ def _scale(place: Any, value: Array, prior: Array, width: Array) -> None:
     if not sizes.size or sizes.max() < 100.0 * np.median(sizes):
         return
     threshold = 10.0 ** np.floor(np.log10(np.quantile(sizes, 0.25)))
-    place.set_xscale("symlog", linthresh=threshold, linscale=0.6)
-    _, high = place.get_xlim()
-    decades = int(np.ceil(np.log10(max(high, sizes.max()) / threshold)))
-    step = max(1, -(-decades // 2))
-    marks = [threshold * 10.0**k for k in range(0, decades + 1, step)]
-    lowest = min(float(np.min(value)), float(np.min(prior)), 0.0)
+    place.set_xscale("symlog", linthresh=threshold, linscale=1.0)
+    place.margins(x=0.05)
+    # Few ticks on each side: those next to zero would overlap it.
+    decades = int(np.ceil(np.log10(sizes.max() / threshold)))
+    marks = [threshold * 10.0**k for k in range(1, decades + 1, max(1, decades // 2))]
+    lowest = float(np.min(value - 0.5 * width, initial=0.0))
     negative = [-m for m in marks if m <= -lowest]
     place.set_xticks([*negative[::-1], 0.0, *marks])
 
@@ -127,7 +143,7 @@ def draw_curves(curves: Sequence[Curves], ax: Any = None) -> NDArray[Any]:
     """
     columns = 1 if len(curves) == 1 else 2
     with styled():
-        size = (5.0, 3.0) if len(curves) == 1 else (7.0, 2.5)
+        size = (5.0, 3.2) if len(curves) == 1 else (7.0, 2.8)
         axes = axes_of(len(curves), ax=ax, columns=columns, size=size)[:, 0]
         for place, one in zip(axes, curves, strict=True):
             step = max(1, len(one.x) // _MOST_DOTS)
@@ -150,5 +166,6 @@ def draw_curves(curves: Sequence[Curves], ax: Any = None) -> NDArray[Any]:
             place.set_title(one.title)
             place.set_xlabel(one.x_label)
             place.set_ylabel(one.y_label)
-            place.legend(loc="upper left" if one.x.min() < 0 else "lower right")
+            # Below the axis: the names of models are long, and points are everywhere.
+            place.legend(loc="upper left", bbox_to_anchor=(-0.05, -0.2), ncols=2, borderaxespad=0.0, columnspacing=1.0)
     return axes

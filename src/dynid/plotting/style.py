@@ -18,11 +18,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.gridspec import GridSpecBase
 
-__all__ = ["LIMIT", "MEASURED", "PALETTE", "PREDICTED", "PRIOR", "RESIDUAL", "Look", "axes_of", "look_of", "styled"]
+__all__ = [
+    "LIMIT",
+    "MEASURED",
+    "PALETTE",
+    "PREDICTED",
+    "PRIOR",
+    "RESIDUAL",
+    "UNDERLAY",
+    "Look",
+    "axes_of",
+    "look_of",
+    "styled",
+]
 
 # The palette of Okabe and Ito without its yellow, which is too light on white: told apart with every color blindness.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MEASURED, PREDICTED, RESIDUAL, PRIOR, LIMIT = "#4D4D4D", PALETTE[0], PALETTE[1], PALETTE[1], "#8C8C8C"
+UNDERLAY = "#B3B3B3"
 # Lines beyond the colors of the palette differ by their dashes.
 _DASHES = ("-", "--", ":", "-.")
 _SETTINGS: dict[str, Any] = {

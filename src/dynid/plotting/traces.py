@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.patterns import matching_names
 from dynid.plotting.labels import axis_label
-from dynid.plotting.style import LIMIT, MEASURED, PREDICTED, RESIDUAL, axes_of, styled
+from dynid.plotting.style import LIMIT, MEASURED, PREDICTED, RESIDUAL, UNDERLAY, axes_of, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,7 +138,8 @@ def draw_pairs(pairs: Sequence[Pair], ax: Any = None, *, quantity: str = "torque
         for (top, below), pair in zip(axes, pairs, strict=True):
             name = "force" if pair.unit == "N" else quantity
             t, measured, predicted = with_gaps(pair.time, pair.measured, pair.predicted)
-            top.plot(t, measured, color=MEASURED, linewidth=1.0, label="measured")
+            # The measured line is the wider one below, so that it is seen where the two agree.
+            top.plot(t, measured, color=UNDERLAY, linewidth=2.6, label="measured")
             top.plot(t, predicted, color=PREDICTED, linewidth=1.0, label="predicted")
             below.plot(t, measured - predicted, color=RESIDUAL, linewidth=0.8, label="residual")
             below.axhline(0.0, color=MEASURED, linewidth=0.6)
@@ -146,10 +147,10 @@ def draw_pairs(pairs: Sequence[Pair], ax: Any = None, *, quantity: str = "torque
             top.set_ylabel(axis_label(name, pair.unit))
             below.set_ylabel(axis_label("residual", pair.unit))
             below.margins(x=0.0)
+            _align(np.array([top, below]))
         for _, below in axes[-columns:]:
             below.set_xlabel(TIME)
         axes[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2)
-        _align(axes.reshape(-1))
     return axes
 
 
