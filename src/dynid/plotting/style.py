@@ -38,7 +38,7 @@ MEASURED, PREDICTED, RESIDUAL, PRIOR, LIMIT = "#4D4D4D", PALETTE[0], PALETTE[1],
 UNDERLAY = "#B3B3B3"
 # Lines beyond the colors of the palette differ by their dashes.
 _DASHES = ("-", "--", ":", "-.")
-_SETTINGS: dict[str, Any] = {
+SETTINGS: dict[str, Any] = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
     "axes.titleweight": "bold",
@@ -98,7 +98,7 @@ def styled() -> Iterator[ModuleType]:
         If matplotlib is not installed.
     """
     pyplot = _pyplot()
-    with pyplot.rc_context(_SETTINGS):
+    with pyplot.rc_context(SETTINGS):
         yield pyplot
 
 
