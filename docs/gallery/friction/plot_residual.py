@@ -2,32 +2,33 @@
 What the rigid model leaves
 ===========================
 
-A Gaussian process learns stiction and ripple that no rigid model has. The band is its 95 % interval on unseen motion.
+A cable pulls at the joints, which no rigid model has. A Gaussian process learns its torque; the band is the 95 % interval
+on unseen motion.
 """
 
 import numpy as np
 
 import dynid
 
-arm = dynid.load_robot("twolink")
-effects = dynid.simulation.UnmodeledEffects(stiction=[0.6, 0.3], ripple=[1.0, 0.5], harmonics=3.0)
-law = dynid.controllers.pd(1000.0, [60.0, 30.0], [20.0, 8.0])
-loop = dynid.ClosedLoop(controller=law, sensors=dynid.simulation.Sensors(torque_noise=0.02))
-t = np.arange(8000) / 1000.0
+robot = dynid.load_robot("twolink", friction="viscous+coulomb")
+t = np.arange(2000) / 200.0
 
 
 def run(seed):
     rng = np.random.default_rng(seed)
-    waves = [rng.uniform(-1, 1, 2) * np.sin(2 * np.pi * (k * t[:, None] / 8 + rng.uniform(size=2))) for k in (1, 2, 3)]
-    return dynid.simulate(arm, loop, 0.5 * sum(waves), unmodeled=effects).run(f"run {seed}")
+    rate = 2.0 * np.pi * np.arange(1, 5) / 10.0
+    size, phase = rng.uniform(-0.6, 0.6, (4, 2)), rng.uniform(0.0, 6.0, (4, 2))
+    wave = t[:, None, None] * rate[:, None] + phase
+    q, v = (size * np.sin(wave)).sum(axis=1), (size * rate[:, None] * np.cos(wave)).sum(axis=1)
+    torque = dynid.inverse_dynamics(robot, q, v, -(size * rate[:, None] ** 2 * np.sin(wave)).sum(axis=1))
+    cable = 0.5 * np.sin(3.0 * q)
+    return dynid.Run(t, q, torque=torque + cable + 0.05 * rng.normal(size=q.shape), name=f"run {seed}")
 
 
-fitted = dynid.Recording(arm.coordinates, (run(1), run(2)))
-model = arm.with_drives("viscous+coulomb+offset", rotor_inertia=True)
-estimate = dynid.identify(model, fitted, "wls")
-training = dynid.residual.Training(method="sparse", points=60, restarts=0)
-residual = dynid.fit_residual(estimate, fitted, kernel="own", training=training)
-axes = residual.plot(dynid.Recording(arm.coordinates, (run(4),)))
+fitted = dynid.Recording(robot.coordinates, (run(1), run(2), run(3)))
+training = dynid.residual.Training(method="sparse", points=40, restarts=0)
+residual = dynid.fit_residual(robot, fitted, kernel="own", training=training)
+axes = residual.plot(dynid.Recording(robot.coordinates, (run(4),)))
 
 # %%
 # Kernel, points and noise per joint.

@@ -2,7 +2,8 @@
 Standard deviations over time
 =============================
 
-Longer recordings give smaller standard deviations, with the root of their duration.
+Longer recordings give smaller standard deviations: with the root of the duration (dotted), and faster as long as the
+motion still comes to new postures.
 """
 
 import matplotlib.pyplot as plt

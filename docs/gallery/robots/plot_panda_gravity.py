@@ -2,8 +2,8 @@
 Gravity torques of a Panda
 ==========================
 
-The torque that the shoulder of a Franka Panda holds, over the angles of shoulder and elbow. The robot file is that of the
-package ``example-robot-data`` (``pip install example-robot-data``).
+The torque that the shoulder of a Franka Panda holds, over the angles of shoulder and elbow. The robot file is that of
+the package ``example-robot-data`` (``pip install example-robot-data``).
 """
 
 from importlib.metadata import files

@@ -2,8 +2,8 @@
 A real Barrett WAM
 ==================
 
-Two joints with cable drives: the friction of a joint over its velocity. Where the recordings are not there, the script
-says so and draws nothing.
+Two joints with cable drives: the torques of the last third of a recording, predicted from the rest of it. Where the
+recordings are not there, the script says so and draws nothing.
 """
 
 import os
@@ -23,5 +23,5 @@ else:
     columns = {"q": ["position[1]", "position[3]"], "torque": ["effort[1]", "effort[3]"]}
     files = {"t": state, "q": state, "torque": state}
     recording = dynid.load_recording(files, robot, columns=columns, time="time")
-    selection = dynid.friction.select_friction(robot, recording, models=["viscous", "coulomb+viscous"], offset=False)
-    axes = selection.plot(models=2)
+    fitted, unseen = recording.split(0.3)
+    axes = dynid.identify(robot, fitted, "wls").validate(unseen).plot()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.errors import DataError
 from dynid.plotting.labels import axis_label, signal_label
-from dynid.plotting.style import LIMIT, MEASURED, PALETTE, PREDICTED, RESIDUAL, axes_of, look_of, styled
+from dynid.plotting.style import LIMIT, MEASURED, PALETTE, PREDICTED, RESIDUAL, axes_of, look_of, shared_legend, styled
 from dynid.plotting.traces import TIME, chosen_joints, legend_above
 from dynid.recording.drawing import prismatic_joints
 from dynid.recording.recording import PARTS, Recording, Run
@@ -177,6 +177,5 @@ def draw_simulation_error(error: SimulationError, joints: str | Sequence[str] | 
             place.set_ylabel(axis_label("error", unit))
         for place in axes[-columns:]:
             place.set_xlabel("horizon (s)")
-        first = axes[0].get_legend_handles_labels()
-        axes[0].figure.legend(*first, loc="outside upper center", ncols=4) if ax is None else axes[0].legend(*first)
+        shared_legend(axes, ax is None)
     return axes

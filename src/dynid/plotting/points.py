@@ -167,5 +167,7 @@ def draw_curves(curves: Sequence[Curves], ax: Any = None) -> NDArray[Any]:
             place.set_xlabel(one.x_label)
             place.set_ylabel(one.y_label)
             # Below the axis: the names of models are long, and points are everywhere.
-            place.legend(loc="upper left", bbox_to_anchor=(-0.05, -0.2), ncols=2, borderaxespad=0.0, columnspacing=1.0)
+            place.legend(
+                loc="upper left", bbox_to_anchor=(-0.05, -0.2), ncols=3 - columns, borderaxespad=0.0, columnspacing=1.0
+            )
     return axes

@@ -19,17 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.gridspec import GridSpecBase
 
 __all__ = [
-    "LIMIT",
-    "MEASURED",
-    "PALETTE",
-    "PREDICTED",
-    "PRIOR",
-    "RESIDUAL",
-    "UNDERLAY",
-    "Look",
-    "axes_of",
-    "look_of",
-    "styled",
+    *("LIMIT", "MEASURED", "PALETTE", "PREDICTED", "PRIOR", "RESIDUAL", "SETTINGS", "UNDERLAY"),
+    *("Look", "axes_of", "look_of", "shared_legend", "styled"),
 ]
 
 # The palette of Okabe and Ito without its yellow, which is too light on white: told apart with every color blindness.
@@ -50,6 +41,7 @@ SETTINGS: dict[str, Any] = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.formatter.useoffset": False,
+    "axes.prop_cycle": f"cycler('color', {list(PALETTE)})",
     "grid.color": "#E3E3E3",
     "grid.linewidth": 0.6,
     "xtick.labelsize": 8.0,
@@ -100,6 +92,16 @@ def styled() -> Iterator[ModuleType]:
     pyplot = _pyplot()
     with pyplot.rc_context(SETTINGS):
         yield pyplot
+
+
+def shared_legend(axes: NDArray[Any], own: bool) -> None:
+    """One legend for several charts: outside of them in a figure of our own, within the first one otherwise."""
+    first = axes.reshape(-1)[0]
+    handles, names = first.get_legend_handles_labels()
+    if own:
+        first.figure.legend(handles, names, loc="outside upper right", ncols=len(names))
+    else:
+        first.legend(handles, names)
 
 
 def axes_of(

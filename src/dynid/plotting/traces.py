@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.patterns import matching_names
 from dynid.plotting.labels import axis_label
-from dynid.plotting.style import LIMIT, MEASURED, PREDICTED, RESIDUAL, UNDERLAY, axes_of, styled
+from dynid.plotting.style import LIMIT, MEASURED, PREDICTED, RESIDUAL, UNDERLAY, axes_of, shared_legend, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,7 +150,7 @@ def draw_pairs(pairs: Sequence[Pair], ax: Any = None, *, quantity: str = "torque
             _align(np.array([top, below]))
         for _, below in axes[-columns:]:
             below.set_xlabel(TIME)
-        axes[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2)
+        shared_legend(axes, ax is None)
     return axes
 
 

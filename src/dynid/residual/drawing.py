@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.plotting.labels import axis_label
-from dynid.plotting.style import MEASURED, PREDICTED, axes_of, styled
+from dynid.plotting.style import MEASURED, PREDICTED, axes_of, shared_legend, styled
 from dynid.plotting.traces import TIME, chosen_joints, with_gaps
 
 if TYPE_CHECKING:
@@ -46,6 +46,5 @@ def draw_residual(
             place.margins(x=0.0)
         for place in axes[-columns:]:
             place.set_xlabel(TIME)
-        first = axes[0].get_legend_handles_labels()
-        axes[0].figure.legend(*first, loc="outside upper right", ncols=3) if ax is None else axes[0].legend(*first)
+        shared_legend(axes, ax is None)
     return axes
