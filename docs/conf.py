@@ -24,7 +24,7 @@ extensions = [
     "mathml",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}  # autosummary writes the first kind
-exclude_patterns = ["_build", "templates", "gallery", "generated/gallery/index.rst"]
+exclude_patterns = ["_build", "templates", "gallery", "generated/gallery/index.rst", "generated/gallery/**.ipynb"]
 templates_path = ["templates"]
 smartquotes = False  # quotation marks in docstrings belong to code
 default_role = "code"  # single backticks in docstrings are code
@@ -70,7 +70,4 @@ sphinx_gallery_conf = {
     "reset_modules": ("gallery_style.gallery_style",),
     "remove_config_comments": True,
 }
-# Page, notebook and archive of a script hold the same text: only the page is a page.
-suppress_warnings = ["config.cache"]
-
 write_command_page(HERE / "reference" / "generated" / "command-line.md")

@@ -2,8 +2,8 @@
 What the rigid model leaves
 ===========================
 
-A cable pulls at the joints, which no rigid model has. A Gaussian process learns its torque; the band is the 95 % interval
-on unseen motion.
+A cable pulls at the joints, which no rigid model has. A Gaussian process learns its torque; the band is the 95 %
+interval on unseen motion.
 """
 
 import numpy as np

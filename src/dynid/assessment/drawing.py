@@ -124,8 +124,8 @@ def _limits(finding: Finding, robot: Robot) -> list[float]:
 
 
 def _mark(place: Any, finding: Finding, t: NDArray[Any]) -> None:
-    """Shade the rows that the finding applies to; one row is as wide as a thin line."""
-    thin = 0.001 * float(t[-1] - t[0])
+    """Shade the rows that the finding applies to; one row is as wide as a sample, and at least as a thin line."""
+    thin = max(0.001 * float(t[-1] - t[0]), 0.501 * float(np.median(np.diff(t))))
     spans: list[list[float]] = []
     for start, stop in finding.rows:
         low, high = float(t[start]) - thin, float(t[min(stop, len(t)) - 1]) + thin
