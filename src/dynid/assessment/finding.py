@@ -176,7 +176,13 @@ class Finding:
 
 
 class Findings(tuple[Finding, ...]):
-    """Findings on a recording in the order of the checks: a tuple that is also a table."""
+    """Findings on a recording, errors first: a tuple that is also a table.
+
+    Parameters
+    ----------
+    iterable : iterable of Finding
+        The findings.
+    """
 
     __slots__ = ()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
+GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
 SCRIPTS = sorted(GALLERY.rglob("plot_*.py"))
 
 
