@@ -123,7 +123,7 @@ def traces_panel(bench: Bench, source: TraceSource) -> None:
         if motion is not None:
             bench.play(motion, seen=lambda time: plots.run_method("move_cursor", time))
 
-    with ui.row().classes("items-end gap-3 w-full"):
+    with ui.row().classes("items-center gap-3 w-full"):
         file = ui.select(session.recordings(), label="recording to plot", on_change=chosen).classes("w-56")
         number = ui.select({0: "run"}, value=0, label="run", on_change=run_chosen).classes("w-32")
         number.set_visibility(False)

@@ -264,7 +264,9 @@ def values_at(logged: LoggedRun, model: Prediction | None, time: float) -> list[
 
 def _model_cells(trace: Trace | None, time: float) -> list[str]:
     """Predicted torque and residual at a time as text."""
-    row = 0 if trace is None else trace.row(time)
-    if trace is None or abs(trace.t[row] - time) > trace.gap:
+    if trace is None or not trace.t[0] <= time <= trace.t[-1]:
+        return ["-", "-"]
+    row = trace.row(time)
+    if trace.t[min(row + 1, len(trace.t) - 1)] - trace.t[row] > trace.gap:
         return ["-", "-"]
     return [f"{value:.4g}" for value in trace.values[row]]

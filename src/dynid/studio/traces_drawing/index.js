@@ -1,8 +1,8 @@
 // Drawing of one axis of the plots on a canvas: ticks, lines of samples or of extremes per column, marked intervals.
 
 // Colors that people with color blindness can tell apart (Okabe and Ito), for light and for dark pages.
-const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#2b8cc4", "#7a3e9d", "#333333"];
-const DARK = ["#56b4e9", "#ff8c42", "#2fd0a0", "#e79ac6", "#f0e442", "#9ad0f5", "#c59ae0", "#eeeeee"];
+const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#333333", "#56b4e9", "#7a3e9d"];
+const DARK = ["#56b4e9", "#ff8c42", "#2fd0a0", "#e79ac6", "#f0e442", "#eeeeee", "#3d8fd1", "#c59ae0"];
 const SEVERITY = { error: "213,94,0", warning: "230,159,0", info: "86,180,233" };
 const DASHES = [[], [8, 3], [2, 3], [8, 3, 2, 3]];
 const TOP = 8;
@@ -28,7 +28,8 @@ export function tickValues(low, high, count) {
   }
   const out = [];
   for (let k = Math.ceil(low / step - 1e-9); k <= high / step + 1e-9; k++) out.push(k * step);
-  return { step, values: out };
+  // An axis with a single tick has no scale.
+  return out.length > 1 || count > 20 ? { step, values: out } : tickValues(low, high, count + 1);
 }
 
 // A tick with as many digits as its step needs.
