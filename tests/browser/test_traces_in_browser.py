@@ -21,7 +21,7 @@ from dynid.recording.recording import Recording
 from tests.support.watched_pages import Watch, keep, overflow
 
 pytestmark = pytest.mark.browser
-LONG = 120_000
+LONG = 60_000
 SAMPLES, SPIKE = 1_000_000, 734_567
 # A zoom answers within this on two cores that nothing else uses; the measured times are printed.
 ANSWER_MS = 300.0
@@ -82,9 +82,14 @@ def plotted(browser: Browser, address: str, name: str, width: int = 1280, **opti
             page.wait_for_timeout(500)
     watch.listen(page)
     page.get_by_role("tab", name="Traces").click(timeout=LONG)
-    page.wait_for_timeout(800)
-    page.get_by_label("recording to plot").click()
-    page.get_by_role("option", name=name, exact=True).click()
+    option = page.get_by_role("option", name=name, exact=True)
+    for _ in range(20):
+        # The page that is just loading closes the list again.
+        page.get_by_label("recording to plot").click()
+        page.wait_for_timeout(1000)
+        if option.is_visible():
+            break
+    option.click()
     answered(page, 0)
     page.wait_for_timeout(300)
     return page, watch
@@ -145,16 +150,8 @@ def test_a_million_samples_zoom_and_pan(browser: Browser, address: str, folder: 
         answered(page, before)
         start, stop = view(page)
         assert start < SPIKE / 1000.0 < stop
-        top = page.evaluate(
-            """async ([start, stop]) => {
-                 const query = `start=${start}&stop=${stop}&columns=600&joints=1`;
-                 const answer = await fetch('/traces/million.parquet/window?' + query);
-                 const bytes = await answer.arrayBuffer();
-                 const size = new DataView(bytes).getUint32(0, true);
-                 return Math.max(...new Float64Array(bytes, 4 + size).filter(x => x < 100))}""",
-            [0.0, end],
-        )
-        assert top == 90.0
+        highest = float(canvases.nth(2).get_attribute("data-high") or "nan")
+        assert 90.0 < highest < 110.0
     keep(page, "traces-spike-1280-light")
 
     # Dragging moves by as much as the pointer; a double click shows all.
@@ -238,12 +235,9 @@ def test_findings_are_shaded_where_they_apply(browser: Browser, address: str, fo
         page.get_by_role("button", name="Check and mark").click()
         expect(page.get_by_text("Findings on the whole run")).to_be_visible(timeout=LONG)
         page.wait_for_timeout(500)
-        marks = page.locator(".dynid-traces").evaluate("x => x.__vueParentComponent.props.findings")
-        labels = {m["label"]: m for m in marks}
-        spikes = next(m for k, m in labels.items() if "torque spikes" in k)
-        gap = next(m for k, m in labels.items() if "samples missing" in k)
-        assert spikes["signal"] == "torque" and spikes["joint"] == 1 and gap["signal"] == ""
-        assert spikes["intervals"][0][0] == pytest.approx(spikes["intervals"][0][1])
+        position, torque = (str(x.get_attribute("data-marks")) for x in page.locator("canvas[data-marks]").all())
+        assert "torque spikes of joint2" in torque and "samples missing" in torque
+        assert "torque spikes" not in position and "samples missing" in position
         keep(page, f"traces-findings-1280-{scheme}")
         watch.clean()
         page.context.close()

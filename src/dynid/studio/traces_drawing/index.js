@@ -135,7 +135,7 @@ function drawMarks(pen, marks, area, x, ink, paper) {
     let row = 0;
     while (taken.some((t) => t.row === row && at < t.right && at + width > t.left)) row++;
     if (area.top + 15 * (row + 1) > area.bottom) continue;
-    taken.push({ row, left: at, right: at + width });
+    taken.push({ row, left: at, right: at + width, label: mark.label });
     pen.fillStyle = paper;
     pen.fillRect(at, area.top + 15 * row + 1, width, 14);
     pen.fillStyle = `rgba(${shade},0.45)`;
@@ -144,9 +144,11 @@ function drawMarks(pen, marks, area, x, ink, paper) {
     pen.textAlign = "left";
     pen.fillText(mark.label, at + 4, area.top + 15 * row + 12);
   }
+  return taken.map((t) => t.label);
 }
 
 // An axis: {label, unit, signals}; `shown` the joints, `lines` the unpacked answer, `marks` the findings of this axis.
+// The canvas tells its range of values and the labels on it.
 export function drawAxis(canvas, axis, shown, lines, view, marks, dark) {
   const width = canvas.clientWidth;
   const height = canvas.clientHeight;
@@ -184,8 +186,9 @@ export function drawAxis(canvas, axis, shown, lines, view, marks, dark) {
     if (line.whole && line.times.length < (area.right - area.left) / 8) drawDots(pen, line, x, y);
   }
   pen.globalAlpha = 1;
-  drawMarks(pen, marks, area, x, ink, paper);
+  const labels = drawMarks(pen, marks, area, x, ink, paper);
   pen.restore();
+  Object.assign(canvas.dataset, { low: range.low, high: range.high, marks: labels.join("; ") });
 }
 
 function drawTicks(pen, axis, area, view, range, x, y, width, height, ink, dark) {
