@@ -160,7 +160,7 @@ def test_without_robot_or_estimate_there_is_a_reason(tmp_path: Path, session: Se
     with pytest.raises(dynid.DataError, match="choose a robot"):
         TraceSource(other).run("run.csv")
     other.choose("twolink")
-    with pytest.raises(dynid.DataError, match="no file 'estimate.json'"):
+    with pytest.raises(dynid.DataError, match="no file 'estimate"):
         TraceSource(other).prediction("run.csv")
     session.choose("tx40")
     with pytest.raises(dynid.DataError):
@@ -219,7 +219,7 @@ def test_values_at_the_cursor_are_those_of_the_file(session: Session) -> None:
     source = TraceSource(session)
     logged, model = source.run("run.csv"), source.prediction("run.csv")
     heads, first, _ = values_at(logged, model, 2.5)
-    assert heads == ["joint", "position", "velocity", "torque", "predicted", "residual"]
+    assert heads == ["joint", "position, rad", "velocity, rad/s", "torque, N m", "predicted, N m", "residual, N m"]
     row = logged.traces["q"].row(2.5)
     assert first[:2] == ["joint1", f"{logged.run.q[row, 0]:.4g}"]
     assert values_at(logged, model, 0.0)[1][4:] == ["-", "-"]  # the ends of a run give no rows

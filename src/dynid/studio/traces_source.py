@@ -252,7 +252,10 @@ def values_at(logged: LoggedRun, model: Prediction | None, time: float) -> list[
         Heads, then one row per joint; a dash where the prediction has a gap.
     """
     row = logged.traces["q"].row(time)
-    table = [["joint", *(_SIGNALS[s][0] for s in logged.traces), *(("predicted", "residual") if model else ())]]
+    heads = [f"{_SIGNALS[s][0]}, {_units(logged, s)}" for s in logged.traces]
+    if model is not None:
+        heads += [f"{name}, {_units(logged, 'torque')}" for name in ("predicted", "residual")]
+    table = [["joint", *heads]]
     predictions = {} if model is None else dict(zip(model.joints, model.traces, strict=True))
     for j, joint in enumerate(logged.joints):
         cells = [f"{trace.values[row, j]:.4g}" for trace in logged.traces.values()]
@@ -260,6 +263,11 @@ def values_at(logged: LoggedRun, model: Prediction | None, time: float) -> list[
             cells += _model_cells(predictions.get(j), time)
         table.append([joint, *cells])
     return table
+
+
+def _units(logged: LoggedRun, signal: str) -> str:
+    """Unit of a signal, both where the robot has revolute and prismatic joints."""
+    return " or ".join(dict.fromkeys(a["unit"] for a in logged.axes(False) if signal in a["signals"]))
 
 
 def _model_cells(trace: Trace | None, time: float) -> list[str]:

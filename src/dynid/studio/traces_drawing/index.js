@@ -186,9 +186,30 @@ export function drawAxis(canvas, axis, shown, lines, view, marks, dark) {
     if (line.whole && line.times.length < (area.right - area.left) / 8) drawDots(pen, line, x, y);
   }
   pen.globalAlpha = 1;
+  if (axis.signals.includes("predicted")) drawLegend(pen, area, ink, paper);
   const labels = drawMarks(pen, marks, area, x, ink, paper);
   pen.restore();
   Object.assign(canvas.dataset, { low: range.low, high: range.high, marks: labels.join("; ") });
+}
+
+// Which line is measured and which is predicted, in the lower right corner.
+function drawLegend(pen, area, ink, paper) {
+  pen.fillStyle = paper;
+  pen.fillRect(area.right - 172, area.bottom - 17, 170, 15);
+  pen.fillStyle = pen.strokeStyle = ink;
+  pen.textAlign = "left";
+  [["measured", 168, 1.1, 0.5, []], ["predicted", 84, 1.8, 1, [5, 3]]].forEach(([words, left, width, alpha, dash]) => {
+    pen.globalAlpha = alpha;
+    pen.lineWidth = width;
+    pen.setLineDash(dash);
+    pen.beginPath();
+    pen.moveTo(area.right - left, area.bottom - 9);
+    pen.lineTo(area.right - left + 22, area.bottom - 9);
+    pen.stroke();
+    pen.globalAlpha = 1;
+    pen.fillText(words, area.right - left + 26, area.bottom - 5);
+  });
+  pen.setLineDash([]);
 }
 
 function drawTicks(pen, axis, area, view, range, x, y, width, height, ink, dark) {
