@@ -60,4 +60,4 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.residual
 
 clean:
-	rm -rf $(VENV) build docs/reference/generated tx40-torques.svg tx40-report.html
+	rm -rf $(VENV) build docs/reference/generated docs/generated tx40-torques.svg tx40-report.html

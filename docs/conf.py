@@ -20,10 +20,11 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
     "mathml",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}  # autosummary writes the first kind
-exclude_patterns = ["_build", "templates"]
+exclude_patterns = ["_build", "templates", "gallery", "generated/gallery/index.rst", "generated/gallery/**.ipynb"]
 templates_path = ["templates"]
 smartquotes = False  # quotation marks in docstrings belong to code
 default_role = "code"  # single backticks in docstrings are code
@@ -55,4 +56,18 @@ numpydoc_validation_checks: set[str] = set()
 # Links to other sites are not followed: pages must build, and be checked, without a network.
 linkcheck_ignore = [r"https?://.*"]
 
+# The scripts of docs/gallery run when the site is built; gallery.md includes the list of their thumbnails.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "generated/gallery",
+    "nested_sections": False,
+    "within_subsection_order": "FileNameSortKey",
+    "capture_repr": ("_repr_html_",),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 5,
+    "reset_modules": ("gallery_style.gallery_style",),
+    "remove_config_comments": True,
+}
 write_command_page(HERE / "reference" / "generated" / "command-line.md")

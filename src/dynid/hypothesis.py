@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
+from dynid.markup import HtmlFrame
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Detail", "Hypothesis", "HypothesisTest", "TestCode", "chi2_tail", "corrected", "f_ratio", "f_tail"]
 
@@ -65,7 +69,7 @@ class Detail:
 
 
 @dataclass(frozen=True)
-class HypothesisTest:
+class HypothesisTest(HtmlFrame):
     """Result of a hypothesis test.
 
     A test of several hypotheses has one `Detail` for each. Its own statistic and p-value are then those of the
@@ -122,6 +126,22 @@ class HypothesisTest:
         """Names of the details whose own null hypothesis is rejected."""
         return tuple(d.name for d in self.details if d.rejected)
 
+    def to_frame(self) -> pl.DataFrame:
+        """The single hypotheses as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per detail, or one for a test of a single hypothesis: name, statistic, distribution, p_value,
+            corrected (p-value corrected for the number of tests) and rejected.
+        """
+        import polars as pl
+
+        own = (self.name, self.statistic, self.distribution, self.p_value, self.p_value, self.rejected)
+        details = [(d.name, d.statistic, d.distribution, d.p_value, d.corrected, d.rejected) for d in self.details]
+        words = {"name": str, "statistic": float, "distribution": str, "p_value": float, "corrected": float}
+        return pl.DataFrame(details or [own], schema=words | {"rejected": bool}, orient="row")
+
     def summary(self) -> str:
         """Return the test as text, with one line per detail."""
         lines = [
@@ -146,6 +166,17 @@ class HypothesisTest:
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as plain data for JSON."""
         return {**asdict(self), "code": self.code.value, "rejected": self.rejected}
+
+
+def tests_frame(tests: Sequence[HypothesisTest]) -> pl.DataFrame:
+    """Tests as a table, one row each: code, name, statistic, distribution, p_value, level, rejected and verdict."""
+    import polars as pl
+
+    names = ("name", "statistic", "distribution", "p_value", "level", "rejected", "verdict")
+    rows = [(t.code.value, *(getattr(t, name) for name in names)) for t in tests]
+    numbers = dict.fromkeys(("statistic", "p_value", "level"), float)
+    words = {"code": str, **dict.fromkeys(names, str), **numbers, "rejected": bool}
+    return pl.DataFrame(rows, schema=words, orient="row")
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def test_gains_of_units_come_out(robot: dynid.Robot) -> None:
     # Joints 2 and 3 carry the weight of the arm; bodies differ by about two percent between units.
     assert np.abs(result.gains - true)[:, 1:3].max() < 0.05
     assert np.all(result.gains_std[:, 1:3] < 0.05)
-    assert result.table().filter(pl.col("kind") == "gain").height == 24
+    assert result.to_frame().filter(pl.col("kind") == "gain").height == 24
 
 
 def test_faults_name_the_entry(robot: dynid.Robot, plant: Fleet, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def alone() -> Any:
 def test_results_do_not_depend_on_the_number_of_workers(alone: Any) -> None:
     """Bit by bit the same tables from one process and from two."""
     shared = monte_carlo(small_study(), workers=2)
-    assert_frame_equal(without_times(shared.table), without_times(alone.table), check_exact=True)
+    assert_frame_equal(without_times(shared.to_frame()), without_times(alone.to_frame()), check_exact=True)
 
 
 def test_runs_differ_and_the_seed_decides(alone: Any) -> None:
@@ -88,7 +88,7 @@ def test_runs_differ_and_the_seed_decides(alone: Any) -> None:
 def test_estimates_are_near_the_truth(alone: Any) -> None:
     """With fine encoders DIDIM's base values lie within 2 % of the truth, or 6 of their own sigmas."""
     wanted = {"noise": "fine", "kind": "base", "outcome": "converged"}
-    fine = alone.table.filter(pl.col("method") != "wls", **wanted)
+    fine = alone.to_frame().filter(pl.col("method") != "wls", **wanted)
     error = (fine["estimate"] - fine["truth"]).abs().to_numpy()
     room = np.maximum(0.02 * fine["truth"].abs().to_numpy(), 6 * fine["std"].to_numpy())
     assert len(fine) == 8 * 10  # two methods, two starts, two runs
@@ -115,7 +115,7 @@ def test_a_study_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(driver, "run_unit", lambda study, *unit: again.append(unit) or work(study, *unit))
     result = monte_carlo(study, workers=1, folder=tmp_path / "study")
     assert again == [study.units()[3]]
-    assert_frame_equal(without_times(result.table), without_times(alone.table), check_exact=True)
+    assert_frame_equal(without_times(result.to_frame()), without_times(alone.to_frame()), check_exact=True)
 
     again.clear()
     more = monte_carlo(replace(study, runs=3), workers=1, folder=tmp_path / "study")
@@ -219,7 +219,7 @@ def test_tables_are_written(tmp_path: Path, alone: Any) -> None:
     alone.to_csv(tmp_path / "a.csv")
     alone.to_parquet(tmp_path / "a.parquet")
     assert len(pl.read_csv(tmp_path / "a.csv")) == len(alone.estimates)
-    assert_frame_equal(pl.read_parquet(tmp_path / "a.parquet"), alone.table)
+    assert_frame_equal(pl.read_parquet(tmp_path / "a.parquet"), alone.to_frame())
 
 
 def test_pairs_restrict_the_grid_and_a_model_may_lack_a_term() -> None:
@@ -290,7 +290,7 @@ def test_a_killed_process_is_an_error_and_loses_nothing_finished(tmp_path: Path)
         monte_carlo(study, workers=2, folder=tmp_path / "study")
     result = monte_carlo(study, workers=2, folder=tmp_path / "study")
     expected = monte_carlo(study, workers=1)
-    assert_frame_equal(without_times(result.table), without_times(expected.table), check_exact=True)
+    assert_frame_equal(without_times(result.to_frame()), without_times(expected.to_frame()), check_exact=True)
 
 
 @pytest.mark.slow
@@ -314,7 +314,7 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path: Path) -> None:
     assert not file.exists()
     assert len(before - after) == 1, "one worker was killed"
     expected = monte_carlo(study, workers=1)
-    assert_frame_equal(without_times(result.table), without_times(expected.table), check_exact=True)
+    assert_frame_equal(without_times(result.to_frame()), without_times(expected.to_frame()), check_exact=True)
     assert lines[-1].message.startswith("6 of 6 recordings") and lines[-1].share == 1.0
     assert len(list((tmp_path / "study").glob("box2@*.json"))) == 6
 

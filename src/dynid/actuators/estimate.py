@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.unknowns import Unknown
 from dynid.errors import DataError, did_you_mean
+from dynid.markup import HtmlFrame
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import Fingerprint
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["ActuatorEstimate", "Confounded"]
 
@@ -40,7 +44,7 @@ class Confounded(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ActuatorEstimate:
+class ActuatorEstimate(HtmlFrame):
     """Actuators that were identified from positions and commands.
 
     Attributes
@@ -142,6 +146,26 @@ class ActuatorEstimate:
             raise DataError(f"no unknown is named '{label}'{did_you_mean(label, self.labels)}")
         k = self.labels.index(label)
         return float(self.values[k]), float(self.std[k])
+
+    def to_frame(self) -> pl.DataFrame:
+        """The identified values as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per unknown: unknown, value, std (infinite where the log does not show it), unit and at_bound.
+        """
+        import polars as pl
+
+        units = [x.unit for x in self.unknowns]
+        columns = {
+            "unknown": self.labels,
+            "value": self.values,
+            "std": self.std,
+            "unit": units,
+            "at_bound": self.at_bound,
+        }
+        return pl.DataFrame(columns)
 
     def save(self, path: str | Path) -> None:
         """Write the estimate: a .json file holds all of it, a .toml file the law and the values.

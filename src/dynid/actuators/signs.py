@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,13 @@ from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
 from dynid.dynamics.functions import gravity_torque
 from dynid.errors import DataError
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["JointSigns", "SignResult", "check_signs"]
 
@@ -48,7 +53,7 @@ class SignResult(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class JointSigns:
+class JointSigns(HtmlFrame):
     """Signs and zeros: the position of the model is sign times the logged one plus the zero.
 
     Attributes
@@ -76,6 +81,27 @@ class JointSigns:
     gain: float
     gain_std: float
     rows: int
+
+    def to_frame(self) -> pl.DataFrame:
+        """Signs and zeros as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per joint: joint, result, sign, evidence, zero and zero_std.
+        """
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "joint": self.joints,
+                "result": [str(x) for x in self.results],
+                "sign": self.signs,
+                "evidence": self.evidence,
+                "zero": self.zeros,
+                "zero_std": self.zeros_std,
+            }
+        )
 
     def table(self) -> str:
         """Signs and zeros as text."""

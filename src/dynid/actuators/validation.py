@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
 from dynid.actuators.rollouts import Segments, rollout
+from dynid.markup import HtmlFrame
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import Fingerprint, repeated_share
 from dynid.signals.settings import Signals, prepare
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dynid.recording.recording import Recording
 
 __all__ = ["HORIZONS", "PositionErrors", "position_errors", "simulated_errors"]
@@ -28,7 +31,7 @@ _MAX_STARTS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class PositionErrors:
+class PositionErrors(HtmlFrame):
     """Position errors (rad or m) of simulated motion.
 
     Attributes
@@ -52,6 +55,25 @@ class PositionErrors:
     horizons: Array
     by_horizon: Array
     repeated: float = np.nan
+
+    def to_frame(self) -> pl.DataFrame:
+        """The errors as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per joint and horizon: joint, horizon in s (null for whole runs), rms and range in rad or m.
+        """
+        import polars as pl
+
+        rows: list[tuple[str, float | None, float, float]] = []
+        for j, joint in enumerate(self.joints):
+            rows.append((joint, None, float(self.rms[j]), float(self.range[j])))
+            rows += [
+                (joint, float(h), float(self.by_horizon[k, j]), float(self.range[j]))
+                for k, h in enumerate(self.horizons)
+            ]
+        return pl.DataFrame(rows, schema={"joint": str, "horizon": float, "rms": float, "range": float}, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -1,6 +1,7 @@
 from .data.battery import check as check
 from .finding import Finding as Finding
 from .finding import FindingCode as FindingCode
+from .finding import Findings as Findings
 from .model.horizon import Comparison as Comparison
 from .model.horizon import ModelErrors as ModelErrors
 from .model.horizon import SimulationError as SimulationError

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-__all__ = ["SEVERITIES", "Finding", "FindingCode", "Severity"]
+from dynid.markup import frame_html
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+    from dynid.recording.recording import Recording
+    from dynid.robot.model import Robot
+
+__all__ = ["SEVERITIES", "Finding", "FindingCode", "Findings", "Severity"]
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -134,3 +143,64 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as plain data for JSON."""
         return {**asdict(self), "code": self.code.value}
+
+    def plot(self, recording: Recording, *, robot: Robot | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the trace that the finding is about, with the rows where it applies and the limits it was held against.
+
+        Parameters
+        ----------
+        recording : Recording
+            The recording that was checked.
+        robot : Robot, optional
+            Its robot, for units and limits.
+        ax : Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        DataError
+            If the finding is not about a signal over time, or the recording does not have the signal.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.assessment.drawing import draw_finding
+
+        return draw_finding(self, recording, robot, ax)
+
+    def _repr_html_(self) -> str:
+        return Findings((self,))._repr_html_()
+
+
+class Findings(tuple[Finding, ...]):
+    """Findings on a recording, errors first: a tuple that is also a table.
+
+    Parameters
+    ----------
+    iterable : iterable of Finding
+        The findings.
+    """
+
+    __slots__ = ()
+
+    def to_frame(self) -> pl.DataFrame:
+        """The findings as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per finding: code, severity, run, joint, what, how_much and what_to_do.
+        """
+        import polars as pl
+
+        names = ("code", "severity", "run", "joint", "what", "how_much", "what_to_do")
+        rows = [[str(getattr(f, name)) for name in names] for f in self]
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, str), orient="row")
+
+    def _repr_html_(self) -> str:
+        counts = {kind: sum(f.severity == kind for f in self) for kind in ("error", "warning", "info")}
+        words = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        return frame_html(f"findings: {words or 'none'}", self.to_frame())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,11 +21,15 @@ from dynid.calibration.loaded import (
 from dynid.calibration.payload import Payload
 from dynid.errors import DataError
 from dynid.identification.observation import Observation, observe
+from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.settings import Signals
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["DriveGains", "identify_drive_gains", "reference_gains"]
 
@@ -39,7 +43,7 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class DriveGains:
+class DriveGains(HtmlFrame):
     """Identified drive gains.
 
     Attributes
@@ -109,6 +113,26 @@ class DriveGains:
         currents = of_currents(recording).runs
         runs = tuple(replace(run, torque=np.asarray(run.torque) * self.gains + shift) for run in currents)
         return replace(recording, runs=runs)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The gains as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per joint: joint, gain and std in N m/A (N/A for prismatic joints), shown and relative_error.
+        """
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "joint": self.joints,
+                "gain": self.gains,
+                "std": self.std,
+                "shown": self.shown,
+                "relative_error": self.relative_error,
+            }
+        )
 
     def summary(self) -> str:
         """A table of the gains with standard deviations."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -24,6 +24,7 @@ from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import default_channels
 from dynid.identification.observation import Observation, observe, time_parts
+from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_to_com
@@ -31,6 +32,9 @@ from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.settings import Signals
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Payload", "identify_payload"]
 
@@ -41,7 +45,7 @@ _SHOWN = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Payload:
+class Payload(HtmlFrame):
     """An identified payload, a body fixed to a link.
 
     Attributes
@@ -128,6 +132,28 @@ class Payload:
     def repeatability(self) -> Array:
         """Standard deviation (10,) of the estimates from separate parts of the runs; nan with fewer than two parts."""
         return np.std(self.parts, axis=0, ddof=1) if len(self.parts) > 1 else np.full(10, np.nan)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The inertial parameters as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per parameter: parameter, unit, value, std, repeatability and shown.
+        """
+        import polars as pl
+
+        units = ("kg", *("kg m",) * 3, *("kg m2",) * 6)
+        return pl.DataFrame(
+            {
+                "parameter": INERTIAL_SYMBOLS,
+                "unit": units,
+                "value": self.inertial,
+                "std": self.std,
+                "repeatability": self.repeatability,
+                "shown": self.shown,
+            }
+        )
 
     def summary(self) -> str:
         """A table of the parameters with standard deviations and repeatability."""

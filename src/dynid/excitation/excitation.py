@@ -20,6 +20,9 @@ from dynid.markup import html_table
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
     from dynid.excitation.plan import Plan
     from dynid.identification.observation import Observation
 
@@ -193,6 +196,54 @@ class Excitation:
             "seconds": self.seconds,
             "notes": list(self.notes),
         }
+
+    def to_frame(self, rate: float = 100.0) -> pl.DataFrame:
+        """The motion as a table.
+
+        Parameters
+        ----------
+        rate : float
+            Rows per second, Hz.
+
+        Returns
+        -------
+        polars.DataFrame
+            t in s, then q, v and a of every joint (q_joint1, ...), in SI units.
+        """
+        import polars as pl
+
+        t, *motion = self.sample(rate)
+        names = self.robot.coordinates
+        columns = {f"{s}_{n}": x[:, j] for s, x in zip("qva", motion, strict=True) for j, n in enumerate(names)}
+        return pl.DataFrame({"t": t, **columns})
+
+    def plot(
+        self, *, joints: str | Sequence[str] | None = None, ax: Axes | Sequence[Axes] | None = None
+    ) -> NDArray[Any]:
+        """Draw positions, velocities, accelerations and a-priori torques, with the limits that are near as dashes.
+
+        Parameters
+        ----------
+        joints : str or sequence of str, optional
+            Names or patterns of the joints to draw; all by default.
+        ax : Axes or sequence of Axes, optional
+            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+
+        Returns
+        -------
+        ndarray of Axes, shape (panel,)
+            One per signal and unit, from the top.
+
+        Raises
+        ------
+        DataError
+            If no joint matches.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.excitation.drawing import draw_excitation
+
+        return draw_excitation(self, joints, ax)
 
     def to_csv(self, path: str | Path, rate: float = 100.0) -> None:
         """Write t, q, v and a of every joint at a rate (Hz); `load_recording` reads it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -20,9 +20,13 @@ from dynid.dynamics.functions import regressor
 from dynid.errors import DataError
 from dynid.excitation.running_derivatives import RunningDerivatives
 from dynid.excitation.sizes import typical_sizes
+from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import WRENCH_CHANNELS, Robot
 from dynid.terminal import rendered
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Advice", "LiveExcitation", "LiveScore", "SegmentScore"]
 
@@ -75,7 +79,7 @@ class Advice:
 
 
 @dataclass(frozen=True, eq=False)
-class LiveScore:
+class LiveScore(HtmlFrame):
     """Score of a motion so far.
 
     Attributes
@@ -115,6 +119,21 @@ class LiveScore:
     def progress(self) -> float:
         """Reduction of the standard deviation, averaged over all parameters, 0 to 1; never decreases."""
         return float(np.mean(1.0 - self.relative_std))
+
+    def to_frame(self) -> pl.DataFrame:
+        """The bodies as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per body, the least known first: segment, known, count and relative_std.
+        """
+        import polars as pl
+
+        rows = [(x.name, x.known, x.count, x.relative_std) for x in self.segments]
+        return pl.DataFrame(
+            rows, schema={"segment": str, "known": int, "count": int, "relative_std": float}, orient="row"
+        )
 
     def line(self) -> str:
         """The score in one line."""

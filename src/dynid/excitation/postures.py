@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import scipy
@@ -17,9 +17,13 @@ from dynid.excitation.balance import SupportPolygon
 from dynid.excitation.limits import MotionLimits, endless_joints, motion_limits
 from dynid.excitation.linkage import with_passive_joints
 from dynid.excitation.problem import Clearance
+from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.patterns import matching_names
 from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Postures", "select_postures"]
 
@@ -35,7 +39,7 @@ _RANK = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Postures:
+class Postures(HtmlFrame):
     """Chosen static postures, ordered for short moves between them.
 
     Attributes
@@ -79,6 +83,19 @@ class Postures:
     def gain(self) -> float:
         """Factor on the number of random postures with the same volume of the confidence ellipsoid."""
         return float(np.exp(2 * (self.log_determinant - np.median(self.random_log_determinants))))
+
+    def to_frame(self) -> pl.DataFrame:
+        """The postures as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per posture, one column per joint, rad or m.
+        """
+        import polars as pl
+
+        joints = self.q[:, self.q.shape[1] - self.robot.n :]
+        return pl.DataFrame({name: joints[:, k] for k, name in enumerate(self.robot.coordinates)})
 
     def summary(self) -> str:
         """A table of the postures, and a comparison with random ones."""

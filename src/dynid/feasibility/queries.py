@@ -18,6 +18,7 @@ from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.fit import closest, fit
 from dynid.feasibility.metrics import Metric
 from dynid.feasibility.sets import FeasibleSet, feasible_set
+from dynid.markup import HtmlSummary
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
@@ -44,7 +45,7 @@ _HIDDEN = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
-class FeasibilityTest:
+class FeasibilityTest(HtmlSummary):
     """Result of the test whether parameters are physically consistent. It is true if they are feasible.
 
     Attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -15,6 +15,10 @@ from dynid.fleet.bodies import PayloadChange, fit_payload, payload_basis
 from dynid.fleet.kinds import kinds_of
 from dynid.hypothesis import corrected
 from dynid.identification.estimate import Estimate
+from dynid.markup import HtmlFrame
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["EstimateComparison", "compare_estimates"]
 
@@ -25,7 +29,7 @@ _WEAKEST = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class EstimateComparison:
+class EstimateComparison(HtmlFrame):
     """Difference of two estimates of one robot, the second less the first.
 
     Attributes
@@ -84,6 +88,18 @@ class EstimateComparison:
         """Base parameters whose own change is significant, the most significant first."""
         order = np.argsort(self.p_values, kind="stable")
         return tuple(self.names[j] for j in order if self.p_values[j] < self.level)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The changes as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per base parameter: parameter, change, std and p_value.
+        """
+        import polars as pl
+
+        return pl.DataFrame({"parameter": self.names, "change": self.change, "std": self.std, "p_value": self.p_values})
 
     def summary(self) -> str:
         """The comparison in words."""

@@ -95,7 +95,7 @@ class FleetEstimate:
         k = self.units.index(unit)
         return self.pooled.values[k], self.pooled.std[k]
 
-    def table(self) -> pl.DataFrame:
+    def to_frame(self) -> pl.DataFrame:
         """All estimates as a tidy table.
 
         Returns
@@ -156,7 +156,7 @@ class FleetEstimate:
         suffix = Path(path).suffix.lower()
         if suffix not in _FORMATS:
             raise DataError(f"the table of a fleet is written as {' or '.join(_FORMATS)}, not as '{suffix}'")
-        table = self.table()
+        table = self.to_frame()
         with writing(path) as part:
             table.write_parquet(part) if suffix == ".parquet" else table.write_csv(part)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,13 @@ from dynid.errors import DataError
 from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features, unit_of
 from dynid.friction.rows import FrictionRows, is_prismatic, joint_index
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["FrictionMap", "friction_map", "map_rows"]
 
@@ -28,7 +32,7 @@ _FEWEST_BINS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionMap:
+class FrictionMap(HtmlFrame):
     """Friction of a joint at constant velocities.
 
     Friction is half the difference of the torques in both directions. Its even part, such as an offset or an
@@ -59,6 +63,20 @@ class FrictionMap:
     load: Array
     pairs: tuple[int, ...]
     prismatic: bool = False
+
+    def to_frame(self) -> pl.DataFrame:
+        """The map as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per velocity: joint, velocity, friction, std, load and pairs.
+        """
+        import polars as pl
+
+        names = ("velocity", "friction", "std", "load")
+        columns = {name: getattr(self, name) for name in names}
+        return pl.DataFrame({**columns, "pairs": self.pairs}).select(pl.lit(self.joint).alias("joint"), pl.all())
 
     def to_dict(self) -> dict[str, Any]:
         """The map as plain data."""

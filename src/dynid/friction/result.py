@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features, unit_of
+from dynid.markup import frame_html
 from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
 
 __all__ = ["FrictionFit", "ModelFit"]
 
@@ -232,6 +237,64 @@ class FrictionFit:
 
         fit = self.best if model is None else self[model]
         return with_friction(robot, self.joint, fit, temperature, self.load)
+
+    def to_frame(self) -> pl.DataFrame:
+        """All models and their parameters as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per model and parameter, the selected model first: joint, model, selected, parameter, value, std,
+            unit, rms, aic, bic and held_out_rms (of the model, NaN without cross-validation).
+        """
+        import polars as pl
+
+        fit = ("rms", "aic", "bic", "held_out_rms")
+        rows = [
+            (self.joint, f.name, f is self.best, name, value, f.std[name], f.units[name], *(getattr(f, x) for x in fit))
+            for f in self.ranking
+            for name, value in f.parameters.items()
+        ]
+        words = {
+            "joint": str,
+            "model": str,
+            "selected": bool,
+            "parameter": str,
+            "value": float,
+            "std": float,
+            "unit": str,
+        }
+        return pl.DataFrame(rows, schema=words | dict.fromkeys(fit, float), orient="row")
+
+    def plot(self, *, models: int = 1, ax: Axes | None = None) -> Axes:
+        """Draw the friction over the velocity: measured points, their means, and the curves of fitted models.
+
+        Friction that depends on load or temperature is drawn for the mean load and temperature of the points.
+
+        Parameters
+        ----------
+        models : int, default 1
+            Number of models, in the order of the ranking.
+        ax : Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        DataError
+            If the fit has no points.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.friction.drawing import draw_friction
+
+        return draw_friction([self], models, ax)[0]
+
+    def _repr_html_(self) -> str:
+        return frame_html(f"friction of {self.joint}: {self.best.name}", self.to_frame())
 
     def summary(self) -> str:
         """Tables of the models and of the parameters of the selected one."""

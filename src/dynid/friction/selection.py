@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.friction.fit import fit_friction
@@ -16,11 +16,16 @@ from dynid.friction.rows import joint_index
 from dynid.identification.estimate import Estimate
 from dynid.identification.validation import Validation
 from dynid.markup import html_table
+from dynid.plotting.traces import chosen_joints
 from dynid.progress import Progress
 from dynid.recording.log_format import LogFormat
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
 
 __all__ = ["FrictionSelection", "select_friction"]
 
@@ -158,6 +163,50 @@ class FrictionSelection:
         from dynid.friction.selection_file import read_selection
 
         return read_selection(path, robot)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The tables of all joints, one below the other, see `FrictionFit.to_frame`.
+
+        Returns
+        -------
+        polars.DataFrame
+        """
+        import polars as pl
+
+        return pl.concat([fit.to_frame() for fit in self.fits])
+
+    def plot(
+        self,
+        *,
+        joints: str | Sequence[str] | None = None,
+        models: int = 1,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> NDArray[Any]:
+        """Draw the friction of every joint over its velocity, see `FrictionFit.plot`.
+
+        Parameters
+        ----------
+        joints : str or sequence of str, optional
+            Names or patterns of the joints to draw; all by default.
+        models : int, default 1
+            Number of models per joint, in the order of the ranking.
+        ax : Axes or sequence of Axes, optional
+            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+
+        Returns
+        -------
+        ndarray of Axes, shape (joint,)
+
+        Raises
+        ------
+        DataError
+            If no joint matches, or a fit has no points.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.friction.drawing import draw_friction
+
+        return draw_friction([self.fits[k] for k in chosen_joints(joints, self.joints)], models, ax)
 
     def summary(self) -> str:
         """The tables of every joint."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,9 @@ from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
     from dynid.feasibility.constraints import Constraints
     from dynid.feasibility.queries import FeasibilityTest
     from dynid.identification.known import ParameterClass
@@ -252,6 +256,67 @@ class Estimate:
         from dynid.identification.summary import estimate_text
 
         return estimate_text(self)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The base parameters as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per base parameter: parameter, combination, unit, prior, estimate, std, low and high (the 95 %
+            interval).
+        """
+        import polars as pl
+
+        base, bounds = self.base, self.confidence_intervals()
+        columns = {
+            "parameter": base.names,
+            "combination": base.expressions,
+            "unit": base.units,
+            "prior": base.values(),
+            "estimate": self.beta,
+            "std": self.std,
+            "low": bounds[:, 0],
+            "high": bounds[:, 1],
+        }
+        return pl.DataFrame(columns)
+
+    def plot(
+        self,
+        parameters: str | Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+        largest: int | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> NDArray[Any]:
+        """Draw base parameters with their confidence intervals beside the a-priori values.
+
+        Parameters
+        ----------
+        parameters : str or sequence of str, optional
+            Names or patterns of base parameters (`base.names`), such as "fv_*"; all by default.
+        level : float, default 0.95
+            Confidence level of the intervals.
+        largest : int, optional
+            Draw only so many, those that differ most from the prior in standard deviations.
+        ax : Axes or sequence of Axes, optional
+            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+
+        Returns
+        -------
+        ndarray of Axes, shape (unit,)
+            One per unit. An axis is logarithmic beyond its smallest values where they differ by decades.
+
+        Raises
+        ------
+        DataError
+            If no parameter matches.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.identification.drawing import draw_estimate
+
+        return draw_estimate(self, parameters, level, largest, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """The complete estimate as plain data, with its robot: what `save` writes."""

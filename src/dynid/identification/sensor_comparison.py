@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,15 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.identification.loads import check_run
 from dynid.identification.observation import Observation, fold, observe_motions
+from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, Method, base_parameters, choose_channels
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals, prepare
 from dynid.terminal import rendered, table_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Gain", "SensorSet", "SensorSets", "one_more_sensor", "sensor_sets"]
 
@@ -87,7 +92,7 @@ class Gain:
 
 
 @dataclass(frozen=True, eq=False)
-class SensorSets:
+class SensorSets(HtmlFrame):
     """Sets of sensors of one robot, by name.
 
     Attributes
@@ -115,6 +120,20 @@ class SensorSets:
     def gain(self, first: str, second: str) -> tuple[str, ...]:
         """Combinations that are identifiable with the second set and not with the first, given by their names."""
         return new_combinations(self[first].base, self[second].base)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The sets as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per set: sensors, channels, identifiable, excited and condition_number (null without a recording).
+        """
+        import polars as pl
+
+        rows = [(x.name, len(x.channels), x.count, x.excited, x.condition_number) for x in self.sets]
+        words = {"sensors": str, "channels": int, "identifiable": int, "excited": int, "condition_number": float}
+        return pl.DataFrame(rows, schema=words, orient="row")
 
     def summary(self) -> str:
         """A table of the sets, as wide as the terminal."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -23,11 +23,15 @@ from dynid.identification.estimators.wls import joint_noise
 from dynid.identification.observation import Observation, fold, observe
 from dynid.identification.pipeline import estimate_of
 from dynid.identification.union import Patterns, UnionBase, feasible_union, shared_parameters, union_base
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 from dynid.signals.settings import Signals
 from dynid.terminal import rendered, table_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["SharedEstimate", "identify_shared"]
 
@@ -38,7 +42,7 @@ _RANK = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class SharedEstimate:
+class SharedEstimate(HtmlFrame):
     """Joint base parameters of several models, and the estimate of each model.
 
     Attributes
@@ -117,6 +121,18 @@ class SharedEstimate:
         if label not in self.labels:
             raise DataError(f"no model has the label '{label}', the labels are {', '.join(self.labels)}")
         return self.labels.index(label)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The joint base parameters as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per parameter: parameter, estimate and std.
+        """
+        import polars as pl
+
+        return pl.DataFrame({"parameter": self.names, "estimate": self.beta, "std": self.std})
 
     def summary(self) -> str:
         """Joint base parameters with their standard deviations, then the fit of each model; as wide as the terminal."""

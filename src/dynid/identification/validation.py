@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from dynid.identification.observation import check_no_client
 from dynid.identification.pipeline import identify
 from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
+from dynid.markup import HtmlFrame
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.partitions import LeftOut
@@ -26,6 +27,10 @@ from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import repeated_share
 from dynid.signals.settings import Motion, Signals, prepare
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
 
 __all__ = ["REPEATED", "Validation", "cross_validate", "repeated_motion", "validate", "validation_of"]
 
@@ -36,7 +41,7 @@ REPEATED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Validation:
+class Validation(HtmlFrame):
     """Errors of predicted torques.
 
     Attributes
@@ -96,6 +101,67 @@ class Validation:
             for i, c in enumerate(self.channels)
         }
         return {c: {"rows": self.rows[i], "unit": self.units[i], **figures[c]} for i, c in enumerate(self.channels)}
+
+    def to_frame(self) -> pl.DataFrame:
+        """The figures per channel as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per channel: channel, unit, rows, rmse, largest, relative, nrmse and r2.
+        """
+        import polars as pl
+
+        figures = {name: getattr(self, name) for name in ("rmse", "largest", "relative", "nrmse", "r2")}
+        return pl.DataFrame({"channel": self.channels, "unit": self.units, "rows": self.rows, **figures})
+
+    def samples(self) -> pl.DataFrame:
+        """The compared samples as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per sample and channel: channel, unit, t, measured, predicted and residual.
+        """
+        import polars as pl
+
+        parts = [
+            pl.DataFrame({"t": t, "measured": m, "predicted": p, "residual": m - p}).select(
+                pl.lit(channel).alias("channel"), pl.lit(unit).alias("unit"), pl.all()
+            )
+            for channel, unit, t, m, p in zip(
+                self.channels, self.units, self.time, self.measured, self.predicted, strict=True
+            )
+        ]
+        return pl.concat(parts)
+
+    def plot(
+        self, *, joints: str | Sequence[str] | None = None, ax: Axes | Sequence[Axes] | None = None
+    ) -> NDArray[Any]:
+        """Draw measured against predicted torques, with the residual on its own axis below.
+
+        Parameters
+        ----------
+        joints : str or sequence of str, optional
+            Names or patterns of the joints to draw; all by default.
+        ax : Axes or sequence of Axes, optional
+            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+
+        Returns
+        -------
+        ndarray of Axes, shape (channel, 2)
+            The axes of the torques, and those of the residuals.
+
+        Raises
+        ------
+        DataError
+            If no joint matches.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.identification.drawing import draw_validation
+
+        return draw_validation(self, joints, ax)
 
     def summary(self) -> str:
         """A table of the errors per channel, as wide as the terminal."""

@@ -15,7 +15,7 @@ from dynid.mocap.resample import resample
 from dynid.recording.recording import Recording, Run
 
 if TYPE_CHECKING:
-    from dynid.assessment.finding import Finding
+    from dynid.assessment.finding import Findings
     from dynid.mocap.faults import Gap, Spike, Swap
     from dynid.robot.model import Robot
 
@@ -225,7 +225,7 @@ class Capture:
 
         return undo_swaps(self)
 
-    def findings(self, mass: float | None = None) -> tuple[Finding, ...]:
+    def findings(self, mass: float | None = None) -> Findings:
         """Check markers, plates and clocks.
 
         Parameters
@@ -235,8 +235,8 @@ class Capture:
 
         Returns
         -------
-        tuple of Finding
-            Findings, most severe first.
+        Findings
+            A tuple of `Finding`, most severe first.
         """
         from dynid.mocap.findings import find
 

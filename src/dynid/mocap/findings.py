@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dynid.assessment.finding import SEVERITIES, Finding, FindingCode
+from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
 from dynid.mocap.faults import Gap, find_gaps, find_spikes, find_swaps
 from dynid.mocap.plate_checks import plate_findings
 
@@ -18,10 +18,10 @@ _SHOWN = 5
 _MOSTLY = 0.5
 
 
-def find(capture: Capture, mass: float | None) -> tuple[Finding, ...]:
+def find(capture: Capture, mass: float | None) -> Findings:
     """Findings on markers, plates and clocks, worst first."""
     out = [*_swaps(capture), *_gaps(capture), *_spikes(capture), *plate_findings(capture, mass)]
-    return tuple(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
+    return Findings(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
 
 
 def _gaps(capture: Capture) -> Iterator[Finding]:

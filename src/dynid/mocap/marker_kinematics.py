@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
+from dynid.markup import HtmlFrame
 from dynid.mocap.capture import Capture
 from dynid.mocap.marker_model import Attachments, MarkerModel, checked_attachments
 from dynid.mocap.solve_pose import Pose, PoseSolver, rigid_fit
 from dynid.recording.recording import Recording, Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["InverseKinematics", "inverse_kinematics"]
 
@@ -31,7 +35,7 @@ _MAX_REJECTED = 5
 
 
 @dataclass(frozen=True, eq=False)
-class InverseKinematics:
+class InverseKinematics(HtmlFrame):
     """Poses of a robot from markers.
 
     Attributes
@@ -134,6 +138,22 @@ class InverseKinematics:
         cut = run.rows(rows.start, rows.stop)
         run = replace(cut, wrenches={name: x[rows] for name, x in wrenches.items()}, sensors=sensors)
         return Recording(self.robot.coordinates, (run,))
+
+    def to_frame(self) -> pl.DataFrame:
+        """The poses as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per frame: t in s, then position and quaternion of a floating base and the joints, in m and rad, and
+            status.
+        """
+        import polars as pl
+
+        base = ("base.x", "base.y", "base.z", "base.qx", "base.qy", "base.qz", "base.qw") if self._first else ()
+        names = (*base, *self.robot.coordinates)
+        columns = {name: self.q[:, k] for k, name in enumerate(names)}
+        return pl.DataFrame({"t": self.t, **columns, "status": self.status.tolist()})
 
     def summary(self) -> str:
         """Frames, status and residuals per marker, largest first."""

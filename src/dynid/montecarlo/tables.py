@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.errors import DataError
 from dynid.files import writing
+from dynid.markup import HtmlFrame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +32,7 @@ _ESTIMATE_TYPES: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class MonteCarlo:
+class MonteCarlo(HtmlFrame):
     """Results of a Monte Carlo study.
 
     Attributes
@@ -63,8 +64,7 @@ class MonteCarlo:
         estimates = pl.concat([_estimates(unit) for unit in units])
         return MonteCarlo(pl.DataFrame(fits, schema=_FIT_TYPES | dict.fromkeys(figures, float)), estimates)
 
-    @property
-    def table(self) -> pl.DataFrame:
+    def to_frame(self) -> pl.DataFrame:
         """Every estimate joined with the row of its fit."""
         return self.estimates.join(self.fits, on=_FIT, how="left", nulls_equal=True, maintain_order="left")
 
@@ -141,12 +141,12 @@ class MonteCarlo:
     def to_csv(self, path: str | Path) -> None:
         """Write `table` as CSV."""
         with writing(path) as part:
-            self.table.write_csv(part)
+            self.to_frame().write_csv(part)
 
     def to_parquet(self, path: str | Path) -> None:
         """Write `table` as Parquet."""
         with writing(path) as part:
-            self.table.write_parquet(part)
+            self.to_frame().write_parquet(part)
 
     def __repr__(self) -> str:
         converged = int((self.fits["outcome"] == "converged").sum())

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from dynid.dynamics.assembly import reachable_postures
 from dynid.dynamics.functions import regressor
 from dynid.errors import DataError, DynidError
+from dynid.markup import HtmlFrame
 from dynid.parameters.rank import column_scales, independent_columns, pivoted_columns, spectrum_gap, spectrum_ranks
 from dynid.patterns import matching_names
 from dynid.robot.drives import TermKind
@@ -26,6 +27,8 @@ from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
 from dynid.robot.model import WRENCH_CHANNELS, Robot
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dynid.parameters.observability import Sensed
 
 __all__ = ["BaseParameters", "base_parameters"]
@@ -36,7 +39,7 @@ METHODS = ("left-to-right", "pivoted", "recursive")
 
 
 @dataclass(frozen=True, eq=False)
-class BaseParameters:
+class BaseParameters(HtmlFrame):
     """The identifiable combinations beta = K pi of the standard parameters pi.
 
     Attributes
@@ -120,6 +123,20 @@ class BaseParameters:
         for j in self.without_effect:
             out[names[j]] = "unidentifiable"
         return out
+
+    def to_frame(self) -> pl.DataFrame:
+        """The base parameters as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per base parameter: parameter, combination, unit and prior (the a-priori value).
+        """
+        import polars as pl
+
+        return pl.DataFrame(
+            {"parameter": self.names, "combination": self.expressions, "unit": self.units, "prior": self.values()}
+        )
 
     def values(self, parameters: ArrayLike | None = None) -> Array:
         """Base parameters of standard parameters.

@@ -16,6 +16,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from dynid.errors import DataError, DynidError
+from dynid.markup import HtmlSummary
 from dynid.recording.load import columns_of_table
 from dynid.recording.log_fields import LogFields
 from dynid.recording.log_format import LogFormat
@@ -34,7 +35,7 @@ _PROBED, _PROBE_ROWS = 9, 256
 
 
 @dataclass(frozen=True, eq=False)
-class DataSet:
+class DataSet(HtmlSummary):
     """Recordings of a robot in Parquet partitions, which are read when they are needed and not held.
 
     Attributes

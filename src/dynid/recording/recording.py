@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,11 @@ from dynid.markup import html_table
 from dynid.recording.wrench import WrenchSensor
 
 if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
     from dynid.recording.log_format import LogFormat
+    from dynid.robot.model import Robot
 
 __all__ = ["Recording", "Run"]
 
@@ -376,10 +380,58 @@ class Recording:
         path : path
             The file.
         """
-        import polars
-
         with writing(path) as part:
-            polars.DataFrame(self.columns()).write_parquet(part)
+            self.to_frame().write_parquet(part)
+
+    def to_frame(self) -> pl.DataFrame:
+        """All runs as one table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per sample, with the columns of `columns`, in SI units.
+        """
+        import polars as pl
+
+        return pl.DataFrame(self.columns())
+
+    def plot(
+        self,
+        signals: str | Sequence[str] | None = None,
+        *,
+        joints: str | Sequence[str] | None = None,
+        robot: Robot | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> NDArray[Any]:
+        """Draw signals over time, with the runs one after the other.
+
+        Parameters
+        ----------
+        signals : str or sequence of str, optional
+            q, v, a, torque, current, reference or link_q. By default the positions, velocities, torques and currents
+            that the recording has.
+        joints : str or sequence of str, optional
+            Names or patterns of the joints to draw; all by default.
+        robot : Robot, optional
+            The robot of the recording. It tells which joints are prismatic: their axes have other units.
+        ax : Axes or sequence of Axes, optional
+            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+
+        Returns
+        -------
+        ndarray of Axes, shape (panel,)
+            One per signal and unit, from the top.
+
+        Raises
+        ------
+        DataError
+            If a signal is not there, or the robot has other joints.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.recording.drawing import draw_recording
+
+        return draw_recording(self, signals, joints, robot, ax)
 
     def __repr__(self) -> str:
         counts = f"{len(self.runs)} runs, {self.samples} samples, {self.duration:.1f} s, {len(self.joints)} joints"

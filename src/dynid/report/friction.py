@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.friction.map import FrictionMap
 from dynid.friction.pieces import unit_of
+from dynid.friction.points import binned_friction
 from dynid.friction.result import FrictionFit
 from dynid.report.charts import Chart
 from dynid.report.sheet import sheet
@@ -21,7 +22,6 @@ Array = NDArray[np.float64]
 
 _CURVES = ("error", "predicted", "third", "fourth", "fifth", "sixth", "seventh")
 _MAX_POINTS = 3000
-_BINS = 40
 
 
 def friction_figure(fit: FrictionFit, title: str, measured: FrictionMap | None = None, others: int = 3) -> str:
@@ -66,7 +66,9 @@ def friction_figure(fit: FrictionFit, title: str, measured: FrictionMap | None =
     inside = (torque >= low) & (torque <= high)
     step = max(1, len(velocity) // _MAX_POINTS)
     chart.dots(velocity[inside][::step], torque[inside][::step], "measured")
-    x, mean, std = (measured.velocity, measured.friction, measured.std) if measured else _means(velocity, torque)
+    x, mean, std = (
+        (measured.velocity, measured.friction, measured.std) if measured else binned_friction(velocity, torque)
+    )
     chart.spans(x, mean - 2 * std, mean + 2 * std, "mean").dots(x, mean, "mean")
     legend = []
     for k, (model, curve) in reversed(list(enumerate(zip(models, curves, strict=True)))):
@@ -77,19 +79,3 @@ def friction_figure(fit: FrictionFit, title: str, measured: FrictionMap | None =
                 chart.line(v[side], np.clip(curve[side], low, high), kind if k else f"{kind} best")
         legend.append((kind, f"{model.name} ({model.rms:.3g} {effort})"))
     return sheet(title, [(fit.joint, [chart])], legend[::-1])
-
-
-def _means(velocity: Array, torque: Array) -> tuple[Array, Array, Array]:
-    """Means of the points per bin of velocity, with standard deviations; the points themselves if they are few."""
-    if len(velocity) <= 2 * _BINS:
-        return velocity, torque, np.zeros_like(torque)
-    edges = np.linspace(velocity.min(), velocity.max() * (1 + 1e-12), _BINS + 1)
-    label = np.clip(np.searchsorted(edges, velocity, side="right") - 1, 0, _BINS - 1)
-    found = []
-    for k in range(_BINS):
-        own = label == k
-        # Both signs in one bin would average out.
-        if own.sum() >= 5 and not (edges[k] < 0 < edges[k + 1]):
-            found.append((velocity[own].mean(), torque[own].mean(), torque[own].std(ddof=1) / np.sqrt(own.sum())))
-    table = np.array(found).reshape(-1, 3)
-    return table[:, 0], table[:, 1], table[:, 2]

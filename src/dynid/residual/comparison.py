@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.identification.validation import Validation, validation_of
+from dynid.markup import HtmlFrame
 from dynid.residual.rows import TorqueRows
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dynid.residual.residual import Residual
 
 __all__ = ["Comparison", "compare"]
@@ -20,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(HtmlFrame):
     """Torque errors of k joints with and without the learned torque.
 
     Attributes
@@ -54,6 +57,31 @@ class Comparison:
     def nmse(self) -> Array:
         """Mean squared error over the variance of the measured torque, rigid and compensated (2, k)."""
         return np.array([1.0 - self.rigid.r2, 1.0 - self.compensated.r2])
+
+    def to_frame(self) -> pl.DataFrame:
+        """The errors as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per joint: joint, unit, rows, rigid_rmse, rmse, ratio, rigid_nmse, nmse, coverage and share.
+        """
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "joint": self.joints,
+                "unit": self.rigid.units,
+                "rows": self.rigid.rows,
+                "rigid_rmse": self.rigid.rmse,
+                "rmse": self.compensated.rmse,
+                "ratio": self.ratio,
+                "rigid_nmse": self.nmse[0],
+                "nmse": self.nmse[1],
+                "coverage": self.coverage,
+                "share": self.share,
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Rows, errors, coverage and share by joint name; None where a value is not finite."""

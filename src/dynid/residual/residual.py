@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
+from dynid.markup import frame_html
 from dynid.parameters.base import base_parameters
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features
@@ -20,6 +21,9 @@ from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import polars as pl
+    from matplotlib.axes import Axes
 
     from dynid.recording.recording import Recording
     from dynid.residual.comparison import Comparison
@@ -251,6 +255,70 @@ class Residual:
         from dynid.residual.files import load_residual
 
         return load_residual(path, robot)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Kernel, points, trust, noise and bound of every joint as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per joint: joint, unit, kernel, points, trust, noise and bound; null where nothing was learned.
+        """
+        import polars as pl
+
+        rows = []
+        for name, joint in zip(self.robot.coordinates, self.joints, strict=True):
+            learned: tuple[Any, ...] = (None,) * 5
+            if joint is not None:
+                p = joint.posterior
+                learned = (p.kernel.name, p.points, joint.trust, float(p.scale * np.exp(p.noise_theta[0])), joint.bound)
+            rows.append((name, self.robot.channel_units[name], *learned))
+        words = {
+            "joint": str,
+            "unit": str,
+            "kernel": str,
+            "points": int,
+            "trust": float,
+            "noise": float,
+            "bound": float,
+        }
+        return pl.DataFrame(rows, schema=words, orient="row")
+
+    def plot(
+        self,
+        recording: Recording,
+        *,
+        joints: str | Sequence[str] | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> NDArray[Any]:
+        """Draw the torque that the rigid model leaves unexplained, and the learned torque with its 95 % interval.
+
+        Parameters
+        ----------
+        recording : Recording
+            Runs with torques, if possible not those that the residual was fitted to.
+        joints : str or sequence of str, optional
+            Names or patterns of the joints to draw; all by default.
+        ax : Axes or sequence of Axes, optional
+            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+
+        Returns
+        -------
+        ndarray of Axes, shape (joint,)
+
+        Raises
+        ------
+        DataError
+            If no joint matches, or the recording is of another robot or has no torques.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.residual.drawing import draw_residual
+
+        return draw_residual(self, recording, joints, ax)
+
+    def _repr_html_(self) -> str:
+        return frame_html(repr(self), self.to_frame(), "; ".join(self.notes))
 
     def summary(self) -> str:
         """A table with kernel, points, trust, noise and bound of every joint, and the notes of the fit."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -16,12 +17,16 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.laws import Feedforward, LinearController, static
 from dynid.simulation.sensors import Sensors
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["ControllerIdentification", "IdentifiedLaw", "identify_controller"]
 
@@ -63,7 +68,7 @@ class IdentifiedLaw:
 
 
 @dataclass(frozen=True, eq=False)
-class ControllerIdentification:
+class ControllerIdentification(HtmlFrame):
     """Result of `identify_controller`.
 
     Attributes
@@ -84,6 +89,24 @@ class ControllerIdentification:
     def loop(self) -> ClosedLoop:
         """Closed loop with the identified controller and delay, and velocities by position differences."""
         return ClosedLoop(controller=self.controller, sensors=Sensors(delay=self.delay))
+
+    def to_frame(self) -> pl.DataFrame:
+        """The gains as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per joint and gain: joint, structure, fit in percent, gain, value and std.
+        """
+        import polars as pl
+
+        rows = [
+            (law.joint, law.structure, law.fit, name, value, law.std[name])
+            for law in self.laws
+            for name, value in law.gains.items()
+        ]
+        words = {"joint": str, "structure": str, "fit": float, "gain": str, "value": float, "std": float}
+        return pl.DataFrame(rows, schema=words, orient="row")
 
     def summary(self) -> str:
         """One line per joint: structure, fit on held-out samples, gains with their standard deviations."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.markup import html_table
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.simulation.unmodeled import UnmodeledEffects
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
 
 __all__ = ["Simulation"]
 
@@ -88,6 +94,51 @@ class Simulation:
         """The measured signals as a recording of one run."""
         return Recording(self.robot.coordinates, (self.run(name),))
 
+    def to_frame(self) -> pl.DataFrame:
+        """All signals as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            t in s, then q, v, a, torque, measured_q, measured_v, measured_torque and reference of every joint
+            (q_joint1, ...), in SI units.
+        """
+        import polars as pl
+
+        signals = ("q", "v", "a", "torque", "measured_q", "measured_v", "measured_torque", "reference")
+        names = self.robot.coordinates
+        return pl.DataFrame(
+            {"t": self.t, **{f"{s}_{n}": getattr(self, s)[:, j] for s in signals for j, n in enumerate(names)}}
+        )
+
+    def plot(
+        self, *, joints: str | Sequence[str] | None = None, ax: Axes | Sequence[Axes] | None = None
+    ) -> NDArray[Any]:
+        """Draw positions with their references, tracking errors and torques of the drives.
+
+        Parameters
+        ----------
+        joints : str or sequence of str, optional
+            Names or patterns of the joints to draw; all by default.
+        ax : Axes or sequence of Axes, optional
+            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+
+        Returns
+        -------
+        ndarray of Axes, shape (panel,)
+            Positions, tracking errors and torques, one per unit, from the top.
+
+        Raises
+        ------
+        DataError
+            If no joint matches.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.simulation.drawing import draw_simulation
+
+        return draw_simulation(self, joints, ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Outcome, and the largest tracking error and torque per joint."""
         return {
@@ -118,6 +169,16 @@ class Simulation:
         if beyond:
             lines.append(f"effort limit exceeded: {', '.join(beyond)}; lower the gains or set torque_limits")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Largest tracking error and torque per joint as an HTML table."""
+        kinds = {"N": ("m", "N"), "N m": ("rad", "N m")}
+        rows = []
+        for name, figures in self.to_dict()["joints"].items():
+            length, force = kinds[self.robot.channel_units[name]]
+            rows.append((name, f"{figures['tracking']:.4g} {length}", f"{figures['torque']:.4g} {force}"))
+        title = f"{self.robot.name}: {self.outcome}, {len(self.t)} samples"
+        return html_table(title, ("joint", "largest error", "largest torque"), rows)
 
     def __repr__(self) -> str:
         return f"Simulation('{self.robot.name}', {len(self.t)} samples, {self.outcome})"

@@ -20,7 +20,7 @@ from dynid.assessment.data.stops import check_stops
 from dynid.assessment.data.torque import check_torque
 from dynid.assessment.data.velocity import check_velocity
 from dynid.assessment.data.wrench import check_wrench
-from dynid.assessment.finding import SEVERITIES, Finding, FindingCode
+from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
 from dynid.errors import DataError
 from dynid.identification.observation import check_no_client
 from dynid.progress import ProgressCallback
@@ -65,7 +65,7 @@ def check(
     client: Any = None,
     skip_bad: bool = False,
     progress: ProgressCallback | None = None,
-) -> tuple[Finding, ...]:
+) -> Findings:
     """Check a recording: clock, units, signs, delays, column order, torques, resolution, limits, excitation.
 
     Parameters
@@ -87,8 +87,8 @@ def check(
 
     Returns
     -------
-    tuple of Finding
-        Findings sorted by severity, errors first.
+    Findings
+        A tuple of `Finding`, sorted by severity, errors first.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def check(
     with np.errstate(all="ignore"), threadpool_limits(1, "blas"):
         found = run_findings(robot, recording, context, ordered)
         found += recording_findings(context) if ordered and robot.n else ()
-    return tuple(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
+    return Findings(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
 
 
 def run_findings(robot: Robot, recording: Recording, context: Context, ordered: bool) -> list[Finding]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.assessment.data.battery import recording_findings, run_findings
 from dynid.assessment.data.context import Context
-from dynid.assessment.finding import SEVERITIES, Finding, FindingCode
+from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import map_partitions
@@ -39,7 +39,7 @@ def check_dataset(
     client: Any = None,
     skip_bad: bool = False,
     progress: ProgressCallback | None = None,
-) -> tuple[Finding, ...]:
+) -> Findings:
     """Findings on a data set, as `check`: one per code and joint, with the number of partitions that have it.
 
     Stops and excitation are checked on evenly spaced chunks. Partitions that cannot be read are findings, too.
@@ -71,7 +71,7 @@ def check_dataset(
         sample, _ = dataset.sample()
         with np.errstate(all="ignore"):
             out += recording_findings(Context(robot, sample))
-    return tuple(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
+    return Findings(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
 
 
 def _unusable(left_out: LeftOut, skip_bad: bool) -> Finding:

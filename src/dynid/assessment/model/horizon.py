@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.markup import frame_html
 from dynid.simulation.replay import Ending
 from dynid.terminal import rendered, table_of
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
 
 __all__ = ["Comparison", "ModelErrors", "SimulationError"]
 
@@ -220,6 +226,62 @@ class SimulationError:
             if found is not None:
                 page["ratio"][f"{horizon:g}"] = asdict(found)
         return page
+
+    def to_frame(self) -> pl.DataFrame:
+        """Errors by model, position and horizon as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per model, position and horizon: model, position, unit, horizon in s, median and p90 (90th
+            percentile over the starts). Infinite where simulations diverge.
+        """
+        import polars as pl
+
+        rows: list[tuple[str, str, str, float, float, float]] = []
+        for model, errors in self.models.items():
+            parts = [(self.joints, self.units, errors.joint_quantiles)]
+            parts.append((self.tools, ("m",) * len(self.tools), errors.tool_quantiles))
+            for channels, units, quantiles in parts:
+                median, tail = quantiles(0.5), quantiles(0.9)
+                rows += [
+                    (model, channel, units[i], horizon, float(median[k, i]), float(tail[k, i]))
+                    for i, channel in enumerate(channels)
+                    for k, horizon in enumerate(self.horizons)
+                ]
+        words = {"model": str, "position": str, "unit": str, "horizon": float, "median": float, "p90": float}
+        return pl.DataFrame(rows, schema=words, orient="row")
+
+    def plot(
+        self, *, joints: str | Sequence[str] | None = None, ax: Axes | Sequence[Axes] | None = None
+    ) -> NDArray[Any]:
+        """Draw the median errors over the horizon, of the identified and the a-priori model and of a constant velocity.
+
+        Parameters
+        ----------
+        joints : str or sequence of str, optional
+            Names or patterns of the joints to draw; by default all of them and the tools.
+        ax : Axes or sequence of Axes, optional
+            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+
+        Returns
+        -------
+        ndarray of Axes, shape (position,)
+            Joints, then tools.
+
+        Raises
+        ------
+        DataError
+            If nothing was simulated, or no joint matches.
+        DynidError
+            If matplotlib is not installed.
+        """
+        from dynid.assessment.drawing import draw_simulation_error
+
+        return draw_simulation_error(self, joints, ax)
+
+    def _repr_html_(self) -> str:
+        return frame_html(f"simulation error ({self.loop} loop)", self.to_frame(), self.reason)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the median errors: per joint and tool, the identified over the a-priori model."""

@@ -14,6 +14,7 @@ from dynid.dynamics.assembly import reachable_postures
 from dynid.dynamics.batch import as_parameters
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
+from dynid.markup import HtmlSummary
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import inertia_violations
 from dynid.robot.model import Robot
@@ -57,7 +58,7 @@ class MassMatrices:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(HtmlSummary):
     """Result of the audit of a model.
 
     Attributes

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from dynid.markup import HtmlFrame
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Cause", "CauseCode", "Causes"]
 
@@ -114,7 +119,7 @@ class Cause:
 
 
 @dataclass(frozen=True, eq=False)
-class Causes:
+class Causes(HtmlFrame):
     """Causes of the residual of an estimate.
 
     Attributes
@@ -141,6 +146,23 @@ class Causes:
         if not self.causes:
             return f"none of {self.tested} candidate causes explains the residual"
         return f"{self.causes[0].words}" + (f", and {len(self.causes) - 1} more" if len(self.causes) > 1 else "")
+
+    def to_frame(self) -> pl.DataFrame:
+        """The causes as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per cause: code, joints, words, size, std, unit, share, p_value and advice.
+        """
+        import polars as pl
+
+        rows = [
+            (c.code.value, ", ".join(c.joints), c.words, c.size, c.std, c.unit, c.share, c.p_value, c.advice)
+            for c in self.causes
+        ]
+        words = {"code": str, "joints": str, "words": str, "size": float, "std": float, "unit": str}
+        return pl.DataFrame(rows, schema=words | {"share": float, "p_value": float, "advice": str}, orient="row")
 
     def summary(self) -> str:
         """Return the causes as text, in the order in which they were found."""

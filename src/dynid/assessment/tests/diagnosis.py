@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynid.assessment.given import check_observation
 from dynid.assessment.tests.cause import Causes
@@ -14,20 +14,24 @@ from dynid.assessment.tests.missing import MissingEffects, missing_effects
 from dynid.assessment.tests.nested import terms_needed
 from dynid.assessment.tests.residuals import residual_tests
 from dynid.errors import DataError, DynidError
-from dynid.hypothesis import HypothesisTest, TestCode
+from dynid.hypothesis import HypothesisTest, TestCode, tests_frame
 from dynid.identification.estimate import Estimate
 from dynid.identification.experiment import Experiment
 from dynid.identification.observation import Observation, observe
 from dynid.identification.pipeline import estimate_from
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording, Run
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.simulation import Simulation
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Diagnosis", "diagnose"]
 
 
 @dataclass(frozen=True, eq=False)
-class Diagnosis:
+class Diagnosis(HtmlFrame):
     """Hypothesis tests of an estimate.
 
     Attributes
@@ -51,6 +55,16 @@ class Diagnosis:
     def rejected(self) -> tuple[HypothesisTest, ...]:
         """Tests whose null hypothesis is rejected."""
         return tuple(test for test in self.tests if test.rejected)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The tests as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per test: code, name, statistic, distribution, p_value, level, rejected and verdict.
+        """
+        return tests_frame(self.tests)
 
     def summary(self) -> str:
         """Return all tests as text, then the missing effects and the tests that could not be made."""

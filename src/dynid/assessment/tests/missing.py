@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -18,9 +18,13 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation, fold
 from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording, Run
 from dynid.signals.noise_color import independent_share
 from dynid.signals.settings import Motion, prepare
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Effect", "MissingEffects", "missing_effects"]
 
@@ -73,7 +77,7 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class MissingEffects:
+class MissingEffects(HtmlFrame):
     """Effects that are missing from a model.
 
     Attributes
@@ -112,6 +116,23 @@ class MissingEffects:
         return (
             "add the first one to the robot (with_drives, with_terms, custom_term), identify again, repeat the search"
         )
+
+    def to_frame(self) -> pl.DataFrame:
+        """The effects as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per effect: missing (or only a candidate), code, joint, words, coefficient, std, share, statistic
+            and p_value.
+        """
+        import polars as pl
+
+        names = ("joint", "words", "coefficient", "std", "share", "statistic", "p_value")
+        both = [(True, e) for e in self.effects] + [(False, e) for e in self.candidates]
+        rows = [(missing, e.code.value, *(getattr(e, n) for n in names)) for missing, e in both]
+        words = {"missing": bool, "code": str, "joint": str, "words": str} | dict.fromkeys(names[2:], float)
+        return pl.DataFrame(rows, schema=words, orient="row")
 
     def summary(self) -> str:
         """Return the missing effects as text, in the order in which they were found."""

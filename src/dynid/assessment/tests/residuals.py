@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
-from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, chi2_tail
+from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, chi2_tail, tests_frame
 from dynid.identification.estimators.wls import joint_noise
 from dynid.identification.observation import Observation
+from dynid.markup import HtmlFrame
 from dynid.signals.noise_color import correlation_covariance, decimated_noise, independent_share
 from dynid.signals.spacing import checked_index, positions, usual_step
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = [
     "Correlogram",
@@ -122,7 +126,7 @@ class Residuals:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualTests:
+class ResidualTests(HtmlFrame):
     """Residual tests of an estimate.
 
     Attributes
@@ -137,6 +141,16 @@ class ResidualTests:
     normality: HypothesisTest
     homoscedasticity: HypothesisTest
     correlograms: dict[str, Correlogram]
+
+    def to_frame(self) -> pl.DataFrame:
+        """The tests as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per test: code, name, statistic, distribution, p_value, level, rejected and verdict.
+        """
+        return tests_frame((self.whiteness, self.normality, self.homoscedasticity))
 
     def summary(self) -> str:
         """Return all tests as text."""

@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dynid.errors import DataError, did_you_mean
 from dynid.files import write_text
+from dynid.markup import HtmlFrame
 from dynid.reading import read_json
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["RESULTS", "Assessment", "Check", "CheckCode", "Result", "Trust"]
 
@@ -163,7 +167,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Assessment:
+class Assessment(HtmlFrame):
     """Verdict on an estimate, with the reasons and every check.
 
     Attributes
@@ -227,6 +231,21 @@ class Assessment:
         lines = [f"verdict: {self.verdict}", *(f"  - {reason}" for reason in self.reasons)]
         width = max(len(c.name) for c in self.checks)
         return "\n".join([*lines, *(f"  {c.result:11}  {c.name:{width}}  {_shown(c)}" for c in self.checks)])
+
+    def to_frame(self) -> pl.DataFrame:
+        """The checks as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per check: code, result, words, figure, limit, failure, unit and advice; the figures are null where
+            a check has none.
+        """
+        import polars as pl
+
+        words = {"code": str, "result": str, "words": str, "figure": float, "limit": float, "failure": float}
+        rows = [(c.code.value, c.result, c.words, c.figure, c.limit, c.failure, c.unit, c.advice) for c in self.checks]
+        return pl.DataFrame(rows, schema=words | {"unit": str, "advice": str}, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
         """Return verdict, reasons and checks as plain data for JSON."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,13 @@ from rich.table import Table
 
 from dynid.calibration.sensors.unknowns import Values, corrected_run, units_of
 from dynid.identification.estimate import Estimate
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.terminal import rendered
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["SensorCalibration"]
 
@@ -21,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class SensorCalibration:
+class SensorCalibration(HtmlFrame):
     """Sensor errors with standard deviations, and the parameters estimated together with them.
 
     Attributes
@@ -118,6 +122,27 @@ class SensorCalibration:
         ends = run.t[0] - late.min(), run.t[-1] - late.max()
         inside = np.flatnonzero((run.t >= ends[0]) & (run.t <= ends[1]))
         return out.rows(int(inside[0]), int(inside[-1]) + 1)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The sensor errors as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per error: error, of (joint or axis), value, std (0 where it is fixed) and unit.
+        """
+        import polars as pl
+
+        rows = [
+            (word, of, float(value), float(std), unit)
+            for word in self.words
+            for of, value, std, unit in zip(
+                _entries(self, word), self.values[word], self.std[word], units_of(self.robot, word), strict=True
+            )
+        ]
+        return pl.DataFrame(
+            rows, schema={"error": str, "of": str, "value": float, "std": float, "unit": str}, orient="row"
+        )
 
     def summary(self) -> str:
         """A table of the sensor errors and of the torque errors before and after correction."""

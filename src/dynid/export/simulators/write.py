@@ -20,6 +20,7 @@ from dynid.export.simulators.ros2_control import ROS2_CONTROL, ROS2_CONTROLLERS
 from dynid.export.simulators.simulator import Simulator
 from dynid.export.simulators.values import actuators_of
 from dynid.files import write_text
+from dynid.markup import HtmlSummary
 from dynid.robot.model import Robot
 
 __all__ = ["SIMULATORS", "SimulatorFile", "actuator_text", "list_simulators", "write_actuators"]
@@ -37,7 +38,7 @@ SIMULATORS: dict[str, Simulator] = {
 
 
 @dataclass(frozen=True)
-class SimulatorFile:
+class SimulatorFile(HtmlSummary):
     """A file of a simulator, what it holds and what it does not.
 
     Attributes

@@ -20,6 +20,8 @@ from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dynid.identification.flexible.stiffness_tests import StiffnessTest
     from dynid.identification.flexible.validation import FlexibleValidation
     from dynid.parameters.base import BaseParameters
@@ -230,6 +232,21 @@ class FlexibleEstimate:
         from dynid.identification.flexible.validation import validate_flexible
 
         return validate_flexible(self, recording)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Springs and motors as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per flexible joint: joint, stiffness, damping, motor_inertia and their standard deviations, in
+            SI units.
+        """
+        import polars as pl
+
+        names = ("stiffness", "damping", "motor_inertia")
+        columns = {x: getattr(self, x) for name in names for x in (name, f"{name}_std")}
+        return pl.DataFrame({"joint": self.joints, **columns})
 
     def summary(self) -> str:
         """Tables of springs, motors and base parameters, as wide as the terminal.

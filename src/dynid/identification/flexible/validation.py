@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,12 @@ from dynid.identification.flexible.rows import FlexibleRows
 from dynid.identification.flexible.springs import SpringMotion, spring_motion
 from dynid.identification.loads import no_torques
 from dynid.identification.validation import Validation, validation_of
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording, Run
 from dynid.signals.settings import Motion
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["FlexibleValidation", "LinkErrors", "validate_flexible"]
 
@@ -56,7 +60,7 @@ class LinkErrors:
 
 
 @dataclass(frozen=True, eq=False)
-class FlexibleValidation:
+class FlexibleValidation(HtmlFrame):
     """Errors of flexible joints on other motion.
 
     Attributes
@@ -69,6 +73,22 @@ class FlexibleValidation:
 
     torque: Validation
     links: LinkErrors | None
+
+    def to_frame(self) -> pl.DataFrame:
+        """The errors of the predicted torques as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            As `Validation.to_frame`, with link_error and rigid_link_error (rad or m) where links have encoders.
+        """
+        import polars as pl
+
+        table = self.torque.to_frame()
+        if self.links is None:
+            return table
+        links = {"channel": self.links.joints, "link_error": self.links.flexible, "rigid_link_error": self.links.rigid}
+        return table.join(pl.DataFrame(links), on="channel", how="left", maintain_order="left")
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data.

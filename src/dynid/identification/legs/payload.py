@@ -18,6 +18,7 @@ from dynid.identification.legs.estimation import LEG_SIGNALS, whitened
 from dynid.identification.legs.result import LegsEstimate, trunk_of
 from dynid.identification.legs.runs import prepare_legs
 from dynid.identification.legs.structure import mode_name
+from dynid.markup import HtmlSummary
 from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -31,7 +32,7 @@ _SAME_LEGS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class TrunkPayload:
+class TrunkPayload(HtmlSummary):
     """Mass and centre of mass of what the trunk carries.
 
     Attributes

@@ -21,6 +21,8 @@ from dynid.robot.model import Robot
 from dynid.terminal import rendered, table_of
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dynid.identification.legs.runs import LegNoise
     from dynid.identification.legs.validation import LegsValidation
     from dynid.recording.recording import Recording
@@ -186,6 +188,16 @@ class LegsEstimate:
             gyroscope = ", ".join(f"{x:.4f}" for x in base.bias[3:])
             out.append(f"bias of the inertial unit: {accelerometer} m/s2, {gyroscope} rad/s")
         return [*out, *self.remarks]
+
+    def to_frame(self) -> pl.DataFrame:
+        """The base parameters as a table, as `Estimate.to_frame`.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per base parameter.
+        """
+        return self.estimate.to_frame()
 
     def summary(self) -> str:
         """Base parameters with their standard deviations, rows per contact mode, and the result in a few lines.

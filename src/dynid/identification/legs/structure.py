@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -17,6 +18,9 @@ from dynid.markup import html_table
 from dynid.parameters.base import BaseParameters, random_states, structure_of
 from dynid.robot.model import Robot
 from dynid.terminal import rendered, table_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Gait", "LegSensors", "LegsTable", "legs_base_parameters", "legs_table", "standing_states", "usual_gaits"]
 
@@ -218,6 +222,23 @@ class LegsTable:
             (gait, *(f"{n}{'*' if m else ''}" if n else "-" for n, m in zip(counts, mass, strict=True)))
             for gait, counts, mass in zip(self.gaits, self.counts, self.mass, strict=True)
         ]
+
+    def to_frame(self) -> pl.DataFrame:
+        """The counts as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per gait and set of sensors: gait, sensors, count and mass (whether the total mass is identifiable).
+        """
+        import polars as pl
+
+        rows = [
+            (gait, str(sensor), int(self.counts[i, j]), bool(self.mass[i, j]))
+            for i, gait in enumerate(self.gaits)
+            for j, sensor in enumerate(self.sensors)
+        ]
+        return pl.DataFrame(rows, schema={"gait": str, "sensors": str, "count": int, "mass": bool}, orient="row")
 
     def summary(self) -> str:
         """The table; a star marks sets that identify the total mass.

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from dynid.identification.legs.fold import sample_rows
 from dynid.identification.legs.runs import in_mode, prepare_legs, used_modes
+from dynid.markup import HtmlFrame
 from dynid.recording.recording import PARTS, Recording
 from dynid.terminal import rendered, table_of
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dynid.identification.legs.result import LegsEstimate
 
 __all__ = ["LegsValidation", "validate_legs"]
@@ -30,7 +33,7 @@ _UNLOADED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class LegsValidation:
+class LegsValidation(HtmlFrame):
     """Errors on a recording.
 
     Attributes
@@ -71,6 +74,19 @@ class LegsValidation:
             share = f" {100 * error / self.weight:7.2f} % of the weight" if part.startswith("f") else ""
             out.append(f"  {label:<{size}}  {error:10.4g} {'N' if share else 'N m':<4}{share}")
         return out
+
+    def to_frame(self) -> pl.DataFrame:
+        """The errors as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per joint: joint, unit, samples, rmse and relative; NaN for joints that always carry load.
+        """
+        import polars as pl
+
+        columns = {"samples": self.samples, "rmse": self.rmse, "relative": self.relative}
+        return pl.DataFrame({"joint": self.joints, "unit": self.units, **columns})
 
     def summary(self) -> str:
         """Tables of the errors.

@@ -1,0 +1,181 @@
+"""Figures of findings and of simulation errors: the trace that a finding is about, and errors by horizon."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.assessment.finding import Finding, FindingCode
+from dynid.errors import DataError
+from dynid.plotting.labels import axis_label, signal_label
+from dynid.plotting.style import LIMIT, MEASURED, PALETTE, PREDICTED, RESIDUAL, axes_of, look_of, shared_legend, styled
+from dynid.plotting.traces import TIME, chosen_joints, legend_above
+from dynid.recording.drawing import prismatic_joints
+from dynid.recording.recording import PARTS, Recording, Run
+from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynid.assessment.model.horizon import SimulationError
+
+__all__ = ["draw_finding", "draw_simulation_error"]
+
+_F = FindingCode
+_CLOCK = {
+    *(_F.TIME_NOT_ADVANCING, _F.TIME_BACKWARDS, _F.TIME_FROZEN, _F.TIME_REPEATED, _F.SAMPLES_MISSING),
+    *(_F.SAMPLING_UNEVEN, _F.STAMPS_NOISY, _F.RUN_TOO_SHORT),
+}
+_POSITION = {
+    *(_F.POSITION_STUCK, _F.POSITION_RESOLUTION, _F.JOINT_NOT_MOVING, _F.ROBOT_NOT_MOVING, _F.STANDSTILL),
+    *(_F.POSITION_UNIT, _F.ANGLE_WRAPPED, _F.POSITION_LIMIT, _F.MECHANICAL_STOP, _F.ROWS_REPEATED),
+    *(_F.JOINT_NAME_ORDER, _F.JOINT_ORDER),
+}
+_VELOCITY = {
+    *(_F.VELOCITY_CONSTANT, _F.VELOCITY_LIMIT, _F.VELOCITY_ORDER, _F.VELOCITY_UNRELATED, _F.VELOCITY_SIGN),
+    *(_F.VELOCITY_UNIT, _F.VELOCITY_GAIN, _F.VELOCITY_DELAY, _F.VELOCITY_NOISE),
+}
+_TORQUE = {
+    *(_F.TORQUE_CONSTANT, _F.TORQUE_ZERO, _F.TORQUE_SATURATED, _F.TORQUE_SPIKES, _F.TORQUE_RESOLUTION),
+    *(_F.TORQUE_LIMIT, _F.TORQUE_ORDER, _F.TORQUE_NOT_COMPARED, _F.TORQUE_UNSIGNED, _F.TORQUE_SIGN),
+    *(_F.FRICTION_SIGN, _F.TORQUE_GAIN, _F.TORQUE_UNIT, _F.TORQUE_DELAY, _F.TORQUE_OFFSET, _F.TORQUE_TOO_SMALL),
+    *(_F.TORQUE_GRAVITY_COMPENSATED, _F.TORQUE_UNRELATED, _F.TORQUE_COMPUTED),
+}
+_WRENCH = {
+    *(_F.WRENCH_UNUSABLE, _F.WRENCH_SIGN, _F.WRENCH_AXES, _F.WRENCH_WEIGHT, _F.WRENCH_POINT, _F.WRENCH_NOT_ZEROED),
+}
+_TITLE = 100  # characters per line
+_LIMITED = {_F.POSITION_LIMIT, _F.VELOCITY_LIMIT, _F.TORQUE_LIMIT, _F.MECHANICAL_STOP}
+
+
+def draw_finding(finding: Finding, recording: Recording, robot: Robot | None, ax: Any) -> Any:
+    """As `Finding.plot`."""
+    run = next((r for r in recording.runs if r.name == finding.run), None)
+    if run is None:
+        raise DataError(f"the recording has no run '{finding.run}', which the finding is about")
+    if finding.joint and finding.joint not in recording.joints:
+        raise DataError(f"the recording has no joint '{finding.joint}', which the finding is about")
+    prismatic = prismatic_joints(robot, recording.joints)
+    with styled():
+        place = axes_of(1, ax=ax, size=(7.0, 2.4))[0, 0]
+        t = run.t - run.t[0]
+        if finding.code in _CLOCK:
+            place.plot(t[1:], 1e3 * np.diff(run.t), color=MEASURED, linewidth=0.8, label="time between samples")
+            place.set_ylabel(axis_label("sampling step", "ms"))
+        elif finding.code in _WRENCH and run.wrench is not None:
+            for k, part in enumerate(PARTS["wrench"]):
+                place.plot(t, run.wrench[:, k], color=look_of(k).color, linewidth=0.9, label=part)
+            place.set_ylabel("force (N), moment (N m)")
+        else:
+            _joint_trace(place, finding, run, recording, prismatic)
+        if robot is not None and finding.code in _LIMITED and finding.joint:
+            for level in _limits(finding, robot):
+                place.axhline(level, color=LIMIT, linewidth=1.0, linestyle=(0, (6, 3)))
+        _mark(place, finding, t)
+        place.margins(x=0.0)
+        place.set_xlabel(TIME)
+        where = f"{finding.run}, {finding.joint}" if finding.joint else finding.run
+        lines = textwrap.wrap(f"{where}: {finding.what}", _TITLE) + textwrap.wrap(finding.how_much, _TITLE)
+        place.set_title("\n".join(lines), pad=18 if place.get_legend() else 6, fontweight="normal")
+    return place
+
+
+def _joint_trace(place: Any, finding: Finding, run: Run, recording: Recording, prismatic: list[bool] | None) -> None:
+    """The signal of the finding, of its joint or of all joints."""
+    signal = _signal(finding)
+    values = getattr(run, signal)
+    if values is None and not (signal == "v" and finding.joint):
+        raise DataError(f"run '{run.name}' has no {signal}, which the finding is about")
+    t = run.t - run.t[0]
+    joints = [recording.joints.index(finding.joint)] if finding.joint else range(len(recording.joints))
+    if signal == "v" and finding.joint:
+        differences = np.gradient(run.q[:, joints[0]], run.t)
+        place.plot(t, differences, color=PREDICTED, linewidth=0.8, label="differences of the position")
+    for j in joints:
+        color = MEASURED if finding.joint else look_of(j).color
+        if values is not None:
+            place.plot(t, values[:, j], color=color, linewidth=0.9, label=recording.joints[j])
+    kinds = {None} if prismatic is None else {prismatic[j] for j in joints}
+    place.set_ylabel(signal_label(signal, kinds.pop() if len(kinds) == 1 else None))
+
+
+def _signal(finding: Finding) -> str:
+    if finding.code in _TORQUE:
+        return "torque"
+    if finding.code in _VELOCITY:
+        return "v"
+    if finding.code in _POSITION or finding.code is _F.VALUE_IMPLAUSIBLE:
+        return "q"
+    raise DataError(f"a finding of code '{finding.code.value}' is not about a signal over time: there is no trace")
+
+
+def _limits(finding: Finding, robot: Robot) -> list[float]:
+    """Finite limits of the joint that belong to the finding."""
+    limits = robot.limits[finding.joint]
+    if finding.code in _POSITION:
+        found = [limits.lower, limits.upper]
+    else:
+        size = limits.velocity if finding.code in _VELOCITY else limits.effort
+        found = [-size, size]
+    return [x for x in found if np.isfinite(x)]
+
+
+def _mark(place: Any, finding: Finding, t: NDArray[Any]) -> None:
+    """Shade the rows that the finding applies to; one row is as wide as a sample, and at least as a thin line."""
+    thin = max(0.001 * float(t[-1] - t[0]), 0.501 * float(np.median(np.diff(t))))
+    spans: list[list[float]] = []
+    for start, stop in finding.rows:
+        low, high = float(t[start]) - thin, float(t[min(stop, len(t)) - 1]) + thin
+        if spans and low <= spans[-1][1]:
+            spans[-1][1] = max(high, spans[-1][1])
+        else:
+            spans.append([low, high])
+    for k, (low, high) in enumerate(spans):
+        label = "where it applies" if k == 0 else None
+        place.axvspan(low, high, color=RESIDUAL, alpha=0.25, linewidth=0.0, label=label)
+    if not finding.joint or finding.rows or len(place.lines) > 1:
+        legend_above(place)
+
+
+def draw_simulation_error(error: SimulationError, joints: str | Sequence[str] | None, ax: Any) -> NDArray[Any]:
+    """As `SimulationError.plot`."""
+    if error.identified is None:
+        raise DataError(f"nothing was simulated: {error.reason}")
+    chosen = chosen_joints(joints, error.joints)
+    tools = range(len(error.tools)) if joints is None else range(0)
+    charts = [(error.joints[j], error.units[j], "joint_quantiles", j) for j in chosen]
+    charts += [(f"tool {error.tools[k]}", "m", "tool_quantiles", k) for k in tools]
+    colors = {"identified": PREDICTED, "a-priori": RESIDUAL, "constant velocity": LIMIT}
+    markers = {"identified": "o", "a-priori": "D", "constant velocity": "s"}
+    columns = min(len(charts), 3)
+    with styled():
+        axes = axes_of(len(charts), ax=ax, columns=columns, size=(7.0, 2.0 if len(charts) > 1 else 2.8))[:, 0]
+        for place, (name, unit, quantiles, k) in zip(axes, charts, strict=True):
+            for model, errors in error.models.items():
+                median, tail = (getattr(errors, quantiles)(share)[:, k] for share in (0.5, 0.9))
+                shown = np.where(np.isfinite(median) & (median > 0), median, np.nan)
+                color = colors.get(model, PALETTE[2])
+                place.plot(
+                    error.horizons, shown, color=color, marker=markers.get(model, "^"), markersize=3.5, label=model
+                )
+                if model == "identified":
+                    tail = np.where(np.isfinite(tail) & (tail > 0), tail, np.nan)
+                    place.plot(
+                        error.horizons,
+                        tail,
+                        color=color,
+                        linewidth=0.8,
+                        linestyle=":",
+                        label="identified, 90 % of starts",
+                    )
+            place.set_xscale("log")
+            place.set_yscale("log")
+            place.set_title(name)
+            place.set_ylabel(axis_label("error", unit))
+        for place in axes[-columns:]:
+            place.set_xlabel("horizon (s)")
+        shared_legend(axes, ax is None)
+    return axes
