@@ -1,9 +1,10 @@
-"""A person on a force plate: the masses of the body from motion capture and ground reactions. `python run.py [FOLDER]`"""
+"""A person on a force plate: masses from motion capture and ground reactions. `python run.py [FOLDER]`"""
 
 from __future__ import annotations
 
 import csv
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,18 @@ from scipy.spatial.transform import Rotation
 import dynid
 
 OUT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "out"
-HEIGHT, WEIGHT, RATE = 1.80, 82.0, 100  # m, kg, Hz
+HEIGHT, RATE = 1.80, 100  # m, Hz
 
 
-def motion(person: dynid.Robot, seed: int, seconds: float = 12.0) -> tuple[np.ndarray, np.ndarray]:
+def motion(person: dynid.Robot, seed: int, seconds: float = 30.0) -> tuple[np.ndarray, np.ndarray]:
     """Pelvis poses and joint angles of somebody who sways and moves all joints, and their velocities, at 1 kHz."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, seconds, 0.001)
 
     def waves(count: int, size: float) -> np.ndarray:
-        f, phase, share = rng.uniform(0.2, 0.9, (3, count)), rng.uniform(0, 6.3, (3, count)), rng.uniform(0.3, 1, (3, count))
-        return size * sum(share[k] * np.sin(2 * np.pi * t[:, None] * f[k] + phase[k]) for k in range(3))
+        low, high = np.array([[0.2, 0.0, 0.3], [0.9, 2 * np.pi, 1.0]])[:, :, None]
+        three = rng.uniform(low, high, (3, 3, count))  # frequency in Hz, phase, share of each wave
+        return size * sum(share * np.sin(2 * np.pi * np.outer(t, f) + phase) for f, phase, share in three)
 
     place, turn = waves(3, 0.05) + [0.0, 0.0, 1.0], Rotation.from_rotvec(waves(3, 0.06))
     angles = waves(person.n, 0.15)
@@ -43,25 +45,44 @@ def ground(person: dynid.Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.hstack([force, moment])
 
 
-def write_logs(person: dynid.Robot, name: str, seed: int) -> None:
-    """A motion and what the plate under it measured, at 100 Hz, with a newton of noise."""
-    q, v = motion(person, seed)
-    step = 1000 // RATE
-    wrench = ground(person, q, v)[::step] + np.random.default_rng(seed).normal(size=(len(q[::step]), 6))
+def record(person: dynid.Robot, name: str, seed: int) -> dynid.Recording:
+    """A motion and what the plate under it measured, at 100 Hz with a newton of noise, as files and as a recording."""
+    q, v = (x[:: 1000 // RATE] for x in motion(person, seed))
+    wrench = ground(person, *motion(person, seed))[:: 1000 // RATE]
+    wrench = wrench + np.random.default_rng(seed).normal(size=wrench.shape)
     t = np.arange(len(wrench)) / RATE
-    run = dynid.Run(t, q[::step, 7:], base=q[::step, :7])
+    run = dynid.Run(t, q[:, 7:], base=q[:, :7])
     dynid.Recording(person.coordinates, (run,)).to_csv(OUT / f"{name}.csv")
     with (OUT / f"{name}_plate.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["time", "Fx", "Fy", "Fz", "Mx", "My", "Mz"])
         rows.writerows([f"{x:.6g}" for x in row] for row in np.column_stack([t, wrench]))
+    plate = dynid.recording.WrenchSensor("world")
+    run = replace(run, wrenches={"plate": wrench}, sensors={"plate": plate})
+    return dynid.Recording(person.coordinates, (run,))
 
 
 def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
-    table = dynid.human.human_model("male", HEIGHT, WEIGHT)  # de Leva's segments: a mean of many people
-    dynid.export.write(table, OUT / "human.urdf")
-    print(table)
+    dynid.export.write(dynid.human.human_model("male", HEIGHT, 82.0), OUT / "human.urdf")
+    table = dynid.load_robot(OUT / "human.urdf", base="floating")  # de Leva's segments: the mean of many people
+    # This person is heavier in the thighs and lighter in the trunk.
+    factors = {"thigh": 1.3, "upper_trunk": 0.85, "upper_arm": 1.2}
+    chosen = [next((f for part, f in factors.items() if part in p.owner), 1.0) for p in table.layout]
+    person = table.with_parameters(table.parameters * chosen)
+
+    recording, unseen = record(person, "motion", 1), record(person, "other", 2)
+    signals = dynid.Signals(cutoff=5.0, decimate=(5,))  # of 30 s of motion below 2 Hz
+    estimate = dynid.identify(table, recording, "feasible", signals=signals, weight="cv", channels="wrench")
+    estimate.save(OUT / "estimate.json")
+    found = estimate.identified_robot
+    masses = [dynid.dynamics.total_mass(x) for x in (found, person, table)]
+    print("mass {:.2f} kg, true {:.2f}, by the table {:.2f}".format(*masses))
+    errors = estimate.validate(unseen).relative
+    before = replace(estimate, beta=estimate.base.values(table.parameters)).validate(unseen).relative
+    for channel, old, new in zip(estimate.base.channels, before, errors, strict=True):
+        print(f"{channel}: error on unseen motion {100 * old:.1f} % by the table, {100 * new:.1f} % identified")
+    assert np.all(errors < before) and abs(masses[0] - masses[1]) < 0.2
 
 
 if __name__ == "__main__":
