@@ -1,4 +1,4 @@
-"""Joint torque sensors, logged in degrees under names of the vendor: from the log to a URDF. `python run.py [FOLDER]`"""
+"""Joint torque sensors, logged in degrees under the vendor's names: from the log to a URDF. `python run.py [FOLDER]`"""
 
 from __future__ import annotations
 

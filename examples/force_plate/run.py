@@ -26,7 +26,7 @@ def motion(person: dynid.Robot, seed: int, seconds: float = 30.0) -> tuple[np.nd
         three = rng.uniform(low, high, (3, 3, count))  # frequency in Hz, phase, share of each wave
         return size * sum(share * np.sin(2 * np.pi * np.outer(t, f) + phase) for f, phase, share in three)
 
-    place, turn = waves(3, 0.05) + [0.0, 0.0, 1.0], Rotation.from_rotvec(waves(3, 0.06))
+    place, turn = waves(3, 0.05) + np.array([0.0, 0.0, 1.0]), Rotation.from_rotvec(waves(3, 0.06))
     angles = waves(person.n, 0.15)
     q = np.hstack([place, turn.as_quat(), angles])
     spin = (turn[:-2].inv() * turn[2:]).as_rotvec() / 0.002  # between the neighbours, in the axes of the pelvis
@@ -47,8 +47,8 @@ def ground(person: dynid.Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def record(person: dynid.Robot, name: str, seed: int) -> dynid.Recording:
     """A motion and what the plate under it measured, at 100 Hz with a newton of noise, as files and as a recording."""
-    q, v = (x[:: 1000 // RATE] for x in motion(person, seed))
-    wrench = ground(person, *motion(person, seed))[:: 1000 // RATE]
+    fine, velocity = motion(person, seed)
+    q, wrench = (x[:: 1000 // RATE] for x in (fine, ground(person, fine, velocity)))
     wrench = wrench + np.random.default_rng(seed).normal(size=wrench.shape)
     t = np.arange(len(wrench)) / RATE
     run = dynid.Run(t, q[:, 7:], base=q[:, :7])
