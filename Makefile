@@ -25,9 +25,12 @@ demo: $(LIGHT)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0
 
-# Pages as people see them, in Debian's Chromium (installed if it is missing and can be).
+# Pages as people see them, in Debian's Chromium (installed if it is missing and can be), and what axe-core finds
+# wrong with them; without npm the tests of accessibility are skipped.
+AXE := build/node_modules/axe-core/axe.min.js
 test-browser: $(STAMP)
 	command -v chromium >/dev/null || apt-get install -y -qq chromium
+	test -f $(AXE) || ! command -v npm >/dev/null || npm install --silent --no-save --prefix build axe-core@4.14.0
 	$(BIN)/python -m pytest -m browser tests/browser
 
 # Damaged files for every reader; FILES per reader, SECONDS for all of them together.
