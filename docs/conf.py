@@ -20,6 +20,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "accessible",
     "mathml",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}  # autosummary writes the first kind
@@ -31,7 +34,8 @@ default_role = "code"  # single backticks in docstrings are code
 html_title = f"dynid {release}"
 html_theme = "furo"
 html_static_path = ["static"]
-html_css_files = ["mathml.css"]
+html_favicon = "static/favicon.svg"
+html_css_files = ["mathml.css", "site.css"]
 html_math_renderer = "mathml"  # sphinx.ext.mathjax loads its script from a network, imgmath needs a LaTeX installation
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
