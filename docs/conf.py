@@ -13,6 +13,7 @@ from command_line import write_command_page  # noqa: E402
 import dynid  # noqa: E402
 
 project = "dynid"
+copyright = "dynid developers"
 release = dynid.__version__
 extensions = [
     "myst_nb",
