@@ -37,8 +37,8 @@ FILES = {"toml", "json", "csv", "html", "log"}
 OPTIONAL = ("torch", "jax")
 
 
-# Pages that select among many models or fit Gaussian processes.
-SLOW = ("friction.md", "residual.md")
+# Pages that select among many models, fit Gaussian processes, or go through the whole package.
+SLOW = ("friction.md", "residual.md", "walk-through.md")
 
 
 @pytest.mark.parametrize(
