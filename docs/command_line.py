@@ -14,7 +14,7 @@ def command_page() -> str:
     group = typer.main.get_command(app)
     blocks = []
     for name, command in group.commands.items():  # type: ignore[attr-defined]
-        context = typer.Context(command, info_name=f"dynid {name}", terminal_width=100, max_content_width=100)
+        context = typer.Context(command, info_name=f"dynid {name}", terminal_width=88, max_content_width=88)
         blocks.append(f"## dynid {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
     return "# Command line\n\n" + "\n".join(blocks)
 

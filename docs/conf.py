@@ -13,6 +13,7 @@ from command_line import write_command_page  # noqa: E402
 import dynid  # noqa: E402
 
 project = "dynid"
+copyright = "dynid developers"
 release = dynid.__version__
 extensions = [
     "myst_nb",
@@ -21,6 +22,9 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "accessible",
     "mathml",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}  # autosummary writes the first kind
@@ -32,7 +36,8 @@ default_role = "code"  # single backticks in docstrings are code
 html_title = f"dynid {release}"
 html_theme = "furo"
 html_static_path = ["static"]
-html_css_files = ["mathml.css"]
+html_favicon = "static/favicon.svg"
+html_css_files = ["mathml.css", "site.css"]
 html_math_renderer = "mathml"  # sphinx.ext.mathjax loads its script from a network, imgmath needs a LaTeX installation
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]

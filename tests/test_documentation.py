@@ -37,10 +37,10 @@ FILES = {"toml", "json", "csv", "html", "log"}
 OPTIONAL = ("torch", "jax")
 
 
-# Pages that select among many models or fit Gaussian processes.
+# Pages that select among many models, fit Gaussian processes, or go through the whole package.
 SLOW = (
     *("capture.md", "drive-gains.md", "friction.md", "residual.md", "sensors.md", "standing.md", "statistics.md"),
-    "which-method.md",
+    *("walk-through.md", "which-method.md"),
 )
 
 

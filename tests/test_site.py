@@ -98,6 +98,19 @@ def test_a_broken_link_would_be_seen(tmp_path: Path) -> None:
     assert _broken(page) == ["no.md", "other.md#three", "#there"]
 
 
+def test_command_lines_fit_the_page() -> None:
+    """Commands in blocks have at most 88 characters, which a page of 1280 pixels shows without scrolling."""
+    long = []
+    for page in TEXTS:
+        text = re.sub(r"^```python.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        blocks = re.findall(r"^```(?:sh|text|\n).*?^```", text, re.DOTALL | re.MULTILINE)
+        lines = [line for block in blocks for line in block.splitlines()]
+        lines += re.findall(r"^ {4,}((?:dynid|pip|python|make|twine) .*)$", text, re.MULTILINE)
+        commands = [x for x in lines if re.match(r"(dynid|pip|python|make|dask) ", x)]
+        long += [f"{page.name}: {x}" for x in commands if len(x) > 88]
+    assert long == []
+
+
 def test_every_public_module_is_in_the_reference() -> None:
     """Each once, in the table from which autosummary makes the pages."""
     listed = re.findall(

@@ -23,7 +23,14 @@ HELP: dict[str, Any] = leaves(get_command(app))
 # Studies take minutes and have tests of their own; a page of the studio stays open.
 LONG = ("reproduce", "benchmark", "studio", "demo")
 # Pages whose commands take more than ten seconds and that README.md and other pages have most of.
-SLOW = ("--help", "docs/friction.md", "docs/human-forceplate.md", "docs/residual.md", "docs/tutorial.md")
+SLOW = (
+    "--help",
+    "docs/friction.md",
+    "docs/human-forceplate.md",
+    "docs/index.md",
+    "docs/residual.md",
+    "docs/tutorial.md",
+)
 # A second of search is enough to write a motion.
 QUICK = {"excite": ("--budget", "1")}
 
