@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynid.errors import DynidError
+from dynid.recording.toml_text import toml_value
 
 if TYPE_CHECKING:
     from dynid.cli.inputs import Inputs
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynid.recording.recording import Recording
     from dynid.robot.model import Robot
 
-__all__ = ["HeldOut", "project_text", "toml_value"]
+__all__ = ["HeldOut", "project_text"]
 
 _FRICTION = "viscous+coulomb+offset"
 # Signals that logs usually have, and what they are needed for.
@@ -70,24 +70,6 @@ def project_text(
         *_loop_lines(),
     ]
     return "\n".join(parts) + "\n"
-
-
-def toml_value(value: Any) -> str:
-    """A value as TOML: text, numbers, flags, lists and inline tables."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | Path):
-        return json.dumps(str(value), ensure_ascii=False)
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(toml_value(v) for v in value) + "]"
-    return repr(value)
-
-
-def _key(name: str) -> str:
-    plain = name.replace("_", "").replace("-", "")
-    return name if plain.isascii() and plain.isalnum() else json.dumps(name, ensure_ascii=False)
 
 
 def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
