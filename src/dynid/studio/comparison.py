@@ -75,7 +75,7 @@ def keep_row(workspace: Workspace, files: EstimateFiles, printed: Mapping[str, A
     if unseen:
         errors = {j: (float(x["rmse"]), str(x["unit"]), float(x["relative"])) for j, x in printed["validation"].items()}
     else:
-        shares = zip(found.channels, found.rms, found.relative_error, strict=True)
+        shares = zip(found.base.channels, found.rms, found.relative_error, strict=True)
         errors = {str(j): (float(e), "", float(r)) for j, e, r in shares}
     verdict = printed.get("verdict")
     row = EstimateRow(

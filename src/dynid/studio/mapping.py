@@ -124,7 +124,9 @@ class LogMapping:
             if own and signal not in (own, CLOCK):
                 raise DataError(f"'{self.columns[k].file}' is the file of {own}: its columns cannot be {signal}")
         targets = self._targets(signal, first, len(numbers))
-        each = [*factors] * len(numbers) if len(factors) == 1 else [*factors] or [None] * len(numbers)
+        each: list[float | None] = (
+            [*factors] * len(numbers) if len(factors) == 1 else [*factors] or [None] * len(numbers)
+        )
         new = {
             k: Assignment(signal, channel, unit, sign, factor)
             for k, channel, factor in zip(numbers, targets, each, strict=True)

@@ -35,6 +35,7 @@ _SIGNALS = {
     "imu": "imu",
 }
 _COLUMNS = ("column", "curve", "is", "conversion", "first_values", "range", "as_read")
+_SI = "SI"
 _BAGS = (".bag", ".db3", ".mcap")
 
 
@@ -59,7 +60,7 @@ class _MappingPanel:
             self._columns = ui.input("columns, such as 1-6").classes("w-36").mark("columns")
             self._signal = ui.select(_SIGNALS, value="q", label="signal", on_change=self._signal_chosen).classes("w-44")
             self._first = ui.select([""], value="", label="from joint").classes("w-44")
-            self._unit = ui.select({"": "SI"}, value="", label="unit", with_input=True, new_value_mode="add").classes(
+            self._unit = ui.select([_SI], value=_SI, label="unit", with_input=True, new_value_mode="add").classes(
                 "w-24"
             )
             self._sign = ui.select({1: "+", -1: "-"}, value=1, label="sign").classes("w-16")
@@ -133,8 +134,8 @@ class _MappingPanel:
         channels = () if opened is None or not signal else opened.mapping.channels(signal)
         first = self._first.value if self._first.value in channels else ""
         self._first.set_options({"": "the first"} | {c: c for c in channels}, value=first)
-        unit = self._unit.value if self._unit.value in units_of(signal) else ""
-        self._unit.set_options({"": "SI"} | {u: u for u in units_of(signal)}, value=unit)
+        unit = self._unit.value if self._unit.value in units_of(signal) else _SI
+        self._unit.set_options([_SI, *units_of(signal)], value=unit)
 
     # -- columns ---------------------------------------------------------------------------------
 
@@ -161,7 +162,7 @@ class _MappingPanel:
                 column_numbers(str(self._columns.value or "")),
                 str(self._signal.value or ""),
                 str(self._first.value or ""),
-                str(self._unit.value or ""),
+                "" if self._unit.value in (None, _SI) else str(self._unit.value),
                 int(self._sign.value or 1),
                 _numbers(str(self._gain.value or "")),
             )
@@ -170,14 +171,10 @@ class _MappingPanel:
             return
         self.session.opened = opened.changed(mapping)
         self._table.selected = []
-        for field, value in (
-            (self._columns, ""),
-            (self._gain, ""),
-            (self._first, ""),
-            (self._unit, ""),
-            (self._sign, 1),
-        ):
-            field.set_value(value)
+        for field in (self._columns, self._gain, self._first):
+            field.set_value("")
+        self._unit.set_value(_SI)
+        self._sign.set_value(1)
         self.bench.log_changed()
 
     async def _guess_again(self) -> None:

@@ -10,7 +10,7 @@ from dynid.errors import DynidError
 from dynid.studio.bench import Bench
 from dynid.studio.findings import findings_table
 from dynid.studio.runs_panel import log_choice
-from dynid.studio.session import EXPORTS, FRICTIONS, METHODS, MOTION, PER_JOINT, RUN
+from dynid.studio.session import EXPORTS, FRICTIONS, MOTION, PER_JOINT, RUN
 from dynid.studio.tables import plain_table
 from dynid.studio.workspace import UPLOAD_LIMIT
 

@@ -89,7 +89,7 @@ class Session:
     def choose(self, name: str, friction: str = "", rotor_inertia: bool | str | None = None) -> Robot:
         """Load a robot of the workspace or a built-in one; what was chosen before stays if this fails."""
         before = self.project.section("robot")
-        section = dict(before) if before.get("file") == name else {"file": name}
+        section: dict[str, Any] = dict(before) if before.get("file") == name else {"file": name}
         if friction != PER_JOINT:
             section["friction"] = friction or None
         if rotor_inertia != PER_JOINT:
