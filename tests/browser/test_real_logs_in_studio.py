@@ -90,8 +90,6 @@ def test_ur10e_from_upload_to_urdf(browser: Browser, studio: Studio, data: Path,
     page, watch = opened(browser, studio, 1280)
     load_robot(page, folder / "ur10e.urdf")
     expect(page.get_by_text("ur10e: 6 joints")).to_be_visible()
-    choose(page, "rotor inertia", "yes")
-    page.get_by_role("button", name="Load").click()
     keep_all_forms(page, "studio-ur10e-1-robot")
 
     tab(page, "Recording")

@@ -15,7 +15,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from tests.support.watched_pages import Watch
 
-LONG = 120_000
+LONG = 300_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def opened(browser: Browser, studio: Studio, width: int) -> tuple[Page, Watch]:
             page.wait_for_timeout(500)
     watch.listen(page)
     page.reload()
-    expect(page.get_by_role("tab", name="Robot")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("tab", name="Robot")).to_be_visible(timeout=60_000)
     return page, watch
 
 

@@ -35,7 +35,7 @@ def estimate_panel(bench: Bench) -> None:
             bench.play(measured, beside=simulated)
 
     chosen = _section(bench)
-    words = ui.label(_words(bench)).classes("text-sm opacity-80").mark("estimate-words")
+    words = ui.label("").classes("text-sm opacity-80").mark("estimate-words")
     with ui.row().classes("items-end gap-3 w-full"):
         method = chosen.get("method", "auto")
         how = ui.select(list(dict.fromkeys([*METHODS, method])), value=method, label="method").classes("w-32")
@@ -43,8 +43,14 @@ def estimate_panel(bench: Bench) -> None:
         name = ui.input("name of the estimate", value=session.files.name).classes("w-40")
         button = ui.button("Identify", on_click=identify).mark("identify")
         ui.button("Play against simulation", on_click=play).props("flat")
+
+    def told() -> None:
+        words.set_text(_words(bench, str(how.value)))
+
+    told()
+    how.on_value_change(told)
     for changed in (bench.on_robot, bench.on_log):
-        changed.append(lambda: words.set_text(_words(bench)))
+        changed.append(told)
 
     @ui.refreshable
     def verdict() -> None:
@@ -139,7 +145,7 @@ def _section(bench: Bench) -> dict[str, Any]:
         return {}
 
 
-def _words(bench: Bench) -> str:
+def _words(bench: Bench, method: str) -> str:
     """What is identified from, with which joints and drive terms."""
     session = bench.session
     try:
@@ -147,4 +153,4 @@ def _words(bench: Bench) -> str:
     except DynidError as error:
         return str(error)
     joints = f"; {len(session.held)} joints locked" if session.held else ""
-    return f"{runs[0].upper()}{runs[1:]}{joints}; friction {session.friction or 'auto'}."
+    return f"{runs[0].upper()}{runs[1:]}{joints}; friction {session.friction_words(method)}."

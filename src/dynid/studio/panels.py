@@ -17,7 +17,7 @@ from dynid.studio.workspace import UPLOAD_LIMIT
 __all__ = ["Bench", "export_panel", "motion_panel", "recording_panel", "robot_panel"]
 
 
-_ROTORS: dict[str, bool | str | None] = {"as in the file": None, "yes": True, "no": False, "some joints": PER_JOINT}
+_ROTORS: dict[str, bool | str | None] = {"auto": None, "yes": True, "no": False, "some joints": PER_JOINT}
 
 
 def _rotor_words(value: bool | str | None) -> str:
@@ -56,7 +56,8 @@ def robot_panel(bench: Bench) -> None:
         )
         ui.button("Load", on_click=load).mark("load")
     ui.label(
-        "Friction auto: method auto chooses the terms by cross-validation; other methods take those of the file."
+        "With friction and rotor inertia both on auto, method auto chooses the drive terms by cross-validation. "
+        "Otherwise what is on auto is as in the file."
     ).classes("text-sm opacity-80")
     if session.problem:
         ui.label(session.problem).classes("text-negative").mark("problem")

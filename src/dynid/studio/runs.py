@@ -87,12 +87,12 @@ class LogRuns:
     @classmethod
     def of_section(cls, section: Mapping[str, Any]) -> LogRuns:
         """From the section [runs]."""
-        rows = section.get("validate_rows", "")
+        rows = section.get("validate_rows") or ""
         if not isinstance(rows, str):
             rows = ":".join("" if x is None else str(x) for x in rows)
         return cls(
-            _entries(section.get("identify", ())),
-            _entries(section.get("validate", ())),
+            _entries(section.get("identify") or ()),
+            _entries(section.get("validate") or ()),
             section.get("validate_share"),
             rows,
         )

@@ -139,6 +139,12 @@ class Session:
         self._load(self.name, changed)
         self.project.put("robot", changed)
 
+    def friction_words(self, method: str = "auto") -> str:
+        """Which friction is identified: method "auto" chooses it only where rotor inertias are left to it as well."""
+        if self.friction:
+            return self.friction
+        return "auto" if method == "auto" and self.rotor_inertia is None else "as in the file"
+
     def _chosen(self) -> Robot:
         """The robot before joints are locked."""
         if self.whole is None:
