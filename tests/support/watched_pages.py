@@ -40,7 +40,7 @@ class Watch:
 def keep(page: Page, name: str) -> None:
     """A screenshot of the whole page, to be looked at."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, timeout=120_000)
 
 
 def keep_all_forms(page: Page, name: str) -> None:
@@ -53,6 +53,7 @@ def keep_all_forms(page: Page, name: str) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.evaluate("window.scrollTo(0, 0)")
             page.wait_for_timeout(400)
             keep(page, f"{name}-{width}-{scheme}")
         assert overflow(page) <= 0, (name, width)

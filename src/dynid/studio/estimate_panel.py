@@ -39,7 +39,7 @@ def estimate_panel(bench: Bench) -> None:
     with ui.row().classes("items-end gap-3 w-full"):
         method = chosen.get("method", "auto")
         how = ui.select(list(dict.fromkeys([*METHODS, method])), value=method, label="method").classes("w-32")
-        cutoff = ui.input("low-pass, Hz (found from the data)", value=str(chosen.get("cutoff", ""))).classes("w-60")
+        cutoff = ui.input("low-pass, Hz (found from the data)", value=str(chosen.get("cutoff", ""))).classes("w-72")
         name = ui.input("name of the estimate", value=session.files.name).classes("w-40")
         button = ui.button("Identify", on_click=identify).mark("identify")
         ui.button("Play against simulation", on_click=play).props("flat")
@@ -58,9 +58,9 @@ def estimate_panel(bench: Bench) -> None:
         if found is None:
             ui.label("The verdict appears here.").classes("opacity-70")
             return
-        ui.badge(found["verdict"], color=_COLORS.get(found["verdict"], "negative")).classes("text-lg p-2").mark(
-            "verdict"
-        )
+        color = _COLORS.get(found["verdict"], "negative")
+        text = "black" if color == "warning" else "white"
+        ui.badge(found["verdict"], color=color, text_color=text).classes("text-lg p-2").mark("verdict")
         for reason in found.get("reasons", []):
             ui.label(str(reason))
         steps = next_steps(found)

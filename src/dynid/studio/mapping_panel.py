@@ -34,7 +34,7 @@ _SIGNALS = {
     "base_a": "acceleration of the base",
     "imu": "imu",
 }
-_COLUMNS = ("column", "curve", "is", "conversion", "first_values", "range", "as_read")
+_COLUMNS = ("column", "curve", "is", "conversion", "as_read", "first_values", "range")
 _SI = "SI"
 _BAGS = (".bag", ".db3", ".mcap")
 
@@ -57,14 +57,14 @@ class _MappingPanel:
         self._sentence = ui.label("Choose a log first.").classes("text-sm").mark("log-summary")
         self._guess = ui.label("").classes("text-sm opacity-80").mark("log-guess")
         with ui.row().classes("items-end gap-3 w-full"):
-            self._columns = ui.input("columns, such as 1-6").classes("w-36").mark("columns")
+            self._columns = ui.input("columns, such as 1-6").classes("w-44").mark("columns")
             self._signal = ui.select(_SIGNALS, value="q", label="signal", on_change=self._signal_chosen).classes("w-44")
             self._first = ui.select([""], value="", label="from joint").classes("w-44")
             self._unit = ui.select([_SI], value=_SI, label="unit", with_input=True, new_value_mode="add").classes(
                 "w-24"
             )
             self._sign = ui.select({1: "+", -1: "-"}, value=1, label="sign").classes("w-16")
-            self._gain = ui.input("gain, one or one per column").classes("w-48")
+            self._gain = ui.input("gain, one or one per column").classes("w-56")
             ui.button("Assign", on_click=self._assign).mark("assign")
             ui.button("Guess again", on_click=self._guess_again).props("flat")
         names = [{"name": k, "label": k.replace("_", " "), "field": k, "align": "left"} for k in _COLUMNS]
@@ -79,11 +79,11 @@ class _MappingPanel:
             self._locked = (
                 ui.select([], multiple=True, label="locked joints").props("use-chips").classes("min-w-48 max-w-full")
             )
-            self._at = ui.input("held at, such as torso=0.2 (rad or m)").classes("w-64")
+            self._at = ui.input("held at, such as torso=0.2 (rad or m)").classes("w-72")
             ui.button("Lock joints without a position", on_click=self._lock_absent).props("flat").mark("lock-absent")
         with ui.row().classes("items-end gap-3 w-full"):
-            self._rows = ui.input("rows to identify from, START:STOP").classes("w-60")
-            self._rate = ui.input("rate in Hz, without a clock").classes("w-44")
+            self._rows = ui.input("rows to identify from, START:STOP").classes("w-64")
+            self._rate = ui.input("rate in Hz, without a clock").classes("w-52")
             self._bad = ui.select({"error": "an error", "split": "split the run"}, value="error", label="bad rows are")
             self._bad.classes("w-36")
             self._topic = ui.input("topic").classes("w-44")
@@ -111,7 +111,7 @@ class _MappingPanel:
             return
         words, ranges, wrong = await asyncio.to_thread(_read, opened)
         self._say(words, wrong)
-        self._guess.set_text(opened.guess)
+        self._guess.set_text(opened.guess if wrong else "")
         self._table.rows = _rows(opened, ranges)
         self._table.update()
         self._signal_chosen()
@@ -268,7 +268,7 @@ def _rows(opened: OpenedLog, ranges: dict[int, tuple[float, float, str]]) -> lis
                 "curve": sparkline(column.curve),
                 "is": "" if what is None else f"{_short(what.signal)} {what.channel}".strip(),
                 "conversion": "" if what is None else _conversion(what.unit, what.sign, what.factor),
-                "first_values": ", ".join(f"{x:.4g}" for x in column.first),
+                "first_values": ", ".join(f"{x + 0.0:.6g}" for x in column.first),
                 "range": f"{column.low:.4g} to {column.high:.4g}" if np.isfinite(column.low) else "no numbers",
                 "as_read": "" if converted is None else f"{converted[0]:.4g} to {converted[1]:.4g} {converted[2]}",
             }

@@ -93,7 +93,7 @@ def log_choice(bench: Bench) -> None:
         others = ui.select(
             _known(session.recordings(), runs.other_files), multiple=True, value=runs.other_files, label="other logs"
         ).classes("w-56 max-w-full")
-        rows = ui.input("rows to validate on, START:STOP", value=runs.rows).classes("w-56")
+        rows = ui.input("rows to validate on, START:STOP", value=runs.rows).classes("w-64")
         share.bind_visibility_from(held, "value", lambda x: x == "share")
         others.bind_visibility_from(held, "value", lambda x: x == "logs")
         rows.bind_visibility_from(held, "value", lambda x: x in ("rows", "logs"))
