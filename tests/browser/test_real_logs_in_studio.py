@@ -200,6 +200,6 @@ def test_tiago_from_upload_to_urdf(browser: Browser, studio: Studio, data: Path,
     identify(page, "estimate", "auto")
     keep_all_forms(page, "studio-tiago-3-estimate")
     model = take_away(page, "urdf", tmp_path / "identified.urdf")
-    assert model.nv == 23 and all(i.mass >= 0 for i in model.inertias)
+    assert model.nv == 8 and all(i.mass >= 0 for i in model.inertias)
     watch.clean()
     page.close()
