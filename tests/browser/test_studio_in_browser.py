@@ -12,77 +12,23 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pinocchio as pin
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from tests.support.watched_pages import Watch, keep, overflow
+from tests.support.running_studio import LONG, Studio, choose_robot, opened, running
+from tests.support.watched_pages import keep, overflow
 
 pytestmark = pytest.mark.browser
-LONG = 300_000
-
-
-@dataclass(frozen=True)
-class Studio:
-    """A running page: its address with the token, and its workspace."""
-
-    address: str
-    folder: Path
-
-    @property
-    def home(self) -> str:
-        return self.address.split("/?")[0]
 
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    folder = tmp_path_factory.mktemp("studio")
-    command = [sys.executable, "-m", "dynid", "studio", "twolink", str(folder / "work"), "--no-browser"]
-    # nicegui serves nothing where it finds traces of pytest.
-    outside = {k: v for k, v in os.environ.items() if "PYTEST" not in k}
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=outside)
-    assert server.stdout is not None
-    address = server.stdout.readline().strip()
-    assert address.startswith("http://127.0.0.1:") and "token=" in address
-    yield Studio(address, folder / "work")
-    server.terminate()
-    server.wait(10)
-
-
-def opened(browser: Browser, studio: Studio, width: int) -> tuple[Page, Watch]:
-    """The page once its first visit has been let in; the server may still be starting."""
-    page = browser.new_page(viewport={"width": width, "height": 900}, accept_downloads=True)
-    watch = Watch(studio.home)
-    for _ in range(60):
-        try:
-            page.goto(studio.address)
-            break
-        except Exception:
-            page.wait_for_timeout(500)
-    watch.listen(page)
-    page.reload()
-    expect(page.get_by_role("tab", name="Robot")).to_be_visible(timeout=LONG)
-    return page, watch
-
-
-def choose(page: Page, label: str, *options: str) -> None:
-    """Pick entries of a select by what it is called."""
-    page.get_by_label(label, exact=True).click()
-    for option in options:
-        page.get_by_role("option", name=option, exact=True).click()
-    page.keyboard.press("Escape")
-
-
-def choose_robot(page: Page, name: str) -> None:
-    """Pick a robot by typing, which narrows the long list."""
-    field = page.get_by_label("robot", exact=True)
-    field.click()
-    field.press_sequentially(name)
-    page.get_by_role("option", name=name, exact=True).click()
+    with running(tmp_path_factory.mktemp("studio") / "work", "twolink") as found:
+        yield found
 
 
 def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, tmp_path: Path) -> None:
@@ -110,7 +56,7 @@ def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, t
     keep(page, "studio-recording-1280")
 
     page.get_by_role("tab", name="Estimate").click()
-    choose(page, "identify from", "simulated.csv")
+    expect(page.get_by_text("From simulated.csv; validated on the last 25%")).to_be_visible()
     page.get_by_role("button", name="Identify").click()
     badge = page.locator(".q-badge").filter(has_text=re.compile("trusted|use with care|do not use"))
     expect(badge).to_be_visible(timeout=LONG)
@@ -137,7 +83,7 @@ def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, t
 
 def test_the_page_fits_a_phone(browser: Browser, studio: Studio) -> None:
     page, watch = opened(browser, studio, 390)
-    for tab in ("Robot", "Motion", "Recording", "Estimate", "Report", "Export"):
+    for tab in ("Robot", "Motion", "Recording", "Columns", "Estimate", "Compare", "Report", "Export"):
         page.get_by_role("tab", name=tab).click()
         page.wait_for_timeout(300)
         assert overflow(page) <= 0, tab

@@ -64,7 +64,7 @@ def test_the_steps_from_robot_to_recording(tmp_path: Path) -> None:
         assert ran.ok, ran.err
         with pytest.raises(DataError, match="another name"):
             await session.experiment(5.0, 1e-5, 0.2, "motion.csv")
-        checked = await session.check(["simulated.csv"])
+        checked = await session.check()
         assert checked.out.strip().startswith(("{", "["))
 
     asyncio.run(story())
@@ -94,11 +94,11 @@ def test_an_estimate_is_played_with_the_drive_terms_that_it_has(tmp_path: Path) 
     session = Session(Workspace(tmp_path))
     session.choose("twolink", "none", False)
     assert session.robot is not None and session.robot.parameter_names == bare.parameter_names
-    t, q = session.replay("run.csv", 5.0)
+    t, q = session.replay(5.0, "run.csv")
     assert q.shape == (len(t), 2) and abs(t[-1] - 5.0) < 0.1
     session.choose("tx40")
     with pytest.raises(DataError, match="another robot"):
-        session.replay("run.csv", 5.0)
+        session.replay(5.0, "run.csv")
 
 
 def test_a_verdict_of_an_older_estimate_is_not_shown(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dynid.errors import DataError
 from dynid.studio import workspace as module
+from dynid.studio.runs import LogRuns
 from dynid.studio.session import Session
 from dynid.studio.workspace import Workspace
 
@@ -80,9 +81,15 @@ def test_only_files_of_the_workspace_reach_commands(tmp_path: Path) -> None:
     session.choose("twolink")
     for name in ("/etc/passwd", "--output=x.csv", "missing.csv"):
         with pytest.raises(DataError):
-            asyncio.run(session.check([name]))
+            session.use(LogRuns((name,)))
+        session.project.put("runs", {"identify": [name]})
+        with pytest.raises(DataError):
+            asyncio.run(session.check())
+        session.project.put("runs", {})
     with pytest.raises(DataError, match="choose a recording"):
-        asyncio.run(session.check([]))
+        asyncio.run(session.check())
+    with pytest.raises(DataError):
+        asyncio.run(session.identify(name="../out"))
     assert session.jobs.history == []
 
 
@@ -94,7 +101,7 @@ def test_a_robot_of_the_command_line_is_copied(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     session = Session(Workspace(tmp_path / "work"))
     assert session.adopt(tmp_path / "arm.urdf").n == 2
-    assert session.workspace.names() == ["arm.urdf"]
+    assert session.choices()[0] == "arm.urdf" and "dynid.toml" not in session.choices()
     with pytest.raises(DataError, match="no robot file"):
         session.adopt("nowhere.urdf")
 

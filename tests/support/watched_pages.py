@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from playwright.sync_api import ConsoleMessage, Page, Request
 
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+SCREENSHOTS = Path(os.environ.get("DYNID_SCREENSHOTS") or Path(__file__).parents[2] / "build" / "screenshots")
 
 
 @dataclass
@@ -39,7 +40,26 @@ class Watch:
 def keep(page: Page, name: str) -> None:
     """A screenshot of the whole page, to be looked at."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, timeout=120_000)
+
+
+def keep_all_forms(page: Page, name: str) -> None:
+    """Screenshots wide and narrow, light and dark; the page is as wide and as light afterwards as before.
+
+    Nothing may stand out to the right of a window.
+    """
+    before = page.viewport_size
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.evaluate("window.scrollTo(0, 0)")
+            page.wait_for_timeout(400)
+            keep(page, f"{name}-{width}-{scheme}")
+        assert overflow(page) <= 0, (name, width)
+    page.emulate_media(color_scheme="light")
+    if before is not None:
+        page.set_viewport_size(before)
 
 
 def overflow(page: Page) -> float:

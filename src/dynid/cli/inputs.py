@@ -210,7 +210,7 @@ class Inputs:
             friction = self.project.robot.friction if friction is None else friction
             rotor_inertia = self.project.robot.rotor_inertia if rotor_inertia is None else rotor_inertia
         out = {}
-        if friction not in (None, values.AUTO_FRICTION) or (friction is None and rotor_inertia is not None):
+        if friction not in (None, "auto") or (friction is None and rotor_inertia is not None):
             out["friction"] = "given"
         if "cutoff" in cleaning or "delay" in cleaning:
             out["filters"] = "given"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynid.cli.values import AUTO_FRICTION, USUAL_FRICTION
 from dynid.errors import DynidError
+from dynid.recording.toml_text import toml_key, toml_value
 from dynid.robot.angles import rounded_angles
+from dynid.robot.load import USUAL_FRICTION
 
 if TYPE_CHECKING:
     from dynid.cli.inputs import Inputs
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dynid.recording.recording import Recording
     from dynid.robot.model import Robot
 
-__all__ = ["HeldOut", "project_text", "rerun_text", "toml_value"]
+__all__ = ["HeldOut", "project_text", "rerun_text"]
 
 # Signals that logs usually have, and what they are needed for.
 _USUAL = {
@@ -114,25 +114,7 @@ def rerun_text(
 
 def _pairs(table: Mapping[str, Any]) -> list[str]:
     """Lines of a section; values that are None or an empty list are left out."""
-    return [f"{_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None and v != []]
-
-
-def toml_value(value: Any) -> str:
-    """A value as TOML: text, numbers, flags, lists and inline tables."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | Path):
-        return json.dumps(str(value), ensure_ascii=False)
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(toml_value(v) for v in value) + "]"
-    return repr(value)
-
-
-def _key(name: str) -> str:
-    plain = name.replace("_", "").replace("-", "")
-    return name if plain.isascii() and plain.isalnum() else json.dumps(name, ensure_ascii=False)
+    return [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None and v != []]
 
 
 def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
@@ -149,7 +131,7 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
     else:
         lines += [
             f"# The robot file has no friction. Method auto chooses it per joint; others take {USUAL_FRICTION}.",
-            f"friction = {toml_value(AUTO_FRICTION)}",
+            'friction = "auto"',
         ]
     if given.get("rotor_inertia") is not None:
         lines.append(f"rotor_inertia = {toml_value(given['rotor_inertia'])}")

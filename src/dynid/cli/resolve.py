@@ -128,8 +128,6 @@ def _robot(file: str, project: Project | None, taken: Mapping[str, Any]) -> tupl
 
     section = {} if project is None else project.robot.model_dump(exclude={"file", "lock"}, exclude_none=True)
     fields = section | {n: taken[n] for n in options.MODELLING if n != "lock" and taken[n] is not None}
-    if fields.get("friction") == values.AUTO_FRICTION:
-        fields["friction"] = values.USUAL_FRICTION
     robot = load_robot(file, **fields)
     held: list[str] | dict[str, float] = [] if project is None else project.robot.lock
     if taken["lock"] is not None:

@@ -16,8 +16,13 @@ from dynid.cli.app import app
 def studio(
     robot: options.RobotArgument = None,
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Workspace: the one folder that the page reads and writes.")
-    ] = Path("dynid-studio"),
+        Path | None,
+        typer.Argument(
+            metavar="OUT",
+            help="Workspace: the one folder that the page reads and writes. "
+            "[dynid-studio; without ROBOT the folder of dynid.toml]",
+        ),
+    ] = None,
     host: Annotated[
         str,
         typer.Option(help="Address to listen on; others than 127.0.0.1 open the page to the network."),
@@ -32,10 +37,9 @@ def studio(
     from dynid.cli.project import find_project
     from dynid.studio.serve import serve
 
-    if robot is None:
-        project = find_project(None)
-        robot = None if project is None else project.robot_file
-
+    if out is None:
+        project = find_project(None) if robot is None else None
+        out = Path("dynid-studio") if project is None else project.folder
     if host != "127.0.0.1":
         print(f"warning: the page listens on {host}; anyone with its token can use it", file=sys.stderr)
     serve(out, robot, host=host, port=port, open_browser=browser, told=lambda address: print(address, flush=True))

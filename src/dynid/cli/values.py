@@ -10,8 +10,6 @@ from typing import Literal, cast
 from dynid.errors import DataError
 
 __all__ = [
-    "AUTO_FRICTION",
-    "USUAL_FRICTION",
     "Source",
     "coulomb_slope",
     "cutoff",
@@ -29,10 +27,6 @@ __all__ = [
 ]
 
 Source = str | dict[str, Path]
-
-# Friction that method auto chooses per joint, and the law that other methods and commands then take.
-AUTO_FRICTION = "auto"
-USUAL_FRICTION = "viscous+coulomb+offset"
 
 
 def number(text: str, option: str) -> float:

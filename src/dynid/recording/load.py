@@ -37,7 +37,7 @@ from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
 
-__all__ = ["columns_of_table", "load_recording", "recording_of_table"]
+__all__ = ["columns_of_table", "load_recording", "read_table", "recording_of_table"]
 
 logger = logging.getLogger("dynid")
 
@@ -249,25 +249,28 @@ def _load(source: Source, reading: Reading) -> Recording:
     opened: dict[Path, Table] = {}
     for path in paths.values():
         if path not in opened:
-            opened[path] = _read(path, reading)
+            opened[path] = read_table(path, reading)
     found = _Source({signal: opened[path] for signal, path in paths.items()}, reading)
     return _recording(stem_of(paths.get("") or paths["q"]), found)
 
 
-def recording_of_table(name: str, table: Table, reading: Reading) -> Recording:
-    """The recording of one table of all signals, under a name."""
-    return _recording(name, _Source({"": table}, reading))
+def recording_of_table(name: str, table: Table | Mapping[str, Table], reading: Reading) -> Recording:
+    """The recording of one table of all signals, or of one table per signal, under a name."""
+    return _recording(name, _Source({"": table} if isinstance(table, Table) else dict(table), reading))
 
 
-def columns_of_table(table: Table, reading: Reading) -> tuple[LogFormat, tuple[str, ...]]:
-    """The log format with the clock and the columns of a table of all signals, and the columns that are not read."""
-    found = _Source({"": table}, reading)
+def columns_of_table(table: Table | Mapping[str, Table], reading: Reading) -> tuple[LogFormat, tuple[str, ...]]:
+    """The log format with the clock and the columns of one table of all signals, or of one table per signal.
+
+    The columns that are not read come with it.
+    """
+    found = _Source({"": table} if isinstance(table, Table) else dict(table), reading)
     channels = found.channels()
     clocks = found.clocks(channels["q"].names)
     picked = found.columns(channels, dict(clocks))
     blocks = [Block(t, "t", [column], np.zeros((0, 1)), 0) for t, column in clocks]
     blocks += [Block(t, signal, names, np.zeros((0, 1)), 0) for signal, (t, names) in picked.items()]
-    return reading.log.replaced(_resolved(found, clocks, picked)), _unread([table], blocks)
+    return reading.log.replaced(_resolved(found, clocks, picked)), _unread(dict.fromkeys(found.tables.values()), blocks)
 
 
 def _resolved(
@@ -331,7 +334,7 @@ def _components(signal: str) -> Channels:
     return Channels(PARTS[signal], count=WIDTH[signal], what="columns")
 
 
-def _read(path: Path, reading: Reading) -> Table:
+def read_table(path: Path, reading: Reading) -> Table:
     """The table of one file."""
     kind = kind_of(path)
     if kind in _BAGS or os.path.isdir(path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from dynid.markup import html_table
 from dynid.reading import read_toml
 from dynid.recording.log_fields import Columns, PerJoint, check_signals, plain_columns, plain_float, plain_per_joint
 from dynid.recording.recording import SIGNALS
+from dynid.recording.toml_text import toml_value
 from dynid.recording.units import MOTOR_SIGNALS, UNITS, check_unit_name
 
 __all__ = ["LogFormat", "both_clocks", "unknown_field"]
@@ -312,7 +312,7 @@ class LogFormat(BaseModel):
             content["rows"] = _range(content["rows"])  # TOML has no null
         if content.get("time", "") is None:
             content["time"] = "none"
-        return "".join(f"{name} = {_toml(value)}\n" for name, value in content.items())
+        return "".join(f"{name} = {toml_value(value)}\n" for name, value in content.items())
 
     def summary(self) -> str:
         """How the log is read, one line per setting.
@@ -369,19 +369,6 @@ def unknown_field(name: str) -> str:
     """The message on a field that a log format does not have."""
     known = list(LogFormat.model_fields)
     return f"a log format has no field '{name}': use {', '.join(known)}{did_you_mean(name, known)}"
-
-
-def _toml(value: Any) -> str:
-    """A value in TOML; tables are written inline."""
-    if isinstance(value, Mapping):
-        cells = (f"{k if re.fullmatch(r'[A-Za-z0-9_-]+', k) else json.dumps(k)} = {_toml(x)}" for k, x in value.items())
-        return "{ " + ", ".join(cells) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, str):
-        # JSON leaves the delete character as it is, which TOML does not accept.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return json.dumps(value)
 
 
 def _range(rows: Sequence[int | None]) -> str:

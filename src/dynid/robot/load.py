@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
     from dynid.robot.shape_inertia import ShapeInertia
 
-__all__ = ["builtin_robots", "load_robot"]
+__all__ = ["USUAL_FRICTION", "builtin_robots", "load_robot"]
+
+# The friction of joints whose file says nothing.
+USUAL_FRICTION = "viscous+coulomb+offset"
 
 
 def builtin_robots() -> dict[str, str]:
@@ -75,7 +78,8 @@ def load_robot(
     friction : str or mapping, optional
         Friction model of all joints, or a mapping from joint name to model: "none", or any of "viscous",
         "viscous-asymmetric", "coulomb", "coulomb-asymmetric" and "offset", joined by "+". Values start from those of
-        the file. If neither `friction` nor `rotor_inertia` is given, TOML and built-in robots keep the drive terms of
+        the file. "auto" keeps the friction of the file, or is viscous+coulomb+offset where it has none; method "auto"
+        of `identify` chooses the terms anyway. If neither `friction` nor `rotor_inertia` is given, TOML and built-in robots keep the drive terms of
         their file and other robots have none.
     rotor_inertia : bool or sequence of str, optional
         Whether joints have a rotor inertia parameter, or the names of those that do.
@@ -135,6 +139,8 @@ def load_robot(
         raise NoJointsError(f"robot '{robot.name}' has no joint that moves, so there is nothing to identify")
     if not robot.source and isinstance(source, str | Path):
         robot = replace(robot, source=Path(source).name)
+    if friction == "auto":
+        friction = None if robot.drives else USUAL_FRICTION
     if friction is not None or rotor_inertia is not None:
         robot = robot.with_drives(friction, rotor_inertia=rotor_inertia)
         if known is not None:

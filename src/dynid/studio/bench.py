@@ -41,6 +41,7 @@ class Bench:
         self.on_robot: list[Callable[[], Any]] = []
         self.on_files: list[Callable[[], Any]] = []
         self.on_estimate: list[Callable[[], Any]] = []
+        self.on_log: list[Callable[[], Any]] = []
         self._drawn: RobotScene | None = None
         self._ghost: RobotScene | None = None
         self._playing: list[tuple[RobotScene, Array, Array]] = []
@@ -60,6 +61,10 @@ class Bench:
     def files_changed(self) -> None:
         """Show the files of the workspace in all open pages."""
         self._tell(lambda page: page.on_files)
+
+    def log_changed(self) -> None:
+        """Show the chosen logs and what their columns are in all open pages."""
+        self._tell(lambda page: page.on_log)
 
     def estimate_changed(self) -> None:
         """Show the new estimate in all open pages."""
@@ -213,7 +218,7 @@ class Bench:
         try:
             done = await job(told)
         except DynidError as error:
-            ui.notify(str(error), type="negative", multi_line=True, close_button=True, timeout=0)
+            self.tell(error)
             return None
         finally:
             dialog.close()
@@ -223,10 +228,14 @@ class Bench:
             ui.notify(done.reason, type="warning" if done.cancelled else "negative", multi_line=True, close_button=True)
         return done
 
+    def tell(self, error: DynidError) -> None:
+        """An error in a sentence, until it is closed."""
+        ui.notify(str(error), type="negative", multi_line=True, close_button=True, timeout=0)
+
     async def aside(self, work: Callable[[], Any]) -> Any:
         """Something short that would hold up the page, in a thread; None where it fails, which is told."""
         try:
             return await asyncio.to_thread(work)
         except DynidError as error:
-            ui.notify(str(error), type="negative", multi_line=True, close_button=True, timeout=0)
+            self.tell(error)
             return None

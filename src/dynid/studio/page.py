@@ -6,8 +6,10 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from nicegui import app, ui
 
 from dynid.errors import DynidError
-from dynid.studio.panels import Bench, estimate_panel, export_panel, motion_panel, recording_panel, robot_panel
-from dynid.studio.session import REPORT, Session
+from dynid.studio.estimate_panel import comparison_panel, estimate_panel
+from dynid.studio.mapping_panel import mapping_panel
+from dynid.studio.panels import Bench, export_panel, motion_panel, recording_panel, robot_panel
+from dynid.studio.session import Session
 from dynid.studio.traces_panel import traces_panel
 from dynid.studio.traces_routes import add_routes
 from dynid.studio.traces_source import TraceSource
@@ -72,8 +74,10 @@ def build(session: Session) -> None:
             "Robot": robot_panel,
             "Motion": motion_panel,
             "Recording": recording_panel,
+            "Columns": mapping_panel,
             "Traces": lambda bench: traces_panel(bench, traces),
             "Estimate": estimate_panel,
+            "Compare": comparison_panel,
             "Report": _report_panel,
             "Export": export_panel,
         }
@@ -89,11 +93,12 @@ def build(session: Session) -> None:
     def _report_panel(bench: Bench) -> None:
         @ui.refreshable
         def shown() -> None:
-            if session.current(REPORT):
+            report, verdict = session.files.report, session.files.verdict
+            if session.current(report):
                 with ui.row().classes("gap-4"):
-                    ui.link("open in a tab of its own", f"/files/{REPORT}", new_tab=True)
-                    ui.link("verdict.json", "/files/verdict.json", new_tab=True)
-                frame = f'src="/files/{REPORT}" title="report" sandbox="{_SANDBOX}"'
+                    ui.link("open in a tab of its own", f"/files/{report}", new_tab=True)
+                    ui.link(verdict, f"/files/{verdict}", new_tab=True)
+                frame = f'src="/files/{report}" title="report" sandbox="{_SANDBOX}"'
                 ui.element("iframe").props(frame).classes("dynid-report")
             else:
                 ui.label("Identify first; the report appears here.")

@@ -8,10 +8,20 @@ from nicegui import events, ui
 
 from dynid.errors import DynidError
 from dynid.studio.bench import Bench
-from dynid.studio.session import EXPORTS, FRICTIONS, METHODS, MOTION, RUN
+from dynid.studio.findings import findings_table
+from dynid.studio.runs_panel import log_choice
+from dynid.studio.session import EXPORTS, FRICTIONS, MOTION, PER_JOINT, RUN
+from dynid.studio.tables import plain_table
 from dynid.studio.workspace import UPLOAD_LIMIT
 
-__all__ = ["Bench", "estimate_panel", "export_panel", "motion_panel", "recording_panel", "robot_panel"]
+__all__ = ["Bench", "export_panel", "motion_panel", "recording_panel", "robot_panel"]
+
+
+_ROTORS: dict[str, bool | str | None] = {"auto": None, "yes": True, "no": False, "some joints": PER_JOINT}
+
+
+def _rotor_words(value: bool | str | None) -> str:
+    return next(words for words, known in _ROTORS.items() if known is value or known == value)
 
 
 def robot_panel(bench: Bench) -> None:
@@ -19,18 +29,17 @@ def robot_panel(bench: Bench) -> None:
     session = bench.session
 
     def load() -> None:
-        rotor = {"as in the file": None, "yes": True, "no": False}[str(rotors.value)]
         try:
-            session.choose(str(choice.value), str(friction.value), rotor)
+            session.choose(str(choice.value), str(friction.value), _ROTORS[str(rotors.value)])
         except DynidError as error:
-            ui.notify(str(error), type="negative", multi_line=True, close_button=True, timeout=0)
+            bench.tell(error)
             return
         bench.robot_changed()
 
     def shown() -> None:
         choice.set_value(session.name)
         friction.set_value(session.friction)
-        rotors.set_value({None: "as in the file", True: "yes", False: "no"}[session.rotor_inertia])
+        rotors.set_value(_rotor_words(session.rotor_inertia))
         table.refresh()
 
     bench.on_robot.append(shown)
@@ -40,10 +49,18 @@ def robot_panel(bench: Bench) -> None:
             "w-48"
         )
         friction = ui.select(
-            {x: x or "as in the file" for x in FRICTIONS}, value=session.friction, label="friction"
+            {x: x or "auto" for x in (*FRICTIONS, PER_JOINT)}, value=session.friction, label="friction"
         ).classes("w-52")
-        rotors = ui.select(["as in the file", "yes", "no"], value="as in the file", label="rotor inertia")
+        rotors = ui.select(list(_ROTORS), value=_rotor_words(session.rotor_inertia), label="rotor inertia").classes(
+            "w-36"
+        )
         ui.button("Load", on_click=load).mark("load")
+    ui.label(
+        "With friction and rotor inertia both on auto, method auto chooses the drive terms by cross-validation. "
+        "Otherwise what is on auto is as in the file."
+    ).classes("text-sm opacity-80")
+    if session.problem:
+        ui.label(session.problem).classes("text-negative").mark("problem")
     _upload(bench, "drop a URDF, MJCF, SDF or TOML file")
 
     @ui.refreshable
@@ -64,7 +81,7 @@ def robot_panel(bench: Bench) -> None:
             }
             for j, link in zip(robot.joints, robot.links[1:], strict=True)
         ]
-        _table(rows)
+        plain_table(rows)
 
     table()
 
@@ -101,7 +118,7 @@ def motion_panel(bench: Bench) -> None:
         ui.label(f"condition number {found['condition_number']:.1f} over {found['duration']:g} s").mark(
             "motion-figures"
         )
-        _table([{"joint": k, **{x: f"{y:.0%}" for x, y in use.items()}} for k, use in found["use"].items()])
+        plain_table([{"joint": k, **{x: f"{y:.0%}" for x, y in use.items()}} for k, use in found["use"].items()])
         svg = session.workspace.existing("motion.svg").read_text(encoding="utf-8")
         ui.html(svg, sanitize=False).classes("dynid-figure w-full bg-white rounded")
 
@@ -109,24 +126,23 @@ def motion_panel(bench: Bench) -> None:
 
 
 def recording_panel(bench: Bench) -> None:
-    """Drop recordings or make one, and see what is wrong with them."""
+    """Drop recordings or make one, choose what is identified from, and see what is wrong with it."""
     session = bench.session
 
     async def simulated() -> None:
         numbers, name = (float(bandwidth.value), float(noise.value), float(torque_noise.value)), str(file.value)
         done = await bench.run(lambda told: session.experiment(*numbers, name, told), button)
         if done is not None and done.ok:
-            chosen.set_options(session.recordings(), value=[name])
+            bench.log_changed()
             ui.notify(f"{name} is recorded", type="positive")
 
     async def check() -> None:
-        done = await bench.run(lambda told: session.check(list(chosen.value or []), told), checker)
+        done = await bench.run(session.check, checker)
         if done is not None and done.out.strip():
             findings.refresh(done.data)
 
     async def play() -> None:
-        names = list(chosen.value or [])
-        motion = await bench.aside(lambda: session.motion(names[0])) if names else None
+        motion = await bench.aside(session.motion)
         if motion is not None:
             bench.play(motion)
 
@@ -139,75 +155,17 @@ def recording_panel(bench: Bench) -> None:
         torque_noise = ui.number("torque noise, N m or N", value=0.2, min=0).classes("w-36")
         file = ui.input("into", value=RUN).classes("w-36")
         button = ui.button("Run simulated experiment", on_click=simulated).mark("experiment")
+    ui.separator()
+    log_choice(bench)
+    ui.separator()
     with ui.row().classes("items-end gap-3 w-full"):
-        chosen = ui.select(session.recordings(), multiple=True, label="recordings").classes("w-72")
         checker = ui.button("Check", on_click=check).mark("check")
         ui.button("Play", on_click=play).props("flat")
-    bench.on_files.append(lambda: chosen.set_options(session.recordings()))
-
-    @ui.refreshable
-    def findings(found: Any = None) -> None:
-        if found is None:
-            return
-        listed = found["findings"] if isinstance(found, dict) else found
-        if not listed:
-            ui.label("Nothing was found wrong with the recording.").mark("findings")
-            return
-        keys = ("severity", "joint", "what", "how_much", "what_to_do")
-        _table([{k: str(x.get(k) or "") for k in keys} for x in listed])
-
+        ui.label("Columns that are not recognised by their names are assigned in the next step.").classes(
+            "text-sm opacity-80"
+        )
+    findings = ui.refreshable(findings_table)
     findings()
-
-
-def estimate_panel(bench: Bench) -> None:
-    """Choose signals and method, run, and see whether the result can be trusted."""
-    session = bench.session
-
-    async def identify() -> None:
-        names, held = list(fit.value or []), list(validation.value or [])
-        method, low_pass = str(how.value), str(cutoff.value or "")
-        done = await bench.run(lambda told: session.identify(names, held, method, low_pass, told), button)
-        if done is not None and done.ok:
-            bench.estimate_changed()
-
-    async def compare() -> None:
-        names = list(fit.value or [])
-        if not names:
-            ui.notify("choose a recording first", type="warning")
-            return
-        measured = await bench.aside(lambda: session.motion(names[0]))
-        simulated = await bench.aside(lambda: session.replay(names[0], 5.0))
-        if measured is not None and simulated is not None:
-            bench.play(measured, beside=simulated)
-
-    with ui.row().classes("items-end gap-3 w-full"):
-        fit = ui.select(session.recordings(), multiple=True, label="identify from").classes("w-64")
-        validation = ui.select(session.recordings(), multiple=True, label="validate on").classes("w-64")
-    with ui.row().classes("items-end gap-3 w-full"):
-        how = ui.select(list(METHODS), value="auto", label="method").classes("w-36")
-        cutoff = ui.input("low-pass, Hz (found from the data)").classes("w-60")
-        button = ui.button("Identify", on_click=identify).mark("identify")
-        ui.button("Play against simulation", on_click=compare).props("flat")
-
-    def files() -> None:
-        fit.set_options(session.recordings())
-        validation.set_options(session.recordings())
-
-    bench.on_files.append(files)
-
-    @ui.refreshable
-    def verdict() -> None:
-        found = session.verdict()
-        if found is None:
-            ui.label("The verdict appears here.").classes("opacity-70")
-            return
-        color = {"trusted": "positive", "use with care": "warning"}.get(found["verdict"], "negative")
-        ui.badge(found["verdict"], color=color).classes("text-lg p-2").mark("verdict")
-        for reason in found.get("reasons", []):
-            ui.label(str(reason))
-
-    verdict()
-    bench.on_estimate.append(verdict.refresh)
 
 
 def export_panel(bench: Bench) -> None:
@@ -233,13 +191,6 @@ def export_panel(bench: Bench) -> None:
         button = ui.button("Export and download", on_click=export).mark("export")
 
 
-def _table(rows: list[dict[str, str]]) -> None:
-    columns = [
-        {"name": k, "label": k.replace("_", " "), "field": k, "align": "left"} for k in (rows[0] if rows else {})
-    ]
-    ui.table(columns=columns, rows=rows).props("dense flat wrap-cells").classes("w-full")
-
-
 def _upload(bench: Bench, words: str) -> None:
     workspace = bench.session.workspace
 
@@ -251,6 +202,7 @@ def _upload(bench: Bench, words: str) -> None:
             if not name:
                 return
             workspace.write(name, await event.file.read())
+            bench.session.replaced(name)
         except DynidError as error:
             ui.notify(str(error), type="negative", multi_line=True, close_button=True)
             return

@@ -1,0 +1,156 @@
+"""The estimate: how it is made, whether it can be trusted and what to do next, and others beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from dynid.errors import DynidError
+from dynid.studio.bench import Bench
+from dynid.studio.comparison import EstimateRow, compared
+from dynid.studio.session import METHODS
+from dynid.studio.tables import plain_table
+
+__all__ = ["comparison_panel", "estimate_panel", "next_steps"]
+
+_COLORS = {"trusted": "positive", "use with care": "warning"}
+_STEPS = 4
+
+
+def estimate_panel(bench: Bench) -> None:
+    """Choose the method, run, and see whether the result can be trusted."""
+    session = bench.session
+
+    async def identify() -> None:
+        method, low_pass, kept = str(how.value), str(cutoff.value or "").strip(), str(name.value or "").strip()
+        done = await bench.run(lambda told: session.identify(method, low_pass, kept or "estimate", told), button)
+        if done is not None and done.ok:
+            bench.estimate_changed()
+
+    async def play() -> None:
+        measured = await bench.aside(session.motion)
+        simulated = await bench.aside(lambda: session.replay(5.0))
+        if measured is not None and simulated is not None:
+            bench.play(measured, beside=simulated)
+
+    chosen = _section(bench)
+    words = ui.label("").classes("text-sm opacity-80").mark("estimate-words")
+    with ui.row().classes("items-end gap-3 w-full"):
+        method = chosen.get("method", "auto")
+        how = ui.select(list(dict.fromkeys([*METHODS, method])), value=method, label="method").classes("w-32")
+        cutoff = ui.input("low-pass, Hz (found from the data)", value=str(chosen.get("cutoff", ""))).classes("w-72")
+        name = ui.input("name of the estimate", value=session.files.name).classes("w-40")
+        button = ui.button("Identify", on_click=identify).mark("identify")
+        ui.button("Play against simulation", on_click=play).props("flat")
+
+    def told() -> None:
+        words.set_text(_words(bench, str(how.value)))
+
+    told()
+    how.on_value_change(told)
+    for changed in (bench.on_robot, bench.on_log):
+        changed.append(told)
+
+    @ui.refreshable
+    def verdict() -> None:
+        found = session.verdict()
+        if found is None:
+            ui.label("The verdict appears here.").classes("opacity-70")
+            return
+        color = _COLORS.get(found["verdict"], "negative")
+        text = "black" if color == "warning" else "white"
+        ui.badge(found["verdict"], color=color, text_color=text).classes("text-lg p-2").mark("verdict")
+        for reason in found.get("reasons", []):
+            ui.label(str(reason))
+        steps = next_steps(found)
+        if steps:
+            ui.label("What to do next").classes("font-medium")
+            for k, step in enumerate(steps, 1):
+                ui.label(f"{k}. {step}").mark("next-step")
+
+    verdict()
+    bench.on_estimate.append(verdict.refresh)
+
+
+def next_steps(verdict: dict[str, Any]) -> list[str]:
+    """What the checks recommend, those that failed first; where all passed, to take the robot away."""
+    checks = [x for x in verdict.get("checks", []) if isinstance(x, dict) and x.get("advice")]
+    order = {"failed": 0, "warned": 1}
+    wanted = sorted((x for x in checks if x.get("result") in order), key=lambda x: order[x["result"]])
+    steps = list(dict.fromkeys(str(x["advice"]) for x in wanted))[:_STEPS]
+    return steps or ["Export the identified robot."]
+
+
+def comparison_panel(bench: Bench) -> None:
+    """The estimates of the workspace beside each other."""
+    session = bench.session
+
+    def look(name: str) -> None:
+        try:
+            session.look_at(name)
+        except DynidError as error:
+            bench.tell(error)
+            return
+        bench.estimate_changed()
+
+    @ui.refreshable
+    def shown() -> None:
+        rows = compared(session.workspace)
+        if not rows:
+            ui.label("Identify under different names; the estimates are compared here.").classes("opacity-70")
+            return
+        ui.label("Errors are root mean squares of the torque on unseen motion, where motion was held out.").classes(
+            "text-sm opacity-80"
+        )
+        plain_table(comparison_rows(rows)).mark("comparison")
+        with ui.row().classes("items-end gap-3"):
+            ui.select(
+                [row.name for row in rows],
+                value=session.files.name if session.files.name in {r.name for r in rows} else None,
+                label="look at",
+                on_change=lambda e: look(str(e.value)),
+            ).classes("w-48")
+
+    shown()
+    bench.on_estimate.append(shown.refresh)
+
+
+def comparison_rows(rows: list[EstimateRow]) -> list[dict[str, str]]:
+    """The table: a row per property and joint, a column per estimate."""
+    joints = list(dict.fromkeys(joint for row in rows for joint in row.errors))
+    table = [
+        {"": "verdict"} | {row.name: row.verdict for row in rows},
+        {"": "method"} | {row.name: row.method for row in rows},
+        {"": "drive terms"} | {row.name: row.drives or "none" for row in rows},
+        {"": "total mass"} | {row.name: f"{row.mass:.4g} kg (a priori {row.prior_mass:.4g})" for row in rows},
+        {"": "errors on"} | {row.name: "unseen motion" if row.unseen else "fitted motion" for row in rows},
+    ]
+    for joint in joints:
+        table.append({"": joint} | {row.name: _error(row, joint) for row in rows})
+    return table
+
+
+def _error(row: EstimateRow, joint: str) -> str:
+    if joint not in row.errors:
+        return ""
+    size, unit, share = row.errors[joint]
+    return f"{size:.3g} {unit} ({share:.1%})".replace("  ", " ") if size == size else "stands still"
+
+
+def _section(bench: Bench) -> dict[str, Any]:
+    try:
+        return bench.session.project.section("identify")
+    except DynidError:
+        return {}
+
+
+def _words(bench: Bench, method: str) -> str:
+    """What is identified from, with which joints and drive terms."""
+    session = bench.session
+    try:
+        runs = session.runs.words()
+    except DynidError as error:
+        return str(error)
+    joints = f"; {len(session.held)} joints locked" if session.held else ""
+    return f"{runs[0].upper()}{runs[1:]}{joints}; friction {session.friction_words(method)}."
