@@ -79,8 +79,8 @@ def load_robot(
         Friction model of all joints, or a mapping from joint name to model: "none", or any of "viscous",
         "viscous-asymmetric", "coulomb", "coulomb-asymmetric" and "offset", joined by "+". Values start from those of
         the file. "auto" keeps the friction of the file, or is viscous+coulomb+offset where it has none; method "auto"
-        of `identify` chooses the terms anyway. If neither `friction` nor `rotor_inertia` is given, TOML and built-in robots keep the drive terms of
-        their file and other robots have none.
+        of `identify` chooses the terms in any case. If neither `friction` nor `rotor_inertia` is given, TOML and
+        built-in robots keep the drive terms of their file and other robots have none.
     rotor_inertia : bool or sequence of str, optional
         Whether joints have a rotor inertia parameter, or the names of those that do.
     base : {"fixed", "floating", "instrumented"}, optional

@@ -243,8 +243,12 @@ class Session:
             self.opened = None
         return done
 
-    async def check(self, progress: Listener | None = None) -> Done:
-        """What is wrong with the logs; the command fails where something is, and says what all the same."""
+    async def check(self, progress: Listener | None = None, name: str = "") -> Done:
+        """What is wrong with the logs, or with one file; the command fails where something is, and says what."""
+        if name and name not in self.runs.signals.values():
+            self._chosen()
+            self.workspace.existing(name)
+            return await self.jobs.run("check", name, "--json", progress=progress)
         self._with_logs()
         return await self.jobs.run("check", "--json", progress=progress)
 

@@ -9,7 +9,6 @@ from nicegui import events, ui
 from nicegui.element import Element
 
 from dynid.studio.bench import Bench
-from dynid.studio.session import ESTIMATE
 from dynid.studio.traces_marks import marks_of, whole_run_findings
 from dynid.studio.traces_source import TraceSource, values_at
 
@@ -94,7 +93,7 @@ def traces_panel(bench: Bench, source: TraceSource) -> None:
         if not name:
             ui.notify("choose a recording first", type="warning")
             return
-        done = await bench.run(lambda told: session.check([name], told), checker)
+        done = await bench.run(lambda told: session.check(told, name), checker)
         logged = await bench.aside(lambda: source.run(name, k))
         if done is None or not done.out.strip() or logged is None:
             return
@@ -143,7 +142,7 @@ def traces_panel(bench: Bench, source: TraceSource) -> None:
     others([])
 
     def estimated() -> None:
-        predicted.set_visibility(ESTIMATE in session.workspace.names())
+        predicted.set_visibility(session.files.estimate in session.workspace.names())
         if predicted.value:
             show()
 

@@ -35,7 +35,7 @@ def add_routes(app: FastAPI, source: TraceSource) -> None:
 
     @app.get("/traces/{name}/about")
     def about(name: str, run: int = 0, predicted: bool = False) -> Response:
-        def answer() -> Response:
+        def response() -> Response:
             logged = source.run(name, run)
             if predicted:
                 source.prediction(name, run)

@@ -17,7 +17,7 @@ from dynid.identification.stops import without_stops
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import prepare
-from dynid.studio.session import ESTIMATE, Session
+from dynid.studio.session import Session
 from dynid.studio.traces import Trace
 
 __all__ = ["LoggedRun", "Prediction", "TraceSource", "values_at"]
@@ -138,7 +138,7 @@ class TraceSource:
         self._predictions: _Kept[Prediction] = _Kept()
 
     def run(self, name: str, number: int = 0) -> LoggedRun:
-        """A run of a file; it is read again when the file or the robot changes.
+        """A run of a file; it is read again when the file, the robot or the log format changes.
 
         Parameters
         ----------
@@ -158,7 +158,8 @@ class TraceSource:
             If there is no robot, no such file or no such run, or the file cannot be read.
         """
         robot = self._robot()
-        return self._runs.once(robot, (self._stamp(name), number), lambda: self._load(name, number))
+        key = self._stamp(name), number, self._session.log
+        return self._runs.once(robot, key, lambda: self._load(name, number))
 
     def prediction(self, name: str, number: int = 0) -> Prediction:
         """The torque that the saved estimate predicts for a run.
@@ -181,7 +182,7 @@ class TraceSource:
             If there is no estimate, it is of another robot, or the run has no torque.
         """
         logged = self.run(name, number)
-        key = self._stamp(name), number, self._stamp(ESTIMATE)
+        key = self._stamp(name), number, self._stamp(self._session.files.estimate)
         return self._predictions.once(logged.robot, key, lambda: self._predict(logged))
 
     def _robot(self) -> Robot:
@@ -206,7 +207,7 @@ class TraceSource:
         return LoggedRun(self._robot(), run, tuple(r.name for r in recording.runs), recording.joints, traces)
 
     def _predict(self, logged: LoggedRun) -> Prediction:
-        estimate = Estimate.load(self._session.workspace.existing(ESTIMATE))
+        estimate = Estimate.load(self._session.workspace.existing(self._session.files.estimate))
         base, settings = estimate.base, estimate.signals
         if base.robot.coordinates != logged.robot.coordinates:
             raise DataError(f"the estimate is of another robot than '{logged.robot.name}': identify again")
