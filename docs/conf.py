@@ -66,6 +66,10 @@ sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "generated/gallery",
     "nested_sections": False,
+    "subsection_order": [
+        *("gallery/recordings", "gallery/excitation", "gallery/identification"),
+        *("gallery/friction", "gallery/simulation", "gallery/robots"),
+    ],
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": ("_repr_html_",),
     "abort_on_example_error": True,
