@@ -41,17 +41,17 @@ def add_routes(app: FastAPI, source: TraceSource) -> None:
                 source.prediction(name, run)
             return JSONResponse(described(logged, predicted), headers=_HEADERS)
 
-        return _told(answer)
+        return _told(response)
 
     @app.get("/traces/{name}/window")
     def window(
         name: str, start: float, stop: float, columns: int, joints: str, run: int = 0, predicted: bool = False
     ) -> Response:
-        def answer() -> Response:
+        def response() -> Response:
             content = packed(source, name, run, (start, stop, columns), joints, predicted)
             return Response(content, media_type="application/octet-stream", headers=_HEADERS)
 
-        return _told(answer)
+        return _told(response)
 
 
 def described(logged: LoggedRun, predicted: bool) -> dict[str, Any]:
@@ -130,9 +130,9 @@ def _numbers(text: str, count: int) -> list[int]:
     return sorted({int(x) for x in parts})
 
 
-def _told(answer: Callable[[], Response]) -> Response:
-    """The answer, or in a sentence why there is none."""
+def _told(response: Callable[[], Response]) -> Response:
+    """The response, or in a sentence why there is none."""
     try:
-        return answer()
+        return response()
     except DynidError as error:
         return PlainTextResponse(str(error), status_code=400)
