@@ -8,6 +8,8 @@ from pathlib import Path
 from playwright.sync_api import ConsoleMessage, Page, Request
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+# Pixels of one picture of a long page.
+_PART = 4000
 
 
 @dataclass
@@ -37,9 +39,15 @@ class Watch:
 
 
 def keep(page: Page, name: str) -> None:
-    """A screenshot of the whole page, to be looked at."""
+    """A screenshot of the whole page, to be looked at; a long page in parts, because chromium repeats itself beyond."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+    width, height = page.evaluate("[innerWidth, document.documentElement.scrollHeight]")
+    if height <= _PART:
+        page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        return
+    for part, top in enumerate(range(0, height, _PART), start=1):
+        clip = {"x": 0, "y": top, "width": width, "height": min(_PART, height - top)}
+        page.screenshot(path=SCREENSHOTS / f"{name}-{part}.png", full_page=True, clip=clip)  # type: ignore[arg-type]
 
 
 def overflow(page: Page) -> float:
