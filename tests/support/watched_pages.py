@@ -9,6 +9,8 @@ from pathlib import Path
 from playwright.sync_api import ConsoleMessage, Page, Request
 
 SCREENSHOTS = Path(os.environ.get("DYNID_SCREENSHOTS") or Path(__file__).parents[2] / "build" / "screenshots")
+# Pixels of one picture of a long page.
+_PART = 4000
 
 
 @dataclass
@@ -38,9 +40,16 @@ class Watch:
 
 
 def keep(page: Page, name: str) -> None:
-    """A screenshot of the whole page, to be looked at."""
+    """A screenshot of the whole page, to be looked at; a long page in parts, because chromium repeats itself beyond."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, timeout=120_000)
+    width, height = page.evaluate("[innerWidth, document.documentElement.scrollHeight]")
+    if height <= _PART:
+        page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, timeout=120_000)
+        return
+    for part, top in enumerate(range(0, height, _PART), start=1):
+        clip = {"x": 0, "y": top, "width": width, "height": min(_PART, height - top)}
+        path = SCREENSHOTS / f"{name}-{part}.png"
+        page.screenshot(path=path, full_page=True, clip=clip, timeout=120_000)  # type: ignore[arg-type]
 
 
 def keep_all_forms(page: Page, name: str) -> None:
