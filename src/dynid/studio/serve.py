@@ -16,6 +16,9 @@ __all__ = ["serve"]
 
 # Connections at a time; more are answered with "503 Service Unavailable".
 _CONNECTIONS = 256
+# Seconds for which a page that lost its connection is kept. A long log that is read on a busy computer can hold up the
+# server for some seconds; a page that was given up would load again and forget what was chosen.
+_RECONNECT = 60.0
 
 
 def serve(
@@ -59,6 +62,7 @@ def serve(
         show_welcome_message=False,
         favicon="⚙️",
         limit_concurrency=_CONNECTIONS,
+        reconnect_timeout=_RECONNECT,
     )
 
 
