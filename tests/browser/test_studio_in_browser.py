@@ -56,7 +56,7 @@ def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, t
     keep(page, "studio-recording-1280")
 
     page.get_by_role("tab", name="Estimate").click()
-    expect(page.get_by_text("From simulated.csv; validated on the last 25%")).to_be_visible()
+    expect(page.get_by_text("validated on the last 25%; friction auto.")).to_be_visible()
     page.get_by_role("button", name="Identify").click()
     badge = page.locator(".q-badge").filter(has_text=re.compile("trusted|use with care|do not use"))
     expect(badge).to_be_visible(timeout=LONG)
