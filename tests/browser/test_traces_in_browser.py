@@ -24,7 +24,7 @@ from tests.support.watched_pages import Watch, keep, overflow
 pytestmark = pytest.mark.browser
 LONG = 60_000
 SAMPLES, SPIKE = 1_000_000, 734_567
-# A zoom answers within this on two cores that nothing else uses; the measured times are printed.
+# What is wanted of a zoom. The measured times are printed beside it, since they depend on what else is running.
 ANSWER_MS = 300.0
 # The limit that is held: computers that test are shared, and a browser without a graphics card draws slowly.
 HELD_MS = 1500.0
