@@ -56,8 +56,8 @@ def robot_panel(bench: Bench) -> None:
         )
         ui.button("Load", on_click=load).mark("load")
     ui.label(
-        "With friction and rotor inertia both on auto, method auto chooses the drive terms by cross-validation. "
-        "Otherwise what is on auto is as in the file."
+        "With friction on auto, method auto chooses friction and rotor inertia of each joint by cross-validation. "
+        "Other methods take what is on auto from the file."
     ).classes("text-sm opacity-80")
     if session.problem:
         ui.label(session.problem).classes("text-negative").mark("problem")

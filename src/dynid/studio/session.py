@@ -140,10 +140,10 @@ class Session:
         self.project.put("robot", changed)
 
     def friction_words(self, method: str = "auto") -> str:
-        """Which friction is identified: method "auto" chooses it only where rotor inertias are left to it as well."""
+        """Which friction is identified: method "auto" chooses it unless rotor inertias are ruled out."""
         if self.friction:
             return self.friction
-        return "auto" if method == "auto" and self.rotor_inertia is None else "as in the file"
+        return "auto" if method == "auto" and self.rotor_inertia is not False else "as in the file"
 
     def _chosen(self) -> Robot:
         """The robot before joints are locked."""
