@@ -19,10 +19,15 @@ import pinocchio as pin
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.browser.axe import serious_findings
 from tests.support.running_studio import LONG, Studio, choose_robot, opened, running
 from tests.support.watched_pages import keep, overflow
 
 pytestmark = pytest.mark.browser
+
+# Parts of the toolkit that have no name for a screen reader, and take none: the link and the hidden input of an upload,
+# the boxes of a table, the bar of a loading page.
+QUASAR = ("[a]", ".q-uploader", ".q-table--col-auto-width", ".q-loading-bar")
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +199,18 @@ def test_the_running_server_refuses_strangers(browser: Browser, studio: Studio) 
     for path in ("/files/..%2f..%2fetc%2fpasswd", "/files/%2e%2e", "/files/.hidden", "/files/none.csv"):
         assert refused(studio, path, Cookie=cookie) == 404
     assert refused(studio, "/", Cookie=cookie, **{"Content-Length": str(2**31)}) == 413
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_step_is_accessible(browser: Browser, studio: Studio, scheme: str) -> None:
+    """Contrast, names of controls and the order of headings, step by step."""
+    page, _ = opened(browser, studio, 1280)
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    found = {}
+    for tab in page.get_by_role("tab").all_inner_texts():
+        page.get_by_role("tab", name=tab).click()
+        page.wait_for_timeout(600)
+        serious = [f for f in serious_findings(page) if not any(part in f for part in QUASAR)]
+        if serious:
+            found[tab] = serious
+    assert found == {}

@@ -23,6 +23,8 @@ _FILE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; "
     f"sandbox {_SANDBOX}"
 )
+# White text on it, and it on white, have a contrast of 6.
+_PRIMARY = "#1565a8"
 _STYLE = """
 body { font-feature-settings: "tnum"; }
 .nicegui-content { padding: 0; }
@@ -31,6 +33,7 @@ body { font-feature-settings: "tnum"; }
 .q-uploader__list, .q-uploader__subtitle { display: none; }
 .q-uploader__header { background: transparent; color: inherit; }
 .dynid-mono { font-family: ui-monospace, monospace; font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; }
+.body--dark .q-btn--flat { --q-primary: #8ec1ee; }
 .dynid-figure svg { max-width: 100%; height: auto; }
 iframe.dynid-report { width: 100%; height: 78vh; border: 1px solid #8884; border-radius: 6px; background: white; }
 """
@@ -56,12 +59,15 @@ def build(session: Session) -> None:
     @ui.page("/")
     def page() -> None:
         ui.add_css(_STYLE)
+        ui.colors(primary=_PRIMARY)
+        ui.add_head_html("<script>document.documentElement.lang = 'en'</script>")
         dark = ui.dark_mode(None)
         with ui.header().classes("items-center justify-between bg-slate-800 py-2"):
             ui.label("dynid studio").classes("text-lg font-medium")
             with ui.row().classes("items-center gap-2"):
                 ui.label(str(session.workspace.folder.name)).classes("opacity-70 text-sm max-sm:hidden")
-                ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value)).props("flat round dense")
+                switch = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
+                switch.props('flat round dense color=white aria-label="light or dark"')
         with ui.grid().classes("w-full grid-cols-1 lg:grid-cols-[minmax(340px,5fr)_7fr] gap-0"):
             bench = Bench(session, benches)
             with ui.column().classes("w-full p-3 gap-2"):
