@@ -75,6 +75,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "min_reported_time": 5,
     "reset_modules": ("gallery_style.gallery_style",),
     "remove_config_comments": True,
