@@ -40,3 +40,5 @@ def test_a_middle_posture_that_is_too_heavy_is_left() -> None:
     none = limited(joint1=(-0.1, 0.1, 4.0, 0.1 * weak), joint2=(-0.1, 0.1, 4.0, weak))
     with pytest.raises(dynid.DynidError, match="torque limit of 'joint1' leaves no room"):
         dynid.design_excitation(none, 6.0, budget=1.0)
+    with pytest.raises(dynid.DynidError, match="the start posture violates it at rest"):
+        dynid.design_excitation(arm, 6.0, budget=1.0, start=[0.0, 0.0])

@@ -210,7 +210,7 @@ def _roomy_posture(problem: Problem, seed: int) -> Array:
     postures = low + rng.uniform(0.1, 0.9, (_POSTURES, len(low))) * (high - low)
     rooms = [still.worst(still.resting) for still in (replace(problem, start=q) for q in postures)]
     if max(rooms) < _LEAST_ROOM:
-        raise DynidError(_no_room(problem))
+        raise DynidError(_no_room(problem, f"the middle of the ranges and {_POSTURES} other postures violate it"))
     return np.asarray(postures[int(np.argmax(rooms))])
 
 
@@ -236,7 +236,7 @@ def _search(problem: Problem, seed: int, deadline: float, report: ProgressCallba
     while len(scored) < _CANDIDATES:
         X = shrunk(problem, _random(problem, rng), _LEAST_ROOM)
         if X is None:
-            raise DynidError(_no_room(problem))
+            raise DynidError(_no_room(problem, "the start posture violates it"))
         scored.append((problem.value(X), len(scored), X))
         if time.monotonic() > deadline and scored:
             break
@@ -272,17 +272,14 @@ def _random(problem: Problem, rng: np.random.Generator) -> Array:
     return problem.resting + problem.unit * rng.normal(size=problem.unit.shape)
 
 
-def _no_room(problem: Problem) -> str:
-    """The limit that the middle of the position ranges violates at rest."""
+def _no_room(problem: Problem, posture: str) -> str:
+    """The limit that a posture violates at rest, with what is said of the posture."""
     for limit in problem.slacks(problem.resting):
         if limit.slack.min(initial=1.0) < _LEAST_ROOM:
             column = int(np.argmin(limit.slack.min(axis=0)))
             names = problem.criterion.base.robot.coordinates
             where = f" of '{names[column]}'" if limit.kind not in {c.label for c in problem.clearances} else ""
-            return (
-                f"the {limit.kind} limit{where} leaves no room: the middle of the ranges and {_POSTURES} other "
-                "postures violate it at rest"
-            )
+            return f"the {limit.kind} limit{where} leaves no room: {posture} at rest"
     return "the limits leave no room for motion"
 
 

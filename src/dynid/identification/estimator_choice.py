@@ -118,6 +118,7 @@ def _remarks(
     seen = parts.observation
     settings = [f"{c.what} {c.option}" for c in choices if c.chosen and c.what in ("delay", "cut-off")]
     yield f"chosen by cross-validation: {', '.join([best, f'weight {weight:.2g}', *settings])}"
+    yield from _friction_remark(choices, seen.robot.n)
     free = min(losses[name] for name in ("wls", "ols", "irls") if name in losses)
     if free < 0.95 * losses[best]:
         yield (
@@ -134,6 +135,18 @@ def _remarks(
     if left:
         shown = ", ".join(left[:6]) + (", ..." if len(left) > 6 else "")
         yield f"{len(left)} of {len(before)} base parameters stay near the prior, the motion shows too little: {shown}"
+
+
+def _friction_remark(choices: list[Choice], joints: int) -> Iterator[str]:
+    """The friction that was chosen, with the joints that have it."""
+    kind = "friction of "
+    owners: dict[str, list[str]] = {}
+    for choice in choices:
+        if choice.chosen and choice.what.startswith(kind):
+            owners.setdefault(choice.option, []).append(choice.what.removeprefix(kind))
+    if owners:
+        laws = (f"{law} ({'all joints' if len(who) == joints else ', '.join(who)})" for law, who in owners.items())
+        yield f"friction chosen: {'; '.join(laws)}"
 
 
 def _mass_remark(parts: Parts, solution: Solution) -> Iterator[str]:
