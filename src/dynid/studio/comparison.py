@@ -9,6 +9,7 @@ from typing import Any
 
 from dynid.errors import DynidError
 from dynid.identification.estimate import Estimate
+from dynid.report.masses import total_mass
 from dynid.studio.workspace import Workspace
 
 __all__ = ["EstimateFiles", "EstimateRow", "compared", "keep_row", "own_files"]
@@ -77,7 +78,7 @@ def keep_row(workspace: Workspace, files: EstimateFiles, printed: Mapping[str, A
     else:
         shares = zip(found.base.channels, found.rms, found.relative_error, strict=True)
         errors = {str(j): (float(e), "", float(r)) for j, e, r in shares}
-    verdict = printed.get("verdict")
+    verdict, mass = printed.get("verdict"), total_mass(found)
     row = EstimateRow(
         name=files.name,
         method=str(printed.get("method", "")),
@@ -85,8 +86,8 @@ def keep_row(workspace: Workspace, files: EstimateFiles, printed: Mapping[str, A
         drives=", ".join(sorted({p.symbol for p in found.robot.layout if not p.inertial})),
         unseen=unseen,
         errors=errors,
-        mass=sum(float(link.inertia[0]) for link in found.identified_robot.links),
-        prior_mass=sum(float(link.inertia[0]) for link in found.robot.links),
+        mass=mass.after,
+        prior_mass=mass.before,
     )
     workspace.write(files.row, json.dumps(row.__dict__, indent=2).encode())
     return row
