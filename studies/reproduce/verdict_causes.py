@@ -49,6 +49,7 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
 # Kinds that may stay trusted where their effect on predicted torque is small; docs/faults.md says why.
 INVISIBLE: frozenset[Fault] = frozenset(
     {
+        Fault.TORQUE_GAIN,
         Fault.ENCODER_OFFSET,
         Fault.LINK_LENGTH,
         Fault.JOINTS_SWAPPED,

@@ -78,8 +78,13 @@ class Outcome:
 
     @property
     def invisible(self) -> bool:
-        """Whether the case is trusted as one that no data could tell, with a small effect on predicted torque."""
-        return self.verdict == "trusted" and self.fault in INVISIBLE and self.effect < SMALL_EFFECT
+        """Whether the case is trusted as one that no data could tell, with a small effect on predicted torque.
+
+        A wrong gain that parameters imitate is scaled out of the comparison: the prediction is right in the unit of the
+        log, and no recording tells this unit from N m.
+        """
+        effect = self.logged_effect if self.fault is Fault.TORQUE_GAIN else self.effect
+        return self.verdict == "trusted" and self.fault in INVISIBLE and effect < SMALL_EFFECT
 
 
 def half_of(fault: Fault, seed: int) -> Half:

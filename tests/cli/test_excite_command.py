@@ -26,6 +26,11 @@ def excite(folder: Path, *arguments: str) -> CompletedProcess[str]:
     return dynid("excite", *arguments, folder=folder)
 
 
+def planned(done: CompletedProcess[str]) -> set[str]:
+    """Base parameters whose standard deviations were predicted."""
+    return {row["name"] for row in json.loads(done.stdout)["plan"]["base_parameters"]}
+
+
 def test_help_has_an_example(tmp_path: Path) -> None:
     """The line of an example, and a limits file as it must be written."""
     done = excite(tmp_path, "--help")
@@ -73,6 +78,20 @@ def test_chosen_parameters(tmp_path: Path) -> None:
     done = excite(tmp_path, "twolink", "-o", "m.csv", "--criterion", "sigma", "--chosen", "fv_joint1", "--json", *QUICK)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["criterion"] == "sigma"
+
+
+def test_drives_that_the_file_says_nothing_of_count_too(tmp_path: Path) -> None:
+    """Method auto chooses them afterwards, so the motion must show them."""
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    text = URDF.replace('<link name="a"/>', f'<link name="a">{body}</link>')
+    (tmp_path / "arm.urdf").write_text(text.replace('<link name="b"/>', f'<link name="b">{body}</link>'))
+    options = ("--json", "--torque-noise", "0.1", *QUICK)
+    done = excite(tmp_path, "arm.urdf", "-o", "m.toml", *options)
+    assert done.returncode == 0 and "viscous+coulomb+offset and rotor inertias" in done.stderr
+    assert {"fv_j1", "fc_j2", "off_j2"} <= planned(done)
+    alone = excite(tmp_path, "arm.urdf", "-o", "alone.toml", "--friction", "none", *options)
+    assert alone.returncode == 0 and "rotor" not in alone.stderr
+    assert not any(name.startswith(("f", "off", "Ia")) for name in planned(alone))
 
 
 def test_robot_without_masses(tmp_path: Path) -> None:

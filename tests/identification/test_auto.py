@@ -110,6 +110,21 @@ def test_stribeck_friction_is_found_where_it_is(runs: tuple[dynid.Recording, dyn
     assert "fs_joint1" not in again.robot.parameter_names
 
 
+@pytest.mark.parametrize("rotor", [0.004, 0.0])
+def test_a_rotor_inertia_is_more_likely_than_a_body_of_forty_times_its_inertia(rotor: float) -> None:
+    """A vertical axis shows only the sum of both; with the bodies of the file right, no rotor is needed."""
+    body = {"mass": 0.2, "com": [0, 0, 0], "tensor": [1e-4, 0, 0, 1e-4, 0, 1e-4]}
+    drive = {"Ia": rotor, "fv": 0.01, "fc": 0.02}
+    truth = dynid.Robot.from_dh([{"alpha": 0.0, "inertia": body, "drive": drive}], "modified", name="wheel")
+    bare = truth.with_drives("none", rotor_inertia=False)
+    found = dynid.identify(bare, record(truth, (0, 1), noise=1e-4, samples=5000))
+    values = dict(zip(found.robot.parameter_names, found.parameters, strict=True))
+    assert values.get("Ia_joint1", 0.0) == pytest.approx(rotor, abs=1e-4)
+    assert values["Izz_link1"] == pytest.approx(1e-4, rel=0.3)
+    chosen = {c.what: c.option for c in found.choices if c.chosen}
+    assert ("rotor inertia" in chosen["friction of joint1"]) == (rotor > 0)
+
+
 def test_given_friction_and_filters_stay(runs: tuple[dynid.Recording, dynid.Recording]) -> None:
     robot = arm().with_drives("viscous", rotor_inertia=False)
     kept = dynid.identify(robot, runs[0], friction="given", filters="given")

@@ -84,7 +84,7 @@ def synthetic_recording(robot: Robot, seed: int, duration: float = _PERIOD) -> R
         w = base.regressor(*coarse).reshape(-1, base.count)
         norms = np.linalg.norm(w, axis=0)
         # A joint that moves in one direction only leaves a friction column of zeros.
-        return float(np.linalg.cond(w / norms)) if np.all(norms > 0) else np.inf
+        return float(np.linalg.cond(np.linalg.qr(w / norms, mode="r"))) if np.all(norms > 0) else np.inf
 
     best = min(range(20 * seed, 20 * seed + 20), key=condition)
     q, v, a = random_fourier(lower, upper, velocity, _PERIOD, t, best)

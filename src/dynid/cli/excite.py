@@ -65,7 +65,8 @@ def excite(
     """Design a motion that excites a robot's parameters within all its limits.
 
     The file has 100 samples per second unless --output-rate is given. With --torque-noise the expected standard
-    deviations of the parameters are printed too.
+    deviations of the parameters are printed too. Friction and rotor inertias count like bodies, also where the robot
+    file says nothing of them.
 
     Example: dynid excite tx40 -o motion.csv --limits limits.toml --torque-noise 0.5 --figure motion.svg
 
@@ -78,14 +79,21 @@ def excite(
     """
     from dynid.excitation.design import design_excitation
     from dynid.excitation.files import check_suffix, write_excitation
+    from dynid.robot.load import USUAL_FRICTION
 
-    robot, rate = inputs.robot, 100.0 if output_rate is None else output_rate
+    robot, rate = _with_unknown_drives(inputs), 100.0 if output_rate is None else output_rate
     # Everything is checked before the search, which takes its time.
     check_suffix(output)
     check_outputs(output, figure)
     within = _limits(robot, limits, limit_share)
     _check_request(robot, within, family, duration, size, rate)
     std = _torque_std(torque_noise, robot)
+    if robot is not inputs.robot:
+        print(
+            f"dynid: the robot file has no friction: the motion is designed for {USUAL_FRICTION} and rotor inertias, "
+            "which method auto chooses from (--friction none: for the bodies alone)",
+            file=sys.stderr,
+        )
     with working(f"designing a motion, {budget:g} s") as work:
         motion = design_excitation(
             robot,
@@ -114,6 +122,17 @@ def excite(
         show(motion.summary())
         if plan is not None:
             show(plan.summary())
+
+
+def _with_unknown_drives(inputs: Inputs) -> Robot:
+    """The robot with the drive terms that method "auto" chooses from, if neither its file nor an option has any."""
+    robot = inputs.robot
+    values_of_drives = (x for p, x in zip(robot.layout, robot.parameters, strict=True) if not p.inertial)
+    if any(values_of_drives) or robot.base != "fixed" or inputs.chosen_by_user():
+        return robot
+    from dynid.robot.load import USUAL_FRICTION
+
+    return robot.with_drives(USUAL_FRICTION, rotor_inertia=True)
 
 
 def _limits(robot: Robot, limits: str | None, share: float) -> MotionLimits:

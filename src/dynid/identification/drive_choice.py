@@ -8,7 +8,7 @@ confidence of 95 %: terms that fit a little of everything predict faster motion 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,8 @@ _FRICTIONS = (
 _RICH = "viscous-asymmetric+coulomb+offset"
 # Models whose errors differ by no more than this share predict equally well: the one with fewer terms is taken.
 _EQUAL = 0.002
+# Rotor inertias that predict equally well are taken if the prior may weigh this many times more with them.
+_FAR_MORE = 10.0
 _SWEEPS = 3
 
 
@@ -173,16 +175,46 @@ def choose_drives(
         drives = drives.changed(joint, *taken)
         what = f"friction of {robot.coordinates[joint]}"
         choices += [
-            Choice(what, drives.changed(joint, *option).words(joint), trial.error, option == taken)
+            Choice(what, drives.changed(joint, *option).words(joint), trial.error, False)
             for option, trial in trials.items()
         ]
-    losses = {float(w): loss(drives, w) for w in _WEIGHTS}
+
+    def weighed(drives: Drives) -> dict[float, Loss]:
+        return {float(w): loss(drives, w) for w in _WEIGHTS}
+
+    drives, losses = _with_rotors(drives, weighed, free, robot)
+    words = {f"friction of {robot.coordinates[j]}": drives.words(j) for j in free}
+    choices[:] = [replace(c, chosen=c.option == words[c.what]) if c.what in words else c for c in choices]
     weight = largest_weight(losses, robot)
     choices += [
         Choice("weight of the prior (without constraints)", f"{w:g}", found.error, w == weight)
         for w, found in losses.items()
     ]
     return drives, weight
+
+
+def _with_rotors(
+    drives: Drives, weighed: Callable[[Drives], dict[float, Loss]], free: Sequence[int], robot: Robot
+) -> tuple[Drives, dict[float, Loss]]:
+    """Add rotor inertias that let the bodies stay near those of the file, and losses of the result by weight.
+
+    Where the motion does not tell a rotor inertia from the inertia of a link, both predict equally well. A drive that
+    the file says nothing of is then more likely than a body with many times its inertia: rotor inertias are taken if
+    the prior may weigh ten times more with them, and the prediction is as good.
+    """
+    losses = weighed(drives)
+    if consistent_prior(robot).complete:  # no bodies to stay near to
+        return drives, losses
+    while candidates := [drives.changed(j, str(drives.friction[j]), True) for j in free if not drives.rotor[j]]:
+        trials = [(candidate, weighed(candidate)) for candidate in candidates]
+        kept = {candidate: largest_weight(found, robot) for candidate, found in trials}
+        best = min(losses.values(), key=lambda found: found.error)
+        good = [(c, found) for c, found in trials if found[kept[c]].as_good_as(best)]
+        taken, found = max(good, key=lambda trial: kept[trial[0]], default=(drives, losses))
+        if taken is drives or kept[taken] < _FAR_MORE * largest_weight(losses, robot):
+            break
+        drives, losses = taken, found
+    return drives, losses
 
 
 def largest_weight(losses: Mapping[float, Loss], robot: Robot) -> float:

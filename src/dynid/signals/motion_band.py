@@ -125,9 +125,16 @@ def motion_band(q: Array, rate: float, friction: bool = True) -> float:
 def _spectrum(q: Array, rate: float) -> tuple[Array, Array, float]:
     """Frequencies (m,) and power (m, joint) of positions, and how many independent segments it is the mean of."""
     length = min(len(q), max(64, int(_SEGMENT * rate)))
-    frequency, power = scipy.signal.welch(q, fs=rate, window="blackmanharris", nperseg=length, axis=0, detrend="linear")
+    frequency, power = scipy.signal.welch(q.T, fs=rate, window="blackmanharris", nperseg=length, detrend=_without_line)
     # Segments overlap by half; the window is narrow, so that nearly all of them are independent.
-    return frequency, power, max(1.0, 0.7 * (2 * len(q) // length - 1))
+    return frequency, power.T, max(1.0, 0.7 * (2 * len(q) // length - 1))
+
+
+def _without_line(segments: Array) -> Array:
+    """Rows without the straight line that fits them best; far faster than a general least squares fit."""
+    place = np.arange(segments.shape[-1]) - 0.5 * (segments.shape[-1] - 1)
+    centred = segments - segments.mean(axis=-1, keepdims=True)
+    return np.asarray(centred - (centred @ place / (place @ place))[..., None] * place)
 
 
 def _motion_lines(frequency: Array, power: Array, grid: Array, acceleration: Array, segments: float) -> Array:
