@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -42,3 +44,12 @@ def test_a_middle_posture_that_is_too_heavy_is_left() -> None:
         dynid.design_excitation(none, 6.0, budget=1.0)
     with pytest.raises(dynid.DynidError, match="the start posture violates it at rest"):
         dynid.design_excitation(arm, 6.0, budget=1.0, start=[0.0, 0.0])
+
+
+def test_joints_without_a_velocity_limit_are_named_together() -> None:
+    """MJCF files have none: one sentence for all joints, with a text that --limits takes."""
+    free = limited(joint1=(-2.0, 2.0, np.inf, 80.0), joint2=(-2.0, 2.0, np.inf, 60.0))
+    with pytest.raises(dynid.DataError, match="joints 'joint1', 'joint2' have no velocity limit") as refused:
+        dynid.excitation.motion_limits(free)
+    text = str(refused.value).split("'")[-2]
+    assert dynid.excitation.motion_limits(free, json.loads(text)).velocity == pytest.approx([1.0, 1.0])

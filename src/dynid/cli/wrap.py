@@ -11,6 +11,7 @@ from typing import Any
 from dynid.cli import options
 from dynid.cli.app import remember_inputs
 from dynid.cli.inputs import Inputs
+from dynid.cli.keywords import option_words
 from dynid.cli.resolve import Subject, resolve
 
 __all__ = ["with_estimate", "with_friction", "with_logs", "with_model", "with_new_project", "with_robot"]
@@ -89,7 +90,7 @@ def _wrapped(
         remember_inputs(*_files(inputs, found))
         if inputs.robot_file and command.__name__ not in ("inspect", "actuators"):  # which print them themselves
             for note in inputs.robot.notes:
-                print(f"note: {note}", file=sys.stderr)
+                print(f"note: {option_words(note, command.__name__)}", file=sys.stderr)
         command(inputs=inputs, **given)
 
     ordered = [parameters[0], *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *parameters[1:]]

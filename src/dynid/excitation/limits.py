@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.patterns import matching_names
 from dynid.robot.model import Robot
+from dynid.robot.notes import quoted
 
 __all__ = ["LIMIT_NAMES", "MotionLimits", "endless_joints", "motion_limits"]
 
@@ -129,6 +130,10 @@ def motion_limits(
             raise DataError(f"joint '{name}' has no position range; give one with limits=, lower and upper of '{name}'")
         if values["upper"][i] <= values["lower"][i]:
             raise DataError(f"the range of joint '{name}' is empty: [{values['lower'][i]:g}, {values['upper'][i]:g}]")
-        if not (np.isfinite(values["velocity"][i]) and values["velocity"][i] > 0):
-            raise DataError(f"joint '{name}' has no velocity limit; give one with limits=, velocity of '{name}'")
+    unlimited = [name for name, value in zip(names, values["velocity"], strict=True) if not 0 < value < np.inf]
+    if unlimited:
+        raise DataError(
+            f"{quoted('joint', unlimited)} {'has' if len(unlimited) == 1 else 'have'} no velocity limit; give one with "
+            'limits=: \'{"*": {"velocity": 1.0}}\' is 1 rad/s (1 m/s) for every joint'
+        )
     return MotionLimits(**values)
