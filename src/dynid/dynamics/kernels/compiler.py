@@ -45,7 +45,7 @@ def step(function: Callable[..., Any]) -> Any:
 
 
 class _StepLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code of a step as it is written. It is optimised, and machine code is made of it, within each kernel.
+    """Code of a step as it is written. It is optimised and translated within each kernel.
 
     Numba does both for every function, though nothing calls a step by itself: with steps within steps within steps that
     is more than half of the time of compilation.
