@@ -30,6 +30,7 @@ SLOW = (
     "docs/index.md",
     "docs/residual.md",
     "docs/tutorial.md",
+    "docs/walk-through.md",
 )
 # A second of search is enough to write a motion.
 QUICK = {"excite": ("--budget", "1")}
