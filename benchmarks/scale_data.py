@@ -46,7 +46,8 @@ def write(folder: Path, samples: int, size: int = PARTITION, robot: dynid.Robot 
         for signal, values in signals.items():
             for j, name in enumerate(robot.coordinates):
                 column = values[place, j].astype(np.float32)
-                column += np.float32(noise[signal]) * rng.standard_normal(rows, dtype=np.float32)
+                if noise[signal]:
+                    column += np.float32(noise[signal]) * rng.standard_normal(rows, dtype=np.float32)
                 columns[f"{signal}_{name}"] = column
         path = folder / f"robot=arm/date=2025-01-{1 + k * 28 // count:02d}/run={k}"
         path.mkdir(parents=True, exist_ok=True)
