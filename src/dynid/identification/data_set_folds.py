@@ -56,7 +56,7 @@ def cross_validate_dataset(
     if method in CLOSED_LOOP:
         raise DataError(f"method '{method}' simulates the closed loop and needs the recording, not a data set")
     if method == "auto":
-        out = []
+        out: list[Validation] = []
         for a, b in pairwise(edges):
             others = replace(dataset, partitions=dataset.partitions[:a] + dataset.partitions[b:])
             found = identify(robot, others, method, options=chosen, signals=signals, channels=channels, **work)

@@ -162,8 +162,8 @@ class SeenMotion:
         """Coefficients of windows and of their slopes (windows, coordinate x coefficient), and the run of each."""
         if length not in self._coefficients:
             kept = [run for run in self._runs if len(run) >= length]
-            slopes = [np.gradient(run, axis=0) for run in kept]
-            self._coefficients = {length: (_transformed(kept, basis), _transformed(slopes, basis))}
+            changes = [np.gradient(run, axis=0) for run in kept]
+            self._coefficients = {length: (_transformed(kept, basis), _transformed(changes, basis))}
         windows, slopes = self._coefficients[length]
         counts = [max(len(run) - length + 1, 0) for run in self._runs]
         run = np.repeat(np.arange(len(counts)), counts)
