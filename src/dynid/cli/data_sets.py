@@ -134,13 +134,14 @@ def _other(inputs: Inputs, logs: Sequence[Source]) -> DataSet | Recording:
 
 def predicted(estimate: Estimate, unseen: DataSet | Recording | None, work: Work) -> Unseen | None:
     """The errors on a data set and a part of it; a recording is predicted later."""
+    from dynid.assessment.verdict.assess import part_of
     from dynid.recording.recording import Recording
 
     if unseen is None or isinstance(unseen, Recording):
         return None if unseen is None else Unseen(unseen)
     with working("predicting torques") as shown:
         errors = estimate.validate(unseen, progress=shown.report, **work.settings())
-    return Unseen(unseen.sample()[0], errors)
+    return Unseen(part_of(unseen), errors)
 
 
 def identify(
@@ -152,6 +153,7 @@ def identify(
     work: Work,
 ) -> tuple[Estimate, Recording, Unseen | None]:
     """The estimate, the part of the data set that checks and figures rest on, and the other motion."""
+    from dynid.assessment.verdict.assess import part_of
     from dynid.identification.pipeline import identify as run
 
     options = inputs.chosen_by_user() | given if method == "auto" else given
@@ -165,7 +167,7 @@ def identify(
             **work.settings(),
             **options,
         )
-        sample, _ = dataset.sample()
+        sample = part_of(dataset)
     other = predicted(estimate, unseen, work)
     note = f"the checks of the verdict rest on {sample.samples} samples of {dataset.source}"
     return replace(estimate, notes=(*estimate.notes, note)), sample, other

@@ -111,6 +111,7 @@ def _motion(
 
     Without `streams` data sets are refused.
     """
+    from dynid.assessment.verdict.assess import part_of
     from dynid.recording.dataset import DataSet
 
     found = data_sets.read_fitted(inputs, validate, share, rows)
@@ -120,7 +121,7 @@ def _motion(
         assert inputs.estimate is not None
         with data_sets.client_of(cluster) as client:
             unseen = data_sets.predicted(inputs.estimate, found[1], data_sets.Work(client, skip_bad))
-        return found[0].sample()[0] if isinstance(found[0], DataSet) else found[0], unseen
+        return part_of(found[0]) if isinstance(found[0], DataSet) else found[0], unseen
     data_sets.check_files_only(cluster, skip_bad)
     fitted, other = None, None
     if inputs.data or share is not None or rows is not None:
