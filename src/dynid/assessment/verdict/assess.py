@@ -48,7 +48,7 @@ from dynid.recording.recording import Recording
 
 __all__ = ["CHECKS", "assess", "assess_evidence", "evidence_of", "part_of"]
 
-# Samples of a data set that are held in memory for checks; some of them take three kilobytes per sample of seven joints.
+# Samples of a data set that are held for checks, some of which take three kilobytes per sample of seven joints.
 _SAMPLES = 100_000
 
 CHECKS: tuple[Callable[[Evidence], Check], ...] = (
