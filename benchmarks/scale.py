@@ -19,8 +19,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def data_set(folder: Path, samples: int, size: int = scale_data.PARTITION) -> Pa
     return place
 
 
-def identify(place: Path, method: str) -> tuple[float, float, float, dict[str, Any]]:
+def identify(place: Path, method: str) -> tuple[float, float, float, dynid.Estimate]:
     """Wall and processor seconds, peak MiB and estimate of the command line, in a process of its own."""
     output = place / "estimate.json"
     robot = ("iiwa14", "--friction", "viscous+coulomb+offset", "--rotor-inertia")
@@ -61,7 +61,7 @@ def identify(place: Path, method: str) -> tuple[float, float, float, dict[str, A
     if process.returncode:
         raise RuntimeError(f"dynid identify ended with {process.returncode}")
     spent = time.perf_counter() - began
-    return spent, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, json.loads(output.read_text())
+    return spent, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, dynid.Estimate.load(output)
 
 
 @contextmanager
@@ -89,8 +89,28 @@ def cluster(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
         file.unlink(missing_ok=True)
 
 
-def on_cluster(place: Path, workers: int, kill_after: int | None = None) -> tuple[float, Observation]:
-    """Seconds and observation of a data set on some workers; one is killed after some partitions, if asked for."""
+@dataclass(frozen=True)
+class Shared:
+    """A data set that was observed on a cluster.
+
+    Attributes
+    ----------
+    seconds : float
+        By the clock.
+    client, workers : float
+        Processor seconds of this process, which joins the factors, and of all workers together.
+    found : Observation
+        The observation.
+    """
+
+    seconds: float
+    client: float
+    workers: float
+    found: Observation
+
+
+def on_cluster(place: Path, workers: int, kill_after: int | None = None) -> Shared:
+    """A data set on some workers; one is killed after some partitions, if asked for."""
     robot = arm()
     opened = open_dataset(place, robot)
     with cluster(workers) as (address, processes):
@@ -108,16 +128,25 @@ def on_cluster(place: Path, workers: int, kill_after: int | None = None) -> tupl
                 killed.set()
                 os.kill(processes[0].pid, signal.SIGKILL)
 
-        began = time.perf_counter()
+        def used() -> float:
+            return sum(client.run(time.process_time).values())
+
+        before, own, began = used(), time.process_time(), time.perf_counter()
         found = observe(robot, opened, client=client, progress=watch)
-        spent = time.perf_counter() - began
+        spent, own = time.perf_counter() - began, time.process_time() - own
+        theirs = used() - before if kill_after is None else float("nan")
         client.close()
     assert kill_after is None or killed.is_set()
-    return spent, found
+    return Shared(spent, own, theirs, found)
 
 
 def equal(a: Observation, b: Observation) -> bool:
     return a.rows == b.rows and all(np.array_equal(x, y) for x, y in zip(a.factors, b.factors, strict=True))
+
+
+def arm_values(estimate: dynid.Estimate) -> np.ndarray:
+    """The true base parameters of the arm."""
+    return estimate.base.values(arm().parameters)
 
 
 def growth(folder: Path, sizes: tuple[int, ...], method: str) -> list[dict[str, float]]:
@@ -125,11 +154,13 @@ def growth(folder: Path, sizes: tuple[int, ...], method: str) -> list[dict[str, 
     rows = []
     for samples in sizes:
         wall, processor, peak, estimate = identify(data_set(folder, samples), method)
+        error = np.abs(estimate.beta - arm_values(estimate)) / estimate.std
         rows.append({"samples": samples, "wall_s": wall, "processor_s": processor, "peak_mib": peak})
         print(
             f"{samples:>11,} samples, {method}: {wall:7.1f} s, {1e6 * wall / samples:5.1f} us per sample "
             f"(processor {1e6 * processor / samples:5.1f}), peak {peak:5.0f} MiB (goal < {LIMIT_MIB}), "
-            f"{sum(estimate['rows']):,} rows",
+            f"{sum(estimate.rows):,} rows, truth within two standard deviations for {100 * np.mean(error < 2):.0f} % "
+            f"of {len(error)} base parameters, largest {error.max():.1f}",
             flush=True,
         )
     return rows
@@ -171,13 +202,21 @@ def main() -> None:
     here = observe(arm(), open_dataset(place, arm()))
     seconds = {}
     for workers in (1, 2):
-        seconds[workers], found = on_cluster(place, workers)
-        same = "the same bits as without a cluster" if equal(here, found) else "OTHER BITS"
-        print(f"{CLUSTER_SAMPLES:,} samples on {workers} worker(s): {seconds[workers]:.1f} s, {same}", flush=True)
+        done = on_cluster(place, workers)
+        seconds[workers] = done.seconds
+        same = "the same bits as without a cluster" if equal(here, done.found) else "OTHER BITS"
+        print(
+            f"{CLUSTER_SAMPLES:,} samples on {workers} worker(s): {done.seconds:.1f} s, processor time "
+            f"{done.workers:.1f} s on workers and {done.client:.2f} s here, {same}, load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
     print(f"two workers are {seconds[1] / seconds[2]:.2f} times as fast as one (goal 1.7)", flush=True)
-    spent, found = on_cluster(place, 2, kill_after=6)
-    same = "the same bits" if equal(here, found) else "OTHER BITS"
-    print(f"one of two workers killed after 6 partitions: {spent:.1f} s, {same}, {sum(found.rows):,} rows", flush=True)
+    alone = done.workers + done.client
+    print(f"by processor time alone it would be {alone / (done.workers / 2 + done.client):.2f} times", flush=True)
+    done = on_cluster(place, 2, kill_after=6)
+    same = "the same bits" if equal(here, done.found) else "OTHER BITS"
+    rows = sum(done.found.rows)
+    print(f"one of two workers killed after 6 partitions: {done.seconds:.1f} s, {same}, {rows:,} rows", flush=True)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,29 @@ def test_a_share_of_the_partitions_is_held_out(logs: Path) -> None:
     assert done.returncode == 0 and page["left_out"] == [] and page["validation"]["joint1"]["relative"] < 0.05
 
 
+def test_a_report_streams_over_a_data_set(logs: Path) -> None:
+    words = ("--method", "wls", "--validate-share", "0.25", "--report", "none", *FRICTION, "-o", "shared.json")
+    assert dynid("identify", "twolink", "set", *words, folder=logs).returncode == 0
+    done = dynid("report", "shared.json", "set", "--validate-share", "0.25", "-o", "page.html", "--json", folder=logs)
+    assert done.returncode == 0, done.stderr
+    checks = {c["code"]: c["result"] for c in json.loads(done.stdout)["checks"]}
+    assert checks["evidence"] == checks["unseen_motion"] == "passed"
+    page = (logs / "page.html").read_text()
+    assert len(page) < 3e6 and "15000 samples of 3 partitions" in page
+    # The fitted partitions are no unseen motion, whatever way they are named.
+    done = dynid("report", "shared.json", "--validate", "set", "-o", "own.html", "--json", folder=logs)
+    assert done.returncode == 0, done.stderr
+    checks = {c["code"]: c["result"] for c in json.loads(done.stdout)["checks"]}
+    assert checks["evidence"] == checks["unseen_motion"] == "warned"
+    for words, told in (
+        (("set", "--compare", "shared.json"), "--compare is for log files"),
+        (("csv/run0.csv", "--skip-bad-partitions"), "folder of Parquet partitions"),
+        (("--validate", "set", "--validate-share", "0.2"), "hold out a part"),
+    ):
+        done = dynid("report", "shared.json", *words, folder=logs)
+        assert done.returncode == 1 and told in done.stderr
+
+
 def test_bad_partitions_are_named_or_left_out(logs: Path, tmp_path: Path) -> None:
     import shutil
 
@@ -72,7 +95,7 @@ def test_options_of_data_sets_are_refused_for_files(logs: Path) -> None:
     for words in (("--validate-rows", "0:10"), ("--method", "pc-didim", "--controller", "none.toml"), ("--tests",)):
         assert dynid("identify", "twolink", "set", *words, folder=logs).returncode == 1
     done = dynid("friction", "twolink", "set", folder=logs)
-    assert done.returncode == 1 and "data sets are for dynid identify, check and validate" in done.stderr
+    assert done.returncode == 1 and "data sets are for dynid identify, check, validate and report" in done.stderr
 
 
 def test_logs_that_cannot_be_converted(logs: Path, tmp_path: Path) -> None:

@@ -42,12 +42,31 @@ def test_a_bad_file_is_named_or_left_out(place: Path, monkeypatch: pytest.Monkey
     assert "1 left out" in Path("page.html").read_text()
 
 
+@pytest.mark.slow
+def test_a_cluster_folds_the_recordings(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same table as on this computer; a scheduler that is gone is named."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.chdir(place)
+    words = ["fleet", "arm.urdf", "logs", "--friction", FRICTION, "--cutoff", "5", "--skip-bad"]
+    with distributed.LocalCluster(
+        2, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        done = CliRunner().invoke(app, [*words, "--cluster", address, "-o", "there.parquet"])
+        assert done.exit_code == 0, done.output
+    assert CliRunner().invoke(app, [*words, "--workers", "1", "-o", "here.parquet"]).exit_code == 0
+    assert pl.read_parquet("there.parquet").equals(pl.read_parquet("here.parquet"))
+    gone = CliRunner().invoke(app, [*words, "--cluster", address])
+    assert gone.exit_code == 1 and f"no Dask scheduler can be reached at {address}" in str(gone.exception)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         (["fleet", "twolink"], "FOLDER"),
         (["fleet", "twolink", "nowhere"], "no folder 'nowhere'"),
         (["fleet", "twolink", "nowhere", "-o", "table.txt"], "table.parquet"),
+        (["fleet", "twolink", "nowhere", "--workers", "2", "--cluster", "tcp://host:1"], "give one"),
     ],
 )
 def test_wrong_arguments_are_refused(given: list[str], words: str) -> None:

@@ -42,7 +42,7 @@ def free_port() -> int:
 def recipe() -> list[list[str]]:
     """Commands of the page, in the order in which it gives them."""
     blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    return [block.split() for block in blocks]
+    return [block.replace("\\\n", " ").split() for block in blocks]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import polars
 import pytest
 
 import dynid
+from dynid.assessment.verdict.assess import evidence_of
+from dynid.assessment.verdict.error_checks import check_unseen
 from dynid.identification import data_sets
 from dynid.identification.observation import observe, time_parts
 from dynid.identification.pipeline import identify
+from dynid.identification.validation import cross_validate
 from dynid.progress import Progress
 from dynid.recording import open_dataset
 from dynid.recording.dataset import DataSet
@@ -86,12 +90,42 @@ def test_auto_chooses_on_a_part_and_says_so(dataset: DataSet, recording: Recordi
     assert {c.option for c in streamed.choices if c.what == "estimator"} == {"feasible", "wls", "ols"}
 
 
-def test_methods_that_need_the_samples_are_refused(dataset: DataSet) -> None:
-    for method in ("irls", "gls"):
-        with pytest.raises(dynid.DataError, match=f"'{method}' needs the samples again"):
-            identify(ROBOT, dataset, method)
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("irls", {}), ("irls", {"loss": "tukey"}), ("gls", {}), ("feasible", {"objective": "huber"})],
+    ids=["huber", "tukey", "gls", "feasible"],
+)
+def test_methods_that_weight_rows_read_the_partitions_again(
+    method: str, options: dict[str, Any], dataset: DataSet, recording: Recording
+) -> None:
+    """Parameters as in memory; standard deviations from blocks of time that are cut elsewhere."""
+    whole, streamed = (identify(ROBOT, data, method, signals=SIGNALS, **options) for data in (recording, dataset))
+    tolerance = 0.1 if method == "feasible" else 1e-5
+    assert streamed.converged and streamed.rows == whole.rows
+    assert np.abs((streamed.beta - whole.beta) / whole.std).max() < tolerance
+    assert streamed.noise_model == "autocorrelated" and streamed.freedom >= 5
+    assert 0.6 < np.median(streamed.std / whole.std) < 1.6
+
+
+def test_outliers_in_one_partition_are_given_less_weight(dataset: DataSet) -> None:
+    path = Path(dataset.source) / "run=2.parquet"
+    wild = np.where(np.arange(2000) % 40 == 0, 30.0, 0.0)
+    frame = polars.read_parquet(path)
+    frame.with_columns(polars.col("torque_joint2") + polars.Series(wild)).write_parquet(path)
+    plain, robust = (identify(ROBOT, dataset, method, signals=Signals(cutoff=None)) for method in ("wls", "irls"))
+    k = plain.base.names.index(next(name for name in plain.base.names if name.startswith("off") and "2" in name))
+    error = [abs(e.beta[k] - e.base.values()[k]) for e in (plain, robust)]
+    assert error[1] < 0.2 * error[0]
+
+
+def test_methods_that_cannot_stream_are_refused(dataset: DataSet) -> None:
     with pytest.raises(dynid.DataError, match="not a data set"):
         identify(ROBOT, dataset, "cloe")
+    joined = observe(ROBOT, dataset, signals=SIGNALS)
+    joined = joined.joined(joined)
+    for method in ("irls", "gls"):
+        with pytest.raises(dynid.DataError, match=f"'{method}' needs the samples again"):
+            identify(ROBOT, joined, method)
     with pytest.raises(dynid.DataError, match="known"):
         observe(ROBOT, dataset, known=np.zeros(len(ROBOT.layout)))
 
@@ -115,6 +149,89 @@ def test_validation_equals_that_of_the_recording(dataset: DataSet, recording: Re
     for name in ("rmse", "relative", "nrmse", "largest", "r2"):
         np.testing.assert_allclose(getattr(streamed, name), getattr(whole, name), rtol=1e-9, atol=1e-9)
     assert len(streamed.measured[0]) and "RMSE" in streamed.summary()
+
+
+def own_partition(dataset: DataSet, folder: Path, disguise: str) -> DataSet:
+    """The second partition as another data set: under another name, cut, at another rate, with noise."""
+    frame = polars.read_parquet(Path(dataset.source) / "run=1.parquet")
+    if disguise == "cut":
+        frame = frame[600:1500].with_columns(polars.col("t") - 6.0)
+    elif disguise == "resampled":
+        frame = frame[::3]
+    elif disguise == "noise":
+        rng = np.random.default_rng(0)
+        frame = frame.with_columns(polars.col("^q_.*$") + polars.Series(1e-4 * rng.normal(size=len(frame))))
+    folder.mkdir()
+    frame.write_parquet(folder / "other.parquet")
+    return open_dataset(folder, ROBOT)
+
+
+@pytest.mark.parametrize("longest", [65536, 700])
+@pytest.mark.parametrize("disguise", ["renamed", "cut", "resampled", "noise"])
+def test_a_partition_that_was_fitted_is_recognised(
+    disguise: str, longest: int, dataset: DataSet, tmp_path: Path
+) -> None:
+    estimate = identify(ROBOT, open_dataset(dataset.source, ROBOT, longest=longest), "wls", signals=SIGNALS)
+    known = estimate.fingerprint
+    assert known is not None and known.share == 1.0 and len(known.runs) == 6
+    own = own_partition(dataset, tmp_path / "own", disguise)
+    recording, _ = own.sample()
+    assert estimate.validate(own).repeated > 0.8 and estimate.validate(recording).repeated > 0.8
+    other = write_data_set(ROBOT, tmp_path / "unseen", runs(ROBOT, 8, samples=2000)[6:])
+    assert estimate.validate(other).repeated == 0.0
+    mixed = replace(other, partitions=(*other.partitions, *own.partitions))
+    assert 0.1 < estimate.validate(mixed).repeated < 0.6
+
+
+def test_a_long_data_set_keeps_stretches(
+    dataset: DataSet, recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of the partitions: one that is kept is recognised, one that is not is unknown; the size is bounded."""
+    monkeypatch.setattr(data_sets, "_MOST_POSITIONS", 1000)
+    estimate = identify(ROBOT, dataset, "wls", signals=SIGNALS)
+    known = estimate.fingerprint
+    assert known is not None and sum(map(len, known.runs)) <= 1000 and 0.2 < known.share < 0.6 and known.gap > 15.0
+    runs_of = [estimate.validate(replace(recording, runs=(run,))).repeated for run in recording.runs]
+    assert runs_of[0] > 0.8 and np.isnan(runs_of[1])
+    validation = estimate.validate(replace(dataset, partitions=dataset.partitions[1:2]))
+    check = check_unseen(evidence_of(estimate, validation))
+    assert check.result == "warned" and "not known" in check.words
+
+
+@pytest.mark.slow
+def test_a_verdict_on_other_partitions_can_be_trusted(dataset: DataSet, tmp_path: Path) -> None:
+    """On partitions of its own it cannot."""
+    estimate = identify(ROBOT, dataset, "feasible", signals=SIGNALS)
+    other = write_data_set(ROBOT, tmp_path / "unseen", runs(ROBOT, 8, samples=2000)[6:])
+    verdict = dynid.assess(estimate, other, recording=dataset)
+    assert verdict.verdict == "trusted", verdict.summary()
+    own = own_partition(dataset, tmp_path / "own", "resampled")
+    verdict = dynid.assess(estimate, own, recording=dataset)
+    assert verdict.verdict == "use with care" and verdict.check("unseen_motion").result == "warned"
+    another = dynid.assess(estimate, other, recording=other)
+    assert another.check("evidence").result == "warned"  # not what it was identified from
+
+
+def test_validation_shows_rows_of_all_partitions_in_the_order_of_time(dataset: DataSet) -> None:
+    found = identify(ROBOT, dataset, "wls", signals=SIGNALS).validate(dataset)
+    for time, measured in zip(found.time, found.measured, strict=True):
+        assert np.all(np.diff(time) > 0) and 100.0 < time[-1] < 121.0 and len(time) == len(measured) <= 20_000
+
+
+def test_cross_validation_equals_that_of_the_partitions(dataset: DataSet, recording: Recording) -> None:
+    """Each third is predicted from the others."""
+    found = cross_validate(ROBOT, dataset, "wls", folds=3, signals=SIGNALS)
+    assert len(found) == 3 and [one.partitions for one in found] == [2, 2, 2]
+    for k, one in enumerate(found):
+        inside = recording.runs[2 * k : 2 * k + 2]
+        others = replace(recording, runs=tuple(run for run in recording.runs if run not in inside))
+        expected = identify(ROBOT, others, "wls", signals=SIGNALS).validate(replace(recording, runs=inside))
+        assert one.rows == expected.rows
+        np.testing.assert_allclose(one.rmse, expected.rmse, rtol=1e-6)
+    with pytest.raises(dynid.DataError, match="7 folds need as many partitions"):
+        cross_validate(ROBOT, dataset, folds=7)
+    with pytest.raises(dynid.DataError, match="open_dataset"):
+        cross_validate(ROBOT, recording, client=object())
 
 
 def test_chunks_bound_what_is_read_at_once(dataset: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +381,10 @@ def test_a_cluster_gives_the_same_bits(dataset: DataSet, client: Any) -> None:
     one, two = (estimate.validate(dataset, client=c) for c in (None, client))
     assert one.rows == two.rows and np.array_equal(one.rmse, two.rmse)
     assert dynid.check(ROBOT, dataset) == dynid.check(ROBOT, dataset, client=client)
+    robust = [identify(ROBOT, dataset, "irls", signals=SIGNALS, client=c).beta for c in (None, client)]
+    assert np.array_equal(*robust)
+    folds = [cross_validate(ROBOT, dataset, folds=2, signals=SIGNALS, client=c) for c in (None, client)]
+    assert all(np.array_equal(a.rmse, b.rmse) for a, b in zip(*folds, strict=True))
     (Path(dataset.source) / "run=2.parquet").write_bytes(b"")
     with pytest.raises(dynid.DataError, match=r"run=2\.parquet"):
         observe(ROBOT, dataset, signals=SIGNALS, client=client)

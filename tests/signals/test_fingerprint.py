@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.excitation.fourier import random_fourier
-from dynid.signals.fingerprint import Fingerprint, fingerprint, repeated_share
+from dynid.signals.fingerprint import Fingerprint, fingerprint
+from dynid.signals.repetition import repeated_share
 from dynid.signals.settings import Motion, prepare
 
 Array = NDArray[np.float64]

@@ -13,7 +13,8 @@ from dynid.actuators.logs import Log, read_logs
 from dynid.actuators.rollouts import Segments, rollout
 from dynid.markup import HtmlFrame
 from dynid.robot.model import Robot
-from dynid.signals.fingerprint import Fingerprint, repeated_share
+from dynid.signals.fingerprint import Fingerprint
+from dynid.signals.repetition import repeated_share
 from dynid.signals.settings import Signals, prepare
 
 if TYPE_CHECKING:

@@ -14,12 +14,23 @@ from dynid.cli.progress import working
 from dynid.errors import DataError
 
 if TYPE_CHECKING:
+    from dynid.cli.values import Source
     from dynid.identification.estimate import Estimate
     from dynid.identification.validation import Validation
     from dynid.recording.dataset import DataSet
     from dynid.recording.recording import Recording
 
-__all__ = ["Work", "check_files_only", "client_of", "identify", "read_split", "validate"]
+__all__ = [
+    "Unseen",
+    "Work",
+    "check_files_only",
+    "client_of",
+    "identify",
+    "predicted",
+    "read_fitted",
+    "read_split",
+    "validate",
+]
 
 
 @dataclass(frozen=True)
@@ -34,13 +45,36 @@ class Work:
         return {"client": self.client, "skip_bad": self.skip_bad}
 
 
+@dataclass(frozen=True)
+class Unseen:
+    """Motion to validate on: a recording, or the errors on a data set and a part of it.
+
+    Attributes
+    ----------
+    recording : Recording
+        The recording, or evenly spaced chunks of the data set.
+    errors : Validation or None
+        Errors on all partitions of a data set.
+    """
+
+    recording: Recording
+    errors: Validation | None = None
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What `evidence_of` takes."""
+        if self.errors is None:
+            return {"validation": self.recording}
+        return {"validation": self.errors, "unseen": self.recording}
+
+
 @contextmanager
 def client_of(address: str | None) -> Iterator[Any]:
     """The Dask client of --cluster, closed at the end; None without an address."""
     if address is None:
         yield None
         return
-    from dynid.recording.partition_map import connect
+    from dynid.recording.cluster import connect
 
     client = connect(address)
     try:
@@ -66,12 +100,48 @@ def read_split(
         raise DataError("--validate-rows is for log files; of a data set, --validate-share holds out partitions")
     if validate and share is not None:
         raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
-    if share is not None:
-        return found.split(share)
-    if not validate:
-        return found, None
-    other = inputs.data_set(validate)
-    return found, other if other is not None else inputs.read(validate)
+    held_out = inputs.held_out(validate, share, rows)
+    if held_out.rows is not None:
+        raise DataError("runs.validate_rows is for log files; of a data set, runs.validate_share holds out partitions")
+    if held_out.share is not None and not held_out.logs:
+        return found.split(held_out.share)
+    return found, _other(inputs, held_out.logs) if held_out.logs else None
+
+
+def read_fitted(
+    inputs: Inputs, validate: Sequence[str] | None, share: float | None, rows: str | None
+) -> tuple[DataSet | Recording | None, DataSet | Recording | None] | None:
+    """What an estimate was identified from, if it is named, and what to validate on; None where all logs are files."""
+    from dynid.recording.dataset import DataSet
+
+    if inputs.data:
+        split = read_split(inputs, validate, share, rows)
+        if split is not None:
+            return split
+    other = inputs.data_set(validate) if validate else None
+    if not isinstance(other, DataSet):
+        return None
+    if share is not None or rows is not None:
+        raise DataError("--validate names other logs; --validate-share and --validate-rows hold out a part of these")
+    return inputs.read() if inputs.data else None, other
+
+
+def _other(inputs: Inputs, logs: Sequence[Source]) -> DataSet | Recording:
+    """Other logs, as a data set or in memory."""
+    found = inputs.data_set(logs)
+    return found if found is not None else inputs.read(logs)
+
+
+def predicted(estimate: Estimate, unseen: DataSet | Recording | None, work: Work) -> Unseen | None:
+    """The errors on a data set and a part of it; a recording is predicted later."""
+    from dynid.assessment.verdict.assess import part_of
+    from dynid.recording.recording import Recording
+
+    if unseen is None or isinstance(unseen, Recording):
+        return None if unseen is None else Unseen(unseen)
+    with working("predicting torques") as shown:
+        errors = estimate.validate(unseen, progress=shown.report, **work.settings())
+    return Unseen(part_of(unseen), errors)
 
 
 def identify(
@@ -81,10 +151,10 @@ def identify(
     method: str,
     given: dict[str, Any],
     work: Work,
-) -> tuple[Estimate, Recording, Recording | Validation | None]:
-    """The estimate, the part of the data set that checks and figures rest on, and the other motion or its errors."""
+) -> tuple[Estimate, Recording, Unseen | None]:
+    """The estimate, the part of the data set that checks and figures rest on, and the other motion."""
+    from dynid.assessment.verdict.assess import part_of
     from dynid.identification.pipeline import identify as run
-    from dynid.recording.recording import Recording
 
     options = inputs.chosen_by_user() | given if method == "auto" else given
     with working(f"identifying {inputs.robot.name} with {method}") as shown:
@@ -97,24 +167,20 @@ def identify(
             **work.settings(),
             **options,
         )
-        sample, _ = dataset.sample()
-    other: Recording | Validation | None
-    if unseen is None or isinstance(unseen, Recording):
-        other = unseen
-    else:
-        with working("predicting torques") as shown:
-            other = estimate.validate(unseen, progress=shown.report, **work.settings())
+        sample = part_of(dataset)
+    other = predicted(estimate, unseen, work)
     note = f"the checks of the verdict rest on {sample.samples} samples of {dataset.source}"
     return replace(estimate, notes=(*estimate.notes, note)), sample, other
 
 
 def validate(estimate: Estimate, dataset: DataSet, work: Work, require: str | None, as_json: bool) -> None:
     """Predict the torques of a data set, and print errors and verdict."""
-    from dynid.assessment.verdict.assess import assess
+    from dynid.assessment.verdict.assess import assess_evidence, evidence_of
 
-    with working("predicting torques") as shown:
-        found = estimate.validate(dataset, progress=shown.report, **work.settings())
-    verdict = assess(estimate, found)
+    unseen = predicted(estimate, dataset, work)
+    assert unseen is not None and unseen.errors is not None
+    found = unseen.errors
+    verdict = assess_evidence(evidence_of(estimate, **unseen.evidence))
     if as_json:
         left_out = [{"partition": one.partition, "reason": one.reason} for one in found.left_out]
         page = {"validation": found.to_dict(), "left_out": left_out, "verdict": verdict.to_dict()}

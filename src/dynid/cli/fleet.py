@@ -10,6 +10,7 @@ import typer
 
 from dynid.cli import options
 from dynid.cli.app import Json, app, check_outputs, wrote
+from dynid.cli.data_sets import client_of
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
@@ -59,6 +60,7 @@ def fleet(
         bool, typer.Option("--skip-bad", help="Leave out recordings that cannot be used, and list them.")
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes that share the work. [one per core]")] = None,
+    cluster: options.Cluster = None,
     as_json: Json = False,
 ) -> None:
     """Identify many units of one robot over many dates, and find what changed.
@@ -76,8 +78,10 @@ def fleet(
         raise DataError("name ROBOT and then FOLDER, the folder of the recordings")
     if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
         raise DataError(f"the table of a fleet is .parquet or .csv: name --output '{output.with_suffix('.parquet')}'")
+    if workers is not None and cluster is not None:
+        raise DataError("--workers are processes of this computer and --cluster names others: give one")
     check_outputs(output, page)
-    with working("identifying the fleet") as work:
+    with client_of(cluster) as client, working("identifying the fleet") as work:
         found = identify_fleet(
             inputs.robot,
             fleet_entries(inputs.robot, folder, log=inputs.log),
@@ -89,6 +93,7 @@ def fleet(
             link=tool_link,
             skip_bad=skip_bad,
             workers=core_count() if workers is None else workers,
+            client=client,
             progress=work.report,
         )
     if output is not None:

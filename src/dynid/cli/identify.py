@@ -189,7 +189,7 @@ def finish(
     inputs: Inputs,
     estimate: Estimate,
     recording: Recording,
-    unseen: Recording | Validation | None,
+    unseen: Recording | data_sets.Unseen | None,
     *,
     observation: Observation | None = None,
     tests: Callable[[], Diagnosis] | None = None,
@@ -213,8 +213,8 @@ def finish(
         Robot and logs of the command.
     estimate : Estimate
         What was identified.
-    recording, unseen : Recording, Validation or None
-        The motion it was identified from, or a part of it, and other motion to validate on, or its validation.
+    recording, unseen : Recording, Unseen or None
+        The motion it was identified from, or a part of it, and other motion to validate on.
     observation : Observation, optional
         What it was identified from, so that the runs are not filtered again.
     tests : callable, optional
@@ -234,9 +234,10 @@ def finish(
             refused = error
     diagnosis = None if tests is None else tests()
     with working("assessing the estimate"):
+        other: dict[str, Any] = unseen.evidence if isinstance(unseen, data_sets.Unseen) else {"validation": unseen}
         evidence = evidence_of(
             estimate,
-            unseen,
+            **other,
             recording=recording,
             observation=observation,
             findings=() if report == "none" else None,  # data are checked only for a verdict

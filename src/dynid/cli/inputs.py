@@ -93,7 +93,9 @@ class Inputs:
 
         sources = self._sources(logs)
         if any(is_dataset(x) for x in sources):
-            raise DataError("data sets are for dynid identify, check and validate, one at a time: name log files here")
+            raise DataError(
+                "data sets are for dynid identify, check, validate and report, one at a time: name log files here"
+            )
         assert self.log is not None
         log = self.log if rows == "format" else self.log.replaced({"rows": rows})
         with working("reading"):

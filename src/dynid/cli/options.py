@@ -48,7 +48,7 @@ Data = Annotated[
 # Data sets.
 Cluster = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers read the partitions: tcp://host:8786."),
+    typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers read the recordings: tcp://host:8786."),
 ]
 SkipBadPartitions = Annotated[
     bool,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli import options
+from dynid.cli import data_sets, options
 from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs, load_estimate
 from dynid.cli.output import check_required, error_lines, required, show, verdict_lines
@@ -22,6 +22,7 @@ from dynid.errors import DataError
 if TYPE_CHECKING:
     from dynid.assessment.verdict.assessment import Assessment
     from dynid.assessment.verdict.evidence import Evidence
+    from dynid.recording.recording import Recording
 
 __all__ = ["Compare", "assess_and_report", "report_files"]
 
@@ -45,6 +46,8 @@ def report(
     output: Annotated[Path, typer.Option("-o", "--output", help="File of the report.")] = Path("report.html"),
     table: options.ParameterTable = False,
     require: options.Require = None,
+    cluster: options.Cluster = None,
+    skip_bad_partitions: options.SkipBadPartitions = False,
     as_json: Json = False,
 ) -> None:
     """Assess whether a saved estimate can be trusted, and write an HTML report of it with the verdict beside it.
@@ -53,39 +56,32 @@ def report(
 
     Example: dynid report estimate.json --compare other.json --validate run3.csv
     """
-    from dynid.report.document import write as write_report
-    from dynid.report.document import write_comparison
+    from dynid.assessment.verdict.assess import evidence_of
+    from dynid.report.document import write_comparison, write_evidence
+    from dynid.report.provenance import Provenance
 
     check_outputs(output, None if compare is not None else _verdict_file(output))
     wanted = required(require)
     estimate, file = inputs.estimate, inputs.estimate_file
     assert estimate is not None and file is not None
-    fitted, unseen = None, None
-    if inputs.data or validate_share is not None or validate_rows is not None:
-        fitted, unseen = inputs.read_split(validate, validate_share, validate_rows)
-    elif validate:
-        unseen = inputs.read(validate)
     other = None if compare is None else load_estimate(compare)
-    validation = None if unseen is None else estimate.validate(unseen)
+    fitted, unseen = _motion(
+        inputs, validate, validate_share, validate_rows, compare is None, cluster, skip_bad_partitions
+    )
     with working("assessing the estimate and writing the report"):
         if compare is not None and other is not None:
             names = _names(file, compare)
-            both = write_comparison(estimate, other, output, unseen, recording=fitted, names=names)
+            held_out = None if unseen is None else unseen.recording
+            both = write_comparison(estimate, other, output, held_out, recording=fitted, names=names)
+            validation = None if held_out is None else estimate.validate(held_out)
             verdicts = dict(zip(names, both, strict=True))
         else:
             project = "" if inputs.project is None else inputs.project.path.read_text(encoding="utf-8")
             others = inputs.held_out(validate, validate_share, validate_rows).logs
-            verdicts = {
-                file.stem: write_report(
-                    estimate,
-                    output,
-                    unseen,
-                    recording=fitted,
-                    command=_command(),
-                    files=inputs.files(*others),
-                    project=project,
-                )
-            }
+            evidence = evidence_of(estimate, **({} if unseen is None else unseen.evidence), recording=fitted)
+            origin = Provenance(_command(), files=inputs.files(*others), project=project)
+            verdicts = {file.stem: write_evidence(evidence, output, origin=origin)}
+            validation = evidence.validation
             _save(verdicts[file.stem], output)
     if as_json:
         pages = {name: assessment.to_dict() for name, assessment in verdicts.items()}
@@ -100,6 +96,39 @@ def report(
             show("\n".join(verdict_lines(assessment)[:1]))
     wrote(output)
     check_required(wanted, *verdicts.values())
+
+
+def _motion(
+    inputs: Inputs,
+    validate: list[str] | None,
+    share: float | None,
+    rows: str | None,
+    streams: bool,
+    cluster: str | None,
+    skip_bad: bool,
+) -> tuple[Recording | None, data_sets.Unseen | None]:
+    """The fitted recording and the motion to validate on, as far as they are given; of data sets, a part.
+
+    Without `streams` data sets are refused.
+    """
+    from dynid.assessment.verdict.assess import part_of
+    from dynid.recording.dataset import DataSet
+
+    found = data_sets.read_fitted(inputs, validate, share, rows)
+    if found is not None:
+        if not streams:
+            raise DataError("--compare is for log files, not for a data set")
+        assert inputs.estimate is not None
+        with data_sets.client_of(cluster) as client:
+            unseen = data_sets.predicted(inputs.estimate, found[1], data_sets.Work(client, skip_bad))
+        return part_of(found[0]) if isinstance(found[0], DataSet) else found[0], unseen
+    data_sets.check_files_only(cluster, skip_bad)
+    fitted, other = None, None
+    if inputs.data or share is not None or rows is not None:
+        fitted, other = inputs.read_split(validate, share, rows)
+    elif validate:
+        other = inputs.read(validate)
+    return fitted, None if other is None else data_sets.Unseen(other)
 
 
 def assess_and_report(

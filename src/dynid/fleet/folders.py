@@ -52,7 +52,7 @@ def fleet_entries(robot: Robot, folder: str | Path, *, log: LogFormat | None = N
     DataError
         If the folder does not exist or has no file in this layout.
     """
-    root = Path(folder)
+    root = Path(folder).resolve()  # a worker of a cluster may run in another folder
     if not root.is_dir():
         raise DataError(f"no folder '{folder}'")
     files = sorted(p for p in root.rglob("*") if p.is_file() and p.suffix.lower() in _SUFFIXES)

@@ -19,6 +19,7 @@ from dynid.identification.jackknife import jackknife
 from dynid.identification.observation import fold, observe
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress, ProgressCallback
+from dynid.recording.cluster import map_on_cluster
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording
 from dynid.signals.settings import Signals
@@ -140,11 +141,8 @@ def _results(
     if workers < 1:
         raise DataError(f"a fleet needs at least one worker, got {workers}")
     if client is not None:
-        # Values, not objects with caches, travel: the scheduler computes a lost task again with the same result.
-        futures = [client.submit(_tried, base, entry, signals, color, pure=False) for entry, color in tasks]
-        for k, future in enumerate(futures):
-            yield k, future.result()
-            future.release()
+        names = [entry.label for entry, _ in tasks]
+        yield from map_on_cluster(client, _on_worker, (base, signals), tasks, names, "recording")
     elif min(workers, len(tasks) // _FEW) > 1:
         from joblib import Parallel, delayed
 
@@ -153,6 +151,11 @@ def _results(
     else:
         for k, (entry, color) in enumerate(tasks):
             yield k, _tried(base, entry, signals, color)
+
+
+def _on_worker(task: tuple[FleetEntry, bool], base: BaseParameters, signals: Signals) -> FoldedEntry | str:
+    """The result of one entry on a cluster."""
+    return _tried(base, task[0], signals, task[1])
 
 
 def _tried(base: BaseParameters, entry: FleetEntry, signals: Signals, color: bool) -> FoldedEntry | str:

@@ -91,6 +91,8 @@ def identify_fleet(
     ------
     DataError
         If an entry cannot be used, which the message names, or if no entry is left.
+    DynidError
+        If the scheduler of the cluster is gone.
 
     Examples
     --------

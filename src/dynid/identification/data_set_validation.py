@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.data_sets import cleaned_chunk, needed_signals
+from dynid.identification.data_set_chunks import cleaned_chunk, needed_signals
 from dynid.identification.row_stream import motion_blocks
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import map_partitions
 from dynid.recording.partitions import LeftOut, Partition
+from dynid.signals.fingerprint import MotionSampler
+from dynid.signals.repetition import Repetition, SeenMotion
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
@@ -26,8 +28,9 @@ __all__ = ["validate_dataset"]
 
 Array = NDArray[np.float64]
 
-# Rows per channel of a partition that come back for figures, and of all partitions together.
-_SHOWN, _SHOWN_IN_ALL = 2000, 20_000
+# Rows per channel that are kept for figures, and the fewest of a partition: those at the beginning of partitions that
+# are evenly spaced over the data set.
+_SHOWN, _FEWEST_SHOWN = 20_000, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,32 +96,61 @@ class Sums:
 Shown = list[tuple[Array, Array, Array]]
 
 
+@dataclass(frozen=True, eq=False)
+class PartitionErrors:
+    """Errors on one partition.
+
+    Attributes
+    ----------
+    sums : Sums
+        Sums over its rows.
+    shown : list of tuple of ndarray
+        Measured and predicted torque, and time in s from the beginning, of the first rows of each channel.
+    seconds : float
+        How long it lasts.
+    positions : list of ndarray (samples, coordinate)
+        Positions at the rate of a fingerprint, if there is one.
+    """
+
+    sums: Sums
+    shown: Shown
+    seconds: float
+    positions: list[Array]
+
+
 def sum_partition(
     dataset: DataSet,
     partition: Partition,
     base: BaseParameters,
     beta: Array,
     settings: Signals,
+    rate: float | None,
+    most: int,
     threads: int | None,
-) -> tuple[Sums, Shown]:
-    """Sums over the rows of one partition, and the first rows of each channel: measured, predicted, time in s."""
+) -> PartitionErrors:
+    """Errors on one partition, with at most `most` rows per channel to show."""
     count = len(base.channels)
     total = Sums.none(count)
     shown: Shown = [(np.zeros(0), np.zeros(0), np.zeros(0)) for _ in range(count)]
-    used = 0
+    used, seconds, start = 0, 0.0, None
+    sampler = None if rate is None else MotionSampler(rate)
     for _, chunk in dataset.chunks(partition):
         for run, motion in cleaned_chunk(base, chunk, settings)[0]:
             used += len(run)
-            for block in motion_blocks(base, motion, settings):
+            seconds += len(run) * run.step
+            start = float(motion.t[0]) if start is None else start
+            if sampler is not None:
+                sampler.add(motion)
+            for block in motion_blocks(base, motion, settings, threads=threads):
                 k, y, predicted = block.channel, block.y, block.W @ beta
                 total = total.joined(Sums.of(count, k, y, y - predicted))
-                room = _SHOWN - len(shown[k][0])
+                room = most - len(shown[k][0])
                 if room > 0:
-                    new = (y[:room], predicted[:room], motion.t[block.index[:room]])
+                    new = (y[:room], predicted[:room], motion.t[block.index[:room]] - start)
                     shown[k] = tuple(np.concatenate([a, b]) for a, b in zip(shown[k], new, strict=True))  # type: ignore[assignment]
     if not used:
         raise DataError("has no run that is long enough to be filtered")
-    return total, shown
+    return PartitionErrors(total, shown, seconds, [] if sampler is None else sampler.runs)
 
 
 def validate_dataset(
@@ -138,24 +170,31 @@ def validate_dataset(
     total = Sums.none(len(base.channels))
     shown: list[list[tuple[Array, Array, Array]]] = [[] for _ in base.channels]
     left_out: list[LeftOut] = []
+    seen = None if estimate.fingerprint is None else SeenMotion(estimate.fingerprint)
+    again = Repetition()
     pruned = dataset.with_signals(needed_signals(settings, dataset))
+    most = max(_SHOWN // len(dataset), _FEWEST_SHOWN)
+    every = -(-len(dataset) * most // _SHOWN)
+    clock = 0.0
     work = map_partitions(
         sum_partition,
         pruned,
-        (base, estimate.beta, settings),
+        (base, estimate.beta, settings, None if seen is None else seen.fitted.rate, most),
         client=client,
         skip_bad=skip_bad,
         progress=progress,
         what="predicting torques",
     )
-    for _, one in work:
+    for k, one in work:
         if isinstance(one, LeftOut):
             left_out.append(one)
             continue
-        total = total.joined(one[0])
-        for mine, rows in zip(shown, one[1], strict=True):
-            if sum(len(x[0]) for x in mine) < _SHOWN_IN_ALL:
-                mine.append(rows)
+        total = total.joined(one.sums)
+        again += Repetition() if seen is None else seen.compare(one.positions)
+        if k % every == 0:
+            for mine, (torque, found, when) in zip(shown, one.shown, strict=True):
+                mine.append((torque, found, clock + when))
+        clock += one.seconds
     if not np.any(total.rows):
         raise DataError(f"no joint moves faster than min_velocity in {dataset.source}")
     checked, empty = total.rows > 0, np.zeros(0)
@@ -180,6 +219,7 @@ def validate_dataset(
         measured=measured,
         predicted=predicted,
         time=time,
+        repeated=np.nan if seen is None else seen.share(again),
         partitions=len(dataset.partitions),
         left_out=tuple(left_out),
     )

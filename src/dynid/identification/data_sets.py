@@ -15,33 +15,32 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dynid.errors import DataError
+from dynid.errors import DataError, DynidError
+from dynid.identification.data_set_chunks import BLOCKS, SHORTEST_S, cleaned_chunk, needed_signals, parts_of
+from dynid.identification.data_set_passes import Passes
 from dynid.identification.folding import Folding
-from dynid.identification.loads import check_run, default_channels
+from dynid.identification.loads import default_channels
 from dynid.identification.observation import Observation, too_few_rows
 from dynid.identification.standstill import Rest, moving_joints, standstill_of
-from dynid.identification.stops import Stop, without_stops
+from dynid.identification.stops import Stop
 from dynid.identification.triangular import fold
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import left_out_note, map_partitions
 from dynid.recording.partitions import LeftOut, Partition
-from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
-from dynid.signals.settings import Motion, Signals, prepare
+from dynid.signals.fingerprint import STRETCH, Fingerprint, MotionSampler, sampling_rate, stretches
+from dynid.signals.settings import Signals
 
-__all__ = ["cleaned_chunk", "joined_stops", "needed_signals", "observe_dataset"]
+__all__ = ["joined_stops", "observe_dataset"]
 
 Array = NDArray[np.float64]
 
-# Blocks of time whose factors are kept, for standard deviations and cross-validation, and the parts that they are made
-# of: whole partitions, or parts of few partitions, so that blocks differ in length by no more than a fifth.
-_BLOCKS, _PARTS = 20, 100
-# Pieces of a run at the edge of a chunk that are shorter than this, beyond what is trimmed, are left out.
-_SHORTEST_S, _SHORTEST_SAMPLES = 1.0, 64
 # Chunks whose joints at rest are looked at, evenly spaced.
 _RESTS = 50
+# Samples of a fingerprint: five hours at its slowest rate. Of a longer data set it keeps a part.
+_MOST_POSITIONS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +61,10 @@ class PartitionFold:
         Which joints moved in every run, and where.
     stops : tuple of Stop
         Mechanical stops, each with the share of the samples of the partition.
+    positions : tuple of ndarray (samples, coordinate)
+        Low-passed positions at the rate of the fingerprint, or stretches of them.
+    moved, between : int
+        Samples that all positions would have, and samples between two stretches.
     """
 
     factors: tuple[tuple[Array, ...], ...]
@@ -71,29 +74,82 @@ class PartitionFold:
     cutoffs: tuple[float | None, ...]
     rests: tuple[Rest, ...]
     stops: tuple[Stop, ...]
+    positions: tuple[Array, ...]
+    moved: int
+    between: int
 
 
-def needed_signals(settings: Signals, dataset: DataSet) -> tuple[str, ...]:
-    """Signals that an identification reads."""
-    out = ["q", "torque", "wrench", "base", "base_v", "base_a"]
-    out += ["v"] * settings.measured_velocity + ["a"] * settings.measured_acceleration
-    return (*out, *(["current"] * (dataset.log_format.gain is not None)))
+@dataclass(frozen=True)
+class Sampling:
+    """How positions are sampled for the fingerprint of a data set.
+
+    Attributes
+    ----------
+    rate : float
+        Samples per second.
+    most : int
+        Most samples of a partition.
+    every : int
+        One of this many partitions is kept.
+    """
+
+    rate: float
+    most: int
+    every: int
+
+    @staticmethod
+    def of(dataset: DataSet) -> Sampling:
+        """The sampling that keeps the fingerprint of a data set small."""
+        count = len(dataset.partitions)
+        most = max(_MOST_POSITIONS // count, STRETCH)
+        return Sampling(sampling_rate(_about_seconds(dataset)), most, -(-count * STRETCH // _MOST_POSITIONS))
 
 
-def cleaned_chunk(
-    base: BaseParameters, recording: Recording, settings: Signals
-) -> tuple[list[tuple[Run, Motion]], tuple[Stop, ...], int]:
-    """Filtered runs of a chunk, its stops, and the number of samples in pieces that are too short."""
-    shortest = 2 * settings.trim + _SHORTEST_S
-    long = [r for r in recording.runs if len(r) >= _SHORTEST_SAMPLES and len(r) * r.step >= shortest]
-    for run in long:
-        check_run(base.robot, run, base.channels)
-    motions, stops = without_stops(base, [prepare(run, settings) for run in long], settings)
-    return list(zip(long, motions, strict=True)), stops, recording.samples - sum(len(r) for r in long)
+def _about_seconds(dataset: DataSet) -> float:
+    """About how long a data set lasts, if its partitions are as long as the first that can be read."""
+    for partition in dataset.partitions:
+        try:
+            return dataset.rows(partition) * dataset.step * len(dataset.partitions)
+        except DynidError:
+            continue
+    return 0.0
+
+
+class _Positions:
+    """The fingerprint of a data set, to which partitions are added in their order."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._sampling = sampling
+        self._runs: list[Array] = []
+        self._moved = self._missing = self._gap = self._partitions = 0
+
+    def add(self, one: PartitionFold) -> None:
+        """Add the positions of a partition, or count what is not kept."""
+        kept = self._partitions % self._sampling.every == 0
+        self._partitions += 1
+        self._moved += one.moved
+        self._missing = one.between if kept else self._missing + one.moved
+        self._gap = max(self._gap, self._missing)
+        if kept:
+            self._runs += one.positions
+
+    def fingerprint(self) -> Fingerprint | None:
+        """The fingerprint; None where no run is long enough."""
+        kept = sum(len(run) for run in self._runs)
+        if not kept:
+            return None
+        rate = self._sampling.rate
+        return Fingerprint.of_positions(rate, self._runs, min(kept / self._moved, 1.0), self._gap / rate)
 
 
 def fold_partition(
-    dataset: DataSet, partition: Partition, base: BaseParameters, settings: Signals, parts: int, threads: int | None
+    dataset: DataSet,
+    partition: Partition,
+    base: BaseParameters,
+    settings: Signals,
+    parts: int,
+    sampling: Sampling,
+    threads: int | None,
 ) -> PartitionFold:
     """Read, clean and fold one partition."""
     total = dataset.rows(partition)
@@ -102,19 +158,23 @@ def fold_partition(
     rests: list[Rest] = []
     stops: list[tuple[Stop, int]] = []
     used = short = 0
+    sampler = MotionSampler(sampling.rate)
     for first, chunk in dataset.chunks(partition):
         found, at_stops, too_short = cleaned_chunk(base, chunk, settings)
         row = first
         for run, motion in found:
             folding.add(motion, row / total, len(run) / total)
             row += len(run)
+            sampler.add(motion)
             cutoffs.append(motion.cutoff)
             rests.append(Rest(moving_joints(base.robot, motion, settings), motion.q.mean(axis=0)))
         used += sum(len(run) for run, _ in found)
         short += too_short
         stops += [(stop, chunk.samples) for stop in at_stops]
     if not used:
-        raise DataError(f"has no run of {2 * settings.trim + _SHORTEST_S:g} s, which filters need")
+        raise DataError(f"has no run of {2 * settings.trim + SHORTEST_S:g} s, which filters need")
+    runs = sampler.runs
+    kept, between = stretches(runs, sampling.most)
     marked = tuple(replace(stop, share=stop.share * samples / used) for stop, samples in stops)
     return PartitionFold(
         tuple(folding.factors()),
@@ -124,6 +184,9 @@ def fold_partition(
         tuple(cutoffs),
         tuple(rests),
         joined_stops(marked),
+        tuple(kept),
+        sum(len(run) for run in runs),
+        between,
     )
 
 
@@ -145,18 +208,20 @@ def observe_dataset(
         base = base_parameters(robot, channels=found)
     pruned = dataset.with_signals(needed_signals(settings, dataset))
     count = len(dataset.partitions)
-    parts = -(-_PARTS // count)
-    blocks: list[list[Array] | None] = [None] * _BLOCKS
+    parts = parts_of(count)
+    blocks: list[list[Array] | None] = [None] * BLOCKS
     rows = np.zeros(len(base.channels), dtype=np.int64)
     samples = short = 0
     cutoffs: set[float | None] = set()
     rests: list[Rest] = []
     stops: list[tuple[Stop, int]] = []
     left_out: list[LeftOut] = []
+    sampling = Sampling.of(pruned)
+    positions = _Positions(sampling)
     work = map_partitions(
         fold_partition,
         pruned,
-        (base, settings, parts),
+        (base, settings, parts, sampling),
         client=client,
         skip_bad=skip_bad,
         progress=progress,
@@ -169,13 +234,14 @@ def observe_dataset(
                 left_out.append(one)
                 continue
             for part, factors in enumerate(one.factors):
-                place = (k * parts + part) * _BLOCKS // (count * parts)
+                place = (k * parts + part) * BLOCKS // (count * parts)
                 blocks[place] = _joined(blocks[place], factors)
             rows += one.rows
             samples += one.samples
             short += one.short
             cutoffs |= {None if c is None else float(f"{c:.2g}") for c in one.cutoffs}
             rests += one.rests
+            positions.add(one)
             stops += [(stop, one.samples) for stop in one.stops]
         filled = [tuple(block) for block in blocks if block is not None and any(len(f) for f in block)]
         whole: list[Array] | None = None
@@ -203,7 +269,15 @@ def observe_dataset(
         time_blocks=tuple(filled),
         left_out=tuple(left_out),
         notes=tuple(notes),
+        fingerprint=positions.fingerprint(),
+        passes=Passes(_without(pruned, left_out), base, settings, client, progress),
     )
+
+
+def _without(dataset: DataSet, left_out: Sequence[LeftOut]) -> DataSet:
+    """The data set without partitions that cannot be used."""
+    names = {one.partition for one in left_out}
+    return replace(dataset, partitions=tuple(p for p in dataset.partitions if p.name not in names))
 
 
 def _no_rows() -> Any:

@@ -57,7 +57,7 @@ class Folding:
         self.base, self.settings = base, settings
         self.rows = [0] * len(base.channels)
         self.samples = 0
-        self.kept: list[tuple[int, Array, NDArray[np.int64]]] | None = [] if keep else None
+        self.kept: list[tuple[int, int, Array, NDArray[np.int64]]] | None = [] if keep else None
         self._maker = SegmentRows(base, threads)
         self._factors = [[np.zeros((0, len(c) + 1)) for c in self._maker.touched] for _ in range(parts)]
 
@@ -76,12 +76,13 @@ class Folding:
                     if not moving.all():
                         rows, index = rows[moving], index[moving]
                     if len(rows):
-                        self._add(k, rows, self.samples + index, first + share * index / len(motion.t))
+                        when = first + share * index / len(motion.t)
+                        self._add(k, rows, self.samples + part.start, self.samples + index, when)
 
                 side_by_side(fold_channel, channels, maker.threads)
         self.samples += len(motion.t)
 
-    def _add(self, k: int, rows: Array, index: NDArray[np.int64], when: Array) -> None:
+    def _add(self, k: int, rows: Array, segment: int, index: NDArray[np.int64], when: Array) -> None:
         """Fold rows [W y] of touched columns of a channel into the factors of their parts of the time."""
         parts = len(self._factors)
         if parts == 1:
@@ -93,7 +94,7 @@ class Folding:
         self.rows[k] += len(rows)
         kept = self.kept
         if kept is not None:
-            kept.append((k, rows.copy(), index))
+            kept.append((segment, k, rows.copy(), index))
             if sum(self.rows) * (self.base.count + 1) * 8 > _KEEP_BYTES:
                 self.kept = None
 
@@ -119,6 +120,6 @@ class Folding:
         return out
 
     def kept_blocks(self) -> Iterator[Block]:
-        """The rows that are kept."""
-        for k, rows, index in sorted(self.kept or (), key=lambda one: (one[2][0], one[0])):
+        """The rows that are kept, segment by segment and channel by channel, as `motion_blocks` streams them."""
+        for _, k, rows, index in sorted(self.kept or (), key=lambda one: one[:2]):
             yield self._maker.wide(k, rows, index)

@@ -17,6 +17,7 @@ longer until they do not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -132,7 +133,11 @@ def uncertainty(
         base_rows = _base_rows(K, prior) if over_standard and prior is not None else prior
         if base_rows is None and observation.standstill is not None:
             base_rows = observation.known_rows(1.0 / solution.noise)[:, :-1]
-        found = jackknife(observation, solution.beta, solution.noise, solution.rows, base_rows)
+        if solution.time_blocks:
+            weighted = [(block,) for block in solution.time_blocks]
+            found = _of_factors(weighted, solution.beta, np.ones(1), base_rows, observation.rows)
+        else:
+            found = jackknife(observation, solution.beta, solution.noise, solution.rows, base_rows)
     ratio = np.ones(solution.beta.size) if found is None else np.maximum(found.ratio, max(least_ratio, _LEAST))
     covariance, standard = solution.covariance * np.outer(ratio, ratio), solution.parameter_covariance
     if over_standard and prior is not None:
@@ -174,17 +179,19 @@ def jackknife(
     parameters are determined neither by the data nor by the prior.
     """
     if rows is None and observation.time_blocks:
-        return _of_factors(observation, beta, 1.0 / noise, prior)
+        return _of_factors(observation.time_blocks, beta, 1.0 / noise, prior, observation.rows)
     return block_jackknife(rows or observation.weighted_rows(1.0 / noise), beta, len(observation.factors), prior)
 
 
-def _of_factors(observation: Observation, beta: Array, weights: Array, prior: Array | None) -> Jackknife | None:
+def _of_factors(
+    blocks: Sequence[Sequence[Array]], beta: Array, weights: Array, prior: Array | None, rows_used: Sequence[int]
+) -> Jackknife | None:
     """Standard deviations from the factors of blocks of time: they hold W_k'W_k and W_k'e_k as the rows do.
 
     The residuals themselves are not known. The effective number of rows follows from how much larger the variances are
     than those of white noise.
     """
-    blocks, size = observation.time_blocks, beta.size
+    size = beta.size
     if len(blocks) < _FEWEST_BLOCKS:
         return None
     information, scores = np.zeros((len(blocks), size, size)), np.zeros((len(blocks), size))
@@ -198,7 +205,7 @@ def _of_factors(observation: Observation, beta: Array, weights: Array, prior: Ar
         return None
     std, ratio, count = found
     worth = 1.0 / max(float(np.mean(ratio**2)), 1.0)
-    return Jackknife(std, ratio, count, tuple(worth * n for n in observation.rows))
+    return Jackknife(std, ratio, count, tuple(worth * n for n in rows_used))
 
 
 def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Array | None = None) -> Jackknife | None:

@@ -7,10 +7,10 @@ number of base parameters, not of samples. Normal equations would lose half of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,17 +29,29 @@ from dynid.recording.dataset import DataSet
 from dynid.recording.partitions import LeftOut
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Motion, Signals, prepare
 
 if TYPE_CHECKING:
     from dynid.recording.log_format import LogFormat
 
-__all__ = ["Block", "Observation", "WeightedRows", "fold", "observe", "time_parts"]
+__all__ = ["Block", "Observation", "Reduction", "WeightedRows", "fold", "observe", "time_parts"]
 
 Array = NDArray[np.float64]
 # A stream of weighted rows: channel, instruments Z (m, b), which are the regressor itself for least squares, [W y]
 # (m, b + 1), and sample numbers (m,).
 WeightedRows = Callable[[], Iterator[tuple[int, Array, Array, NDArray[np.int64]]]]
+T = TypeVar("T")
+
+
+class Reduction(Protocol[T]):
+    """What a pass over all rows computes: a result of some blocks, and how two results are joined."""
+
+    def over(self, blocks: Iterable[Block]) -> T:
+        """The result of consecutive blocks."""
+
+    def join(self, first: T, second: T) -> T:
+        """The result of both."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +86,10 @@ class Observation:
         Partitions of a data set that could not be used.
     notes : tuple of str
         What to know about the data of an estimate.
+    fingerprint : Fingerprint or None
+        By which the motion of a data set is recognised, whose motions are not kept.
+    passes : callable or None
+        Reads a data set again and reduces its rows, in blocks of time; None where rows are kept or streamed.
     """
 
     base: BaseParameters
@@ -89,6 +105,8 @@ class Observation:
     time_blocks: tuple[tuple[Array, ...], ...] = field(default=(), repr=False)
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
+    fingerprint: Fingerprint | None = field(default=None, repr=False)
+    passes: Callable[[Reduction[Any]], list[Any]] | None = field(default=None, repr=False)
 
     @property
     def robot(self) -> Robot:
@@ -130,6 +148,10 @@ class Observation:
                 yield block.channel, rows[:, :-1], rows, block.index
 
         return stream
+
+    def reduced(self, reduction: Reduction[T]) -> list[T]:
+        """One pass over all rows: its result, or those of consecutive blocks of the time of a data set."""
+        return [reduction.over(self.blocks())] if self.passes is None else self.passes(reduction)
 
     def joined(self, other: Observation) -> Observation:
         """Both observations as one; they must have the same base parameters. The settings are those of the first."""

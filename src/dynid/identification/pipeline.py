@@ -75,7 +75,8 @@ def identify(
         use one and the start of methods that iterate.
     recording : Recording, DataSet or Observation
         Measured motion and torques. Methods that do not simulate also take an observation, see `observe`, and a data
-        set, see `dynid.recording.open_dataset`, unless they read the samples again ("irls", "gls").
+        set, see `dynid.recording.open_dataset`. Methods that weight samples one by one ("irls", "gls") read it again
+        in every iteration.
     method : str, default "auto"
         "auto" chooses friction terms, delay, cut-off frequency and the weight of the prior by cross-validation inside
         the recording, and gives a physically consistent robot near the prior. The other methods do what they are told:
@@ -157,8 +158,6 @@ def identify(
             skip_bad=skip_bad,
         )
         return found
-    if isinstance(recording, DataSet):
-        check_factors_suffice(method, chosen)
     if isinstance(recording, Observation):
         _check_observed(robot, recording, signals, channels)
         check_no_client(client)
@@ -260,6 +259,8 @@ def estimate_from(
         raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
     if method == "auto":
         raise DataError("method 'auto' needs the robot: use identify(robot, observation)")
+    if observation.time_blocks and observation.passes is None:
+        check_factors_suffice(method, chosen)
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with threadpool_limits(1, "blas"):
         solution = ESTIMATORS[method](observation, chosen)
@@ -358,7 +359,7 @@ def estimate_of(
         noise_model=known.noise_model,
         freedom=known.freedom,
         independent_rows=known.independent_rows,
-        fingerprint=fingerprint(observation.motions) if observation.motions else None,
+        fingerprint=fingerprint(observation.motions) if observation.motions else observation.fingerprint,
     )
 
 

@@ -172,13 +172,15 @@ class SegmentRows:
         return moving, index
 
 
-def motion_blocks(base: BaseParameters, motion: Motion, settings: Signals, first: int = 0) -> Iterator[Block]:
+def motion_blocks(
+    base: BaseParameters, motion: Motion, settings: Signals, first: int = 0, threads: int | None = None
+) -> Iterator[Block]:
     """Rows of every channel of a filtered run, decimated, without the samples at which the joint stands still.
 
     Samples at which it presses against a stop are left out too.
     """
     limits = velocity_limits(base, motion, settings)
-    maker = SegmentRows(base)
+    maker = SegmentRows(base, threads)
     for part in segments(motion):
         table = maker.table(motion, part)
         for k in range(len(base.channels)):

@@ -25,7 +25,7 @@ from dynid.recording.dataset import DataSet
 from dynid.recording.partitions import LeftOut
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
-from dynid.signals.fingerprint import repeated_share
+from dynid.signals.repetition import repeated_share
 from dynid.signals.settings import Motion, Signals, prepare
 
 if TYPE_CHECKING:
@@ -63,10 +63,11 @@ class Validation(HtmlFrame):
 
     All figures of a joint that stands still are NaN; it has no rows, and nothing can be said about its error.
     measured, predicted, time : tuple of ndarray
-        Torques and times in s of the rows, per channel; of a data set, those at the beginning of some partitions.
+        Torques and times in s of the rows, per channel; of a data set, those at the beginning of partitions that are
+        evenly spaced over it.
     repeated : float
         Share of the motion that repeats the fitted motion, whatever the name, rate or format of the recording; NaN
-        where the fitted motion is not known, and for data sets.
+        where the fitted motion is not known.
     partitions : int
         Number of partitions of a data set; 0 for a recording.
     left_out : tuple of LeftOut
@@ -249,13 +250,16 @@ def validation_of(
 
 def cross_validate(
     robot: Robot,
-    recording: Recording,
+    recording: Recording | DataSet,
     method: str = "wls",
     *,
     folds: int = 5,
     options: MethodOptions | None = None,
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
+    client: Any = None,
+    skip_bad: bool = False,
+    progress: ProgressCallback | None = None,
     **keywords: Any,
 ) -> tuple[Validation, ...]:
     """Predict each of several segments of time from the others.
@@ -264,9 +268,9 @@ def cross_validate(
     ----------
     robot : Robot
         The robot to be identified.
-    recording : Recording
+    recording : Recording or DataSet
         Measured motion and torques. Every run is cut into `folds` segments of consecutive samples, so that neighbouring
-        samples are not on both sides.
+        samples are not on both sides. The segments of a data set are whole partitions.
     method : str, default "wls"
         The method, as for `identify`.
     folds : int, default 5
@@ -277,6 +281,12 @@ def cross_validate(
         How runs are filtered, as for `identify`.
     channels : str or sequence of str, optional
         Measured quantities that are fitted, as for `identify`.
+    client : distributed.Client, optional
+        Dask cluster whose workers read the partitions of a data set.
+    skip_bad : bool, default False
+        Leave out partitions of a data set that cannot be used.
+    progress : callable, optional
+        Receives a `Progress` after every partition of a data set.
     **keywords
         Options of the method by name.
 
@@ -288,10 +298,25 @@ def cross_validate(
     Raises
     ------
     DataError
-        If `folds` is less than two, or as `identify` does.
+        If `folds` is less than two or more than the partitions of a data set, or as `identify` does.
     """
     if folds < 2:
         raise DataError(f"cross-validation needs at least two folds, got {folds}")
+    if isinstance(recording, DataSet):
+        from dynid.identification.data_set_folds import cross_validate_dataset
+
+        return cross_validate_dataset(
+            robot,
+            recording,
+            method,
+            folds=folds,
+            options=options,
+            signals=signals,
+            channels=channels,
+            work={"client": client, "skip_bad": skip_bad, "progress": progress},
+            **keywords,
+        )
+    check_no_client(client)
     out = []
     for fold in range(folds):
         inside: list[Run] = []

@@ -10,13 +10,13 @@ from .base_motion import (
 from .base_motion import (
     base_from_matrices as base_from_matrices,
 )
+from .cluster import connect as connect
 from .dataset import DataSet as DataSet
 from .dataset import open_dataset as open_dataset
 from .dataset_files import write_partition as write_partition
 from .load import load_recording as load_recording
 from .log_format import LogFormat as LogFormat
 from .measured_joints import reconcile as reconcile
-from .partition_map import connect as connect
 from .partitions import LeftOut as LeftOut
 from .partitions import Partition as Partition
 from .recording import Recording as Recording

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import pickle
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import CancelledError
-from contextlib import closing, suppress
-from functools import lru_cache
+from contextlib import closing
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError, DynidError
 from dynid.progress import Progress, ProgressCallback
+from dynid.recording.cluster import map_on_cluster
 from dynid.recording.dataset import DataSet
 from dynid.recording.partitions import LeftOut, Partition
 
-__all__ = ["connect", "left_out_note", "map_partitions"]
+__all__ = ["left_out_note", "map_partitions"]
 
 T = TypeVar("T")
 # Work on one partition: the data set, the partition, and the arguments.
 Work = Callable[..., T]
-
-_CONNECT_S = 10.0
-# How often a task is tried again after an error that is not of its partition.
-_RETRIES = 2
 
 
 def map_partitions(
@@ -118,89 +111,16 @@ def _there(
     work: Work[T], dataset: DataSet, arguments: tuple[Any, ...], client: Any
 ) -> Generator[tuple[int, T | LeftOut], None, None]:
     """Results from a cluster, as they come."""
-    try:
-        from distributed import as_completed
-        from distributed.comm.core import CommClosedError
-        from distributed.protocol.pickle import dumps
-        from distributed.scheduler import KilledWorker
-    except ImportError:
-        raise DynidError("work on a cluster needs Dask: pip install 'dynid[cluster]'") from None
-    place = getattr(getattr(client, "scheduler", None), "address", "the cluster")
-    gone = (CommClosedError, CancelledError, asyncio.CancelledError, OSError, TimeoutError)
-    futures: dict[Any, int] = {}
-    done = 0
-    try:
-        # A task rather than scattered data: the scheduler makes it again when the worker that holds it dies.
-        shared = client.submit(_itself, dumps((work, dataset, arguments)), pure=False)
-        for k in range(len(dataset.partitions)):
-            futures[client.submit(_packed, shared, k, pure=False, retries=_RETRIES)] = k
-        for future in as_completed(list(futures), loop=client.loop):
-            k = futures.pop(future)
-            result = future.result()
-            future.release()
-            done += 1
-            yield k, result
-    except KilledWorker:
-        name = dataset.partitions[k].name
-        raise DynidError(f"the workers died several times on partition {name}: is computer memory short?") from None
-    except gone:
-        name = dataset.partitions[min(futures.values(), default=0)].name
-        raise DynidError(
-            f"the scheduler {place} is gone after {done} of {len(dataset.partitions)} partitions, at {name}"
-        ) from None
-    except Exception as error:
-        name = dataset.partitions[k].name
-        raise DynidError(f"partition {name} failed on a worker: {type(error).__name__}: {error!s:.120}") from error
-    finally:
-        with suppress(RuntimeError, *gone):
-            client.cancel(list(futures))
+    names = [partition.name for partition in dataset.partitions]
+    yield from map_on_cluster(client, _on_worker, (work, dataset, arguments), range(len(names)), names, "partition")
 
 
-def _itself(packed: bytes) -> bytes:
-    return packed
-
-
-def _packed(packed: bytes, k: int) -> Any:
-    """Work on partition k on a worker; what it needs comes as bytes, because arrays that Dask moves are read-only."""
-    _one_blas_thread()
-    work, dataset, arguments = pickle.loads(packed)
+def _on_worker(k: int, work: Work[T], dataset: DataSet, arguments: tuple[Any, ...]) -> T | LeftOut:
+    """Work on partition k with one thread."""
     return _one(work, dataset, dataset.partitions[k], arguments, 1)
-
-
-@lru_cache(maxsize=1)
-def _one_blas_thread() -> None:
-    threadpool_limits(1, "blas")
 
 
 def left_out_note(left_out: Sequence[LeftOut], total: int) -> str:
     """How many partitions were left out, and which."""
     names = "; ".join(one.reason for one in left_out)
     return f"{len(left_out)} of {total} partitions are left out: {names}"
-
-
-def connect(address: str) -> Any:
-    """A Dask client of the scheduler at an address.
-
-    Parameters
-    ----------
-    address : str
-        Such as tcp://host:8786.
-
-    Returns
-    -------
-    distributed.Client
-
-    Raises
-    ------
-    DynidError
-        If Dask is not installed or no scheduler can be reached.
-    """
-    try:
-        from distributed import Client
-    except ImportError:
-        raise DynidError("work on a cluster needs Dask: pip install 'dynid[cluster]'") from None
-    try:
-        return Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DynidError(f"no Dask scheduler can be reached at {address}: {reason:.120}") from None

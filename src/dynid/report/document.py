@@ -20,6 +20,7 @@ from dynid.files import write_text
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
 from dynid.identification.validation import Validation
+from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
 from dynid.report.compared import comparison_sections, method_section
 from dynid.report.content import Section, Table, section
@@ -41,9 +42,9 @@ _RESULT = {"passed": "passed", "warned": "warned", "failed": "failed", "not chec
 def write(
     estimate: Estimate,
     path: str | Path,
-    validation: Validation | Recording | Observation | None = None,
+    validation: Validation | Recording | DataSet | Observation | None = None,
     *,
-    recording: Recording | None = None,
+    recording: Recording | DataSet | None = None,
     observation: Observation | None = None,
     findings: Iterable[Finding] | None = None,
     diagnosis: Diagnosis | None = None,
@@ -61,10 +62,10 @@ def write(
         Estimate to report.
     path : str or Path
         HTML file to write.
-    validation : Recording, Observation or Validation, optional
+    validation : Recording, DataSet, Observation or Validation, optional
         Motion that was not used for the estimate, see `dynid.assess`.
-    recording : Recording, optional
-        Recording that the estimate was identified from.
+    recording : Recording or DataSet, optional
+        Recording that the estimate was identified from. Charts and checks of a data set rest on evenly spaced chunks.
     observation : Observation, optional
         Observation that the estimate was identified from; by default it is computed from `recording`.
     findings : iterable of Finding, optional

@@ -1,7 +1,8 @@
 """Fingerprint of a motion: few samples of the positions by which the same motion is recognised in another recording.
 
 Names, formats, rates and time stamps of two recordings say nothing of whether one is unseen motion for the other. The
-positions do: a part of a recording, resampled, shifted or written in another format, has the same positions.
+positions do: a part of a recording, resampled, shifted or written in another format, has the same positions. Of a data
+set that lasts days, evenly spaced stretches are kept.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
 from dynid.signals.manifold import accumulated_rotation
 from dynid.signals.settings import Motion
 
-__all__ = ["Fingerprint", "fingerprint", "repeated_share"]
+__all__ = ["SEGMENT", "STRETCH", "Fingerprint", "MotionSampler", "fingerprint", "sampling_rate", "stretches"]
 
 Array = NDArray[np.float64]
 
@@ -29,18 +28,15 @@ Array = NDArray[np.float64]
 _RATE, _SLOWEST_RATE, _MOST_SAMPLES = 25.0, 5.0, 6000
 # Positions are compared below this share of the sampling rate, where they can be interpolated.
 _BAND = 0.2
-# Positions are compared over segments of this many samples: two seconds at the full rate.
-_SEGMENT = 50
-# Segments with less than this share of the usual motion are at rest and match everything.
-_MOVING = 0.05
-# Two segments are the same motion if they differ by less than this share of the motion. A robot that repeats a motion
-# differs by its repeatability, about a thousandth; different motions differ by about one.
-_SAME = 0.05
-# Neighbouring segments repeat a motion only if they do so with the same shift, to this many samples.
-_SHIFT = 2
-# This many segments in a row must match: one alone may match by chance where only one joint moves.
-_IN_A_ROW = 3
-_WINDOWS = 4096
+# Positions are compared over segments of this many samples: two seconds at the full rate, ten at the slowest. Where a
+# part of the motion is kept, it is kept in stretches of five segments, of which any shift of time finds four.
+SEGMENT, STRETCH = 50, 250
+# Two filtered runs with less than this many seconds between them are one motion that was read in two chunks.
+_BRIDGED = 1.0
+# The low-pass continues the motion beyond the ends of a run for this many periods of its cut-off.
+_CONTINUED = 1.0
+# Low-passed positions are interpolated between this many points per sample of the fingerprint.
+_POINTS = 10
 # A stored fingerprint is read up to this many positions: at its slowest rate, a day of a hundred joints.
 _MOST_NUMBERS = 100 * 5 * 86400
 # Positions are stored with a resolution of their range over two to this power, at least.
@@ -59,11 +55,24 @@ class Fingerprint:
         Resolution of the positions, in rad or m.
     runs : tuple of ndarray (samples, coordinate)
         Positions of each run, as multiples of `unit`.
+    share : float
+        Share of the motion that is kept; less than one for long data sets.
+    gap : float
+        Longest piece of the motion that is not kept, in s.
     """
 
     rate: float
     unit: Array
     runs: tuple[NDArray[np.int32], ...]
+    share: float = 1.0
+    gap: float = 0.0
+
+    @staticmethod
+    def of_positions(rate: float, runs: Sequence[Array], share: float = 1.0, gap: float = 0.0) -> Fingerprint:
+        """The fingerprint of positions (samples, coordinate) at its rate; for the parameters see the attributes."""
+        span = np.ptp(np.vstack(runs), axis=0)
+        unit = np.exp2(np.floor(np.log2(np.where(span > 0, span, 1.0))) - _BITS)
+        return Fingerprint(rate, unit, tuple(np.round(run / unit).astype(np.int32) for run in runs), share, gap)
 
     @property
     def positions(self) -> list[Array]:
@@ -72,7 +81,8 @@ class Fingerprint:
 
     def to_dict(self) -> dict[str, Any]:
         """Return rate, unit and positions as plain data; positions are compressed."""
-        return {"rate": self.rate, "unit": self.unit, "runs": [_packed(run) for run in self.runs]}
+        kept = {} if self.share == 1.0 else {"share": self.share, "gap": self.gap}
+        return {"rate": self.rate, "unit": self.unit, "runs": [_packed(run) for run in self.runs], **kept}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Fingerprint:
@@ -81,7 +91,10 @@ class Fingerprint:
             rate, unit = float(data["rate"]), np.array(data["unit"], dtype=float)
             if not (rate > 0.0 and np.all(unit > 0.0) and np.all(np.isfinite([rate, *unit]))):
                 raise ValueError("rate and unit of a fingerprint must be positive numbers")
-            return Fingerprint(rate, unit, tuple(_unpacked(run, len(unit)) for run in data["runs"]))
+            share, gap = float(data.get("share", 1.0)), float(data.get("gap", 0.0))
+            if not (0.0 < share <= 1.0 and 0.0 <= gap < np.inf):
+                raise ValueError("the share of the motion that is kept lies between 0 and 1, and its gaps are finite")
+            return Fingerprint(rate, unit, tuple(_unpacked(run, len(unit)) for run in data["runs"]), share, gap)
         except (KeyError, TypeError, OverflowError, zlib.error) as error:
             raise ValueError(f"a fingerprint is damaged: {error}") from None
 
@@ -101,130 +114,98 @@ def fingerprint(motions: Sequence[Motion], rate: float | None = None) -> Fingerp
     Fingerprint
     """
     if rate is None:
-        duration = sum(len(m.t) / m.rate for m in motions)
-        rate = float(np.clip(_MOST_SAMPLES / max(duration, 1e-9), _SLOWEST_RATE, _RATE))
-    sampled = [_sampled(m, rate) for m in motions]
-    span = np.ptp(np.vstack(sampled), axis=0)
-    unit = np.exp2(np.floor(np.log2(np.where(span > 0, span, 1.0))) - _BITS)
-    return Fingerprint(rate, unit, tuple(np.round(run / unit).astype(np.int32) for run in sampled))
+        rate = sampling_rate(sum(len(m.t) / m.rate for m in motions))
+    return Fingerprint.of_positions(rate, [_sampled(m, rate) for m in motions])
 
 
-def repeated_share(fitted: Fingerprint, motions: Sequence[Motion]) -> float:
-    """Share of the motion time of some runs that repeats the motion of a fingerprint, at any shift of time.
+def sampling_rate(duration: float) -> float:
+    """Samples per second of the fingerprint of a motion of this many seconds."""
+    return float(np.clip(_MOST_SAMPLES / max(duration, 1e-9), _SLOWEST_RATE, _RATE))
+
+
+class MotionSampler:
+    """Positions at a low rate of a motion that is read in chunks; consecutive chunks are one run.
 
     Parameters
     ----------
-    fitted : Fingerprint
-        Fingerprint of the recording that was fitted.
-    motions : sequence of Motion
-        Filtered runs of the recording that should be unseen.
-
-    Returns
-    -------
-    float
-        Between 0 (all of it is another motion, or at rest) and 1.
-
-    Raises
-    ------
-    DataError
-        If the two recordings have different numbers of coordinates.
+    rate : float
+        Samples per second.
     """
-    other = fingerprint(motions, fitted.rate)
-    if not fitted.runs or not other.runs:
-        return 0.0
-    if fitted.runs[0].shape[1] != other.runs[0].shape[1]:
-        raise DataError("the two recordings have different numbers of joints; their motions cannot be compared")
-    seen, runs = fitted.positions, other.positions
-    size = np.std(np.vstack([*seen, *runs]), axis=0)
-    unit = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 0.0)
-    length = min(_SEGMENT, *(len(run) for run in (*seen, *runs)))
-    seen, runs = [run * unit for run in seen], [run * unit for run in runs]
-    moving = repeated = 0
-    usual = float(np.median([np.var(s, axis=0).sum() for run in runs for s in _segments(run, length)]))
-    for run in runs:
-        alive, same = _matches(run, seen, length, _MOVING * usual)
-        moving += int(alive.sum())
-        repeated += int(same.sum())
-    return repeated / moving if moving else 0.0
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._runs: list[list[Array]] = []
+        self._start = self._end = np.nan
+        self._last: tuple[Array, Array] | None = None
+        self._count = 0
+
+    @property
+    def runs(self) -> list[Array]:
+        """Positions (samples, coordinate) of the runs so far; of none shorter than a segment, if others are longer."""
+        found = [np.concatenate(parts) for parts in self._runs]
+        return [run for run in found if len(run) >= SEGMENT] or [run for run in found if len(run)]
+
+    def add(self, motion: Motion) -> None:
+        """Sample a filtered run, which continues the one before if it begins where that one ended."""
+        points, step = _lowpassed(motion, self._rate)
+        begin = float(motion.t[0])
+        first, last = ((points[k + 1] - points[k]) / step for k in (0, -2))
+        continues = self._last is not None and motion.base is None and 0.0 < begin - self._end < _BRIDGED
+        if not continues:
+            self._runs.append([])
+            self._start, self._count = begin, 0
+        elif self._last is not None:
+            times = self._times(begin)
+            ends, slopes = np.array([self._last[0], points[0]]), np.array([self._last[1], first])
+            bridge = scipy.interpolate.CubicHermiteSpline([self._end, begin], ends, slopes)
+            self._runs[-1].append(bridge(times))
+        times = self._times(begin + (len(points) - 1) * step) - begin
+        self._runs[-1].append(_interpolated(points, step, times))
+        self._end, self._last = begin + (len(points) - 1) * step, (points[-1], last)
+
+    def _times(self, end: float) -> Array:
+        """Instants of the run before `end` that are not sampled yet."""
+        until = max(int(np.ceil((end - self._start) * self._rate - 1e-6)), self._count)
+        times = self._start + np.arange(self._count, until) / self._rate
+        self._count = until
+        return times
 
 
-def _segments(run: Array, length: int) -> list[Array]:
-    """Consecutive segments of a run; the last one ends with the run."""
-    starts = list(range(0, len(run) - length + 1, length))
-    if starts and starts[-1] + length < len(run):
-        starts.append(len(run) - length)
-    return [run[k : k + length] for k in starts]
-
-
-def _matches(
-    run: Array, seen: Sequence[Array], length: int, least: float
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which segments of a run move, and which of these repeat one of the runs that were seen."""
-    segments = _segments(run, length)
-    alive = np.array([float(np.var(s, axis=0).sum()) > least for s in segments])
-    same = np.zeros(len(segments), dtype=bool)
-    needed = min(_IN_A_ROW, int(alive.sum()))
-    for other in seen:
-        if len(other) < length or not needed:
-            continue
-        distance = _distances(segments, other, length)
-        energy = np.array([max(float(np.var(s, axis=0).sum()) * length, 1e-300) for s in segments])
-        close = (distance < _SAME**2 * energy[:, None]) & alive[:, None]
-        # A match of several segments in a row is a diagonal: the shift of time stays the same.
-        diagonals: dict[int, list[int]] = {}
-        for i, k in zip(*np.nonzero(close), strict=True):
-            shift = int(k) - i * length if i < len(segments) - 1 else int(k) - (len(run) - length)
-            for near in range(shift - _SHIFT, shift + _SHIFT + 1):
-                diagonals.setdefault(near, []).append(int(i))
-        for members in diagonals.values():
-            chain = _chains(np.unique(members), alive, needed)
-            same[chain] = True
-    return alive, same & alive
-
-
-def _chains(members: NDArray[np.int64], alive: NDArray[np.bool_], needed: int) -> NDArray[np.int64]:
-    """Members of chains of enough matching segments; segments at rest between them do not break a chain."""
-    rank = np.cumsum(alive) - 1
-    parts = np.split(members, np.flatnonzero(np.diff(rank[members]) > 1) + 1)
-    found = [part for part in parts if len(part) >= needed]
-    return np.concatenate(found) if found else members[:0]
-
-
-def _distances(segments: Sequence[Array], other: Array, length: int) -> Array:
-    """Squared distance (segment, window) of each segment to each window of a run, at the best shift below a sample."""
-    flat = np.array([s.ravel() for s in segments])
-    windows = len(other) - length + 1
-    out = np.empty((len(segments), windows))
-    own = np.sum(flat**2, axis=1)
-    change = np.gradient(other, axis=0)
-    for start in range(0, windows, _WINDOWS):
-        stop = min(start + _WINDOWS, windows)
-        at, slope = (
-            sliding_window_view(x[start : stop + length - 1], length, axis=0)
-            .transpose(0, 2, 1)
-            .reshape(stop - start, -1)
-            for x in (other, change)
-        )
-        whole = own[:, None] + np.sum(at**2, axis=1) - 2.0 * flat @ at.T
-        # One step of Gauss-Newton for the shift: the distance falls by the part along the slope.
-        along = flat @ slope.T - np.sum(at * slope, axis=1)
-        steep = np.maximum(np.sum(slope**2, axis=1), 1e-300)
-        shift = np.clip(along / steep, -1.0, 1.0)
-        out[:, start:stop] = whole - 2.0 * shift * along + shift**2 * steep
-    return np.maximum(out, 0.0)
+def stretches(runs: Sequence[Array], most: int) -> tuple[list[Array], int]:
+    """Evenly spaced stretches of runs that have about `most` samples together, and the samples between two of them."""
+    total = sum(len(run) for run in runs)
+    if total <= most:
+        return list(runs), 0
+    period = -(-total * STRETCH // most)
+    found = [run[k : k + STRETCH] for run in runs for k in range(0, len(run), period)]
+    return [run for run in found if len(run) >= SEGMENT] or found[:1], max(period - STRETCH, 0)
 
 
 def _sampled(motion: Motion, rate: float) -> Array:
     """Positions of a run, low-passed and sampled at the rate of a fingerprint; of base and joints."""
+    points, step = _lowpassed(motion, rate)
+    return _interpolated(points, step, np.arange(0.0, (len(motion.t) - 1) / motion.rate, 1.0 / rate))
+
+
+def _lowpassed(motion: Motion, rate: float) -> tuple[Array, float]:
+    """Low-passed positions (points, coordinate) of base and joints for a sampling rate, and their step in s."""
     q = motion.q
     if motion.base is not None:
         pose = motion.base.pose
         q = np.hstack([q, pose[:, :3], accumulated_rotation(pose)])
-    if motion.rate > 2.0 * _BAND * rate and len(q) > 30:
-        sos = scipy.signal.butter(2, _BAND * rate, fs=motion.rate, output="sos")
-        q = scipy.signal.sosfiltfilt(sos, q, axis=0)
-    t = np.arange(0.0, (len(q) - 1) / motion.rate, 1.0 / rate)
-    return np.asarray(scipy.interpolate.CubicSpline(np.arange(len(q)) / motion.rate, q, axis=0)(t))
+    band = _BAND * rate
+    if motion.rate > 2.0 * band and len(q) > 30:
+        sos = scipy.signal.butter(2, band, fs=motion.rate, output="sos")
+        q = scipy.signal.sosfiltfilt(sos, q, axis=0, padlen=min(len(q) - 1, int(_CONTINUED * motion.rate / band)))
+    every = max(int(motion.rate / (_POINTS * rate)), 1)
+    while every > 1 and (len(q) - 1) // every < 3:
+        every -= 1
+    return q[::every], every / motion.rate
+
+
+def _interpolated(points: Array, step: float, times: Array) -> Array:
+    """Points (N, coordinate) that are `step` seconds apart, at other times."""
+    return np.asarray(scipy.interpolate.CubicSpline(step * np.arange(len(points)), points, axis=0)(times))
 
 
 def _packed(run: NDArray[np.int32]) -> dict[str, Any]:

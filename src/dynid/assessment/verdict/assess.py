@@ -43,9 +43,13 @@ from dynid.assessment.verdict.signal_checks import check_cutoff, check_standstil
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
 from dynid.identification.validation import Validation
+from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
 
-__all__ = ["CHECKS", "assess", "assess_evidence", "evidence_of"]
+__all__ = ["CHECKS", "assess", "assess_evidence", "evidence_of", "part_of"]
+
+# Samples of a data set that are held for checks, some of which take three kilobytes per sample of seven joints.
+_SAMPLES = 100_000
 
 CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     check_solver,
@@ -81,9 +85,9 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
 
 def assess(
     estimate: Estimate,
-    validation: Validation | Recording | Observation | None = None,
+    validation: Validation | Recording | DataSet | Observation | None = None,
     *,
-    recording: Recording | None = None,
+    recording: Recording | DataSet | None = None,
     observation: Observation | None = None,
     findings: Iterable[Finding] | None = None,
     diagnosis: Diagnosis | None = None,
@@ -97,12 +101,14 @@ def assess(
     ----------
     estimate : Estimate
         Estimate to assess.
-    validation : Recording, Observation or Validation, optional
+    validation : Recording, DataSet, Observation or Validation, optional
         Motion that was not used for the estimate: the recording, an observation of it with the estimate's base
         parameters and signal settings, or the result of `estimate.validate`. The last leaves out the checks that need
-        the motion itself.
-    recording : Recording, optional
-        Recording that the estimate was identified from. It is needed for the checks of data, delay and residual.
+        the motion itself. The errors of a data set are those of all partitions; checks that need the motion itself
+        rest on evenly spaced chunks.
+    recording : Recording or DataSet, optional
+        Recording that the estimate was identified from. It is needed for the checks of data, delay and residual, which
+        rest on evenly spaced chunks of a data set.
     observation : Observation, optional
         Observation of `recording` that the estimate was identified from; by default it is computed from `recording`.
     findings : iterable of Finding, optional
@@ -138,15 +144,25 @@ def assess(
 
 def evidence_of(
     estimate: Estimate,
-    validation: Validation | Recording | Observation | None = None,
+    validation: Validation | Recording | DataSet | Observation | None = None,
     *,
-    recording: Recording | None = None,
+    recording: Recording | DataSet | None = None,
     observation: Observation | None = None,
     findings: Iterable[Finding] | None = None,
     diagnosis: Diagnosis | None = None,
+    unseen: Recording | None = None,
 ) -> Evidence:
-    """Collect the data of an assessment; for the parameters see `assess`."""
-    unseen = validation if isinstance(validation, Recording) else None
+    """Collect the data of an assessment; for the parameters see `assess`.
+
+    `unseen` is a part of the data set that a given validation was computed on.
+    """
+    if isinstance(validation, DataSet):
+        unseen = part_of(validation)
+        validation = estimate.validate(validation)
+    elif isinstance(validation, Recording):
+        unseen = validation
+    if isinstance(recording, DataSet):
+        recording = part_of(recording)
     if findings is None and recording is not None:
         from dynid.assessment.data.battery import check
 
@@ -164,6 +180,11 @@ def evidence_of(
         findings=None if findings is None else tuple(findings),
         diagnosis=diagnosis,
     )
+
+
+def part_of(dataset: DataSet) -> Recording:
+    """Evenly spaced chunks of a data set, for the checks that need the motion itself."""
+    return dataset.sample(_SAMPLES)[0]
 
 
 def assess_evidence(evidence: Evidence) -> Assessment:

@@ -48,6 +48,13 @@ _CONDITION = 100.0
 
 def check_unseen(evidence: Evidence) -> Check:
     """Check by content, not by name, that the motion for validation is not the fitted one."""
+    if evidence.given is not None and evidence.given.partitions and np.isnan(evidence.repeated):
+        return Check(
+            CheckCode.UNSEEN_MOTION,
+            "warned",
+            "whether the motion for validation was fitted is not known: of the fitted motion too little is kept",
+            advice="validate on longer runs, or identify from fewer partitions",
+        )
     return check_repeated(evidence.repeated)
 
 

@@ -29,7 +29,8 @@ from dynid.identification.observation import Observation, observe_motions
 from dynid.identification.stops import without_stops
 from dynid.identification.validation import Validation, repeated_motion, validation_of
 from dynid.recording.recording import Recording
-from dynid.signals.fingerprint import fingerprint, repeated_share
+from dynid.signals.fingerprint import fingerprint
+from dynid.signals.repetition import repeated_share
 from dynid.signals.settings import Motion, prepare
 
 __all__ = ["Evidence", "Refit"]
@@ -55,7 +56,8 @@ class Refit:
 class Evidence:
     """An estimate with the recordings it was identified from and is assessed by, as far as they are given.
 
-    `given` is a validation without its recording. `observation` and `unseen_observation` are the cleaned rows of
+    `given` is a validation without its recording, or, with `unseen`, one of a data set of which that is a part.
+    `recording` may be a part of a data set, too. `observation` and `unseen_observation` are the cleaned rows of
     `recording` and `unseen` where they were computed before; otherwise they are computed here, once.
     """
 
@@ -254,11 +256,13 @@ class Evidence:
     @cached_property
     def repeated(self) -> float:
         """Share of the unseen motion that repeats the fitted motion; NaN where one of them is not known."""
+        if self.given is not None and (self.unseen is None or self.estimate.fingerprint is not None):
+            return self.given.repeated
         motions = self._unseen_motions
         if not motions and self.unseen_observation is not None:
             motions = self.unseen_observation.motions
         if not motions:
-            return math.nan if self.given is None else self.given.repeated
+            return math.nan
         fitted = self.estimate.fingerprint or (fingerprint(self.motions) if self.motions else None)
         return math.nan if fitted is None else repeated_share(fitted, motions)
 

@@ -21,13 +21,13 @@ from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.identification.estimators.irls import (
     LOSSES,
     SCALE_ITERATIONS,
+    Reweighted,
     reweighted,
     robust_scale,
-    weighted_rows,
 )
 from dynid.identification.estimators.ols import ols
 from dynid.identification.estimators.options import MethodOptions, check_choice
-from dynid.identification.estimators.solution import Outcome, Solution, solve_factor
+from dynid.identification.estimators.solution import Outcome, Solution, solve_factor, with_rows
 from dynid.identification.estimators.wls import joint_noise
 from dynid.identification.jackknife import jackknife
 from dynid.identification.observation import Observation, fold, time_parts
@@ -256,7 +256,7 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
         wanted = _cross_validated(observation, noise, wanted, solve)
         notes.append(f"weight of the prior by cross-validation: {wanted.weight:g}")
     found, iterations = solve(factor, wanted), 1
-    rows = None
+    weighted = None
     if objective in LOSSES:
         held = replace(wanted, weight=found.weight)
         factor, noise, found, iterations = _robust(observation, objective, found, lambda f: solve(f, held))
@@ -264,7 +264,7 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
         if wanted.weight is None:
             near = solve(factor, wanted)
             found = replace(found, best=near.best, failed=near.failed)
-        rows = weighted_rows(observation, base.matrix @ found.parameters, noise, objective)
+        weighted = Reweighted(base.matrix @ found.parameters, noise, objective)
     solution = _solution(base, factor, found, noise, wanted)
     if options.bootstrap:
         R, _ = _rows(factor, base.matrix, allowed)
@@ -277,7 +277,8 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
         )
         solution = replace(solution, covariance=covariance, parameter_covariance=None, prior_rows=None, resampled=True)
         notes.append(f"standard deviations from {options.bootstrap} solves with simulated white noise")
-    return replace(solution, iterations=iterations, notes=(*notes, *solution.notes), rows=rows)
+    solution = replace(solution, iterations=iterations, notes=(*notes, *solution.notes))
+    return solution if weighted is None else with_rows(solution, observation, weighted)
 
 
 def feasible_fit(base: BaseParameters, allowed: FeasibleSet, factor: Array, wanted: Preference) -> Fit:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DynidError
-from dynid.identification.observation import WeightedRows
+from dynid.identification.observation import Block, Observation, WeightedRows
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress, ProgressCallback
 
@@ -23,6 +24,7 @@ __all__ = [
     "condition_number",
     "report_iteration",
     "solve_factor",
+    "with_rows",
 ]
 
 Array = NDArray[np.float64]
@@ -135,6 +137,8 @@ class Solution:
         The iterations of a method that simulates or filters.
     rows : callable or None
         Streams the weighted rows of the estimator where these are not the rows of the observation divided by the noise.
+    time_blocks : tuple of ndarray, shape (k, b + 1)
+        Factors of these rows by consecutive blocks of time in place of `rows`, where a data set does not keep them.
     prior_rows : ndarray, shape (k, b) or (k, p), or None
         Weighted rows of the prior of a method that has one: over base parameters, or over standard parameters where the
         method estimates those.
@@ -157,10 +161,33 @@ class Solution:
     parameter_covariance: Array | None = None
     history: tuple[Iteration, ...] = ()
     rows: WeightedRows | None = None
+    time_blocks: tuple[Array, ...] = ()
     prior_rows: Array | None = None
     equalities: Array | None = None
     shift: Array | None = None
     resampled: bool = False
+
+
+class StreamedRows(Protocol):
+    """Weighted rows: streamed from blocks of rows, or reduced to a factor."""
+
+    def stream(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Array, Array, NDArray[np.int64]]]:
+        """The weighted rows."""
+
+    def over(self, blocks: Iterable[Block]) -> Array:
+        """Their factor."""
+
+    def join(self, first: Array, second: Array) -> Array:
+        """Factor of both."""
+
+
+def with_rows(
+    solution: Solution, observation: Observation, weighted: StreamedRows, parts: Sequence[Array] | None = None
+) -> Solution:
+    """The solution with its weighted rows: their stream or, of a data set, their factors (`parts`, if known)."""
+    if observation.passes is None:
+        return replace(solution, rows=lambda: weighted.stream(observation.blocks()))
+    return replace(solution, time_blocks=tuple(observation.reduced(weighted) if parts is None else parts))
 
 
 def condition_number(rows: Array) -> float:
