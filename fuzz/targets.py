@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +336,51 @@ def _toml(folder: Path) -> list[Path]:
     return _write(folder, {f"{name}.toml": (table / f"{name}.toml").read_bytes() for name in names})
 
 
+_USD = """#usda 1.0
+(
+    metersPerUnit = 1
+    upAxis = "Z"
+)
+%s
+def PhysicsFixedJoint "root" { rel physics:body1 = </base> }
+def PhysicsRevoluteJoint "j1" {
+    uniform token physics:axis = "Y"
+    rel physics:body0 = </base>
+    rel physics:body1 = </upper>
+    point3f physics:localPos0 = (0, 0.5, 0.25)
+    quatf physics:localRot0 = (1, 0, 0, 0)
+    float physics:lowerLimit = -90
+    float physics:upperLimit = 90
+}
+def PhysicsPrismaticJoint "j2" {
+    uniform token physics:axis = "X"
+    rel physics:body0 = </upper>
+    rel physics:body1 = </lower>
+    point3f physics:localPos0 = (1, 0, 0)
+}
+"""
+_USD_BODY = """def Xform "%s" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {
+    float physics:mass = 2
+    point3f physics:centerOfMass = (0.25, 0, 0.5)
+    float3 physics:diagonalInertia = (0.5, 0.25, 0.625)
+    quatf physics:principalAxes = (1, 0, 0, 0)
+    double3 xformOp:translate = (0, 0.5, 0.25)
+    uniform token[] xformOpOrder = ["xformOp:translate"]
+}
+"""
+
+
+def _usd(folder: Path) -> list[Path]:
+    """A stage as text, as a binary file and as an archive."""
+    from pxr import Usd, UsdUtils
+
+    text = _USD % "".join(_USD_BODY % name for name in ("base", "upper", "lower"))
+    (path,) = _write(folder, {"a.usda": text})
+    Usd.Stage.Open(str(path)).Export(str(folder / "b.usdc"))
+    UsdUtils.CreateNewUsdzPackage(str(path), str(folder / "c.usdz"))
+    return [path, folder / "b.usdc", folder / "c.usdz"]
+
+
 def _mesh(folder: Path) -> list[Path]:
     return _write(folder, {"a.stl": _triangles(), "b.obj": _OBJ})
 
@@ -529,6 +575,7 @@ TARGETS: dict[str, Target] = {
     "urdf": Target(_urdf, dynid.load_robot, "xml", _parts),
     "mjcf": Target(_mjcf, dynid.load_robot, "xml", _parts),
     "sdf": Target(_sdf, dynid.load_robot, "xml", _parts),
+    **({} if find_spec("pxr") is None else {"usd": Target(_usd, dynid.load_robot, "lines")}),
     "toml robot": Target(_toml, dynid.load_robot, "lines"),
     "mesh": Target(_mesh, _read_mesh),
     "mesh in mjcf": Target(_mesh, _read_mesh_by_mujoco),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,13 @@ from dynid.cli.progress import working
 from dynid.errors import DataError
 
 if TYPE_CHECKING:
+    from dynid.cli.project_text import HeldOut
     from dynid.identification.estimate import Estimate
     from dynid.identification.validation import Validation
     from dynid.recording.dataset import DataSet
     from dynid.recording.recording import Recording
 
-__all__ = ["Work", "check_files_only", "client_of", "identify", "read_split", "validate"]
+__all__ = ["Work", "check_files_only", "client_of", "identify", "read_split", "suffice", "validate"]
 
 
 @dataclass(frozen=True)
@@ -56,22 +57,35 @@ def check_files_only(cluster: str | None, skip_bad: bool) -> None:
 
 
 def read_split(
-    inputs: Inputs, validate: Sequence[str] | None, share: float | None, rows: str | None
+    inputs: Inputs, held_out: HeldOut, *, long: bool = True
 ) -> tuple[DataSet, DataSet | Recording | None] | None:
-    """The data set to identify from and what to validate on; None where the logs are files."""
-    found = inputs.data_set()
+    """The data set to identify from and what to validate on; None where the logs are files, long ones if not `long`."""
+    found = inputs.data_set(long=long and held_out.rows is None)
     if found is None:
         return None
-    if rows is not None:
+    if held_out.rows is not None:
         raise DataError("--validate-rows is for log files; of a data set, --validate-share holds out partitions")
-    if validate and share is not None:
+    if held_out.logs and held_out.share is not None:
         raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
-    if share is not None:
-        return found.split(share)
-    if not validate:
+    if held_out.share is not None:
+        return found.split(held_out.share)
+    if not held_out.logs:
         return found, None
-    other = inputs.data_set(validate)
-    return found, other if other is not None else inputs.read(validate)
+    # Rows of the log format are those to identify from; other logs are read whole.
+    other = inputs.data_set(held_out.logs, rows=None)
+    return found, other if other is not None else inputs.read(held_out.logs, rows=None)
+
+
+def suffice(method: str, given: dict[str, Any]) -> bool:
+    """Whether a method needs no more than what one reading of the samples gives, so that a long file is not held."""
+    from dynid.identification.estimators.registry import check_factors_suffice, method_options
+
+    options = method_options(method, **given)
+    try:
+        check_factors_suffice(method, options)
+    except DataError:
+        return False
+    return True
 
 
 def identify(
