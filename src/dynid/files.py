@@ -52,9 +52,9 @@ def on_disk(path: Path) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file atomically, in UTF-8."""
+    """Write a text file atomically, in UTF-8; of file names that are no text, odd bytes are written as "?"."""
     with writing(path) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="replace")
 
 
 def check_output(path: str | Path) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-import dynid as package
 from dynid.cli.main import app
 from dynid.errors import DynidError
-from dynid.export.model_file import write
 from dynid.identification import Estimate
 from tests.support.commands import dynid
 from tests.support.documented_files import write_arm_files
@@ -27,7 +27,6 @@ COMMANDS = [
     "friction arm.urdf run1.csv -o run1.csv",
     "export arm.urdf -o arm.urdf",
     "excite robot.toml -o robot.toml",
-    "identify arm.urdf run1.csv --report run1.csv",
     "simulate arm.urdf --reference run1.csv -o run1.csv",
 ]
 
@@ -37,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("outputs") / "arm"
     place.mkdir()
     write_arm_files(place)
-    write(package.load_robot(place / "arm.urdf"), place / "robot.toml")
+    shutil.copy(resources.files("dynid.robot.builtin") / "twolink.toml", place / "robot.toml")
     return place
 
 

@@ -63,7 +63,7 @@ def test_uploads_are_bounded_and_replace_whole_files(tmp_path: Path, monkeypatch
 
 
 def test_uploads_at_once_do_not_meet(tmp_path: Path) -> None:
-    """Two of one name: the second is told; a name on its way is not offered; one that fails leaves nothing."""
+    """Two of one name: the second is told; a name that is arriving is not offered; one that fails leaves nothing."""
     place = Workspace(tmp_path)
     started, go_on = asyncio.Event(), asyncio.Event()
 
@@ -77,18 +77,18 @@ def test_uploads_at_once_do_not_meet(tmp_path: Path) -> None:
 
     async def failing(part: Path) -> None:
         part.write_bytes(b"half")
-        raise ConnectionError
+        raise ValueError
 
     async def story() -> None:
         first = asyncio.create_task(place.keep("run.csv", 5, slowly))
         await started.wait()
-        with pytest.raises(DataError, match="on its way from another page"):
+        with pytest.raises(DataError, match="being uploaded from another page"):
             await place.keep("run.csv", 5, at_once)
         assert place.taken("run.csv") and place.free_name("run.csv") == "run-2.csv"
         await place.keep(place.free_name("run.csv"), 5, at_once)
         go_on.set()
         await first
-        with pytest.raises(ConnectionError):
+        with pytest.raises(ValueError):
             await place.keep("run.csv", 4, failing)
 
     asyncio.run(story())

@@ -1,6 +1,6 @@
 """Connections that do nothing are closed: without a complete request, or without reading what they asked for.
 
-The server itself closes only idle connections that have had an answer. A client that sends one byte of a request now
+The server itself closes only idle connections that were served before. A client that sends one byte of a request now
 and then would hold one of the connections that are allowed at a time for ever.
 """
 

@@ -22,7 +22,7 @@ RECORDING_FILES = (".csv", ".tsv", ".txt", ".parquet", ".npz", ".mat", ".h5", ".
 
 @dataclass(frozen=True)
 class Workspace:
-    """Files by plain name within `folder`; no name leads out of it. `arriving` has names of uploads on their way."""
+    """Files by plain name within `folder`; no name leads out of it. `arriving` has names of uploads that are still read."""
 
     folder: Path
     arriving: set[str] = field(default_factory=set, compare=False)
@@ -53,7 +53,7 @@ class Workspace:
         """Keep an upload of `size` bytes, which `save` writes to a path, whole or not at all."""
         path = self._new(name, size)
         if name in self.arriving:
-            raise DataError(f"'{name}' is on its way from another page: try again when it is there")
+            raise DataError(f"'{name}' is being uploaded from another page: try again when it is there")
         self.arriving.add(name)
         try:
             with writing(path) as part:
