@@ -257,7 +257,7 @@ def test_a_study_on_a_full_or_read_only_disk_goes_on_later(tmp_path: Path, mount
     expected = without_times(result_of(tmp_path / "whole").to_frame())
     disk = mounted("size=4m")
     program = ("tests.support.fault_programs", "study")
-    for free in (0, 4096, 65536):
+    for free in (0, 4096, 16384):
         filler = fill(disk, free)
         code, words = ended(started("disk/study", tmp_path, program))
         assert code == 1 and "No space left on device" in words
