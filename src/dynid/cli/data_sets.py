@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from dynid.cli.progress import working
 from dynid.errors import DataError
 
 if TYPE_CHECKING:
-    from dynid.cli.project_text import HeldOut
+    from dynid.cli.values import Source
     from dynid.identification.estimate import Estimate
     from dynid.identification.validation import Validation
     from dynid.recording.dataset import DataSet
@@ -57,23 +57,28 @@ def check_files_only(cluster: str | None, skip_bad: bool) -> None:
 
 
 def read_split(
-    inputs: Inputs, held_out: HeldOut, *, long: bool = True
+    inputs: Inputs, validate: Sequence[str] | None, share: float | None, rows: str | None, *, long: bool = True
 ) -> tuple[DataSet, DataSet | Recording | None] | None:
     """The data set to identify from and what to validate on; None where the logs are files, long ones if not `long`."""
+    held_out = inputs.held_out(validate, share, rows)
     found = inputs.data_set(long=long and held_out.rows is None)
     if found is None:
         return None
-    if held_out.rows is not None:
+    if rows is not None:
         raise DataError("--validate-rows is for log files; of a data set, --validate-share holds out partitions")
-    if held_out.logs and held_out.share is not None:
+    if validate and share is not None:
         raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
-    if held_out.share is not None:
+    if held_out.rows is not None:
+        raise DataError("runs.validate_rows is for log files; of a data set, runs.validate_share holds out partitions")
+    if held_out.share is not None and not held_out.logs:
         return found.split(held_out.share)
-    if not held_out.logs:
-        return found, None
-    # Rows of the log format are those to identify from; other logs are read whole.
-    other = inputs.data_set(held_out.logs, rows=None)
-    return found, other if other is not None else inputs.read(held_out.logs, rows=None)
+    return found, _other(inputs, held_out.logs) if held_out.logs else None
+
+
+def _other(inputs: Inputs, logs: Sequence[Source]) -> DataSet | Recording:
+    """Other logs, as a data set or in memory; the rows of the log format are those to identify from."""
+    found = inputs.data_set(logs, rows=None)
+    return found if found is not None else inputs.read(logs, rows=None)
 
 
 def suffice(method: str, given: dict[str, Any]) -> bool:
