@@ -22,7 +22,7 @@ RECORDING_FILES = (".csv", ".tsv", ".txt", ".parquet", ".npz", ".mat", ".h5", ".
 
 @dataclass(frozen=True)
 class Workspace:
-    """Files by plain name within `folder`; no name leads out of it. `arriving`: names of uploads that are not complete."""
+    """Files by plain name within `folder`; no name leads out of it. `arriving` has uploads that are not complete."""
 
     folder: Path
     arriving: set[str] = field(default_factory=set, compare=False)
