@@ -128,7 +128,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def write_long_log(path: Path, rows: int) -> None:
-    """A seven-joint arm at 1 kHz, 100 s at a time, as text."""
+    """A seven-joint arm at 1 kHz, the same 100 s of motion again and again with other noise, as text."""
     import numpy as np
     import polars
 
@@ -136,9 +136,9 @@ def write_long_log(path: Path, rows: int) -> None:
 
     robot = package.load_robot("wam7")
     names = [f"{s}_{j}" for s in ("q", "torque") for j in robot.coordinates]
+    t, q, v, a = motion(robot, 0, 100_000, 100.0)
     with path.open("wb") as file:
         for k in range(rows // 100_000):
-            t, q, v, a = motion(robot, k % 3, 100_000, 100.0)
             torque = package.inverse_dynamics(robot, q, v, a) + np.random.default_rng(k).normal(0, 0.1, q.shape)
             frame = polars.DataFrame(np.column_stack([t + 100.0 * k, q, torque]), schema=["t", *names])
             frame.write_csv(file, include_header=not k, float_precision=7)
@@ -163,5 +163,5 @@ def test_a_long_file_takes_little_memory(tmp_path: Path) -> None:
         )
         peak, seconds = (tmp_path / "peak.txt").read_text().split()
         print(f"{command}: peak {peak} MiB, {seconds} s of processor time, exit code {done.returncode}")
-        assert done.returncode == 0 or (command.startswith("check") and "Traceback" not in done.stderr), done.stderr
+        assert done.returncode == 0, done.stderr
         assert int(peak) < LONG_MEMORY
