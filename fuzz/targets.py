@@ -342,7 +342,9 @@ _USD = """#usda 1.0
     upAxis = "Z"
 )
 %s
-def PhysicsFixedJoint "root" { rel physics:body1 = </base> }
+def PhysicsFixedJoint "root" {
+    rel physics:body1 = </base>
+}
 def PhysicsRevoluteJoint "j1" {
     uniform token physics:axis = "Y"
     rel physics:body0 = </base>

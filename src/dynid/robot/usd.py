@@ -75,7 +75,10 @@ def _robot(path: Path, ignore_loops: bool) -> tuple[Robot, FileDrives]:
     try:
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        raise ModelError(f"{path.name} is not a USD stage: {str(error).strip().splitlines()[-1]}") from None
+        # Lines of the form: Error in 'function' at line 7 in file stage.cpp : 'what is wrong'.
+        said = [line.partition(" : ")[2].strip("'") for line in str(error).splitlines()]
+        reason = next(filter(None, said), "it cannot be opened").replace(f"{path.parent}/", "")
+        raise ModelError(f"{path.name} is not a USD stage: {reason:.200}") from None
     for layer in stage.GetUsedLayers():
         if layer.realPath:  # layers in memory have none; those of an archive are named archive[layer]
             check_inside(layer.identifier, Path(layer.realPath.partition("[")[0]), path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import runpy
 import signal
-import sys
 from threading import Thread
 
 __all__ = ["main"]
@@ -30,4 +29,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
