@@ -83,6 +83,14 @@ def _load(path: Path) -> object:
     return dynid.load_recording(path, _arm(), bad_rows="split")
 
 
+def _load_pieces(path: Path) -> object:
+    """The file as one that is too long to be read whole."""
+    from dynid.recording import open_dataset
+
+    dataset = open_dataset(path, _arm(), longest=256, bad_rows="split")
+    return [chunk for partition in dataset.partitions for chunk in dataset.chunks(partition)]
+
+
 def _text(separator: str = ",") -> str:
     columns = _columns()
     rows = np.column_stack(list(columns.values()))
@@ -560,6 +568,7 @@ def _read_drive(path: Path) -> object:
 
 TARGETS: dict[str, Target] = {
     "csv": Target(_csv, _load, "csv"),
+    "csv in pieces": Target(_csv, _load_pieces, "csv"),
     "compressed csv": Target(_packed, _load),
     "npz": Target(_npz, _load),
     "npy": Target(_npy, _load),
@@ -567,6 +576,7 @@ TARGETS: dict[str, Target] = {
     "mat 7.3": Target(_mat73, _load),
     "hdf5": Target(_hdf5, _load),
     "parquet": Target(_parquet, _load),
+    "parquet in pieces": Target(_parquet, _load_pieces),
     "json": Target(_json, _load, "json"),
     "ros 1 bag": Target(_ros1, _load),
     "ros 2 db3": Target(lambda folder: _ros2(folder, "SQLITE3"), _load),
