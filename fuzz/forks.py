@@ -18,6 +18,7 @@ from dynid import child
 __all__ = ["Forks"]
 
 _MODULES = ("numpy", "h5py", "polars", "rosbags.highlevel", "rosbags.typesys", "mcap.reader", "dynid.recording.bags")
+_MODULES += ("pinocchio", "pxr.Usd", "pxr.UsdGeom", "pxr.UsdPhysics", "dynid.robot.usd")
 
 
 class Forks:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,14 @@ def _write(folder: Path, files: dict[str, bytes | str]) -> list[Path]:
 
 def _load(path: Path) -> object:
     return dynid.load_recording(path, _arm(), bad_rows="split")
+
+
+def _load_pieces(path: Path) -> object:
+    """The file as one that is too long to be read whole."""
+    from dynid.recording import open_dataset
+
+    dataset = open_dataset(path, _arm(), longest=256, bad_rows="split")
+    return [chunk for partition in dataset.partitions for chunk in dataset.chunks(partition)]
 
 
 def _text(separator: str = ",") -> str:
@@ -335,6 +344,53 @@ def _toml(folder: Path) -> list[Path]:
     return _write(folder, {f"{name}.toml": (table / f"{name}.toml").read_bytes() for name in names})
 
 
+_USD = """#usda 1.0
+(
+    metersPerUnit = 1
+    upAxis = "Z"
+)
+%s
+def PhysicsFixedJoint "root" {
+    rel physics:body1 = </base>
+}
+def PhysicsRevoluteJoint "j1" {
+    uniform token physics:axis = "Y"
+    rel physics:body0 = </base>
+    rel physics:body1 = </upper>
+    point3f physics:localPos0 = (0, 0.5, 0.25)
+    quatf physics:localRot0 = (1, 0, 0, 0)
+    float physics:lowerLimit = -90
+    float physics:upperLimit = 90
+}
+def PhysicsPrismaticJoint "j2" {
+    uniform token physics:axis = "X"
+    rel physics:body0 = </upper>
+    rel physics:body1 = </lower>
+    point3f physics:localPos0 = (1, 0, 0)
+}
+"""
+_USD_BODY = """def Xform "%s" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {
+    float physics:mass = 2
+    point3f physics:centerOfMass = (0.25, 0, 0.5)
+    float3 physics:diagonalInertia = (0.5, 0.25, 0.625)
+    quatf physics:principalAxes = (1, 0, 0, 0)
+    double3 xformOp:translate = (0, 0.5, 0.25)
+    uniform token[] xformOpOrder = ["xformOp:translate"]
+}
+"""
+
+
+def _usd(folder: Path) -> list[Path]:
+    """A stage as text, as a binary file and as an archive."""
+    from pxr import Usd, UsdUtils
+
+    text = _USD % "".join(_USD_BODY % name for name in ("base", "upper", "lower"))
+    (path,) = _write(folder, {"a.usda": text})
+    Usd.Stage.Open(str(path)).Export(str(folder / "b.usdc"))
+    UsdUtils.CreateNewUsdzPackage(str(path), str(folder / "c.usdz"))
+    return [path, folder / "b.usdc", folder / "c.usdz"]
+
+
 def _mesh(folder: Path) -> list[Path]:
     return _write(folder, {"a.stl": _triangles(), "b.obj": _OBJ})
 
@@ -512,6 +568,7 @@ def _read_drive(path: Path) -> object:
 
 TARGETS: dict[str, Target] = {
     "csv": Target(_csv, _load, "csv"),
+    "csv in pieces": Target(_csv, _load_pieces, "csv"),
     "compressed csv": Target(_packed, _load),
     "npz": Target(_npz, _load),
     "npy": Target(_npy, _load),
@@ -519,6 +576,7 @@ TARGETS: dict[str, Target] = {
     "mat 7.3": Target(_mat73, _load),
     "hdf5": Target(_hdf5, _load),
     "parquet": Target(_parquet, _load),
+    "parquet in pieces": Target(_parquet, _load_pieces),
     "json": Target(_json, _load, "json"),
     "ros 1 bag": Target(_ros1, _load),
     "ros 2 db3": Target(lambda folder: _ros2(folder, "SQLITE3"), _load),
@@ -529,6 +587,7 @@ TARGETS: dict[str, Target] = {
     "urdf": Target(_urdf, dynid.load_robot, "xml", _parts),
     "mjcf": Target(_mjcf, dynid.load_robot, "xml", _parts),
     "sdf": Target(_sdf, dynid.load_robot, "xml", _parts),
+    **({} if find_spec("pxr") is None else {"usd": Target(_usd, dynid.load_robot, "lines")}),
     "toml robot": Target(_toml, dynid.load_robot, "lines"),
     "mesh": Target(_mesh, _read_mesh),
     "mesh in mjcf": Target(_mesh, _read_mesh_by_mujoco),

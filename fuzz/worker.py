@@ -27,10 +27,12 @@ def mutated(name: str, seeds: list[Path], seed: int, k: int) -> tuple[str, bytes
     source = rng.choice(seeds)
     raw, structured = source.read_bytes(), TARGETS[name].structured
     if structured and rng.random() < 0.5:
-        # A tree that was nested too deeply for Python to write stays as it was.
-        with suppress(RecursionError):
-            raw = STRUCTURED[structured](raw.decode(), rng).encode("utf-8", "replace")
-        return source.name, raw
+        # Some seeds of the reader may be binary; a tree too deeply nested for Python to write stays as it was.
+        with suppress(UnicodeDecodeError):
+            text = raw.decode()
+            with suppress(RecursionError):
+                raw = STRUCTURED[structured](text, rng).encode("utf-8", "replace")
+            return source.name, raw
     return source.name, mutated_bytes(raw, rng)
 
 

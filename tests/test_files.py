@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dynid.errors import DynidError
-from dynid.files import check_output, make_folder, write_text, writing
+from dynid.files import _computer, check_output, make_folder, remove_left_over, write_text, writing
 
 
 def test_an_interrupted_file_leaves_the_old_one(tmp_path: Path) -> None:
@@ -67,6 +67,28 @@ def test_what_a_killed_process_left_is_deleted_by_the_next_one(tmp_path: Path) -
     assert len(os.listdir(tmp_path)) == 2 and not path.exists()
     write_text(path, "whole")
     assert sorted(os.listdir(tmp_path)) == [other.name, path.name] and path.read_text() == "whole"
+
+
+def test_what_a_killed_process_left_is_deleted_in_a_whole_folder(tmp_path: Path) -> None:
+    """Hidden files of others that only look like it stay."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = tmp_path / f".{_computer()}-{dead.pid}-1400-a.csv"
+    others = [f".{_computer()}-{os.getpid()}-1400-a.csv", f".{_computer()}-notes-1.txt", f".{_computer()}-{dead.pid}-x"]
+    for name in (left.name, *others):
+        (tmp_path / name).touch()
+    remove_left_over(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted(others)
+
+
+def test_the_content_is_on_the_disk_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a loss of power a renamed file without content would be all that is left."""
+    path, acts = tmp_path / "model.csv", []
+    flush, rename = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda file: (acts.append(("fsync", os.fstat(file).st_size)), flush(file))[1])
+    monkeypatch.setattr(Path, "replace", lambda part, to: (acts.append(("rename", to)), rename(part, to))[1])
+    write_text(path, "whole")
+    assert acts == [("fsync", 5), ("rename", path)]
 
 
 def test_two_threads_write_one_file(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from threading import get_ident
 
 from dynid.errors import DynidError
 
-__all__ = ["check_output", "make_folder", "write_text", "writing"]
+__all__ = ["check_output", "make_folder", "on_disk", "remove_left_over", "write_text", "writing"]
 
 
 @contextmanager
@@ -41,20 +41,20 @@ def writing(path: str | Path) -> Iterator[Path]:
             yield part
             if target.exists():
                 shutil.copymode(target, part)
-            _on_disk(part)
+            on_disk(part)
             part.replace(target)
 
 
-def _on_disk(path: Path) -> None:
+def on_disk(path: Path) -> None:
     """Wait until the content is on the disk: a name that is renamed before may survive a loss of power without it."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file atomically, in UTF-8."""
+    """Write a text file atomically, in UTF-8; of file names that are no text, odd bytes are written as "?"."""
     with writing(path) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="replace")
 
 
 def check_output(path: str | Path) -> None:
@@ -75,16 +75,22 @@ def _beside(target: Path) -> Iterator[Path]:
 
     Those that killed processes of this computer have left for the same target are deleted too.
     """
-    computer = f".{_computer()}-"
-    for left in target.parent.glob(f"{escape(computer)}*-{escape(target.name)}"):
-        process = left.name.removeprefix(computer).split("-")[0]
-        if process.isdigit() and not _runs(int(process)):
-            left.unlink(missing_ok=True)
-    part = target.with_name(f"{computer}{os.getpid()}-{get_ident()}-{target.name}")
+    remove_left_over(target.parent, f"*-{escape(target.name)}")
+    part = target.with_name(f".{_computer()}-{os.getpid()}-{get_ident()}-{target.name}")
     try:
         yield part
     finally:
         part.unlink(missing_ok=True)
+
+
+def remove_left_over(folder: Path, pattern: str = "*") -> None:
+    """Delete the temporary files in a folder that killed processes of this computer have left."""
+    computer = f".{_computer()}-"
+    for left in folder.glob(f"{escape(computer)}{pattern}"):
+        process, _, rest = left.name.removeprefix(computer).partition("-")
+        if process.isdigit() and rest.partition("-")[0].isdigit() and not _runs(int(process)):
+            with suppress(OSError):  # of a folder that cannot be written
+                left.unlink()
 
 
 def _computer() -> str:

@@ -41,6 +41,8 @@ class FileLimits:
         Characters of the name of a link, a joint or a column.
     columns : int
         Columns of a recording.
+    whole_bytes : int
+        Size of a text table or Parquet file that is read whole; longer ones are read in pieces where that can be done.
     reader_megabytes : int
         Memory (MiB) of the separate process that reads a binary file, besides 100 times the size of the file.
     reader_seconds : int
@@ -57,6 +59,7 @@ class FileLimits:
     includes: int = 1000
     name_length: int = 1000
     columns: int = 20_000
+    whole_bytes: int = 256 * _MIB
     reader_megabytes: int = 768
     reader_seconds: int = 15
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,82 @@ def test_logs_that_cannot_be_converted(logs: Path, tmp_path: Path) -> None:
     assert done.returncode == 0 and "left out: bad.csv" in done.stdout and "1 partitions of 1 logs" in done.stdout
     assert dynid("convert", "twolink", "good.csv", "-o", "set", folder=tmp_path).returncode == 1  # there already
     assert dynid("convert", "twolink", "good.csv", folder=tmp_path).returncode == 1
+
+
+def test_one_long_file_is_read_in_pieces(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By identify, check, validate and convert; what needs all samples at once reads it whole."""
+    lines = (logs / "csv" / "run0.csv").read_text().splitlines()
+    (tmp_path / "run.csv").write_text("\n".join(lines) + "\n")
+    words = ("--method", "wls", "--report", "none", *FRICTION, "--json")
+    whole = json.loads(dynid("identify", "twolink", "run.csv", *words, folder=tmp_path).stdout)
+    monkeypatch.setenv("DYNID_MAX_WHOLE_BYTES", "100000")
+    done = dynid("identify", "twolink", "run.csv", *words, "-o", "estimate.json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)
+    assert any("5000 samples of 1 partitions" in note for note in page["notes"])
+    for a, b in zip(page["base_parameters"], whole["base_parameters"], strict=True):
+        assert abs(a["value"] - b["value"]) < 1e-6 * abs(b["value"]) + 1e-9
+    for method in ("irls", "gls"):
+        done = dynid("identify", "twolink", "run.csv", "--method", method, *words[2:], folder=tmp_path)
+        assert done.returncode == 0 and "partitions" not in str(json.loads(done.stdout)["notes"])
+    done = dynid("identify", "twolink", "run.csv", *words, "--validate-rows", "4000:", folder=tmp_path)
+    assert done.returncode == 0 and "partitions" not in str(json.loads(done.stdout)["notes"])
+    done = dynid("validate", "estimate.json", "run.csv", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = dynid("check", "twolink", "run.csv", *FRICTION, folder=tmp_path)
+    assert done.returncode == 0 and "1 partitions, a sample every 0.001 s" in done.stdout
+    done = dynid("convert", "twolink", "run.csv", "-o", "set", "--unit", "a", "--json", folder=tmp_path)
+    assert done.returncode == 0
+    (partition,) = json.loads(done.stdout)["partitions"]
+    assert partition.endswith("run=run.csv rows 0%3A5000/part-0.parquet")
+
+
+# A long CSV file: rows of 15 columns, and what a command may take of computer memory, in MiB.
+LONG_ROWS, LONG_MEMORY = 3_000_000, 900
+PEAK = """
+import os, sys
+process = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-m", "dynid", *sys.argv[2:]])
+_, status, used = os.wait4(process, 0)
+open(sys.argv[1], "w").write(f"{used.ru_maxrss >> 10} {used.ru_utime + used.ru_stime:.0f}")
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def write_long_log(path: Path, rows: int) -> None:
+    """A seven-joint arm at 1 kHz, the same 100 s of motion again and again with other noise, as text."""
+    import numpy as np
+    import polars
+
+    from tests.support.synthetic import motion
+
+    robot = package.load_robot("wam7")
+    names = [f"{s}_{j}" for s in ("q", "torque") for j in robot.coordinates]
+    t, q, v, a = motion(robot, 0, 100_000, 100.0)
+    with path.open("wb") as file:
+        for k in range(rows // 100_000):
+            torque = package.inverse_dynamics(robot, q, v, a) + np.random.default_rng(k).normal(0, 0.1, q.shape)
+            frame = polars.DataFrame(np.column_stack([t + 100.0 * k, q, torque]), schema=["t", *names])
+            frame.write_csv(file, include_header=not k, float_precision=7)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks of memory are counted in KiB on Linux")
+def test_a_long_file_takes_little_memory(tmp_path: Path) -> None:
+    """Read whole, three million rows take gigabytes; `pytest -s` prints the figures."""
+    write_long_log(tmp_path / "long.csv", LONG_ROWS)
+    import polars
+
+    polars.scan_csv(tmp_path / "long.csv").sink_parquet(tmp_path / "long.parquet")
+    for command in (
+        "identify wam7 long.csv --method wls --report none -o estimate.json",
+        "identify wam7 long.parquet --method wls --report none",
+        "validate estimate.json long.csv",
+        "check wam7 long.csv",
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, "peak.txt", *command.split()], cwd=tmp_path, capture_output=True, text=True
+        )
+        peak, seconds = (tmp_path / "peak.txt").read_text().split()
+        print(f"{command}: peak {peak} MiB, {seconds} s of processor time, exit code {done.returncode}")
+        assert done.returncode == 0, done.stderr
+        assert int(peak) < LONG_MEMORY

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -21,6 +26,7 @@ COMMANDS = [
     "calibrate arm.urdf run1.csv -o run1.csv",
     "friction arm.urdf run1.csv -o run1.csv",
     "export arm.urdf -o arm.urdf",
+    "excite robot.toml -o robot.toml",
     "simulate arm.urdf --reference run1.csv -o run1.csv",
 ]
 
@@ -30,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("outputs") / "arm"
     place.mkdir()
     write_arm_files(place)
+    shutil.copy(resources.files("dynid.robot.builtin") / "twolink.toml", place / "robot.toml")
     return place
 
 
@@ -83,6 +90,17 @@ def test_the_estimate_is_saved_before_anything_else_can_fail(folder: Path, monke
         assert Estimate.load(folder / place).method == "wls"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
+def test_the_name_of_a_log_may_be_any_bytes(folder: Path) -> None:
+    """The estimate, the report and what is printed survive a name that is no text."""
+    odd = os.fsdecode(b"run\xff.csv")
+    (folder / odd).write_bytes((folder / "run1.csv").read_bytes())
+    command = [sys.executable, "-m", "dynid", "identify", "arm.urdf", odd, "--method", "wls", "-o", "odd.json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    assert done.returncode == 0 and b"Traceback" not in done.stderr
+    assert Estimate.load(folder / "odd.json").method == "wls" and (folder / "odd.report.html").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -96,6 +114,7 @@ def test_the_estimate_is_saved_before_anything_else_can_fail(folder: Path, monke
         ("--min-velocity 500%", "between 0 and 100 %"),
         ("--delay inf", "--delay takes a finite number"),
         ("--rate nan", "--rate takes a finite number"),
+        ("--rate 1e308", "rate"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(options: str, said: str, folder: Path) -> None:

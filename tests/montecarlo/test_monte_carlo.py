@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +21,7 @@ from polars.testing import assert_frame_equal
 import dynid
 from dynid import controllers
 from dynid.excitation.fourier import random_fourier
+from dynid.files import _computer
 from dynid.montecarlo import study as driver
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Scenario, perturbed_parameters
 from dynid.montecarlo.study import monte_carlo
@@ -291,6 +294,17 @@ def test_a_killed_process_is_an_error_and_loses_nothing_finished(tmp_path: Path)
     result = monte_carlo(study, workers=2, folder=tmp_path / "study")
     expected = monte_carlo(study, workers=1)
     assert_frame_equal(without_times(result.to_frame()), without_times(expected.to_frame()), check_exact=True)
+
+
+def test_a_study_that_was_killed_in_its_first_file_can_start_again(tmp_path: Path) -> None:
+    """What the killed process left was taken for files of somebody else."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    study = small_study(estimators=("wls",), runs=1, noise={"fine": Sensors(noise=1e-5, velocity_cutoff=50.0)})
+    left = tmp_path / f".{_computer()}-{dead.pid}-140000000000-study.json"
+    left.write_text('{"format"')
+    monte_carlo(study, workers=1, folder=tmp_path)
+    assert not left.exists() and len(list(tmp_path.glob("box2@*.json"))) == 1
 
 
 @pytest.mark.slow

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dynid
 from dynid.parameters.base import random_states
-from dynid.parameters.rank import independent_columns, spectrum_ranks
+from dynid.parameters.rank import independent_columns, pivoted_columns, spectrum_ranks
 from dynid.robot.angles import exact_angle
 from dynid.robot.spatial import rpy_rotation
 from tests.support.structured_robots import structured_robot
@@ -173,3 +174,23 @@ def test_published_files_with_rounded_placements(file: str, plain: int, snapped:
     groups = dynid.base_parameters(dynid.load_robot(path, snap_angles=True))
     assert groups.count == snapped
     assert dynid.base_parameters(groups.robot, method="recursive").count == snapped
+
+
+def test_pivots_of_equal_length_do_not_depend_on_rounding() -> None:
+    """Of columns that are equally long the first is taken; LAPACK's choice differed from build to build."""
+    rng = np.random.default_rng(0)
+    space = np.linalg.qr(rng.normal(size=(30, 5)))[0]
+    columns = space @ np.column_stack([np.eye(5), np.eye(5)[:, ::-1], 0.5 * np.eye(5)])
+    scan = [*range(10, 15), 3, 1, 0, 2, 4, *range(5, 10)]
+    for _ in range(20):
+        noisy = columns + 1e-13 * rng.normal(size=columns.shape)
+        kept = pivoted_columns(noisy, scan, np.linalg.svd(noisy, compute_uv=False))
+        assert kept == [3, 1, 0, 2, 4]
+
+
+def test_pivots_are_those_of_lapack_where_lengths_differ() -> None:
+    rng = np.random.default_rng(1)
+    columns = rng.normal(size=(40, 6)) * np.array([1.0, 5.0, 0.3, 2.0, 9.0, 0.7])
+    columns = np.column_stack([columns, columns[:, 0] + columns[:, 1]])
+    kept = pivoted_columns(columns, list(range(7)), np.linalg.svd(columns, compute_uv=False))
+    assert kept == scipy.linalg.qr(columns, mode="r", pivoting=True)[1][:6].tolist()

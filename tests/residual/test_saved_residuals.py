@@ -112,3 +112,23 @@ def test_every_field_of_a_predictor_is_saved(tmp_path: Path) -> None:
     assert {name for name in vars(predictor) if not name.startswith("_")} == {
         *("fields", "coordinates", "n", "variance", "valid"),
     }
+
+
+def test_a_damaged_residual_is_refused_in_one_sentence_or_read(tmp_path: Path) -> None:
+    """Every array in turn missing, of another type or of another shape."""
+    path, odd = tmp_path / "residual.npz", tmp_path / "odd.npz"
+    full_residual().save(path)
+    with np.load(path) as file:
+        content = {name: file[name] for name in file.files}
+    refused = 0
+    for name, array in content.items():
+        rest = {key: value for key, value in content.items() if key != name}
+        others = [rest, rest | {name: array.astype("U9")}, rest | {name: array[None]}, rest | {name: np.array([])}]
+        for other in [*others, rest | {name: np.array("[1")}, rest | {name: np.array(10.0**300)}]:
+            np.savez(odd, **other)
+            try:
+                Residual.load(odd)
+            except dynid.DynidError as error:
+                assert "\n" not in str(error)
+                refused += 1
+    assert refused > len(content)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -310,3 +312,31 @@ def test_joints_are_locked_while_loading(load: Load) -> None:
     """lock= is Robot.locked."""
     text = tree(("j", "continuous", "world", "a"), ("k", "continuous", "a", "b"))
     assert load(text, ".urdf", lock={"k": 0.3}).coordinates == ("j",)
+
+
+def test_reading_takes_steps_in_proportion_to_the_links(tmp_path: Path) -> None:
+    """Lines that run, not seconds: 2000 links once took minutes, since each was compared with all others."""
+
+    def lines(count: int) -> int:
+        links = "".join(f'<link name="l{k}"/>' for k in range(count + 1))
+        ends = '<parent link="l{0}"/><child link="l{1}"/><axis xyz="0 0 1"/>'
+        joints = "".join(f'<joint name="j{k}" type="continuous">{ends.format(k, k + 1)}</joint>' for k in range(count))
+        path = tmp_path / f"chain{count}.urdf"
+        path.write_text(f'<robot name="chain">{links}{joints}</robot>')
+        ran = 0
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            nonlocal ran
+            ran += event == "line"
+            return trace if "dynid" in frame.f_code.co_filename else None
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            dynid.load_robot(path)
+        finally:
+            sys.settrace(before)
+        return ran
+
+    lines(5)  # imports
+    assert lines(240) < 2.5 * lines(120)

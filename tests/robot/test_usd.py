@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,4 +92,41 @@ def test_a_body_without_mass_is_named(tmp_path: Path) -> None:
     UsdPhysics.MassAPI.Get(made, "/lower").GetMassAttr().Set(0.0)
     made.Save()
     with pytest.raises(dynid.ModelError, match="body 'lower' gives no mass"):
+        dynid.load_robot(tmp_path / "arm.usda")
+
+
+def test_the_module_stays_in_a_child_process(tmp_path: Path) -> None:
+    """What a damaged stage does to usd-core ends that process and not this one."""
+    stage(tmp_path / "arm.usda").Save()
+    program = (
+        "import sys, dynid; dynid.load_robot(sys.argv[1]); sys.exit(any(x.startswith('pxr') for x in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(tmp_path / "arm.usda")], check=False).returncode == 0
+
+
+def test_a_stage_refers_only_to_files_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every other robot file, unless the user allows more."""
+    inner = tmp_path / "models" / "arm"
+    inner.mkdir(parents=True)
+    stage(tmp_path / "elsewhere.usda").Save()
+    (inner / "arm.usda").write_text("#usda 1.0\n(subLayers = [@../../elsewhere.usda@])\n")
+    with pytest.raises(dynid.ModelError, match=r"elsewhere.usda', which is outside its folder"):
+        dynid.load_robot(inner / "arm.usda")
+    monkeypatch.setenv("DYNID_MODEL_FOLDERS", str(tmp_path))
+    assert dynid.load_robot(inner / "arm.usda").n == 2
+
+
+def test_what_is_no_stage_costs_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, content in (
+        ("a.usda", b"#usda 1.0\ndef {{{"),
+        ("b.usdc", b"PXR-USDC" + bytes(80)),
+        ("c.usdz", b"PK\3\4"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(dynid.ModelError, match=name[:1]) as caught:
+            dynid.load_robot(tmp_path / name)
+        assert "\n" not in str(caught.value)
+    stage(tmp_path / "arm.usda").Save()
+    monkeypatch.setenv("DYNID_MAX_LINKS", "2")
+    with pytest.raises(dynid.ModelError, match=r"arm\.usda has 3 bodies, the limit is 2: set DYNID_MAX_LINKS"):
         dynid.load_robot(tmp_path / "arm.usda")

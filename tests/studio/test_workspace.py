@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,40 @@ def test_uploads_are_bounded_and_replace_whole_files(tmp_path: Path, monkeypatch
     assert place.names() == ["run.csv"] and place.existing("run.csv").read_bytes() == b"two"
 
 
+def test_uploads_at_once_do_not_meet(tmp_path: Path) -> None:
+    """Two of one name: the second is told; a name that is arriving is not offered; one that fails leaves nothing."""
+    place = Workspace(tmp_path)
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(part: Path) -> None:
+        part.write_bytes(b"first")
+        started.set()
+        await go_on.wait()
+
+    async def at_once(part: Path) -> None:
+        part.write_bytes(b"other")
+
+    async def failing(part: Path) -> None:
+        part.write_bytes(b"half")
+        raise ValueError
+
+    async def story() -> None:
+        first = asyncio.create_task(place.keep("run.csv", 5, slowly))
+        await started.wait()
+        with pytest.raises(DataError, match="being uploaded from another page"):
+            await place.keep("run.csv", 5, at_once)
+        assert place.taken("run.csv") and place.free_name("run.csv") == "run-2.csv"
+        await place.keep(place.free_name("run.csv"), 5, at_once)
+        go_on.set()
+        await first
+        with pytest.raises(ValueError):
+            await place.keep("run.csv", 4, failing)
+
+    asyncio.run(story())
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"run.csv": b"first", "run-2.csv": b"other"}
+    assert not place.arriving
+
+
 def test_malformed_robots_leave_the_old_one(tmp_path: Path) -> None:
     """A file that is no robot is told in a sentence."""
     session = Session(Workspace(tmp_path))
@@ -75,8 +110,6 @@ def test_malformed_robots_leave_the_old_one(tmp_path: Path) -> None:
 
 def test_only_files_of_the_workspace_reach_commands(tmp_path: Path) -> None:
     """A recording elsewhere, or an option in place of one, is refused before any command runs."""
-    import asyncio
-
     session = Session(Workspace(tmp_path))
     session.choose("twolink")
     for name in ("/etc/passwd", "--output=x.csv", "missing.csv"):

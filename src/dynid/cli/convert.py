@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ from dynid.progress import Progress
 
 if TYPE_CHECKING:
     from dynid.cli.values import Source
+    from dynid.recording.recording import Recording
 
 
 @app.command()
@@ -53,18 +55,20 @@ def convert(
     left_out: list[tuple[str, str]] = []
     with working("converting") as work:
         for k, source in enumerate(sources, 1):
-            try:
-                recording = inputs.read([source])
-            except DynidError as error:
-                if not skip_bad_logs:
-                    raise
-                left_out.append((str(source), str(error)))
-                continue
-            day = datetime.fromtimestamp(Path(_first(source)).stat().st_mtime, UTC).date().isoformat()
-            written += [
-                str(path.relative_to(output))
-                for path in write_partition(recording, output, {"robot": robot, "date": day}, float32=float32)
-            ]
+            read = _recordings(inputs, source)
+            while True:
+                try:
+                    recording = next(read, None)
+                except DynidError as error:
+                    if not skip_bad_logs:
+                        raise
+                    left_out.append((str(source), str(error)))
+                    break
+                if recording is None:
+                    break
+                day = datetime.fromtimestamp(Path(_first(source)).stat().st_mtime, UTC).date().isoformat()
+                paths = write_partition(recording, output, {"robot": robot, "date": day}, float32=float32)
+                written += [str(path.relative_to(output)) for path in paths]
             work.report(Progress(f"{k} of {len(sources)} logs", k / len(sources)))
     if not written:
         raise DataError(f"none of {len(sources)} logs could be read: {left_out[0][1]}")
@@ -77,6 +81,19 @@ def convert(
         for log, reason in left_out:
             show(f"left out: {log}: {reason}")
     wrote(output)
+
+
+def _recordings(inputs: Inputs, source: Source) -> Iterator[Recording]:
+    """The recording of a log; of a long file, those of its pieces one after another."""
+    from dynid.recording.dataset import is_long
+
+    data_set = inputs.data_set([source]) if is_long(source) else None
+    if data_set is None:
+        yield inputs.read([source])
+        return
+    for partition in data_set.partitions:
+        for _, recording in data_set.chunks(partition):
+            yield recording
 
 
 def _files(sources: list[Source]) -> list[Source]:

@@ -29,6 +29,7 @@ __all__ = [
     "predicted",
     "read_fitted",
     "read_split",
+    "suffice",
     "validate",
 ]
 
@@ -90,17 +91,17 @@ def check_files_only(cluster: str | None, skip_bad: bool) -> None:
 
 
 def read_split(
-    inputs: Inputs, validate: Sequence[str] | None, share: float | None, rows: str | None
+    inputs: Inputs, validate: Sequence[str] | None, share: float | None, rows: str | None, *, long: bool = True
 ) -> tuple[DataSet, DataSet | Recording | None] | None:
-    """The data set to identify from and what to validate on; None where the logs are files."""
-    found = inputs.data_set()
+    """The data set to identify from and what to validate on; None where the logs are files, long ones if not `long`."""
+    held_out = inputs.held_out(validate, share, rows)
+    found = inputs.data_set(long=long and held_out.rows is None)
     if found is None:
         return None
     if rows is not None:
         raise DataError("--validate-rows is for log files; of a data set, --validate-share holds out partitions")
     if validate and share is not None:
         raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
-    held_out = inputs.held_out(validate, share, rows)
     if held_out.rows is not None:
         raise DataError("runs.validate_rows is for log files; of a data set, runs.validate_share holds out partitions")
     if held_out.share is not None and not held_out.logs:
@@ -118,7 +119,7 @@ def read_fitted(
         split = read_split(inputs, validate, share, rows)
         if split is not None:
             return split
-    other = inputs.data_set(validate) if validate else None
+    other = inputs.data_set(validate, rows=None) if validate else None
     if not isinstance(other, DataSet):
         return None
     if share is not None or rows is not None:
@@ -127,9 +128,9 @@ def read_fitted(
 
 
 def _other(inputs: Inputs, logs: Sequence[Source]) -> DataSet | Recording:
-    """Other logs, as a data set or in memory."""
-    found = inputs.data_set(logs)
-    return found if found is not None else inputs.read(logs)
+    """Other logs, as a data set or in memory; the rows of the log format are those to identify from."""
+    found = inputs.data_set(logs, rows=None)
+    return found if found is not None else inputs.read(logs, rows=None)
 
 
 def predicted(estimate: Estimate, unseen: DataSet | Recording | None, work: Work) -> Unseen | None:
@@ -142,6 +143,18 @@ def predicted(estimate: Estimate, unseen: DataSet | Recording | None, work: Work
     with working("predicting torques") as shown:
         errors = estimate.validate(unseen, progress=shown.report, **work.settings())
     return Unseen(part_of(unseen), errors)
+
+
+def suffice(method: str, given: dict[str, Any]) -> bool:
+    """Whether a method needs no more than what one reading of the samples gives, so that a long file is not held."""
+    from dynid.identification.estimators.registry import check_factors_suffice, method_options
+
+    options = method_options(method, **given)
+    try:
+        check_factors_suffice(method, options)
+    except DataError:
+        return False
+    return True
 
 
 def identify(

@@ -124,7 +124,8 @@ def identify(
         "files": inputs.files(*held_out.logs),
         "project": _rerun(inputs, method, held_out, given, controller, velocity_cutoff, coulomb_slope, integrator),
     }
-    found = data_sets.read_split(inputs, validate, validate_share, validate_rows)
+    in_pieces = not (_simulates(method) or tests) and data_sets.suffice(method, given)
+    found = data_sets.read_split(inputs, validate, validate_share, validate_rows, long=in_pieces)
     if found is not None:
         if _simulates(method) or tests:
             raise DataError("a data set is for methods that do not simulate, and without --tests")

@@ -108,15 +108,29 @@ class Inputs:
             raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
         return sources
 
-    def data_set(self, logs: Sequence[str | Source] | None = None) -> DataSet | None:
-        """The data set of these logs, or of those that the command works on; None where they are files."""
-        from dynid.recording.dataset import is_dataset, open_dataset
+    def data_set(
+        self, logs: Sequence[str | Source] | None = None, *, long: bool = True, rows: Any = "format"
+    ) -> DataSet | None:
+        """The data set of these logs, or of those that the command works on; None where they are files.
+
+        Parameters
+        ----------
+        logs : sequence of str or dict, optional
+            As for `read`.
+        long : bool, default True
+            Whether one long file is a data set too, of ranges of its rows.
+        rows : tuple of 2, None or "format"
+            Rows to read instead of those of the log format.
+        """
+        from dynid.recording.dataset import is_dataset, is_long, open_dataset
 
         sources = list(self.data) if logs is None else self._sources(logs)
-        if len(sources) != 1 or not is_dataset(sources[0]):
+        if len(sources) != 1 or not (is_dataset(sources[0]) or (long and is_long(sources[0]))):
             return None
+        assert self.log is not None
+        log = self.log if rows == "format" else self.log.replaced({"rows": rows})
         with working("opening the data set"):
-            return open_dataset(str(sources[0]), self.robot, log=self.log, whole=self.whole)
+            return open_dataset(str(sources[0]), self.robot, log=log, whole=self.whole)
 
     def validation_logs(self) -> list[Source]:
         """Logs of [runs] validate that the command does not identify from."""

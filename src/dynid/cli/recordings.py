@@ -120,7 +120,9 @@ def validate(
     estimate, file = inputs.estimate, inputs.estimate_file
     assert estimate is not None and file is not None
     loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
-    data_set = inputs.data_set() if inputs.given else None
+    # What compares or draws needs all samples at once.
+    in_pieces = compare is None and loop is None and figure is None and not table
+    data_set = inputs.data_set(long=in_pieces) if inputs.given else None
     if data_set is not None:
         if compare is not None or loop is not None:
             raise DataError("--compare and --controller are for log files, not for a data set")

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from dynid.dynamics.batch import core_count
 from dynid.errors import DataError, DynidError
-from dynid.files import make_folder, write_text
+from dynid.files import make_folder, remove_left_over, write_text
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.feasible import feasible
 from dynid.identification.estimators.solution import Outcome
@@ -306,6 +306,7 @@ class _Store:
         header = folder / _HEADER
         mine = {"format": _FORMAT, "digest": study.digest()}
         make_folder(folder)
+        remove_left_over(folder)  # of a study that was killed
         if header.exists():
             if _read(header) != mine:
                 raise DataError(f"folder '{folder}' holds another study; choose another folder for this one")

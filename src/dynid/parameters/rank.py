@@ -26,6 +26,8 @@ _INDEPENDENT = 1e-8
 _ZERO_COLUMN = 1e-10
 _CLEAR = 1e-4
 _SMALLEST_FALL = 100.0
+# Lengths of columns that differ by less differ by rounding only.
+_TIE = 1e-8
 _OTHER_LIMITS = tuple(10.0**-k for k in range(2, 13))
 
 
@@ -104,7 +106,22 @@ def _scanned(scaled: Array, scan: Sequence[int], limit: float) -> tuple[float, l
 
 
 def pivoted_columns(scaled: Array, scan: Sequence[int], singular: Array) -> list[int]:
-    """Columns of a pivoted QR decomposition, as many as the rank of the spectrum; none without a clear rank."""
+    """Columns of a pivoted QR decomposition, as many as the rank of the spectrum; none without a clear rank.
+
+    Scaled columns are often equally long. Of those that are, to rounding, the first one is taken: LAPACK takes one that
+    depends on its build.
+    """
     ranks = spectrum_ranks(singular)
-    pivots = scipy.linalg.qr(scaled[:, scan], mode="r", pivoting=True)[1]
-    return [scan[j] for j in pivots[: ranks[0]]] if ranks else []
+    if not ranks:
+        return []
+    left = scipy.linalg.qr(scaled[:, scan], mode="r")[0]
+    kept: list[int] = []
+    for _ in range(ranks[0]):
+        lengths = np.linalg.norm(left, axis=0)
+        lengths[kept] = 0.0
+        first = int(np.argmax(lengths >= (1.0 - _TIE) * lengths.max()))
+        kept.append(first)
+        axis = left[:, first] / lengths[first]
+        for _ in range(2):
+            left = left - np.outer(axis, axis @ left)
+    return [scan[j] for j in kept]

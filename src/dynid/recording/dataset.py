@@ -1,8 +1,9 @@
-"""DataSet: recordings in a folder of Parquet partitions, read in chunks that fit in memory.
+"""DataSet: recordings in a folder of Parquet partitions or in one long file, read in chunks that fit in memory.
 
 A partition is one file, in a hive layout such as `robot=unit3/date=2025-03-01/run=7/part-0.parquet`. Only the columns
 that are used are read, and only one chunk of rows at a time. A run that is longer than a chunk is cut into consecutive
-runs of equal length; each is filtered on its own, and its ends are trimmed as those of any run.
+runs of equal length; each is filtered on its own, and its ends are trimmed as those of any run. The partitions of one
+long file are such ranges of rows.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from dynid.recording.log_fields import LogFields
 from dynid.recording.log_format import LogFormat
 from dynid.recording.partition_reader import PartitionReader
 from dynid.recording.partitions import ENDINGS, LeftOut, Partition, listed
+from dynid.recording.pieces import is_long, pieces_of
 from dynid.recording.recording import Recording
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
 
-__all__ = ["DataSet", "LeftOut", "Partition", "is_dataset", "open_dataset"]
+__all__ = ["DataSet", "LeftOut", "Partition", "is_dataset", "is_long", "open_dataset"]
 
 # Rows of a chunk: a minute at 1 kHz, of which trimmed ends are less than a hundredth.
 LONGEST = 65536
@@ -36,16 +38,16 @@ _PROBED, _PROBE_ROWS = 9, 256
 
 @dataclass(frozen=True, eq=False)
 class DataSet(HtmlSummary):
-    """Recordings of a robot in Parquet partitions, which are read when they are needed and not held.
+    """Recordings of a robot in partitions, which are read when they are needed and not held.
 
     Attributes
     ----------
     source : str
-        Folder or address.
+        Folder, address or long file.
     robot : Robot
         The robot; signals are in the order of its joints.
     partitions : tuple of Partition
-        The files, in the order of their names; numbers in names count as numbers.
+        The files, in the order of their names (numbers in names count as numbers), or ranges of rows of one file.
     log_format : LogFormat
         How the partitions are read, with the columns that were found in the first of them.
     step : float
@@ -240,12 +242,13 @@ def open_dataset(
     longest: int = LONGEST,
     **fields: Unpack[LogFields],
 ) -> DataSet:
-    """Open a folder of Parquet partitions; no more than a few rows are read.
+    """Open a folder of Parquet partitions, of which a few rows are read, or one long file, which is looked through.
 
     Parameters
     ----------
     source : path or str
-        A folder, or an address that fsspec knows, such as s3://bucket/logs (`pip install dynid[cluster]`).
+        A folder; an address that fsspec knows, such as s3://bucket/logs (`pip install dynid[cluster]`); or a text table
+        or Parquet file, whose partitions are ranges of at most `longest` rows.
     robot : Robot
         Its joint names are looked for in the column names, and the signals are in the order of its joints.
     log : LogFormat, optional
@@ -286,7 +289,8 @@ def open_dataset(
     if longest < 256:
         raise DataError(f"a chunk needs at least 256 samples, got {longest}")
     given = (log or LogFormat()).replaced(fields)
-    partitions = listed(str(source))
+    long = "://" not in str(source) and Path(source).is_file()
+    partitions = pieces_of(Path(source), longest, given.rows) if long else listed(str(source))
     opened = DataSet(
         str(source), robot, partitions, given, math.nan, longest=longest, sensors=sensors or {}, whole=whole
     )

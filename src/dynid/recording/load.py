@@ -44,8 +44,9 @@ logger = logging.getLogger("dynid")
 PathLike = str | Path
 Source = PathLike | Mapping[str, PathLike]
 
+TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".log")
 _READERS: dict[str, Callable[[Path], Table]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat", ".log"), tables.read_text),
+    **dict.fromkeys(TEXT_ENDINGS, tables.read_text),
     **dict.fromkeys((".parquet", ".pq"), tables.read_parquet),
     ".npz": arrays.read_npz,
     ".npy": arrays.read_npy,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from dynid.recording.convert import Conversion
 from dynid.recording.files import damage
 from dynid.recording.load import recording_of_table
 from dynid.recording.partitions import Partition, opened
+from dynid.recording.pieces import cut
 from dynid.recording.recording import Recording
 from dynid.recording.table import Table
 from dynid.recording.tables import parquet_columns
@@ -37,10 +37,15 @@ class PartitionReader:
         self._dataset, self._partition = dataset, partition
         log = dataset.log_format.replaced({"rows": None})
         self.reading = Reading(dataset.robot, log, Conversion(dataset.robot, log), dataset.sensors, dataset.whole)
+        self._first, stop = partition.rows or (0, None)
+        if partition.text is not None:
+            assert stop is not None
+            self.rows = stop - self._first
+            return
         try:
             self._scan = polars.scan_parquet(opened(partition.address))
             self._names = self._scan.collect_schema().names()
-            self.rows = int(self._scan.select(polars.len()).collect().item())
+            self.rows = int(self._scan.select(polars.len()).collect().item()) if stop is None else stop - self._first
         except FileNotFoundError:
             raise self._error("cannot be read: No such file or directory") from None
         # Polars raises errors of many types on damaged files; a panic is no Exception.
@@ -54,24 +59,26 @@ class PartitionReader:
 
     def cuts(self) -> list[tuple[int, int]]:
         """First row and row after the last of every chunk."""
-        start, stop, _ = slice(*(self._dataset.log_format.rows or (None, None))).indices(self.rows)
-        if stop - start < 2:
-            raise self._error(f"has {max(stop - start, 0)} rows to read: at least two are needed")
-        count = -(-(stop - start) // self._dataset.longest)
-        edges = np.linspace(start, stop, count + 1).astype(int)
-        return [(int(a), int(b)) for a, b in pairwise(edges)]
+        # Of a long file, the rows of the log format were chosen when it was cut.
+        rows = self._dataset.log_format.rows if self._partition.rows is None else None
+        return cut(f"partition {self._partition.name}", self.rows, self._dataset.longest, rows)
 
     def table(self, start: int, stop: int, columns: Sequence[str] | None) -> Table:
         """Some rows of some columns, by default of all."""
         import polars
 
-        scan = self._scan if columns is None else self._scan.select(columns)
-        try:
-            frame = scan.slice(start, stop - start).collect()
-        except (Exception, polars.exceptions.PanicException) as error:
-            raise self._error(f"is damaged: {damage(error)}") from None
         whole = stop - start == self.rows
         place = f"partition {self._partition.name}{'' if whole else f' rows {start}:{stop}'}"
+        if self._partition.text is not None:
+            try:
+                return self._partition.text.table(self._partition.address, place, start, stop)
+            except OSError as error:
+                raise self._error(f"cannot be read: {error.strerror}") from None
+        scan = self._scan if columns is None else self._scan.select(columns)
+        try:
+            frame = scan.slice(self._first + start, stop - start).collect()
+        except (Exception, polars.exceptions.PanicException) as error:
+            raise self._error(f"is damaged: {damage(error)}") from None
         return Table(place, parquet_columns(frame))
 
     def recording(self, start: int, stop: int) -> Recording:
@@ -92,8 +99,10 @@ class PartitionReader:
         found = recording_of_table(self._partition.name, self.table(0, rows, self._needed()), self.reading)
         return float(np.median([run.step for run in found.runs]))
 
-    def _needed(self) -> list[str]:
-        """Columns of the file that the log format names; a DataError if one is missing."""
+    def _needed(self) -> list[str] | None:
+        """Columns of the file that the log format names, None for all of a text; a DataError if one is missing."""
+        if self._partition.text is not None:
+            return None
         log = self._dataset.log_format
         wanted = {} if log.time is None else {str(log.time): "t"}
         for signal, names in (log.columns or {}).items():

@@ -7,11 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from dynid.errors import DataError
 from dynid.recording.files import damage, optional_package
+
+if TYPE_CHECKING:
+    from dynid.recording.pieces import TextPiece
 
 __all__ = ["ENDINGS", "LeftOut", "Partition", "hive_keys", "listed", "opened"]
 
@@ -20,7 +23,7 @@ ENDINGS = (".parquet", ".pq")
 
 @dataclass(frozen=True)
 class Partition:
-    """One file of a data set.
+    """One file of a data set, or some rows of a long file.
 
     Attributes
     ----------
@@ -30,11 +33,17 @@ class Partition:
         Path or address of the file.
     keys : mapping of str to str
         Values of the hive layout, such as {"robot": "unit3", "date": "2025-03-01"}.
+    rows : tuple of int or None
+        First row and row after the last in a long file; None for all rows of the file.
+    text : TextPiece or None
+        Where these rows are in a text file.
     """
 
     name: str
     address: str
     keys: Mapping[str, str] = field(default_factory=dict)
+    rows: tuple[int, int] | None = None
+    text: TextPiece | None = None
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,39 @@ from dynid.recording.files import damage, read_bytes
 from dynid.recording.parquet import parquet_frame
 from dynid.recording.table import Table, Unusable
 
-__all__ = ["parquet_columns", "read_parquet", "read_text"]
+__all__ = ["TextLayout", "data_lines", "parquet_columns", "plain_text", "read_parquet", "read_text", "table_of_text"]
 
 _COMMENTS = (ord("#"), ord("%"))
 _NEWLINE = ord("\n")
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """How the lines of a text are cut into columns.
+
+    Attributes
+    ----------
+    separator : str
+        Tab, semicolon, comma or blank.
+    header : bool
+        Whether the first line that is no comment names the columns.
+    width : int
+        Cells of a line.
+    names : tuple of str or None
+        Names of the columns as written, None where the text has none.
+    """
+
+    separator: str
+    header: bool
+    width: int
+    names: tuple[str, ...] | None
+
+    @staticmethod
+    def of(text: bytes, file: str) -> TextLayout:
+        """The layout of the beginning of a text, or of all of it."""
+        lines = _Lines.of(text, file)
+        separator = lines.separator()
+        return _layout(*_in_cells(lines, separator, file), separator, file)
 
 
 def read_text(path: Path) -> Table:
@@ -30,34 +59,71 @@ def read_text(path: Path) -> Table:
 
     Lines that start with # or % are comments; the last one before the numbers may be the header.
     """
-    lines = _Lines.of(_plain(read_bytes(path)), path.name)
-    separator = lines.separator()
-    if separator == " ":
-        lines = _Lines.of(re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+$", b"", lines.text)), path.name)
-        separator = "\t"
-    _check_columns(int(lines.count(lines.data[:1], separator)[0]), path.name)
-    first = lines.cells(lines.data[0], separator)
-    header = _looks_like_header(first)
-    if header and len(lines.data) == 1:
-        raise DataError(f"{path.name} has a header and no rows")
-    data = lines.data[1:] if header else lines.data
-    cells = lines.count(data, separator)
-    width = Counter(cells.tolist()).most_common(1)[0][0]
-    _check_columns(width, path.name)
-    names = first if header else lines.comment_header(separator, width)
+    return table_of_text(plain_text(read_bytes(path)), path.name)
+
+
+def table_of_text(
+    text: bytes, file: str, layout: TextLayout | None = None, rows: tuple[int, int] | None = None, line: int = 0
+) -> Table:
+    """Table of a text, or of rows from the middle of a longer one.
+
+    Parameters
+    ----------
+    text : bytes
+        Lines that end with line feeds (`plain_text`).
+    file : str
+        Name of the file, for messages.
+    layout : TextLayout, optional
+        The layout of the longer text, whose header is not in this one; by default it is detected.
+    rows : tuple of int, optional
+        First row and row after the last; all by default.
+    line : int, default 0
+        Lines of the longer text before this one.
+    """
+    lines = _Lines.of(text, file)
+    separator = lines.separator() if layout is None else layout.separator
+    lines, mark = _in_cells(lines, separator, file)
+    data = lines.data
+    if layout is None:
+        layout = _layout(lines, mark, separator, file)
+        data = data[1:] if layout.header else data
+    data = data[slice(*rows or (None,))]
+    cells = lines.count(data, mark)
     body = lines.body(data)
-    if separator == ";" or (separator == "\t" and b"." not in body):
+    if mark == ";" or (mark == "\t" and b"." not in body):
         body = body.replace(b",", b".")
-    frame = _frame(body, separator, width, path.name)
+    frame = _frame(body, mark, layout.width, file)
     if frame.height != len(data):
-        raise DataError(f"{path.name}: {len(data)} lines read as {frame.height} rows, check its quotation marks")
-    names = _column_names(names, frame, path.name)
+        raise DataError(f"{file}: {len(data)} lines read as {frame.height} rows, check its quotation marks")
+    names = _column_names(None if layout.names is None else list(layout.names), frame, file)
     broken = {}
     if b'"' not in body:
-        broken = {int(k): f"has {cells[k]} cells, the other lines {width}" for k in np.flatnonzero(cells != width)}
-    columns = dict(zip(names or map(str, range(width)), frame.get_columns(), strict=True))
-    columns, joints = _by_joint_name(columns, path.name)
-    return Table(path.name, columns, data + 1, broken, names is not None, joints)
+        wrong = np.flatnonzero(cells != layout.width)
+        broken = {int(k): f"has {cells[k]} cells, the other lines {layout.width}" for k in wrong}
+    columns = dict(zip(names or map(str, range(layout.width)), frame.get_columns(), strict=True))
+    columns, joints = _by_joint_name(columns, file)
+    return Table(file, columns, data + line + 1, broken, names is not None, joints)
+
+
+def _in_cells(lines: _Lines, separator: str, file: str) -> tuple[_Lines, str]:
+    """The lines, with tabs in place of blanks, and what separates their cells then."""
+    if separator != " ":
+        return lines, separator
+    spaced = re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+$", b"", lines.text))
+    return _Lines.of(spaced, file), "\t"
+
+
+def _layout(lines: _Lines, mark: str, separator: str, file: str) -> TextLayout:
+    _check_columns(int(lines.count(lines.data[:1], mark)[0]), file)
+    first = lines.cells(lines.data[0], mark)
+    header = _looks_like_header(first)
+    if header and len(lines.data) == 1:
+        raise DataError(f"{file} has a header and no rows")
+    cells = lines.count(lines.data[1:] if header else lines.data, mark)
+    width = Counter(cells.tolist()).most_common(1)[0][0]
+    _check_columns(width, file)
+    names = first if header else lines.comment_header(mark, width)
+    return TextLayout(separator, header, width, None if names is None else tuple(names))
 
 
 def _check_columns(count: int, file: str) -> None:
@@ -117,11 +183,17 @@ def _parquet_column(series: Any) -> Any:
     return series
 
 
-def _plain(raw: bytes) -> bytes:
+def plain_text(raw: bytes) -> bytes:
     """Text with single line feeds and without a byte-order mark."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raw = raw.decode("utf-16", errors="replace").encode()
     return raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def data_lines(block: bytes) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Number of lines of a block, and the lines of data among them: their numbers and where they start."""
+    lines = _Lines.in_block(block)
+    return len(lines.start), lines.data, lines.start[lines.data]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +209,14 @@ class _Lines:
     @staticmethod
     def of(text: bytes, file: str) -> _Lines:
         """The lines of a text, which must have data."""
+        found = _Lines.in_block(text)
+        if not len(found.data):
+            raise DataError(f"{file} contains comments and no rows" if len(found.comments) else f"{file} is empty")
+        return found
+
+    @staticmethod
+    def in_block(text: bytes) -> _Lines:
+        """The lines of a text, which may have no data."""
         letters = np.frombuffer(text, dtype=np.uint8)
         feeds = np.flatnonzero(letters == _NEWLINE)
         start = np.concatenate([[0], feeds + 1])
@@ -145,10 +225,7 @@ class _Lines:
             start, stop = start[:-1], stop[:-1]
         filled = np.flatnonzero(np.maximum.reduceat(letters, start) > ord(" ")) if len(start) else start
         is_comment = np.isin(letters[start[filled]], _COMMENTS)
-        comments, data = filled[is_comment], filled[~is_comment]
-        if not len(data):
-            raise DataError(f"{file} is empty" if not len(comments) else f"{file} contains comments and no rows")
-        return _Lines(text, start, stop, data, comments)
+        return _Lines(text, start, stop, filled[~is_comment], filled[is_comment])
 
     def line(self, k: int) -> bytes:
         """The text of line k."""

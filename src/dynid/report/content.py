@@ -36,7 +36,7 @@ class Code:
     @property
     def address(self) -> str:
         """The file as an address that the page links to."""
-        return "data:text/plain;charset=utf-8," + quote(self.words)
+        return "data:text/plain;charset=utf-8," + quote(self.words, errors="replace")
 
 
 @dataclass(frozen=True)

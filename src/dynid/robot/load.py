@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,6 +43,12 @@ def builtin_robots() -> dict[str, str]:
     >>> list(dynid.builtin_robots())
     ['box2', 'fourbar', 'iiwa14', 'leg12', 'palletizer', 'psm', 'puma560', 'rv2sq', 'twolink', 'tx40', 'wam7']
     """
+    return dict(_described())
+
+
+@cache
+def _described() -> tuple[tuple[str, str], ...]:
+    """Name and description of every built-in robot; the files of the package do not change."""
     import tomllib
 
     out = {}
@@ -50,7 +56,7 @@ def builtin_robots() -> dict[str, str]:
         if entry.name.endswith(".toml"):
             data = tomllib.loads(entry.read_text(encoding="utf-8"))
             out[entry.name.removesuffix(".toml")] = data.get("description", "")
-    return out
+    return tuple(out.items())
 
 
 def load_robot(

@@ -1,10 +1,14 @@
 """Reader of USD stages with the physics schema: rigid bodies, their masses, and the joints between them.
 
-The pxr module (usd-core) resolves layers, references and variants; here only the tree is made.
+The pxr module (usd-core) resolves layers, references and variants; here only the tree is made. Both happen in a child
+process: the module follows what a stage says about itself, and asks for whatever computer memory that takes.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import tempfile
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.child import read_in_child
 from dynid.errors import ModelError
+from dynid.limits import exceeded, file_limits
 from dynid.robot.chains import Step, add_chain, ball
 from dynid.robot.drives import FileDrives
 from dynid.robot.inertia import inertia_from_com, move_inertia
+from dynid.robot.inside import check_inside
 from dynid.robot.loop_joints import CLOSING, closing_loops, with_closing_loops
 from dynid.robot.loops import Loop
 from dynid.robot.model import Robot
 from dynid.robot.notes import chain_notes, quoted
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, read_limits
+from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.robot.spatial import clean, inverse_placement, placement
 
-__all__ = ["read_usd"]
+__all__ = ["extract", "read_usd"]
 
 Array = NDArray[np.float64]
 _WORLD = "world"
@@ -48,14 +56,32 @@ class _UsdJoint:
 
 def read_usd(path: Path, *, ignore_loops: bool = False) -> tuple[Robot, FileDrives]:
     """Robot and drive values of a USD stage."""
-    try:
-        from pxr import Tf, Usd
-    except ImportError:
-        raise ModelError(f"{path.name} needs the package 'usd-core': pip install 'dynid[usd]'") from None
+    if importlib.util.find_spec("pxr") is None:
+        raise ModelError(f"{path.name} needs the package 'usd-core': pip install 'dynid[usd]'")
+    with tempfile.TemporaryDirectory(prefix="dynid-") as folder:
+        found = read_in_child("dynid.robot.usd:extract", path, Path(folder), ignore_loops, error=ModelError)
+    return robot_from_dict(found["robot"]), found["drives"]
+
+
+def extract(path: Path, _: Path, ignore_loops: bool) -> dict[str, Any]:
+    """The robot of a stage as plain data, and its drive values, in a process of its own."""
+    robot, drives = _robot(path, ignore_loops)
+    return {"robot": robot_to_dict(robot), "drives": drives}
+
+
+def _robot(path: Path, ignore_loops: bool) -> tuple[Robot, FileDrives]:
+    from pxr import Tf, Usd
+
     try:
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        raise ModelError(f"{path.name} is not a USD stage: {str(error).strip().splitlines()[-1]}") from None
+        # Lines of the form: Error in 'function' at line 7 in file stage.cpp : 'what is wrong'.
+        said = [line.partition(" : ")[2].strip("'") for line in str(error).splitlines()]
+        reason = next(filter(None, said), "it cannot be opened").replace(f"{path.parent}/", "")
+        raise ModelError(f"{path.name} is not a USD stage: {reason:.200}") from None
+    for layer in stage.GetUsedLayers():
+        if layer.realPath:  # layers in memory have none; those of an archive are named archive[layer]
+            check_inside(layer.identifier, Path(layer.realPath.partition("[")[0]), path)
     tree = _Tree(stage, path.name)
     robot = Robot(
         name=path.stem,
@@ -93,10 +119,12 @@ class _Tree:
         prims = [p for p in stage.Traverse() if p.HasAPI(UsdPhysics.RigidBodyAPI)]
         if not prims:
             raise ModelError(f"{file} has no rigid bodies (PhysicsRigidBodyAPI)")
+        if len(prims) > file_limits().links:
+            exceeded(file, f"{len(prims)} bodies", "links", ModelError)
         self.bodies = {str(p.GetPath()): p for p in prims}
-        names = [p.GetName() for p in prims]
+        names = Counter(p.GetName() for p in prims)
         self.names = {
-            path: p.GetName() if names.count(p.GetName()) == 1 else path.strip("/").replace("/", "_")
+            path: p.GetName() if names[p.GetName()] == 1 else path.strip("/").replace("/", "_")
             for path, p in self.bodies.items()
         } | {"": _WORLD}
         self.scales = {path: _scale(cache.GetLocalToWorldTransform(p)) for path, p in self.bodies.items()} | {

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
-from nicegui import ui
+from nicegui import background_tasks, ui
 from numpy.typing import NDArray
 
 from dynid.errors import DynidError
@@ -16,10 +16,41 @@ from dynid.studio.jobs import Done, Listener
 from dynid.studio.scene import BODY, GHOST, RobotScene
 from dynid.studio.session import Session
 
-__all__ = ["Bench"]
+__all__ = ["Bench", "OpenPages"]
 
 Array = NDArray[np.float64]
 _FRAME = 1 / 20
+# Seconds in which changes are gathered before other pages hear of them.
+_GATHERED = 0.05
+
+
+class OpenPages:
+    """All open pages, and those that have yet to hear of a change, by its kind."""
+
+    def __init__(self) -> None:
+        self.all: list[Bench] = []
+        self._waiting: dict[str, list[Bench]] = {}
+
+    def tell(self, kind: str, speaker: Bench) -> None:
+        """Tell a change to the page where it was made at once, and to the others one after another.
+
+        The server goes on between two of them, and a page that waits hears of several changes of a kind together.
+        """
+        speaker.hear(kind)
+        waiting = self._waiting.setdefault(kind, [])
+        idle = not waiting
+        waiting += [page for page in self.all if page is not speaker and page not in waiting]
+        if waiting and idle:
+            background_tasks.create(self._tell_others(waiting, kind), name=f"tell pages: {kind}")
+
+    async def _tell_others(self, waiting: list[Bench], kind: str) -> None:
+        await asyncio.sleep(_GATHERED)
+        while waiting:
+            page = waiting.pop(0)
+            if page in self.all:
+                with page.client:
+                    page.hear(kind)
+            await asyncio.sleep(0)
 
 
 class Bench:
@@ -29,15 +60,15 @@ class Bench:
     ----------
     session : Session
         What the pages are about.
-    open_pages : list of Bench
+    open_pages : OpenPages
         All open pages, which this one joins until its tab is closed.
     """
 
-    def __init__(self, session: Session, open_pages: list[Bench]) -> None:
+    def __init__(self, session: Session, open_pages: OpenPages) -> None:
         self.session = session
-        self._open, self._client = open_pages, ui.context.client
-        open_pages.append(self)
-        self._client.on_delete(lambda: open_pages.remove(self))
+        self._pages, self.client = open_pages, ui.context.client
+        open_pages.all.append(self)
+        self.client.on_delete(lambda: open_pages.all.remove(self))
         self.on_robot: list[Callable[[], Any]] = []
         self.on_files: list[Callable[[], Any]] = []
         self.on_estimate: list[Callable[[], Any]] = []
@@ -52,30 +83,29 @@ class Bench:
 
     def robot_changed(self) -> None:
         """Show another robot in all open pages."""
-        for page in list(self._open):
-            with page._client:
-                page.draw()
-                for listener in page.on_robot:
-                    listener()
+        self._pages.tell("robot", self)
 
     def files_changed(self) -> None:
         """Show the files of the workspace in all open pages."""
-        self._tell(lambda page: page.on_files)
+        self._pages.tell("files", self)
 
     def log_changed(self) -> None:
         """Show the chosen logs and what their columns are in all open pages."""
-        self._tell(lambda page: page.on_log)
+        self._pages.tell("log", self)
 
     def estimate_changed(self) -> None:
         """Show the new estimate in all open pages."""
-        self._tell(lambda page: page.on_estimate)
+        self._pages.tell("estimate", self)
 
-    def _tell(self, listeners: Callable[[Bench], list[Callable[[], Any]]]) -> None:
-        for page in list(self._open):
-            with page._client:
-                page._history.set_text("\n".join(page.session.jobs.history) or "none")
-                for listener in listeners(page):
-                    listener()
+    def hear(self, kind: str) -> None:
+        """Show in this page what has changed."""
+        if kind == "robot":
+            self.draw()
+        else:
+            self._history.set_text("\n".join(self.session.jobs.history) or "none")
+        heard = {"robot": self.on_robot, "files": self.on_files, "log": self.on_log, "estimate": self.on_estimate}
+        for listener in heard[kind]:
+            listener()
 
     # -- the view --------------------------------------------------------------------------------
 

@@ -83,10 +83,10 @@ class Jobs:
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "dynid",
+            "dynid.studio.job",
             *arguments,
             cwd=self.folder,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,  # its end tells the command that the page is gone
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # a group of its own: it is ended with the processes that it starts

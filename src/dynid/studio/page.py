@@ -6,9 +6,10 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from nicegui import app, ui
 
 from dynid.errors import DynidError
+from dynid.studio.bench import Bench, OpenPages
 from dynid.studio.estimate_panel import comparison_panel, estimate_panel
 from dynid.studio.mapping_panel import mapping_panel
-from dynid.studio.panels import Bench, export_panel, motion_panel, recording_panel, robot_panel
+from dynid.studio.panels import export_panel, motion_panel, recording_panel, robot_panel
 from dynid.studio.session import Session
 from dynid.studio.traces_panel import traces_panel
 from dynid.studio.traces_routes import add_routes
@@ -53,7 +54,7 @@ def build(session: Session) -> None:
 
     traces = TraceSource(session)
     add_routes(app, traces)
-    benches: list[Bench] = []
+    pages = OpenPages()
     app.on_shutdown(session.jobs.stop)
 
     @ui.page("/")
@@ -69,7 +70,7 @@ def build(session: Session) -> None:
                 switch = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
                 switch.props('flat round dense color=white aria-label="light or dark"')
         with ui.grid().classes("w-full grid-cols-1 lg:grid-cols-[minmax(340px,5fr)_7fr] gap-0"):
-            bench = Bench(session, benches)
+            bench = Bench(session, pages)
             with ui.column().classes("w-full p-3 gap-2"):
                 bench.view()
             with ui.column().classes("w-full p-3 gap-2 min-w-0"):

@@ -195,13 +195,15 @@ def _upload(bench: Bench, words: str) -> None:
     workspace = bench.session.workspace
 
     async def keep(event: events.UploadEventArguments) -> None:
-        name = event.file.name
+        given = name = event.file.name
         try:
-            if workspace.path(name).exists():
-                name = await _name_to_keep(name, workspace.free_name(name))
+            if workspace.taken(given):
+                name = await _name_to_keep(given, workspace.free_name(given))
             if not name:
                 return
-            workspace.write(name, await event.file.read())
+            if name != given:  # others may have chosen it meanwhile
+                name = workspace.free_name(given)
+            await workspace.keep(name, event.file.size(), event.file.save)
             bench.session.replaced(name)
         except DynidError as error:
             ui.notify(str(error), type="negative", multi_line=True, close_button=True)

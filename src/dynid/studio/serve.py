@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dynid.errors import DataError
+from dynid.files import remove_left_over
 from dynid.studio.guard import Guard
 from dynid.studio.session import Session
 from dynid.studio.workspace import UPLOAD_LIMIT, Workspace
@@ -36,9 +37,11 @@ def serve(
     except ImportError:
         raise DataError("the studio needs nicegui: pip install 'dynid[studio]'") from None
     from dynid.studio.page import build
+    from dynid.studio.patience import PatientProtocol
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        remove_left_over(folder)  # of a page that was killed
     except OSError as error:
         raise DataError(f"the workspace '{folder}' cannot be made: {error}") from None
     session = Session(Workspace(folder))
@@ -62,6 +65,7 @@ def serve(
         show_welcome_message=False,
         favicon="⚙️",
         limit_concurrency=_CONNECTIONS,
+        http=PatientProtocol,
         reconnect_timeout=_RECONNECT,
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dynid.errors import DataError
-from dynid.files import writing
+from dynid.files import on_disk, writing
 
 __all__ = ["UPLOAD_LIMIT", "Workspace"]
 
@@ -20,9 +22,10 @@ RECORDING_FILES = (".csv", ".tsv", ".txt", ".parquet", ".npz", ".mat", ".h5", ".
 
 @dataclass(frozen=True)
 class Workspace:
-    """Files by plain name within `folder`; no name leads out of it."""
+    """Files by plain name within `folder`; no name leads out of it. `arriving` has uploads that are not complete."""
 
     folder: Path
+    arriving: set[str] = field(default_factory=set, compare=False)
 
     def path(self, name: str) -> Path:
         """Where a file of this name lies; refuses anything that is not a plain name or leads elsewhere by a link."""
@@ -40,23 +43,45 @@ class Workspace:
         return path
 
     def write(self, name: str, content: bytes) -> Path:
-        """Keep an upload, whole or not at all."""
-        if not content:
-            raise DataError(f"'{name[:60]}' is empty")
-        if len(content) > UPLOAD_LIMIT:
-            raise DataError(f"'{name[:60]}' has {len(content) / 2**20:.0f} MB, uploads may have {UPLOAD_LIMIT >> 20}")
-        path = self.path(name)
+        """Write a file, whole or not at all."""
+        path = self._new(name, len(content))
         with writing(path) as part:
             part.write_bytes(content)
         return path
 
+    async def keep(self, name: str, size: int, save: Callable[[Path], Awaitable[None]]) -> Path:
+        """Keep an upload of `size` bytes, which `save` writes to a path, whole or not at all."""
+        path = self._new(name, size)
+        if name in self.arriving:
+            raise DataError(f"'{name}' is being uploaded from another page: try again when it is there")
+        self.arriving.add(name)
+        try:
+            with writing(path) as part:
+                await save(part)
+                await asyncio.to_thread(on_disk, part)  # the page goes on meanwhile
+        finally:
+            self.arriving.discard(name)
+        return path
+
+    def _new(self, name: str, size: int) -> Path:
+        """The path of a file that is about to be written; refuses empty files and those that are too large."""
+        if not size:
+            raise DataError(f"'{name[:60]}' is empty")
+        if size > UPLOAD_LIMIT:
+            raise DataError(f"'{name[:60]}' has {size / 2**20:.0f} MB, uploads may have {UPLOAD_LIMIT >> 20}")
+        return self.path(name)
+
+    def taken(self, name: str) -> bool:
+        """Whether a file has this name, or will have it."""
+        return self.path(name).exists() or name in self.arriving
+
     def free_name(self, name: str) -> str:
         """This name, or the first of "run-2.csv", "run-3.csv", ... that no file has."""
-        path, number = self.path(name), 2
-        while path.exists():
-            path = self.path(f"{Path(name).stem}-{number}{Path(name).suffix}")
+        free, number = name, 2
+        while self.taken(free):
+            free = f"{Path(name).stem}-{number}{Path(name).suffix}"
             number += 1
-        return path.name
+        return free
 
     def names(self, suffixes: tuple[str, ...] | None = None) -> list[str]:
         """Files in it, newest first."""
