@@ -20,14 +20,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.axe import serious_findings
-from tests.support.running_studio import LONG, Studio, choose_robot, opened, running
-from tests.support.watched_pages import keep, overflow
+from tests.support.running_studio import LONG, QUASAR, Studio, choose_robot, opened, running
+from tests.support.watched_pages import keep, keep_all_forms, overflow
 
 pytestmark = pytest.mark.browser
-
-# Parts of the toolkit that have no name for a screen reader, and take none: the link and the hidden input of an upload,
-# the boxes of a table, the bar of a loading page.
-QUASAR = ("[a]", ".q-uploader", ".q-table--col-auto-width", ".q-loading-bar")
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +45,17 @@ def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, t
     page.get_by_role("tab", name="Motion").click()
     page.get_by_label("seconds").fill("10")
     page.get_by_role("button", name="Design").click()
+    live = page.get_by_role("dialog").get_by_role("img", name="criterion (less is better) over time of the search in s")
+    expect(live).to_be_visible(timeout=LONG)  # while the search runs
+    keep_all_forms(page, "studio-search")
     expect(page.get_by_text(re.compile(r"condition number [0-9.]+ over 10 s"))).to_be_visible(timeout=LONG)
     expect(page.get_by_text("of motion")).to_be_visible(timeout=LONG)
+    expect(
+        page.get_by_text(re.compile(r"How the search went: criterion from -?[0-9.]+ to -?[0-9.]+ in"))
+    ).to_be_visible()
+    clock = page.get_by_label("time of the motion")
+    before = clock.get_attribute("aria-valuenow")
+    expect(clock).not_to_have_attribute("aria-valuenow", str(before))  # the motion plays on the robot
     keep(page, "studio-motion-1280")
 
     page.get_by_role("tab", name="Recording").click()
@@ -88,7 +93,7 @@ def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, t
 
 def test_the_page_fits_a_phone(browser: Browser, studio: Studio) -> None:
     page, watch = opened(browser, studio, 390)
-    for tab in ("Robot", "Motion", "Recording", "Columns", "Estimate", "Compare", "Report", "Export"):
+    for tab in page.get_by_role("tab").all_inner_texts():
         page.get_by_role("tab", name=tab).click()
         page.wait_for_timeout(300)
         assert overflow(page) <= 0, tab

@@ -11,8 +11,11 @@ from nicegui import ui
 from numpy.typing import NDArray
 
 from dynid.errors import DynidError
+from dynid.progress import Progress
 from dynid.studio.drawing import closest_pairs, reach
 from dynid.studio.jobs import Done, Listener
+from dynid.studio.live_curve import LiveCurve
+from dynid.studio.meshes import Dress
 from dynid.studio.scene import BODY, GHOST, RobotScene
 from dynid.studio.session import Session
 
@@ -20,6 +23,8 @@ __all__ = ["Bench"]
 
 Array = NDArray[np.float64]
 _FRAME = 1 / 20
+# Seconds after an upload of a mesh in which another one may come.
+_LAST_MESH = 0.5
 
 
 class Bench:
@@ -42,11 +47,14 @@ class Bench:
         self.on_files: list[Callable[[], Any]] = []
         self.on_estimate: list[Callable[[], Any]] = []
         self.on_log: list[Callable[[], Any]] = []
+        self.on_results: list[Callable[[], Any]] = []
+        self._dress = Dress()
         self._drawn: RobotScene | None = None
         self._ghost: RobotScene | None = None
         self._playing: list[tuple[RobotScene, Array, Array]] = []
         self._touching: NDArray[np.bool_] | None = None
         self._seen: Callable[[float], Any] | None = None
+        self._redraw: ui.timer | None = None
 
     # -- what all pages show ---------------------------------------------------------------------
 
@@ -57,6 +65,14 @@ class Bench:
                 page.draw()
                 for listener in page.on_robot:
                     listener()
+
+    def shapes_changed(self) -> None:
+        """Draw the robot anew in all open pages, once no more meshes come."""
+        for page in list(self._open):
+            with page._client:
+                if page._redraw is not None:
+                    page._redraw.cancel()
+                page._redraw = ui.timer(_LAST_MESH, page.draw, once=True)
 
     def files_changed(self) -> None:
         """Show the files of the workspace in all open pages."""
@@ -69,6 +85,10 @@ class Bench:
     def estimate_changed(self) -> None:
         """Show the new estimate in all open pages."""
         self._tell(lambda page: page.on_estimate)
+
+    def results_changed(self) -> None:
+        """Show what was found about actuators and fleets in all open pages."""
+        self._tell(lambda page: page.on_results)
 
     def _tell(self, listeners: Callable[[Bench], list[Callable[[], Any]]]) -> None:
         for page in list(self._open):
@@ -85,6 +105,8 @@ class Bench:
         with ui.row().classes("w-full items-center gap-3"):
             self._frames = ui.checkbox("frames", on_change=self._show).props("dense")
             self._inertias = ui.checkbox("inertias", on_change=self._show).props("dense")
+            self._shapes = ui.checkbox("shapes", value=True, on_change=self._show).props("dense")
+            self._shapes.set_visibility(False)
             self._play = (
                 ui.button(icon="play_arrow", on_click=self._toggle)
                 .props('round dense flat aria-label="play or pause"')
@@ -94,6 +116,7 @@ class Bench:
             self._time = ui.slider(min=0, max=1, step=0.001, value=0, on_change=self._seek).classes("w-40")
             self._time.props('aria-label="time of the motion"')
         self._words = ui.label("").classes("text-sm opacity-80").mark("view-words")
+        self._missing = ui.label("").classes("text-sm opacity-80").mark("missing-meshes")
         self._timer = ui.timer(_FRAME, self._step, active=False)
         self.draw()
 
@@ -104,6 +127,9 @@ class Bench:
             if old is not None:
                 old.remove()
         self._drawn = self._ghost = None
+        self._dress = Dress()
+        self._shapes.set_visibility(False)
+        self._missing.set_text("")
         robot = self.session.robot
         if robot is None:
             self._words.text = "no robot yet"
@@ -113,10 +139,27 @@ class Bench:
         self.scene.move_camera(1.1 * size, -1.1 * size, 0.9 * size, 0, 0, 0.4 * size)
         self._show()
         self._words.text = f"{robot.name}: {robot.n} joints"
+        ui.timer(0.05, self._put_on, once=True)  # meshes are read while the bars are there already
+
+    async def _put_on(self) -> None:
+        """Put the shapes of the robot's file on the bars."""
+        robot, drawn = self.session.robot, self._drawn
+        if robot is None or drawn is None:
+            return
+        dress = await self.aside(lambda: self.session.meshes.dress(self.session.name, robot))
+        if dress is None or self._drawn is not drawn:  # another robot came meanwhile
+            return
+        self._dress = dress
+        self._missing.set_text(dress.words())
+        self._shapes.set_visibility(bool(dress.shapes))
+        if dress.shapes:
+            drawn.put_on(dress.shapes)
+            self._show()
 
     def _show(self) -> None:
         for drawn in filter(None, (self._drawn, self._ghost)):
             drawn.show_frames(bool(self._frames.value))
+            drawn.show_shapes(bool(self._shapes.value), see_through=bool(self._inertias.value))
             drawn.show_inertias(bool(self._inertias.value))
 
     # -- playing ---------------------------------------------------------------------------------
@@ -137,6 +180,7 @@ class Bench:
         self._playing, self._seen = [(self._drawn, t, q)], seen
         if beside is not None:
             self._ghost = RobotScene(self.scene, robot, GHOST, 0.6)
+            self._ghost.put_on(self._dress.shapes)
             self._show()
             self._playing.append((self._ghost, *beside))
         try:
@@ -204,17 +248,32 @@ class Bench:
         with ui.expansion("commands so far", icon="terminal").classes("w-full text-sm"):
             self._history = ui.label("none").classes("dynid-mono")
 
-    async def run(self, job: Callable[[Listener], Awaitable[Done]], button: ui.button) -> Done | None:
-        """Run a step: its button waits, its progress shows, its failure is told in a sentence."""
+    async def run(
+        self, job: Callable[[Listener], Awaitable[Done]], button: ui.button, curve: LiveCurve | None = None
+    ) -> Done | None:
+        """Run a step: its button waits, its progress shows, its failure is told in a sentence.
+
+        Values that the command reports are drawn as a curve, if one is given.
+        """
         dialog = ui.dialog().props("persistent")
-        with dialog, ui.card().classes("min-w-72"):
+        with dialog, ui.card().classes("min-w-72 max-w-full"):
             words = ui.label("starting ...").classes("dynid-mono").mark("progress")
+            bar = ui.linear_progress(0.0, show_value=False).props('instant-feedback aria-label="share of the work"')
+            bar.set_visibility(False)
+            picture = ui.html("", sanitize=False).classes("dynid-live").mark("live-curve")
+            picture.set_visibility(False)
             with ui.row().classes("items-center w-full"):
                 ui.spinner()
                 ui.button("cancel", on_click=self.session.jobs.cancel).props("flat").classes("ml-auto")
 
-        def told(line: str) -> None:
-            words.set_text(line[:200])
+        def told(progress: Progress) -> None:
+            words.set_text(str(progress)[:200])
+            if progress.share is not None:
+                bar.set_visibility(True)
+                bar.set_value(progress.share)
+            if curve is not None and curve.add(progress) and len(curve) > 1:
+                picture.set_visibility(True)
+                picture.set_content(curve.svg())
 
         button.disable()
         dialog.open()
