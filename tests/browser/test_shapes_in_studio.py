@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from dynid.robot.visuals import stl_bytes
-from tests.browser.axe import serious_findings
+from tests.browser.axe import own_findings
 from tests.support.meshes import CUBE_DAE, CUBE_OBJ, SHAPED_ARM, cube
-from tests.support.running_studio import LONG, QUASAR, Studio, choose, choose_robot, opened, running
+from tests.support.running_studio import LONG, Studio, choose, choose_robot, opened, running
 from tests.support.watched_pages import keep_all_forms
 
 pytestmark = pytest.mark.browser
@@ -78,14 +78,14 @@ def test_dropped_meshes_are_drawn(browser: Browser, studio: Studio, tmp_path: Pa
     page.wait_for_timeout(500)
     keep_all_forms(page, "studio-shapes-inertias")
     page.get_by_role("checkbox", name="shapes").click()
-    assert seen(page, 0)["bars"] == bare["bars"]
+    assert seen(page, 0)["bars"] > bare["bars"]  # also that of the link with a box
     page.get_by_role("checkbox", name="shapes").click()
 
     second, other = opened(browser, studio, 1280)  # served to those with the token, read once
     seen(second, 36)
     other.clean()
     second.close()
-    assert [f for f in serious_findings(page) if not any(part in f for part in QUASAR)] == []
+    assert "\n".join(own_findings(page)) == ""
     watch.clean()
     page.close()
 
@@ -110,6 +110,7 @@ def test_columns_are_dragged_onto_signals(browser: Browser, studio: Studio) -> N
         return f'.dynid-board td[data-signal="{signal}"][data-channel="{joint}"]'
 
     expect(page.locator(cell("t", ""))).to_have_text("0")
+    page.wait_for_timeout(1000)  # a table that is drawn anew ends a drag
     grip.nth(1).drag_to(page.locator(cell("q", "joint1")))
     expect(page.locator(cell("q", "joint1"))).to_have_text("1")
     expect(page.get_by_text("q has no column for 'joint2'")).to_be_visible()
@@ -127,7 +128,7 @@ def test_columns_are_dragged_onto_signals(browser: Browser, studio: Studio) -> N
     keep_all_forms(page, "studio-dragged")
     page.locator(cell("reference", "joint2")).locator(".dynid-chip").drag_to(page.get_by_text("drop here: not used"))
     expect(page.get_by_text("q, torque of 2 joints")).to_be_visible()
-    assert [f for f in serious_findings(page) if not any(part in f for part in QUASAR)] == []
+    assert "\n".join(own_findings(page)) == ""
     page.get_by_role("button", name="Save and check").click()
     expect(page.get_by_text("severity")).to_be_visible(timeout=LONG)
     text = (studio.folder / "dynid.toml").read_text()

@@ -23,6 +23,7 @@ FOUND: dict[str, Any] = {
     "unknowns": [
         {"label": "armature of a", "value": 0.0123456, "std": 0.00012, "unit": "kg m2"},
         {"label": "delay of all joints", "value": 0.0051, "std": None, "unit": "s"},
+        {"label": "damping of b", "value": 0.0, "std": 0.5, "unit": "N m s/rad", "at_bound": True},
     ],
     "joints": ["a", "b"],
     "position_units": ["rad", "m"],
@@ -69,6 +70,7 @@ def test_values_and_errors_are_shown_in_readable_units() -> None:
     assert value_rows(FOUND) == [
         ValueRow("armature of a", "0.01235", "0.00012", "kg m2"),
         ValueRow("delay of all joints", "5.1", "not shown by the log", "ms"),
+        ValueRow("damping of b", "0", "0.5 (value at its bound)", "N m s/rad"),
     ]
     rows, unseen = error_rows(FOUND)
     assert not unseen and rows == [ErrorRow("a", "rad", 0.001, 0.01), ErrorRow("b", "m", 0.002, None)]
@@ -103,5 +105,6 @@ def test_from_an_encoder_log_to_the_file_of_a_simulator(session: Session, tmp_pa
     assert session.jobs.history == ["dynid actuators --json"]
     rows, unseen = error_rows(found)
     assert unseen and all(r.identified is not None and r.given is not None for r in rows)
+    assert any("mujoco" in line for line in found["said"]) and not any("wrote" in line for line in found["said"])
     assert rows[0].identified < 0.2 * rows[0].given  # type: ignore[operator]
     assert step.files() == ["actuators.toml", "actuators_mujoco.xml"]

@@ -16,9 +16,6 @@ from playwright.sync_api import Error as PlaywrightError
 from tests.support.watched_pages import Watch
 
 LONG = 300_000
-# Parts of the toolkit that have no name for a screen reader, and take none: the link and the hidden input of an upload,
-# the boxes of a table, the bar of a loading page.
-QUASAR = ("[a]", ".q-uploader", ".q-table--col-auto-width", ".q-loading-bar")
 
 
 @dataclass(frozen=True)

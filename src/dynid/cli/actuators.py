@@ -219,8 +219,9 @@ def _page(
                 "value": float(value),
                 "std": float(std) if np.isfinite(std) else None,
                 "unit": x.unit,
+                "at_bound": bool(bound),
             }
-            for x, value, std in zip(found.unknowns, found.values, found.std, strict=True)
+            for x, value, std, bound in zip(found.unknowns, found.values, found.std, found.at_bound, strict=True)
         ],
         "joints": list(found.law.joints),
         "position_units": ["m" if kinds[joint] == "prismatic" else "rad" for joint in found.law.joints],

@@ -23,7 +23,7 @@ from dynid.robot.extent import carriers
 from dynid.robot.model import Robot
 from dynid.robot.xmlfile import attribute, numbers, read_xml
 
-__all__ = ["MeshFile", "VisualShape", "meshes_as_stl", "stl_bytes", "visual_shapes"]
+__all__ = ["MeshFile", "VisualShape", "meshes_as_stl", "stl_box", "stl_bytes", "visual_shapes"]
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class VisualShape:
 
 @dataclass(frozen=True, eq=False)
 class MeshFile:
-    """A mesh to be read: its file, its scale (3,), and what it may have at most of triangles."""
+    """A mesh to be read: its file and its scale (3,)."""
 
     path: Path
     scale: Array
@@ -196,3 +196,9 @@ def stl_bytes(corners: Array) -> bytes:
     out["normal"] = normals / np.where(lengths > 0, lengths, 1.0)
     out["corners"] = corners
     return bytes(_HEADER) + len(corners).to_bytes(4, "little") + out.tobytes()
+
+
+def stl_box(stl: bytes) -> Array:
+    """Box (2, 3) around the triangles of a file of `stl_bytes`."""
+    corners = np.frombuffer(stl, _TRIANGLE, offset=_HEADER + 4)["corners"].reshape(-1, 3).astype(float)
+    return np.array([corners.min(axis=0), corners.max(axis=0)]) if len(corners) else np.zeros((2, 3))

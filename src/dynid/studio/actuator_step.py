@@ -114,7 +114,8 @@ class ActuatorStep:
         session.project.put("actuators", before | choice.to_section())
         done = await session.jobs.run("actuators", "--json", progress=progress)
         if done.ok:
-            session.workspace.write(ACTUATORS_FOUND, json.dumps(done.data, indent=2).encode())
+            said = [x for x in done.err.splitlines() if x.strip() and not x.startswith("wrote ")]
+            session.workspace.write(ACTUATORS_FOUND, json.dumps(done.data | {"said": said}, indent=2).encode())
         return done
 
     def found(self) -> dict[str, Any] | None:
@@ -142,6 +143,7 @@ def value_rows(found: Mapping[str, Any]) -> list[ValueRow]:
     for x in found["unknowns"]:
         scale, unit = (1e3, "ms") if x["unit"] == "s" else (1.0, x["unit"])
         std = "not shown by the log" if x["std"] is None else f"{scale * x['std']:.2g}"
+        std += " (value at its bound)" if x.get("at_bound") else ""
         out.append(ValueRow(str(x["label"]), f"{scale * x['value']:.4g}", std, unit or "-"))
     return out
 

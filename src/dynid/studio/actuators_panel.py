@@ -46,9 +46,6 @@ def actuators_panel(bench: Bench) -> None:
             return
         done = await bench.run(lambda told: step.identify(choice, told), button)
         if done is not None and done.ok:
-            for line in filter(str.strip, done.err.splitlines()):
-                if not line.startswith("wrote "):
-                    ui.notify(line, multi_line=True)
             bench.results_changed()
 
     before = _choice(step)
@@ -93,6 +90,11 @@ def actuators_panel(bench: Bench) -> None:
             ui.label("Values, position errors and the verdict appear here.").classes("opacity-70")
             return
         _result(found)
+        said = found.get("said", [])
+        if said:
+            with ui.expansion(f"Notes on the robot and on what the files cannot hold ({len(said)})").classes("w-full"):
+                for line in said:
+                    ui.label(str(line)).classes("text-sm")
         ui.label("Files").classes("font-medium")
         with ui.row().classes("gap-2"):
             for name in step.files():
@@ -140,11 +142,6 @@ def _result(found: dict[str, Any]) -> None:
             for r in value_rows(found)
         ]
     ).mark("actuator-values")
-    for pair in found.get("confounded", []):
-        ui.label(
-            f"{pair['first']} and {pair['second']} cannot be told apart by this log (correlation "
-            f"{pair['correlation']:.2f})."
-        ).classes("text-sm")
     for note in found.get("notes", []):
         ui.label(str(note)).classes("text-sm opacity-80")
     rows, unseen = error_rows(found)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dynid.errors import DynidError
 from dynid.progress import Progress
-from dynid.studio.drawing import closest_pairs, reach
+from dynid.robot.model import Robot
+from dynid.studio.drawing import closest_pairs, frame, reach
 from dynid.studio.jobs import Done, Listener
 from dynid.studio.live_curve import LiveCurve
 from dynid.studio.meshes import Dress
@@ -23,6 +24,8 @@ __all__ = ["Bench"]
 
 Array = NDArray[np.float64]
 _FRAME = 1 / 20
+# Where the camera looks from, and from how many radii of the robot: its field of view is 75 degrees high.
+_DIRECTION, _DISTANCE = np.array([0.62, -0.62, 0.48]), 2.2
 # Seconds after an upload of a mesh in which another one may come.
 _LAST_MESH = 0.5
 
@@ -113,7 +116,8 @@ class Bench:
                 .classes("ml-auto")
             )
             self._play.disable()
-            self._time = ui.slider(min=0, max=1, step=0.001, value=0, on_change=self._seek).classes("w-40")
+            self._time = ui.slider(min=0, max=1, step=0.001, value=0, on_change=self._seek)
+            self._time.classes("grow w-32 min-w-32 px-2")
             self._time.props('aria-label="time of the motion"')
         self._words = ui.label("").classes("text-sm opacity-80").mark("view-words")
         self._missing = ui.label("").classes("text-sm opacity-80").mark("missing-meshes")
@@ -135,8 +139,7 @@ class Bench:
             self._words.text = "no robot yet"
             return
         self._drawn = RobotScene(self.scene, robot, BODY)
-        size = reach(robot)
-        self.scene.move_camera(1.1 * size, -1.1 * size, 0.9 * size, 0, 0, 0.4 * size)
+        self._look_at(robot)
         self._show()
         self._words.text = f"{robot.name}: {robot.n} joints"
         ui.timer(0.05, self._put_on, once=True)  # meshes are read while the bars are there already
@@ -154,7 +157,14 @@ class Bench:
         self._shapes.set_visibility(bool(dress.shapes))
         if dress.shapes:
             drawn.put_on(dress.shapes)
+            self._look_at(robot)
             self._show()
+
+    def _look_at(self, robot: Robot) -> None:
+        """Move the camera so that the whole robot is seen."""
+        centre, radius = frame(robot, self._dress.corners())
+        eye = centre + _DISTANCE * radius * _DIRECTION
+        self.scene.move_camera(*map(float, eye), *map(float, centre), duration=0.2)
 
     def _show(self) -> None:
         for drawn in filter(None, (self._drawn, self._ghost)):

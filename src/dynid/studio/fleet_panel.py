@@ -59,10 +59,11 @@ def fleet_panel(bench: Bench, sandbox: str) -> None:
             for name in logs.value or []:
                 known = tuple(str(f.value or "") for f in fields[name]) if name in fields else guessed_run(name)
                 with ui.row().classes("items-end gap-3 w-full"):
-                    ui.label(name).classes("w-56 dynid-mono")
                     fields[name] = (
-                        ui.input(f"unit of {name}", value=known[0]).classes("w-36"),
-                        ui.input(f"date of {name}", value=known[1], placeholder="YYYY-MM-DD").classes("w-36"),
+                        ui.input(f"unit of {name}", value=known[0]).classes("w-64 max-w-full"),
+                        ui.input(f"date of {name}", value=known[1], placeholder="YYYY-MM-DD").classes(
+                            "w-64 max-w-full"
+                        ),
                     )
 
         assignments()

@@ -19,13 +19,14 @@ BOARD_STYLE = """
 .dynid-board table { border-collapse: separate; border-spacing: 3px; font-size: 13px; }
 .dynid-board th { text-align: left; font-weight: 500; padding: 1px 6px; white-space: nowrap; }
 .dynid-board td { min-width: 76px; height: 26px; padding: 1px 4px; border: 1px dashed #8888; border-radius: 4px; }
-.dynid-board td.dynid-over { border: 1px solid #1565a8; background: #1565a833; }
+.dynid-board td.dynid-over { border: 1px solid #125c9a; background: #125c9a33; }
 .dynid-board td.dynid-locked { opacity: 0.55; }
-.dynid-chip { display: inline-block; padding: 0 7px; border-radius: 10px; background: #1565a8; color: white;
+.dynid-chip { display: inline-block; padding: 0 7px; border-radius: 10px; background: #125c9a; color: white;
   cursor: grab; max-width: 130px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
   vertical-align: middle; }
 .dynid-columns td.dynid-grip { cursor: grab; }
-.dynid-columns td.dynid-grip::before { content: "\\2807"; opacity: 0.6; margin-right: 5px; }
+.dynid-columns td.dynid-grip::before { content: "\\22ee\\22ee"; letter-spacing: -3px; opacity: 0.6; margin-right: 8px; }
+.dynid-columns tbody td { user-select: none; }
 """
 # The column that is dragged travels in the drag itself.
 DRAG = """(e) => {
@@ -68,11 +69,11 @@ def board_html(mapping: LogMapping) -> str:
         note = " (locked)" if locked else ""
         rows.append(f'<tr><th scope="row">{escape(joint)}{note}</th>{cells}</tr>')
     clock = _cell(mapping, CLOCK, "", held.get((CLOCK, "")), locked=False)
-    unused = f'<td data-signal="{_NOT_USED}" colspan="{max(len(signals) - 1, 1)}">drop here: not used</td>'
-    top = f'<tr><th scope="row">clock</th>{clock}{unused}</tr>'
+    unused = f'<td data-signal="{_NOT_USED}">drop here: not used</td>'
+    top = f'<table><tbody><tr><th scope="row">clock</th>{clock}{unused}</tr></tbody></table>'
     caption = '<caption class="sr-only">columns of the log by signal and joint</caption>'
     head = f'<thead><tr><th scope="col">joint</th>{head}</tr></thead>'
-    return f"<table>{caption}{head}<tbody>{top}{''.join(rows)}</tbody></table>"
+    return f"{top}<table>{caption}{head}<tbody>{''.join(rows)}</tbody></table>"
 
 
 def _cell(mapping: LogMapping, signal: str, channel: str, number: int | None, locked: bool) -> str:

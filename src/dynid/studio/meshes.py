@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from dynid.errors import DynidError, ModelError
 from dynid.robot.extent import find_mesh
 from dynid.robot.model import Robot
-from dynid.robot.visuals import MeshFile, VisualShape, meshes_as_stl, visual_shapes
+from dynid.robot.visuals import MeshFile, VisualShape, meshes_as_stl, stl_box, visual_shapes
 from dynid.studio.workspace import Workspace
 
 __all__ = ["MESH_FILES", "DrawnShape", "Dress", "Meshes", "copy_meshes"]
@@ -30,7 +31,23 @@ _FOLDER = "meshes"
 
 @dataclass(frozen=True, eq=False)
 class DrawnShape:
-    """A shape of the view: a primitive with its dimensions (m), or the address of a mesh; on a link at a placement."""
+    """A shape of the view.
+
+    Attributes
+    ----------
+    link : int
+        Index of its link.
+    placement : ndarray, shape (4, 4)
+        Where it is on the link.
+    kind, size : str, ndarray
+        Primitive with its dimensions (m), or "mesh".
+    url : str
+        Address of a mesh.
+    color : str or None
+        "#rrggbb"; None where the file gives none.
+    box : ndarray, shape (2, 3)
+        Corners of the box around it, in its own frame (m).
+    """
 
     link: int
     placement: Array
@@ -38,6 +55,7 @@ class DrawnShape:
     size: Array
     url: str
     color: str | None
+    box: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +75,14 @@ class Dress:
     shapes: tuple[DrawnShape, ...] = ()
     absent: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+    def corners(self) -> dict[int, Array]:
+        """Corners (N, 3) of the boxes around the shapes, by the index of their link."""
+        out: dict[int, list[Array]] = {}
+        for shape in self.shapes:
+            corners = np.array(list(product(*shape.box.T)))
+            out.setdefault(shape.link, []).append(corners @ shape.placement[:3, :3].T + shape.placement[:3, 3])
+        return {link: np.vstack(points) for link, points in out.items()}
 
     def words(self) -> str:
         """What is missing, for people; empty if nothing is."""
@@ -99,11 +125,22 @@ class Meshes:
         small, problems = self._small({s: path for s in shapes if (path := found.get(s.mesh)) is not None})
         urls = self._urls(small, problems)
         drawn = [
-            DrawnShape(s.link, s.placement, s.kind, s.size, urls.get(s, ""), s.color)
+            DrawnShape(s.link, s.placement, s.kind, s.size, urls.get(s, ""), s.color, self._box(s, urls))
             for s in shapes
             if s.kind != "mesh" or s in urls
         ]
         return Dress(tuple(drawn), absent, tuple(dict.fromkeys(problems)))
+
+    def _box(self, shape: VisualShape, urls: Mapping[VisualShape, str]) -> Array:
+        """The box (2, 3) around a shape."""
+        if shape in urls:
+            return stl_box(self._content[_key(urls[shape])])
+        # Radius and length of what is not a box; a capsule is longer by its ends.
+        sizes = shape.size if shape.kind == "box" else 2 * shape.size[[0, 0, 0]]
+        half = 0.5 * sizes
+        if len(shape.size) == 2:
+            half[2] = 0.5 * shape.size[1] + (shape.size[0] if shape.kind == "capsule" else 0.0)
+        return np.array([-half, half])
 
     def _small(self, found: Mapping[VisualShape, Path]) -> tuple[dict[VisualShape, Path], list[str]]:
         """The meshes that are read, and sentences on those that are too large."""
@@ -122,6 +159,10 @@ class Meshes:
             self._read[key] = hashlib.sha256(stl).hexdigest()[:24]
             self._content[self._read[key]] = stl
         return {s: f"/meshes/{self._read[key]}.stl" for s, key in keys.items() if key in self._read}
+
+
+def _key(url: str) -> str:
+    return url.removeprefix("/meshes/").removesuffix(".stl")
 
 
 def mesh_file(named: str, robot_file: Path, workspace: Workspace) -> Path | None:

@@ -25,8 +25,8 @@ _FILE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; "
     f"sandbox {_SANDBOX}"
 )
-# White text on it, and it on white, have a contrast of 6.
-_PRIMARY = "#1565a8"
+# White text on it, and it on white, have a contrast of 7; white text under the pointer, where it is lighter, of 5.
+_PRIMARY = "#125c9a"
 _STYLE = """
 body { font-feature-settings: "tnum"; }
 .nicegui-content { padding: 0; }
@@ -35,13 +35,16 @@ body { font-feature-settings: "tnum"; }
 .q-uploader__list, .q-uploader__subtitle { display: none; }
 .q-uploader__header { background: transparent; color: inherit; }
 .dynid-mono { font-family: ui-monospace, monospace; font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; }
-.body--dark .q-btn--flat { --q-primary: #8ec1ee; }
+.body--dark :is(.q-btn--flat, .q-field__control) { --q-primary: #8ec1ee; }
+.nicegui-link { color: var(--q-primary); }
+.body--dark .nicegui-link { color: #8ec1ee; }
+.body--dark .text-negative { color: #ff8f86 !important; }
 .dynid-figure svg { max-width: 100%; height: auto; }
 .dynid-live svg { width: 460px; max-width: 100%; height: auto; }
 .dynid-live text { font-size: 11px; fill: currentColor; }
 .dynid-live .grid { stroke: #8883; }
 .dynid-live .line.best { fill: none; stroke: #1d6fb8; stroke-width: 2; }
-.dynid-live .dots.tried { fill: none; stroke: #d9822b; stroke-width: 4; stroke-linecap: round; opacity: 0.8; }
+.dynid-live .dots.tried { fill: none; stroke: #d9822b; stroke-width: 4; stroke-linecap:round; opacity: 0.8; }
 .body--dark .dynid-live .line.best { stroke: #8ec1ee; }
 iframe.dynid-report { width: 100%; height: 78vh; border: 1px solid #8884; border-radius: 6px; background: white; }
 """
