@@ -123,7 +123,8 @@ def motion_panel(bench: Bench) -> None:
         )
         plain_table([{"joint": k, **{x: f"{y:.0%}" for x, y in use.items()}} for k, use in found["use"].items()])
         if curve is not None and len(curve) > 1:
-            ui.label(f"How the search went: criterion {curve.words()}").classes("text-sm").mark("search-words")
+            words = f"How the search went: criterion {curve.words()} (dots: iterations, line: the best so far)"
+            ui.label(words).classes("text-sm").mark("search-words")
             ui.html(curve.svg(), sanitize=False).classes("dynid-live")
         svg = session.workspace.existing("motion.svg").read_text(encoding="utf-8")
         ui.html(svg, sanitize=False).classes("dynid-figure w-full bg-white rounded")
