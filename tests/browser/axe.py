@@ -14,8 +14,8 @@ from playwright.sync_api import Page
 
 _INSTALLED = Path(__file__).parents[2] / "build" / "node_modules" / "axe-core" / "axe.min.js"
 # Parts of the toolkit that have no name for a screen reader, and take none: the links and the hidden input of an
-# upload, the boxes of a table, the bar of a loading page.
-_QUASAR = ("[a]", "[a:nth-child", ".q-uploader", ".q-table--col-auto-width", ".q-loading-bar")
+# upload, the bar of a loading page.
+_QUASAR = ("[a]", "[a:nth-child", ".q-uploader", ".q-loading-bar")
 _RUN = """() => axe.run(document, {resultTypes: ['violations'], iframes: false}).then(found => found.violations
     .filter(v => v.impact === 'serious' || v.impact === 'critical')
     .flatMap(v => v.nodes.map(n => `${v.id}: ${v.help} [${n.target.join(' ')}] ${n.any.concat(n.all, n.none)

@@ -85,8 +85,8 @@ def actuators(
     from dynid.assessment.verdict.actuators import assess_actuators
 
     project = inputs.project
-    chosen = None if project is None else project.actuators
-    if project is not None and chosen is not None:
+    if project is not None:
+        chosen = project.actuators
         law = law or _law_of(project)
         output = output or project.beside(chosen.output)
         control_rate = chosen.control_rate if control_rate is None else control_rate

@@ -163,8 +163,9 @@ class Bench:
     def _look_at(self, robot: Robot) -> None:
         """Move the camera so that the whole robot is seen."""
         centre, radius = frame(robot, self._dress.corners())
-        eye = centre + _DISTANCE * radius * _DIRECTION
-        self.scene.move_camera(*map(float, eye), *map(float, centre), duration=0.2)
+        x, y, z = (centre + _DISTANCE * radius * _DIRECTION).tolist()
+        to_x, to_y, to_z = centre.tolist()
+        self.scene.move_camera(x, y, z, to_x, to_y, to_z, duration=0.2)
 
     def _show(self) -> None:
         for drawn in filter(None, (self._drawn, self._ghost)):

@@ -57,7 +57,11 @@ def bars(robot: Robot) -> list[Bar]:
         ends = [j.placement[:3, 3] for j in robot.joints if j.parent == i]
         if not ends and link.inertia[0] > 0:
             ends = [2 * link.inertia[1:4] / link.inertia[0] - start]
-        out += [Bar(i, start, np.asarray(end)) for end in ends if np.linalg.norm(end - start) > 1e-4]
+        out += [
+            Bar(i, np.asarray(start, dtype=float), np.asarray(end))
+            for end in ends
+            if np.linalg.norm(end - start) > 1e-4
+        ]
     return out
 
 

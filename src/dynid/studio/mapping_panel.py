@@ -88,6 +88,9 @@ class _MappingPanel:
             .classes("w-full max-h-[60vh] dynid-columns")
         )
         self._table.add_slot("body-cell-curve", '<q-td :props="props"><span v-html="props.value"></span></q-td>')
+        for slot, words in (("header", "'all columns'"), ("body", "'column ' + props.row.column")):
+            box = f'<q-checkbox v-model="props.selected" dense :aria-label="{words}"/>'
+            self._table.add_slot(f"{slot}-selection", box)
         self._table.add_slot(
             "body-cell-column",
             '<q-td :props="props" class="dynid-grip" draggable="true" :data-number="props.row.number">'
@@ -188,7 +191,8 @@ class _MappingPanel:
     def _dropped(self, event: events.GenericEventArguments) -> None:
         """Assign the column that was dropped on a cell, with all chosen rows if it is one of them."""
         opened = self.session.opened
-        what = None if opened is None else dropped(*event.args, opened.mapping)
+        number, signal, channel = event.args
+        what = None if opened is None else dropped(number, signal, channel, opened.mapping)
         if what is not None:
             chosen = sorted(int(row["number"]) for row in self._table.selected)
             self._put(chosen if what.number in chosen else [what.number], what.signal, what.channel)

@@ -119,7 +119,8 @@ def _solids(scene: ui.scene, shape: DrawnShape) -> list[tuple[Object3D, Array]]:
         return [(scene.stl(shape.url), place)]
     size = [float(x) for x in shape.size]
     if shape.kind == "box":
-        return [(scene.box(*size), place)]
+        wide, deep, high = size
+        return [(scene.box(wide, deep, high), place)]
     if shape.kind == "sphere":
         return [(scene.sphere(size[0]), place)]
     solids: list[tuple[Object3D, Array]] = [(scene.cylinder(size[0], size[0], size[1], 32), place @ upright)]
