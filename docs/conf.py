@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -34,6 +35,8 @@ smartquotes = False  # quotation marks in docstrings belong to code
 default_role = "code"  # single backticks in docstrings are code
 
 html_title = f"dynid {release}"
+# Other versions of the site and their addresses; a release adds its own.
+html_context = {"documentation_versions": json.loads((HERE / "versions.json").read_text(encoding="utf-8"))}
 html_theme = "furo"
 html_static_path = ["static"]
 html_favicon = "static/favicon.svg"

@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -224,3 +225,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         if (inspect.isfunction(what) or inspect.isclass(what)) and not {f"{module}.{name}", f"dynid.{name}"} & entries
     ]
     assert not missing
+
+
+def test_the_site_lists_its_versions() -> None:
+    """One entry is this site; every other one has an address of its own."""
+    listed = json.loads((DOCS / "versions.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in listed if not one["url"]] == ["latest"]
+    assert all(re.match(r"https://|\.\./", one["url"]) for one in listed if one["url"])
+    switcher = (DOCS / "templates" / "sidebar" / "variant-selector.html").read_text(encoding="utf-8")
+    assert "documentation_versions" in switcher and "release" in switcher

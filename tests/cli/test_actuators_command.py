@@ -80,3 +80,24 @@ def test_bad_input_is_one_sentence(folder: Path, words: tuple[str, ...], message
     done = dynid("actuators", "legs.xml", "log.csv", *columns, *words, folder=folder)
     assert done.returncode == 1
     assert message in " ".join(done.stderr.split())
+
+
+def test_a_project_file_takes_the_place_of_options(folder: Path, tmp_path: Path) -> None:
+    """Robot with armature and friction to be found, log, law, unknowns and files of simulators."""
+    for name in ("legs.xml", "log.csv", "law.toml"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    sections = [
+        '[robot]\nfile = "legs.xml"\n[runs]\nidentify = ["log.csv"]\n[log]\nrows = "0:500"\n[actuators]',
+        'law = "law.toml"\nunknown = ["friction=shared", "delay"]\noutput = "out.toml"\nexport = ["mujoco"]\n',
+    ]
+    (tmp_path / "dynid.toml").write_text("\n".join(sections))
+    done = dynid("actuators", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)
+    assert [x["label"] for x in page["unknowns"]] == ["friction of all joints", "delay of all joints"]
+    assert page["joints"] == JOINTS and page["position_units"] == ["rad"] * 6
+    assert (tmp_path / "out.toml").is_file() and (tmp_path / "out_mujoco.xml").is_file()
+    done = dynid("actuators", "--law", "pd:20", folder=tmp_path)
+    assert "the law 'pd:20' is not known" in done.stderr
+    (tmp_path / "dynid.toml").write_text(sections[0] + "\nlaws = 1\n")
+    assert "actuators.laws is unknown: use law" in dynid("actuators", folder=tmp_path).stderr

@@ -72,3 +72,16 @@ def test_a_cluster_folds_the_recordings(place: Path, monkeypatch: pytest.MonkeyP
 def test_wrong_arguments_are_refused(given: list[str], words: str) -> None:
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 1 and words in str(done.exception)
+
+
+def test_a_project_file_takes_the_place_of_options(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    robot = f'[robot]\nfile = "arm.urdf"\nfriction = "{FRICTION}"\n[identify]\ncutoff = 5\n'
+    fleet = '[fleet]\nfolder = "logs"\noutput = "own.csv"\npage = "own.html"\nskip_bad = true\nfalse_alarms = 0.01\n'
+    (place / "dynid.toml").write_text(robot + fleet)
+    done = CliRunner().invoke(app, ["fleet", "--workers", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["entries"] == 4 and found["rate"] == 0.01 and len(found["left_out"]) == 1
+    assert Path("own.html").is_file() and pl.read_csv("own.csv").height > 0
+    (place / "dynid.toml").unlink()

@@ -95,6 +95,27 @@ def test_reported_times_are_shown(capsys: pytest.CaptureFixture[str], clock: Clo
     ]
 
 
+def test_a_program_gets_lines_of_json(
+    capsys: pytest.CaptureFixture[str], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most ten per second, the last always, with the values; other lines are no reports."""
+    monkeypatch.setenv("DYNID_PROGRESS", "json")
+    with working("searching") as work:
+        for k in range(4):
+            clock.now += 0.06
+            work.report(Progress(f"step {k}", 0.1 * k, 3.0, {"criterion": 2.0 - k, "best": float("nan")}))
+        work.report(Progress("done", 1.0))
+    found = [Progress.from_line(line) for line in capsys.readouterr().err.splitlines()]
+    assert found == [
+        Progress("searching"),
+        Progress("step 1", 0.1, 3.0, {"criterion": 1.0}),
+        Progress("step 3", pytest.approx(0.3), 3.0, {"criterion": -1.0}),
+        Progress("done", 1.0),
+    ]
+    for line in ("wrote a.csv", '{"progress": 1}', '{"progress": {"what": 1}}', '{"progress": {'):
+        assert Progress.from_line(line) is None
+
+
 def test_a_closed_loop_reports_its_iterations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`dynid identify --method didim` prints each iteration, and its JSON stays JSON."""
     monkeypatch.setattr(progress, "_QUIET", 0.0)

@@ -416,3 +416,6 @@ def test_progress_of_the_designer() -> None:
     assert len(shares) > 2 and shares == sorted(shares) and (shares[0], shares[-1]) == (0.0, 1.0)
     assert all(one.seconds_left is None or 0 <= one.seconds_left <= 20 for one in reports)
     assert all(one.message for one in reports)
+    best = [one.values["best"] for one in reports if one.values]
+    assert len(best) > 20 and best == sorted(best, reverse=True) and best[-1] < best[0]
+    assert all(one.values["criterion"] >= one.values["best"] for one in reports if one.values)

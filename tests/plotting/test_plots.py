@@ -12,12 +12,13 @@ import pytest
 
 import dynid
 from dynid.assessment import Finding, FindingCode, SimulationError
-from dynid.assessment.model.horizon import ModelErrors
-from dynid.identification.validation import Validation, validation_of
+from dynid.friction.selection import FrictionSelection
+from dynid.identification.validation import Validation
 from dynid.plotting.labels import axis_label, signal_label
 from dynid.plotting.style import PALETTE, look_of, styled
 from dynid.plotting.traces import with_gaps
-from dynid.simulation.replay import Ending
+from dynid.simulation.simulation import Simulation
+from tests.plotting.conftest import Learned
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -28,26 +29,6 @@ from matplotlib import pyplot as plt  # noqa: E402
 def no_figures_left() -> Iterator[None]:
     yield
     plt.close("all")
-
-
-@pytest.fixture(scope="module")
-def robot() -> dynid.Robot:
-    """An arm with a revolute and a prismatic joint: both kinds of units."""
-    body = {"mass": 2.0, "com": [0.1, 0.0, 0.05], "tensor": [0.02, 0, 0, 0.03, 0, 0.03]}
-    rows = [
-        {"alpha": 0.0, "inertia": body, "drive": {"fv": 1.0, "fc": 0.5}},
-        {"alpha": "-pi/2", "kind": "prismatic", "inertia": body, "drive": {"fv": 3.0, "fc": 2.0}},
-    ]
-    return dynid.Robot.from_dh(rows, "modified", name="stacker")
-
-
-@pytest.fixture(scope="module")
-def recording(robot: dynid.Robot) -> dynid.Recording:
-    t = np.arange(0.0, 4.0, 0.01)
-    q = np.column_stack([np.sin(2.0 * t), 0.2 + 0.1 * np.cos(3.0 * t)])
-    v = np.gradient(q, t, axis=0)
-    torque = dynid.inverse_dynamics(robot, q, v, np.gradient(v, t, axis=0))
-    return dynid.Recording(robot.coordinates, (dynid.Run(t, q, v=v, torque=torque, name="first"),))
 
 
 def labels(axes: Any) -> list[str]:
@@ -109,8 +90,7 @@ def test_given_axes_are_drawn_into(robot: dynid.Robot, recording: dynid.Recordin
         recording.plot("q", robot=robot, ax=plt.subplots(3, 1)[1])
 
 
-def test_an_estimate_is_drawn_by_unit_beside_its_prior(robot: dynid.Robot, recording: dynid.Recording) -> None:
-    estimate = dynid.identify(robot.with_parameters(1.2 * robot.parameters), recording, "wls", noise_model="white")
+def test_an_estimate_is_drawn_by_unit_beside_its_prior(estimate: dynid.Estimate) -> None:
     axes = estimate.plot()
     units = list(dict.fromkeys(estimate.base.units))
     assert {ax.get_xlabel() for ax in axes} == {axis_label("value", unit) for unit in units}
@@ -126,14 +106,6 @@ def test_an_estimate_is_drawn_by_unit_beside_its_prior(robot: dynid.Robot, recor
     assert sum(len(ax.get_yticks()) for ax in estimate.plot(largest=3)) == 3
     with pytest.raises(dynid.DataError, match="no base parameter matches"):
         estimate.plot("stiffness_*")
-
-
-@pytest.fixture(scope="module")
-def validation(robot: dynid.Robot, recording: dynid.Recording) -> Validation:
-    run = recording.runs[0]
-    measured = [run.torque[:, j] for j in range(2)]  # type: ignore[index]
-    predicted = [x + 0.1 for x in measured]
-    return validation_of(robot, robot.coordinates, measured, predicted, [run.t, run.t])
 
 
 def test_a_validation_has_the_residual_on_its_own_axis(validation: Validation) -> None:
@@ -155,12 +127,8 @@ def test_a_standing_joint_is_said_to_stand_still(validation: Validation) -> None
     assert still.plot()[0, 0].get_title(loc="left").endswith("stands still")
 
 
-def test_an_excitation_shows_the_limits_it_comes_near_to(robot: dynid.Robot) -> None:
-    limits = {"joint1": {"lower": -3.0, "upper": 3.0, "velocity": 0.3}}
-    limits["joint2"] = {"lower": -1.0, "upper": 1.0, "velocity": 0.2}
-    motion = dynid.design_excitation(robot, duration=4.0, limits=limits, budget=0.2, seed=0)
-    # The search is limited by time: its result is scaled to the same use of the limits on every computer.
-    motion = replace(motion, coefficients=0.97 * motion.coefficients / motion.use["velocity"][:, None])
+def test_an_excitation_shows_the_limits_it_comes_near_to(excitation: dynid.Excitation) -> None:
+    motion = excitation
     axes = motion.plot()
     assert labels(axes)[:2] == ["position (rad)", "position (m)"]
     assert labels(axes)[4:6] == ["acceleration (rad/s²)", "acceleration (m/s²)"]
@@ -172,11 +140,8 @@ def test_an_excitation_shows_the_limits_it_comes_near_to(robot: dynid.Robot) -> 
     pixels(axes[0].figure)
 
 
-def test_a_simulation_shows_references_errors_and_torques(robot: dynid.Robot) -> None:
-    law = dynid.controllers.pd(500.0, [40.0, 400.0], [8.0, 60.0])
-    t = np.arange(500) / 500.0
-    path = np.column_stack([0.2 - 0.2 * np.cos(4.0 * t), 0.1 - 0.1 * np.cos(4.0 * t)])
-    run = dynid.simulate(robot, dynid.ClosedLoop(controller=law), path)
+def test_a_simulation_shows_references_errors_and_torques(simulation: Simulation) -> None:
+    run = simulation
     axes = run.plot()
     expected = ["position (rad)\nreference dotted", "position (m)\nreference dotted", "tracking error (rad)"]
     assert labels(axes) == [*expected, "tracking error (m)", "torque (N m)", "force (N)"]
@@ -185,9 +150,8 @@ def test_a_simulation_shows_references_errors_and_torques(robot: dynid.Robot) ->
     assert "largest torque" in run._repr_html_()
 
 
-def test_friction_is_drawn_over_velocity(robot: dynid.Robot, recording: dynid.Recording) -> None:
-    models = ["viscous", "coulomb+viscous"]
-    found = dynid.friction.select_friction(robot, recording, models=models, offset=False)
+def test_friction_is_drawn_over_velocity(robot: dynid.Robot, selection: FrictionSelection) -> None:
+    found = selection
     axes = found.plot(models=2)
     assert [(ax.get_xlabel(), ax.get_ylabel()) for ax in axes] == [
         *(("velocity (rad/s)", "friction (N m)"), ("velocity (m/s)", "friction (N)")),
@@ -201,12 +165,8 @@ def test_friction_is_drawn_over_velocity(robot: dynid.Robot, recording: dynid.Re
     assert "rms" in found.fits[0]._repr_html_()
 
 
-def test_a_residual_shows_what_is_learned(robot: dynid.Robot, recording: dynid.Recording) -> None:
-    training = dynid.residual.Training(method="sparse", points=10, restarts=0)
-    run = recording.runs[0]
-    pulled = replace(run, torque=run.torque + 0.5 * np.sin(4.0 * run.q))  # type: ignore[operator]
-    data = dynid.Recording(recording.joints, (pulled,))
-    residual = dynid.fit_residual(robot, data, kernel="own", training=training)
+def test_a_residual_shows_what_is_learned(robot: dynid.Robot, learned: Learned) -> None:
+    residual, data = learned.residual, learned.data
     axes = residual.plot(data)
     assert labels(axes) == ["residual torque (N m)", "residual force (N)"]
     assert all(len(ax.lines) == 2 for ax in axes) and len(axes[0].figure.legends) == 1
@@ -215,37 +175,35 @@ def test_a_residual_shows_what_is_learned(robot: dynid.Robot, recording: dynid.R
     assert "kernel" in residual._repr_html_()
 
 
-def finding(code: FindingCode, joint: str = "joint2", **more: Any) -> Finding:
+def other_finding(code: FindingCode, joint: str = "joint2", **more: Any) -> Finding:
     return Finding(code, "warning", "first", joint, "What it is.", "3 of them", "What to do.", **more)
 
 
-def test_a_finding_shows_its_trace_and_where_it_applies(robot: dynid.Robot, recording: dynid.Recording) -> None:
-    rows = ((10, 20), (100, 101), (101, 102))
-    ax = finding(FindingCode.TORQUE_SATURATED, rows=rows).plot(recording, robot=robot)
+def test_a_finding_shows_its_trace_and_where_it_applies(
+    robot: dynid.Robot, recording: dynid.Recording, finding: Finding
+) -> None:
+    ax = finding.plot(recording, robot=robot)
     assert ax.get_ylabel() == "force (N)" and ax.get_xlabel() == "time (s)"
     assert len(ax.patches) == 2 and "What it is." in ax.get_title(loc="left")
     assert inches(ax.figure) == pytest.approx((7.0, 2.8), abs=0.05)
-    ax = finding(FindingCode.VELOCITY_SIGN).plot(recording)
+    ax = other_finding(FindingCode.VELOCITY_SIGN).plot(recording)
     assert ax.get_ylabel() == "velocity (rad/s or m/s)" and len(ax.lines) == 2
-    ax = finding(FindingCode.SAMPLES_MISSING, "").plot(recording)
+    ax = other_finding(FindingCode.SAMPLES_MISSING, "").plot(recording)
     assert ax.get_ylabel() == "sampling step (ms)" and np.allclose(ax.lines[0].get_ydata(), 10.0)
-    ax = finding(FindingCode.STANDSTILL, "").plot(recording, robot=robot)
+    ax = other_finding(FindingCode.STANDSTILL, "").plot(recording, robot=robot)
     assert ax.get_ylabel() == "position (rad or m)" and len(ax.lines) == 2
     limited = replace(robot, joints=tuple(replace(j, limits=replace(j.limits, effort=5.0)) for j in robot.joints))
-    assert len(finding(FindingCode.TORQUE_LIMIT).plot(recording, robot=limited).lines) == 3
+    assert len(other_finding(FindingCode.TORQUE_LIMIT).plot(recording, robot=limited).lines) == 3
     with pytest.raises(dynid.DataError, match="not about a signal over time"):
-        finding(FindingCode.ILL_CONDITIONED, "").plot(recording)
+        other_finding(FindingCode.ILL_CONDITIONED, "").plot(recording)
     with pytest.raises(dynid.DataError, match="has no run 'first'"):
-        finding(FindingCode.TORQUE_ZERO).plot(
+        other_finding(FindingCode.TORQUE_ZERO).plot(
             dynid.Recording(recording.joints, (replace(recording.runs[0], name="x"),))
         )
 
 
-def test_simulation_errors_are_drawn_by_horizon() -> None:
-    horizons = (0.1, 0.5, 2.0)
-    growth = np.array(horizons)[None, :, None] * np.ones((6, 1, 1))
-    models = [ModelErrors(k * growth, k * growth, growth[:, 0], growth[:, 0], (Ending.COMPLETED,) * 6) for k in (1, 2)]
-    error = SimulationError("arm", "open", ("j",), ("rad",), ("tool",), horizons, identified=models[0], prior=models[1])
+def test_simulation_errors_are_drawn_by_horizon(horizons: SimulationError) -> None:
+    error = horizons
     axes = error.plot()
     assert labels(axes) == ["error (rad)", "error (m)"] and axes[0].get_xlabel() == "horizon (s)"
     assert [line.get_label() for line in axes[0].lines] == ["identified", "identified, 90 % of starts", "a-priori"]

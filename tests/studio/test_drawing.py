@@ -6,7 +6,7 @@ import numpy as np
 
 import dynid
 from dynid.robot.inertia import inertia_from_com
-from dynid.studio.drawing import bars, closest_pairs, ellipsoids, poses
+from dynid.studio.drawing import bars, closest_pairs, ellipsoids, frame, poses, reach
 
 
 def test_bars_join_the_joints() -> None:
@@ -38,3 +38,21 @@ def test_a_folded_arm_touches_itself() -> None:
     q[1, 1], q[1, 2] = 2.0, 2.7
     nearest, names = closest_pairs(robot, q, 0.05)
     assert nearest.shape == (2,) and len(names) == 2 and nearest[1] < nearest[0]
+
+
+def test_links_whose_frame_is_at_their_end_have_bars_too() -> None:
+    """Standard DH parameters: two rods of 1 m, joint to joint and to the end."""
+    robot = dynid.load_robot("twolink")
+    placed = poses(robot, np.array([0.0, np.pi / 2]))
+    ends = [[(placed[b.link] @ np.append(x, 1.0))[:3] for x in (b.start, b.end)] for b in bars(robot)]
+    assert reach(robot) == 2.0
+    assert np.allclose(ends, [[[0, 0, 0], [1, 0, 0]], [[1, 0, 0], [1, 1, 0]]])
+
+
+def test_the_camera_sees_the_whole_robot() -> None:
+    robot = dynid.load_robot("rv2sq")
+    centre, radius = frame(robot)
+    placed = poses(robot, np.zeros(6))
+    assert all(np.linalg.norm(x[:3, 3] - centre) <= radius for x in placed) and radius < reach(robot)
+    wide, far = frame(robot, {0: np.array([[5.0, 0.0, 0.0]])})
+    assert far > 2.0 and wide[0] > 2.0

@@ -11,6 +11,7 @@ import pytest
 import dynid
 from dynid.cli.demo import synthetic_recording
 from dynid.errors import DataError
+from dynid.progress import Progress
 from dynid.studio.jobs import Done, Jobs
 from dynid.studio.session import Session
 from dynid.studio.workspace import Workspace
@@ -36,15 +37,15 @@ def test_a_command_can_be_cancelled_and_another_one_waits(tmp_path: Path) -> Non
     session.choose("tx40")
 
     async def story() -> None:
-        heard: list[str] = []
+        heard: list[Progress] = []
         first = asyncio.create_task(session.design(10, 300, 0.8, 0, heard.append))
-        while not heard:
+        while not any(one.values for one in heard):  # the criterion of the search, while it runs
             await asyncio.sleep(0.05)
         with pytest.raises(DataError, match="still running"):
             await session.jobs.run("robots")
         session.jobs.cancel()
         done = await first
-        assert done.cancelled and not done.ok and done.reason == "cancelled"
+        assert done.cancelled and not done.ok and done.reason == "cancelled" and "progress" not in done.err
 
     asyncio.run(story())
     assert not (tmp_path / "motion.csv").exists() and not session.jobs.busy

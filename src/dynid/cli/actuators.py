@@ -23,7 +23,11 @@ from dynid.export.endings import SIMULATOR_ENDINGS
 if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
     from dynid.actuators.validation import PositionErrors
+    from dynid.cli.project import Project
     from dynid.robot.model import Robot
+
+
+_UNKNOWN = "armature,damping,friction,delay"
 
 
 @app.command()
@@ -39,13 +43,13 @@ def actuators(
         str | None, typer.Option(help="Command between two rows of the log: zero (held) or linear. [zero]")
     ] = None,
     unknown: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Unknown quantities separated by commas: armature, damping, friction, stribeck, offset, bodies, kp, "
             "kd, gain, delay, torque_limit, back_emf, stall_torque, no_load_velocity, backlash, load_friction, bias; "
-            "each with =joint, =shared or =PATTERN;PATTERN for joints that share it."
+            "each with =joint, =shared or =PATTERN;PATTERN for joints that share it. [armature,damping,friction,delay]"
         ),
-    ] = "armature,damping,friction,delay",
+    ] = None,
     validate: options.Validate = None,
     validate_share: options.ValidateShare = None,
     validate_rows: options.ValidateRows = None,
@@ -68,7 +72,8 @@ def actuators(
     """Identify armature, friction and delay of actuators from encoders alone: no torques are measured.
 
     The log holds measured and commanded positions; the law turns the command into torque. Damping, friction and
-    armature of the robot file are the start.
+    armature of the robot file are the start. In a folder with dynid.toml, its section [actuators] has the law, the
+    unknowns and the files to write; options override it.
 
     Example: dynid actuators arm.urdf encoders1.csv --law pd:400,25 --validate encoders2.csv -o actuators.toml
 
@@ -79,6 +84,15 @@ def actuators(
     from dynid.actuators.validation import position_errors
     from dynid.assessment.verdict.actuators import assess_actuators
 
+    project = inputs.project
+    if project is not None:
+        chosen = project.actuators
+        law = law or _law_of(project)
+        output = output or project.beside(chosen.output)
+        control_rate = chosen.control_rate if control_rate is None else control_rate
+        hold, draws = hold or chosen.hold, chosen.draws if draws is None else draws
+        unknown = unknown or ",".join(chosen.unknown or ())
+        export = export or ",".join(chosen.export)
     check_outputs(output)
     wanted = required(require)
     if not law:
@@ -96,7 +110,7 @@ def actuators(
     given = given.changed(**{name: value for name, value in changes.items() if value is not None})
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
     with working("identifying actuators") as work:
-        found = identify_actuators(robot, recording, given, unknown=_unknown(unknown), progress=work.report)
+        found = identify_actuators(robot, recording, given, unknown=_unknown(unknown or _UNKNOWN), progress=work.report)
     after = prior = None
     if unseen is not None:
         with working("simulating other motion"):
@@ -117,9 +131,15 @@ def actuators(
     check_required(wanted, verdict)
 
 
+def _law_of(project: Project) -> str | None:
+    """The law of the project file; a TOML file lies beside it."""
+    law = project.actuators.law
+    return str(project.folder / law) if law is not None and law.endswith(".toml") else law
+
+
 def _simulators(text: str | None, output: Path | None) -> list[str]:
     """Names of simulators, checked."""
-    names = [] if text is None else values.names(text)
+    names = values.names(text) if text else []
     if names and output is None:
         raise DataError("--export writes files beside the output: name it with -o")
     for name in names:
@@ -155,7 +175,10 @@ def _robot(inputs: Inputs) -> Robot:
     from dynid.robot.load import load_robot
 
     chosen = dict(inputs.modelling)
-    if inputs.project is not None or "friction" in chosen or "rotor_inertia" in chosen or not inputs.robot_file:
+    if inputs.project is not None:
+        section = inputs.project.robot.model_dump(exclude={"file"}, exclude_none=True)
+        chosen = {name: value for name, value in section.items() if value not in ("auto", [], {})} | chosen
+    if "friction" in chosen or "rotor_inertia" in chosen or not inputs.robot_file:
         return inputs.robot
     held = chosen.pop("lock", None)
     robot = load_robot(inputs.robot_file, **(chosen | {"friction": "viscous+coulomb", "rotor_inertia": True}))
@@ -188,6 +211,7 @@ def _page(
     found: ActuatorEstimate, after: PositionErrors | None, prior: PositionErrors | None, verdict: dict[str, Any]
 ) -> dict[str, Any]:
     """Everything as plain data."""
+    kinds = {joint.name: joint.kind for joint in found.robot.joints}
     return {
         "unknowns": [
             {
@@ -195,9 +219,14 @@ def _page(
                 "value": float(value),
                 "std": float(std) if np.isfinite(std) else None,
                 "unit": x.unit,
+                "at_bound": bool(bound),
             }
-            for x, value, std in zip(found.unknowns, found.values, found.std, strict=True)
+            for x, value, std, bound in zip(found.unknowns, found.values, found.std, found.at_bound, strict=True)
         ],
+        "joints": list(found.law.joints),
+        "position_units": ["m" if kinds[joint] == "prismatic" else "rad" for joint in found.law.joints],
+        "rows": found.rows,
+        "notes": list(found.notes),
         "confounded": [x._asdict() for x in found.confounded],
         "rms": found.rms.tolist(),
         "prior_rms": [float(x) if np.isfinite(x) else None for x in found.prior_rms],

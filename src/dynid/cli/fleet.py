@@ -17,6 +17,8 @@ from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
 from dynid.errors import DataError
 
+_RATE = 0.05
+
 
 @app.command()
 @with_logs(cleaning=tuple(options.CLEANING))
@@ -52,7 +54,9 @@ def fleet(
     unit_gains: Annotated[
         bool, typer.Option("--unit-gains", help="Identify the gain of the torque measurement of every unit.")
     ] = False,
-    false_alarms: Annotated[float, typer.Option(help="Probability of any false alarm in the whole fleet.")] = 0.05,
+    false_alarms: Annotated[
+        float | None, typer.Option(help="Probability of any false alarm in the whole fleet. [0.05]")
+    ] = None,
     tool_link: Annotated[
         str | None, typer.Option(metavar="LINK", help="Link whose payload is watched. [the last one]")
     ] = None,
@@ -66,7 +70,8 @@ def fleet(
     """Identify many units of one robot over many dates, and find what changed.
 
     Estimates of every recording, of all units together, and of every unit pooled with the others; drift, steps and
-    payloads with a stated probability of any false alarm. Columns temperature_JOINT separate wear from warmth.
+    payloads with a stated probability of any false alarm. Columns temperature_JOINT separate wear from warmth. In a
+    folder with dynid.toml, its section [fleet] has the folder and the files to write; options override it.
 
     Example: dynid fleet arm.urdf fleet --friction viscous+coulomb+offset -o fleet.parquet --page fleet.html
     """
@@ -74,6 +79,13 @@ def fleet(
     from dynid.fleet.folders import fleet_entries
     from dynid.fleet.identify import identify_fleet
 
+    project = inputs.project
+    if project is not None:
+        chosen = project.fleet
+        folder = folder or _text(project.beside(chosen.folder))
+        output, page = output or project.beside(chosen.output), page or project.beside(chosen.page)
+        false_alarms = chosen.false_alarms if false_alarms is None else false_alarms
+        unit_gains, skip_bad = unit_gains or bool(chosen.unit_gains), skip_bad or bool(chosen.skip_bad)
     if folder is None:
         raise DataError("name ROBOT and then FOLDER, the folder of the recordings")
     if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
@@ -89,7 +101,7 @@ def fleet(
             per_date=tuple(per_date or ()),
             gains=unit_gains,
             signals=inputs.signals(),
-            rate=false_alarms,
+            rate=_RATE if false_alarms is None else false_alarms,
             link=tool_link,
             skip_bad=skip_bad,
             workers=core_count() if workers is None else workers,
@@ -108,3 +120,7 @@ def fleet(
         print(json.dumps(found.to_dict(), indent=2))
     else:
         show(found.summary())
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,4 +1,4 @@
-"""How far long work is, on standard error: a bar on a terminal, plain lines elsewhere."""
+"""How far long work is, on standard error: a bar on a terminal, plain lines elsewhere, or JSON for a program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from dynid.progress import Progress
+from dynid.progress import JSON_LINES, PROGRESS_FORMAT, Progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -20,6 +20,8 @@ __all__ = ["Work", "working"]
 
 # Work that takes less than this time (s) is not announced; lines are printed no more often than that.
 _QUIET = 1.0
+# Lines for a program may come as often as this (s).
+_OFTEN = 0.1
 
 
 class Work(Protocol):
@@ -34,8 +36,12 @@ def working(message: str) -> Iterator[Work]:
     """Show that work is running until it is done.
 
     On a terminal a bar shows what is done, the time spent and the time left, and is removed at the end. Elsewhere lines
-    are printed, the first as "MESSAGE ..." once the work takes longer than a second.
+    are printed, the first as "MESSAGE ..." once the work takes longer than a second. With DYNID_PROGRESS=json every
+    line is a JSON object with message, share, seconds left and values.
     """
+    if os.environ.get(PROGRESS_FORMAT) == JSON_LINES:
+        yield _JsonLines(message)
+        return
     with _bar(message) if _on_terminal() else _lines(message) as work:
         yield work
 
@@ -54,6 +60,19 @@ def _time_left(progress: Progress, spent: float) -> str:
             return ""
         seconds = spent * (1 / progress.share - 1)
     return f"{seconds:.0f} s left" if seconds < 100 else f"{seconds / 60:.0f} min left"
+
+
+class _JsonLines:
+    def __init__(self, message: str) -> None:
+        self._last = -_OFTEN
+        self.report(Progress(message))
+
+    def report(self, progress: Progress) -> None:
+        """Print a line, at most ten per second; the last one always."""
+        now = time.monotonic()
+        if now - self._last >= _OFTEN or progress.share == 1:
+            self._last = now
+            print(progress.to_line(), file=sys.stderr, flush=True)
 
 
 class _Lines:

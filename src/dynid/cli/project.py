@@ -15,6 +15,8 @@ from dynid.recording.log_format import LogFormat
 
 __all__ = [
     "PROJECT_FILE",
+    "ActuatorsSection",
+    "FleetSection",
     "IdentifySection",
     "LoopSection",
     "Project",
@@ -188,6 +190,61 @@ class LoopSection(_Section):
     integrator: str | None = None
 
 
+class ActuatorsSection(_Section):
+    """[actuators]: the law of the actuators and what is unknown, for `dynid actuators`.
+
+    Attributes
+    ----------
+    law : str or None
+        "pd:KP,KD", "torque", or a TOML file relative to the project file.
+    control_rate : float or None
+        Frequency in Hz at which the law is computed; None where it acts continuously.
+    hold : {"zero", "linear"} or None
+        Command between two rows of the log.
+    unknown : list of str or None
+        Unknown quantities as in --unknown, such as "armature" or "friction=shared".
+    output : str or None
+        File for law, values and errors (.toml or .json), relative to the project file.
+    export : list of str
+        Simulators whose files are written beside the output.
+    draws : int or None
+        Draws whose ranges are written beside the output.
+    """
+
+    law: str | None = None
+    control_rate: float | None = Field(default=None, gt=0.0)
+    hold: Literal["zero", "linear"] | None = None
+    unknown: list[str] | None = None
+    output: str | None = None
+    export: list[str] = Field(default_factory=list)
+    draws: int | None = Field(default=None, gt=0)
+
+
+class FleetSection(_Section):
+    """[fleet]: the recordings of many units over many dates, for `dynid fleet`.
+
+    Attributes
+    ----------
+    folder : str or None
+        Folder of recordings as robot=NAME/date=YYYY-MM-DD/..., relative to the project file.
+    output : str or None
+        File for the table of all estimates (.parquet or .csv), relative to the project file.
+    page : str or None
+        HTML file for the page, relative to the project file.
+    false_alarms : float or None
+        Probability of any false alarm in the whole fleet.
+    unit_gains, skip_bad : bool or None
+        Whether the torque gain of every unit is identified, and recordings that cannot be used are left out.
+    """
+
+    folder: str | None = None
+    output: str | None = None
+    page: str | None = None
+    false_alarms: float | None = Field(default=None, gt=0.0, lt=1.0)
+    unit_gains: bool | None = None
+    skip_bad: bool | None = None
+
+
 class Project(_Section):
     """A project file that was read.
 
@@ -195,7 +252,7 @@ class Project(_Section):
     ----------
     path : Path
         The file; paths in it are relative to its folder.
-    robot, log, runs, identify, loop
+    robot, log, runs, identify, loop, actuators, fleet
         Its sections.
     """
 
@@ -205,6 +262,8 @@ class Project(_Section):
     runs: RunsSection = Field(default_factory=RunsSection)
     identify: IdentifySection = Field(default_factory=IdentifySection)
     loop: LoopSection = Field(default_factory=LoopSection)
+    actuators: ActuatorsSection = Field(default_factory=ActuatorsSection)
+    fleet: FleetSection = Field(default_factory=FleetSection)
 
     @property
     def folder(self) -> Path:
@@ -220,7 +279,11 @@ class Project(_Section):
     @property
     def output(self) -> Path | None:
         """File of the estimate."""
-        return None if self.identify.output is None else self.folder / self.identify.output
+        return self.beside(self.identify.output)
+
+    def beside(self, name: str | None) -> Path | None:
+        """The path of a file or folder that the project file names."""
+        return None if name is None else self.folder / name
 
     def logs(self, key: Literal["identify", "validate"]) -> list[str | dict[str, Path]]:
         """The logs of [runs], patterns expanded in alphabetical order."""
@@ -274,7 +337,7 @@ def load_project(path: str | Path) -> Project:
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"the project file '{path}' is not TOML: {error}") from None
     if "path" in data:
-        raise DataError(f"{path}: 'path' is unknown: use robot, log, runs, identify and loop")
+        raise DataError(f"{path}: 'path' is unknown: use robot, log, runs, identify, loop, actuators and fleet")
     try:
         log = LogFormat.from_toml({"log": data.pop("log", {})})
     except DynidError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -242,24 +242,60 @@ def _search(problem: Problem, seed: int, deadline: float, report: ProgressCallba
             break
     scored.sort(key=lambda entry: entry[:2])
     best, value = scored[0][2], scored[0][0]
-    report(Progress(f"{len(scored)} random motions, criterion {value:.4f}", 0.0, _left(deadline)))
-    started, budget = time.monotonic(), _left(deadline)
-    for k, (_, _, X) in enumerate(scored[:_REFINED], start=1):
+    first = {"criterion": value, "best": value}
+    report(Progress(f"{len(scored)} random motions, criterion {value:.4f}", 0.0, _left(deadline), first))
+    starts = [X for _, _, X in scored[:_REFINED]]
+    search = _SearchProgress(report, deadline, len(starts), value)
+    for X in starts:
         if time.monotonic() > deadline:
             break
-        found = refine(problem, X, deadline)
+        found = refine(problem, X, deadline, seen=search.iterated)
         new = problem.value(found)
         if new < value:
             best, value = found, new
-        # The search ends with the last start or with the budget, whichever comes first.
-        share = k / min(_REFINED, len(scored))
-        spent = time.monotonic() - started
-        left = min(spent * (1 / share - 1), _left(deadline))
-        message = f"start {k} of {_REFINED}: criterion {new:.4f}, best {value:.4f}"
-        report(Progress(message, max(share, min(spent / budget, 1.0)) if budget > 0 else 1.0, left))
+        search.ended(new)
     if not np.isfinite(value):
         raise DynidError("no motion of this family excites all base parameters; use more harmonics or waypoints")
     return best
+
+
+@dataclass
+class _SearchProgress:
+    """What is reported while motions are refined one after the other.
+
+    The search ends with the last start or with the budget, whichever comes first.
+    """
+
+    report: ProgressCallback
+    deadline: float
+    count: int
+    best: float
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        self._started, self._budget = time.monotonic(), _left(self.deadline)
+
+    def iterated(self, value: float) -> None:
+        """An iteration of the present start."""
+        self.best = min(self.best, value)
+        self._tell(self.done + 1, value, self._spent_share())
+
+    def ended(self, value: float) -> None:
+        """The end of a start."""
+        self.done += 1
+        self.best = min(self.best, value)
+        self._tell(self.done, value, self._spent_share())
+
+    def _spent_share(self) -> float:
+        spent = time.monotonic() - self._started
+        return max(self.done / self.count, min(spent / self._budget, 1.0)) if self._budget > 0 else 1.0
+
+    def _tell(self, start: int, value: float, share: float) -> None:
+        spent, left = time.monotonic() - self._started, _left(self.deadline)
+        if self.done:
+            left = min(spent * (self.count / self.done - 1), left)
+        message = f"start {start} of {self.count}: criterion {value:.4f}, best {self.best:.4f}"
+        self.report(Progress(message, share, left, {"criterion": value, "best": self.best}))
 
 
 def _left(deadline: float) -> float:

@@ -9,6 +9,7 @@ this is exact.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import scipy
@@ -47,10 +48,19 @@ def shrunk(problem: Problem, X: Array, room: float = 0.0) -> Array | None:
     return center + low * (X - center)
 
 
-def refine(problem: Problem, X: Array, deadline: float, *, max_iterations: int = 150, tolerance: float = 1e-4) -> Array:
+def refine(
+    problem: Problem,
+    X: Array,
+    deadline: float,
+    *,
+    max_iterations: int = 150,
+    tolerance: float = 1e-4,
+    seen: Callable[[float], None] | None = None,
+) -> Array:
     """A local optimum from a motion X within all limits, or the best motion until the deadline (time.monotonic).
 
     Limits hold to 1e-6 of their value. The search ends when four successive iterations gain less than the tolerance.
+    `seen` receives the criterion after every iteration.
     """
     free = problem.unit.ravel() > 0
     unit = problem.unit.ravel()[free]
@@ -92,6 +102,8 @@ def refine(problem: Problem, X: Array, deadline: float, *, max_iterations: int =
             curvature = _fresh(at_new)
         idle = idle + 1 if value - found < tolerance else 0
         X, value, gradient = new, found, at_new
+        if seen is not None:
+            seen(value)
         if idle >= _IDLE:
             break
     return X

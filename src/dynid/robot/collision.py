@@ -17,7 +17,7 @@ from dynid.robot.model import Robot
 from dynid.robot.spatial import placement, rpy_rotation
 from dynid.robot.xmlfile import attribute, numbers, read_xml
 
-__all__ = ["PRIMITIVES", "CollisionShape", "collision_shapes"]
+__all__ = ["PRIMITIVES", "CollisionShape", "collision_shapes", "positive_sizes", "shape_origin"]
 
 Array = NDArray[np.float64]
 
@@ -64,10 +64,10 @@ def collision_shapes(path: str | Path, robot: Robot, packages: Sequence[str | Pa
             if shape.tag != "mesh" and shape.tag not in PRIMITIVES:
                 raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use {', '.join(PRIMITIVES)} or mesh")
             vertices = _vertices(shape, where, file, packages) if shape.tag == "mesh" else None
-            size = [_positive(shape, key, count, where) for key, count in PRIMITIVES.get(shape.tag, ())]
+            size = [positive_sizes(shape, key, count, where) for key, count in PRIMITIVES.get(shape.tag, ())]
             yield CollisionShape(
                 body,
-                place @ _origin(element, where),
+                place @ shape_origin(element, where),
                 shape.tag,
                 np.concatenate(size) if size else np.zeros(0),
                 vertices,
@@ -75,15 +75,17 @@ def collision_shapes(path: str | Path, robot: Robot, packages: Sequence[str | Pa
             )
 
 
-def _origin(collision: ET.Element, where: str) -> Array:
-    origin = collision.find("origin")
+def shape_origin(element: ET.Element, where: str) -> Array:
+    """Placement (4, 4) of a collision or visual element on its link."""
+    origin = element.find("origin")
     if origin is None:
         return np.eye(4)
     xyz = numbers(origin.get("xyz", "0 0 0"), 3, f"{where}, origin xyz")
     return placement(rpy_rotation(*numbers(origin.get("rpy", "0 0 0"), 3, f"{where}, origin rpy")), xyz)
 
 
-def _positive(shape: ET.Element, key: str, count: int, where: str) -> Array:
+def positive_sizes(shape: ET.Element, key: str, count: int, where: str) -> Array:
+    """An attribute of a primitive: `count` positive numbers."""
     values = numbers(attribute(shape, key, f"{where}, {shape.tag}"), count, f"{where}, {shape.tag} {key}")
     if np.any(values <= 0):
         raise ModelError(f"{where}, {shape.tag} {key}: must be positive, found '{shape.get(key)}'")

@@ -11,8 +11,12 @@ from nicegui import background_tasks, ui
 from numpy.typing import NDArray
 
 from dynid.errors import DynidError
-from dynid.studio.drawing import closest_pairs, reach
+from dynid.progress import Progress
+from dynid.robot.model import Robot
+from dynid.studio.drawing import closest_pairs, frame, reach
 from dynid.studio.jobs import Done, Listener
+from dynid.studio.live_curve import LiveCurve
+from dynid.studio.meshes import Dress
 from dynid.studio.scene import BODY, GHOST, RobotScene
 from dynid.studio.session import Session
 
@@ -22,6 +26,11 @@ Array = NDArray[np.float64]
 _FRAME = 1 / 20
 # Seconds in which changes are gathered before other pages hear of them.
 _GATHERED = 0.05
+
+# Where the camera looks from, and from how many radii of the robot: its field of view is 75 degrees high.
+_DIRECTION, _DISTANCE = np.array([0.62, -0.62, 0.48]), 2.2
+# Seconds after an upload of a mesh in which another one may come.
+_LAST_MESH = 0.5
 
 
 class OpenPages:
@@ -73,17 +82,24 @@ class Bench:
         self.on_files: list[Callable[[], Any]] = []
         self.on_estimate: list[Callable[[], Any]] = []
         self.on_log: list[Callable[[], Any]] = []
+        self.on_results: list[Callable[[], Any]] = []
+        self._dress = Dress()
         self._drawn: RobotScene | None = None
         self._ghost: RobotScene | None = None
         self._playing: list[tuple[RobotScene, Array, Array]] = []
         self._touching: NDArray[np.bool_] | None = None
         self._seen: Callable[[float], Any] | None = None
+        self._redraw: ui.timer | None = None
 
     # -- what all pages show ---------------------------------------------------------------------
 
     def robot_changed(self) -> None:
         """Show another robot in all open pages."""
         self._pages.tell("robot", self)
+
+    def shapes_changed(self) -> None:
+        """Draw the robot anew in all open pages, once no more meshes come."""
+        self._pages.tell("shapes", self)
 
     def files_changed(self) -> None:
         """Show the files of the workspace in all open pages."""
@@ -97,15 +113,34 @@ class Bench:
         """Show the new estimate in all open pages."""
         self._pages.tell("estimate", self)
 
+    def results_changed(self) -> None:
+        """Show what was found about actuators and fleets in all open pages."""
+        self._pages.tell("results", self)
+
     def hear(self, kind: str) -> None:
         """Show in this page what has changed."""
+        if kind == "shapes":
+            self._draw_soon()
+            return
         if kind == "robot":
             self.draw()
         else:
             self._history.set_text("\n".join(self.session.jobs.history) or "none")
-        heard = {"robot": self.on_robot, "files": self.on_files, "log": self.on_log, "estimate": self.on_estimate}
+        heard = {
+            "robot": self.on_robot,
+            "files": self.on_files,
+            "log": self.on_log,
+            "estimate": self.on_estimate,
+            "results": self.on_results,
+        }
         for listener in heard[kind]:
             listener()
+
+    def _draw_soon(self) -> None:
+        """Draw the robot anew once no more meshes come."""
+        if self._redraw is not None:
+            self._redraw.cancel()
+        self._redraw = ui.timer(_LAST_MESH, self.draw, once=True)
 
     # -- the view --------------------------------------------------------------------------------
 
@@ -115,15 +150,19 @@ class Bench:
         with ui.row().classes("w-full items-center gap-3"):
             self._frames = ui.checkbox("frames", on_change=self._show).props("dense")
             self._inertias = ui.checkbox("inertias", on_change=self._show).props("dense")
+            self._shapes = ui.checkbox("shapes", value=True, on_change=self._show).props("dense")
+            self._shapes.set_visibility(False)
             self._play = (
                 ui.button(icon="play_arrow", on_click=self._toggle)
                 .props('round dense flat aria-label="play or pause"')
                 .classes("ml-auto")
             )
             self._play.disable()
-            self._time = ui.slider(min=0, max=1, step=0.001, value=0, on_change=self._seek).classes("w-40")
+            self._time = ui.slider(min=0, max=1, step=0.001, value=0, on_change=self._seek)
+            self._time.classes("grow w-32 min-w-32 px-2")
             self._time.props('aria-label="time of the motion"')
         self._words = ui.label("").classes("text-sm opacity-80").mark("view-words")
+        self._missing = ui.label("").classes("text-sm opacity-80").mark("missing-meshes")
         self._timer = ui.timer(_FRAME, self._step, active=False)
         self.draw()
 
@@ -134,19 +173,46 @@ class Bench:
             if old is not None:
                 old.remove()
         self._drawn = self._ghost = None
+        self._dress = Dress()
+        self._shapes.set_visibility(False)
+        self._missing.set_text("")
         robot = self.session.robot
         if robot is None:
             self._words.text = "no robot yet"
             return
         self._drawn = RobotScene(self.scene, robot, BODY)
-        size = reach(robot)
-        self.scene.move_camera(1.1 * size, -1.1 * size, 0.9 * size, 0, 0, 0.4 * size)
+        self._look_at(robot)
         self._show()
         self._words.text = f"{robot.name}: {robot.n} joints"
+        ui.timer(0.05, self._put_on, once=True)  # meshes are read while the bars are there already
+
+    async def _put_on(self) -> None:
+        """Put the shapes of the robot's file on the bars."""
+        robot, drawn = self.session.robot, self._drawn
+        if robot is None or drawn is None:
+            return
+        dress = await self.aside(lambda: self.session.meshes.dress(self.session.name, robot))
+        if dress is None or self._drawn is not drawn:  # another robot came meanwhile
+            return
+        self._dress = dress
+        self._missing.set_text(dress.words())
+        self._shapes.set_visibility(bool(dress.shapes))
+        if dress.shapes:
+            drawn.put_on(dress.shapes)
+            self._look_at(robot)
+            self._show()
+
+    def _look_at(self, robot: Robot) -> None:
+        """Move the camera so that the whole robot is seen."""
+        centre, radius = frame(robot, self._dress.corners())
+        x, y, z = (centre + _DISTANCE * radius * _DIRECTION).tolist()
+        to_x, to_y, to_z = centre.tolist()
+        self.scene.move_camera(x, y, z, to_x, to_y, to_z, duration=0.2)
 
     def _show(self) -> None:
         for drawn in filter(None, (self._drawn, self._ghost)):
             drawn.show_frames(bool(self._frames.value))
+            drawn.show_shapes(bool(self._shapes.value), see_through=bool(self._inertias.value))
             drawn.show_inertias(bool(self._inertias.value))
 
     # -- playing ---------------------------------------------------------------------------------
@@ -167,6 +233,7 @@ class Bench:
         self._playing, self._seen = [(self._drawn, t, q)], seen
         if beside is not None:
             self._ghost = RobotScene(self.scene, robot, GHOST, 0.6)
+            self._ghost.put_on(self._dress.shapes)
             self._show()
             self._playing.append((self._ghost, *beside))
         try:
@@ -234,17 +301,32 @@ class Bench:
         with ui.expansion("commands so far", icon="terminal").classes("w-full text-sm"):
             self._history = ui.label("none").classes("dynid-mono")
 
-    async def run(self, job: Callable[[Listener], Awaitable[Done]], button: ui.button) -> Done | None:
-        """Run a step: its button waits, its progress shows, its failure is told in a sentence."""
+    async def run(
+        self, job: Callable[[Listener], Awaitable[Done]], button: ui.button, curve: LiveCurve | None = None
+    ) -> Done | None:
+        """Run a step: its button waits, its progress shows, its failure is told in a sentence.
+
+        Values that the command reports are drawn as a curve, if one is given.
+        """
         dialog = ui.dialog().props("persistent")
-        with dialog, ui.card().classes("min-w-72"):
+        with dialog, ui.card().classes("min-w-72 max-w-full"):
             words = ui.label("starting ...").classes("dynid-mono").mark("progress")
+            bar = ui.linear_progress(0.0, show_value=False).props('instant-feedback aria-label="share of the work"')
+            bar.set_visibility(False)
+            picture = ui.html("", sanitize=False).classes("dynid-live").mark("live-curve")
+            picture.set_visibility(False)
             with ui.row().classes("items-center w-full"):
                 ui.spinner()
                 ui.button("cancel", on_click=self.session.jobs.cancel).props("flat").classes("ml-auto")
 
-        def told(line: str) -> None:
-            words.set_text(line[:200])
+        def told(progress: Progress) -> None:
+            words.set_text(str(progress)[:200])
+            if progress.share is not None:
+                bar.set_visibility(True)
+                bar.set_value(progress.share)
+            if curve is not None and curve.add(progress) and len(curve) > 1:
+                picture.set_visibility(True)
+                picture.set_content(curve.svg())
 
         button.disable()
         dialog.open()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +13,14 @@ from dynid.robot.inertia import inertia_to_com, inertia_violations
 from dynid.robot.model import Robot
 from dynid.robot.posture import link_placements
 
-__all__ = ["Bar", "Ellipsoid", "bars", "closest_pairs", "ellipsoids", "poses", "reach"]
+__all__ = ["Bar", "Ellipsoid", "bars", "closest_pairs", "ellipsoids", "frame", "poses", "reach"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Bar:
-    """A rod of a link from its frame to where a joint sits, in the link's frame; `rotation` has z along it."""
+    """A rod of a link from its own joint to where another one sits, in the link's frame; `rotation` has z along it."""
 
     link: int
     start: Array
@@ -48,13 +49,19 @@ class Ellipsoid:
 
 
 def bars(robot: Robot) -> list[Bar]:
-    """Rods from every link's frame to the joints that it carries, and to the centre of mass of a last link."""
+    """Rods from the joint of every link to the joints that it carries, and past the centre of mass of a last link."""
     out = []
     for i, link in enumerate(robot.links):
+        # A frame by standard DH parameters lies at the far end of its link.
+        start = np.zeros(3) if i == 0 else np.linalg.inv(robot.joints[i - 1].mount)[:3, 3]
         ends = [j.placement[:3, 3] for j in robot.joints if j.parent == i]
         if not ends and link.inertia[0] > 0:
-            ends = [2 * link.inertia[1:4] / link.inertia[0]]
-        out += [Bar(i, np.zeros(3), np.asarray(end)) for end in ends if np.linalg.norm(end) > 1e-4]
+            ends = [2 * link.inertia[1:4] / link.inertia[0] - start]
+        out += [
+            Bar(i, np.asarray(start, dtype=float), np.asarray(end))
+            for end in ends
+            if np.linalg.norm(end - start) > 1e-4
+        ]
     return out
 
 
@@ -75,8 +82,22 @@ def ellipsoids(robot: Robot) -> list[Ellipsoid]:
 
 def reach(robot: Robot) -> float:
     """A length of the robot's size, m, for cameras and thicknesses."""
-    lengths = [np.linalg.norm(j.placement[:3, 3]) for j in robot.joints]
+    lengths = [np.linalg.norm(place[:3, 3]) for j in robot.joints for place in (j.placement, j.mount)]
     return float(max(sum(lengths), 0.1))
+
+
+def frame(robot: Robot, corners: Mapping[int, Array] | None = None) -> tuple[Array, float]:
+    """Centre (3,) and radius (m) of a ball around the robot with its joints at zero.
+
+    `corners` holds points (N, 3) of shapes by the index of their link.
+    """
+    placed = poses(robot, np.zeros(robot.n))
+    points = [placed[:, :3, 3]]
+    local = [(b.link, np.array([b.start, b.end])) for b in bars(robot)] + list((corners or {}).items())
+    points += [x @ placed[i, :3, :3].T + placed[i, :3, 3] for i, x in local]
+    every = np.vstack(points)
+    low, high = every.min(axis=0), every.max(axis=0)
+    return 0.5 * (low + high), max(0.5 * float(np.linalg.norm(high - low)), 0.05)
 
 
 def poses(robot: Robot, q: Array) -> Array:

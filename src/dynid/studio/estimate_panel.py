@@ -12,7 +12,7 @@ from dynid.studio.comparison import EstimateRow, compared
 from dynid.studio.session import METHODS
 from dynid.studio.tables import plain_table
 
-__all__ = ["comparison_panel", "estimate_panel", "next_steps"]
+__all__ = ["comparison_panel", "estimate_panel", "next_steps", "verdict_badge"]
 
 _COLORS = {"trusted": "positive", "use with care": "warning"}
 _STEPS = 4
@@ -58,9 +58,7 @@ def estimate_panel(bench: Bench) -> None:
         if found is None:
             ui.label("The verdict appears here.").classes("opacity-70")
             return
-        color = _COLORS.get(found["verdict"], "negative")
-        text = "black" if color == "warning" else "white"
-        ui.badge(found["verdict"], color=color, text_color=text).classes("text-lg p-2").mark("verdict")
+        verdict_badge(str(found["verdict"])).mark("verdict")
         for reason in found.get("reasons", []):
             ui.label(str(reason))
         steps = next_steps(found)
@@ -73,13 +71,19 @@ def estimate_panel(bench: Bench) -> None:
     bench.on_estimate.append(verdict.refresh)
 
 
-def next_steps(verdict: dict[str, Any]) -> list[str]:
-    """What the checks recommend, those that failed first; where all passed, to take the robot away."""
+def verdict_badge(verdict: str) -> ui.badge:
+    """A verdict in its color."""
+    color = _COLORS.get(verdict, "negative")
+    return ui.badge(verdict, color=color, text_color="black" if color == "warning" else "white").classes("text-lg p-2")
+
+
+def next_steps(verdict: dict[str, Any], otherwise: str = "Export the identified robot.") -> list[str]:
+    """What the checks recommend, those that failed first; where all passed, what is done `otherwise`."""
     checks = [x for x in verdict.get("checks", []) if isinstance(x, dict) and x.get("advice")]
     order = {"failed": 0, "warned": 1}
     wanted = sorted((x for x in checks if x.get("result") in order), key=lambda x: order[x["result"]])
     steps = list(dict.fromkeys(str(x["advice"]) for x in wanted))[:_STEPS]
-    return steps or ["Export the identified robot."]
+    return steps or [otherwise]
 
 
 def comparison_panel(bench: Bench) -> None:

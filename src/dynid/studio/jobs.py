@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import DataError
+from dynid.progress import JSON_LINES, PROGRESS_FORMAT, Progress
 
-__all__ = ["Done", "Jobs"]
+__all__ = ["Done", "Jobs", "Listener"]
 
-Listener = Callable[[str], None]
+Listener = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Jobs:
         return self._running
 
     async def run(self, *arguments: str, progress: Listener | None = None) -> Done:
-        """Run a command to its end; `progress` receives each line of its output."""
+        """Run a command to its end; `progress` receives what it reports, and each other line as a message."""
         if self.busy:
             raise DataError("another command is still running: wait for it, or cancel it")
         self._running = True  # before anything is awaited, so that of two clicks one is refused
@@ -86,6 +87,7 @@ class Jobs:
             "dynid.studio.job",
             *arguments,
             cwd=self.folder,
+            env=os.environ | {PROGRESS_FORMAT: JSON_LINES},
             stdin=asyncio.subprocess.PIPE,  # its end tells the command that the page is gone
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -115,12 +117,14 @@ class Jobs:
 
 
 async def _listen(stream: asyncio.StreamReader, progress: Listener | None) -> str:
-    """All lines of a stream, told one by one; a bar that redraws itself ends its lines with a carriage return."""
+    """All lines of a stream but its reports of progress, which are told as they come, as the other lines are."""
     said, rest = [], ""
     while chunk := await stream.read(4096):
         *lines, rest = (rest + chunk.decode("utf-8", "replace")).replace("\r", "\n").split("\n")
-        said += lines
-        if progress is not None:
-            for line in filter(str.strip, lines):
-                progress(line.strip())
+        for line in lines:
+            report = Progress.from_line(line)
+            if report is None:
+                said.append(line)
+            if progress is not None and line.strip():
+                progress(report or Progress(line.strip()))
     return "\n".join([*said, rest])

@@ -13,6 +13,7 @@ from dynid.errors import DataError, DynidError
 from dynid.studio.bench import Bench
 from dynid.studio.findings import findings_table
 from dynid.studio.mapping import CLOCK, column_numbers, listed_numbers, units_of
+from dynid.studio.mapping_board import BOARD_STYLE, DRAG, DRAG_OVER, DROP, board_html, dropped
 from dynid.studio.opened_log import OpenedLog
 from dynid.studio.previews import sparkline
 
@@ -53,7 +54,8 @@ class _MappingPanel:
         self._last: int | None = None
 
     def build(self) -> None:
-        """The editor, the table, the joints and what is read."""
+        """The editor, the board of signals, the table, the joints and what is read."""
+        ui.add_css(BOARD_STYLE)
         self._sentence = ui.label("Choose a log first.").classes("text-sm").mark("log-summary")
         self._guess = ui.label("").classes("text-sm opacity-80").mark("log-guess")
         with ui.row().classes("items-end gap-3 w-full"):
@@ -67,6 +69,18 @@ class _MappingPanel:
             self._gain = ui.input("gain, one or one per column").classes("w-56")
             ui.button("Assign", on_click=self._assign).mark("assign")
             ui.button("Guess again", on_click=self._guess_again).props("flat")
+        with ui.expansion("Drag columns onto signals", icon="drag_indicator", value=True).classes("w-full"):
+            ui.label(
+                "Drag a column of the table below onto a cell; several chosen rows go to one joint after the other, "
+                "with unit, sign and gain of the fields above. Those fields do the same without a mouse."
+            ).classes("text-sm opacity-80")
+            self._board = (
+                ui.html("", sanitize=False).classes("dynid-board").props('tabindex=0 role=region aria-label="signals"')
+            )
+            self._board.on("dragstart", js_handler=DRAG)
+            self._board.on("dragover", js_handler=DRAG_OVER)
+            self._board.on("dragleave", js_handler=DRAG_OVER)
+            self._board.on("drop", self._dropped, js_handler=DROP)
         names = [{"name": k, "label": k.replace("_", " "), "field": k, "align": "left"} for k in _COLUMNS]
         self._table = (
             ui.table(columns=names, rows=[], row_key="number", selection="multiple", on_select=self._selected)
@@ -74,6 +88,15 @@ class _MappingPanel:
             .classes("w-full max-h-[60vh] dynid-columns")
         )
         self._table.add_slot("body-cell-curve", '<q-td :props="props"><span v-html="props.value"></span></q-td>')
+        for slot, words in (("header", "'all columns'"), ("body", "'column ' + props.row.column")):
+            box = f'<q-checkbox v-model="props.selected" dense :aria-label="{words}"/>'
+            self._table.add_slot(f"{slot}-selection", box)
+        self._table.add_slot(
+            "body-cell-column",
+            '<q-td :props="props" class="dynid-grip" draggable="true" :data-number="props.row.number">'
+            "{{ props.value }}</q-td>",
+        )
+        self._table.on("dragstart", js_handler=DRAG)
         self._table.on("rowClick", self._clicked, [["shiftKey"], ["number"], []])
         with ui.row().classes("items-end gap-3 w-full"):
             self._locked = (
@@ -114,6 +137,7 @@ class _MappingPanel:
         self._guess.set_text(opened.guess if wrong else "")
         self._table.rows = _rows(opened, ranges)
         self._table.update()
+        self._board.set_content(board_html(opened.mapping))
         self._signal_chosen()
         mapping = opened.mapping
         self._locked.set_options(list(mapping.joints), value=list(mapping.locked))
@@ -157,11 +181,30 @@ class _MappingPanel:
 
     async def _assign(self) -> None:
         try:
-            opened = await asyncio.to_thread(self.session.open)
+            await asyncio.to_thread(self.session.open)
+            numbers = column_numbers(str(self._columns.value or ""))
+        except DynidError as error:
+            self.bench.tell(error)
+            return
+        self._put(numbers, str(self._signal.value or ""), str(self._first.value or ""))
+
+    def _dropped(self, event: events.GenericEventArguments) -> None:
+        """Assign the column that was dropped on a cell, with all chosen rows if it is one of them."""
+        opened = self.session.opened
+        number, signal, channel = event.args
+        what = None if opened is None else dropped(number, signal, channel, opened.mapping)
+        if what is not None:
+            chosen = sorted(int(row["number"]) for row in self._table.selected)
+            self._put(chosen if what.number in chosen else [what.number], what.signal, what.channel)
+
+    def _put(self, numbers: list[int], signal: str, first: str) -> None:
+        """Assign columns to a signal, with unit, sign and gain of the fields."""
+        opened = self.session.open()
+        try:
             mapping = opened.mapping.assign(
-                column_numbers(str(self._columns.value or "")),
-                str(self._signal.value or ""),
-                str(self._first.value or ""),
+                numbers,
+                signal,
+                first,
                 "" if self._unit.value in (None, _SI) else str(self._unit.value),
                 int(self._sign.value or 1),
                 _numbers(str(self._gain.value or "")),

@@ -6,8 +6,10 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from nicegui import app, ui
 
 from dynid.errors import DynidError
+from dynid.studio.actuators_panel import actuators_panel
 from dynid.studio.bench import Bench, OpenPages
 from dynid.studio.estimate_panel import comparison_panel, estimate_panel
+from dynid.studio.fleet_panel import fleet_panel
 from dynid.studio.mapping_panel import mapping_panel
 from dynid.studio.panels import export_panel, motion_panel, recording_panel, robot_panel
 from dynid.studio.session import Session
@@ -24,8 +26,8 @@ _FILE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; "
     f"sandbox {_SANDBOX}"
 )
-# White text on it, and it on white, have a contrast of 6.
-_PRIMARY = "#1565a8"
+# White text on it, and it on white, have a contrast of 7; white text under the pointer, where it is lighter, of 5.
+_PRIMARY = "#125c9a"
 _STYLE = """
 body { font-feature-settings: "tnum"; }
 .nicegui-content { padding: 0; }
@@ -34,8 +36,17 @@ body { font-feature-settings: "tnum"; }
 .q-uploader__list, .q-uploader__subtitle { display: none; }
 .q-uploader__header { background: transparent; color: inherit; }
 .dynid-mono { font-family: ui-monospace, monospace; font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; }
-.body--dark .q-btn--flat { --q-primary: #8ec1ee; }
+.body--dark :is(.q-btn--flat, .q-field__control) { --q-primary: #8ec1ee; }
+.nicegui-link { color: var(--q-primary); }
+.body--dark .nicegui-link { color: #8ec1ee; }
+.body--dark .text-negative { color: #ff8f86 !important; }
 .dynid-figure svg { max-width: 100%; height: auto; }
+.dynid-live svg { width: 460px; max-width: 100%; height: auto; }
+.dynid-live text { font-size: 11px; fill: currentColor; }
+.dynid-live .grid { stroke: #8883; }
+.dynid-live .line.best { fill: none; stroke: #1d6fb8; stroke-width: 2; }
+.dynid-live .dots.tried { fill: none; stroke: #d9822b; stroke-width: 4; stroke-linecap:round; opacity: 0.8; }
+.body--dark .dynid-live .line.best { stroke: #8ec1ee; }
 iframe.dynid-report { width: 100%; height: 78vh; border: 1px solid #8884; border-radius: 6px; background: white; }
 """
 
@@ -51,6 +62,14 @@ def build(session: Session) -> None:
             return PlainTextResponse(str(error), status_code=404)
         headers = {"Content-Security-Policy": _FILE_POLICY, "Cache-Control": "no-store"}
         return FileResponse(path, headers=headers)
+
+    @app.get("/meshes/{key}.stl")
+    def mesh(key: str) -> Response:
+        content = session.meshes.content(key)
+        if content is None:
+            return PlainTextResponse("there is no such mesh", status_code=404)
+        # The address is a digest of the content, which therefore never changes.
+        return Response(content, media_type="model/stl", headers={"Cache-Control": "private, max-age=3600"})
 
     traces = TraceSource(session)
     add_routes(app, traces)
@@ -87,6 +106,8 @@ def build(session: Session) -> None:
             "Compare": comparison_panel,
             "Report": _report_panel,
             "Export": export_panel,
+            "Actuators": actuators_panel,
+            "Fleet": lambda bench: fleet_panel(bench, _SANDBOX),
         }
         with ui.tabs().props("dense align=left outside-arrows mobile-arrows").classes("w-full") as tabs:
             for name in names:

@@ -9,6 +9,8 @@ from nicegui import events, ui
 from dynid.errors import DynidError
 from dynid.studio.bench import Bench
 from dynid.studio.findings import findings_table
+from dynid.studio.live_curve import LiveCurve
+from dynid.studio.meshes import MESH_FILES
 from dynid.studio.runs_panel import log_choice
 from dynid.studio.session import EXPORTS, FRICTIONS, MOTION, PER_JOINT, RUN
 from dynid.studio.tables import plain_table
@@ -61,7 +63,7 @@ def robot_panel(bench: Bench) -> None:
     ).classes("text-sm opacity-80")
     if session.problem:
         ui.label(session.problem).classes("text-negative").mark("problem")
-    _upload(bench, "drop a URDF, MJCF, SDF or TOML file")
+    _upload(bench, "drop a URDF, MJCF, SDF or TOML file, and its meshes")
 
     @ui.refreshable
     def table() -> None:
@@ -92,9 +94,10 @@ def motion_panel(bench: Bench) -> None:
 
     async def design() -> None:
         numbers = float(duration.value), float(budget.value), float(share.value), int(seed.value)
-        done = await bench.run(lambda told: session.design(*numbers, told), button)
+        curve = LiveCurve("criterion (less is better)")
+        done = await bench.run(lambda told: session.design(*numbers, told), button, curve)
         if done is not None and done.ok:
-            figures.refresh(done.data)
+            figures.refresh(done.data, curve)
             await play()
 
     async def play() -> None:
@@ -111,7 +114,7 @@ def motion_panel(bench: Bench) -> None:
         ui.button("Play", on_click=play).props("flat")
 
     @ui.refreshable
-    def figures(found: dict[str, Any] | None = None) -> None:
+    def figures(found: dict[str, Any] | None = None, curve: LiveCurve | None = None) -> None:
         if found is None:
             ui.label("A motion that shows the parameters within the robot's limits.").classes("opacity-70")
             return
@@ -119,6 +122,10 @@ def motion_panel(bench: Bench) -> None:
             "motion-figures"
         )
         plain_table([{"joint": k, **{x: f"{y:.0%}" for x, y in use.items()}} for k, use in found["use"].items()])
+        if curve is not None and len(curve) > 1:
+            words = f"How the search went: criterion {curve.words()} (dots: iterations, line: the best so far)"
+            ui.label(words).classes("text-sm").mark("search-words")
+            ui.html(curve.svg(), sanitize=False).classes("dynid-live")
         svg = session.workspace.existing("motion.svg").read_text(encoding="utf-8")
         ui.html(svg, sanitize=False).classes("dynid-figure w-full bg-white rounded")
 
@@ -209,14 +216,21 @@ def _upload(bench: Bench, words: str) -> None:
             ui.notify(str(error), type="negative", multi_line=True, close_button=True)
             return
         bench.files_changed()
+        if name.lower().endswith(MESH_FILES):
+            bench.shapes_changed()
         ui.notify(f"{name} is in the workspace", type="positive")
 
     def refused() -> None:
         ui.notify(f"uploads may have {UPLOAD_LIMIT >> 20} MB", type="negative")
 
-    ui.upload(label=words, on_upload=keep, on_rejected=refused, auto_upload=True, max_file_size=UPLOAD_LIMIT).props(
-        "flat bordered"
-    ).classes("w-full")
+    ui.upload(
+        label=words,
+        on_upload=keep,
+        on_rejected=refused,
+        auto_upload=True,
+        multiple=True,
+        max_file_size=UPLOAD_LIMIT,
+    ).props("flat bordered").classes("w-full")
 
 
 async def _name_to_keep(name: str, free: str) -> str:

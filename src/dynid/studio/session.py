@@ -25,9 +25,11 @@ from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
 from dynid.studio.comparison import EstimateFiles, keep_row, own_files
 from dynid.studio.jobs import Done, Jobs, Listener
+from dynid.studio.meshes import Meshes, copy_meshes
 from dynid.studio.opened_log import OpenedLog, held_joints, open_log
 from dynid.studio.project_file import PROJECT_FILE, ProjectFile
 from dynid.studio.runs import LogRuns
+from dynid.studio.step_files import STEP_FILES
 from dynid.studio.workspace import RECORDING_FILES, ROBOT_FILES, Workspace
 
 __all__ = ["EXPORTS", "FRICTIONS", "METHODS", "MOTION", "PER_JOINT", "RUN", "Session"]
@@ -61,6 +63,7 @@ class Session:
     workspace: Workspace
     jobs: Jobs = field(init=False)
     project: ProjectFile = field(init=False)
+    meshes: Meshes = field(init=False)
     name: str = ""
     whole: Robot | None = None
     robot: Robot | None = None
@@ -72,6 +75,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.jobs, self.project = Jobs(self.workspace.folder), ProjectFile(self.workspace)
+        self.meshes = Meshes(self.workspace)
         try:
             section = self.project.section("robot")
             if section:
@@ -83,7 +87,7 @@ class Session:
 
     def choices(self) -> list[str]:
         """Robots that can be chosen: files of the workspace, then built-in ones."""
-        own = (PROJECT_FILE, LOOP)
+        own = (PROJECT_FILE, LOOP, *STEP_FILES)
         return [*(n for n in self.workspace.names(ROBOT_FILES) if n not in own), *builtin_robots()]
 
     def choose(self, name: str, friction: str = "", rotor_inertia: bool | str | None = None) -> Robot:
@@ -125,6 +129,7 @@ class Session:
             target = self.workspace.path(path.name)
             if path.resolve() != target.resolve():
                 shutil.copyfile(path, target)
+                copy_meshes(path, load_robot(path), self.workspace)
             source = path.name
         if self.robot is not None and self.name == str(source):
             return self.robot
@@ -249,14 +254,14 @@ class Session:
             self._chosen()
             self.workspace.existing(name)
             return await self.jobs.run("check", name, "--json", progress=progress)
-        self._with_logs()
+        self.check_logs()
         return await self.jobs.run("check", "--json", progress=progress)
 
     async def identify(
         self, method: str = "auto", cutoff: str = "", name: str = "estimate", progress: Listener | None = None
     ) -> Done:
         """Parameters into NAME.json with the report beside it; what the command printed is kept for comparison."""
-        self._with_logs()
+        self.check_logs()
         if method not in METHODS:
             raise DataError(f"'{method}' is no method of this page: {', '.join(METHODS)}")
         files = EstimateFiles(name)
@@ -304,13 +309,16 @@ class Session:
             return None
         return found if isinstance(found, dict) and "verdict" in found else None
 
-    def current(self, name: str) -> bool:
-        """Whether a file belongs to the saved estimate: one that is older was left by a command that was killed."""
+    def current(self, name: str, result: str = "") -> bool:
+        """Whether a file belongs to a result, the saved estimate by default.
+
+        One that is older was left by a command that was killed.
+        """
         try:
-            made, estimated = (self.workspace.existing(x).stat().st_mtime_ns for x in (name, self.files.estimate))
+            made, found = (self.workspace.existing(x).stat().st_mtime_ns for x in (name, result or self.files.estimate))
         except DataError:
             return False
-        return made >= estimated
+        return made >= found
 
     # -- motion to be played ---------------------------------------------------------------------
 
@@ -356,10 +364,10 @@ class Session:
 
     def recordings(self) -> list[str]:
         """Files that may hold recordings."""
-        own = {*EXPORTS.values(), *own_files(self.workspace)}
+        own = {*EXPORTS.values(), *STEP_FILES, *own_files(self.workspace)}
         return [n for n in self.workspace.names(RECORDING_FILES) if n not in own]
 
-    def _with_logs(self) -> None:
+    def check_logs(self) -> None:
         """Refuse to run a command without a robot, or without logs that are in the workspace."""
         self._chosen()
         runs = self.runs
