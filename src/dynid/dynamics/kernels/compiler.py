@@ -44,7 +44,7 @@ def step(function: Callable[..., Any]) -> Any:
     return dispatcher
 
 
-class _StepLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _StepLibrary(JITCodeLibrary):
     """Code of a step as it is written. It is optimised and translated within each kernel.
 
     Numba does both for every function, though nothing calls a step by itself: with steps within steps within steps that
@@ -59,13 +59,10 @@ class _StepLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
-class _StepEntry(LoweringPass):  # type: ignore[misc]
+class _StepEntry(LoweringPass):
     """The object by which kernels find the code of a step."""
 
     _name = "step_entry"
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def run_pass(self, state: Any) -> bool:
         lowered, library = state["cr"], state.library
@@ -76,7 +73,7 @@ class _StepEntry(LoweringPass):  # type: ignore[misc]
         return True
 
 
-class _StepCompiler(CompilerBase):  # type: ignore[misc]
+class _StepCompiler(CompilerBase):
     """Numba's compiler without its last part, code that can be called."""
 
     def define_pipelines(self) -> list[Any]:
