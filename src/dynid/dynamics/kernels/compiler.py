@@ -48,7 +48,7 @@ class _StepLibrary(JITCodeLibrary):
     """Code of a step as it is written. It is optimised and translated within each kernel.
 
     Numba does both for every function, though nothing calls a step by itself: with steps within steps within steps that
-    is more than half of the time of compilation.
+    is a third of the time of compilation.
     """
 
     def _optimize_final_module(self) -> None:
@@ -63,6 +63,9 @@ class _StepEntry(LoweringPass):
     """The object by which kernels find the code of a step."""
 
     _name = "step_entry"
+
+    def __init__(self) -> None:  # abstract in the base class
+        super().__init__()
 
     def run_pass(self, state: Any) -> bool:
         lowered, library = state["cr"], state.library
