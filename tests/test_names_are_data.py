@@ -132,7 +132,7 @@ def calls(path: Path) -> list[str]:
 # Modules that load pickles, none of which comes in a file of the user.
 PICKLES = {
     "montecarlo/study.py": "tasks that a cluster hands to its workers",
-    "recording/partition_map.py": "tasks that a cluster hands to its workers",
+    "recording/cluster.py": "tasks that a cluster hands to its workers",
     "dynamics/kernels/cache.py": "compiled kernels, which numba itself keeps as pickles in the user's own cache",
 }
 

@@ -217,7 +217,7 @@ def test_writing_is_complete_or_not_at_all(
     path = tmp_path / "motion.csv"
     path.write_text("old")
 
-    def full(self: Path, text: str, encoding: str) -> int:
+    def full(self: Path, text: str, **settings: str) -> int:
         with self.open("w") as file:
             file.write(text[:100])
         raise OSError(28, "No space left on device")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import dynid
 from dynid.cli.demo import synthetic_recording
 from dynid.errors import DataError
 from dynid.progress import Progress
+from dynid.studio import jobs as jobs_module
 from dynid.studio.jobs import Done, Jobs
 from dynid.studio.session import Session
 from dynid.studio.workspace import Workspace
@@ -46,6 +48,26 @@ def test_a_command_can_be_cancelled_and_another_one_waits(tmp_path: Path) -> Non
         session.jobs.cancel()
         done = await first
         assert done.cancelled and not done.ok and done.reason == "cancelled" and "progress" not in done.err
+
+    asyncio.run(story())
+    assert not (tmp_path / "motion.csv").exists() and not session.jobs.busy
+
+
+def test_a_command_that_does_not_hear_the_interrupt_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt inside a callback of compiled code is lost."""
+    send = Jobs._send
+    monkeypatch.setattr(Jobs, "_send", lambda self, sign: None if sign == signal.SIGINT else send(self, sign))
+    monkeypatch.setattr(jobs_module, "_PATIENCE", 0.2)
+    session = Session(Workspace(tmp_path))
+    session.choose("twolink")
+
+    async def story() -> None:
+        heard: list[Progress] = []
+        design = asyncio.create_task(session.design(10, 300, 0.8, 0, heard.append))
+        while not heard:
+            await asyncio.sleep(0.05)
+        session.jobs.cancel()
+        assert (await design).reason == "cancelled"
 
     asyncio.run(story())
     assert not (tmp_path / "motion.csv").exists() and not session.jobs.busy

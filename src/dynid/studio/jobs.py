@@ -21,6 +21,9 @@ __all__ = ["Done", "Jobs", "Listener"]
 
 Listener = Callable[[Progress], None]
 
+# Seconds that a command has to end after it was interrupted.
+_PATIENCE = 5.0
+
 
 @dataclass(frozen=True)
 class Done:
@@ -101,9 +104,18 @@ class Jobs:
         return Done(command, code, out.decode("utf-8", "replace"), err, self._cancelled)
 
     def cancel(self) -> None:
-        """End the running command and its processes as Ctrl-C would."""
+        """End the running command and its processes as Ctrl-C would, and at once if it does not end by that.
+
+        Python drops an interrupt that arrives inside a callback of compiled code.
+        """
         self._cancelled = self._running
         self._send(signal.SIGINT)
+        if self._process is not None:
+            asyncio.get_running_loop().call_later(_PATIENCE, self._insist, self._process)
+
+    def _insist(self, process: asyncio.subprocess.Process) -> None:
+        if process is self._process:
+            self._send(signal.SIGKILL)
 
     def stop(self) -> None:
         """End the running command at once, when the page is closed."""
