@@ -28,6 +28,7 @@ SLOW = (
     "docs/friction.md",
     "docs/human-forceplate.md",
     "docs/index.md",
+    "docs/legs.md",
     "docs/residual.md",
     "docs/tutorial.md",
     "docs/walk-through.md",
