@@ -42,6 +42,8 @@ _BEYOND, _FEWEST = 1.5, 3
 _SMALLEST = 0.03
 # Rows per column that a model needs: with fewer, an estimate depends on single samples.
 _ROWS_PER_COLUMN = 10
+# Rows that stops are looked for in, of all joints together in time; more cost time and tell no more.
+_MOST_ROWS = 20_000
 # Unit columns that are dependent to this are not distinguished.
 _RIDGE = 1e-6
 _COULOMB = ("fc", "fcp", "fcn", "fs")
@@ -133,7 +135,13 @@ def without_stops(
     joints = any(name in base.channels for name in base.robot.coordinates)
     if not settings.stops or not motions or not joints or any(m.torque is None for m in motions):
         return list(motions), ()
+    # Where no joint reaches a limit there is nothing to look for.
+    reached = np.concatenate([m.q for m in motions])
+    if not any(_may_stop(base, j, reached[:, j]) for j in range(len(base.robot.coordinates))):
+        return list(motions), ()
     steps = [max(1, int(np.prod(m.decimate))) for m in motions]
+    more = -(-sum(len(m.q) // step for m, step in zip(motions, steps, strict=True)) // _MOST_ROWS)
+    steps = [max(more, 1) * step for step in steps]
     thinned = [_thinned(base, motion, step) for motion, step in zip(motions, steps, strict=True)]
     run = np.concatenate([np.full(len(Y), k) for k, (Y, _, _, _) in enumerate(thinned)])
     Y, y, q, v = (np.concatenate(x) for x in zip(*thinned, strict=True))
@@ -153,7 +161,7 @@ def stops_of_rows(
     """Stops and their samples, from the regressor (N, channel, b), torques (N, channel), q and v (N, joint)."""
     effect = np.abs(base.regressor(*random_states(base.robot, 8, seed=0))).max(axis=0) > 0
     for j, name in enumerate(base.robot.coordinates):
-        if name not in base.channels:
+        if not _may_stop(base, j, q[:, j]):
             continue
         channel = base.channels.index(name)
         columns = np.flatnonzero(effect[channel])
@@ -164,6 +172,12 @@ def stops_of_rows(
             if not _reaches(limits, side, rows.q):
                 continue
             yield Stop(name, side, position, torque, float(pressed.mean())), pressed
+
+
+def _may_stop(base: BaseParameters, joint: int, q: Array) -> bool:
+    """Whether the torque of a joint is known and its motion reaches a limit on any side."""
+    name = base.robot.coordinates[joint]
+    return name in base.channels and any(_reaches(base.robot.limits[name], side, q) for side in (1, -1))
 
 
 def _reaches(limits: Limits, side: int, q: Array) -> bool:
