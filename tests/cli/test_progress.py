@@ -174,7 +174,7 @@ def test_a_terminal_gets_a_bar(tmp_path: Path) -> None:
     code, out, shown = on_terminal(*LONG[:-1], "2", "--json", folder=tmp_path)
     assert code == 0, shown
     assert json.loads(out)["robot"] == "twolink"
-    assert "designing a motion, 2 s" in shown and "random motions" in shown and "━" in shown and "\r\x1b[2K" in shown
+    assert "designing a motion, 2 s" in shown and "criterion" in shown and "━" in shown and "\r\x1b[2K" in shown
     # The last thing that stands there is what was written.
     assert shown.replace("\r", "").endswith("\x1b[2Kwrote motion.toml\n")
 
