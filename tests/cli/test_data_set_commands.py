@@ -112,7 +112,7 @@ def test_logs_that_cannot_be_converted(logs: Path, tmp_path: Path) -> None:
 
 
 def test_one_long_file_is_read_in_pieces(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By identify, check, validate and convert; what needs all samples at once reads it whole."""
+    """By identify, check, validate, report and convert; what needs all samples at once reads it whole."""
     lines = (logs / "csv" / "run0.csv").read_text().splitlines()
     (tmp_path / "run.csv").write_text("\n".join(lines) + "\n")
     words = ("--method", "wls", "--report", "none", *FRICTION, "--json")
@@ -126,11 +126,14 @@ def test_one_long_file_is_read_in_pieces(logs: Path, tmp_path: Path, monkeypatch
         assert abs(a["value"] - b["value"]) < 1e-6 * abs(b["value"]) + 1e-9
     for method in ("irls", "gls"):
         done = dynid("identify", "twolink", "run.csv", "--method", method, *words[2:], folder=tmp_path)
-        assert done.returncode == 0 and "partitions" not in str(json.loads(done.stdout)["notes"])
+        assert done.returncode == 0 and "5000 samples of 1 partitions" in str(json.loads(done.stdout)["notes"])
     done = dynid("identify", "twolink", "run.csv", *words, "--validate-rows", "4000:", folder=tmp_path)
     assert done.returncode == 0 and "partitions" not in str(json.loads(done.stdout)["notes"])
     done = dynid("validate", "estimate.json", "run.csv", folder=tmp_path)
     assert done.returncode == 0, done.stderr
+    for words in ((), ("--compare", "estimate.json")):  # a comparison reads it whole
+        done = dynid("report", "estimate.json", "--validate", "run.csv", *words, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
     done = dynid("check", "twolink", "run.csv", *FRICTION, folder=tmp_path)
     assert done.returncode == 0 and "1 partitions, a sample every 0.001 s" in done.stdout
     done = dynid("convert", "twolink", "run.csv", "-o", "set", "--unit", "a", "--json", folder=tmp_path)

@@ -89,6 +89,8 @@ def test_drives_that_the_file_says_nothing_of_count_too(tmp_path: Path) -> None:
     done = excite(tmp_path, "arm.urdf", "-o", "m.toml", *options)
     assert done.returncode == 0 and "viscous+coulomb+offset and rotor inertias" in done.stderr
     assert {"fv_j1", "fc_j2", "off_j2"} <= planned(done)
+    (tmp_path / "dynid.toml").write_text('[robot]\nfile = "arm.urdf"\nfriction = "auto"\n[identify]\ncutoff = 20\n')
+    assert "fv_j1" in planned(excite(tmp_path, "-o", "project.toml", *options))
     alone = excite(tmp_path, "arm.urdf", "-o", "alone.toml", "--friction", "none", *options)
     assert alone.returncode == 0 and "rotor" not in alone.stderr
     assert not any(name.startswith(("f", "off", "Ia")) for name in planned(alone))

@@ -29,7 +29,6 @@ __all__ = [
     "predicted",
     "read_fitted",
     "read_split",
-    "suffice",
     "validate",
 ]
 
@@ -110,16 +109,19 @@ def read_split(
 
 
 def read_fitted(
-    inputs: Inputs, validate: Sequence[str] | None, share: float | None, rows: str | None
+    inputs: Inputs, validate: Sequence[str] | None, share: float | None, rows: str | None, *, long: bool = True
 ) -> tuple[DataSet | Recording | None, DataSet | Recording | None] | None:
-    """What an estimate was identified from, if it is named, and what to validate on; None where all logs are files."""
+    """What an estimate was identified from, if it is named, and what to validate on; None where all logs are files.
+
+    Long files are data sets unless `long` is False.
+    """
     from dynid.recording.dataset import DataSet
 
     if inputs.data:
-        split = read_split(inputs, validate, share, rows)
+        split = read_split(inputs, validate, share, rows, long=long)
         if split is not None:
             return split
-    other = inputs.data_set(validate, rows=None) if validate else None
+    other = inputs.data_set(validate, rows=None, long=long) if validate else None
     if not isinstance(other, DataSet):
         return None
     if share is not None or rows is not None:
@@ -143,18 +145,6 @@ def predicted(estimate: Estimate, unseen: DataSet | Recording | None, work: Work
     with working("predicting torques") as shown:
         errors = estimate.validate(unseen, progress=shown.report, **work.settings())
     return Unseen(part_of(unseen), errors)
-
-
-def suffice(method: str, given: dict[str, Any]) -> bool:
-    """Whether a method needs no more than what one reading of the samples gives, so that a long file is not held."""
-    from dynid.identification.estimators.registry import check_factors_suffice, method_options
-
-    options = method_options(method, **given)
-    try:
-        check_factors_suffice(method, options)
-    except DataError:
-        return False
-    return True
 
 
 def identify(

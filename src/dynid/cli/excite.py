@@ -128,7 +128,7 @@ def _with_unknown_drives(inputs: Inputs) -> Robot:
     """The robot with the drive terms that method "auto" chooses from, if neither its file nor an option has any."""
     robot = inputs.robot
     values_of_drives = (x for p, x in zip(robot.layout, robot.parameters, strict=True) if not p.inertial)
-    if any(values_of_drives) or robot.base != "fixed" or inputs.chosen_by_user():
+    if any(values_of_drives) or robot.base != "fixed" or "friction" in inputs.chosen_by_user():
         return robot
     from dynid.robot.load import USUAL_FRICTION
 

@@ -124,10 +124,10 @@ def identify(
         "files": inputs.files(*held_out.logs),
         "project": _rerun(inputs, method, held_out, given, controller, velocity_cutoff, coulomb_slope, integrator),
     }
-    in_pieces = not (_simulates(method) or tests) and data_sets.suffice(method, given)
+    in_pieces = not (_simulates(method) or tests)
     found = data_sets.read_split(inputs, validate, validate_share, validate_rows, long=in_pieces)
     if found is not None:
-        if _simulates(method) or tests:
+        if not in_pieces:
             raise DataError("a data set is for methods that do not simulate, and without --tests")
         with data_sets.client_of(cluster) as client:
             work = data_sets.Work(client, skip_bad_partitions)

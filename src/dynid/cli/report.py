@@ -114,7 +114,7 @@ def _motion(
     from dynid.assessment.verdict.assess import part_of
     from dynid.recording.dataset import DataSet
 
-    found = data_sets.read_fitted(inputs, validate, share, rows)
+    found = data_sets.read_fitted(inputs, validate, share, rows, long=streams)
     if found is not None:
         if not streams:
             raise DataError("--compare is for log files, not for a data set")
