@@ -9,8 +9,8 @@ import pytest
 
 import dynid
 from dynid.identification import folding, row_stream
-from dynid.identification.observation import observe
-from dynid.identification.pipeline import identify
+from dynid.identification.observation import observe, time_parts
+from dynid.identification.pipeline import estimate_from, identify
 from dynid.recording.recording import Recording, Run
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.signals.settings import Signals, prepare
@@ -46,6 +46,38 @@ def test_rows_made_again_are_the_rows_that_were_folded(method: str, monkeypatch:
     streamed = identify(robot, recording, method, signals=settings)
     np.testing.assert_allclose(kept.beta, streamed.beta, rtol=1e-9, atol=1e-12)
     assert kept.notes == streamed.notes
+
+
+def test_a_large_recording_is_folded_in_blocks_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its blocks are the parts of its rows, and give the standard deviations that the rows give."""
+    robot = arm()
+    recording = record(robot, (0, 1), noise=0.2)
+    small = observe(robot, recording, signals=EXACT)
+    expected = estimate_from(small, "wls")
+    with monkeypatch.context() as limited:
+        limited.setattr(folding, "_KEEP_BYTES", 0)
+        large = observe(robot, recording, signals=EXACT)
+    assert not small.time_blocks and len(large.time_blocks) == folding.BLOCKS
+    for a, b in zip(small.factors, large.factors, strict=True):
+        np.testing.assert_allclose(a.T @ a, b.T @ b, atol=1e-9 * np.abs(a.T @ a).max())
+    for ours, parts in zip(large.time_blocks, time_parts(small, folding.BLOCKS), strict=True):
+        for a, b in zip(ours, parts, strict=True):
+            np.testing.assert_allclose(a.T @ a, b.T @ b, atol=1e-9 * np.abs(b.T @ b).max())
+    np.testing.assert_allclose(estimate_from(large, "wls").std, expected.std, rtol=1e-6)
+
+
+def test_a_large_and_a_small_recording_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small one is cut into blocks as long as those of the large one, whichever is first."""
+    robot = arm()
+    short = observe(robot, record(robot, (3,), noise=0.2), signals=EXACT)
+    with monkeypatch.context() as limited:
+        limited.setattr(folding, "_KEEP_BYTES", 0)
+        long = observe(robot, record(robot, (0, 1), noise=0.2), signals=EXACT)
+    for joined in (long.joined(short), short.joined(long)):
+        assert len(joined.time_blocks) == folding.BLOCKS + folding.BLOCKS // 2
+        whole = [sum(b[k].T @ b[k] for b in joined.time_blocks) for k in range(len(joined.factors))]
+        for a, b in zip(joined.factors, whole, strict=True):
+            np.testing.assert_allclose(a.T @ a, b, atol=1e-9 * np.abs(b).max())
 
 
 def test_blockwise_decimation_equals_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

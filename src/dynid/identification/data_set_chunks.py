@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynid.identification.folding import BLOCKS
 from dynid.identification.loads import check_run
 from dynid.identification.stops import Stop, without_stops
 from dynid.parameters.base import BaseParameters
@@ -9,11 +10,11 @@ from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording, Run
 from dynid.signals.settings import Motion, Signals, prepare
 
-__all__ = ["BLOCKS", "SHORTEST_S", "cleaned_chunk", "needed_signals", "parts_of"]
+__all__ = ["SHORTEST_S", "cleaned_chunk", "needed_signals", "parts_of"]
 
-# Blocks of time whose factors are kept, for standard deviations and cross-validation, and the parts that they are made
-# of: whole partitions, or parts of few partitions, so that blocks differ in length by no more than a fifth.
-BLOCKS, _PARTS = 20, 100
+# Parts that the blocks of time are made of: whole partitions, or parts of few partitions, so that blocks differ in
+# length by no more than a fifth.
+_PARTS = 5 * BLOCKS
 # Pieces of a run at the edge of a chunk that are shorter than this, beyond what is trimmed, are left out.
 SHORTEST_S, _SHORTEST_SAMPLES = 1.0, 64
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.errors import DataError
-from dynid.identification.data_set_chunks import BLOCKS
 from dynid.identification.data_set_validation import validate_dataset
 from dynid.identification.data_sets import observe_dataset
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.estimators.registry import CLOSED_LOOP, check_factors_suffice, method_options
+from dynid.identification.folding import BLOCKS
 from dynid.identification.loads import default_channels
 from dynid.identification.observation import Observation, time_parts
 from dynid.identification.pipeline import estimate_from, identify

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from dynid.identification.data_set_chunks import BLOCKS, cleaned_chunk, parts_of
+from dynid.identification.data_set_chunks import cleaned_chunk, parts_of
+from dynid.identification.folding import BLOCKS
 from dynid.identification.observation import Reduction
 from dynid.identification.row_stream import Block, motion_blocks
 from dynid.parameters.base import BaseParameters

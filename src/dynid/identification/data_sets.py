@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError, DynidError
-from dynid.identification.data_set_chunks import BLOCKS, SHORTEST_S, cleaned_chunk, needed_signals, parts_of
+from dynid.identification.data_set_chunks import SHORTEST_S, cleaned_chunk, needed_signals, parts_of
 from dynid.identification.data_set_passes import Passes
-from dynid.identification.folding import Folding
+from dynid.identification.folding import BLOCKS, Folding
 from dynid.identification.loads import default_channels
-from dynid.identification.observation import Observation, too_few_rows
+from dynid.identification.observation import Observation, no_rows, too_few_rows
 from dynid.identification.standstill import Rest, moving_joints, standstill_of
 from dynid.identification.stops import Stop
-from dynid.identification.triangular import fold
+from dynid.identification.triangular import joined_factors
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
@@ -209,7 +209,7 @@ def observe_dataset(
     pruned = dataset.with_signals(needed_signals(settings, dataset))
     count = len(dataset.partitions)
     parts = parts_of(count)
-    blocks: list[list[Array] | None] = [None] * BLOCKS
+    blocks: list[tuple[Array, ...] | None] = [None] * BLOCKS
     rows = np.zeros(len(base.channels), dtype=np.int64)
     samples = short = 0
     cutoffs: set[float | None] = set()
@@ -235,7 +235,8 @@ def observe_dataset(
                 continue
             for part, factors in enumerate(one.factors):
                 place = (k * parts + part) * BLOCKS // (count * parts)
-                blocks[place] = _joined(blocks[place], factors)
+                before = blocks[place]
+                blocks[place] = factors if before is None else joined_factors([before, factors])
             rows += one.rows
             samples += one.samples
             short += one.short
@@ -243,14 +244,11 @@ def observe_dataset(
             rests += one.rests
             positions.add(one)
             stops += [(stop, one.samples) for stop in one.stops]
-        filled = [tuple(block) for block in blocks if block is not None and any(len(f) for f in block)]
-        whole: list[Array] | None = None
-        for block in filled:
-            whole = _joined(whole, block)
+        filled = [block for block in blocks if block is not None and any(len(f) for f in block)]
+        whole = joined_factors(filled)
     if int(rows.sum()) <= base.count:
         reason = f"; {left_out_note(left_out, count)}" if left_out else ""
         raise DataError(f"{too_few_rows(int(rows.sum()), base)}{reason}")
-    assert whole is not None
     notes = [f"{samples} samples of {count - len(left_out)} partitions"]
     if short:
         notes.append(f"{short} samples in pieces too short to be filtered are left out")
@@ -258,9 +256,9 @@ def observe_dataset(
         notes.append(left_out_note(left_out, count))
     return Observation(
         base,
-        tuple(whole),
+        whole,
         tuple(int(n) for n in rows),
-        _no_rows,
+        no_rows,
         settings,
         tuple(sorted(cutoffs, key=lambda c: (c is not None, c))),
         dataset.log_format,
@@ -278,28 +276,6 @@ def _without(dataset: DataSet, left_out: Sequence[LeftOut]) -> DataSet:
     """The data set without partitions that cannot be used."""
     names = {one.partition for one in left_out}
     return replace(dataset, partitions=tuple(p for p in dataset.partitions if p.name not in names))
-
-
-def _no_rows() -> Any:
-    """The rows of a data set are not kept."""
-    return iter(())
-
-
-def _joined(first: Sequence[Array] | None, second: Sequence[Array]) -> list[Array]:
-    """Factors per channel of the rows of both."""
-    if first is None:
-        return list(second)
-    return [_join(a, b) for a, b in zip(first, second, strict=True)]
-
-
-def _join(a: Array, b: Array) -> Array:
-    """Factor of two factors; only columns that are not zero are worked on."""
-    both = np.vstack([a, b])
-    used = np.flatnonzero(np.any(both != 0, axis=0))
-    narrow = fold(np.asfortranarray(both[:, used]))
-    out = np.zeros((len(narrow), both.shape[1]))
-    out[:, used] = narrow
-    return out
 
 
 def _thinned(rests: list[Rest]) -> list[Rest]:

@@ -85,7 +85,7 @@ def choose_estimator(parts: Parts, constraints: Constraints, weight: float, choi
         "wls": loss(unconstrained, parts.factors, noise),
         "ols": loss(unconstrained, parts.factors, one),
     }
-    if not seen.time_blocks:  # robust weights need the rows, which a data set does not keep
+    if seen.streams:  # robust weights need the rows, which a data set does not keep
         robust = time_parts(seen, len(parts.factors), weighted_rows(seen, start, robust_scale(seen, start), "huber"))
         trials |= {_ROBUST: loss(consistent(taken), robust, one), "irls": loss(unconstrained, robust, one)}
     losses = {name: np.inf if trial is None else trial.error for name, trial in trials.items()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -14,12 +15,14 @@ from dynid.identification.triangular import fold, side_by_side
 from dynid.parameters.base import BaseParameters
 from dynid.signals.settings import Motion, Signals
 
-__all__ = ["Folding"]
+__all__ = ["BLOCKS", "Folding"]
 
 Array = NDArray[np.float64]
 
-# Rows of small recordings are kept for estimators that need them again; those of large ones are computed again.
+# Rows of small recordings are kept for estimators that need them again; those of large ones are computed again. Of
+# large ones the factors of this many blocks of time are kept, for standard deviations and cross-validation.
 _KEEP_BYTES = 128 * 2**20
+BLOCKS = 20
 
 
 @cache
@@ -40,7 +43,7 @@ class Folding:
     parts : int, default 1
         Number of parts of the time, each of which has factors of its own.
     keep : bool, default False
-        Keep the rows of small recordings.
+        Keep the rows.
     threads : int, optional
         Number of threads; by default that of the kernels. It changes no bit of the result.
     """
@@ -92,11 +95,19 @@ class Folding:
             for part in np.unique(place):
                 self._fold(self._factors[part], k, rows[place == part])
         self.rows[k] += len(rows)
-        kept = self.kept
-        if kept is not None:
-            kept.append((segment, k, rows.copy(), index))
-            if sum(self.rows) * (self.base.count + 1) * 8 > _KEEP_BYTES:
-                self.kept = None
+        if self.kept is not None:
+            self.kept.append((segment, k, rows.copy(), index))
+
+    @classmethod
+    def of_recording(cls, base: BaseParameters, settings: Signals, motions: Sequence[Motion]) -> Folding:
+        """All runs of a recording folded: the rows of a small one are kept, a large one is cut into blocks of time."""
+        rows = sum(-(-len(m.t) // math.prod(m.decimate or ())) for m in motions) * len(base.channels)
+        small = rows * (base.count + 1) * 8 <= _KEEP_BYTES
+        out = cls(base, settings, parts=1 if small else BLOCKS, keep=small)
+        total = sum(len(m.t) for m in motions)
+        for motion in motions:
+            out.add(motion, out.samples / total, len(motion.t) / total)
+        return out
 
     @staticmethod
     def _fold(factors: list[Array], k: int, rows: Array) -> None:

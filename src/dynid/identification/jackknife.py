@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dynid.identification.estimators.options import check_choice
 from dynid.identification.estimators.solution import Solution
-from dynid.identification.observation import Observation, WeightedRows
+from dynid.identification.observation import Observation, WeightedRows, in_parts
 from dynid.signals.autocorrelation import independent_rows
 
 __all__ = [
@@ -217,14 +217,12 @@ def block_jackknife(stream: WeightedRows, beta: Array, channels: int, prior: Arr
     times = [len(e) / n for e, n in zip(residuals, independent, strict=True) if n]
     count = int(np.clip(len(index) / (_CORRELATION_TIMES * float(np.mean(times))), _FEWEST_BLOCKS, _MOST_BLOCKS))
     # Each block has the same number of samples with rows; no block ends within a sample.
-    last = index[(np.arange(1, count) * len(index)) // count]
+    starts = index[(np.arange(1, count) * len(index)) // count]
     size = beta.size
     information, scores = np.zeros((count, size, size)), np.zeros((count, size))
     for _, Z, Wy, samples in stream():
-        block = np.searchsorted(last, samples, side="right")
-        for k in np.unique(block):
-            mine = block == k
-            z, w = Z[mine], Wy[mine]
+        for k, here in in_parts(starts, samples):
+            z, w = Z[here], Wy[here]
             information[k] += z.T @ w[:, :-1]
             scores[k] += z.T @ (w[:, -1] - w[:, :-1] @ beta)
     found = _block_std(information, scores, prior)

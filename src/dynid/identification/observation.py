@@ -22,7 +22,7 @@ from dynid.identification.loads import check_run, default_channels, state
 from dynid.identification.row_stream import Block, motion_blocks
 from dynid.identification.standstill import Standstill, standstill
 from dynid.identification.stops import Stop, without_stops
-from dynid.identification.triangular import fold
+from dynid.identification.triangular import fold, folded_together, joined_factors
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
@@ -35,7 +35,7 @@ from dynid.signals.settings import Motion, Signals, prepare
 if TYPE_CHECKING:
     from dynid.recording.log_format import LogFormat
 
-__all__ = ["Block", "Observation", "Reduction", "WeightedRows", "fold", "observe", "time_parts"]
+__all__ = ["Block", "Observation", "Reduction", "WeightedRows", "fold", "in_parts", "no_rows", "observe", "time_parts"]
 
 Array = NDArray[np.float64]
 # A stream of weighted rows: channel, instruments Z (m, b), which are the regressor itself for least squares, [W y]
@@ -54,6 +54,11 @@ class Reduction(Protocol[T]):
         """The result of both."""
 
 
+def no_rows() -> Iterator[Block]:
+    """The rows of an observation that keeps none."""
+    return iter(())
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """A recording folded into one factor per channel: all that a least-squares method needs.
@@ -67,7 +72,7 @@ class Observation:
     rows : tuple of int
         Number of rows per channel.
     blocks : callable
-        Streams the rows again, for methods that weight samples one by one.
+        Streams the rows again, for methods that weight samples one by one; `no_rows` where they cannot be had.
     signals : Signals
         How the runs were filtered; an estimate is validated with the same settings.
     cutoffs : tuple of float or None
@@ -81,7 +86,7 @@ class Observation:
     stops : tuple of Stop
         Mechanical stops whose samples are left out.
     time_blocks : tuple of tuple of ndarray
-        Factor of [W y] per consecutive block of the time and channel, where rows are not kept; else ().
+        Factor of [W y] per consecutive block of the time and channel, where rows are not kept in memory; else ().
     left_out : tuple of LeftOut
         Partitions of a data set that could not be used.
     notes : tuple of str
@@ -112,6 +117,11 @@ class Observation:
     def robot(self) -> Robot:
         """The robot that is identified."""
         return self.base.robot
+
+    @property
+    def streams(self) -> bool:
+        """Whether its rows can be streamed again."""
+        return self.blocks is not no_rows
 
     @property
     def total_rows(self) -> int:
@@ -157,7 +167,6 @@ class Observation:
         """Both observations as one; they must have the same base parameters. The settings are those of the first."""
         if other.base.kept != self.base.kept or other.base.channels != self.base.channels:
             raise DataError("observations of different base parameters or channels cannot be joined")
-        factors = tuple(fold(np.vstack([a, b])) for a, b in zip(self.factors, other.factors, strict=True))
         rows = tuple(a + b for a, b in zip(self.rows, other.rows, strict=True))
 
         def blocks() -> Iterator[Block]:
@@ -166,18 +175,24 @@ class Observation:
 
         return Observation(
             self.base,
-            factors,
+            joined_factors([self.factors, other.factors]),
             rows,
-            blocks,
+            blocks if self.streams and other.streams else no_rows,
             self.signals,
             self.cutoffs + other.cutoffs,
             self.log_format,
             standstill=None if other.standstill is None else self.standstill,
             stops=self.stops + other.stops,
-            time_blocks=self.time_blocks + other.time_blocks,
+            time_blocks=self._blocks_beside(other) + other._blocks_beside(self),
             left_out=self.left_out + other.left_out,
             notes=self.notes + other.notes,
         )
+
+    def _blocks_beside(self, other: Observation) -> tuple[tuple[Array, ...], ...]:
+        """Its blocks of time; if it keeps rows instead, parts about as long as the blocks of another observation."""
+        if self.time_blocks or not other.time_blocks:
+            return self.time_blocks
+        return tuple(time_parts(self, max(1, round(len(other.time_blocks) * self.total_rows / other.total_rows))))
 
 
 def observe(
@@ -266,9 +281,7 @@ def observe(
 
 def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: Signals) -> Observation:
     """Fold filtered runs, measured or simulated, into an observation."""
-    folding = Folding(base, settings, keep=True)
-    for motion in motions:
-        folding.add(motion)
+    folding = Folding.of_recording(base, settings, motions)
     if sum(folding.rows) <= base.count:
         raise too_few_rows(sum(folding.rows), base)
 
@@ -278,15 +291,17 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
             yield from motion_blocks(base, motion, settings, start)
             start += len(motion.t)
 
+    parts = folding.factors()
     return Observation(
         base,
-        folding.factors()[0],
+        parts[0] if len(parts) == 1 else joined_factors(parts),
         tuple(folding.rows),
         blocks if folding.kept is None else folding.kept_blocks,
         settings,
         tuple(m.cutoff for m in motions),
         motions=tuple(motions),
         standstill=standstill(base, motions, settings),
+        time_blocks=() if len(parts) == 1 else tuple(parts),
     )
 
 
@@ -303,6 +318,14 @@ def too_few_rows(count: int, base: BaseParameters) -> DataError:
     )
 
 
+def in_parts(starts: NDArray[np.int64], index: NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
+    """Consecutive samples of the same part of the time, with its number. `starts` are where parts 1, 2, ... begin."""
+    part = np.searchsorted(starts, index, side="right")
+    edges = [0, *(np.flatnonzero(np.diff(part)) + 1), len(part)]
+    for a, b in pairwise(edges):
+        yield int(part[a]), slice(a, b)
+
+
 def time_parts(observation: Observation, count: int, weighted: WeightedRows | None = None) -> list[tuple[Array, ...]]:
     """Triangular factors of [W y] per channel of `count` consecutive parts of the time, each with as many samples.
 
@@ -312,23 +335,18 @@ def time_parts(observation: Observation, count: int, weighted: WeightedRows | No
     blocks = observation.time_blocks
     if weighted is None and len(blocks) >= count:
         edges = (np.arange(count + 1) * len(blocks)) // count
-        return [
-            tuple(fold(np.asfortranarray(np.vstack(one))) for one in zip(*blocks[a:b], strict=True))
-            for a, b in pairwise(edges)
-        ]
+        return [joined_factors(blocks[a:b]) for a, b in pairwise(edges)]
     stream = weighted or observation.weighted_rows()
     indices = [index for _, _, _, index in stream()]
     every = np.unique(np.concatenate(indices)) if indices else np.zeros(0, dtype=np.int64)
     if len(every) < count:
         raise DataError(f"{len(every)} samples are kept, which cannot be cut into {count} parts of time")
-    last = every[(np.arange(1, count) * len(every)) // count]
+    starts = every[(np.arange(1, count) * len(every)) // count]
     width = observation.base.count + 1
     factors = [[np.zeros((0, width)) for _ in observation.factors] for _ in range(count)]
     for channel, _, rows, index in stream():
-        part = np.searchsorted(last, index, side="right")
-        for k in np.unique(part):
-            stack = np.vstack([factors[k][channel], rows[part == k]])
-            factors[k][channel] = fold(np.asfortranarray(stack))
+        for k, here in in_parts(starts, index):
+            factors[k][channel] = folded_together([factors[k][channel], rows[here]])
     return [tuple(one) for one in factors]
 
 

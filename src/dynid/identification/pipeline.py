@@ -259,7 +259,7 @@ def estimate_from(
         raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
     if method == "auto":
         raise DataError("method 'auto' needs the robot: use identify(robot, observation)")
-    if observation.time_blocks and observation.passes is None:
+    if not observation.streams and observation.passes is None:
         check_factors_suffice(method, chosen)
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with threadpool_limits(1, "blas"):

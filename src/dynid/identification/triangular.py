@@ -19,7 +19,7 @@ from scipy.linalg import cython_lapack
 
 from dynid.dynamics.batch import thread_count
 
-__all__ = ["fold", "side_by_side"]
+__all__ = ["fold", "folded_together", "joined_factors", "side_by_side"]
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -62,6 +62,21 @@ def fold(rows: Array) -> Array:
     )
     assert info.value == 0
     return np.triu(packed[:columns])
+
+
+def joined_factors(parts: Sequence[Sequence[Array]]) -> tuple[Array, ...]:
+    """Triangular factors per channel of the rows of all parts, each of which has one factor per channel."""
+    return tuple(folded_together(factors) for factors in zip(*parts, strict=True))
+
+
+def folded_together(rows: Sequence[Array]) -> Array:
+    """Triangular factor of several stacks of rows; only columns that are not zero are worked on."""
+    stack = np.vstack(rows)
+    used = np.flatnonzero(np.any(stack != 0, axis=0))
+    narrow = fold(np.asfortranarray(stack[:, used])) if len(used) else np.zeros((0, 0))
+    out = np.zeros((len(narrow), stack.shape[1]))
+    out[:, used] = narrow
+    return out
 
 
 @lru_cache(maxsize=1)

@@ -16,10 +16,11 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.estimators.registry import check_factors_suffice, method_options
 from dynid.identification.jackknife import NoiseModel
-from dynid.identification.observation import Observation, fold, observe
+from dynid.identification.observation import Observation, no_rows, observe
 from dynid.identification.pipeline import estimate_from
 from dynid.identification.row_stream import touched_columns
 from dynid.identification.standstill import Standstill, smallest_motions, standstill
+from dynid.identification.triangular import joined_factors
 from dynid.online.factors import BlockFactors
 from dynid.online.filters import CausalFilters, causal_filters
 from dynid.online.rows import CausalRows
@@ -251,7 +252,7 @@ class OnlineIdentification:
         seconds = sum(float(run.t[-1] - run.t[0]) for run in recording.runs)
         self._factors.add(seen, seconds)
         self._recorded += seconds
-        self._added = [replace(seen, factors=(), blocks=lambda: iter(()), motions=())]
+        self._added = [replace(seen, factors=(), blocks=no_rows, motions=(), time_blocks=())]
 
     def observation(self) -> Observation:
         """All information so far as an observation, which every method that needs no samples takes.
@@ -273,13 +274,13 @@ class OnlineIdentification:
                 f"{rows.sum():.0f} rows so far for {self._base.count} base parameters: move longer, or keep more"
             )
         with threadpool_limits(1, "blas"):
-            factors = [fold(np.asfortranarray(np.vstack(each))) for each in zip(*parts, strict=True)]
+            factors = joined_factors(parts)
         last = self._added[-1] if self._added else None
         return Observation(
             self._base,
-            tuple(factors),
+            factors,
             tuple(round(x) for x in rows.tolist()),
-            lambda: iter(()),
+            no_rows,
             self._signals if last is None else last.signals,
             () if self._rows is None else (self._rows.filters.cutoff,),
             None if last is None else last.log_format,

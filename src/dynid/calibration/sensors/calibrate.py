@@ -28,7 +28,7 @@ from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import check_run, default_channels
-from dynid.identification.observation import Observation, fold, observe
+from dynid.identification.observation import Observation, fold, no_rows, observe
 from dynid.identification.pipeline import estimate_from, estimate_of
 from dynid.parameters.base import BaseParameters, base_parameters, choose_channels
 from dynid.recording.recording import Recording
@@ -179,7 +179,7 @@ def _estimate(base: BaseParameters, found: Found, unknowns: Unknowns, settings: 
         factors.append(fold(np.asfortranarray(np.column_stack([f[:, :b], y]))))
         noise.append(one_std / abs(gain))
     cutoffs = found.folded.cutoffs
-    observation = Observation(base, tuple(factors), found.folded.rows, lambda: iter(()), settings, cutoffs)
+    observation = Observation(base, tuple(factors), found.folded.rows, no_rows, settings, cutoffs)
     status = "converged" if found.converged else "out of iterations"
     outcome = Outcome.CONVERGED if found.converged else Outcome.NOT_CONVERGED
     solution = Solution(found.beta, found.covariance[:b, :b], np.array(noise), status, outcome)
