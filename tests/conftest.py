@@ -1,6 +1,7 @@
 """One thread of linear algebra per worker, one width of tables, and the folder of the real recordings."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 # Before NumPy is imported: the matrices are small, and workers that wait for each other's threads take twice as long.
@@ -21,3 +22,11 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip("no real recordings: set DYNID_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_are_built_once() -> Iterator[None]:
+    """Typer's runner of commands takes the group that the application has built."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", lambda app: app.built)
+        yield

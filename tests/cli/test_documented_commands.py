@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from dynid.cli.main import app
 from studies.reproduce.registry import studies
@@ -19,7 +18,7 @@ from tests.support.documented_files import write_arm_files, write_person_files
 ROOT = Path(__file__).parents[2]
 WRITTEN = (p for p in sorted((ROOT / "docs").glob("**/*.md")) if not p.parent.name.endswith("-pages"))
 PAGES = [ROOT / "README.md", *WRITTEN]
-HELP: dict[str, Any] = leaves(get_command(app))
+HELP: dict[str, Any] = leaves(app.built)
 # Studies take minutes and have tests of their own; a page of the studio stays open.
 LONG = ("reproduce", "benchmark", "studio", "demo")
 # Pages whose commands take more than ten seconds and that README.md and other pages have most of.

@@ -6,18 +6,18 @@ import importlib.metadata
 import json
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from dynid.cli.app import GROUPS, ORDER
 from dynid.cli.main import app
 from tests.support.commands import leaves
 
-GROUP: Any = typer.main.get_command(app)
+GROUP: Any = app.built
 
 
 COMMANDS = leaves(GROUP)
@@ -28,6 +28,7 @@ WIDTH = 80
 OWN_HELP = {"--output", "--report", "--duration", "--sex", "--height", "--weight", "--method", "--counts", "--models"}
 
 
+@cache
 def help_of(*command: str) -> str:
     done = CliRunner().invoke(app, [*command, "--help"], terminal_width=WIDTH)
     assert done.exit_code == 0, done.output

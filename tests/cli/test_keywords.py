@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 import dynid
 from dynid.cli.keywords import BY_COMMAND, OPTIONS, option_words, with_options
 from dynid.cli.main import app
 
 SOURCE = Path(dynid.__path__[0])
-GROUP: Any = typer.main.get_command(app)
+GROUP: Any = app.built
 # Keywords that messages of the package name and that no command sets.
 PYTHON_ONLY = {
     "between",

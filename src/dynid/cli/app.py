@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import cached_property
 from inspect import signature
 from math import isfinite
 from pathlib import Path
@@ -134,6 +135,15 @@ class Command(TyperCommand):
 
 class Application(typer.Typer):
     """Commands whose --help says FILE, NUMBER or TEXT where Python has a type."""
+
+    @cached_property
+    def built(self) -> Any:
+        """The group of all commands, built once: that takes longer than a short command."""
+        return typer.main.get_command(self)
+
+    def __call__(self, *args: Any, **settings: Any) -> Any:
+        """Run the command that the command line names."""
+        return self.built(*args, **settings)
 
     def command(self, *args: Any, **settings: Any) -> Callable[[Any], Any]:
         """Register a function as a command."""

@@ -188,9 +188,10 @@ class SimulationError:
         size = min(len(ours), 1 + int(np.ceil(horizon / self.interval)))
         firsts = rng.integers(0, len(ours), (_RESAMPLES, -(-len(ours) // size)))
         rows = (firsts[..., None] + np.arange(size)).reshape(_RESAMPLES, -1)[:, : len(ours)] % len(ours)
-        drawn = [_ratio(ours[r], theirs[r]) for r in rows]
+        drawn = np.concatenate([_ratios(ours[r], theirs[r]) for r in np.array_split(rows, _RESAMPLES // 50)])
         low, high = np.quantile(drawn, [0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2])
-        return Comparison(horizon, _ratio(ours, theirs), float(low), float(high), _ratio(ours, still))
+        found, beside_still = (float(_ratios(ours[None], x[None])[0]) for x in (theirs, still))
+        return Comparison(horizon, found, float(low), float(high), beside_still)
 
     def to_dict(self) -> dict[str, Any]:
         """Medians, 90th percentiles, errors over whole runs and counted endings as plain data for JSON."""
@@ -351,13 +352,13 @@ def _quantile(values: Array, share: float) -> Array:
     return out
 
 
-def _ratio(ours: Array, theirs: Array) -> float:
-    """Geometric mean over channels of the ratio of median errors (start, channel)."""
-    a, b = np.median(ours, axis=0), np.median(theirs, axis=0)
+def _ratios(ours: Array, theirs: Array) -> Array:
+    """Geometric mean over channels of the ratio of median errors, one per set of errors (set, start, channel)."""
+    a, b = np.median(ours, axis=1), np.median(theirs, axis=1)
     same = (np.isinf(a) & np.isinf(b)) | (a == b)
     with np.errstate(all="ignore"):
         ratio = np.where(same, 1.0, a / b)
-    return float(np.exp(np.mean(np.log(np.clip(ratio, 1.0 / _LARGEST, _LARGEST)))))
+    return np.asarray(np.exp(np.mean(np.log(np.clip(ratio, 1.0 / _LARGEST, _LARGEST)), axis=1)))
 
 
 def _with_whole(errors: ModelErrors, of: str) -> Array:

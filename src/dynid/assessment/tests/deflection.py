@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.dynamics.batch import first_use
 from dynid.dynamics.functions import mass_matrix
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion
@@ -30,6 +31,8 @@ def deflections(robot: Robot, motion: Motion, load: Array, parameters: Array) ->
     with a gap, the spring acts outside of it. The first result holds one spring per entry of `FREQUENCIES`, per unit of
     load; the second one gap per entry of `GAPS`, in rad. A joint without positive inertia has no deflection.
     """
+    from dynid.assessment.tests.deflection_kernel import integrate_deflections
+
     n, count = robot.n, len(motion.t)
     every = max(1, int(motion.rate / _RATE))
     step = every / motion.rate
@@ -45,25 +48,11 @@ def deflections(robot: Robot, motion: Motion, load: Array, parameters: Array) ->
     stiffness = mean * (2 * np.pi * frequency) ** 2
     damping = 2 * _DAMPING * np.sqrt(stiffness * mean)
     side = np.sign(force[0])[:, None]
-    d = force[0][:, None] / stiffness + 0.5 * gap * side
-    v, a = np.zeros_like(d), np.zeros_like(d)
-    out = np.empty((len(q), n, len(frequency), 3))
-    # Newmark's average acceleration; the contact of a gap is that of the predicted deflection.
-    for i in range(len(q)):
-        m, f = inertia[i][:, None], force[i][:, None]
-        predicted_d = d + step * v + 0.25 * step**2 * a
-        predicted_v = v + 0.5 * step * a
-        touching = np.abs(predicted_d) >= 0.5 * gap
-        rest = 0.5 * gap * np.sign(predicted_d)
-        k, c = np.where(touching, stiffness, 0.0), np.where(touching, damping, 0.0)
-        a = (f - c * predicted_v - k * (predicted_d - rest)) / (m + 0.5 * step * c + 0.25 * step**2 * k)
-        d, v = predicted_d + 0.25 * step**2 * a, predicted_v + 0.5 * step * a
-        out[i, :, :, 0], out[i, :, :, 1], out[i, :, :, 2] = d, v, a
-    if every > 1:
-        at = np.minimum(np.arange(count) / every, len(q) - 1)
-        low = np.floor(at).astype(int)
-        high, part = np.minimum(low + 1, len(q) - 1), (at - low)[:, None, None, None]
-        out = out[low] * (1 - part) + out[high] * part
+    state = np.zeros((n, len(frequency), 3))
+    state[:, :, 0] = force[0][:, None] / stiffness + 0.5 * gap * side
+    out = np.empty((count, n, len(frequency), 3))
+    with first_use(integrate_deflections):
+        integrate_deflections(inertia, force, stiffness, damping, 0.5 * gap, step, state, every, out)
     out *= heavy[:, None, None]
     springs = out[:, :, : len(FREQUENCIES)]
     return springs, out[:, :, len(FREQUENCIES) :]
