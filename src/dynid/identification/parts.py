@@ -175,7 +175,9 @@ def _bounded_solution(N: Array, right: Array, bounded: NDArray[np.bool_]) -> Arr
     fewest, left = len(N) + 1, _EXCHANGES
     for _ in range(_MOST_EXCHANGES):
         x = np.zeros(len(N))
-        x[free] = scipy.linalg.solve(N[np.ix_(free, free)], right[free], assume_a="pos")
+        _, x[free], failed = scipy.linalg.lapack.dposv(N[np.ix_(free, free)], right[free])
+        if failed:
+            raise np.linalg.LinAlgError("the information of a fit is not positive definite")
         slope = N @ x - right
         wrong = bounded & np.where(free, x < -_ROUNDING, slope < -_ROUNDING)
         count = int(wrong.sum())
