@@ -13,6 +13,8 @@ import dynid
 from tests.support.array_files import ARRAYS, FORMATS, RUN, hdf5, mat, npz
 from tests.support.log_files import refused, robot, same, table, write
 
+pytestmark = pytest.mark.usefixtures("readers_here")
+
 ROBOT = robot("a1", "a2", "a3")
 
 

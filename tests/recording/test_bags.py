@@ -14,6 +14,8 @@ import pytest
 import dynid
 from tests.support.log_files import Array, motion, refused, robot, same
 
+pytestmark = pytest.mark.usefixtures("readers_here")
+
 rosbags = pytest.importorskip("rosbags.typesys")
 rosbag1 = pytest.importorskip("rosbags.rosbag1")
 rosbag2 = pytest.importorskip("rosbags.rosbag2")

@@ -15,6 +15,8 @@ from dynid.recording.recording import Recording
 from tests.support.partitions import runs
 from tests.support.synthetic import arm
 
+pytestmark = pytest.mark.usefixtures("readers_here")
+
 ROBOT = arm()
 ROWS = 3001
 

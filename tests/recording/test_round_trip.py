@@ -14,6 +14,8 @@ from dynid import Recording, Run
 from dynid.recording.recording import SIGNALS, WIDTH
 from tests.support.log_files import refused, robot
 
+pytestmark = pytest.mark.usefixtures("readers_here")
+
 
 def random_recording(
     seed: int, joints: tuple[str, ...], signals: tuple[str, ...], lengths: tuple[int, ...]
