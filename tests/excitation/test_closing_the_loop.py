@@ -39,6 +39,7 @@ def one_period(motion: Excitation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q[:-1], v[:-1], a[:-1]
 
 
+@pytest.mark.slow
 def test_predicted_std_is_that_of_repeated_experiments() -> None:
     """300 simulated identifications spread as the plan says, within 15 %; five periods spread less by their root."""
     motion = designed()

@@ -93,6 +93,7 @@ def test_what_was_found_belongs_to_its_file(session: Session, tmp_path: Path) ->
     assert session.recordings() == []
 
 
+@pytest.mark.slow
 def test_from_an_encoder_log_to_the_file_of_a_simulator(session: Session, tmp_path: Path) -> None:
     """As the button does it; afterwards the command repeats it without options."""
     encoder_log(tmp_path / "encoders.csv")
