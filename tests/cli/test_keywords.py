@@ -64,6 +64,14 @@ def test_words_that_are_no_keywords_stay() -> None:
     assert option_words(option_words("give rate= and time=None")) == "give --rate and --time none"
 
 
+def test_values_per_signal_are_written_as_the_option_takes_them() -> None:
+    """A table in Python, an option that is repeated on the command line."""
+    assert option_words("give units={'q': 'deg'}, or") == "give --units q=deg, or"
+    found = option_words('such as columns={"q": "1:7", "torque": "tau{i}"}')
+    assert found == "such as --columns q=1:7 --columns torque=tau{i}"
+    assert option_words('sign={"wrench": -1}, or') == "--sign wrench=-1, or"
+
+
 @pytest.mark.parametrize("command", sorted(BY_COMMAND))
 def test_commands_with_options_of_their_own(command: str) -> None:
     """A keyword that two commands set by different names."""

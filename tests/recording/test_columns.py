@@ -36,6 +36,9 @@ def log(folder: Path, header: list[str] | None, *signals: str, name: str = "run.
         ("q{i} [rad]", "qdot{i} [rad/s]", "tau{i} (Nm)"),
         ("axis {i:02d} pos", "axis {i:02d} vel", "axis {i:02d} tau"),
         ("jointPos{i}", "jointVel{i}", "jointTorque{i}"),
+        ("A{i}_pos_rad", "A{i}_vel", "A{i}_torque_nm"),
+        ("MeasPos_{i}", "MeasVel_{i}", "MeasTrq_{i}"),
+        ("q_pos_{k}", "q_vel_{k}", "actual_moment_{k}"),
         ("q_{joint}", "v_{joint}", "torque_{joint}"),
         ("{joint}_pos", "{joint}_vel", "{joint}_effort"),
         ("- {joint}_position", "- {joint}_velocity", "- {joint}_effort"),
@@ -113,9 +116,9 @@ def test_planned_external_and_filtered_columns_are_skipped(tmp_path: Path) -> No
         "q2",
         "q3",
         *(f"tau{k}" for k in (1, 2, 3)),
-        *(f"{x}{k}" for x in ("q_des", "tau_ext") for k in (1, 2, 3)),
+        *(f"{x}{k}" for x in ("q_des", "tau_ext", "tau_J_d") for k in (1, 2, 3)),
     ]
-    rows = np.column_stack([RUN.t, RUN.q, RUN.torque, RUN.q + 1, RUN.torque + 1])
+    rows = np.column_stack([RUN.t, RUN.q, RUN.torque, RUN.q + 1, RUN.torque + 1, RUN.torque + 2])
     file = write(tmp_path / "run.csv", text(rows, header))
     assert same(dynid.load_recording(file, ROBOT).runs[0], RUN, "q", "torque")
     one = write(tmp_path / "one.csv", text(rows[:, :3], ["time", "position", "torque_enable"]))

@@ -126,7 +126,11 @@ BY_COMMAND = {
     "friction": {"criterion": "--selection"},
     "compensate": {"noise": "--noise-model", "method": "--gp-method"},
 }
-_VALUE = r"(?:True|False|None|\.\.\.|'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\][]*\]|\([^()]*\)|-?\d[\d.]*(?:e-?\d+)?)?"
+# Keywords that take a value per signal; their options are repeated, such as --units t=ms --units q=deg.
+_BY_SIGNAL = ("columns", "units", "scale", "sign", "offset")
+_PAIR = re.compile(r"['\"](\w+)['\"]: ['\"]?([^'\",{}]*(?:\{\w+\}[^'\",{}]*)?)")
+_TABLE = r"\{(?:[^{}]|\{[^{}]*\})*\}"
+_VALUE = rf"(?:True|False|None|\.\.\.|'[^']*'|\"[^\"]*\"|{_TABLE}|\[[^\][]*\]|\([^()]*\)|-?\d[\d.]*(?:e-?\d+)?)?"
 
 
 def with_options(error: DynidError, command: str | None = None) -> DynidError:
@@ -157,6 +161,8 @@ def option_words(text: str, command: str | None = None) -> str:
         option, value = options[found[1]], found[2]
         if value in ("", "True", "False", "..."):
             return option
+        if found[1] in _BY_SIGNAL and value.startswith("{"):
+            return " ".join(f"{option} {signal}={one}" for signal, one in _PAIR.findall(value))
         return f"{option} {'none' if value == 'None' else value.strip(chr(39) + chr(34))}"
 
     # The fields of a ClosedLoop have options of their own.

@@ -16,7 +16,7 @@ _WORDS = {
     "q": {"q", "pos", "position", "positions", "angle", "angles", "ang", "theta"},
     "v": {"v", "qd", "dq", "qdot", "vel", "velocity", "velocities", "speed", "speeds", "omega"},
     "a": {"a", "qdd", "ddq", "qddot", "acc", "accel", "acceleration", "accelerations"},
-    "torque": {"tau", "torque", "torques", "effort", "efforts", "eff"},
+    "torque": {"tau", "torque", "torques", "trq", "effort", "efforts", "eff", "moment", "moments"},
     "current": {"i", "cur", "curr", "current", "currents"},
     "reference": {"reference", "qref"},
 }
@@ -89,7 +89,12 @@ def _signal(words: tuple[str, ...]) -> str | None:
         said = [w for k, w in enumerate(words) if w not in _NEUTRAL and not (k and w in _UNITS)]
         commanded = bool(_COMMAND.intersection(said)) and _COMMAND.union(_WORDS["q"]).issuperset(said)
         return "reference" if commanded else None
-    found = {signal for signal, known in _WORDS.items() if known.intersection(words)}
+    # A letter beside a word is not the signal: a1_pos is the position of axis A1, q_vel the velocity of q.
+    long = [w for w in words if len(w) > 1]
+    found = {signal for signal, known in _WORDS.items() if known.intersection(long)}
+    found = found or {signal for signal, known in _WORDS.items() if known.intersection(words)}
+    if found == {"torque"} and words[-1] == "d":  # tau_d is the desired torque; a torque has no derivative in a log
+        return None
     if found == {"q"} and _LINK_SIDE.intersection(words):
         return "link_q"
     return found.pop() if len(found) == 1 else None

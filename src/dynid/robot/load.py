@@ -167,21 +167,33 @@ def load_robot(
 
 
 def _unused(robot: Robot, known: FileDrives) -> list[str]:
-    """Sentences on drive values of the file for which the robot has no term."""
-    out = []
-    for symbols, what, option in (
-        (("fv", "fvp"), "damping", "friction='viscous'"),
-        (("fc", "fcp"), "Coulomb friction", "friction='coulomb'"),
-        (("Ia",), "rotor inertia (armature)", "rotor_inertia=True"),
+    """A sentence on drive values of the file for which the robot has no term, if there are any."""
+    kinds: list[str] = []
+    laws: list[str] = []
+    joints: dict[str, None] = {}
+    leader = {j.name: j.mimic.leader if j.mimic else j.name for j in robot.joints}
+    for symbols, kind, law in (
+        (("fv", "fvp"), "damping", "viscous"),
+        (("fc", "fcp"), "Coulomb friction", "coulomb"),
+        (("Ia",), "rotor inertia (armature)", ""),
     ):
         have = {term.shaft for term in robot.drives if term.symbol in symbols}
-        leader = {j.name: j.mimic.leader if j.mimic else j.name for j in robot.joints}
         found = [n for n, values in known.items() if values.get(symbols[0]) and leader.get(n, n) not in have]
         found = [name for name in found if name in leader]
         if found:
-            named = " (passive joints by name)" if any(name in robot.passive for name in found) else ""
-            out.append(f"the {what} of {quoted('joint', found)} is not modeled: load the file with {option}{named}")
-    return out
+            kinds.append(kind)
+            laws += [law] if law else []
+            joints |= dict.fromkeys(found)
+    if not kinds:
+        return []
+    options = [f"friction='{'+'.join(laws)}'"] if laws else []
+    options += ["rotor_inertia=True"] if "rotor inertia (armature)" in kinds else []
+    passive = " (passive joints by name)" if any(name in robot.passive for name in joints) else ""
+    what = f"{' and '.join(kinds)} of {quoted('joint', list(joints), most=3)} in the file"
+    return [
+        f"{what} {'is' if len(kinds) == 1 else 'are'} not modeled: load it with "
+        f"{' and '.join(options)}{passive}; method auto chooses what the recording shows"
+    ]
 
 
 def _with_file_values(robot: Robot, known: FileDrives) -> Robot:
