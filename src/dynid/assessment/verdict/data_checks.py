@@ -111,7 +111,9 @@ def check_data(evidence: Evidence) -> Check:
     warnings = [f for f in evidence.findings if f.severity == "warning"]
     if not errors and not warnings:
         return Check(code, "passed", "no problem was found in the recordings", 0, 0, None, "findings")
-    first = (errors or warnings)[0]
+    # The check of signs tells of wrong signs: another finding is told here, if there is one.
+    found = [*errors, *warnings]
+    first = next((f for f in found if f.severity != "error" or f.code not in _WRONG_SIGN), found[0])
     where = f"'{first.joint}': " if first.joint else ""
     more = len(errors) + len(warnings) - 1
     return Check(
