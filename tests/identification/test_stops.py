@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid import Signals
+from dynid.identification import stops
 from dynid.identification.observation import observe
 from dynid.identification.stops import JointRows, find_stop
 from dynid.parameters.base import random_states
@@ -44,6 +45,19 @@ def test_samples_at_a_stop_are_found_and_left_out(seed: int, joint: int, hardnes
     assert torque_error(left_out, joint) < 0.03 < 2 * torque_error(left_out, joint) + 0.03 < torque_error(kept, joint)
     # Samples at the stop are left out of a validation too.
     assert left_out.validate(recording).relative[joint] < 0.05
+
+
+@pytest.mark.slow
+def test_a_stop_is_found_in_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a recording of more rows than are searched: the same stop, and the same samples within a few."""
+    recording, stop = stopped_run(1, 0, hardness=0.02)
+    whole = observe(arm(), recording)
+    rows = sum(len(m.q) // int(np.prod(m.decimate)) for m in whole.motions)
+    monkeypatch.setattr(stops, "_MOST_ROWS", rows // 2)
+    part = observe(arm(), recording)
+    (a,), (b,) = whole.stops, part.stops
+    assert (a.joint, a.side) == (b.joint, b.side)
+    assert b.position == pytest.approx(stop, abs=0.05) and b.share == pytest.approx(a.share, rel=0.3)
 
 
 def test_torque_beyond_a_model_at_one_end_is_a_stop() -> None:

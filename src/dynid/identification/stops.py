@@ -42,7 +42,7 @@ _BEYOND, _FEWEST = 1.5, 3
 _SMALLEST = 0.03
 # Rows per column that a model needs: with fewer, an estimate depends on single samples.
 _ROWS_PER_COLUMN = 10
-# Rows that stops are looked for in, of all joints together in time; more cost time and tell no more.
+# Rows that are searched: of a longer recording one in so many, because more cost time and tell no more.
 _MOST_ROWS = 20_000
 # Unit columns that are dependent to this are not distinguished.
 _RIDGE = 1e-6
