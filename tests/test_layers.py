@@ -17,7 +17,7 @@ ROOT = Path(dynid.__file__).parent
 # the packages before them.
 ORDER = [
     *("errors", "patterns", "files", "limits", "reading", "child", "markup", "terminal", "progress", "hypothesis"),
-    "plotting",
+    *("threads", "plotting"),
     *("robot", "inertia", "dynamics", "parameters", "recording", "signals", "feasibility", "simulation", "controllers"),
     *("identification", "calibration", "online", "friction", "actuators", "excitation", "residual"),
     *("assessment", "stats", "montecarlo", "fleet", "human", "mocap", "export", "codegen"),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.calibration.gain_fit import METHODS, GainFit, GainRows, Method, NegativeGain, output, tls, wls
 from dynid.calibration.loaded import (
@@ -27,6 +26,7 @@ from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.settings import Signals
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -241,7 +241,7 @@ def identify_drive_gains(
     moved = columns @ np.where(unknown, 0.0, known)
     load = np.hstack([columns[:, unknown], moved[:, None]])
     rows = LoadedRows(base, before.factors, after.factors, drive_columns(base, free), load)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         noise, worth, total = _noise(rows, before, after)
         group = _groups(robot.coordinates, shared)
         gains = int(group.max()) + 1

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.calibration.body_fit import FORMS, BodyFit, Form, body_sizes, fit_body
 from dynid.calibration.loaded import (
@@ -32,6 +31,7 @@ from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.settings import Signals
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -266,7 +266,7 @@ def identify_payload(
     settings = signals or (model.signals if isinstance(model, Estimate) else Signals())
     seen = observe(robot, loaded, signals=settings, base=base)
     before = None if unloaded is None else observe(robot, unloaded, signals=settings, base=base)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         return _Search(link, form, feasible, place, tuple(free), before, seen, arm, arm_covariance).payload(parts)
 
 

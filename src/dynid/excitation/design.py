@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError, DynidError, did_you_mean
 from dynid.excitation.basis import Basis, BSpline, CubicSpline, Fourier, FourierQuintic, PointToPoint, at_rest
@@ -23,6 +22,7 @@ from dynid.excitation.search import refine, shrunk
 from dynid.parameters.base import base_parameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
+from dynid.threads import one_blas_thread
 
 __all__ = ["FAMILIES", "design_excitation", "make_family"]
 
@@ -178,7 +178,7 @@ def design_excitation(
         )
     fine = replace(coarse, limits=held, samples=_FINE * count, clearance_room=0.0)
     report = progress or (lambda _: None)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         best = _search(coarse, seed, began + budget, report)
         best, tightened = _verified(coarse, fine, best, began + budget, report)
     return Excitation(

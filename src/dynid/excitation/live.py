@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.dynamics.functions import regressor
 from dynid.errors import DataError
@@ -24,6 +23,7 @@ from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import WRENCH_CHANNELS, Robot
 from dynid.terminal import rendered
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -298,7 +298,7 @@ class LiveExcitation:
     def score(self) -> LiveScore:
         """The score now; takes some milliseconds."""
         if self._score is None:
-            with threadpool_limits(1, "blas"):
+            with one_blas_thread():
                 self._score = self._scored()
         return self._score
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.excitation.excitation import Excitation
 from dynid.identification.observation import Observation, fold
 from dynid.parameters.base import BaseParameters
+from dynid.threads import one_blas_thread
 
 __all__ = ["Plan", "plan"]
 
@@ -155,7 +155,7 @@ def plan(
     if not (np.isfinite(target) and target > 0):
         raise DataError(f"the target must be a positive share, such as 0.02, got {target}")
     W = excitation.base_regressor(rate)[:-1] / std[:, None]
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         rows = fold(W.reshape(-1, base.count))
     old = [previous] if isinstance(previous, Observation) else list(previous)
     before = np.vstack([np.zeros((0, base.count)), *(_rows(o, base, std) for o in old)])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.excitation.balance import SupportPolygon
@@ -21,6 +20,7 @@ from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.patterns import matching_names
 from dynid.robot.model import Robot
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -190,7 +190,7 @@ def select_postures(
         q = q[_allowed(q, kept)] if kept and len(q) else q
         if not len(q):
             raise DataError("no candidate posture satisfies the support and the clearances")
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         A, sizes = _rows(base, q, noise)
         _check_count(base, A, count)
         exchange = _Exchange(A)

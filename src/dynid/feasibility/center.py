@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError, DynidError
 from dynid.feasibility.certificate import block_unit
@@ -23,6 +22,7 @@ from dynid.feasibility.queries import is_feasible
 from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.robot.parts import checked
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from dynid.parameters.base import BaseParameters
@@ -73,7 +73,7 @@ def analytic_center(base: BaseParameters, beta: ArrayLike | None, constraints: C
     given = base.values() if beta is None else beta
     values = checked(given, (base.count,), f"base parameters of robot '{base.robot.name}'", DataError)
     feasible = feasible_set(base.robot, constraints)
-    with threadpool_limits(1, "blas"):  # small matrices: several threads are slower
+    with one_blas_thread():  # small matrices: several threads are slower
         room = _Room.of(feasible, base, values)
         start = room.inside()
         if start is None:

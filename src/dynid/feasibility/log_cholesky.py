@@ -21,7 +21,6 @@ from typing import Literal
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
@@ -30,6 +29,7 @@ from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.robot.inertia import inertia_from_log_cholesky, inertia_from_pseudo, inertia_to_log_cholesky
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
+from dynid.threads import one_blas_thread
 
 __all__ = ["Refinement", "fit_log_cholesky", "log_cholesky_jacobian", "refine_parameters"]
 
@@ -196,7 +196,7 @@ def refine_parameters(
     inside = _inside(feasible, start)
     units = feasible.scale if scale is None else scale
     problem = _Problem(feasible, _Coordinates(robot), residual, about, weight, metric, units, inside)
-    with threadpool_limits(1, "blas"):  # small matrices: several threads are slower
+    with one_blas_thread():  # small matrices: several threads are slower
         return _search(problem, inside, max_iterations, tolerance)
 
 

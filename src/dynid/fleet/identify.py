@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.fleet.arrow import solve_arrow
@@ -25,6 +24,7 @@ from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
+from dynid.threads import one_blas_thread
 
 __all__ = ["identify_fleet"]
 
@@ -123,7 +123,7 @@ def identify_fleet(
     if not folded:
         raise DataError(f"none of the {len(entries)} entries can be used: {faults[0].words}")
     _report(progress, "joining the factors")
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         folded = sorted(folded, key=lambda x: (x.unit, x.moment, x.name))
         ratio = noise_ratio(folded, base.count)
         seen = whitened_entries(base, folded, ratio)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.friction.map import FrictionMap, map_rows
@@ -22,6 +21,7 @@ from dynid.identification.estimate import Estimate
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
+from dynid.threads import one_blas_thread
 
 __all__ = ["BUILT_IN_MODELS", "DEFAULT_MODELS", "fit_friction"]
 
@@ -142,7 +142,7 @@ def fit_friction(
     names = [m.names for m in wanted]
     if len(set(names)) != len(names):
         raise DataError("two of the friction models are identical")
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         return _fitted(robot, place, rows, wanted, criterion, level, recording, load)
 
 

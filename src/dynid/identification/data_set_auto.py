@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from dynid.errors import DataError
 from dynid.identification.auto import AutoOptions, auto
 from dynid.identification.data_sets import observe_dataset
@@ -19,6 +17,7 @@ from dynid.progress import Progress, ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
+from dynid.threads import one_blas_thread
 
 __all__ = ["auto_dataset"]
 
@@ -55,7 +54,7 @@ def auto_dataset(
     )
     prior = None if options.prior is None else carried(robot, chosen, options.prior)
     given = replace(options, friction="given", filters="given", prior=prior)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         solution, whole, second = auto(chosen, whole, given)
     choices = [c for c in first if c.what not in _FROM_FACTORS] + [c for c in second if c.what in _FROM_FACTORS]
     used = len({run.name.split("#")[0] for run in sample.runs})

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError, DynidError
 from dynid.identification.data_set_chunks import SHORTEST_S, cleaned_chunk, needed_signals, parts_of
@@ -32,6 +31,7 @@ from dynid.recording.partitions import LeftOut, Partition
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import STRETCH, Fingerprint, MotionSampler, sampling_rate, stretches
 from dynid.signals.settings import Signals
+from dynid.threads import one_blas_thread
 
 __all__ = ["joined_stops", "observe_dataset"]
 
@@ -228,7 +228,7 @@ def observe_dataset(
         what="folding",
     )
     # With more BLAS threads the last bits would depend on their number.
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         for k, one in work:
             if isinstance(one, LeftOut):
                 left_out.append(one)

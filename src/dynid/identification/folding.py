@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from dynid.identification.row_stream import Block, Segment, SegmentRows, segments, velocity_limits
 from dynid.identification.triangular import fold, side_by_side
 from dynid.parameters.base import BaseParameters
 from dynid.signals.settings import Motion, Signals
+from dynid.threads import one_blas_thread
 
 __all__ = ["BLOCKS", "Folding"]
 
@@ -23,12 +22,6 @@ Array = NDArray[np.float64]
 # large ones the factors of this many blocks of time are kept, for standard deviations and cross-validation.
 _KEEP_BYTES = 128 * 2**20
 BLOCKS = 20
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    """Control of the BLAS threads; to look for the libraries takes longer than to fold a short run."""
-    return ThreadpoolController()
 
 
 class Folding:
@@ -69,7 +62,7 @@ class Folding:
         maker, limits = self._maker, velocity_limits(self.base, motion, self.settings)
         channels = range(len(self.base.channels))
         # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
-        with _threads().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             for part in segments(motion):
                 table = maker.table(motion, part)
 

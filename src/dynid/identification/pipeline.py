@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.identification.auto import AutoOptions, auto
@@ -38,6 +37,7 @@ from dynid.robot.model import Robot
 from dynid.signals.fingerprint import fingerprint
 from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop
+from dynid.threads import one_blas_thread
 
 __all__ = [
     "check_method",
@@ -191,7 +191,7 @@ def identify_observed(
     """The estimate of method "auto" and the observation it rests on, which has the chosen drive terms and filters."""
     started = time.perf_counter()
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         settings: dict[str, Any] = {"signals": signals, "channels": channels, "progress": progress}
         if isinstance(recording, DataSet):
             settings |= {"client": client, "skip_bad": skip_bad}
@@ -262,7 +262,7 @@ def estimate_from(
     if not observation.streams and observation.passes is None:
         check_factors_suffice(method, chosen)
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         solution = ESTIMATORS[method](observation, chosen)
         return estimate_of(observation, solution, method, started, noise_model=noise_model)
 
@@ -301,7 +301,7 @@ def estimate_closed_loop(
     chosen = method_options(method, options, **keywords)
     if method not in CLOSED_LOOP:
         raise DataError(f"method '{method}' does not simulate; {_listed()} do")
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         solution, observation = CLOSED_LOOP[method](experiment, chosen, progress)
         assumed: NoiseModel = noise_model if method in TORQUE_FITS else "white"
         # Feedback makes the residuals of simulated regressors alternate, which says nothing of their other errors.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError, DynidError, did_you_mean
 from dynid.feasibility.constraints import Constraints
@@ -29,6 +28,7 @@ from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 from dynid.signals.settings import Signals
 from dynid.terminal import rendered, table_of
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -230,7 +230,7 @@ def identify_shared(
     union = shared_parameters([robot for robot, _ in models], marks, shared, own)
     base = union_base(union, [o.base for o in seen])
     maps = tuple(union.expand(o.base.matrix, i)[:, list(base.kept)] for i, o in enumerate(seen))
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         noise = [np.ones(len(o.rows)) for o in seen]
         beta, inverse = _solved(_stacked(seen, maps, noise), base)
         if method == "ols":

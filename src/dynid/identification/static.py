@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
@@ -32,6 +31,7 @@ from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 from dynid.signals.settings import Motion, Signals, prepare
+from dynid.threads import one_blas_thread
 
 __all__ = ["StaticParameters", "identify_in_steps", "pressure_wrench", "static_parameters"]
 
@@ -212,7 +212,7 @@ def static_parameters(
         intervals += _at_rest(prepare(run, settings), max_velocity, hold)
     if not intervals:
         raise DataError(f"the recording is never at rest: no {hold:g} s below {max_velocity:g} rad/s or m/s")
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         observation = _observe_at_rest(base, intervals, settings)
         identifiable = _identifiable(observation)
         if identifiable is not base:
@@ -283,7 +283,7 @@ def identify_in_steps(
     T = static.in_motion(observation.base)
     size = observation.torque_norms() / np.sqrt(np.maximum(observation.rows, 1))
     noise = np.where(size > 0, _FIRST_NOISE * size, 1.0)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         solve = _held if held else _as_known
         beta, covariance, condition = solve(observation.stacked(1.0 / noise), T, static, observation.base)
         for _ in range(iterations):

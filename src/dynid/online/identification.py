@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
@@ -28,6 +27,7 @@ from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import STANDSTILL, Motion, Signals
+from dynid.threads import one_blas_thread
 
 __all__ = ["OnlineIdentification"]
 
@@ -273,7 +273,7 @@ class OnlineIdentification:
             raise DataError(
                 f"{rows.sum():.0f} rows so far for {self._base.count} base parameters: move longer, or keep more"
             )
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             factors = joined_factors(parts)
         last = self._added[-1] if self._added else None
         return Observation(

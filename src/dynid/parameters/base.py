@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.dynamics.assembly import reachable_postures
 from dynid.dynamics.functions import regressor
@@ -25,6 +24,7 @@ from dynid.patterns import matching_names
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
 from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -277,7 +277,7 @@ def base_parameters(
             raise DataError("the recursive method does not cover robots at rest; leave still out")
         matrix = _recursive(robot, rows, seed)
     else:
-        with threadpool_limits(1, "blas"):  # several threads slow each other down on small blocks
+        with one_blas_thread():  # several threads slow each other down on small blocks
             matrix = _sampled_factor(robot, rows, seed, still)
     names = tuple(robot.channels[i] for i in rows)
     return structure_of(robot, matrix, names, scan=scan, method=method)
@@ -341,7 +341,7 @@ def _recursive(robot: Robot, rows: list[int], seed: int) -> Array:
     used = np.where(scales == 0.0, 1.0, scales)
     _, singular, v = np.linalg.svd(exact / used, full_matrices=False)
     span = v[: spectrum_ranks(singular)[0]]
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         samples = _sampled_factor(robot, rows, seed, still=False)
     # A row of the coupled robot is a combination of rows of the freed one; what lies outside their span is rounding.
     return np.asarray((samples / used @ span.T) @ span * used)

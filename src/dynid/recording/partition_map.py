@@ -7,13 +7,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
-
 from dynid.errors import DataError, DynidError
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.cluster import map_on_cluster
 from dynid.recording.dataset import DataSet
 from dynid.recording.partitions import LeftOut, Partition
+from dynid.threads import one_blas_thread
 
 __all__ = ["left_out_note", "map_partitions"]
 
@@ -87,7 +86,7 @@ def _here(
     work: Work[T], dataset: DataSet, arguments: tuple[Any, ...], numbers: Sequence[int]
 ) -> Generator[tuple[int, T | LeftOut], None, None]:
     # With more BLAS threads the last bits would depend on their number.
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         for k in numbers:
             yield k, _one(work, dataset, dataset.partitions[k], arguments, None)
 

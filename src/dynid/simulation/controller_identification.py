@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.markup import HtmlFrame
@@ -24,6 +23,7 @@ from dynid.signals.filters import derivative
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.laws import Feedforward, LinearController, static
 from dynid.simulation.sensors import Sensors
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -167,7 +167,7 @@ def identify_controller(
     shapes = [(s, 0) for s in structures if s != "arx"]
     shapes += [("arx", m) for m in range(1, max_order + 1)] if "arx" in structures else []
     tried = []
-    with threadpool_limits(1, "blas"):  # more threads slow small systems down
+    with one_blas_thread():  # more threads slow small systems down
         for delay in range(max_delay + 1):
             every = [[_fitted(logs, i, delay, rate, *shape) for shape in shapes] for i in range(n)]
             tried.append([min(fits, key=lambda fit: fit.score) for fits in every])

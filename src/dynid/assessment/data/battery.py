@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dynid.assessment.data.channels import check_clipping, check_resolution, check_standstill, check_stuck
 from dynid.assessment.data.clock import check_clock, check_repeated_rows
@@ -27,6 +26,7 @@ from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
+from dynid.threads import one_blas_thread
 
 __all__ = ["RECORDING_CHECKS", "RUN_CHECKS", "check", "recording_findings", "run_findings"]
 
@@ -113,7 +113,7 @@ def check(
     check_no_client(client)
     context = Context(robot, recording)
     # Damaged data overflow; the checks look at the results, so numpy need not warn. Threads slow small matrices down.
-    with np.errstate(all="ignore"), threadpool_limits(1, "blas"):
+    with np.errstate(all="ignore"), one_blas_thread():
         found = run_findings(robot, recording, context, ordered)
         found += recording_findings(context) if ordered and robot.n else ()
     return Findings(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from threadpoolctl import threadpool_limits
-
 from dynid.assessment.finding import Finding
 from dynid.assessment.given import check_observation
 from dynid.assessment.tests.diagnosis import Diagnosis
@@ -45,6 +43,7 @@ from dynid.identification.observation import Observation
 from dynid.identification.validation import Validation
 from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
+from dynid.threads import one_blas_thread
 
 __all__ = ["CHECKS", "assess", "assess_evidence", "evidence_of", "part_of"]
 
@@ -189,6 +188,6 @@ def part_of(dataset: DataSet) -> Recording:
 
 def assess_evidence(evidence: Evidence) -> Assessment:
     """Run all checks; of an estimate without finite parameters only the check of convergence."""
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         checks = tuple(check(evidence) for check in (CHECKS if evidence.finite else (check_solver,)))
     return Assessment(evidence.estimate.robot.name, evidence.estimate.method, checks)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.calibration.sensors.result import SensorCalibration
 from dynid.calibration.sensors.rows import KNOWN, ONE, Problem
@@ -36,6 +35,7 @@ from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 from dynid.signals.settings import Signals
 from dynid.signals.shift import REACH
+from dynid.threads import one_blas_thread
 
 __all__ = ["calibrate_sensors"]
 
@@ -183,7 +183,7 @@ def _estimate(base: BaseParameters, found: Found, unknowns: Unknowns, settings: 
     status = "converged" if found.converged else "out of iterations"
     outcome = Outcome.CONVERGED if found.converged else Outcome.NOT_CONVERGED
     solution = Solution(found.beta, found.covariance[:b, :b], np.array(noise), status, outcome)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         return estimate_of(observation, solution, "wls + sensors", started)
 
 

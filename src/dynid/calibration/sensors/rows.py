@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.calibration.sensors.unknowns import Unknown, Unknowns, corrected_run, tilted_gravity
 from dynid.dynamics.functions import inverse_dynamics, regressor
@@ -18,6 +17,7 @@ from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
+from dynid.threads import one_blas_thread
 
 __all__ = ["KNOWN", "LEADING", "ONE", "RATE", "Folded", "Problem", "inner_unknowns"]
 
@@ -63,7 +63,7 @@ class Problem:
         robot = self._leaning(values["tilt"]) if leans else self.robot
         turned = [[self._leaning(values["tilt"] + s * x) for s in (-_STEP, _STEP)] for x in np.eye(2)] if leans else []
         periodic = self.settings.derivative == "fourier"
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             for run in self.recording.runs:
                 motion = prepare(corrected_run(run, values, periodic, scaled=False), self.settings)
                 cutoffs.append(motion.cutoff)

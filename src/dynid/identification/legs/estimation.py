@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Mass
@@ -28,6 +27,7 @@ from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
+from dynid.threads import one_blas_thread
 
 __all__ = ["LEG_SIGNALS", "identify_legs", "rejected_samples", "whitened"]
 
@@ -109,7 +109,7 @@ def identify_legs(
         robot, recording, contacts, imu=imu, signals=settings, foot_std=foot_std, every=every, foot_forces=foot_forces
     )
     base = legs_base_parameters(robot, used_modes(runs, contacts))
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         observation, noise, runs, rejected = whitened(robot, base, runs, contacts, settings)
         if method == "wls":
             solution = wls(observation)

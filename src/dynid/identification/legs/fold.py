@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.dynamics.batch import run as run_kernel
 from dynid.dynamics.batch import thread_count
@@ -22,6 +21,7 @@ from dynid.identification.observation import Block, Observation, fold
 from dynid.parameters.base import BaseParameters
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
+from dynid.threads import one_blas_thread
 
 __all__ = ["STANDSTILL", "observe_legs", "sample_rows"]
 
@@ -160,7 +160,7 @@ def observe_legs(
     counts = [0] * len(names)
     blocks: list[Block] = []
     gains: list[Array] = []
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         for number, run in enumerate(runs):
             own: list[list[Array]] = [[] for _ in names]
             held = []

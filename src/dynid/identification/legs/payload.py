@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
 from dynid.identification.estimators.wls import wls
@@ -22,6 +21,7 @@ from dynid.markup import HtmlSummary
 from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+from dynid.threads import one_blas_thread
 
 __all__ = ["TrunkPayload", "identify_trunk_payload"]
 
@@ -124,7 +124,7 @@ def identify_trunk_payload(
         robot, contacts, settings = unloaded, as_contacts(unloaded, feet), LEG_SIGNALS
     runs = prepare_legs(robot, recording, contacts, imu=imu, signals=settings, foot_std=foot_std, every=None)
     base = _trunk_alone(robot, contacts)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         observation, _, _, _ = whitened(robot, base, runs, contacts, settings, robot.parameters)
         solution = wls(observation)
         blocks = jackknife(observation, solution.beta, solution.noise)
