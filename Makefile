@@ -7,6 +7,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 LIGHT := $(VENV)/.light
 STAMP := $(VENV)/.dev
 
+# Commands that tests start would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-browser fuzz docs lint format bench clean
 
 $(LIGHT): pyproject.toml constraints.txt
