@@ -146,7 +146,8 @@ class Bench:
 
     def view(self) -> None:
         """The scene with its player."""
-        self.scene = ui.scene(grid=(4, 20), background_color="#eef1f5").classes("w-full h-[46vh] lg:h-[72vh] rounded")
+        self.scene = ui.scene(grid=(4, 20), background_color="#eef1f5")
+        self.scene.classes("dynid-view w-full h-[46vh] lg:h-[72vh] rounded")
         with ui.row().classes("w-full items-center gap-3"):
             self._frames = ui.checkbox("frames", on_change=self._show).props("dense")
             self._inertias = ui.checkbox("inertias", on_change=self._show).props("dense")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 from nicegui import events, ui
@@ -63,7 +64,7 @@ def robot_panel(bench: Bench) -> None:
     ).classes("text-sm opacity-80")
     if session.problem:
         ui.label(session.problem).classes("text-negative").mark("problem")
-    _upload(bench, "drop a URDF, MJCF, SDF or TOML file, and its meshes")
+    _upload(bench, "or drop a URDF, MJCF, SDF or TOML file, and its meshes, here")
 
     @ui.refreshable
     def table() -> None:
@@ -153,8 +154,8 @@ def recording_panel(bench: Bench) -> None:
         if motion is not None:
             bench.play(motion)
 
-    ui.label("Drop a log of the real robot ...").classes("font-medium")
-    _upload(bench, "CSV, Parquet, NPZ, MAT, HDF5, MCAP, ROS bag")
+    ui.label("Take a log of the real robot ...").classes("font-medium")
+    _upload(bench, "or drop CSV, Parquet, NPZ, MAT, HDF5, MCAP files or ROS bags here")
     ui.label("... or run the designed motion on a simulated one:").classes("font-medium")
     with ui.row().classes("items-end gap-3 w-full"):
         bandwidth = ui.number("bandwidth, Hz", value=5, min=0.1).classes("w-28")
@@ -198,6 +199,17 @@ def export_panel(bench: Bench) -> None:
         button = ui.button("Export and download", on_click=export).mark("export")
 
 
+# In place of the toolkit's own, whose buttons have no names.
+_UPLOAD_HEADER = """
+<div class="row items-center no-wrap q-gutter-x-md q-pa-sm">
+  <q-btn outline no-caps color="primary" label="Choose files" @click="props.pickFiles"></q-btn>
+  <div class="col">{words}</div>
+  <q-spinner v-if="props.isUploading" size="24px"></q-spinner>
+  <label class="dynid-hidden">files<q-uploader-add-trigger></q-uploader-add-trigger></label>
+</div>
+"""
+
+
 def _upload(bench: Bench, words: str) -> None:
     workspace = bench.session.workspace
 
@@ -223,14 +235,14 @@ def _upload(bench: Bench, words: str) -> None:
     def refused() -> None:
         ui.notify(f"uploads may have {UPLOAD_LIMIT >> 20} MB", type="negative")
 
-    ui.upload(
-        label=words,
+    upload = ui.upload(
         on_upload=keep,
         on_rejected=refused,
         auto_upload=True,
         multiple=True,
         max_file_size=UPLOAD_LIMIT,
-    ).props("flat bordered").classes("w-full")
+    )
+    upload.props("flat bordered").classes("w-full").add_slot("header", _UPLOAD_HEADER.format(words=html.escape(words)))
 
 
 async def _name_to_keep(name: str, free: str) -> str:
