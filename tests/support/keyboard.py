@@ -60,7 +60,7 @@ def _seen(page: Page) -> bool:
     page.wait_for_timeout(150)
     box = page.evaluate(
         """() => { const e = document.activeElement;
-             e.scrollIntoView({block: 'nearest', behavior: 'instant'});
+             e.scrollIntoView({block: 'center', behavior: 'instant'});
              const r = (e.closest('.q-field') || e).getBoundingClientRect();
              return [r.left, r.top, r.width, r.height] }"""
     )

@@ -63,7 +63,7 @@ def keep_all_forms(page: Page, name: str) -> None:
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.evaluate("window.scrollTo(0, 0)")
-            page.wait_for_timeout(400)
+            page.wait_for_timeout(1000)  # colors change slowly on a busy computer
             keep(page, f"{name}-{width}-{scheme}")
         assert overflow(page) <= 0, (name, width)
     page.emulate_media(color_scheme="light")

@@ -31,10 +31,12 @@ _FILE_POLICY = (
 _APPEARANCE = Path(__file__).with_name("appearance.js").read_text(encoding="utf-8")
 # White text on it, and it on white, have a contrast of 7; white text under the pointer, where it is lighter, of 5.
 _PRIMARY = "#125c9a"
+# White text on it has a contrast of 5.
+_POSITIVE = "#1a7f3c"
 _STYLE = """
 body { font-feature-settings: "tnum"; }
 .nicegui-content { padding: 0; }
-.q-tab { text-transform: none; }
+.q-tab, .q-btn { text-transform: none; }
 .q-uploader { max-height: none; width: 100%; }
 .q-uploader__list { display: none; }
 .dynid-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -43,7 +45,7 @@ body { font-feature-settings: "tnum"; }
 .body--dark :is(.q-btn--flat, .q-btn--outline, .q-field__control) { --q-primary: #8ec1ee; }
 .nicegui-link { color: var(--q-primary); }
 .body--dark .nicegui-link { color: #8ec1ee; }
-.body--dark .text-negative { color: #ff8f86 !important; }
+.body--dark .text-negative { --q-negative: #ff8f86; }
 .dynid-figure svg { max-width: 100%; height: auto; }
 .dynid-live svg { width: 460px; max-width: 100%; height: auto; }
 .dynid-live text { font-size: 11px; fill: currentColor; }
@@ -83,7 +85,7 @@ def build(session: Session) -> None:
     @ui.page("/")
     def page() -> None:
         ui.add_css(_STYLE)
-        ui.colors(primary=_PRIMARY)
+        ui.colors(primary=_PRIMARY, positive=_POSITIVE)
         ui.add_head_html(f"<script>document.documentElement.lang = 'en';\n{_APPEARANCE}</script>")
         dark = ui.dark_mode(None)
 

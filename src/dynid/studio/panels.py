@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from typing import Any
 
 from nicegui import events, ui
@@ -25,6 +26,11 @@ _ROTORS: dict[str, bool | str | None] = {"auto": None, "yes": True, "no": False,
 
 def _rotor_words(value: bool | str | None) -> str:
     return next(words for words, known in _ROTORS.items() if known is value or known == value)
+
+
+def _limit(value: float, unit: str) -> str:
+    """A limit of a joint with its unit."""
+    return f"{value:.3g} {unit}" if math.isfinite(value) else "none"
 
 
 def robot_panel(bench: Bench) -> None:
@@ -75,14 +81,15 @@ def robot_panel(bench: Bench) -> None:
             {
                 "joint": j.name,
                 "kind": j.kind,
-                "lower": f"{j.limits.lower:.3g}",
-                "upper": f"{j.limits.upper:.3g}",
-                "velocity": f"{j.limits.velocity:.3g}",
-                "effort": f"{j.limits.effort:.3g}",
+                "lower": _limit(j.limits.lower, place),
+                "upper": _limit(j.limits.upper, place),
+                "velocity": _limit(j.limits.velocity, f"{place}/s"),
+                "effort": _limit(j.limits.effort, "N m" if place == "rad" else "N"),
                 "link": link.name,
-                "mass": f"{link.inertia[0]:.4g}",
+                "mass": f"{link.inertia[0]:.4g} kg",
             }
             for j, link in zip(robot.joints, robot.links[1:], strict=True)
+            for place in ("rad" if j.kind == "revolute" else "m",)
         ]
         plain_table(rows)
 
@@ -202,7 +209,7 @@ def export_panel(bench: Bench) -> None:
 # In place of the toolkit's own, whose buttons have no names.
 _UPLOAD_HEADER = """
 <div class="row items-center no-wrap q-gutter-x-md q-pa-sm">
-  <q-btn outline no-caps color="primary" label="Choose files" @click="props.pickFiles"></q-btn>
+  <q-btn outline color="primary" label="Choose files" @click="props.pickFiles"></q-btn>
   <div class="col">{words}</div>
   <q-spinner v-if="props.isUploading" size="24px"></q-spinner>
   <label class="dynid-hidden">files<q-uploader-add-trigger></q-uploader-add-trigger></label>
