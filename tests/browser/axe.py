@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from tests.support.watched_pages import in_colors
+
 _INSTALLED = Path(__file__).parents[2] / "build" / "node_modules" / "axe-core" / "axe.min.js"
 _RUN = """() => axe.run(document, {resultTypes: ['violations'], iframes: false}).then(found => found.violations
     .filter(v => v.impact === 'serious' || v.impact === 'critical')
@@ -32,6 +34,5 @@ def serious_findings(page: Page) -> list[str]:
 def accessible(page: Page) -> None:
     """No serious finding, light and dark; the page is light afterwards."""
     for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        page.wait_for_timeout(1500)  # colors change slowly on a busy computer
-        assert "\n".join(serious_findings(page)) == "", scheme
+        in_colors(page, scheme)
+        assert [f"{scheme}: {x}" for x in serious_findings(page)] == []

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser.axe import serious_findings
 from tests.support.keyboard import tab_stops
 from tests.support.running_studio import LONG, Studio, choose_robot, opened, running
-from tests.support.watched_pages import keep, keep_all_forms, overflow
+from tests.support.watched_pages import in_colors, keep, keep_all_forms, overflow
 
 pytestmark = pytest.mark.browser
 
@@ -213,7 +213,7 @@ def test_the_running_server_refuses_strangers(browser: Browser, studio: Studio) 
 def test_every_step_is_accessible(browser: Browser, studio: Studio, scheme: str) -> None:
     """Contrast, names of controls and the order of headings, step by step."""
     page, _ = opened(browser, studio, 1280)
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    in_colors(page, scheme)
     found = {}
     for tab in page.get_by_role("tab").all_inner_texts():
         page.get_by_role("tab", name=tab).click()

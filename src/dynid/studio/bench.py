@@ -248,6 +248,7 @@ class Bench:
         both = "" if beside is None else "; blue: measured, orange: simulated with what was identified"
         self._words.text = f"{t[-1]:.1f} s of motion, {touch}{both}"
         self._time.set_value(0)
+        self._seek()  # the slider may have been there before
         self._play.enable()
         self._timer.activate()
 

@@ -15,6 +15,7 @@ from dynid.studio.fleet_panel import fleet_panel
 from dynid.studio.mapping_panel import mapping_panel
 from dynid.studio.panels import export_panel, motion_panel, recording_panel, robot_panel
 from dynid.studio.session import Session
+from dynid.studio.tables import TABLE_STYLE
 from dynid.studio.traces_panel import traces_panel
 from dynid.studio.traces_routes import add_routes
 from dynid.studio.traces_source import TraceSource
@@ -46,7 +47,8 @@ body { font-feature-settings: "tnum"; }
 .nicegui-link { color: var(--q-primary); }
 .body--dark .nicegui-link { color: #8ec1ee; }
 .body--dark .text-negative { --q-negative: #ff8f86; }
-.dynid-figure svg { max-width: 100%; height: auto; }
+.dynid-figure { overflow-x: auto; }
+.dynid-figure svg { max-width: none; }
 .dynid-live svg { width: 460px; max-width: 100%; height: auto; }
 .dynid-live text { font-size: 11px; fill: currentColor; }
 .dynid-live .grid { stroke: #8883; }
@@ -84,7 +86,7 @@ def build(session: Session) -> None:
 
     @ui.page("/")
     def page() -> None:
-        ui.add_css(_STYLE)
+        ui.add_css(_STYLE + TABLE_STYLE)
         ui.colors(primary=_PRIMARY, positive=_POSITIVE)
         ui.add_head_html(f"<script>document.documentElement.lang = 'en';\n{_APPEARANCE}</script>")
         dark = ui.dark_mode(None)

@@ -129,13 +129,20 @@ def motion_panel(bench: Bench) -> None:
         ui.label(f"condition number {found['condition_number']:.1f} over {found['duration']:g} s").mark(
             "motion-figures"
         )
-        plain_table([{"joint": k, **{x: f"{y:.0%}" for x, y in use.items()}} for k, use in found["use"].items()])
+        plain_table(
+            [
+                {"joint": k, **{f"{x}, of what is allowed": f"{y:.0%}" for x, y in use.items()}}
+                for k, use in found["use"].items()
+            ]
+        )
         if curve is not None and len(curve) > 1:
             words = f"How the search went: criterion {curve.words()} (dots: iterations, line: the best so far)"
             ui.label(words).classes("text-sm").mark("search-words")
             ui.html(curve.svg(), sanitize=False).classes("dynid-live")
         svg = session.workspace.existing("motion.svg").read_text(encoding="utf-8")
-        ui.html(svg, sanitize=False).classes("dynid-figure w-full bg-white rounded")
+        ui.link("open the figure in a tab of its own", "/files/motion.svg", new_tab=True)
+        figure = ui.html(svg, sanitize=False).classes("dynid-figure w-full bg-white rounded")
+        figure.props('tabindex=0 role=region aria-label="the motion, scrolled by the arrow keys"')
 
     figures()
 
@@ -197,13 +204,32 @@ def export_panel(bench: Bench) -> None:
 
         done = await bench.run(job, button)
         if done is not None and done.ok:
-            for line in filter(str.strip, done.err.splitlines()):
-                ui.notify(line, multi_line=True)
+            lines = [line.strip().removeprefix("dynid: ") for line in done.err.splitlines()]
+            notes.refresh([line for line in lines if line])
             ui.download(session.workspace.existing(written).read_bytes(), written)
 
+    @ui.refreshable
+    def words() -> None:
+        verdict = session.verdict()
+        if verdict is None:
+            ui.label("Identify first; then the identified robot is written here.").classes("opacity-80")
+            return
+        ui.label(
+            f"The robot with the parameters of '{session.files.name}' ({verdict['verdict']}), for simulators and "
+            "controllers. What a format has no place for is named below once the file is written."
+        ).classes("text-sm opacity-80")
+
+    @ui.refreshable
+    def notes(lines: list[str] | None = None) -> None:
+        for line in lines or []:
+            ui.label(line[:1].upper() + line[1:]).classes("text-sm").mark("export-note")
+
+    words()
+    bench.on_estimate.append(words.refresh)
     with ui.row().classes("items-end gap-3 w-full"):
         kind = ui.select(list(EXPORTS), value="urdf", label="format").classes("w-36")
         button = ui.button("Export and download", on_click=export).mark("export")
+    notes()
 
 
 # In place of the toolkit's own, whose buttons have no names.
