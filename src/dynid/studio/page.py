@@ -56,6 +56,7 @@ body { font-feature-settings: "tnum"; }
 .dynid-live .dots.tried { fill: none; stroke: #d9822b; stroke-width: 4; stroke-linecap:round; opacity: 0.8; }
 .body--dark .dynid-live .line.best { stroke: #8ec1ee; }
 iframe.dynid-report { width: 100%; height: 78vh; border: 1px solid #8884; border-radius: 6px; background: white; }
+.body--dark iframe.dynid-report { background: #10151b; }
 """
 
 

@@ -30,7 +30,7 @@ def _rotor_words(value: bool | str | None) -> str:
 
 def _limit(value: float, unit: str) -> str:
     """A limit of a joint with its unit."""
-    return f"{value:.3g} {unit}" if math.isfinite(value) else "none"
+    return f"{value:.3g}\u00a0{unit}".replace(" ", "\u00a0") if math.isfinite(value) else "none"
 
 
 def robot_panel(bench: Bench) -> None:
@@ -86,7 +86,7 @@ def robot_panel(bench: Bench) -> None:
                 "velocity": _limit(j.limits.velocity, f"{place}/s"),
                 "effort": _limit(j.limits.effort, "N m" if place == "rad" else "N"),
                 "link": link.name,
-                "mass": f"{link.inertia[0]:.4g} kg",
+                "mass": f"{link.inertia[0]:.4g}\u00a0kg",
             }
             for j, link in zip(robot.joints, robot.links[1:], strict=True)
             for place in ("rad" if j.kind == "revolute" else "m",)
