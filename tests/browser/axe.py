@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from tests.support.watched_pages import in_colors
+
 _INSTALLED = Path(__file__).parents[2] / "build" / "node_modules" / "axe-core" / "axe.min.js"
-# Parts of the toolkit that have no name for a screen reader, and take none: the links and the hidden input of an
-# upload, the bar of a loading page.
-_QUASAR = ("[a]", "[a:nth-child", ".q-uploader", ".q-loading-bar")
 _RUN = """() => axe.run(document, {resultTypes: ['violations'], iframes: false}).then(found => found.violations
     .filter(v => v.impact === 'serious' || v.impact === 'critical')
     .flatMap(v => v.nodes.map(n => `${v.id}: ${v.help} [${n.target.join(' ')}] ${n.any.concat(n.all, n.none)
@@ -32,6 +31,8 @@ def serious_findings(page: Page) -> list[str]:
     return found
 
 
-def own_findings(page: Page) -> list[str]:
-    """Serious findings on a page of the studio, without those on the toolkit itself."""
-    return [found for found in serious_findings(page) if not any(part in found for part in _QUASAR)]
+def accessible(page: Page) -> None:
+    """No serious finding, light and dark; the page is light afterwards."""
+    for scheme in ("dark", "light"):
+        in_colors(page, scheme)
+        assert [f"{scheme}: {x}" for x in serious_findings(page)] == []

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import dynid
 from dynid.cli.demo import synthetic_recording
-from tests.browser.axe import own_findings
+from tests.browser.axe import accessible
 from tests.support.encoder_logs import encoder_log
 from tests.support.running_studio import LONG, Studio, choose, opened, running
 from tests.support.watched_pages import SCREENSHOTS, keep_all_forms
@@ -38,15 +38,6 @@ def finished(page: Page) -> None:
     cancel = page.get_by_role("button", name="cancel")
     expect(cancel).to_be_visible(timeout=LONG)
     expect(cancel).to_be_hidden(timeout=LONG)
-
-
-def accessible(page: Page) -> None:
-    """No serious finding, light and dark."""
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        page.wait_for_timeout(1500)  # colors change slowly on a busy computer
-        assert "\n".join(own_findings(page)) == "", scheme
-    page.emulate_media(color_scheme="light")
 
 
 def test_actuators_from_an_encoder_log(browser: Browser, studio: Studio, tmp_path: Path) -> None:

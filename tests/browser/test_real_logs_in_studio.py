@@ -12,6 +12,7 @@ import pinocchio as pin
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.axe import accessible
 from tests.support.running_studio import LONG, Studio, choose, choose_robot, opened, running
 from tests.support.watched_pages import keep_all_forms
 
@@ -91,6 +92,7 @@ def test_ur10e_from_upload_to_urdf(browser: Browser, studio: Studio, data: Path,
     load_robot(page, folder / "ur10e.urdf")
     expect(page.get_by_text("ur10e: 6 joints")).to_be_visible()
     keep_all_forms(page, "studio-ur10e-1-robot")
+    accessible(page)
 
     tab(page, "Recording")
     upload(page, folder / "identification" / fit, folder / "validation" / other)
@@ -101,6 +103,7 @@ def test_ur10e_from_upload_to_urdf(browser: Browser, studio: Studio, data: Path,
     page.get_by_role("button", name="Use these logs").click()
     expect(page.get_by_text(f"validated on {other}, rows 699:4200").first).to_be_visible(timeout=LONG)
     keep_all_forms(page, "studio-ur10e-2-recording")
+    accessible(page)
 
     tab(page, "Columns")
     expect(page.get_by_text(f"{fit} has no header: assign its columns")).to_be_visible(timeout=LONG)
@@ -108,6 +111,7 @@ def test_ur10e_from_upload_to_urdf(browser: Browser, studio: Studio, data: Path,
     assert summary(page) == "Not read yet: no column is assigned to q: positions are needed."
     expect(page.locator(".dynid-columns tbody tr").first).to_contain_text("clock")  # its values rise
     keep_all_forms(page, "studio-ur10e-3-columns-before")
+    accessible(page)
     page.get_by_label("columns, such as 1-6").fill("1-7")
     page.get_by_role("button", name="Assign").click()
     expect(page.get_by_text("7 columns for 6 joints or components of q")).to_be_visible()
@@ -130,6 +134,7 @@ def test_ur10e_from_upload_to_urdf(browser: Browser, studio: Studio, data: Path,
     page.get_by_role("button", name="Save and check").click()
     expect(page.get_by_text("severity")).to_be_visible(timeout=LONG)
     keep_all_forms(page, "studio-ur10e-4-columns-saved")
+    accessible(page)
     project = tomllib.loads((studio.folder / "dynid.toml").read_text())
     assert project["log"]["time"] == 0 and project["log"]["columns"]["current"] == [13, 14, 15, 16, 17, 18]
     assert project["log"]["gain"][1] == 10.6956 and project["log"]["rows"] == "634:3510"
@@ -139,20 +144,24 @@ def test_ur10e_from_upload_to_urdf(browser: Browser, studio: Studio, data: Path,
     saved = json.loads((studio.folder / "verdict.json").read_text())
     assert saved["verdict"] == verdict == "use with care"
     keep_all_forms(page, "studio-ur10e-5-estimate")
+    accessible(page)
     identify(page, "plain", "wls")
     tab(page, "Compare")
     table = page.locator(".q-tab-panel:visible table")
     for words in ("estimate", "plain", "total mass", "shoulder_pan_joint", "unseen motion", "use with care"):
         expect(table.get_by_text(words).first).to_be_visible()
     keep_all_forms(page, "studio-ur10e-6-compare")
+    accessible(page)
     choose(page, "look at", "estimate")
     tab(page, "Report")
     report = page.frame_locator("iframe[title=report]")
     expect(report.get_by_role("heading").first).to_be_visible(timeout=LONG)
     keep_all_forms(page, "studio-ur10e-7-report")
+    accessible(page)
     model = take_away(page, "urdf", tmp_path / "identified.urdf")
     assert model.nv == 6 and all(i.mass > 0 for i in model.inertias[1:])
     keep_all_forms(page, "studio-ur10e-8-export")
+    accessible(page)
     assert take_away(page, "mjcf", tmp_path / "identified.xml").nv == 6
     watch.clean()
     page.close()

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from dynid.robot.visuals import stl_bytes
-from tests.browser.axe import own_findings
-from tests.support.meshes import CUBE_DAE, CUBE_OBJ, SHAPED_ARM, cube
+from tests.browser.axe import serious_findings
+from tests.support.meshes import CUBE_DAE, CUBE_OBJ, SHAPED_ARM, SHAPED_MJCF, SHAPED_SDF, cube
 from tests.support.running_studio import LONG, Studio, choose, choose_robot, opened, running
 from tests.support.watched_pages import keep_all_forms
 
@@ -85,7 +85,36 @@ def test_dropped_meshes_are_drawn(browser: Browser, studio: Studio, tmp_path: Pa
     seen(second, 36)
     other.clean()
     second.close()
-    assert "\n".join(own_findings(page)) == ""
+    assert "\n".join(serious_findings(page)) == ""
+    watch.clean()
+    page.close()
+
+
+@pytest.mark.parametrize(("name", "text"), [("arm.xml", SHAPED_MJCF), ("arm.sdf", SHAPED_SDF)])
+def test_meshes_of_other_formats_are_drawn(
+    browser: Browser, studio: Studio, tmp_path: Path, name: str, text: str
+) -> None:
+    """MuJoCo's and Gazebo's files: a damaged mesh leaves the bars and a sentence, a whole one is drawn."""
+    files = {name: text.encode(), "base.stl": stl_bytes(cube()), "upper.obj": b"v 1 2\nf 1 2 3"}
+    for file, content in files.items():
+        (tmp_path / file).write_bytes(content)
+    page, watch = opened(browser, studio, 1280)
+    page.locator("input[type=file]").first.set_input_files(tmp_path / name)
+    expect(page.get_by_text(f"{name} is in the workspace")).to_be_visible()
+    choose_robot(page, name)
+    page.get_by_role("button", name="Load").click()
+    expect(page.get_by_text("Drop these files to see the shapes: base.stl, upper.obj")).to_be_visible()
+    bare = seen(page, 0)
+    page.locator("input[type=file]").first.set_input_files([tmp_path / n for n in ("base.stl", "upper.obj")])
+    expect(page.get_by_text("upper.obj cannot be read")).to_be_visible(timeout=LONG)
+    assert 0 < seen(page, 12)["bars"] < bare["bars"]
+    (tmp_path / "upper.obj").write_bytes(CUBE_OBJ)
+    page.locator("input[type=file]").first.set_input_files(tmp_path / "upper.obj")
+    page.get_by_role("button", name="Replace").click()
+    assert seen(page, 24)["bars"] == 0
+    expect(page.get_by_text("cannot be read")).to_be_hidden()
+    page.wait_for_timeout(1000)
+    keep_all_forms(page, f"studio-shapes-{name.partition('.')[2]}")
     watch.clean()
     page.close()
 
@@ -128,7 +157,7 @@ def test_columns_are_dragged_onto_signals(browser: Browser, studio: Studio) -> N
     keep_all_forms(page, "studio-dragged")
     page.locator(cell("reference", "joint2")).locator(".dynid-chip").drag_to(page.get_by_text("drop here: not used"))
     expect(page.get_by_text("q, torque of 2 joints")).to_be_visible()
-    assert "\n".join(own_findings(page)) == ""
+    assert "\n".join(serious_findings(page)) == ""
     page.get_by_role("button", name="Save and check").click()
     expect(page.get_by_text("severity")).to_be_visible(timeout=LONG)
     text = (studio.folder / "dynid.toml").read_text()

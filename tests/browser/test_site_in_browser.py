@@ -56,7 +56,7 @@ def opened(browser: Browser, site: str, name: str, width: int, scheme: Literal["
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["index", "tutorial", "comparison"])
+@pytest.mark.parametrize("name", ["index", "gallery", "tutorial", "comparison"])
 def test_pages_fit_and_ask_for_nothing(
     browser: Browser, site: str, name: str, width: int, scheme: Literal["light", "dark"]
 ) -> None:

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,9 +20,10 @@ import pinocchio as pin
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.axe import own_findings
+from tests.browser.axe import serious_findings
+from tests.support.keyboard import tab_stops
 from tests.support.running_studio import LONG, Studio, choose_robot, opened, running
-from tests.support.watched_pages import keep, keep_all_forms, overflow
+from tests.support.watched_pages import in_colors, keep, keep_all_forms, overflow
 
 pytestmark = pytest.mark.browser
 
@@ -211,12 +213,74 @@ def test_the_running_server_refuses_strangers(browser: Browser, studio: Studio) 
 def test_every_step_is_accessible(browser: Browser, studio: Studio, scheme: str) -> None:
     """Contrast, names of controls and the order of headings, step by step."""
     page, _ = opened(browser, studio, 1280)
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    in_colors(page, scheme)
     found = {}
     for tab in page.get_by_role("tab").all_inner_texts():
         page.get_by_role("tab", name=tab).click()
         page.wait_for_timeout(1000)
-        serious = own_findings(page)
+        serious = serious_findings(page)
         if serious:
             found[tab] = serious
     assert "\n".join(f"{tab}: {x}" for tab, all_of in found.items() for x in all_of) == ""
+
+
+def test_the_keyboard_reaches_every_control_of_a_step(browser: Browser, studio: Studio) -> None:
+    """First the head, then the view from top to bottom, then the step; one sees where one is."""
+    page, _ = opened(browser, studio, 1280)
+    page.get_by_role("tab", name="Recording").click()
+    expect(page.locator(".q-tab-panel:visible")).to_have_count(1)  # once the old panel has slid out
+    page.wait_for_timeout(500)
+    page.evaluate("document.activeElement.blur()")
+    page.mouse.click(1, 1)  # from the top
+    stops = tab_stops(page, 60)
+    names = [s.name for s in stops]
+    middle = page.locator(".dynid-view").evaluate("x => x.getBoundingClientRect().right")
+    view = [s for s in stops[1:] if s.left < middle]
+    step = [s for s in stops[1:] if s.left >= middle]
+    assert names[0] == "light or dark" and stops[1:] == view + step
+    for column in (view, step):
+        assert [f"{a.name!r} -> {b.name!r}" for a, b in pairwise(column) if not b.after(a)] == []
+    wanted = [
+        "inertias",
+        "recording",
+        "choose files",
+        "bandwidth, hz",
+        "run simulated experiment",
+        "identify from",
+        "check",
+    ]
+    found = [next((k for k, name in enumerate(names) if name.lower().startswith(x)), None) for x in wanted]
+    assert None not in found and found == sorted(found), (found, names)
+    assert [f"{s.tag} {s.name!r}" for s in stops if not s.seen] == []
+    with page.expect_file_chooser():
+        page.get_by_role("button", name="Choose files").locator("visible=true").press("Enter")
+    page.close()
+
+
+def test_the_view_is_dark_where_the_page_is(browser: Browser, studio: Studio) -> None:
+    """As the browser asks, and as the switch says; the first press changes what is seen."""
+    page, watch = opened(browser, studio, 1280)
+    view = page.locator(".dynid-view")
+
+    def shade() -> float:
+        corner = page.evaluate(
+            """() => { const v = getElement(document.querySelector('.dynid-view'));
+                 v.renderer.render(v.scene, v.camera);
+                 const gl = v.renderer.getContext(), p = new Uint8Array(4);
+                 gl.readPixels(2, gl.drawingBufferHeight - 3, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, p);
+                 return [...p] }"""
+        )
+        return sum(corner[:3]) / 3
+
+    expect(view).to_have_attribute("data-ground", "#eef1f5")
+    assert shade() > 200
+    page.emulate_media(color_scheme="dark")
+    expect(view).to_have_attribute("data-ground", "#1c232d")
+    assert shade() < 60
+    page.get_by_role("button", name="light or dark").click()
+    expect(view).to_have_attribute("data-ground", "#eef1f5")
+    expect(page.locator("body.body--light")).to_have_count(1)
+    page.get_by_role("button", name="light or dark").click()
+    expect(view).to_have_attribute("data-ground", "#1c232d")
+    watch.clean()
+    page.close()

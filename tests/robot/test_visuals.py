@@ -1,4 +1,4 @@
-"""Visual shapes of URDF files and their meshes as STL."""
+"""Visible shapes of robot files and their meshes as STL."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import dynid
 from dynid.robot.extent import mesh_box
+from dynid.robot.posture import link_placements
 from dynid.robot.visuals import MeshFile, meshes_as_stl, stl_bytes, visual_shapes
-from tests.support.meshes import CUBE_DAE, CUBE_OBJ, SHAPED_ARM, cube
+from tests.support.meshes import CUBE_DAE, CUBE_OBJ, SHAPED_ARM, SHAPED_MJCF, SHAPED_SDF, cube
 
 
 @pytest.fixture
@@ -33,6 +35,107 @@ def test_shapes_belong_to_the_links_that_carry_them(arm: Path) -> None:
     locked = visual_shapes(arm, robot.locked({"elbow": np.pi / 2}))
     assert [s.link for s in locked] == [0, 1, 1, 1]
     assert locked[3].placement[:3, 3] == pytest.approx([0.15, 0.0, 0.5])  # turned about y
+
+
+@pytest.mark.parametrize(("name", "text"), [("arm.xml", SHAPED_MJCF), ("arm.sdf", SHAPED_SDF)])
+def test_one_arm_has_the_same_shapes_in_every_format(arm: Path, name: str, text: str) -> None:
+    """Locked or not; the order of shapes and of links is that of each file."""
+    other = arm.with_name(name)
+    other.write_text(text)
+    for held in ({}, {"elbow": np.pi / 2}):
+        found = []
+        for file in (arm, other):
+            robot = dynid.load_robot(file)
+            robot = robot.locked(held) if held else robot
+            shapes = visual_shapes(file, robot)
+            base = {"world", "base"}  # of MJCF and of the others
+            rows = {
+                (s.kind, Path(s.mesh).name): (
+                    "base" if robot.links[s.link].name in base else robot.links[s.link].name,
+                    s.placement.round(9).tolist(),
+                    s.size.round(9).tolist(),
+                    s.scale.tolist(),
+                    s.color,
+                )
+                for s in shapes
+            }
+            assert len(rows) == len(shapes) == 4
+            found.append(rows)
+        assert found[0] == found[1]
+
+
+_GEOMS = """<mujoco><compiler eulerseq="XYZ"/>
+<asset><mesh name="plain" file="cube.obj" scale="0.2 0.3 0.4" refpos="0.5 0.1 -0.2"/>
+  <mesh name="turned" file="cube.obj" scale="0.2 0.2 0.2" refpos="0.5 0.1 -0.2" refquat="1 2 -1 0.5"/></asset>
+<worldbody><body><joint axis="0 0 1" ref="30"/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+  <geom type="capsule" size="0.1 0.2" euler="10 20 30" pos="1 2 3"/>
+  <geom type="ellipsoid" size="0.1 0.2 0.3" axisangle="1 1 0 40"/>
+  <geom type="box" fromto="0 0 0 1 1 1" size="0.1"/>
+  <frame pos="0.1 0.2 0.3" quat="1 1 0 0">
+    <geom type="mesh" mesh="plain" zaxis="1 0 0"/><geom type="mesh" mesh="turned" xyaxes="0 1 0 -1 0 0"/></frame>
+  <body pos="0 1 0"><joint type="slide"/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+    <geom type="cylinder" size="0.1 0.2"/>
+    <body euler="0 0 90"><geom type="sphere" size="0.1" pos="1 0 0"/></body></body>
+</body></worldbody></mujoco>"""
+
+
+def test_geoms_are_where_mujoco_puts_them(tmp_path: Path) -> None:
+    """Euler angles, frames, references of meshes and bodies without names; compared by MuJoCo's own corners."""
+    mujoco = pytest.importorskip("mujoco")
+    (tmp_path / "geoms.xml").write_text(_GEOMS)
+    (tmp_path / "cube.obj").write_bytes(CUBE_OBJ)
+    robot = dynid.load_robot(tmp_path / "geoms.xml")
+    shapes = visual_shapes(tmp_path / "geoms.xml", robot)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "geoms.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    placed = link_placements(robot, dict(zip(robot.coordinates, map(float, data.qpos), strict=True)))
+    assert [s.kind for s in shapes] == ["capsule", "ellipsoid", "box", "mesh", "mesh", "cylinder", "sphere"]
+    sizes = {"capsule": [1, 0.5], "ellipsoid": 1, "box": 0.5, "cylinder": [1, 0.5], "sphere": 1}
+    corners = np.unique(cube().reshape(-1, 3), axis=0)
+    for g, shape in enumerate(shapes):
+        at = placed[shape.link] @ shape.placement
+        if shape.kind != "mesh":
+            assert at[:3, 3] == pytest.approx(data.geom_xpos[g], abs=1e-9)
+            assert at[:3, :3] == pytest.approx(data.geom_xmat[g].reshape(3, 3), abs=1e-9)
+            size = shape.size * sizes[shape.kind]
+            assert size == pytest.approx(model.geom_size[g][: len(size)])
+            continue
+        mesh = model.mesh(model.geom_dataid[g])
+        first, count = int(mesh.vertadr[0]), int(mesh.vertnum[0])
+        theirs = model.mesh_vert[first : first + count] @ data.geom_xmat[g].reshape(3, 3).T + data.geom_xpos[g]
+        ours = (corners * shape.scale) @ at[:3, :3].T + at[:3, 3]
+        assert _sorted(theirs) == pytest.approx(_sorted(ours), abs=1e-6)  # their corners are floats of 32 bits
+
+
+def _sorted(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    return points[np.lexsort(points.round(4).T)]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("arm.xml", 'size="0.05 0.1 0.15"', 'size="0.05 0.1 0"', "geom '', size: must be positive"),
+        ("arm.xml", 'type="box"', 'type="torus"', "shape 'torus' is unknown"),
+        ("arm.xml", 'mesh="upper"', 'mesh="lower"', "mesh 'lower' has no file"),
+        ("arm.xml", "<worldbody>", "<worldbody><replicate/>", "bodies of <replicate> are made by MuJoCo"),
+        ("arm.xml", 'file="base.stl"', 'file="../../base.stl"', "outside its folder"),
+        ("arm.sdf", "0.1 0.2 0.3</size>", "0.1 0.2 0</size>", "box size: must be positive"),
+        ("arm.sdf", "<box><size>0.1 0.2 0.3</size></box>", "<cone/>", "shape 'cone' is unknown"),
+        ("arm.sdf", "</uri>", "</uri><submesh/>", "a part of a mesh"),
+        ("arm.sdf", "<sdf ", "<gazebo ", "neither a URDF, an MJCF nor an SDF file"),
+    ],
+)
+def test_a_malformed_shape_of_other_formats_is_one_sentence(
+    tmp_path: Path, name: str, old: str, new: str, words: str
+) -> None:
+    file, text = tmp_path / name, SHAPED_MJCF if name.endswith("xml") else SHAPED_SDF
+    file.write_text(text)
+    robot = dynid.load_robot(file)
+    assert old in text
+    file.write_text(text.replace(old, new).replace("</sdf>", "</gazebo>" if "gazebo" in new else "</sdf>"))
+    with pytest.raises(dynid.ModelError, match=words):
+        visual_shapes(file, robot)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 
 import dynid
 from dynid.robot.inertia import inertia_from_com
-from dynid.studio.drawing import bars, closest_pairs, ellipsoids, frame, poses, reach
+from dynid.studio.drawing import bars, closest_pairs, ellipsoid_corners, ellipsoids, frame, poses, reach
 
 
 def test_bars_join_the_joints() -> None:
@@ -56,3 +56,19 @@ def test_the_camera_sees_the_whole_robot() -> None:
     assert all(np.linalg.norm(x[:3, 3] - centre) <= radius for x in placed) and radius < reach(robot)
     wide, far = frame(robot, {0: np.array([[5.0, 0.0, 0.0]])})
     assert far > 2.0 and wide[0] > 2.0
+
+
+def test_the_camera_sees_inertias_that_are_larger_than_the_robot() -> None:
+    """Points on every ellipsoid are inside the boxes and the ball around them."""
+    robot = dynid.load_robot("tx40")
+    corners = ellipsoid_corners(robot)
+    centre, radius = frame(robot, corners)
+    placed = poses(robot, np.zeros(6))
+    random = np.random.default_rng(0).normal(size=(200, 3))
+    sphere = random / np.linalg.norm(random, axis=1, keepdims=True)
+    for e in ellipsoids(robot):
+        local = corners[e.link] @ e.rotation - e.centre @ e.rotation
+        assert np.allclose(np.abs(local), e.semi_axes)
+        world = (e.centre + (sphere * e.semi_axes) @ e.rotation.T) @ placed[e.link][:3, :3].T + placed[e.link][:3, 3]
+        assert np.linalg.norm(world - centre, axis=1).max() <= radius
+    assert radius > frame(robot)[1]

@@ -134,5 +134,5 @@ def test_next_steps_are_what_failed_checks_recommend() -> None:
         {"result": "passed", "advice": ""},
         {"result": "warned", "advice": "turn the sign"},
     ]
-    assert next_steps({"checks": checks}) == ["turn the sign", "record longer"]
-    assert next_steps({"checks": []}) == ["Export the identified robot."]
+    assert next_steps({"checks": checks}, "Done.") == ["turn the sign", "record longer"]
+    assert next_steps({"checks": []}, "Done.") == ["Done."]

@@ -219,7 +219,14 @@ def test_values_at_the_cursor_are_those_of_the_file(session: Session) -> None:
     source = TraceSource(session)
     logged, model = source.run("run.csv"), source.prediction("run.csv")
     heads, first, _ = values_at(logged, model, 2.5)
-    assert heads == ["joint", "position, rad", "velocity, rad/s", "torque, N m", "predicted, N m", "residual, N m"]
+    assert heads == [
+        "joint",
+        "position, rad",
+        "velocity, rad/s",
+        "torque, N m",
+        "predicted, N m",
+        "filtered residual, N m",
+    ]
     row = logged.traces["q"].row(2.5)
     assert first[:2] == ["joint1", f"{logged.run.q[row, 0]:.4g}"]
     assert values_at(logged, model, 0.0)[1][4:] == ["-", "-"]  # the ends of a run give no rows

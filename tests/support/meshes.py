@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CUBE_DAE", "CUBE_OBJ", "SHAPED_ARM", "cube"]
+__all__ = ["CUBE_DAE", "CUBE_OBJ", "SHAPED_ARM", "SHAPED_MJCF", "SHAPED_SDF", "cube"]
 
 _INERTIAL = (
     '<inertial><origin xyz="0 0 0.25"/><mass value="2"/>'
@@ -29,6 +29,60 @@ SHAPED_ARM = f"""<robot name="arm">
   <axis xyz="0 1 0"/><limit lower="-2" upper="2" velocity="2" effort="50"/></joint>
 <joint name="flange" type="fixed"><parent link="fore"/><child link="tool"/><origin xyz="0 0 0.3"/></joint>
 </robot>
+"""
+
+# The same arm in MuJoCo's format, with what its viewer does not show: a ground, a shape for collisions, a clear one.
+SHAPED_MJCF = """<mujoco model="arm">
+<compiler meshdir="meshes" angle="radian"/>
+<default><geom group="2"/>
+  <default class="collision"><geom group="3" type="capsule" size="0.05 0.1"/></default></default>
+<asset><mesh file="base.stl" scale="0.3 0.3 0.3"/><mesh name="upper" file="upper.obj" scale="0.5 -0.5 0.5"/>
+  <material name="blue" rgba="0.2 0.4 0.6 1"/></asset>
+<worldbody>
+  <geom type="plane" size="5 5 0.1"/>
+  <geom type="mesh" mesh="base" rgba="1 0.5 0 1"/>
+  <body name="upper" pos="0 0 0.15"><joint name="shoulder" axis="0 1 0" range="-2 2"/>
+    <inertial pos="0 0 0.25" mass="2" diaginertia="0.05 0.05 0.01"/>
+    <frame pos="0 0 0.25"><geom type="mesh" mesh="upper" material="blue"/></frame>
+    <geom class="collision"/>
+    <body name="fore" pos="0 0 0.5"><joint name="elbow" axis="0 1 0" range="-2 2"/>
+      <inertial pos="0 0 0.25" mass="2" diaginertia="0.05 0.05 0.01"/>
+      <geom type="cylinder" fromto="0 0 0.3 0 0 0" size="0.05"/>
+      <geom type="sphere" size="0.5" rgba="1 0 0 0"/>
+      <body name="tool" pos="0 0 0.3"><geom type="box" pos="0 0.1 0.1" size="0.05 0.1 0.15"/></body>
+    </body>
+  </body>
+</worldbody>
+</mujoco>
+"""
+
+_SDF_INERTIAL = (
+    "<inertial><pose>0 0 0.25 0 0 0</pose><mass>2</mass>"
+    "<inertia><ixx>0.05</ixx><iyy>0.05</iyy><izz>0.01</izz></inertia></inertial>"
+)
+_SDF_LIMIT = "<limit><lower>-2</lower><upper>2</upper><velocity>2</velocity><effort>50</effort></limit>"
+
+# The same arm in Gazebo's format, on a ground.
+SHAPED_SDF = f"""<sdf version="1.9"><model name="arm">
+<link name="base"><visual name="v"><geometry>
+  <mesh><uri>model://arm/meshes/base.stl</uri><scale>0.3 0.3 0.3</scale></mesh>
+  </geometry><material><diffuse>1 0.5 0</diffuse></material></visual>
+  <visual name="ground"><geometry><plane><normal>0 0 1</normal><size>5 5</size></plane></geometry></visual></link>
+<link name="upper"><pose relative_to="shoulder"/>{_SDF_INERTIAL}<visual name="v"><pose>0 0 0.25 0 0 0</pose><geometry>
+  <mesh><uri>meshes/upper.obj</uri><scale>0.5 -0.5 0.5</scale></mesh></geometry>
+  <material><diffuse>0.2 0.4 0.6 1</diffuse></material></visual></link>
+<link name="fore"><pose relative_to="elbow"/>{_SDF_INERTIAL}
+  <visual name="v"><pose relative_to="elbow">0 0 0.15 0 0 0</pose>
+  <geometry><cylinder><radius>0.05</radius><length>0.3</length></cylinder></geometry></visual></link>
+<link name="tool"><pose relative_to="fore">0 0 0.3 0 0 0</pose><visual name="v"><pose>0 0.1 0.1 0 0 0</pose>
+  <geometry><box><size>0.1 0.2 0.3</size></box></geometry></visual></link>
+<joint name="ground" type="fixed"><parent>world</parent><child>base</child></joint>
+<joint name="shoulder" type="revolute"><pose relative_to="base">0 0 0.15 0 0 0</pose><parent>base</parent>
+  <child>upper</child><axis><xyz>0 1 0</xyz>{_SDF_LIMIT}</axis></joint>
+<joint name="elbow" type="revolute"><pose relative_to="upper">0 0 0.5 0 0 0</pose><parent>upper</parent>
+  <child>fore</child><axis><xyz>0 1 0</xyz>{_SDF_LIMIT}</axis></joint>
+<joint name="flange" type="fixed"><parent>fore</parent><child>tool</child></joint>
+</model></sdf>
 """
 
 

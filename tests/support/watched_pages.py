@@ -52,6 +52,21 @@ def keep(page: Page, name: str) -> None:
         page.screenshot(path=path, full_page=True, clip=clip, timeout=120_000)  # type: ignore[arg-type]
 
 
+def in_colors(page: Page, scheme: str) -> None:
+    """Make a page light or dark, and wait for the last color, which takes seconds on a busy computer."""
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.wait_for_timeout(300)
+    page.wait_for_function(
+        """scheme => {
+          const told = document.body.className.match(/body--(light|dark)/);
+          const view = document.querySelector('.dynid-view');
+          return (!told || told[1] === scheme) && (!view || (view.dataset.ground === '#1c232d') === (scheme === 'dark'))
+            && !document.getAnimations().some(x => x instanceof CSSTransition && x.playState === 'running') }""",
+        arg=scheme,
+        timeout=60_000,
+    )
+
+
 def keep_all_forms(page: Page, name: str) -> None:
     """Screenshots wide and narrow, light and dark; the page is as wide and as light afterwards as before.
 
@@ -61,12 +76,12 @@ def keep_all_forms(page: Page, name: str) -> None:
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            in_colors(page, scheme)
             page.evaluate("window.scrollTo(0, 0)")
             page.wait_for_timeout(400)
             keep(page, f"{name}-{width}-{scheme}")
         assert overflow(page) <= 0, (name, width)
-    page.emulate_media(color_scheme="light")
+    in_colors(page, "light")
     if before is not None:
         page.set_viewport_size(before)
 

@@ -117,7 +117,7 @@ class EstimateComparison(HtmlFrame):
             lines.append(f"  {name}: {self.change[j]:+.4g}, std {self.std[j]:.2g}, p-value {self.p_values[j]:.2g}")
         if self.payload is not None:
             x = self.payload
-            centre = ", ".join(f"{c:.3f}" for c in x.centre)
+            centre = ", ".join(f"{round(float(c), 3) + 0.0:.3f}" for c in x.centre)
             lines.append(f"  as a payload on {x.link}: {x.mass:+.4g} kg, std {x.mass_std:.2g}, centre {centre} m")
         if self.torque_change is not None and self.torque is not None:
             lines.append("  torque change on the motion, RMS:")

@@ -97,7 +97,7 @@ class Change:
         """The change in words."""
         if self.payload is not None:
             x = self.payload
-            where = ", ".join(f"{c:.3f}" for c in x.centre)
+            where = ", ".join(f"{round(float(c), 3) + 0.0:.3f}" for c in x.centre)
             verb = "carries" if x.mass > 0 else "has lost"
             return (
                 f"unit {self.unit} {verb} a payload of {abs(x.mass):.3g} kg (std {x.mass_std:.2g}) on {x.link} since "

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.report.chart_data import Series
 
-__all__ = ["Chart", "interval", "number"]
+__all__ = ["Chart", "interval", "number", "plus_minus", "probability"]
 
 Array = NDArray[np.float64]
 
@@ -23,6 +23,21 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 10.0, 10.0, 34.0
 def number(value: float) -> str:
     """Format a number with at most four digits."""
     return "-" if value is None or not np.isfinite(value) else f"{value:.4g}"
+
+
+def plus_minus(value: float, std: float) -> str:
+    """A value and its standard deviation, both to the second digit of the latter."""
+    if not (np.isfinite(value) and np.isfinite(std) and std > 0):
+        return f"{number(value)} \u00b1 {number(std)}"
+    place = 1 - int(np.floor(np.log10(std)))
+    if not -4 <= place <= 7:  # an exponent is easier to read
+        return f"{value:.4g} \u00b1 {std:.2g}"
+    return f"{round(value, place):.{max(place, 0)}f} \u00b1 {round(std, place):.{max(place, 0)}f}"
+
+
+def probability(p: float) -> str:
+    """A p-value; nobody reads the exponents of small ones."""
+    return "< 0.001" if p < 1e-3 else f"{p:.2g}"
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:

@@ -11,7 +11,7 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
 from dynid.fleet.comparison import compare_estimates
 from dynid.identification.estimate import Estimate
-from dynid.report.charts import Chart, number
+from dynid.report.charts import Chart, number, plus_minus, probability
 from dynid.report.content import Figure, Figures, Groups, Section, Table, Text, section
 
 __all__ = ["comparison_sections", "method_section"]
@@ -131,7 +131,7 @@ def _significance(first: Estimate, second: Estimate) -> Section:
     """Whether the difference is more than chance, and whether it is that of a payload."""
     found = compare_estimates(first, second)
     rows = [
-        ["all base parameters", number(found.statistic), str(found.freedom), f"{found.p_value:.2g}"],
+        ["all base parameters", number(found.statistic), str(found.freedom), probability(found.p_value)],
         ["bodies, as by a payload", "", "", f"{found.payload_p:.2g}"],
         ["bodies, otherwise", "", "", f"{found.other_p:.2g}"],
     ]
@@ -151,8 +151,8 @@ def _parameters(first: Estimate, second: Estimate, names: tuple[str, str]) -> Se
         [
             first.base.names[i],
             number(first.base.values()[i]),
-            f"{number(first.beta[i])} \u00b1 {number(first.std[i])}",
-            f"{number(second.beta[i])} \u00b1 {number(second.std[i])}",
+            plus_minus(first.beta[i], first.std[i]),
+            plus_minus(second.beta[i], second.std[i]),
             f"{away[i]:+.1f}",
         ]
         for i in order

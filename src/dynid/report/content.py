@@ -16,6 +16,9 @@ from dynid.report.charts import Chart
 
 __all__ = ["Block", "Code", "Figure", "Figures", "Groups", "Joints", "Scene", "Section", "Table", "Text", "section"]
 
+# Characters from which on a cell of a table is a sentence.
+_SENTENCE = 36
+
 
 @dataclass(frozen=True)
 class Text:
@@ -43,7 +46,8 @@ class Code:
 class Table:
     """Rows of text or markup; columns from `numbers` on are aligned right, but for those in `words`.
 
-    On narrow screens, rows of a `stacked` table have their cells below each other.
+    On narrow screens, rows of a `stacked` table have their cells below each other, and so have those of tables with
+    sentences, with the names of their columns.
     """
 
     head: Sequence[str]
@@ -54,6 +58,11 @@ class Table:
     words: tuple[int, ...] = ()
     stacked: bool = False
     kind = "table"
+
+    @property
+    def listed(self) -> bool:
+        """Whether a narrow screen shows it as a list, because its sentences have no room beside each other."""
+        return not self.stacked and len(self.head) > 2 and any(len(x) > _SENTENCE for row in self.rows for x in row)
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class Groups:
     groups: Sequence[tuple[str, str, Sequence[Sequence[str | Markup]]]]
     numbers: int = 1
     words: tuple[int, ...] = ()
-    stacked = False
+    stacked = listed = False
     kind = "groups"
 
 

@@ -13,7 +13,7 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.frames import frame_placement
 from dynid.identification.estimate import Estimate
 from dynid.identification.known import ParameterClass
-from dynid.report.charts import number
+from dynid.report.charts import number, plus_minus
 from dynid.report.content import Scene, Section, Table, section
 from dynid.report.masses import total_mass
 from dynid.robot.inertia import inertia_to_com, inertia_to_pseudo, inertia_violations
@@ -48,9 +48,9 @@ def body_section(evidence: Evidence) -> Section:
             ]
         )
     mass = total_mass(estimate)
-    sure = "" if mass.std is None else f" \u00b1 {number(mass.std)}"
+    sure = number(mass.after) if mass.std is None else plus_minus(mass.after, mass.std)
     centres = [_place(mass.centre_before), _place(mass.centre_after)]
-    rows.append(["all bodies", "", number(mass.before), f"{number(mass.after)}{sure}", *centres, mass.words, ""])
+    rows.append(["all bodies", "", number(mass.before), sure, *centres, mass.words, ""])
     head = [
         "body",
         "physically consistent",

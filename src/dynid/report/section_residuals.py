@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynid.assessment.tests.residuals import correlogram
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
-from dynid.report.charts import Chart, number
+from dynid.report.charts import Chart, number, plus_minus, probability
 from dynid.report.content import Figure, Figures, Joints, Section, Table, Text, section
 from dynid.report.section_errors import force_word, unit_of, velocity_label
 
@@ -124,7 +124,7 @@ def test_section(evidence: Evidence) -> Section:
         return section("tests", title, "No tests were made: the fitted recording was not given to the report.")
     rows = []
     for test in diagnosis.tests:
-        rows.append([test.name, test.null, test.verdict, test.advice, f"{test.p_value:.2g}"])
+        rows.append([test.name, test.null, test.verdict, test.advice, probability(test.p_value)])
     blocks: list[Table | Text] = [Table(["test", "null hypothesis", "found", "what to do", "p"], rows, numbers=4)]
     missing = diagnosis.missing
     if missing is not None:
@@ -135,8 +135,8 @@ def test_section(evidence: Evidence) -> Section:
                     e.joint,
                     e.words,
                     f"{100 * e.share:.0f}",
-                    f"{number(e.coefficient)} \u00b1 {number(e.std)}",
-                    f"{e.p_value:.1g}",
+                    plus_minus(e.coefficient, e.std),
+                    probability(e.p_value),
                 ]
                 for e in missing.effects
             ]
@@ -147,7 +147,7 @@ def test_section(evidence: Evidence) -> Section:
         blocks.append(Text(f"Causes: {causes.verdict}."))
         if causes.causes:
             named = [
-                [c.words, f"{100 * c.share:.0f}", f"{100 * c.unexplained:.1f}", c.advice, f"{c.p_value:.1g}"]
+                [c.words, f"{100 * c.share:.0f}", f"{100 * c.unexplained:.1f}", c.advice, probability(c.p_value)]
                 for c in causes.causes
             ]
             head = ["cause", "% of the residual", "% of the torque", "what to do", "p"]

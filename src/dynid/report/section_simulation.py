@@ -12,7 +12,7 @@ from dynid.report.content import Figure, Figures, Section, Table, Text, section
 __all__ = ["simulation_section"]
 
 _TITLE = "Simulated motion"
-_LEGEND = (("predicted", "identified"), ("measured", "a-priori"), ("error", "constant velocity"))
+_STYLES = {"identified": "predicted", "a-priori": "measured", "constant velocity": "error"}
 
 
 def simulation_section(evidence: Evidence) -> Section:
@@ -35,11 +35,11 @@ def simulation_section(evidence: Evidence) -> Section:
         lead,
         Table(head, rows, numbers=2),
         Text(". ".join(x[0].upper() + x[1:] for x in found.remarks()) + ".") if found.remarks() else None,
-        Figures([_figure(found)], "medium", _LEGEND),
+        _figures(found),
     )
 
 
-def _figure(found: SimulationError) -> Figure:
+def _figures(found: SimulationError) -> Figures:
     """Median errors over the horizon: of the tools, or of the joints where no end link moves."""
     unit = "m" if found.tools else "rad or m"
     chart = Chart(
@@ -50,12 +50,13 @@ def _figure(found: SimulationError) -> Figure:
         230,
         log_y=True,
     )
-    styles = {"identified": "predicted", "a-priori": "measured", "constant velocity": "error"}
+    drawn = []
     for name, errors in found.models.items():
         median = errors.tool_quantiles() if found.tools else errors.joint_quantiles()
         worst = np.max(median, axis=1)
         good = np.isfinite(worst) & (worst > 0)
         if good.any():
-            chart.line(np.array(found.horizons)[good], worst[good], styles[name], name)
+            chart.line(np.array(found.horizons)[good], worst[good], _STYLES[name], name)
+            drawn.append((_STYLES[name], name))
     what = "the end link that is farthest off" if found.tools else "the joint that is farthest off"
-    return Figure([chart], "Error by horizon", f"median over the starts, of {what}")
+    return Figures([Figure([chart], "Error by horizon", f"median over the starts, of {what}")], "medium", drawn)

@@ -11,7 +11,7 @@ from dynid.limits import exceeded, file_limits
 from dynid.robot.inside import check_inside
 from dynid.robot.xmlfile import attribute, read_xml
 
-__all__ = ["check_mjcf", "check_requests", "include_files"]
+__all__ = ["check_mjcf", "check_requests", "include_files", "included_files"]
 
 _FOLDERS = ("meshdir", "texturedir", "assetdir")
 _FILES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
@@ -48,6 +48,14 @@ def include_files(element: ET.Element, path: Path, seen: set[Path], top: Path | 
         include_files(inner, found, seen, top, depth + 1)
         content += list(inner)
     element[:] = content
+
+
+def included_files(path: Path) -> list[Path]:
+    """The files that an MJCF file includes, those of included files too; none for files of other formats."""
+    root, seen = read_xml(path), {path.resolve()}
+    if root.tag == "mujoco":
+        include_files(root, path, seen)
+    return sorted(seen - {path.resolve()})
 
 
 def _included(name: str, path: Path, top: Path) -> Path:

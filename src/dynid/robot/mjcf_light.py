@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from dynid.robot.inertia import move_inertia
 from dynid.robot.joint_equality import JointEquality
 from dynid.robot.lock import lock_joints
 from dynid.robot.mjcf_shapes import geom_box, mesh_files
-from dynid.robot.mjcf_values import NEEDS_MUJOCO, changing_setting, read_settings
+from dynid.robot.mjcf_values import MACROS, NEEDS_MUJOCO, Item, body_items, changing_setting, read_settings
 from dynid.robot.model import Robot
 from dynid.robot.notes import chain_notes
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, read_limits
@@ -32,26 +32,14 @@ __all__ = ["read_light"]
 
 Array = NDArray[np.float64]
 
-# Elements that MuJoCo's compiler expands into bodies and joints.
-_MACROS = ("attach", "composite", "flexcomp", "replicate")
-
-
 # Attributes that act on a ball joint as a whole.
 _PASSIVE = ("armature", "damping", "frictionloss", "stiffness", "range")
-
-
-class _Item(NamedTuple):
-    """An element of a body, the pose of its enclosing <frame>s in the body, and the active default class."""
-
-    element: ET.Element
-    pose: Array
-    childclass: str | None
 
 
 class _Hanging(NamedTuple):
     """A body still to be read; its pose is relative to placement `on` in link `carrier` (None for a free body)."""
 
-    item: _Item
+    item: Item
     carrier: int | None
     on: Array
 
@@ -59,7 +47,7 @@ class _Hanging(NamedTuple):
 def read_light(root: ET.Element, path: Path, name: str, *, ignore_loops: bool) -> tuple[Robot, FileDrives]:
     """Robot and drive values of an MJCF file whose includes are resolved."""
     for element in root.iter():
-        if element.tag in _MACROS:
+        if element.tag in MACROS:
             raise ModelError(f"<{element.tag}> {NEEDS_MUJOCO}")
     setting = changing_setting(root)
     if setting:
@@ -147,7 +135,7 @@ class _Tree:
         self.springs: dict[str, tuple[float, float]] = {}  # stiffness and rest position
         self.notes: list[str] = []
         self._bodies: set[str] = set()
-        items = [item for world in root.findall("worldbody") for item in self._items(world, None)]
+        items = [item for world in root.findall("worldbody") for item in body_items(self.settings, world, None)]
         tops = [item for item in items if item.element.tag == "body"]
         flying = [item for item in tops if any(e.tag == "freejoint" or e.get("type") == "free" for e in item.element)]
         moving = [item for item in tops if any(e.tag in ("joint", "freejoint") for e in item.element.iter())]
@@ -159,17 +147,6 @@ class _Tree:
         while todo:
             todo = self._read(todo[0]) + todo[1:]
 
-    def _items(self, body: ET.Element, childclass: str | None, pose: Array | None = None) -> Iterator[_Item]:
-        """The elements of a body, including those inside its <frame>s."""
-        pose = np.eye(4) if pose is None else pose
-        inner = body.get("childclass", childclass)
-        for element in body:
-            if element.tag == "frame":
-                here = self.settings.pose(element.attrib, f"frame '{element.get('name', '')}'")
-                yield from self._items(element, inner, pose @ here)
-            else:
-                yield _Item(element, pose, inner)
-
     def _read(self, body: _Hanging) -> list[_Hanging]:
         """Add one body to the tree; returns its child bodies, still to be read."""
         element, frame, childclass = body.item
@@ -179,7 +156,7 @@ class _Tree:
         self._bodies.add(name)
         where = f"body '{name}'"
         place = body.on @ frame @ self.settings.pose(element.attrib, where)
-        items = list(self._items(element, childclass))
+        items = list(body_items(self.settings, element, childclass))
         joints = [item for item in items if item.element.tag in ("joint", "freejoint")]
         static = body.carrier == 0 and not joints and not self.floating
         inertia = self._inertia(element, items, static, where)
@@ -204,7 +181,7 @@ class _Tree:
                 self.frames.append(Frame(given["name"], carrier, on @ item.pose @ pose))
         return [_Hanging(item, carrier, on) for item in items if item.element.tag == "body"]
 
-    def _inertia(self, element: ET.Element, items: list[_Item], static: bool, where: str) -> Array:
+    def _inertia(self, element: ET.Element, items: list[Item], static: bool, where: str) -> Array:
         """Inertial parameters of a body, given or summed over its shapes."""
         inertial, source = element.find("inertial"), self.settings.inertia_from_geom
         if inertial is not None and source != "true":
@@ -224,7 +201,7 @@ class _Tree:
                 )
         return total
 
-    def _measure(self, name: str, items: list[_Item]) -> None:
+    def _measure(self, name: str, items: list[Item]) -> None:
         """Note the box around the shapes of a body: those that collide, or all where none does."""
         geoms = [item for item in items if item.element.tag == "geom"]
         given = [self.settings.attributes(item.element, item.childclass) for item in geoms]
@@ -237,7 +214,7 @@ class _Tree:
         if boxes:
             self.boxes[name] = joined_boxes(boxes)
 
-    def _hang(self, name: str, inertia: Array, items: list[_Item], parent: int, place: Array) -> int:
+    def _hang(self, name: str, inertia: Array, items: list[Item], parent: int, place: Array) -> int:
         """Add a body with its joints, one after the other; all but the last carry a virtual link."""
         for k, item in enumerate(items):
             element = item.element

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -16,7 +17,16 @@ from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.spatial import axis_rotation, placement
 from dynid.robot.xmlfile import attribute, choice, numbers
 
-__all__ = ["NEEDS_MUJOCO", "SHAPE_SIZES", "Settings", "changing_setting", "read_settings"]
+__all__ = [
+    "MACROS",
+    "NEEDS_MUJOCO",
+    "SHAPE_SIZES",
+    "Item",
+    "Settings",
+    "body_items",
+    "changing_setting",
+    "read_settings",
+]
 
 NEEDS_MUJOCO = "needs MuJoCo: pip install 'dynid[mujoco]'"
 
@@ -24,12 +34,22 @@ Array = NDArray[np.float64]
 Attributes = Mapping[str, str]
 Classes = dict[str, Attributes]  # tag -> attributes
 
+# Elements that MuJoCo's compiler expands into bodies and joints.
+MACROS = ("attach", "composite", "flexcomp", "replicate")
 _MAIN = "main"  # the class of elements without a class
 _BOOLEAN = ("true", "false")
 # Settings that change masses or poses after reading, unless they have these values.
 _ONLY = {"coordinate": "local", "balanceinertia": "false", "settotalmass": "-1", "boundmass": "0", "boundinertia": "0"}
 # Number of sizes per shape; for a shape between two points, the last size is half their distance.
 SHAPE_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+
+
+class Item(NamedTuple):
+    """An element of a body, the pose of its enclosing <frame>s in the body, and the active default class."""
+
+    element: ET.Element
+    pose: Array
+    childclass: str | None
 
 
 @dataclass(frozen=True)
@@ -140,6 +160,20 @@ class Settings:
         radius = numbers(text[0] if text else None, 1, f"{where}, size")
         size = np.array([*[radius[0]] * (count - 1), 0.5 * np.linalg.norm(line)])
         return placement(z_rotation(line), ends.mean(axis=0)), size
+
+
+def body_items(
+    settings: Settings, body: ET.Element, childclass: str | None, pose: Array | None = None
+) -> Iterator[Item]:
+    """The elements of a body, including those inside its <frame>s."""
+    pose = np.eye(4) if pose is None else pose
+    inner = body.get("childclass", childclass)
+    for element in body:
+        if element.tag == "frame":
+            here = settings.pose(element.attrib, f"frame '{element.get('name', '')}'")
+            yield from body_items(settings, element, inner, pose @ here)
+        else:
+            yield Item(element, pose, inner)
 
 
 def z_rotation(direction: Array) -> Array:

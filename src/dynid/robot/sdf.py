@@ -31,7 +31,7 @@ from dynid.robot.spatial import clean, inverse_placement
 from dynid.robot.urdf import check_tree
 from dynid.robot.xmlfile import attribute, numbers
 
-__all__ = ["read_sdf"]
+__all__ = ["only_model", "read_sdf"]
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def read_sdf(
     if root.tag != "sdf":
         raise ModelError(f"{path.name} is not an SDF file: its root element is <{root.tag}>, not <sdf>")
     version = _version(root, path.name)
-    model, gravity = _one_model(root, path.name)
+    model, gravity = only_model(root, path.name), _gravity(root)
     scope = Scope(model)
     inertia, notes = _inertias(scope, path, shapes)
     tree = _Tree(scope, version, ignore_loops, inertia)
@@ -79,13 +79,9 @@ def _version(root: ET.Element, file: str) -> tuple[int, ...]:
         raise ModelError(f"{file} has no SDF version: '{text}'") from None
 
 
-def _one_model(root: ET.Element, file: str) -> tuple[ET.Element, Array]:
-    """The model of a file and the gravity of its world; among several models, the one with joints."""
-    gravity = np.array([0.0, 0.0, -9.81])
-    models = root.findall("model")
-    for world in root.findall("world"):
-        models += world.findall("model")
-        gravity = numbers(world.findtext("gravity", "0 0 -9.8"), 3, "world, gravity")
+def only_model(root: ET.Element, file: str) -> ET.Element:
+    """The model of a file; among several models, the one with joints."""
+    models = [*root.findall("model"), *root.findall("world/model")]
     if len(models) > 1:
         models = [m for m in models if next(m.iter("joint"), None) is not None]
     if not models:
@@ -93,7 +89,15 @@ def _one_model(root: ET.Element, file: str) -> tuple[ET.Element, Array]:
     if len(models) > 1:
         names = ", ".join(f"'{m.get('name', '')}'" for m in models)
         raise ModelError(f"{file} has several models with joints ({names}): only one is supported")
-    return models[0], gravity
+    return models[0]
+
+
+def _gravity(root: ET.Element) -> Array:
+    """Gravity of the world of a file, or of the earth."""
+    gravity = np.array([0.0, 0.0, -9.81])
+    for world in root.findall("world"):
+        gravity = numbers(world.findtext("gravity", "0 0 -9.8"), 3, "world, gravity")
+    return gravity
 
 
 class _Tree:

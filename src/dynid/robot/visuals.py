@@ -1,4 +1,4 @@
-"""Visual shapes of a URDF file, and its meshes as STL for whoever draws the robot.
+"""Visible shapes of a robot file, and its meshes as STL for whoever draws the robot.
 
 Meshes of all formats are read by coal, which Pinocchio brings along: no further package is needed. It runs in a process
 of its own, because a damaged file may end it.
@@ -7,8 +7,7 @@ of its own, because a damaged file may end it.
 from __future__ import annotations
 
 import tempfile
-import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,12 @@ from numpy.typing import NDArray
 
 from dynid.child import read_in_child
 from dynid.errors import ModelError
-from dynid.robot.collision import PRIMITIVES, positive_sizes, shape_origin
-from dynid.robot.extent import carriers
+from dynid.robot.mjcf_visuals import mjcf_visuals
 from dynid.robot.model import Robot
-from dynid.robot.xmlfile import attribute, numbers, read_xml
+from dynid.robot.sdf_visuals import sdf_visuals
+from dynid.robot.urdf_visuals import urdf_visuals
+from dynid.robot.visual_shape import VisualShape
+from dynid.robot.xmlfile import read_xml
 
 __all__ = ["MeshFile", "VisualShape", "meshes_as_stl", "stl_box", "stl_bytes", "visual_shapes"]
 
@@ -29,37 +30,6 @@ Array = NDArray[np.float64]
 
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _HEADER = 80  # bytes of text before the number of triangles
-
-
-@dataclass(frozen=True, eq=False)
-class VisualShape:
-    """A visible shape of a link.
-
-    Attributes
-    ----------
-    link : int
-        Index of the link of the robot that carries it.
-    placement : ndarray, shape (4, 4)
-        Where it is on that link.
-    kind : str
-        "mesh", or a primitive: box, sphere, cylinder, capsule.
-    size : ndarray
-        Dimensions of a primitive (m), in the order of `dynid.robot.collision.PRIMITIVES`.
-    mesh : str
-        Name of the mesh in the file; empty for a primitive.
-    scale : ndarray, shape (3,)
-        Scale of the mesh.
-    color : str or None
-        "#rrggbb"; None where the file gives none.
-    """
-
-    link: int
-    placement: Array
-    kind: str
-    size: Array
-    mesh: str
-    scale: Array
-    color: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,67 +41,34 @@ class MeshFile:
 
 
 def visual_shapes(path: str | Path, robot: Robot) -> list[VisualShape]:
-    """Visual shapes of a URDF file; shapes of links on fixed joints belong to the link that carries them.
+    """Visible shapes of a URDF, MJCF or SDF file; shapes of links on fixed joints belong to the link that carries them.
 
     Parameters
     ----------
     path : str or Path
-        The URDF file.
+        The file.
     robot : Robot
         The robot that was loaded from it; joints may be locked.
 
     Returns
     -------
     list of VisualShape
-        Shapes of links that the robot does not have, such as those of the world, are left out.
+        Shapes of links that the robot does not have, such as those of the world, are left out. Of an MJCF file these
+        are the shapes that MuJoCo's viewer shows.
 
     Raises
     ------
     ModelError
         If the file cannot be read or a shape is malformed.
     """
-    file, known = Path(path), carriers(robot)
+    file = Path(path)
     root = read_xml(file)
-    materials = {m.get("name", ""): _color(m, {}) for m in root.findall("material")}
-    out = []
-    for link in root.findall("link"):
-        name = attribute(link, "name", "a link")
-        if name not in known:
-            continue
-        body, place = known[name]
-        for element in link.findall("visual"):
-            out.append(_shape(element, body, place, f"link '{name}', visual", materials))
-    return out
+    if root.tag not in _READERS:
+        raise ModelError(f"{file.name} is neither a URDF, an MJCF nor an SDF file: its root element is <{root.tag}>")
+    return _READERS[root.tag](root, file, robot)
 
 
-def _shape(
-    element: ET.Element, body: int, place: Array, where: str, materials: Mapping[str, str | None]
-) -> VisualShape:
-    geometry = element.find("geometry")
-    if geometry is None or not len(geometry):
-        raise ModelError(f"{where} has no shape")
-    shape, material = geometry[0], element.find("material")
-    if shape.tag != "mesh" and shape.tag not in PRIMITIVES:
-        raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use {', '.join(PRIMITIVES)} or mesh")
-    size = [positive_sizes(shape, key, count, where) for key, count in PRIMITIVES.get(shape.tag, ())]
-    return VisualShape(
-        link=body,
-        placement=place @ shape_origin(element, where),
-        kind=shape.tag,
-        size=np.concatenate(size) if size else np.zeros(0),
-        mesh=attribute(shape, "filename", f"{where}, mesh") if shape.tag == "mesh" else "",
-        scale=numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale"),
-        color=None if material is None else _color(material, materials),
-    )
-
-
-def _color(material: ET.Element, known: Mapping[str, str | None]) -> str | None:
-    """The color of a material, or of the one of the same name; None where there is none."""
-    color = material.find("color")
-    if color is None:
-        return known.get(material.get("name", ""))
-    rgba = numbers(color.get("rgba", ""), 4, "material, rgba")
-    return "#" + "".join(f"{round(255 * float(x)):02x}" for x in np.clip(rgba[:3], 0.0, 1.0))
+_READERS = {"robot": urdf_visuals, "mujoco": mjcf_visuals, "sdf": sdf_visuals}
 
 
 def meshes_as_stl(meshes: Sequence[MeshFile], most_triangles: int) -> list[bytes | str]:

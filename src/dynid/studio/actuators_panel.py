@@ -16,7 +16,7 @@ from dynid.studio.actuator_step import (
     value_rows,
 )
 from dynid.studio.bench import Bench
-from dynid.studio.estimate_panel import next_steps, verdict_badge
+from dynid.studio.estimate_panel import told_verdict
 from dynid.studio.step_files import SIMULATOR_FILES
 from dynid.studio.tables import plain_table
 
@@ -128,13 +128,7 @@ def _words(bench: Bench) -> str:
 def _result(found: dict[str, Any]) -> None:
     """Verdict, values with standard deviations, and position errors against the model file."""
     verdict = found["verdict"]
-    verdict_badge(str(verdict["verdict"])).mark("actuator-verdict")
-    for reason in verdict.get("reasons", []):
-        ui.label(str(reason))
-    steps = next_steps(verdict, "Take the files for your simulator away.")
-    ui.label("What to do next").classes("font-medium")
-    for k, words in enumerate(steps, 1):
-        ui.label(f"{k}. {words}")
+    told_verdict(verdict, "Take the files for your simulator away.").mark("actuator-verdict")
     ui.label("Identified values").classes("font-medium")
     plain_table(
         [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dynid.errors import DynidError
 from dynid.progress import Progress
 from dynid.robot.model import Robot
-from dynid.studio.drawing import closest_pairs, frame, reach
+from dynid.studio.drawing import closest_pairs, ellipsoid_corners, frame, reach
 from dynid.studio.jobs import Done, Listener
 from dynid.studio.live_curve import LiveCurve
 from dynid.studio.meshes import Dress
@@ -146,10 +146,11 @@ class Bench:
 
     def view(self) -> None:
         """The scene with its player."""
-        self.scene = ui.scene(grid=(4, 20), background_color="#eef1f5").classes("w-full h-[46vh] lg:h-[72vh] rounded")
+        self.scene = ui.scene(grid=(4, 20), background_color="#eef1f5")
+        self.scene.classes("dynid-view w-full h-[46vh] lg:h-[72vh] rounded")
         with ui.row().classes("w-full items-center gap-3"):
             self._frames = ui.checkbox("frames", on_change=self._show).props("dense")
-            self._inertias = ui.checkbox("inertias", on_change=self._show).props("dense")
+            self._inertias = ui.checkbox("inertias", on_change=self._show_inertias).props("dense")
             self._shapes = ui.checkbox("shapes", value=True, on_change=self._show).props("dense")
             self._shapes.set_visibility(False)
             self._play = (
@@ -204,7 +205,11 @@ class Bench:
 
     def _look_at(self, robot: Robot) -> None:
         """Move the camera so that the whole robot is seen."""
-        centre, radius = frame(robot, self._dress.corners())
+        corners = self._dress.corners()
+        if self._inertias.value:
+            for link, points in ellipsoid_corners(robot).items():
+                corners[link] = np.vstack([corners[link], points]) if link in corners else points
+        centre, radius = frame(robot, corners)
         x, y, z = (centre + _DISTANCE * radius * _DIRECTION).tolist()
         to_x, to_y, to_z = centre.tolist()
         self.scene.move_camera(x, y, z, to_x, to_y, to_z, duration=0.2)
@@ -214,6 +219,12 @@ class Bench:
             drawn.show_frames(bool(self._frames.value))
             drawn.show_shapes(bool(self._shapes.value), see_through=bool(self._inertias.value))
             drawn.show_inertias(bool(self._inertias.value))
+
+    def _show_inertias(self) -> None:
+        """Show or hide the ellipsoids, which may be larger than the robot."""
+        self._show()
+        if self.session.robot is not None:
+            self._look_at(self.session.robot)
 
     # -- playing ---------------------------------------------------------------------------------
 
@@ -247,6 +258,7 @@ class Bench:
         both = "" if beside is None else "; blue: measured, orange: simulated with what was identified"
         self._words.text = f"{t[-1]:.1f} s of motion, {touch}{both}"
         self._time.set_value(0)
+        self._seek()  # the slider may have been there before
         self._play.enable()
         self._timer.activate()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from dynid.robot.inertia import inertia_to_com, inertia_violations
 from dynid.robot.model import Robot
 from dynid.robot.posture import link_placements
 
-__all__ = ["Bar", "Ellipsoid", "bars", "closest_pairs", "ellipsoids", "frame", "poses", "reach"]
+__all__ = ["Bar", "Ellipsoid", "bars", "closest_pairs", "ellipsoid_corners", "ellipsoids", "frame", "poses", "reach"]
 
 Array = NDArray[np.float64]
 
@@ -78,6 +79,12 @@ def ellipsoids(robot: Robot) -> list[Ellipsoid]:
             axes[:, 0] *= -1
         out.append(Ellipsoid(i, centre, axes, np.sqrt(np.maximum(squares, 1e-8))))
     return out
+
+
+def ellipsoid_corners(robot: Robot) -> dict[int, Array]:
+    """Corners (8, 3) of the boxes around the ellipsoids, by the index of their link."""
+    signs = np.array(list(product((-1.0, 1.0), repeat=3)))
+    return {e.link: e.centre + (signs * e.semi_axes) @ e.rotation.T for e in ellipsoids(robot)}
 
 
 def reach(robot: Robot) -> float:

@@ -12,7 +12,7 @@ from dynid.studio.comparison import EstimateRow, compared
 from dynid.studio.session import METHODS
 from dynid.studio.tables import plain_table
 
-__all__ = ["comparison_panel", "estimate_panel", "next_steps", "verdict_badge"]
+__all__ = ["comparison_panel", "estimate_panel", "next_steps", "told_verdict"]
 
 _COLORS = {"trusted": "positive", "use with care": "warning"}
 _STEPS = 4
@@ -58,26 +58,32 @@ def estimate_panel(bench: Bench) -> None:
         if found is None:
             ui.label("The verdict appears here.").classes("opacity-70")
             return
-        verdict_badge(str(found["verdict"])).mark("verdict")
-        for reason in found.get("reasons", []):
-            ui.label(str(reason))
-        steps = next_steps(found)
-        if steps:
-            ui.label("What to do next").classes("font-medium")
-            for k, step in enumerate(steps, 1):
-                ui.label(f"{k}. {step}").mark("next-step")
+        told_verdict(found).mark("verdict")
 
     verdict()
     bench.on_estimate.append(verdict.refresh)
 
 
-def verdict_badge(verdict: str) -> ui.badge:
-    """A verdict in its color."""
-    color = _COLORS.get(verdict, "negative")
-    return ui.badge(verdict, color=color, text_color="black" if color == "warning" else "white").classes("text-lg p-2")
+def told_verdict(verdict: dict[str, Any], otherwise: str = "Export the identified robot.") -> ui.badge:
+    """A verdict in its color, its reasons and what to do next."""
+    word = str(verdict["verdict"])
+    color = _COLORS.get(word, "negative")
+    badge = ui.badge(word, color=color, text_color="black" if color == "warning" else "white").classes("text-lg p-2")
+    _list("ul", "list-disc", [str(x) for x in verdict.get("reasons", [])])
+    ui.label("What to do next").classes("font-medium")
+    _list("ol", "list-decimal", next_steps(verdict, otherwise))
+    return badge
 
 
-def next_steps(verdict: dict[str, Any], otherwise: str = "Export the identified robot.") -> list[str]:
+def _list(tag: str, style: str, sentences: list[str]) -> None:
+    """Sentences below each other, each with a capital letter."""
+    with ui.element(tag).classes(f"{style} pl-6 space-y-1"):
+        for words in sentences:
+            with ui.element("li"):
+                ui.label(words[:1].upper() + words[1:])
+
+
+def next_steps(verdict: dict[str, Any], otherwise: str) -> list[str]:
     """What the checks recommend, those that failed first; where all passed, what is done `otherwise`."""
     checks = [x for x in verdict.get("checks", []) if isinstance(x, dict) and x.get("advice")]
     order = {"failed": 0, "warned": 1}

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from dynid.studio.tables import plain_table
+from dynid.studio.tables import sentence_table
 
 __all__ = ["findings_table"]
 
@@ -21,4 +21,4 @@ def findings_table(found: Any = None) -> None:
     if not listed:
         ui.label("Nothing was found wrong with the recording.").mark("findings")
         return
-    plain_table([{k: str(x.get(k) or "") for k in _KEYS} for x in listed])
+    sentence_table([{k: str(x.get(k) or "") for k in _KEYS} for x in listed])

@@ -25,7 +25,7 @@ BOARD_STYLE = """
   cursor: grab; max-width: 130px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
   vertical-align: middle; }
 .dynid-columns td.dynid-grip { cursor: grab; }
-.dynid-columns td.dynid-grip::before { content: "\\22ee\\22ee"; letter-spacing: -3px; opacity: 0.6; margin-right: 8px; }
+.dynid-columns td.dynid-grip span { opacity: 0.6; margin-right: 6px; }
 .dynid-columns tbody td { user-select: none; }
 """
 # The column that is dragged travels in the drag itself.

@@ -94,7 +94,7 @@ class _MappingPanel:
         self._table.add_slot(
             "body-cell-column",
             '<q-td :props="props" class="dynid-grip" draggable="true" :data-number="props.row.number">'
-            "{{ props.value }}</q-td>",
+            '<span aria-hidden="true">\u283f</span>{{ props.value }}</q-td>',
         )
         self._table.on("dragstart", js_handler=DRAG)
         self._table.on("rowClick", self._clicked, [["shiftKey"], ["number"], []])

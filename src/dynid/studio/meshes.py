@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,17 +15,20 @@ from numpy.typing import NDArray
 
 from dynid.errors import DynidError, ModelError
 from dynid.robot.extent import find_mesh
+from dynid.robot.mjcf_files import included_files
 from dynid.robot.model import Robot
 from dynid.robot.visuals import MeshFile, VisualShape, meshes_as_stl, stl_box, visual_shapes
 from dynid.studio.workspace import Workspace
 
-__all__ = ["MESH_FILES", "DrawnShape", "Dress", "Meshes", "copy_meshes"]
+__all__ = ["MESH_FILES", "DrawnShape", "Dress", "Meshes", "copy_companions"]
 
 Array = NDArray[np.float64]
 
 MESH_FILES = (".stl", ".obj", ".dae", ".glb", ".ply")
 # Bytes of a mesh that is read, and triangles of all meshes of a robot, which a browser draws without a graphics card.
 MESH_LIMIT, TRIANGLES = 64 * 2**20, 500_000
+# Robot files that can hold shapes.
+_SHAPED = (".urdf", ".mjcf", ".xml", ".sdf")
 # Folder of the workspace for meshes whose place in the file leads out of it.
 _FOLDER = "meshes"
 
@@ -112,8 +116,8 @@ class Meshes:
         return self._content.get(key)
 
     def dress(self, name: str, robot: Robot) -> Dress:
-        """The shapes of a robot file of the workspace; of other robots than URDF files there are none."""
-        if not name.lower().endswith(".urdf"):
+        """The shapes of a robot file of the workspace; built-in robots and TOML files have none."""
+        if not name.lower().endswith(_SHAPED):
             return Dress()
         file = self.workspace.existing(name)
         try:
@@ -135,9 +139,10 @@ class Meshes:
         """The box (2, 3) around a shape."""
         if shape in urls:
             return stl_box(self._content[_key(urls[shape])])
-        # Radius and length of what is not a box; a capsule is longer by its ends.
-        sizes = shape.size if shape.kind == "box" else 2 * shape.size[[0, 0, 0]]
-        half = 0.5 * sizes
+        # Edges, semi-axes, or radius and length; a capsule is longer by its ends.
+        half = 0.5 * shape.size if shape.kind == "box" else 1.0 * shape.size
+        if len(half) < 3:
+            half = shape.size[[0, 0, 0]]
         if len(shape.size) == 2:
             half[2] = 0.5 * shape.size[1] + (shape.size[0] if shape.kind == "capsule" else 0.0)
         return np.array([-half, half])
@@ -178,10 +183,15 @@ def mesh_file(named: str, robot_file: Path, workspace: Workspace) -> Path | None
     return None
 
 
-def copy_meshes(robot_file: Path, robot: Robot, workspace: Workspace) -> None:
-    """Copy the meshes of a robot file from anywhere on this computer into the workspace, where they are found again."""
-    if robot_file.suffix.lower() != ".urdf":
+def copy_companions(robot_file: Path, robot: Robot, workspace: Workspace) -> None:
+    """Copy included files and meshes of a robot file from anywhere on this computer into the workspace.
+
+    They are found there again: at the same place beside the robot file, or in the folder of meshes.
+    """
+    if not robot_file.name.lower().endswith(_SHAPED):
         return
+    for included in included_files(robot_file):
+        _copy(included, Path(os.path.relpath(included, robot_file.resolve().parent)), workspace)
     try:
         shapes = visual_shapes(robot_file, robot)
     except ModelError:
@@ -191,11 +201,15 @@ def copy_meshes(robot_file: Path, robot: Robot, workspace: Workspace) -> None:
             found = find_mesh(named, robot_file)
         except ModelError:
             continue
-        if found is None or found.stat().st_size > MESH_LIMIT:
-            continue
-        target = workspace.folder / named.rpartition("://")[2]
-        if not target.resolve().is_relative_to(workspace.folder.resolve()):
-            target = workspace.folder / _FOLDER / found.name
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(found, target)
+        if found is not None and found.stat().st_size <= MESH_LIMIT:
+            _copy(found, Path(named.rpartition("://")[2]), workspace)
+
+
+def _copy(source: Path, place: Path, workspace: Workspace) -> None:
+    """Copy a file to its place in the workspace, or into the folder of meshes where that leads out of it."""
+    target = workspace.folder / place
+    if not target.resolve().is_relative_to(workspace.folder.resolve()):
+        target = workspace.folder / _FOLDER / source.name
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 from nicegui import app, ui
 
@@ -13,6 +15,7 @@ from dynid.studio.fleet_panel import fleet_panel
 from dynid.studio.mapping_panel import mapping_panel
 from dynid.studio.panels import export_panel, motion_panel, recording_panel, robot_panel
 from dynid.studio.session import Session
+from dynid.studio.tables import TABLE_STYLE
 from dynid.studio.traces_panel import traces_panel
 from dynid.studio.traces_routes import add_routes
 from dynid.studio.traces_source import TraceSource
@@ -26,21 +29,26 @@ _FILE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; "
     f"sandbox {_SANDBOX}"
 )
+_APPEARANCE = Path(__file__).with_name("appearance.js").read_text(encoding="utf-8")
 # White text on it, and it on white, have a contrast of 7; white text under the pointer, where it is lighter, of 5.
 _PRIMARY = "#125c9a"
+# White text on it has a contrast of 5.
+_POSITIVE = "#1a7f3c"
 _STYLE = """
 body { font-feature-settings: "tnum"; }
 .nicegui-content { padding: 0; }
-.q-tab { text-transform: none; }
+.q-tab, .q-btn { text-transform: none; }
 .q-uploader { max-height: none; width: 100%; }
-.q-uploader__list, .q-uploader__subtitle { display: none; }
+.q-uploader__list { display: none; }
+.dynid-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .q-uploader__header { background: transparent; color: inherit; }
 .dynid-mono { font-family: ui-monospace, monospace; font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; }
-.body--dark :is(.q-btn--flat, .q-field__control) { --q-primary: #8ec1ee; }
+.body--dark :is(.q-btn--flat, .q-btn--outline, .q-field__control) { --q-primary: #8ec1ee; }
 .nicegui-link { color: var(--q-primary); }
 .body--dark .nicegui-link { color: #8ec1ee; }
-.body--dark .text-negative { color: #ff8f86 !important; }
-.dynid-figure svg { max-width: 100%; height: auto; }
+.body--dark .text-negative { --q-negative: #ff8f86; }
+.dynid-figure { overflow-x: auto; }
+.dynid-figure svg { max-width: none; }
 .dynid-live svg { width: 460px; max-width: 100%; height: auto; }
 .dynid-live text { font-size: 11px; fill: currentColor; }
 .dynid-live .grid { stroke: #8883; }
@@ -48,6 +56,7 @@ body { font-feature-settings: "tnum"; }
 .dynid-live .dots.tried { fill: none; stroke: #d9822b; stroke-width: 4; stroke-linecap:round; opacity: 0.8; }
 .body--dark .dynid-live .line.best { stroke: #8ec1ee; }
 iframe.dynid-report { width: 100%; height: 78vh; border: 1px solid #8884; border-radius: 6px; background: white; }
+.body--dark iframe.dynid-report { background: #10151b; }
 """
 
 
@@ -78,15 +87,20 @@ def build(session: Session) -> None:
 
     @ui.page("/")
     def page() -> None:
-        ui.add_css(_STYLE)
-        ui.colors(primary=_PRIMARY)
-        ui.add_head_html("<script>document.documentElement.lang = 'en'</script>")
+        ui.add_css(_STYLE + TABLE_STYLE)
+        ui.colors(primary=_PRIMARY, positive=_POSITIVE)
+        ui.add_head_html(f"<script>document.documentElement.lang = 'en';\n{_APPEARANCE}</script>")
         dark = ui.dark_mode(None)
+
+        async def other_scheme() -> None:
+            # Until it is chosen, the browser decides.
+            dark.set_value(not await ui.run_javascript("document.body.classList.contains('body--dark')"))
+
         with ui.header().classes("items-center justify-between bg-slate-800 py-2"):
             ui.label("dynid studio").classes("text-lg font-medium")
             with ui.row().classes("items-center gap-2"):
                 ui.label(str(session.workspace.folder.name)).classes("opacity-70 text-sm max-sm:hidden")
-                switch = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
+                switch = ui.button(icon="contrast", on_click=other_scheme)
                 switch.props('flat round dense color=white aria-label="light or dark"')
         with ui.grid().classes("w-full grid-cols-1 lg:grid-cols-[minmax(340px,5fr)_7fr] gap-0"):
             bench = Bench(session, pages)

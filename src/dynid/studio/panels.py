@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import math
 from typing import Any
 
 from nicegui import events, ui
@@ -24,6 +26,11 @@ _ROTORS: dict[str, bool | str | None] = {"auto": None, "yes": True, "no": False,
 
 def _rotor_words(value: bool | str | None) -> str:
     return next(words for words, known in _ROTORS.items() if known is value or known == value)
+
+
+def _limit(value: float, unit: str) -> str:
+    """A limit of a joint with its unit."""
+    return f"{value:.3g}\u00a0{unit}".replace(" ", "\u00a0") if math.isfinite(value) else "none"
 
 
 def robot_panel(bench: Bench) -> None:
@@ -63,7 +70,7 @@ def robot_panel(bench: Bench) -> None:
     ).classes("text-sm opacity-80")
     if session.problem:
         ui.label(session.problem).classes("text-negative").mark("problem")
-    _upload(bench, "drop a URDF, MJCF, SDF or TOML file, and its meshes")
+    _upload(bench, "or drop a URDF, MJCF, SDF or TOML file, and its meshes, here")
 
     @ui.refreshable
     def table() -> None:
@@ -74,14 +81,15 @@ def robot_panel(bench: Bench) -> None:
             {
                 "joint": j.name,
                 "kind": j.kind,
-                "lower": f"{j.limits.lower:.3g}",
-                "upper": f"{j.limits.upper:.3g}",
-                "velocity": f"{j.limits.velocity:.3g}",
-                "effort": f"{j.limits.effort:.3g}",
+                "lower": _limit(j.limits.lower, place),
+                "upper": _limit(j.limits.upper, place),
+                "velocity": _limit(j.limits.velocity, f"{place}/s"),
+                "effort": _limit(j.limits.effort, "N m" if place == "rad" else "N"),
                 "link": link.name,
-                "mass": f"{link.inertia[0]:.4g}",
+                "mass": f"{link.inertia[0]:.4g}\u00a0kg",
             }
             for j, link in zip(robot.joints, robot.links[1:], strict=True)
+            for place in ("rad" if j.kind == "revolute" else "m",)
         ]
         plain_table(rows)
 
@@ -121,13 +129,20 @@ def motion_panel(bench: Bench) -> None:
         ui.label(f"condition number {found['condition_number']:.1f} over {found['duration']:g} s").mark(
             "motion-figures"
         )
-        plain_table([{"joint": k, **{x: f"{y:.0%}" for x, y in use.items()}} for k, use in found["use"].items()])
+        plain_table(
+            [
+                {"joint": k, **{f"{x}, of what is allowed": f"{y:.0%}" for x, y in use.items()}}
+                for k, use in found["use"].items()
+            ]
+        )
         if curve is not None and len(curve) > 1:
             words = f"How the search went: criterion {curve.words()} (dots: iterations, line: the best so far)"
             ui.label(words).classes("text-sm").mark("search-words")
             ui.html(curve.svg(), sanitize=False).classes("dynid-live")
         svg = session.workspace.existing("motion.svg").read_text(encoding="utf-8")
-        ui.html(svg, sanitize=False).classes("dynid-figure w-full bg-white rounded")
+        ui.link("open the figure in a tab of its own", "/files/motion.svg", new_tab=True)
+        figure = ui.html(svg, sanitize=False).classes("dynid-figure w-full bg-white rounded")
+        figure.props('tabindex=0 role=region aria-label="the motion, scrolled by the arrow keys"')
 
     figures()
 
@@ -153,8 +168,8 @@ def recording_panel(bench: Bench) -> None:
         if motion is not None:
             bench.play(motion)
 
-    ui.label("Drop a log of the real robot ...").classes("font-medium")
-    _upload(bench, "CSV, Parquet, NPZ, MAT, HDF5, MCAP, ROS bag")
+    ui.label("Take a log of the real robot ...").classes("font-medium")
+    _upload(bench, "or drop CSV, Parquet, NPZ, MAT, HDF5, MCAP files or ROS bags here")
     ui.label("... or run the designed motion on a simulated one:").classes("font-medium")
     with ui.row().classes("items-end gap-3 w-full"):
         bandwidth = ui.number("bandwidth, Hz", value=5, min=0.1).classes("w-28")
@@ -189,13 +204,43 @@ def export_panel(bench: Bench) -> None:
 
         done = await bench.run(job, button)
         if done is not None and done.ok:
-            for line in filter(str.strip, done.err.splitlines()):
-                ui.notify(line, multi_line=True)
+            lines = [line.strip().removeprefix("dynid: ") for line in done.err.splitlines()]
+            notes.refresh([line for line in lines if line])
             ui.download(session.workspace.existing(written).read_bytes(), written)
 
+    @ui.refreshable
+    def words() -> None:
+        verdict = session.verdict()
+        if verdict is None:
+            ui.label("Identify first; then the identified robot is written here.").classes("opacity-80")
+            return
+        ui.label(
+            f"The robot with the parameters of '{session.files.name}' ({verdict['verdict']}), for simulators and "
+            "controllers. What a format has no place for is named below once the file is written."
+        ).classes("text-sm opacity-80")
+
+    @ui.refreshable
+    def notes(lines: list[str] | None = None) -> None:
+        for line in lines or []:
+            ui.label(line[:1].upper() + line[1:]).classes("text-sm").mark("export-note")
+
+    words()
+    bench.on_estimate.append(words.refresh)
     with ui.row().classes("items-end gap-3 w-full"):
         kind = ui.select(list(EXPORTS), value="urdf", label="format").classes("w-36")
         button = ui.button("Export and download", on_click=export).mark("export")
+    notes()
+
+
+# In place of the toolkit's own, whose buttons have no names.
+_UPLOAD_HEADER = """
+<div class="row items-center no-wrap q-gutter-x-md q-pa-sm">
+  <q-btn outline color="primary" label="Choose files" @click="props.pickFiles"></q-btn>
+  <div class="col">{words}</div>
+  <q-spinner v-if="props.isUploading" size="24px"></q-spinner>
+  <label class="dynid-hidden">files<q-uploader-add-trigger></q-uploader-add-trigger></label>
+</div>
+"""
 
 
 def _upload(bench: Bench, words: str) -> None:
@@ -223,14 +268,14 @@ def _upload(bench: Bench, words: str) -> None:
     def refused() -> None:
         ui.notify(f"uploads may have {UPLOAD_LIMIT >> 20} MB", type="negative")
 
-    ui.upload(
-        label=words,
+    upload = ui.upload(
         on_upload=keep,
         on_rejected=refused,
         auto_upload=True,
         multiple=True,
         max_file_size=UPLOAD_LIMIT,
-    ).props("flat bordered").classes("w-full")
+    )
+    upload.props("flat bordered").classes("w-full").add_slot("header", _UPLOAD_HEADER.format(words=html.escape(words)))
 
 
 async def _name_to_keep(name: str, free: str) -> str:

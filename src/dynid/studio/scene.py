@@ -123,6 +123,8 @@ def _solids(scene: ui.scene, shape: DrawnShape) -> list[tuple[Object3D, Array]]:
         return [(scene.box(wide, deep, high), place)]
     if shape.kind == "sphere":
         return [(scene.sphere(size[0]), place)]
+    if shape.kind == "ellipsoid":
+        return [(scene.sphere(1.0).scale(*size), place)]
     solids: list[tuple[Object3D, Array]] = [(scene.cylinder(size[0], size[0], size[1], 32), place @ upright)]
     if shape.kind == "capsule":
         for end in (-0.5, 0.5):

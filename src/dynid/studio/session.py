@@ -25,7 +25,7 @@ from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
 from dynid.studio.comparison import EstimateFiles, keep_row, own_files
 from dynid.studio.jobs import Done, Jobs, Listener
-from dynid.studio.meshes import Meshes, copy_meshes
+from dynid.studio.meshes import Meshes, copy_companions
 from dynid.studio.opened_log import OpenedLog, held_joints, open_log
 from dynid.studio.project_file import PROJECT_FILE, ProjectFile
 from dynid.studio.runs import LogRuns
@@ -129,7 +129,7 @@ class Session:
             target = self.workspace.path(path.name)
             if path.resolve() != target.resolve():
                 shutil.copyfile(path, target)
-                copy_meshes(path, load_robot(path), self.workspace)
+                copy_companions(path, load_robot(path), self.workspace)
             source = path.name
         if self.robot is not None and self.name == str(source):
             return self.robot

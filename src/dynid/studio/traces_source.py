@@ -255,7 +255,7 @@ def values_at(logged: LoggedRun, model: Prediction | None, time: float) -> list[
     row = logged.traces["q"].row(time)
     heads = [f"{_SIGNALS[s][0]}, {_units(logged, s)}" for s in logged.traces]
     if model is not None:
-        heads += [f"{name}, {_units(logged, 'torque')}" for name in ("predicted", "residual")]
+        heads += [f"{name}, {_units(logged, 'torque')}" for name in ("predicted", "filtered residual")]
     table = [["joint", *heads]]
     predictions = {} if model is None else dict(zip(model.joints, model.traces, strict=True))
     for j, joint in enumerate(logged.joints):

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
+from dynid.assessment.model.horizon import Comparison
 from dynid.assessment.model.horizon_starts import track_of
 from dynid.identification.estimate import Estimate
 from dynid.robot.parts import Joint, Link
@@ -52,6 +53,19 @@ def test_the_error_of_the_true_model_is_zero(smooth: tuple[dynid.Robot, dynid.Re
     comparison = found.compare(0.5)
     assert comparison is not None and comparison.high < 0.05 and comparison.share < 0.01
     assert found.halving < 0.05
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "words"),
+    [
+        (0.5, 0.4, 0.6, "0.5 times those of the a-priori model (95 % interval 0.4 to 0.6)"),
+        (1e-6, 1e-6, 1e-6, "less than 0.001 times those of the a-priori model"),
+        (1e6, 1e6, 1e6, "more than 1000 times those of the a-priori model"),
+        (0.5, 1e-6, 0.6, "0.5 times those of the a-priori model (95 % interval less than 0.001 to 0.6)"),
+    ],
+)
+def test_no_interval_is_told_where_a_model_diverges(ratio: float, low: float, high: float, words: str) -> None:
+    assert Comparison(0.5, ratio, low, high, 1.0).words == words
 
 
 def test_errors_are_those_of_a_simulation_by_hand(smooth: tuple[dynid.Robot, dynid.Recording]) -> None:

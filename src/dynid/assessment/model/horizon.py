@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 _RESAMPLES = 500
 _FEWEST = 5  # starts
 _LEVEL = 0.95
+_SMALLEST = 1e-3  # ratio of errors that is told
 _LARGEST = 1e6  # ratio of errors where one of two models diverges
 
 
@@ -95,7 +96,9 @@ class Comparison:
     def words(self) -> str:
         """The ratio and its interval in words."""
         ratio, low, high = (_times(x) for x in (self.ratio, self.low, self.high))
-        return f"{ratio} times those of the a-priori model (95 % interval {low} to {high})"
+        told = self.high >= _SMALLEST and self.low <= 1 / _SMALLEST  # one of the models has diverged otherwise
+        sure = f" (95 % interval {low} to {high})" if told else ""
+        return f"{ratio} times those of the a-priori model{sure}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,10 +330,12 @@ class SimulationError:
                 if np.isfinite(x)
             )
             out += [f"tool {tool}: 90 % of the starts are within {tail}"] if tail else []
+        compared: dict[str, list[str]] = {}
         for horizon in self.horizons:
             found = self.compare(horizon)
             if found is not None:
-                out.append(f"after {horizon:g} s the errors are {found.words}")
+                compared.setdefault(found.words, []).append(f"{horizon:g} s")
+        out += [f"after {' and '.join(times)} the errors are {words}" for words, times in compared.items()]
         for name, errors in self.models.items():
             counts = errors.counts()
             out += [
@@ -369,7 +374,9 @@ def _with_whole(errors: ModelErrors, of: str) -> Array:
 
 def _times(ratio: float) -> str:
     """A ratio of errors for people; one of the two models may have diverged."""
-    return "less than 0.001" if ratio < 1e-3 else "more than 1000" if ratio > 1e3 else f"{ratio:.2g}"
+    if ratio < _SMALLEST:
+        return f"less than {_SMALLEST:g}"
+    return f"more than {1 / _SMALLEST:g}" if ratio > 1 / _SMALLEST else f"{ratio:.2g}"
 
 
 def _number(value: float) -> str:
