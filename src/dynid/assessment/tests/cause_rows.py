@@ -24,6 +24,8 @@ Index = NDArray[np.int64]
 # this share of the highest velocity, and rows this near to a reversal, are left out.
 _SLOW = 0.05
 _ROWS_FROM_REVERSAL = 2.5
+# Share of the fast samples of a joint that must be left without its reversals; else they are not left out.
+_LEAST_LEFT = 0.1
 # Rows per channel and numbers of the regressor that are kept; beyond, rows are thinned evenly.
 _MOST_ROWS, _MOST_NUMBERS = 2500, 3_000_000
 
@@ -132,16 +134,22 @@ def cause_rows(observations: Sequence[Observation], reversals: bool = False) -> 
 
 
 def away_from_reversals(motions: Sequence[Motion]) -> list[NDArray[np.bool_]]:
-    """Samples (N, joint) of each motion at which a joint moves fast enough and did not just reverse."""
+    """Samples (N, joint) of each motion at which a joint moves fast enough and did not just reverse.
+
+    A joint that reverses all the time has no such samples: those at which it moves fast enough are taken.
+    """
     fastest = np.max([np.abs(m.v).max(axis=0) for m in motions], axis=0)
-    out = []
-    for m in motions:
-        step = int(np.prod(m.decimate)) if m.decimate else 1
-        fast = np.abs(m.v) > _SLOW * fastest
-        reach = int(_ROWS_FROM_REVERSAL * step)
-        if step > 1:
-            turns = np.zeros(m.v.shape)
-            turns[1:] = np.sign(m.v[1:]) != np.sign(m.v[:-1])
-            fast &= scipy.ndimage.maximum_filter1d(turns, 2 * reach + 1, axis=0) == 0
-        out.append(fast)
-    return out
+    fast = [np.abs(m.v) > _SLOW * fastest for m in motions]
+    away = [x & ~_near_reversals(m) for m, x in zip(motions, fast, strict=True)]
+    left, of = (np.sum([x.sum(axis=0) for x in each], axis=0) for each in (away, fast))
+    return [np.where(left < _LEAST_LEFT * of, f, a) for f, a in zip(fast, away, strict=True)]
+
+
+def _near_reversals(motion: Motion) -> NDArray[np.bool_]:
+    """Samples (N, joint) of rows that the decimation mixes with a reversal."""
+    step = int(np.prod(motion.decimate)) if motion.decimate else 1
+    turns = np.zeros(motion.v.shape, dtype=bool)
+    if step > 1:
+        turns[1:] = np.sign(motion.v[1:]) != np.sign(motion.v[:-1])
+        turns = scipy.ndimage.maximum_filter1d(turns, 2 * int(_ROWS_FROM_REVERSAL * step) + 1, axis=0)
+    return turns
