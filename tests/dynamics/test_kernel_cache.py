@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,12 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was told yet, and nothing is known of sources that a test changes."""
     monkeypatch.setattr(cache, "_told", set())
     cache._digest.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python itself would take a file that changes within a second for the same."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
 
 def loaded(folder: Path, factor: int = 2) -> Any:

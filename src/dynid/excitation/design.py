@@ -33,6 +33,8 @@ _TIGHT = 0.01
 # And clearances this much wider, in their own unit.
 _ROOM = 0.2
 _FINE = 10
+# Samples per second at which torques and the other limits of joints hold at last: friction steps between grid points.
+_CONTROL_RATE = 1000.0
 _CANDIDATES = 60
 _REFINED = 20
 _MOST_TIGHTENINGS = 5
@@ -344,6 +346,11 @@ def _verified(
             break
         X = refine(problem, inside, deadline, max_iterations=20)
     held = shrunk(fine, X)
+    count = max(fine.samples, int(np.ceil(_CONTROL_RATE * fine.basis.duration)))
+    between = replace(fine, samples=count, clearances=())
+    if held is not None and between.worst(held) < 0:
+        held = shrunk(between, held)
+        held = held if held is None or not fine.clearances else shrunk(fine, held)
     if held is None:
         raise DynidError("no motion within the limits was found in time; give a larger budget")
     return held, notes
