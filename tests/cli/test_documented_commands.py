@@ -27,6 +27,7 @@ SLOW = (
     "docs/friction.md",
     "docs/human-forceplate.md",
     "docs/index.md",
+    "docs/large-logs.md",
     "docs/legs.md",
     "docs/residual.md",
     "docs/tutorial.md",

@@ -372,6 +372,7 @@ def client() -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_bits(dataset: DataSet, client: Any) -> None:
     """Results come in any order and are joined in one; bad partitions are named as here."""
     here, there = (observe(ROBOT, dataset, signals=SIGNALS, client=c) for c in (None, client))

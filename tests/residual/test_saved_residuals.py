@@ -114,6 +114,7 @@ def test_every_field_of_a_predictor_is_saved(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_damaged_residual_is_refused_in_one_sentence_or_read(tmp_path: Path) -> None:
     """Every array in turn missing, of another type or of another shape."""
     path, odd = tmp_path / "residual.npz", tmp_path / "odd.npz"

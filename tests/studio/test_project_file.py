@@ -72,6 +72,7 @@ def test_a_session_goes_on_where_the_file_was_left(tmp_path: Path) -> None:
     assert "gone.urdf" in Session(Workspace(tmp_path)).problem
 
 
+@pytest.mark.slow
 def test_from_a_bare_log_to_the_project_of_the_commands(tmp_path: Path) -> None:
     """Chosen, mapped and saved in the page; read by `dynid check` without options."""
     session = Session(Workspace(tmp_path))
