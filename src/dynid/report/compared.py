@@ -132,8 +132,8 @@ def _significance(first: Estimate, second: Estimate) -> Section:
     found = compare_estimates(first, second)
     rows = [
         ["all base parameters", number(found.statistic), str(found.freedom), probability(found.p_value)],
-        ["bodies, as by a payload", "", "", f"{found.payload_p:.2g}"],
-        ["bodies, otherwise", "", "", f"{found.other_p:.2g}"],
+        ["bodies, as by a payload", "", "", probability(found.payload_p)],
+        ["bodies, otherwise", "", "", probability(found.other_p)],
     ]
     lead = (
         "Tests of equal base parameters. They hold for estimates from separate recordings, not for two methods on one."

@@ -168,30 +168,23 @@ def load_robot(
 
 def _unused(robot: Robot, known: FileDrives) -> list[str]:
     """A sentence on drive values of the file for which the robot has no term, if there are any."""
-    kinds: list[str] = []
-    laws: list[str] = []
-    joints: dict[str, None] = {}
+    found: dict[str, list[str]] = {}
     leader = {j.name: j.mimic.leader if j.mimic else j.name for j in robot.joints}
-    for symbols, kind, law in (
-        (("fv", "fvp"), "damping", "viscous"),
-        (("fc", "fcp"), "Coulomb friction", "coulomb"),
-        (("Ia",), "rotor inertia (armature)", ""),
-    ):
+    for symbols in (("fv", "fvp"), ("fc", "fcp"), ("Ia",)):
         have = {term.shaft for term in robot.drives if term.symbol in symbols}
-        found = [n for n, values in known.items() if values.get(symbols[0]) and leader.get(n, n) not in have]
-        found = [name for name in found if name in leader]
-        if found:
-            kinds.append(kind)
-            laws += [law] if law else []
-            joints |= dict.fromkeys(found)
-    if not kinds:
+        lost = [n for n, x in known.items() if n in leader and x.get(symbols[0]) and leader[n] not in have]
+        found |= {symbols[0]: lost} if lost else {}
+    if not found:
         return []
-    options = [f"friction='{'+'.join(laws)}'"] if laws else []
-    options += ["rotor_inertia=True"] if "rotor inertia (armature)" in kinds else []
+    kinds = {"fv": "damping", "fc": "Coulomb friction", "Ia": "rotor inertia (armature)"}
+    laws = [law for symbol, law in (("fv", "viscous"), ("fc", "coulomb")) if symbol in found]
+    options = [f"friction='{'+'.join(laws)}'"] * bool(laws) + ["rotor_inertia=True"] * ("Ia" in found)
+    joints = list(dict.fromkeys(name for lost in found.values() for name in lost))
     passive = " (passive joints by name)" if any(name in robot.passive for name in joints) else ""
-    what = f"{' and '.join(kinds)} of {quoted('joint', list(joints), most=3)} in the file"
+    *first, last = (kinds[symbol] for symbol in found)
+    what = f"{' and '.join([', '.join(first), last] if first else [last])} of {quoted('joint', joints, most=3)}"
     return [
-        f"{what} {'is' if len(kinds) == 1 else 'are'} not modeled: load it with "
+        f"{what} in the file {'are' if first else 'is'} not modeled: load it with "
         f"{' and '.join(options)}{passive}; method auto chooses what the recording shows"
     ]
 
