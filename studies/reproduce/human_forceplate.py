@@ -45,7 +45,10 @@ _GRAVITY = 9.81
 _SHARE = 1e-3
 # A person who ends in the state of the beginning has gained no momentum: these components have zero mean.
 _ZEROED = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 1.0])
-_SIGNALS = Signals(cutoff=2.0, order=2, torque_cutoff="same", decimate=(), trim=1.0, min_velocity=0.0)
+# Derivatives of the narrower stencil: they attenuate the noise of markers, which a wider band would pass.
+_SIGNALS = Signals(
+    cutoff=2.0, order=2, torque_cutoff="same", decimate=(), trim=1.0, min_velocity=0.0, derivative="central"
+)
 
 
 @dataclass(frozen=True, eq=False)

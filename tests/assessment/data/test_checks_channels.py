@@ -47,7 +47,7 @@ def test_clipped_torque() -> None:
 
 
 def test_coarse_steps() -> None:
-    """A position encoder of 512 counts, a torque in steps of its deviation; a fine encoder says nothing."""
+    """A position encoder of 512 counts, a torque in steps of its standard deviation; a fine encoder says nothing."""
     step = 2 * np.pi / 512
 
     def coarse(q: np.ndarray) -> np.ndarray:
@@ -62,6 +62,16 @@ def test_coarse_steps() -> None:
     found = [f for f in dynid.check(ROBOT, spoiled(SOUND, torque=torque)) if f.code == "torque_resolution"]
     assert [(f.joint, f.severity) for f in found] == [("joint3", "warning")]
     assert number(found[0]) == pytest.approx(width, rel=0.01)
+
+
+@pytest.mark.parametrize(("steps", "severity"), [(2.5, ["warning"]), (4.0, ["info"]), (10.0, [])])
+def test_torques_of_few_values(steps: float, severity: list[str]) -> None:
+    """Steps per standard deviation: rounding to a tenth of the variation is warned about, to a twentieth reported."""
+    torque = SOUND.runs[0].torque.copy()
+    width = float(np.std(torque[:, 2])) / steps
+    torque[:, 2] = np.round(torque[:, 2] / width) * width
+    found = [f for f in dynid.check(ROBOT, spoiled(SOUND, torque=torque)) if f.code == "torque_resolution"]
+    assert [f.severity for f in found] == severity
 
 
 def test_standing_still() -> None:

@@ -12,7 +12,7 @@ import pytest
 import dynid
 from dynid.assessment.tests.cause import CauseCode, Causes
 from dynid.assessment.tests.cause_search import _plus_minus, find_causes
-from dynid.assessment.tests.deflection import deflections
+from dynid.assessment.tests.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.assessment.tests.ripple import ripple_orders
 from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.errors import DataError
@@ -163,6 +163,21 @@ def test_a_joint_without_positive_inertia_is_rigid() -> None:
     (springs, gaps), (right, _) = (deflections(truth, moved, load, p) for p in (wrong, truth.parameters))
     assert np.all(springs[:, 2] == 0) and np.all(gaps[:, 2] == 0) and np.any(right[:, 2])
     assert np.all(np.isfinite(springs)) and np.all(np.isfinite(gaps))
+
+
+def test_frequencies_between_those_of_the_grid() -> None:
+    """They fill the gap to both neighbours, and the deflection at each is that of its own spring."""
+    assert np.all(BETWEEN > 1 / 1.2) and np.all(BETWEEN < 1.2) and np.all(BETWEEN != 1.0)
+    assert np.diff(np.sort([1 / 1.2, *BETWEEN, 1.0, 1.2])).max() < 0.045
+    truth = arm()
+    t, q, v, a = motion(truth, 0, 2000)
+    load = dynid.inverse_dynamics(truth, q, v, a)
+    moved = Motion(t, q, v, a, load, 1.0 / (t[1] - t[0]), None, (), "run", np.zeros(truth.n))
+    chosen = FREQUENCIES[[2, 5]]
+    springs, gaps = deflections(truth, moved, load, truth.parameters, chosen, GAPS[:0])
+    everything, _ = deflections(truth, moved, load, truth.parameters)
+    np.testing.assert_array_equal(springs, everything[:, :, [2, 5]])
+    assert gaps.shape[2] == 0
 
 
 @pytest.mark.parametrize(

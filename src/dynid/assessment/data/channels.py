@@ -26,8 +26,10 @@ _JUST_BELOW = 0.01
 # Values lie on a grid to this precision; grids finer than a millionth of the range do not matter.
 _ON_GRID, _FINEST = 0.05, 1e-6
 _GRID_SHARE = 0.95
-# Quantisation noise as a share of the signal: reported, and warned about.
+# Quantisation noise as a share of the signal: reported, and warned about. That of positions is filtered. That of
+# torques follows the motion where a whole run has but ten values, so that it does not average out like noise.
 _COARSE, _TOO_COARSE = 0.1, 0.2
+_COARSE_TORQUE, _TOO_COARSE_TORQUE = 0.05, 0.1
 # Below this share of its highest velocity a joint stands still, as in the cleaning of signals.
 _STILL = 0.01
 _STILL_SHARE, _MOSTLY_STILL = 0.2, 0.5
@@ -151,11 +153,11 @@ def check_resolution(robot: Robot, run: Run, context: Context) -> Iterator[Findi
         if run.torque is None or cleaned.torque is None:
             continue
         step, size = grid_step(run.torque[:, j]), float(np.std(run.torque[:, j]))
-        if size > 0 and step / np.sqrt(12) > _COARSE * size:
+        if size > 0 and step / np.sqrt(12) > _COARSE_TORQUE * size:
             share = step / np.sqrt(12) / size
             yield context.found(
                 FindingCode.TORQUE_RESOLUTION,
-                "warning" if share > _TOO_COARSE else "info",
+                "warning" if share > _TOO_COARSE_TORQUE else "info",
                 run,
                 j,
                 f"The torque is coarsely quantised, which causes noise of {100 * share:.2g} percent of its variation.",

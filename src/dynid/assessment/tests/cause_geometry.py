@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from dynid.assessment.tests.cause import CauseCode
 from dynid.assessment.tests.cause_groups import Group, Model
-from dynid.assessment.tests.deflection import FREQUENCIES, GAPS, deflections
+from dynid.assessment.tests.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.robot.model import Robot
 from dynid.signals.filters import lowpass
 from dynid.signals.settings import Motion
 
-__all__ = ["geometry_groups"]
+__all__ = ["elasticity_between", "geometry_groups"]
 
 Array = NDArray[np.float64]
 
@@ -116,6 +116,22 @@ def _flexible(
         error = [_calm(x[1][:, j, k], m) for x, m in zip(bent, model.rows.motions, strict=True)]
         words = _named(f"'{name}' has a backlash of about", unit)
         yield words, CauseCode.BACKLASH, unit, scale * float(gap), _moved(model, slopes, error)
+
+
+def elasticity_between(model: Model, coarse: Sequence[Group], best: Group) -> Iterator[Group]:
+    """Elasticity of a joint with frequencies near that of its best candidate, which is one of the `coarse` ones."""
+    j = best.joints[0]
+    same = [g for g in coarse if g.code is CauseCode.ELASTICITY and g.joints == best.joints]
+    frequencies = float(FREQUENCIES[[g is best for g in same].index(True)]) * BETWEEN
+    bent = [
+        deflections(model.bodies, m, load, model.body_parameters, frequencies, GAPS[:0])[0][:, j]
+        for m, load in zip(model.rows.motions, model.load, strict=True)
+    ]
+    slopes, name = _slopes(model, j), model.robot.coordinates[j]
+    for k, frequency in enumerate(frequencies):
+        columns = _moved(model, slopes, [x[:, k] for x in bent])
+        words = _elastic(name, float(frequency))
+        yield Group(CauseCode.ELASTICITY, (j,), words, model.everywhere(columns), "times")
 
 
 def _elastic(name: str, frequency: float) -> Callable[[str, float], str]:

@@ -17,8 +17,8 @@ from dynid.assessment.tests.cause_drives import (
     sensor_groups,
     stribeck_groups,
 )
-from dynid.assessment.tests.cause_geometry import geometry_groups
-from dynid.assessment.tests.cause_groups import Model
+from dynid.assessment.tests.cause_geometry import elasticity_between, geometry_groups
+from dynid.assessment.tests.cause_groups import Group, Model
 from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows, without_correction
 from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
 from dynid.assessment.tests.resonance import resonances
@@ -106,6 +106,7 @@ def find_causes(
         *run_groups(model),
         *coupling_groups(model),
     ]
+    groups += _elasticity_between(model, search, groups, level)
     tested = len(groups)
     gains = [g for g in groups if g.code is CauseCode.TORQUE_GAIN]
     names = rows.base.robot.coordinates
@@ -131,6 +132,14 @@ def find_causes(
     if not causes:
         causes = list(_oscillating(model, search))[:1]
     return Causes(tuple(causes[:max_causes]), tested, level, visible)
+
+
+def _elasticity_between(model: Model, search: Stepwise, groups: Sequence[Group], level: float) -> list[Group]:
+    """More frequencies of the elastic joint that explains most, where it is significant."""
+    found = search.strongest([g for g in groups if g.code is CauseCode.ELASTICITY], len(groups))
+    if found is None or found.p_value >= level:
+        return []
+    return list(elasticity_between(model, groups, found.group))
 
 
 def _cause(step: Step, rows: CauseRows) -> Cause:

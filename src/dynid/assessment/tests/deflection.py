@@ -10,13 +10,16 @@ from dynid.dynamics.functions import mass_matrix
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion
 
-__all__ = ["FREQUENCIES", "GAPS", "deflections"]
+__all__ = ["BETWEEN", "FREQUENCIES", "GAPS", "deflections"]
 
 Array = NDArray[np.float64]
 
 # Frequencies (Hz) at which the body behind a joint oscillates at its mean inertia, and their damping ratio; whole gaps
 # (rad) and the frequency of their contact.
 FREQUENCIES = 3.0 * 1.2 ** np.arange(0, 10)
+# Factors from one of them to those between it and its neighbours. An oscillation with so little damping leaves its
+# phase where the frequency is wrong by its damping ratio, a step of 4 % is within it.
+BETWEEN = 1.2 ** (np.array([-4, -3, -2, -1, 1, 2, 3, 4]) / 5)
 GAPS = np.radians([0.3, 0.6, 1.0, 1.5])
 _CONTACT = 25.0
 _DAMPING = 0.07
@@ -24,12 +27,14 @@ _DAMPING = 0.07
 _RATE = 200.0
 
 
-def deflections(robot: Robot, motion: Motion, load: Array, parameters: Array) -> tuple[Array, Array]:
+def deflections(
+    robot: Robot, motion: Motion, load: Array, parameters: Array, frequencies: Array = FREQUENCIES, gaps: Array = GAPS
+) -> tuple[Array, Array]:
     """Deflection of every joint, elastic or with a gap: (N, joint, spring, 3) with first and second derivative.
 
     The body behind joint j follows M_jj d'' + c d' + k d = load, where the load (N, joint) is that of the rigid robot;
-    with a gap, the spring acts outside of it. The first result holds one spring per entry of `FREQUENCIES`, per unit of
-    load; the second one gap per entry of `GAPS`, in rad. A joint without positive inertia has no deflection.
+    with a gap, the spring acts outside of it. The first result holds one spring per frequency (Hz), per unit of load;
+    the second one gap per entry of `gaps`, in rad. A joint without positive inertia has no deflection.
     """
     from dynid.assessment.tests.deflection_kernel import integrate_deflections
 
@@ -43,8 +48,8 @@ def deflections(robot: Robot, motion: Motion, load: Array, parameters: Array) ->
     force = force * heavy
     inertia = np.where(heavy, np.maximum(inertia, 1e-3 * inertia.mean(axis=0)), 1.0)
     mean = inertia.mean(axis=0)[:, None]
-    frequency = np.concatenate([FREQUENCIES, np.full(len(GAPS), _CONTACT)])
-    gap = np.concatenate([np.zeros(len(FREQUENCIES)), GAPS])
+    frequency = np.concatenate([frequencies, np.full(len(gaps), _CONTACT)])
+    gap = np.concatenate([np.zeros(len(frequencies)), gaps])
     stiffness = mean * (2 * np.pi * frequency) ** 2
     damping = 2 * _DAMPING * np.sqrt(stiffness * mean)
     side = np.sign(force[0])[:, None]
@@ -54,5 +59,4 @@ def deflections(robot: Robot, motion: Motion, load: Array, parameters: Array) ->
     with first_use(integrate_deflections):
         integrate_deflections(inertia, force, stiffness, damping, 0.5 * gap, step, state, every, out)
     out *= heavy[:, None, None]
-    springs = out[:, :, : len(FREQUENCIES)]
-    return springs, out[:, :, len(FREQUENCIES) :]
+    return out[:, :, : len(frequencies)], out[:, :, len(frequencies) :]

@@ -147,6 +147,15 @@ class Stepwise:
         steps = [self._step(g, c, k, len(groups)) for _, k, g, c in ranked[:_COMPARED]]
         return max((s for s in steps if s.p_value < level and s.relevant), key=lambda s: s.gain, default=None)
 
+    def strongest(self, groups: Sequence[Group], tested: int) -> Step | None:
+        """The group of one positive size that explains most, if any."""
+        solved = [(group, *self._solved(group)) for group in groups]
+        positive = [x for x in solved if x[3] and x[2][0] > 0]
+        if not positive:
+            return None
+        group, _, coefficient, rank = max(positive, key=lambda x: x[1])
+        return self._step(group, coefficient, rank, tested)
+
     def all(self, groups: Sequence[Group], tested: int) -> list[Step]:
         """All groups that the model does not contain, each beside it."""
         solved = [(group, *self._solved(group)) for group in groups]

@@ -9,6 +9,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.typed_passes import NativeLowering
+from numba.core.types import unliteral
 
 from dynid.dynamics.kernels.cache import kernel_cache
 
@@ -23,7 +24,7 @@ _KERNEL: dict[str, Any] = {
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function at its first call, or read it from the cache."""
-    dispatcher = njit(**_KERNEL)(function)
+    dispatcher = _without_literals(njit(**_KERNEL)(function))
     dispatcher._cache = kernel_cache(function)
     return dispatcher
 
@@ -34,13 +35,22 @@ def step(function: Callable[..., Any]) -> Any:
     The back end inlines it: a robot is a dozen arrays, which are expensive to pass at every call. A step allocates no
     arrays and counts no references: counting is atomic, and slow where threads share a robot.
     """
-    dispatcher = njit(**STEP)(function)
+    dispatcher = _without_literals(njit(**STEP)(function))
 
     def keep(compiled: Any) -> None:
         dispatcher.overloads[tuple(compiled.signature.args)] = compiled
 
     # Python has no entry to the compiled code: its address is zero.
     dispatcher.add_overload, dispatcher._compile_for_args = keep, lambda *args, **kwargs: function
+    return dispatcher
+
+
+def _without_literals(dispatcher: Any) -> Any:
+    """Make a call with the number 0 compile what a call with any other integer compiles, not a second function."""
+    template = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, kws: template(
+        [unliteral(a) for a in args], {name: unliteral(a) for name, a in kws.items()}
+    )
     return dispatcher
 
 
