@@ -30,6 +30,10 @@ class Figure:
     tolerance: float
     reason: str
 
+    def __post_init__(self) -> None:
+        for name in ("difference", "tolerance"):  # numbers of NumPy are not written as JSON
+            object.__setattr__(self, name, float(getattr(self, name)))
+
     @property
     def ok(self) -> bool:
         return bool(self.difference <= self.tolerance)
