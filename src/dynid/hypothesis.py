@@ -17,7 +17,17 @@ from dynid.markup import HtmlFrame
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Detail", "Hypothesis", "HypothesisTest", "TestCode", "chi2_tail", "corrected", "f_ratio", "f_tail"]
+__all__ = [
+    "Detail",
+    "Hypothesis",
+    "HypothesisTest",
+    "TestCode",
+    "chi2_tail",
+    "corrected",
+    "f_ratio",
+    "f_tail",
+    "probability",
+]
 
 Array = NDArray[np.float64]
 Correction = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
@@ -285,6 +295,11 @@ def corrected(p_values: ArrayLike, correction: Correction = "holm") -> Array:
     out = np.empty_like(p)
     out[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
     return out
+
+
+def probability(p: float) -> str:
+    """A p-value as text; nobody reads the exponents of small ones."""
+    return "< 0.001" if p < 1e-3 else f"{p:.2g}"
 
 
 def f_tail(statistic: float, columns: int, freedom: float) -> tuple[float, str, float]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.report.charts import plus_minus, probability
+from dynid.hypothesis import probability
+from dynid.report.charts import plus_minus
 from dynid.report.content import Table
 
 

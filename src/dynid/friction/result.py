@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features, unit_of
+from dynid.hypothesis import probability
 from dynid.markup import frame_html
 from dynid.robot.model import Robot
 
@@ -307,7 +308,7 @@ class FrictionFit:
             f"  {'model':{width}}  parameters  {'rms ' + torque:>8}        AIC        BIC  {decided}",
         ]
         for f in self.ranking:
-            test = f"{f.p_value:.2g}, {f.against}" if f.against else "-"
+            test = f"{probability(f.p_value)}, {f.against}" if f.against else "-"
             test = test if np.isnan(f.held_out_rms) else f"{f.held_out_rms:.4g}"
             mark = "*" if f is self.best else " "
             shown = f"{f.model.count:10d}  {f.rms:8.4g}  {f.aic:9.1f}  {f.bic:9.1f}"

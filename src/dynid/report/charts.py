@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.report.chart_data import Series
 
-__all__ = ["Chart", "interval", "number", "plus_minus", "probability"]
+__all__ = ["Chart", "interval", "number", "plus_minus"]
 
 Array = NDArray[np.float64]
 
@@ -33,11 +33,6 @@ def plus_minus(value: float, std: float) -> str:
     if not -4 <= place <= 7:  # an exponent is easier to read
         return f"{value:.4g} \u00b1 {std:.2g}"
     return f"{round(value, place):.{max(place, 0)}f} \u00b1 {round(std, place):.{max(place, 0)}f}"
-
-
-def probability(p: float) -> str:
-    """A p-value; nobody reads the exponents of small ones."""
-    return "< 0.001" if p < 1e-3 else f"{p:.2g}"
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:

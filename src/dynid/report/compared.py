@@ -10,8 +10,9 @@ from dynid.assessment.verdict.assessment import Assessment
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
 from dynid.fleet.comparison import compare_estimates
+from dynid.hypothesis import probability
 from dynid.identification.estimate import Estimate
-from dynid.report.charts import Chart, number, plus_minus, probability
+from dynid.report.charts import Chart, number, plus_minus
 from dynid.report.content import Figure, Figures, Groups, Section, Table, Text, section
 
 __all__ = ["comparison_sections", "method_section"]

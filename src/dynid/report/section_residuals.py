@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dynid.assessment.tests.residuals import correlogram
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
-from dynid.report.charts import Chart, number, plus_minus, probability
+from dynid.hypothesis import probability
+from dynid.report.charts import Chart, number, plus_minus
 from dynid.report.content import Figure, Figures, Joints, Section, Table, Text, section
 from dynid.report.section_errors import force_word, unit_of, velocity_label
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from dynid.hypothesis import probability
 from dynid.markup import HtmlFrame
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class Causes(HtmlFrame):
         """Return the causes as text, in the order in which they were found."""
         lines = ["causes of the residual (stepwise score tests)", f"  verdict:   {self.verdict}"]
         for i, cause in enumerate(self.causes, 1):
-            lines += [f"    {i}. {cause}, p = {cause.p_value:.2g}", f"       {cause.advice}"]
+            lines += [f"    {i}. {cause}, p-value {probability(cause.p_value)}", f"       {cause.advice}"]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

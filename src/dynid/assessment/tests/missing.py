@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dynid.assessment.given import check_observation
 from dynid.assessment.tests.candidates import Candidate, Candidates, EffectCode
 from dynid.errors import DataError, DynidError
-from dynid.hypothesis import corrected, f_ratio
+from dynid.hypothesis import corrected, f_ratio, probability
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation, fold
 from dynid.identification.row_stream import motion_blocks
@@ -144,7 +144,7 @@ class MissingEffects(HtmlFrame):
         ]
         if self.effects:
             lines.append(f"  found, with p-values corrected (holm), significance level {self.level:g}:")
-            lines += [f"    {i}. {e}, p = {e.p_value:.2g}" for i, e in enumerate(self.effects, 1)]
+            lines += [f"    {i}. {e}, p-value {probability(e.p_value)}" for i, e in enumerate(self.effects, 1)]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

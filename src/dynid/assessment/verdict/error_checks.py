@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
+from dynid.hypothesis import probability
 from dynid.identification.validation import REPEATED
 
 __all__ = [
@@ -125,7 +126,7 @@ def check_agreement(evidence: Evidence) -> Check:
     else:
         words = (
             f"unseen motion needs other parameters: in '{channel}' the error is {ratio:.1f} times that of parameters "
-            f"fitted to it (p = {refit.p_value:.1g})"
+            f"fitted to it (p-value {probability(refit.p_value)})"
         )
     advice = "find out what changed between the recordings (load, temperature, sensor zero), or record longer"
     return graded(code, ratio, _DISAGREEMENT, _LARGE_DISAGREEMENT, "times the least error", words, advice)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid.hypothesis import probability
 from dynid.identification.summary import validation_text
 from dynid.markup import html_table
 from dynid.terminal import rendered, table_of
@@ -35,7 +36,7 @@ def flexible_text(estimate: FlexibleEstimate) -> str:
         table = table_of("nonlinear stiffness", *_TESTS, text=("joint", "kind"))
         for test in estimate.tests:
             shown = ("-", "-", "not excited") if np.isnan(test.p_value) else (f"{test.size:.2g}", f"{test.std:.2g}")
-            table.add_row(test.joint, test.kind.value, *shown, *([] if len(shown) > 2 else [f"{test.p_value:.2g}"]))
+            table.add_row(test.joint, test.kind.value, *shown, *([] if len(shown) > 2 else [probability(test.p_value)]))
         tables.append(table)
     state = "converged" if estimate.converged else "not converged"
     closing = (
