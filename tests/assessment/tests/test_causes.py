@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.assessment.tests import swapped
 from dynid.assessment.tests.cause import CauseCode, Causes
+from dynid.assessment.tests.cause_rows import cause_rows
 from dynid.assessment.tests.cause_search import _plus_minus, find_causes
 from dynid.assessment.tests.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.assessment.tests.ripple import ripple_orders
@@ -203,6 +205,20 @@ def test_the_search_knows_which_gains_it_can_see() -> None:
             gain = 1.0 + factor * visible[joint] * (np.arange(3) == j)
             found = causes(lambda q, v, t, r, gain=gain: (q, t * gain))  # type: ignore[misc]
             assert [n for c in found.causes if c.code is CauseCode.TORQUE_GAIN for n in c.joints] == expected
+
+
+def test_a_joint_that_is_nowhere_away_from_its_reversals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its columns are zero: the share that is left stays finite, and no exchange with it is tried."""
+    truth = arm()
+    t, q, v, a = motion(truth, 0, 2000)
+    recording = dynid.Recording(truth.coordinates, (dynid.Run(t, q, torque=dynid.inverse_dynamics(truth, q, v, a)),))
+    rows = cause_rows([observe(truth, recording, signals=SIGNALS)])
+    states, torque, far = swapped._thinned(rows)
+    far[:, 2] = False
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        assert np.all(np.isfinite(swapped._left(rows, states, torque, far)))
+    monkeypatch.setattr(swapped, "_thinned", lambda _: (states, torque, far))
+    assert swapped.best_swap(rows, np.ones(3)) is None
 
 
 def test_bad_input_is_named() -> None:

@@ -341,7 +341,8 @@ class _Search:
     def _weigh(self) -> None:
         """Divide the rows of each channel by its residual noise with the present model."""
         whole = fold(np.vstack(self._channels))
-        sizes = np.maximum(np.linalg.norm(whole[:, self._model], axis=0), _TINY)
+        sizes = np.linalg.norm(whole[:, self._model], axis=0)
+        sizes = np.where(sizes > 0, sizes, 1.0)
         beta = np.linalg.lstsq(whole[:, self._model] / sizes, whole[:, -1], rcond=None)[0] / sizes
         for k, rows in enumerate(self._channels):
             noise = np.linalg.norm(rows[:, -1] - rows[:, self._model] @ beta)

@@ -130,7 +130,8 @@ class Stepwise:
     def beta(self) -> Array:
         """Base parameters (b,) beside the included groups."""
         stacked = self._columns() * self._w[:, None]
-        size = np.maximum(np.linalg.norm(stacked, axis=0), _TINY)
+        size = np.linalg.norm(stacked, axis=0)
+        size = np.where(size > 0, size, 1.0)
         y = np.concatenate(self._rows.y) * self._w
         found = np.linalg.lstsq(stacked / size, y, rcond=_RANK)[0] / size
         return np.asarray(found[: self._rows.base.count])

@@ -51,6 +51,8 @@ def best_swap(rows: CauseRows, relative: Array) -> Swap | None:
         return None
     pairs.sort(key=lambda p: -(by_joint.get(p[0], 0.0) + by_joint.get(p[1], 0.0)))
     states, torque, far = _thinned(rows)
+    # A joint that is nowhere away from its reversals says nothing.
+    pairs = [p for p in pairs if far[:, p].any(axis=0).all()]
     before = _left(rows, states, torque, far)
     found: Swap | None = None
     for i, j in pairs[:_PAIRS]:
@@ -94,11 +96,13 @@ def _left(rows: CauseRows, states: list[Array], torque: Array, far: NDArray[np.b
     joints = list(rows.joints)
     y, good = torque[:, joints], far[:, joints].astype(float)
     count = np.maximum(good.sum(axis=0), 1.0)
-    size = np.maximum(np.sqrt(np.sum(good * y**2, axis=0) / count), 1e-300)
+    size = np.sqrt(np.sum(good * y**2, axis=0) / count)
+    size = np.where(size > 0, size, 1.0)
     noise = size.copy()
     for _ in range(2):
         flat = (W * (good / noise)[:, :, None]).reshape(-1, base.count)
-        unit = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
+        unit = np.linalg.norm(flat, axis=0)
+        unit = np.where(unit > 0, unit, 1.0)
         beta = np.linalg.lstsq(flat / unit, (y * good / noise).ravel(), rcond=1e-9)[0] / unit
         noise = np.maximum(np.sqrt(np.sum(good * (y - W @ beta) ** 2, axis=0) / count), 1e-9 * size)
     return np.asarray((noise / size) ** 2)

@@ -229,7 +229,8 @@ class Evidence:
             worth = np.clip(np.array(estimate.independent_rows) / np.maximum(estimate.rows, 1), 1e-3, 1.0)
         factor = seen.stacked(1.0 / self.noise)
         R, e = factor[:, :-1], factor[:, -1] - factor[:, :-1] @ estimate.beta
-        size = np.maximum(np.linalg.norm(R, axis=0), 1e-300)
+        size = np.linalg.norm(R, axis=0)
+        size = np.where(size > 0, size, 1.0)
         step, _, rank, _ = np.linalg.lstsq(R / size, e, rcond=1e-6)
         change = step / size
         independent = float(worth @ rows)
