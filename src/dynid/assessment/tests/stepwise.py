@@ -32,6 +32,8 @@ _BLOCKS = 20
 # Relevance: share of the residual that a cause explains in a joint, its part there that parameters cannot imitate and
 # its whole torque, both relative to the torque of the joint; standard deviations from zero.
 _SHARE, _UNEXPLAINED, _EFFECT, _SIGMAS = 0.1, 0.003, 0.01, 4.0
+# The amplitude of an oscillation scatters over the blocks of time, because its phase leaves that of the model.
+_ELASTIC_SIGMAS = 2.0
 # Effects in one drive must be larger: where a joint reverses, good models of friction leave up to this share.
 _DRIVE_EFFECT = 0.02
 # Gains and geometry are imitated by parameters: they count from this effect if they are this clear. Good recordings
@@ -95,11 +97,12 @@ class Step:
             # Parameters imitate most of it, so that its share of the residual is small however large it is.
             return abs(self.size) >= max(self.group.least, _IMITATED_SIGMAS * self.std)
         unexplained, effect = (_DRIVE_EFFECT, _DRIVE_EFFECT) if code in _DRIVE else (_UNEXPLAINED, _EFFECT)
+        sigmas = _ELASTIC_SIGMAS if code is CauseCode.ELASTICITY else _SIGMAS
         return (
             self.share >= _SHARE
             and self.unexplained >= unexplained
             and self.effect >= effect
-            and abs(self.size) >= max(self.group.least, _SIGMAS * self.std)
+            and abs(self.size) >= max(self.group.least, sigmas * self.std)
         )
 
 
