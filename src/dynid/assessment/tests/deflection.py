@@ -16,11 +16,11 @@ Array = NDArray[np.float64]
 
 # Frequencies (Hz) at which the body behind a joint oscillates at its mean inertia, and their damping ratio; whole gaps
 # (rad) and the frequency of their contact.
-FREQUENCIES = 3.0 * 1.2 ** np.arange(0, 10)
+FREQUENCIES: Array = 3.0 * 1.2 ** np.arange(0.0, 10.0)
 # Factors from one of them to those between it and its neighbours. An oscillation with so little damping leaves its
 # phase where the frequency is wrong by its damping ratio, a step of 4 % is within it.
 BETWEEN = 1.2 ** (np.array([-4, -3, -2, -1, 1, 2, 3, 4]) / 5)
-GAPS = np.radians([0.3, 0.6, 1.0, 1.5])
+GAPS: Array = np.radians([0.3, 0.6, 1.0, 1.5])
 _CONTACT = 25.0
 _DAMPING = 0.07
 # Steps per second of the integration: an average-acceleration step is stable at any.

@@ -229,10 +229,10 @@ class Evidence:
             worth = np.clip(np.array(estimate.independent_rows) / np.maximum(estimate.rows, 1), 1e-3, 1.0)
         factor = seen.stacked(1.0 / self.noise)
         R, e = factor[:, :-1], factor[:, -1] - factor[:, :-1] @ estimate.beta
-        size = np.linalg.norm(R, axis=0)
-        size = np.where(size > 0, size, 1.0)
-        step, _, rank, _ = np.linalg.lstsq(R / size, e, rcond=1e-6)
-        change = step / size
+        length = np.linalg.norm(R, axis=0)
+        size = np.where(length > 0, length, 1.0)
+        solved = np.linalg.lstsq(R / size, e, rcond=1e-6)
+        change, rank = solved[0] / size, int(solved[2])
         independent = float(worth @ rows)
         freedom = max(independent - rank, 1.0)
         left = seen.residual_norms(estimate.beta + change) / np.sqrt(rows)
