@@ -43,7 +43,7 @@ def prepare(path: Path, samples: int = 20_480) -> None:
         path, placement=np.array([j.placement for j in robot.joints]), gravity=robot.gravity,
         axis=np.array([j.axis for j in robot.joints]), kept=np.array(base.kept), names=np.array(robot.parameter_names),
         coordinates=np.array(robot.coordinates), q=motion.q[inside], v=motion.v[inside], a=motion.a[inside],
-        torque=motion.torque[inside], cpu=1e6 * min(seconds) / samples, threads=thread_count(), rows=folding.rows,
+        torque=motion.torque[inside], cpu=1e6 * min(seconds) / samples, threads=thread_count(),
         **{f"gram{k}": (f.T @ f)[np.ix_([*c, base.count], [*c, base.count])] for k, (f, c) in numbered},
         **{f"touched{k}": c for k, (_, c) in numbered},
     )  # fmt: skip
@@ -52,9 +52,9 @@ def prepare(path: Path, samples: int = 20_480) -> None:
 class Arm:
     """Rows [W y] of a serial arm with revolute joints, batched over samples."""
 
-    def __init__(self, data: Any, torch: Any, device: str) -> None:
+    def __init__(self, data: Any, torch: Any) -> None:
         self.torch = torch
-        put = lambda x: torch.as_tensor(np.asarray(x), device=device, dtype=torch.float64)  # noqa: E731
+        put = lambda x: torch.as_tensor(np.asarray(x), device="cuda", dtype=torch.float64)  # noqa: E731
         self.n = len(data["axis"])
         self.place, self.gravity = put(data["placement"]), put(data["gravity"])
         assert np.allclose(np.abs(data["axis"]), [0, 0, 1])
@@ -72,7 +72,7 @@ class Arm:
                     links = list(dict.fromkeys(x.partition("_")[2] for x in names if x.startswith("m_")))
                     columns.append((symbol, links.index(owner)))
             self.channels.append(columns)
-        self.skew = torch.zeros(3, 3, 3, device=device, dtype=torch.float64)
+        self.skew = torch.zeros(3, 3, 3, device="cuda", dtype=torch.float64)
         for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
             self.skew[i, j, k], self.skew[i, k, j] = 1.0, -1.0
 
@@ -104,7 +104,7 @@ class Arm:
             body.append(self._projected(w, dw, acc, axes, lever))
         out = []
         for k, columns in enumerate(self.channels):
-            drive = {"fv": v[:, k], "fc": t.sign(v[:, k]), "off": zero + 1, "f0": zero + 1, "Ia": a[:, k]}
+            drive = {"fv": v[:, k], "fc": t.sign(v[:, k]), "off": zero + 1, "Ia": a[:, k]}
             parts = [drive[symbol] if symbol in drive else body[i][symbol][:, k] for symbol, i in columns]
             out.append(t.stack([*parts, torque[:, k]], -1))
         return out
@@ -148,7 +148,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--prepare", action="store_true")
-    parser.add_argument("--device", default="cuda")
     options = parser.parse_args()
     if options.prepare:
         prepare(options.file)
@@ -156,16 +155,16 @@ def main() -> None:
     import torch
 
     data = np.load(options.file)
-    arm = Arm(data, torch, options.device)
-    name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    print(f"{name}; fold on {data['threads']} threads of the computer that prepared: {data['cpu']:.2f} us per sample")
+    arm = Arm(data, torch)
+    card = torch.cuda.get_device_name()
+    print(f"{card}; fold on {data['threads']} threads of the computer that prepared: {data['cpu']:.2f} us per sample")
     signals = [np.tile(data[x], (SAMPLES // len(data[x]) + 1, 1))[:SAMPLES] for x in ("q", "v", "a", "torque")]
-    small = [torch.as_tensor(data[x], device=options.device) for x in ("q", "v", "a", "torque")]
+    small = [torch.as_tensor(data[x], device="cuda") for x in ("q", "v", "a", "torque")]
 
     def folded(factor: Callable[[Any, Any], Any], hosts: list[Any]) -> list[np.ndarray]:
         done: list[list[Any]] = [[] for _ in range(arm.n)]
         for start in range(0, len(hosts[0]), CHUNK):
-            part = [h[start : start + CHUNK].to(options.device, non_blocking=True) for h in hosts]
+            part = [h[start : start + CHUNK].to("cuda", non_blocking=True) for h in hosts]
             for k, rows in enumerate(arm.rows(*part)):
                 done[k].append(factor(torch, rows))
         if factor is gram:

@@ -100,22 +100,20 @@ def _joint_groups(model: Model) -> Iterator[Group]:
             scale,
             least,
         )
-        for words, code, group_unit, group_scale, moved in _flexible(model, j, name, slopes, bent, unit, scale):
-            yield Group(code, (j,), words, model.everywhere(moved), group_unit, group_scale)
+        yield from _elasticity(model, j, slopes, [springs[:, j] for springs, _ in bent], FREQUENCIES)
+        for k, gap in enumerate(GAPS):
+            error = [_calm(gaps[:, j, k], m) for (_, gaps), m in zip(bent, rows.motions, strict=True)]
+            words = _named(f"'{name}' has a backlash of about", unit)
+            columns = model.everywhere(_moved(model, slopes, error))
+            yield Group(CauseCode.BACKLASH, (j,), words, columns, unit, scale * float(gap))
 
 
-def _flexible(
-    model: Model, j: int, name: str, slopes: list[Array], bent: list[tuple[Array, Array]], unit: str, scale: float
-) -> Iterator[tuple[Callable[[str, float], str], CauseCode, str, float, list[Array]]]:
-    """Elasticity with each frequency and backlash with each gap: words, code, unit, scale and columns."""
-    for k, frequency in enumerate(FREQUENCIES):
-        error = [x[0][:, j, k] for x in bent]
-        words = _elastic(name, float(frequency))
-        yield words, CauseCode.ELASTICITY, "times", 1.0, _moved(model, slopes, error)
-    for k, gap in enumerate(GAPS):
-        error = [_calm(x[1][:, j, k], m) for x, m in zip(bent, model.rows.motions, strict=True)]
-        words = _named(f"'{name}' has a backlash of about", unit)
-        yield words, CauseCode.BACKLASH, unit, scale * float(gap), _moved(model, slopes, error)
+def _elasticity(model: Model, j: int, slopes: list[Array], bent: list[Array], frequencies: Array) -> Iterator[Group]:
+    """Elasticity of joint j with each frequency, given its deflections (N, spring, 3) in each motion."""
+    for k, frequency in enumerate(frequencies):
+        columns = model.everywhere(_moved(model, slopes, [x[:, k] for x in bent]))
+        words = _elastic(model.robot.coordinates[j], float(frequency))
+        yield Group(CauseCode.ELASTICITY, (j,), words, columns, "times")
 
 
 def elasticity_between(model: Model, coarse: Sequence[Group], best: Group) -> Iterator[Group]:
@@ -127,11 +125,7 @@ def elasticity_between(model: Model, coarse: Sequence[Group], best: Group) -> It
         deflections(model.bodies, m, load, model.body_parameters, frequencies, GAPS[:0])[0][:, j]
         for m, load in zip(model.rows.motions, model.load, strict=True)
     ]
-    slopes, name = _slopes(model, j), model.robot.coordinates[j]
-    for k, frequency in enumerate(frequencies):
-        columns = _moved(model, slopes, [x[:, k] for x in bent])
-        words = _elastic(name, float(frequency))
-        yield Group(CauseCode.ELASTICITY, (j,), words, model.everywhere(columns), "times")
+    yield from _elasticity(model, j, _slopes(model, j), bent, frequencies)
 
 
 def _elastic(name: str, frequency: float) -> Callable[[str, float], str]:

@@ -17,12 +17,12 @@ Array = NDArray[np.float64]
 # Frequencies (Hz) at which the body behind a joint oscillates at its mean inertia, and their damping ratio; whole gaps
 # (rad) and the frequency of their contact.
 FREQUENCIES: Array = 3.0 * 1.2 ** np.arange(0.0, 10.0)
-# Factors from one of them to those between it and its neighbours. An oscillation with so little damping leaves its
-# phase where the frequency is wrong by its damping ratio, a step of 4 % is within it.
-BETWEEN = 1.2 ** (np.array([-4, -3, -2, -1, 1, 2, 3, 4]) / 5)
 GAPS: Array = np.radians([0.3, 0.6, 1.0, 1.5])
 _CONTACT = 25.0
 _DAMPING = 0.07
+# Factors from a frequency to those between it and its neighbours. The phase of so little damped an oscillation is lost
+# where the frequency is wrong by more than the damping ratio; steps of 4 % stay within it.
+BETWEEN = 1.2 ** (np.array([-4, -3, -2, -1, 1, 2, 3, 4]) / 5)
 # Steps per second of the integration: an average-acceleration step is stable at any.
 _RATE = 200.0
 

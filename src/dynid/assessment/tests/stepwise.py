@@ -152,7 +152,7 @@ class Stepwise:
         return max((s for s in steps if s.p_value < level and s.relevant), key=lambda s: s.gain, default=None)
 
     def strongest(self, groups: Sequence[Group], tested: int) -> Step | None:
-        """The group of one positive size that explains most, if any."""
+        """The group with a positive size that explains most, if any."""
         solved = [(group, *self._solved(group)) for group in groups]
         positive = [x for x in solved if x[3] and x[2][0] > 0]
         if not positive:
