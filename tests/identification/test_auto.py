@@ -110,6 +110,20 @@ def test_stribeck_friction_is_found_where_it_is(runs: tuple[dynid.Recording, dyn
     assert "fs_joint1" not in again.robot.parameter_names
 
 
+def test_the_velocity_of_a_law_is_searched_between_those_of_the_list() -> None:
+    """The velocities of the list differ by a factor of three; the nearest of them is wrong by 40 % and more here."""
+    robot = truth()
+    true = robot.with_terms(robot.joint_term("joint1", "fs", 0.7, velocity=0.45))
+    estimate = dynid.identify(robot, record(true, (0, 1), noise=0.02, samples=5000), filters="given")
+    tried = {c.option for c in estimate.choices if c.what == "velocity law of joint1" and c.option.startswith("Stri")}
+    nearest = min(abs(np.log(float(option.split()[1]) / 0.45)) for option in tried)
+    term = next(t for t in estimate.robot.drives if t.name == "fs_joint1")
+    assert nearest > np.log(1.35)
+    assert term.velocity == pytest.approx(0.45, rel=0.2)
+    chosen = [c for c in estimate.choices if c.what == "velocity law of joint1, finer" and c.chosen]
+    assert [c.option for c in chosen] == [f"Stribeck, {term.velocity:.2g} rad/s"]
+
+
 @pytest.mark.parametrize("rotor", [0.004, 0.0])
 def test_a_rotor_inertia_is_more_likely_than_a_body_of_forty_times_its_inertia(rotor: float) -> None:
     """A vertical axis shows only the sum of both; with the bodies of the file right, no rotor is needed."""
