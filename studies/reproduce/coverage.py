@@ -27,7 +27,7 @@ from dynid.simulation.engine import simulate
 from studies.reproduce.coverage_plants import ARMS, NOISES, RATE, Arm
 from studies.reproduce.study import Figure
 
-__all__ = ["METHODS", "Coverage", "Errors", "coverage", "figures", "full_figures", "identified"]
+__all__ = ["METHODS", "SIGNALS", "Coverage", "Errors", "centred", "coverage", "figures", "full_figures", "identified"]
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ _IDENTIFIED = 0.3
 _RECORD = "for the record"
 
 # The low-pass of the positions passes the whole band that is left after decimation, up to 20 Hz.
-_SIGNALS = Signals(cutoff=40.0, decimate=(10, 2))
+SIGNALS = Signals(cutoff=40.0, decimate=(10, 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ def coverage(
     corner: float | None,
     runs: int,
     methods: Sequence[str] = METHODS,
-    signals: Signals = _SIGNALS,
+    signals: Signals = SIGNALS,
     workers: int = -1,
     what: str = "",
 ) -> dict[str, Coverage]:
@@ -158,7 +158,7 @@ def coverage(
 
 def identified(arm: Arm, corner: float | None) -> frozenset[str]:
     """Base parameters that the data determine without a prior: std of least squares below 30 % of the magnitude."""
-    estimate = identify(arm.prior, arm.recording(corner, 0), "wls", signals=_centred(_SIGNALS))
+    estimate = identify(arm.prior, arm.recording(corner, 0), "wls", signals=centred(SIGNALS))
     small = estimate.std < _IDENTIFIED * np.abs(estimate.base.values(arm.truth.parameters))
     return frozenset(name for name, good in zip(estimate.base.names, small, strict=True) if good)
 
@@ -172,7 +172,7 @@ def _run(arm: Arm, corner: float | None, seed: int, methods: Sequence[str], sign
             # The loop with the prior is unstable: without rotor inertia the gains are too high.
             estimate = identify(arm.prior, recording, method, signals=signals, loop=arm.loop, start="feasible")
         else:
-            estimate = identify(arm.prior, recording, method, signals=_centred(signals))
+            estimate = identify(arm.prior, recording, method, signals=centred(signals))
         truth = _true_values(arm.truth, estimate.base)
         lower, upper = estimate.confidence_intervals(LEVEL).T
         covered = (lower <= truth) & (truth <= upper)
@@ -193,7 +193,7 @@ def _true_values(truth: Robot, base: BaseParameters) -> Array:
     return np.asarray(np.linalg.lstsq(columns, inverse_dynamics(truth, q, v, a).ravel())[0])
 
 
-def _centred(signals: Signals) -> Signals:
+def centred(signals: Signals) -> Signals:
     """The signals with torques half a control period later; closed-loop methods know this from their loop.
 
     A torque is recorded when it begins to act and is held for a period.
@@ -210,13 +210,13 @@ def _plant(section: str, arm: Arm) -> Iterator[Figure]:
         section, "largest difference of positions from our simulation, rad", "0", f"{apart:.1e}", apart, 1e-6,
         "two integrators, their steps short against friction",
     )  # fmt: skip
-    noisy = identify(arm.prior, arm.recording(None, 0), "wls", signals=_centred(_SIGNALS))
+    noisy = identify(arm.prior, arm.recording(None, 0), "wls", signals=centred(SIGNALS))
     truth = noisy.base.values(arm.truth.parameters)
     for name, signals, most, reason in (
-        ("this study", _SIGNALS, 0.3, "0.3 makes errors 4 % larger"),
+        ("this study", SIGNALS, 0.3, "0.3 makes errors 4 % larger"),
         ("default", Signals(), np.inf, _RECORD),
     ):
-        quiet = identify(arm.prior, arm.recording(None, 0, share=0.0), "wls", signals=_centred(signals))
+        quiet = identify(arm.prior, arm.recording(None, 0, share=0.0), "wls", signals=centred(signals))
         bias = float(np.sqrt(np.mean(((quiet.beta - truth) / noisy.std) ** 2)))
         title = f"RMS error without torque noise over std with white noise, signals: {name}"
         yield Figure(section, title, "0", f"{bias:.2f}", bias, most, reason)

@@ -49,8 +49,8 @@ class _Law:
 
     def at(self, velocity: float) -> _Law:
         """The same law with another velocity."""
-        settings = {"slope": 1.0 / velocity} if self.replaces else {"velocity": velocity}
-        return replace(self, velocity=velocity, term=replace(self.term, **settings))
+        other = replace(self.term, slope=1.0 / velocity) if self.replaces else replace(self.term, velocity=velocity)
+        return replace(self, velocity=velocity, term=other)
 
 
 def choose_velocity_laws(

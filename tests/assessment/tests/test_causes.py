@@ -105,6 +105,21 @@ def test_the_cause_is_named_first_with_its_size(case: str) -> None:
     assert found.causes[0].words in found.summary() and found.causes[0].advice in found.summary()
 
 
+@pytest.mark.parametrize(
+    ("velocity", "words"),
+    [(0.0, "is larger (Stribeck)"), (0.3, ""), (0.9, "is not that of its Stribeck law"), (0.1, "is not that of its")],
+)
+def test_friction_near_standstill_is_compared_with_the_law_of_the_model(velocity: float, words: str) -> None:
+    """A model without a law, with the right one, and with laws that are three times too wide and too narrow."""
+    robot = arm()
+    model = robot.with_terms(robot.joint_term("joint2", "fs", 0.0, velocity=velocity)) if velocity else robot
+    found = causes(lambda q, v, t, r: (q, t + only(1, np.sign(v[:, 1]) * np.exp(-((v[:, 1] / 0.3) ** 2)))), model)
+    named = [c for c in found.causes if c.code is CauseCode.STRIBECK]
+    assert [c.joints for c in named] == [("joint2",)] * bool(words)
+    assert all(f"friction near standstill {words}" in c.words for c in named)
+    assert words or not found.causes
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_good_recording_has_no_cause(seed: int) -> None:
     found = causes(seed=seed)

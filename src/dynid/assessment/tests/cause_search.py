@@ -27,6 +27,7 @@ from dynid.assessment.tests.swapped import Swap, best_swap
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
+from dynid.robot.drives import TermKind
 
 __all__ = ["find_causes"]
 
@@ -218,21 +219,29 @@ def _late(rows: CauseRows, whole: CauseRows, parameters: Array, level: float) ->
 
 
 def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cause | None:
-    """Friction that is larger near standstill, from all rows with those where joints reverse."""
-    model, search = Model(rows.base.robot, estimate.parameters, rows), Stepwise(rows)
-    groups = list(stribeck_groups(model))
+    """Friction that is larger near standstill, or not that of a Stribeck law in the model.
+
+    All rows are used, with those where joints reverse.
+    """
+    robot = rows.base.robot
+    model, search = Model(robot, estimate.parameters, rows), Stepwise(rows)
+    owners = {robot.tree_coordinates[t.owner] for t in robot.drives if t.kind == TermKind.STRIBECK}
+    lawful = {j for j, name in enumerate(robot.coordinates) if name in owners}
     found: dict[int, Step] = {}
-    for step in search.all(groups, tested):
+    for step in search.all(list(stribeck_groups(model)), tested):
         j = step.group.joints[0]
-        if step.p_value < level and step.relevant and (j not in found or step.gain > found[j].gain):
+        relevant = step.misses_law if j in lawful else step.relevant
+        if step.p_value < level and relevant and (j not in found or step.gain > found[j].gain):
             found[j] = step
     if not found:
         return None
     worst = max(found.values(), key=lambda s: s.unexplained)
-    names = tuple(rows.base.robot.coordinates[j] for j in sorted(found))
-    where = rows.base.robot.coordinates[worst.group.joints[0]]
-    size = f"{_plus_minus(worst.size, worst.std)} {rows.base.robot.channel_units[where]} in '{where}'"
-    words = f"friction is larger near standstill (Stribeck) in {', '.join(names)}: {size}"
+    names = tuple(robot.coordinates[j] for j in sorted(found))
+    j = worst.group.joints[0]
+    where = robot.coordinates[j]
+    size = f"{_plus_minus(worst.size, worst.std)} {robot.channel_units[where]} in '{where}'"
+    what = "is not that of its Stribeck law" if j in lawful else "is larger (Stribeck)"
+    words = f"friction near standstill {what} in {', '.join(names)}: {size}"
     return replace(_cause(worst, rows), joints=names, words=words)
 
 

@@ -105,6 +105,14 @@ class Step:
             and abs(self.size) >= max(self.group.least, sigmas * self.std)
         )
 
+    @property
+    def misses_law(self) -> bool:
+        """Whether friction near standstill, for which the model has a law, differs from it by an amount that matters.
+
+        Such a law was needed, and its shape is fitted where signals are least exact: it counts from half the size.
+        """
+        return self.unexplained >= 0.5 * _DRIVE_EFFECT and abs(self.size) >= _SIGMAS * self.std
+
 
 class Stepwise:
     """The model with the groups that were included. The rows of each channel are weighted by its residual."""
