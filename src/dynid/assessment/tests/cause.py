@@ -63,8 +63,8 @@ ADVICE = {
     CauseCode.LOAD_FRICTION: "add friction that grows with the load to the robot (custom_term)",
     CauseCode.FRICTION: "add this friction to the robot (with_drives, custom_term), identify again",
     CauseCode.STRIBECK: (
-        "add Stribeck friction to the robot (dynid friction), or leave out slow motion (min_velocity) and do not rely on "
-        "torques near standstill"
+        "add Stribeck friction to the robot (dynid friction), or leave out slow motion (min_velocity) and do not rely "
+        "on torques near standstill"
     ),
     CauseCode.OFFSET: "add an offset to the joint (with_drives), identify again",
     CauseCode.SPRING: "add a spring to the robot (with_terms), identify again",
