@@ -127,14 +127,15 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Everything at one point of the search: residuals, and the triangular factors of all segments.
+    """Everything at one point of the search: simulated positions, residuals, and the factors of all segments.
 
-    The factors of every log and part have the columns initial states, unknowns of the part, and errors.
+    The triangular factors of every log and part have the columns initial states, unknowns of the part, and errors.
     """
 
     values: Array
     stage: Stage
     cost: float
+    simulated: tuple[Array, ...] = ()
     residuals: tuple[Array, ...] = ()
     slopes: tuple[Array, ...] = ()
     factors: tuple[tuple[Array, ...], ...] = ()
@@ -195,7 +196,7 @@ def fit(
     problem, point, horizon = done
     # Once more with the weights of the final residuals.
     problem = _Problem(space, logs, sigma, step)
-    point, used, converged = problem.minimize(problem.at(point.values, point.stage), _FINAL_STAGE, None)
+    point, used, converged = problem.minimize(problem.judged(point), _FINAL_STAGE, None)
     iterations += used
     if steep is not None:
         problem, point, used = _corrected(problem, point, steep)
@@ -249,33 +250,48 @@ class _Problem:
 
     def at(self, values: Array, stage: Stage) -> _Point:
         """Simulate all segments at these values."""
-        n, count = self.space.law.n, len(values)
         parameters, fields = self.space.at(values)
         law = self.space.law.changed(**fields)
-        residuals, slopes, factors, cost = [], [], [], 0.0
+        simulated, slopes = [], []
         for k, log in enumerate(self.logs):
-            length, first, states = stage.length[k], stage.first[k], stage.states[k]
             found = self._simulated(k, stage, law, parameters, directions=self.space.directions)
             if any(x.ended_early for x in found.endings):
                 return _Point(values, stage, np.inf)
-            rows = first[:, None] + np.arange(length + 1)
-            inside = rows < len(log)
-            measured = log.measured[np.minimum(rows, len(log) - 1)]
-            q = found.q + self.added[k] if self.added else found.q
-            error = np.where(inside[..., None], measured - law.bias - q, 0.0)
+            inside = self._rows(k, stage) < len(log)
             slope = found.dq
             assert slope is not None
             slope[~inside] = 0.0
             if "bias" in self.space.directions.law:
-                slope[..., :count] += inside[..., None, None] * self.space.directions.law["bias"].T
-            late = (log.v[first] - states[:, n:]) / self.velocity_std[k]
+                slope[..., : len(values)] += inside[..., None, None] * self.space.directions.law["bias"].T
+            simulated.append(found.q)
+            slopes.append(slope)
+        return self._point(values, stage, tuple(simulated), tuple(slopes))
+
+    def judged(self, point: _Point) -> _Point:
+        """The same simulation, judged by the weights and the correction of this problem."""
+        return self._point(point.values, point.stage, point.simulated, point.slopes)
+
+    def _point(self, values: Array, stage: Stage, simulated: tuple[Array, ...], slopes: tuple[Array, ...]) -> _Point:
+        """Errors, factors and cost of simulated positions and their slopes."""
+        law = self.space.law.changed(**self.space.at(values)[1])
+        residuals, factors, cost = [], [], 0.0
+        for k, (log, slope) in enumerate(zip(self.logs, slopes, strict=True)):
+            rows = self._rows(k, stage)
+            measured = log.measured[np.minimum(rows, len(log) - 1)]
+            q = simulated[k] + self.added[k] if self.added else simulated[k]
+            error = np.where((rows < len(log))[..., None], measured - law.bias - q, 0.0)
+            late = (log.v[stage.first[k]] - stage.states[k][:, law.n :]) / self.velocity_std[k]
             factors.append(tuple(self._factor(x, error, slope, late, self.velocity_std[k]) for x in self.parts))
             residuals.append(error)
-            slopes.append(slope)
             cost += float(np.sum((error / self.sigma) ** 2) + np.sum(late**2))
         if not np.isfinite(cost):
             return _Point(values, stage, np.inf)
-        return _Point(values, stage, cost, tuple(residuals), tuple(slopes), tuple(factors))
+        return _Point(values, stage, cost, simulated, tuple(residuals), slopes, tuple(factors))
+
+    @staticmethod
+    def _rows(k: int, stage: Stage) -> NDArray[np.int64]:
+        """Rows (segment, row) of log k; the last segment may reach beyond its end."""
+        return np.asarray(stage.first[k][:, None] + np.arange(stage.length[k] + 1))
 
     def _simulated(
         self,
@@ -307,15 +323,15 @@ class _Problem:
         own, added = self.step or STEP, []
         for k in range(len(self.logs)):
             found = [
-                self._simulated(k, point.stage, law, parameters, robot=robot, step=step)
-                for robot, step in ((self.space.robot, own), (steep, own), (steep, _SHORTER * own))
+                self._simulated(k, point.stage, law, parameters, robot=steep, step=step)
+                for step in (own, _SHORTER * own)
             ]
             if any(x.ended_early for one in found for x in one.endings):
                 return None
-            rounded, long, short = (x.q for x in found)
-            added.append(long + (short - long) / (1.0 - _SHORTER) - rounded)
+            long, short = (x.q for x in found)
+            added.append(long + (short - long) / (1.0 - _SHORTER) - point.simulated[k])
         exact = _Problem(self.space, self.logs, self.sigma, self.step, tuple(added))
-        return exact, exact.at(point.values, point.stage)
+        return exact, exact.judged(point)
 
     def _factor(self, part: _Part, error: Array, slope: Array, late: Array, std: Array) -> Array:
         """Triangular factors of the segments of one part: its initial states, its unknowns, and the errors."""

@@ -26,6 +26,7 @@ from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.fingerprint import fingerprint
 from dynid.signals.settings import Signals, prepare
 from dynid.simulation.closed_loop import ClosedLoop
+from dynid.threads import one_blas_thread
 
 __all__ = ["identify_actuators"]
 
@@ -91,7 +92,9 @@ def identify_actuators(
             spent = time.perf_counter() - started
             progress(Progress(f"fitting simulated motion over {what}", share, spent * (1 / max(share, 0.05) - 1)))
 
-    fitted = fit(space, logs, first_values(space, logs), steep=steep, step=step, report=report)
+    with one_blas_thread():  # small matrices: several threads are slower
+        fitted = fit(space, logs, first_values(space, logs), steep=steep, step=step, report=report)
+        change, change_std = _kp_test(space, logs, fitted, step)
     final = replace(space, robot=steep) if fitted.corrected else space
     found, actuated = final.applied(fitted.values)
     covariance, effective = _colored(fitted)
@@ -102,7 +105,6 @@ def identify_actuators(
     notes += [f"shown in combination only: {x.label} = {x.expression}" for x in space.unknowns if x.expression]
     std = np.sqrt(np.diag(covariance))
     std[fitted.lost] = np.inf
-    change, change_std = _kp_test(space, logs, fitted, step)
     late = float(actuated.delay.max() * logs[0].rate)
     if late >= 1.0:
         notes.append(
