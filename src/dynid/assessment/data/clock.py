@@ -71,7 +71,7 @@ def check_clock(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
             None,
             "The sampling is not uniform.",
             f"{100 * uneven:.3g} percent of a step of {1e3 * step:.4g} milliseconds (95th percentile)",
-            "Use the recorded time stamps; the signals are then resampled. Do not assume a fixed rate.",
+            "The signals are resampled by their time stamps. A log at a fixed rate would be better.",
         )
 
 
