@@ -22,7 +22,7 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
     Fault.TORQUE_CLIPPED: frozenset({FindingCode.TORQUE_SATURATED, CauseCode.SATURATION}),
     Fault.TORQUE_QUANTIZED: frozenset({FindingCode.TORQUE_RESOLUTION}),
     Fault.TORQUE_SPIKES: frozenset({FindingCode.TORQUE_SPIKES, FindingCode.VALUE_IMPLAUSIBLE}),
-    Fault.GRAVITY_COMPENSATED: frozenset({FindingCode.TORQUE_GRAVITY_COMPENSATED}),
+    Fault.GRAVITY_COMPENSATED: frozenset({FindingCode.TORQUE_GRAVITY_COMPENSATED, CauseCode.GRAVITY_COMPENSATED}),
     Fault.COMPUTED_TORQUE: frozenset({FindingCode.TORQUE_COMPUTED}),
     Fault.ENCODER_OFFSET: frozenset({CauseCode.ENCODER_OFFSET}),
     Fault.DEGREES: frozenset({FindingCode.POSITION_UNIT}),
@@ -33,7 +33,7 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
     Fault.REUSED_RECORDING: frozenset({CheckCode.UNSEEN_MOTION}),
     Fault.LINK_LENGTH: frozenset({CauseCode.PLACEMENT}),
     # Torques that oppose gravity: the torques of all loaded joints are reversed, or gravity is.
-    Fault.GRAVITY_SIGN: frozenset({FindingCode.TORQUE_SIGN}),
+    Fault.GRAVITY_SIGN: frozenset({FindingCode.TORQUE_SIGN, CauseCode.GRAVITY_REVERSED}),
     Fault.BASE_TILT: frozenset({CauseCode.TILT}),
     Fault.ELASTICITY: frozenset({CauseCode.ELASTICITY}),
     Fault.BACKLASH: frozenset({CauseCode.BACKLASH}),

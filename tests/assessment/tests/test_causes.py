@@ -66,6 +66,11 @@ def payload(q: np.ndarray, v: np.ndarray, torque: np.ndarray, run: int) -> Log:
     return q, torque + run * (dynid.inverse_dynamics(loaded, q, v, a) - dynid.inverse_dynamics(arm(), q, v, a))
 
 
+def without_gravity(times: float) -> Fault:
+    """Torques less the gravity of the arm: as of a controller that compensates it, or twice, of one upside down."""
+    return lambda q, v, t, r: (q, t - times * dynid.inverse_dynamics(arm().with_drives("none"), q, 0 * q, 0 * q))
+
+
 CASES: dict[str, tuple[Fault | None, dynid.Robot | None, CauseCode, tuple[str, ...], float]] = {
     "gain": (lambda q, v, t, r: (q, t * [1.0, 1.1, 1.0]), None, CauseCode.TORQUE_GAIN, ("joint2",), 10.0),
     "tilt": (
@@ -91,6 +96,8 @@ CASES: dict[str, tuple[Fault | None, dynid.Robot | None, CauseCode, tuple[str, .
         (),
         10.0,
     ),
+    "gravity compensated": (without_gravity(1.0), None, CauseCode.GRAVITY_COMPENSATED, (), 100.0),
+    "gravity reversed": (without_gravity(2.0), None, CauseCode.GRAVITY_REVERSED, (), 200.0),
     "payload": (payload, None, CauseCode.PAYLOAD, (), 0.5),
 }
 

@@ -21,6 +21,8 @@ class CauseCode(StrEnum):
 
     TILT = "tilt"
     TORQUE_GAIN = "torque_gain"
+    GRAVITY_COMPENSATED = "gravity_compensated"
+    GRAVITY_REVERSED = "gravity_reversed"
     ENCODER_OFFSET = "encoder_offset"
     PLACEMENT = "placement"
     POSITIONS_SWAPPED = "positions_swapped"
@@ -47,6 +49,10 @@ class CauseCode(StrEnum):
 ADVICE = {
     CauseCode.TILT: "measure how the base is mounted, give the gravity vector to the robot, identify again",
     CauseCode.TORQUE_GAIN: "check gear ratio and torque constant of the joint, or calibrate them (dynid gains)",
+    CauseCode.GRAVITY_COMPENSATED: (
+        "log the torque that the drive delivers, or add the gravity torques of the controller to the log"
+    ),
+    CauseCode.GRAVITY_REVERSED: "check the direction of gravity in the robot, and the signs of positions and torques",
     CauseCode.ENCODER_OFFSET: "correct the zero position of the joint (dynid calibrate), identify again",
     CauseCode.PLACEMENT: "check the length of the link before this joint in the robot description",
     CauseCode.POSITIONS_SWAPPED: "exchange the position columns of the two joints",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,16 @@ from dynid.assessment.tests.cause import CauseCode
 from dynid.assessment.tests.cause_groups import Group, Model
 from dynid.assessment.tests.cause_rows import CauseRows
 from dynid.assessment.tests.ripple import ripple_orders
+from dynid.dynamics.functions import inverse_dynamics
 
 __all__ = ["coupling_groups", "drive_groups", "run_groups", "sensor_groups", "stribeck_groups"]
 
 Array = NDArray[np.float64]
 
 _LEAST_GAIN = 2.0  # percent
+# Percent of the gravity of the a-priori model. A controller takes out all of it, by a model that is off by less than
+# half; gravity in the opposite direction is twice as much.
+_MISSING, _REVERSED = (50.0, 150.0), (150.0, 250.0)
 # Share of the largest torque beyond which a saturated drive delivers less than is recorded.
 _LEVELS = (0.5, 0.7, 0.85)
 _QUANTILES = (0.5, 0.8, 0.9, 0.97)
@@ -27,9 +32,10 @@ _MANY_JOINTS, _NEIGHBOURS = 10, 2
 
 
 def sensor_groups(model: Model) -> Iterator[Group]:
-    """Gains and saturation."""
+    """Gains, saturation, and gravity that is not in the torques."""
     rows, robot = model.rows, model.robot
     torque = model.torque_rows
+    yield from _gravity(model)
     for k, j in enumerate(rows.joints):
         name = robot.coordinates[j]
         yield Group(
@@ -52,6 +58,27 @@ def sensor_groups(model: Model) -> Iterator[Group]:
             beyond = np.maximum(size - np.quantile(size, share), 0.0) * np.sign(rows.y[k])
             words = _named(f"the drive of '{robot.coordinates[j]}' saturates: large torques of the log did not act")
             yield Group(CauseCode.SATURATION, (j,), words, model.only(k, beyond), "%", 100.0)
+
+
+def _gravity(model: Model) -> Iterator[Group]:
+    """Gravity of the a-priori model that the torques do not contain, or contain with the opposite sign."""
+
+    def columns(q: Array, _v: Array, _a: Array) -> Array:
+        return -inverse_dynamics(model.bodies, q, np.zeros_like(q), np.zeros_like(q))
+
+    made = model.rows.sampled(columns)
+    if not any(np.any(x) for x in made):
+        return
+    for code, words, limits in (
+        (
+            CauseCode.GRAVITY_COMPENSATED,
+            "do not contain gravity: {} % of that of the a-priori model is missing",
+            _MISSING,
+        ),
+        (CauseCode.GRAVITY_REVERSED, "oppose gravity: they differ by {} % of that of the a-priori model", _REVERSED),
+    ):
+        said = partial(_filled, f"the torques {words}")
+        yield Group(code, (), said, model.everywhere(made), "%", 100.0, *limits)
 
 
 def drive_groups(model: Model) -> Iterator[Group]:
@@ -218,6 +245,10 @@ def _loaded(run: str, link: str) -> Callable[[str, float], str]:
 
 def _named(words: str) -> Callable[[str, float], str]:
     return lambda _size, _value: words
+
+
+def _filled(words: str, size: str, _value: float) -> str:
+    return words.format(size)
 
 
 def _sized(words: str, unit: str) -> Callable[[str, float], str]:

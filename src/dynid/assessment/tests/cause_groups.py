@@ -29,7 +29,8 @@ class Group:
 
     The first `core` columns measure the cause; further ones are parameters that only this cause makes visible. The
     size is the norm of the core coefficients times `scale`, with its sign where there is one core column; `least` is
-    the smallest size that matters. `words` says what it is, given the size and its standard deviation as text.
+    the smallest size that matters, `most` the largest that it can have. `words` says what it is, given the size and its
+    standard deviation as text.
     """
 
     code: CauseCode
@@ -39,6 +40,7 @@ class Group:
     unit: str
     scale: float = 1.0
     least: float = 0.0
+    most: float = np.inf
     core: int = 1
 
     @property

@@ -48,11 +48,12 @@ def find_causes(
 ) -> Causes:
     """Search for the causes of the residual of an estimate, in data, model and robot.
 
-    Candidates are a tilted base, gains, encoder offsets, wrong link lengths, exchanged joints, delays and filters of
-    torques, elasticity, backlash, friction of several kinds, ripple, drift, saturation, payloads, springs and coupled
-    drives. Each is tested one step from the estimate, with the base parameters fitted again beside it. The one that
-    explains most per column enters the model, then the next, until none is significant and large enough to matter.
-    Rows at which a joint reverses are left out, because no model knows friction there exactly.
+    Candidates are a tilted base, gains, torques without gravity or with its opposite, encoder offsets, wrong link
+    lengths, exchanged joints, delays and filters of torques, elasticity, backlash, friction of several kinds, ripple,
+    drift, saturation, payloads, springs and coupled drives. Each is tested one step from the estimate, with the base
+    parameters fitted again beside it. The one that explains most per column enters the model, then the next, until none
+    is significant and large enough to matter. Rows at which a joint reverses are left out, because no model knows
+    friction there exactly.
 
     Parameters
     ----------
@@ -121,6 +122,8 @@ def find_causes(
             break
         search.include(best.group)
         found = search.needed([*found, best], tested)
+        if best.group.code in (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED):
+            break  # to be corrected first: friction and rotor inertia were chosen with wrong gravity
     causes = [
         *([] if late is None else [late[0]]),
         *([] if bursting is None else [bursting[0]]),

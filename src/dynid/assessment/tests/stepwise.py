@@ -47,7 +47,14 @@ _SATURATION_SHARE, _STRIBECK_SHARE, _LAG_SHARE, _LAG_AGREEMENT = 0.4, 0.3, 0.5, 
 # a low-pass of first and second order than for a delay, the simpler explanation.
 _REFINED, _SIMPLER = (0.7, 0.85, 1.0, 1.2, 1.45), (0.0, 0.02, 0.15)
 _LAGS = (CauseCode.DELAY, CauseCode.LOW_PASS)
-_POSITIVE = (CauseCode.LOW_PASS, CauseCode.STRIBECK, CauseCode.ELASTICITY, CauseCode.BACKLASH)
+_POSITIVE = (
+    CauseCode.LOW_PASS,
+    CauseCode.STRIBECK,
+    CauseCode.ELASTICITY,
+    CauseCode.BACKLASH,
+    CauseCode.GRAVITY_COMPENSATED,
+    CauseCode.GRAVITY_REVERSED,
+)
 _DRIVE = (
     CauseCode.FRICTION,
     CauseCode.STRIBECK,
@@ -87,7 +94,7 @@ class Step:
         code = self.group.code
         if code in _LAGS and (self.share < _LAG_SHARE or self.agreement < _LAG_AGREEMENT):
             return False
-        if code in _POSITIVE and self.size <= 0:
+        if (code in _POSITIVE and self.size <= 0) or abs(self.size) > self.group.most:
             return False
         if code is CauseCode.SATURATION and self.share < _SATURATION_SHARE:
             return False

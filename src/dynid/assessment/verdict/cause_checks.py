@@ -26,6 +26,8 @@ _FAILS, _FAILING_SHARE = 0.1, 0.5
 _VISIBLE_GAIN = 0.1
 _UNKNOWN = "the fitted recording was not given, or it has no joint torques to search"
 _SWAPPED = (CauseCode.JOINTS_SWAPPED, CauseCode.POSITIONS_SWAPPED, CauseCode.TORQUES_SWAPPED)
+_GRAVITY = (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED)
+_SCALE = (CauseCode.TORQUE_GAIN, *_GRAVITY, *_SWAPPED)
 
 
 def check_geometry(evidence: Evidence) -> Check:
@@ -35,15 +37,14 @@ def check_geometry(evidence: Evidence) -> Check:
 
 
 def check_torque_scale(evidence: Evidence) -> Check:
-    """Check for torques that do not fit those of the other joints, and for joints that were exchanged."""
-    kinds = (CauseCode.TORQUE_GAIN, *_SWAPPED)
+    """Check for torques that do not fit those of other joints, or have wrong gravity, and for exchanged joints."""
     words = "the torques of all joints fit each other"
     visible = {} if evidence.causes is None else evidence.causes.visible_gain
     blind = {joint: x for joint, x in visible.items() if x > _VISIBLE_GAIN}
     if blind:
         sizes = ", ".join(f"{100 * x:.0f} % in '{j}'" if x < 1.0 else f"any in '{j}'" for j, x in blind.items())
         words += f"; parameters of the model imitate wrong gains up to these sizes, which no check sees: {sizes}"
-    return _named(evidence, CheckCode.TORQUE_SCALE, kinds, words)
+    return _named(evidence, CheckCode.TORQUE_SCALE, _SCALE, words)
 
 
 def check_flexibility(evidence: Evidence) -> Check:
@@ -73,7 +74,7 @@ def check_delay(evidence: Evidence) -> Check:
 
 def check_residual(evidence: Evidence) -> Check:
     """Check for effects in the drives that the model does not have: friction, ripple, saturation, springs."""
-    others = {CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT, CauseCode.TORQUE_GAIN, *_SWAPPED}
+    others = {CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT, *_SCALE}
     others |= {CauseCode.ELASTICITY, CauseCode.BACKLASH, CauseCode.DRIFT, CauseCode.PAYLOAD}
     others |= {CauseCode.DELAY, CauseCode.LOW_PASS}
     kinds = tuple(c for c in CauseCode if c not in others)
@@ -95,7 +96,9 @@ def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], pa
 
 def _fails(cause: Cause, weight: float) -> bool:
     """Whether a cause makes the estimate useless, by its part of the torque that counts."""
-    return cause.code in _SWAPPED or (weight * cause.unexplained > _FAILS and cause.share > _FAILING_SHARE)
+    return cause.code in (*_SWAPPED, *_GRAVITY) or (
+        weight * cause.unexplained > _FAILS and cause.share > _FAILING_SHARE
+    )
 
 
 def _weight(evidence: Evidence, cause: Cause) -> float:
