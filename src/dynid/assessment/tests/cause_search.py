@@ -224,7 +224,7 @@ def _late(rows: CauseRows, whole: CauseRows, parameters: Array, level: float) ->
 def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cause | None:
     """Friction that is larger near standstill, or not that of a Stribeck law in the model.
 
-    All rows are used, with those where joints reverse.
+    All rows are used, with those where joints reverse. Where one joint has a law, others probably need one too.
     """
     robot = rows.base.robot
     model, search = Model(robot, estimate.parameters, rows), Stepwise(rows)
@@ -233,7 +233,7 @@ def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cau
     found: dict[int, Step] = {}
     for step in search.all(list(stribeck_groups(model)), tested):
         j = step.group.joints[0]
-        relevant = step.misses_law if j in lawful else step.relevant
+        relevant = (step.misses_law and (j in lawful or step.size > 0)) if lawful else step.relevant
         if step.p_value < level and relevant and (j not in found or step.gain > found[j].gain):
             found[j] = step
     if not found:

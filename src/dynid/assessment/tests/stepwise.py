@@ -114,9 +114,9 @@ class Step:
 
     @property
     def misses_law(self) -> bool:
-        """Whether friction near standstill, for which the model has a law, differs from it by an amount that matters.
+        """Whether friction near standstill, for which the model has laws, differs from them by an amount that matters.
 
-        Such a law was needed, and its shape is fitted where signals are least exact: it counts from half the size.
+        Such laws were needed, and their shape is fitted where signals are least exact: it counts from half the size.
         """
         return self.unexplained >= 0.5 * _DRIVE_EFFECT and abs(self.size) >= _SIGMAS * self.std
 
