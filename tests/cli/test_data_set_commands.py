@@ -100,6 +100,26 @@ def test_options_of_data_sets_are_refused_for_files(logs: Path) -> None:
     assert done.returncode == 1 and "data sets are for dynid identify, check, validate and report" in done.stderr
 
 
+def test_a_device_folds_files_and_data_sets(logs: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed (it comes with the gpu extra)")
+    words = ("--method", "wls", "--report", "none", *FRICTION, "--json")
+    for data in ("set", "csv/run0.csv"):
+        done = [dynid("identify", "twolink", data, *words, *more, folder=logs) for more in ((), ("--device", "cpu"))]
+        theirs, ours = (json.loads(one.stdout)["base_parameters"] for one in done)
+        for a, b in zip(ours, theirs, strict=True):
+            assert abs(a["value"] - b["value"]) < 1e-6 * b["std"]
+
+
+def test_what_a_device_does_not_support_is_said_in_the_words_of_the_command(logs: Path) -> None:
+    for words, told in (
+        (("--cluster", "tcp://127.0.0.1:9"), "--device folds in this process and --cluster on the workers"),
+        (("--method", "irls"), "needs the samples again, which --device does not make"),
+        (("--base", "floating"), "a base that is floating, which --device does not support"),
+    ):
+        done = dynid("identify", "twolink", "set", "--device", "cuda", *words, folder=logs)
+        assert done.returncode == 1 and told in " ".join(done.stderr.split()), done.stderr
+
+
 def test_logs_that_cannot_be_converted(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "good.csv").write_text((logs / "csv" / "run0.csv").read_text())
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")

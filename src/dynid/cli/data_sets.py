@@ -35,10 +35,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Work:
-    """How partitions are worked on: by which cluster, and whether those that cannot be used are left out."""
+    """How partitions are worked on: by which cluster, whether bad ones are left out, and what folds them."""
 
     client: Any = None
     skip_bad: bool = False
+    device: str | None = None
 
     def settings(self) -> dict[str, Any]:
         """Keywords of the functions that take data sets."""
@@ -167,6 +168,7 @@ def identify(
             method,
             signals=inputs.signals(),
             progress=shown.report,
+            device=work.device,
             **work.settings(),
             **options,
         )

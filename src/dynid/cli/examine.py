@@ -28,6 +28,7 @@ EXTRAS = {
     "studio": ("nicegui",),
     "gp": ("torch", "gpytorch"),
     "torch": ("torch",),
+    "gpu": ("torch",),
     "jax": ("jax",),
     "cluster": ("dask", "distributed"),
 }

@@ -88,6 +88,7 @@ def identify(
     table: options.ParameterTable = False,
     require: options.Require = None,
     cluster: options.Cluster = None,
+    device: options.Device = None,
     skip_bad_partitions: options.SkipBadPartitions = False,
     as_json: Json = False,
 ) -> None:
@@ -97,7 +98,8 @@ def identify(
 
     Example: dynid identify arm.urdf run.csv --method pc-didim --controller loop.toml --velocity-cutoff 100 --tests
     """
-    from dynid.identification.estimators.registry import UNCONTROLLED, check_method
+    from dynid.identification.estimators.registry import UNCONTROLLED, check_method, method_options
+    from dynid.identification.pipeline import check_folded
 
     project = inputs.project
     if output is None and project is not None:
@@ -119,6 +121,8 @@ def identify(
         raise DataError(
             f"method '{method}' simulates the closed loop: give the controller that made the recording, --controller"
         )
+    if device is not None:
+        check_folded(inputs.robot, method, method_options(method, **given), device, cluster)
     held_out = inputs.held_out(validate, validate_share, validate_rows)
     origin: dict[str, Any] = {
         "files": inputs.files(*held_out.logs),
@@ -130,7 +134,7 @@ def identify(
         if not in_pieces:
             raise DataError("a data set is for methods that do not simulate, and without --tests")
         with data_sets.client_of(cluster) as client:
-            work = data_sets.Work(client, skip_bad_partitions)
+            work = data_sets.Work(client, skip_bad_partitions, device)
             estimate, sample, other = data_sets.identify(inputs, *found, method, given, work)
         finish(
             inputs,
@@ -149,7 +153,7 @@ def identify(
         return
     data_sets.check_files_only(cluster, skip_bad_partitions)
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
-    estimate, observation = run_method(inputs, recording, method, given, loop=loop, tests=tests)
+    estimate, observation = run_method(inputs, recording, method, given, loop=loop, tests=tests, device=device)
     finish(
         inputs,
         estimate,
@@ -307,6 +311,7 @@ def run_method(
     *,
     loop: ClosedLoop | None = None,
     tests: bool = False,
+    device: str | None = None,
 ) -> tuple[Estimate, Observation | None]:
     """The estimate and, for methods that do not simulate, the observation it was identified from."""
     from dynid.identification.auto import AutoOptions
@@ -321,14 +326,13 @@ def run_method(
     with working(f"identifying {inputs.robot.name} with {method}") as work:
         if method == "auto":
             wanted = inputs.chosen_by_user() | given
-            return identify_observed(
-                inputs.robot, recording, AutoOptions(**wanted), signals=inputs.signals(), progress=work.report
-            )
+            settings: dict[str, Any] = {"signals": inputs.signals(), "progress": work.report}
+            return identify_observed(inputs.robot, recording, AutoOptions(**wanted), device=device, **settings)
         if _simulates(method) or simulated is not None:
-            settings: dict[str, Any] = {"signals": inputs.signals(), "loop": simulated, "progress": work.report}
+            settings = {"signals": inputs.signals(), "loop": simulated, "progress": work.report}
             return run(inputs.robot, recording, method, **settings, **given), None
         started = time.perf_counter()
-        observation = observe(inputs.robot, recording, signals=inputs.signals())
+        observation = observe(inputs.robot, recording, signals=inputs.signals(), device=device)
         estimate = run(inputs.robot, observation, method, **given)
         return replace(estimate, seconds=time.perf_counter() - started), observation
 

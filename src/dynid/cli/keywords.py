@@ -39,6 +39,7 @@ OPTIONS = {
     # open_dataset, identify on data sets
     "skip_bad": "--skip-bad-partitions",
     "client": "--cluster",
+    "device": "--device",
     # Signals
     "cutoff": "--cutoff",
     "decimate": "--decimate",

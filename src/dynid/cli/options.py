@@ -50,6 +50,10 @@ Cluster = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers read the recordings: tcp://host:8786."),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Device of PyTorch that folds the recordings: cuda for a graphics card. [the processor]"),
+]
 SkipBadPartitions = Annotated[
     bool,
     typer.Option("--skip-bad-partitions", help="Leave out partitions that cannot be used, and say which."),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -81,6 +81,7 @@ def auto(
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
     progress: ProgressCallback | None = None,
+    device: str | None = None,
 ) -> tuple[Solution, Observation, tuple[Choice, ...]]:
     """Choose a model by cross-validation and fit it; an observation keeps its drive terms and signals."""
     report = _Steps(progress)
@@ -91,7 +92,8 @@ def auto(
     rich = rich_robot(robot, free)
     settings = signals or Signals()
     report("reading the motion", 0.05)
-    seen = data if isinstance(data, Observation) else observe(rich, data, signals=settings, channels=channels)
+    given: dict[str, Any] = {"channels": channels, "device": device}
+    seen = data if isinstance(data, Observation) else observe(rich, data, signals=settings, **given)
     prior = None if options.prior is None else carried(robot, rich, options.prior)
     parts = parts_of(seen, options.parts, prior)
     choices: list[Choice] = []
@@ -104,12 +106,12 @@ def auto(
             settings = choose_signals(
                 parts, data, settings, terms, weight, choices, lambda share: report("filters", 0.6 + 0.2 * share)
             )
-        seen = observe(chosen, data, signals=settings, channels=channels)
+        seen = observe(chosen, data, signals=settings, **given)
         if free:
             report("velocity laws", 0.8)
             chosen = choose_velocity_laws(chosen, free, seen, options.parts, weight, choices)
             if chosen is not seen.robot:
-                seen = observe(chosen, data, signals=settings, channels=channels)
+                seen = observe(chosen, data, signals=settings, **given)
     report("estimator", 0.85)
     prior = None if options.prior is None else carried(robot, chosen, options.prior)
     solution = choose_estimator(parts_of(seen, options.parts, prior), options.constraints, weight, choices)

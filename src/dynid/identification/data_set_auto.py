@@ -35,6 +35,7 @@ def auto_dataset(
     client: Any = None,
     skip_bad: bool = False,
     progress: ProgressCallback | None = None,
+    device: str | None = None,
 ) -> tuple[Solution, Observation, tuple[Choice, ...]]:
     """Choose friction and filters on evenly spaced chunks, fold all partitions with them, and fit.
 
@@ -45,12 +46,20 @@ def auto_dataset(
     sample, bad = dataset.sample()
     if bad and not skip_bad:
         raise DataError(f"{bad[0].reason}; skip_bad=True leaves such partitions out")
-    _, seen, first = auto(robot, sample, options, signals=signals, channels=channels, progress=progress)
+    chosen_on: dict[str, Any] = {"channels": channels, "progress": progress, "device": device}
+    _, seen, first = auto(robot, sample, options, signals=signals, **chosen_on)
     chosen = seen.robot
     if progress is not None:
         progress(Progress(f"friction and filters chosen in {time.perf_counter() - began:.0f} s"))
     whole = observe_dataset(
-        chosen, dataset, signals=seen.signals, base=seen.base, client=client, skip_bad=skip_bad, progress=progress
+        chosen,
+        dataset,
+        signals=seen.signals,
+        base=seen.base,
+        client=client,
+        skip_bad=skip_bad,
+        progress=progress,
+        device=device,
     )
     prior = None if options.prior is None else carried(robot, chosen, options.prior)
     given = replace(options, friction="given", filters="given", prior=prior)

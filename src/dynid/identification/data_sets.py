@@ -149,11 +149,12 @@ def fold_partition(
     settings: Signals,
     parts: int,
     sampling: Sampling,
+    device: str | None,
     threads: int | None,
 ) -> PartitionFold:
     """Read, clean and fold one partition."""
     total = dataset.rows(partition)
-    folding = Folding(base, settings, parts=parts, threads=threads)
+    folding = Folding(base, settings, parts=parts, threads=threads, device=device)
     cutoffs: list[float | None] = []
     rests: list[Rest] = []
     stops: list[tuple[Stop, int]] = []
@@ -200,6 +201,7 @@ def observe_dataset(
     client: Any = None,
     skip_bad: bool = False,
     progress: ProgressCallback | None = None,
+    device: str | None = None,
 ) -> Observation:
     """Fold a data set into an observation, as `observe`."""
     settings = signals or Signals()
@@ -221,7 +223,7 @@ def observe_dataset(
     work = map_partitions(
         fold_partition,
         pruned,
-        (base, settings, parts, sampling),
+        (base, settings, parts, sampling, device),
         client=client,
         skip_bad=skip_bad,
         progress=progress,
@@ -269,6 +271,7 @@ def observe_dataset(
         notes=tuple(notes),
         fingerprint=positions.fingerprint(),
         passes=Passes(_without(pruned, left_out), base, settings, client, progress),
+        device=device,
     )
 
 

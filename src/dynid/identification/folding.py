@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.identification.device_rows import DeviceRows
 from dynid.identification.row_stream import Block, Segment, SegmentRows, segments, velocity_limits
-from dynid.identification.triangular import fold, side_by_side
+from dynid.identification.triangular import side_by_side
 from dynid.parameters.base import BaseParameters
 from dynid.signals.settings import Motion, Signals
 from dynid.threads import one_blas_thread
@@ -39,6 +40,8 @@ class Folding:
         Keep the rows.
     threads : int, optional
         Number of threads; by default that of the kernels. It changes no bit of the result.
+    device : str, optional
+        Device of PyTorch that makes and folds the rows in place of the kernels; `keep` is then False.
     """
 
     def __init__(
@@ -49,12 +52,13 @@ class Folding:
         parts: int = 1,
         keep: bool = False,
         threads: int | None = None,
+        device: str | None = None,
     ) -> None:
         self.base, self.settings = base, settings
         self.rows = [0] * len(base.channels)
         self.samples = 0
         self.kept: list[tuple[int, int, Array, NDArray[np.int64]]] | None = [] if keep else None
-        self._maker = SegmentRows(base, threads)
+        self._maker = SegmentRows(base, threads) if device is None else DeviceRows(base, device)
         self._factors = [[np.zeros((0, len(c) + 1)) for c in self._maker.touched] for _ in range(parts)]
 
     def add(self, motion: Motion, first: float = 0.0, share: float = 1.0) -> None:
@@ -63,7 +67,7 @@ class Folding:
         channels = range(len(self.base.channels))
         # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
         with one_blas_thread():
-            for part in segments(motion):
+            for part in segments(motion, maker.chunk):
                 table = maker.table(motion, part)
 
                 def fold_channel(k: int, table: Array = table, part: Segment = part) -> None:
@@ -92,25 +96,24 @@ class Folding:
             self.kept.append((segment, k, rows.copy(), index))
 
     @classmethod
-    def of_recording(cls, base: BaseParameters, settings: Signals, motions: Sequence[Motion]) -> Folding:
-        """All runs of a recording folded: the rows of a small one are kept, a large one is cut into blocks of time."""
+    def of_recording(
+        cls, base: BaseParameters, settings: Signals, motions: Sequence[Motion], device: str | None = None
+    ) -> Folding:
+        """All runs of a recording folded: the rows of a small one are kept, a large one is cut into blocks of time.
+
+        Rows that a device makes are not kept.
+        """
         rows = sum(-(-len(m.t) // math.prod(m.decimate or ())) for m in motions) * len(base.channels)
         small = rows * (base.count + 1) * 8 <= _KEEP_BYTES
-        out = cls(base, settings, parts=1 if small else BLOCKS, keep=small)
+        out = cls(base, settings, parts=1 if small else BLOCKS, keep=small and device is None, device=device)
         total = sum(len(m.t) for m in motions)
         for motion in motions:
             out.add(motion, out.samples / total, len(motion.t) / total)
         return out
 
-    @staticmethod
-    def _fold(factors: list[Array], k: int, rows: Array) -> None:
+    def _fold(self, factors: list[Array], k: int, rows: Array) -> None:
         """Fold rows into the factor of a channel."""
-        factor = factors[k]
-        # Fortran order, so that LAPACK works on this array without a copy.
-        stack = np.empty((len(factor) + len(rows), rows.shape[1]), order="F")
-        stack[: len(factor)] = factor
-        stack[len(factor) :] = rows
-        factors[k] = fold(stack)
+        factors[k] = self._maker.folded(factors[k], rows)
 
     def factors(self) -> list[tuple[Array, ...]]:
         """The factors of each part, one per channel with all columns (<= touched + 1, b + 1)."""

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
+from dynid.identification.device_rows import check_device
 from dynid.identification.folding import Folding
 from dynid.identification.loads import check_run, default_channels, state
 from dynid.identification.row_stream import Block, motion_blocks
@@ -95,6 +96,8 @@ class Observation:
         By which the motion of a data set is recognised, whose motions are not kept.
     passes : callable or None
         Reads a data set again and reduces its rows, in blocks of time; None where rows are kept or streamed.
+    device : str or None
+        Device of PyTorch on which it was folded.
     """
 
     base: BaseParameters
@@ -112,6 +115,7 @@ class Observation:
     notes: tuple[str, ...] = ()
     fingerprint: Fingerprint | None = field(default=None, repr=False)
     passes: Callable[[Reduction[Any]], list[Any]] | None = field(default=None, repr=False)
+    device: str | None = None
 
     @property
     def robot(self) -> Robot:
@@ -206,6 +210,7 @@ def observe(
     client: Any = None,
     skip_bad: bool = False,
     progress: ProgressCallback | None = None,
+    device: str | None = None,
 ) -> Observation:
     """Fold a recording into an observation of the base parameters.
 
@@ -233,6 +238,9 @@ def observe(
         Leave out partitions of a data set that cannot be used; `Observation.left_out` names them.
     progress : callable, optional
         Receives a `Progress` after every partition of a data set.
+    device : str, optional
+        Device of PyTorch that makes and folds the rows, such as "cuda" for a graphics card (`pip install dynid[gpu]`).
+        The result is the same to rounding. Rows that are needed again later are made by the processor.
 
     Returns
     -------
@@ -241,7 +249,10 @@ def observe(
     Raises
     ------
     DataError
-        If a run does not have the channels, or if too few rows are left for the number of base parameters.
+        If a run does not have the channels, if too few rows are left for the number of base parameters, or if the
+        device does not support the robot.
+    DynidError
+        If PyTorch or the device is missing.
 
     Examples
     --------
@@ -253,6 +264,7 @@ def observe(
     ('joint1', 'joint2')
     """
     settings = signals or Signals()
+    check_device(robot, device, client)
     if isinstance(recording, DataSet):
         from dynid.identification.data_sets import observe_dataset
 
@@ -267,6 +279,7 @@ def observe(
             client=client,
             skip_bad=skip_bad,
             progress=progress,
+            device=device,
         )
     check_no_client(client)
     if base is None:
@@ -276,12 +289,14 @@ def observe(
     motions, stops = without_stops(base, [prepare(run, settings) for run in recording.runs], settings)
     if known is not None:
         motions = [_less(robot, motion, known) for motion in motions]
-    return replace(observe_motions(base, motions, settings), log_format=recording.log_format, stops=stops)
+    return replace(observe_motions(base, motions, settings, device), log_format=recording.log_format, stops=stops)
 
 
-def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: Signals) -> Observation:
+def observe_motions(
+    base: BaseParameters, motions: Sequence[Motion], settings: Signals, device: str | None = None
+) -> Observation:
     """Fold filtered runs, measured or simulated, into an observation."""
-    folding = Folding.of_recording(base, settings, motions)
+    folding = Folding.of_recording(base, settings, motions, device)
     if sum(folding.rows) <= base.count:
         raise too_few_rows(sum(folding.rows), base)
 
@@ -302,6 +317,7 @@ def observe_motions(base: BaseParameters, motions: Sequence[Motion], settings: S
         motions=tuple(motions),
         standstill=standstill(base, motions, settings),
         time_blocks=() if len(parts) == 1 else tuple(parts),
+        device=device,
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.identification.auto import AutoOptions, auto
 from dynid.identification.data_set_auto import auto_dataset
+from dynid.identification.device_rows import check_device
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.estimators.registry import (
@@ -40,6 +41,7 @@ from dynid.simulation.closed_loop import ClosedLoop
 from dynid.threads import one_blas_thread
 
 __all__ = [
+    "check_folded",
     "check_method",
     "estimate_closed_loop",
     "estimate_from",
@@ -64,6 +66,7 @@ def identify(
     progress: ProgressCallback | None = None,
     client: Any = None,
     skip_bad: bool = False,
+    device: str | None = None,
     **keywords: Any,
 ) -> Estimate:
     """Identify the dynamic parameters of a robot from a recording.
@@ -105,6 +108,9 @@ def identify(
         Dask cluster whose workers read and fold the partitions of a data set. The result is the same to the last bit.
     skip_bad : bool, default False
         Leave out partitions of a data set that cannot be used; the notes of the estimate name them.
+    device : str, optional
+        Device of PyTorch that makes and folds the rows, such as "cuda" for a graphics card (`pip install dynid[gpu]`).
+        The result is the same to rounding. Not for methods that simulate or that weight samples one by one.
     **keywords
         Options of the method by name, instead of `options`: `identify(robot, recording, "wls", iterations=3)`.
 
@@ -133,6 +139,10 @@ def identify(
     started = time.perf_counter()
     chosen = method_options(method, options, **keywords)
     check_noise_model(noise_model)
+    if device is not None:
+        if isinstance(recording, Observation):
+            raise DataError("an observation is folded already; give device= to observe")
+        check_folded(robot, method, chosen, device, client)
     if method in CLOSED_LOOP:
         if not isinstance(recording, Recording):
             given = "a data set" if isinstance(recording, DataSet) else "an observation"
@@ -156,6 +166,7 @@ def identify(
             progress=progress,
             client=client,
             skip_bad=skip_bad,
+            device=device,
         )
         return found
     if isinstance(recording, Observation):
@@ -171,6 +182,7 @@ def identify(
             client=client,
             skip_bad=skip_bad,
             progress=progress,
+            device=device,
         )
     found = estimate_from(observation, method, options=chosen, noise_model=noise_model)
     return replace(found, seconds=time.perf_counter() - started)
@@ -187,12 +199,13 @@ def identify_observed(
     progress: ProgressCallback | None = None,
     client: Any = None,
     skip_bad: bool = False,
+    device: str | None = None,
 ) -> tuple[Estimate, Observation]:
     """The estimate of method "auto" and the observation it rests on, which has the chosen drive terms and filters."""
     started = time.perf_counter()
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with one_blas_thread():
-        settings: dict[str, Any] = {"signals": signals, "channels": channels, "progress": progress}
+        settings: dict[str, Any] = {"signals": signals, "channels": channels, "progress": progress, "device": device}
         if isinstance(recording, DataSet):
             settings |= {"client": client, "skip_bad": skip_bad}
             solution, seen, choices = auto_dataset(robot, recording, options, **settings)
@@ -201,6 +214,14 @@ def identify_observed(
             solution, seen, choices = auto(robot, recording, options, **settings)
         found = estimate_of(seen, solution, "auto", started, noise_model=noise_model)
     return replace(found, choices=choices), seen
+
+
+def check_folded(robot: Robot, method: str, options: MethodOptions, device: str, client: Any = None) -> None:
+    """Raise an error if the rows of a method cannot be folded on a device."""
+    if method in CLOSED_LOOP:
+        raise DataError(f"method '{method}' simulates or filters; device= is for methods that fit measured torques")
+    check_factors_suffice(method, options, "which device= does not make")
+    check_device(robot, device, client)
 
 
 def _check_observed(

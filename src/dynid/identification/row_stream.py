@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dynid.dynamics.functions import regressor
 from dynid.identification.loads import measured, state
 from dynid.identification.standstill import moving_joints
-from dynid.identification.triangular import side_by_side
+from dynid.identification.triangular import fold, side_by_side
 from dynid.parameters.base import BaseParameters, random_states
 from dynid.signals.filters import decimate
 from dynid.signals.settings import Motion, Signals
@@ -77,17 +77,19 @@ class Segment:
 
     def thinned(self, rows: Array) -> Array:
         """Decimated rows of `start` to `stop`, from rows over `whole`."""
-        if self.step == 1:
-            return rows
+        return rows if self.step == 1 else self.inside(decimate(rows, self.factors))
+
+    def inside(self, decimated: Array) -> Array:
+        """Rows of `start` to `stop`, from decimated rows over `whole`."""
         count = -(-(self.stop - self.start) // self.step)
-        return decimate(rows, self.factors)[(self.start - self.lo) // self.step :][:count]
+        return decimated[(self.start - self.lo) // self.step :][:count]
 
 
-def segments(motion: Motion) -> Iterator[Segment]:
-    """A filtered run in segments that fit in memory at full rate."""
+def segments(motion: Motion, chunk: int | None = None) -> Iterator[Segment]:
+    """A filtered run in segments that fit in memory at full rate; without decimation they have `chunk` samples."""
     factors = tuple(motion.decimate or ())
     step, samples = math.prod(factors), len(motion.t)
-    span = _CHUNK if step == 1 else _DECIMATED_BLOCK * step
+    span = chunk or _CHUNK if step == 1 else _DECIMATED_BLOCK * step
     margin = 0 if step == 1 else _DECIMATION_MARGIN * step
     for start in range(motion.lead, samples - motion.lead, span):
         stop = min(start + span, samples - motion.lead)
@@ -113,26 +115,26 @@ class SegmentRows:
     """
 
     def __init__(self, base: BaseParameters, threads: int | None = None) -> None:
-        self.base, self.threads = base, threads
+        self.base, self.threads, self.chunk = base, threads, _CHUNK
         self.touched = touched_columns(base)
         robot, kept = base.robot, np.array(base.kept)
         joint = {name: j for j, name in enumerate(robot.coordinates)}
-        self._row = [robot.channels.index(c) for c in base.channels]
+        self.row = [robot.channels.index(c) for c in base.channels]
         self._joint = [joint.get(c) for c in base.channels]
         # In the table of all channels, each has its columns of W, then y, then the velocity of its joint.
         widths = [len(columns) + 2 for columns in self.touched]
         starts = np.concatenate([[0], np.cumsum(widths)])
-        self._spans = [slice(int(a), int(b)) for a, b in pairwise(starts)]
-        self._width = int(starts[-1])
-        self._places = np.concatenate([np.arange(s.start, s.stop - 2) for s in self._spans])
-        self._rows = np.concatenate([np.full(len(c), r) for c, r in zip(self.touched, self._row, strict=True)])
+        self.spans = [slice(int(a), int(b)) for a, b in pairwise(starts)]
+        self.width = int(starts[-1])
+        self._places = np.concatenate([np.arange(s.start, s.stop - 2) for s in self.spans])
+        self._rows = np.concatenate([np.full(len(c), r) for c, r in zip(self.touched, self.row, strict=True)])
         self._columns = np.concatenate([kept[c] for c in self.touched])
 
     def table(self, motion: Motion, part: Segment) -> Array:
         """Rows of all channels at full rate, side by side, over the whole segment."""
         robot = self.base.robot
         # In the order in which they are read: columns by LAPACK, rows by the decimation filter.
-        out = np.empty((part.hi - part.lo, self._width), order="F" if part.step == 1 else "C")
+        out = np.empty((part.hi - part.lo, self.width), order="F" if part.step == 1 else "C")
 
         def fill(first: int) -> None:
             rows = slice(first, min(first + _BATCH, part.hi))
@@ -140,7 +142,7 @@ class SegmentRows:
             Y, y = regressor(robot, q, v, a), measured(robot, motion, q, rows)
             here = out[rows.start - part.lo : rows.stop - part.lo]
             here[:, self._places] = Y[:, self._rows, self._columns]
-            for span, row, j in zip(self._spans, self._row, self._joint, strict=True):
+            for span, row, j in zip(self.spans, self.row, self._joint, strict=True):
                 here[:, span.stop - 2] = y[:, row]
                 here[:, span.stop - 1] = 0.0 if j is None else motion.v[rows, j]
 
@@ -151,8 +153,16 @@ class SegmentRows:
 
     def channel(self, table: Array, part: Segment, k: int) -> tuple[Array, Array]:
         """Decimated rows [W y] (m, touched + 1) of a channel and the velocities (m,) of its joint."""
-        rows = part.thinned(table[:, self._spans[k]])
+        rows = part.thinned(table[:, self.spans[k]])
         return rows[:, :-1], rows[:, -1]
+
+    def folded(self, factor: Array, rows: Array) -> Array:
+        """Triangular factor of a factor and further rows."""
+        # Fortran order, so that LAPACK works on this array without a copy.
+        stack = np.empty((len(factor) + len(rows), rows.shape[1]), order="F")
+        stack[: len(factor)] = factor
+        stack[len(factor) :] = rows
+        return fold(stack)
 
     def wide(self, k: int, rows: Array, index: NDArray[np.int64]) -> Block:
         """Rows [W y] of a channel with all columns."""

@@ -38,7 +38,8 @@ def choose_signals(
     """Delay and cut-off frequency with the smallest error; those given unless another is surely better."""
 
     def trial(signals: Signals) -> Parts:
-        seen = observe(parts.robot, recording, signals=signals, base=parts.observation.base)
+        first = parts.observation
+        seen = observe(parts.robot, recording, signals=signals, base=first.base, device=first.device)
         return replace(parts, observation=seen, factors=tuple(time_parts(seen, len(parts.factors))))
 
     best, chosen = parts.cross_validated(weight, terms), settings

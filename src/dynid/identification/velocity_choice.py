@@ -99,7 +99,7 @@ class _Compared:
         self._trials = {law: law.trial(k) for of_joint in laws.values() for k, law in enumerate(of_joint)}
         self._robot = robot.with_terms(*self._trials.values())
         base = base_parameters(self._robot, channels=seen.base.channels)
-        self._parts = parts_of(observe_motions(base, seen.motions, seen.signals), count)
+        self._parts = parts_of(observe_motions(base, seen.motions, seen.signals, seen.device), count)
 
     def loss(self, chosen: Mapping[int, _Law]) -> Loss:
         """Cross-validated torque errors with the chosen law of every joint."""

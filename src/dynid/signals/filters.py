@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -118,7 +118,7 @@ def _chebyshev(factor: int) -> Array:
     return np.asarray(scipy.signal.cheby1(_DECIMATION_ORDER, _DECIMATION_RIPPLE, 0.8 / factor, output="sos"))
 
 
-def decimate(x: Array, factors: Sequence[int]) -> Array:
+def decimate(x: Array, factors: Sequence[int], filtered: Callable[[Array, Array, int], Array] = zero_phase) -> Array:
     """Keep every n-th row of x after a zero-phase Chebyshev low-pass, stage by stage.
 
     Parameters
@@ -127,6 +127,8 @@ def decimate(x: Array, factors: Sequence[int]) -> Array:
         Signals; axis 0 is time.
     factors : sequence of int
         Factor of each stage. Large factors need several stages.
+    filtered : callable
+        The filter, `zero_phase` or one that does the same to arrays of another library.
 
     Returns
     -------
@@ -147,9 +149,9 @@ def decimate(x: Array, factors: Sequence[int]) -> Array:
         if len(x) <= pad:
             raise DataError(f"{len(x)} samples are too few to decimate by {factor}")
         rest = x.shape[1:]
-        kept = zero_phase(sos, x.reshape(len(x), math.prod(rest)), pad)[::factor]
+        kept = filtered(sos, x.reshape(len(x), math.prod(rest)), pad)[::factor]
         x = kept.reshape(len(kept), *rest)
-    return np.asarray(x)
+    return x
 
 
 def average_periods(x: Array, samples: int) -> Array:

@@ -98,12 +98,12 @@ def check_method(method: str) -> None:
         raise DataError(f"method '{method}' is unknown: use {', '.join(OPTIONS)}{did_you_mean(method, OPTIONS)}")
 
 
-def check_factors_suffice(method: str, options: MethodOptions) -> None:
-    """Raise a DataError if a method reads the samples again, where they are not kept."""
+def check_factors_suffice(method: str, options: MethodOptions, why: str = "which are not kept") -> None:
+    """Raise a DataError if a method reads the samples again, and say why it cannot."""
     robust = isinstance(options, FeasibleOptions) and options.objective in LOSSES
     if method in ("irls", "gls") or robust:
         what = "a robust objective" if robust else f"method '{method}'"
-        raise DataError(f"{what} needs the samples again, which are not kept; use ols, wls, tls or ridge")
+        raise DataError(f"{what} needs the samples again, {why}; use ols, wls, tls or ridge")
 
 
 def method_options(method: str, options: MethodOptions | None = None, **keywords: Any) -> MethodOptions:
