@@ -85,6 +85,7 @@ def test_factors_are_those_of_the_kernels(name: str, factors: tuple[int, ...], d
 def test_segments_are_those_of_the_kernels(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """Decimation filters segments with margins, which change the rows near their ends."""
     monkeypatch.setattr(row_stream, "_DECIMATED_BLOCK", 100)
+    monkeypatch.setattr(row_stream, "_CHUNK", 500)
     monkeypatch.setattr(device_rows, "_NUMBERS", 1)
     robot = arm()
     for factors in ((), (5,)):

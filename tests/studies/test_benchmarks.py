@@ -9,7 +9,7 @@ import pytest
 
 NAMES = sorted(p.stem for p in (Path(__file__).parents[2] / "benchmarks").glob("[a-z]*.py"))
 # Other programs that some of them are held against and that a checkout need not have.
-NEEDS = {"actuators_arm": "mujoco.sysid", "residual_gpu": "torch", "tensors": "torch"}
+NEEDS = {"actuators_arm": "mujoco.sysid", "residual_gpu": "gpytorch", "tensors": "torch"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -74,18 +74,18 @@ class DeviceRows(SegmentRows):
 
         super().__init__(base, threads=1)
         model, kept = compile_robot(base.robot), np.array(base.kept)
-        self._rows_there = TorchRows(model.tree, model.drives, self.row, [kept[c] for c in self.touched], device)
+        self._backend = TorchRows(model.tree, model.drives, self.row, [kept[c] for c in self.touched], device)
         self.chunk = max(_NUMBERS // self.width, self.chunk)
 
     def table(self, motion: Motion, part: Segment) -> Any:
         """Decimated rows of all channels, side by side."""
         robot = self.base.robot
         (q, v, a), _, _ = as_batch(robot, **dict(zip("qva", state(robot, motion, part.whole), strict=True)))
-        table = self._rows_there.table(q, v, a, measured(robot, motion, q, part.whole))
+        table = self._backend.table(q, v, a, measured(robot, motion, q, part.whole))
         return part.inside(decimate(table, part.factors, self._zero_phase))
 
     def _zero_phase(self, sos: Array, x: Any, pad: int) -> Any:
-        return self._rows_there.zero_phase(x, pad, _block(sos.tobytes()))
+        return self._backend.zero_phase(x, pad, _block(sos.tobytes()))
 
     def channel(self, table: Any, part: Segment, k: int) -> tuple[Any, Array]:
         """Rows [W y] (m, touched + 1) of a channel, on the device, and the velocities (m,) of its joint."""
@@ -94,7 +94,7 @@ class DeviceRows(SegmentRows):
 
     def folded(self, factor: Array, rows: Any) -> Array:
         """Triangular factor of a factor and rows on the device."""
-        return self._rows_there.folded(factor, rows)
+        return self._backend.folded(factor, rows)
 
 
 @lru_cache(maxsize=64)
