@@ -61,6 +61,8 @@ INVISIBLE: frozenset[Fault] = frozenset(
         Fault.STAMP_JITTER,
         Fault.SAMPLES_LOST,
         Fault.ROWS_REPEATED,
+        # Friction that method "auto" models.
+        Fault.STRIBECK,
     }
 )
 
