@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import dynid
 from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators, load_actuators, position_errors
@@ -122,6 +123,22 @@ def test_stamps_that_are_late_by_a_row_are_noted(robot: dynid.Robot, log: Record
     shifted = identify_actuators(robot, Recording(log.joints, (early,)), law(), unknown=["friction", "delay"])
     assert any("rows of the log" in x for x in shifted.notes)
     assert not any("rows of the log" in x for x in found.notes)
+
+
+def test_small_matrices_are_worked_on_by_one_thread(
+    robot: dynid.Robot, log: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several threads make the fit slower, on a busy computer by four times."""
+    threads: list[int] = []
+
+    def watched(*given: Any, **settings: Any) -> Any:
+        threads.extend(x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas")
+        raise DataError("seen")
+
+    monkeypatch.setattr("dynid.actuators.identify.fit", watched)
+    with threadpool_limits(2, "blas"), pytest.raises(DataError, match="seen"):
+        identify_actuators(robot, log, law())
+    assert threads and set(threads) == {1}
 
 
 def test_groups_share_a_value(robot: dynid.Robot, log: Recording) -> None:
