@@ -54,9 +54,13 @@ def test_torques_of_the_plant_are_those_of_its_model(name: str, short: None) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 5])
+@pytest.mark.parametrize("seed", [1, 5, 21])
 def test_an_elastic_joint_is_named_whatever_its_frequency(seed: int) -> None:
-    """The frequencies lie between those that are tried first; predicted torques are 3 to 4 % wrong."""
+    """Predicted torques are 3 to 4 % wrong.
+
+    Two frequencies lie between those that are tried first. The oscillation of the third leaves the phase of the model,
+    and has less than half of the residual.
+    """
     found = verdicts.judged("ur10", seed, Fault.ELASTICITY)
     assert found.right and found.verdict != "trusted" and found.effect > 0.02
 

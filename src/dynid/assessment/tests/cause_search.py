@@ -33,10 +33,11 @@ __all__ = ["find_causes"]
 
 Array = NDArray[np.float64]
 
-# Backlash and elasticity that no column explains: level of the test of bursts, share of the residual in bursts and in a
-# peak of the spectrum, and their size relative to the torque. Noise that feedback brings into the torques of a joint
-# has peaks too, which stay below half of the residual.
-_BURST_LEVEL, _BURST_SHARE, _PEAK_SHARE, _SIZE = 0.01, 0.5, 0.5, 0.015
+# Backlash and elasticity that no column explains: level of the test of bursts, their share of the residual, and size
+# relative to the torque. A peak of the spectrum is named from pairs of share and size: noise that feedback brings into
+# the torques of a joint has peaks too, which stay below 1.5 % of the torque or below half of the residual.
+_BURST_LEVEL, _BURST_SHARE, _SIZE = 0.01, 0.5, 0.015
+_PEAKS = ((0.5, _SIZE), (1 / 3, 0.02))
 
 
 def find_causes(
@@ -253,7 +254,7 @@ def _oscillating(model: Model, search: Stepwise) -> Iterator[Cause]:
     for peak in resonances(model):
         name = model.rows.base.channels[peak.channel]
         size = float(search.relative[peak.channel]) * float(np.sqrt(peak.share))
-        if size > _SIZE and peak.share > _PEAK_SHARE:
+        if any(peak.share > share and size > least for share, least in _PEAKS):
             yield Cause(
                 code=CauseCode.ELASTICITY,
                 joints=(name,),
