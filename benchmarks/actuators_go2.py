@@ -173,9 +173,10 @@ class Spent(Exception):
 def mujoco_sysid(legs: Legs, start: Array, budget: float) -> Trace:
     """mujoco.sysid with its own optimizer; its residuals are position errors in rad."""
     from mujoco import sysid
+    from mujoco.sysid import ParameterDict  # an ImportError where mujoco[sysid] is not installed
 
     trace = Trace("mujoco.sysid", budget)
-    params = sysid.ParameterDict()
+    params = ParameterDict()
 
     def modifier(name: str) -> Callable[[mujoco.MjSpec, sysid.Parameter], None]:
         def change(spec: mujoco.MjSpec, p: sysid.Parameter) -> None:
