@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -151,19 +152,19 @@ def on_terminal(*arguments: str, folder: Path, interrupt_at: str | None = None) 
         stderr=theirs,
         text=True,
     )
-    os.close(theirs)
+    # Our own end of the other side stays open: the kernel may drop the last line when that side is closed at once.
     shown = b""
     while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # the other side is closed
+        running = process.poll() is None
+        if not select.select([ours], [], [], 0.2)[0]:
+            if running:
+                continue
             break
-        if not piece:
-            break
-        shown += piece
+        shown += os.read(ours, 65536)
         if interrupt_at is not None and interrupt_at.encode() in shown:
             process.send_signal(signal.SIGINT)
             interrupt_at = None
+    os.close(theirs)
     os.close(ours)
     out, _ = process.communicate()
     return process.returncode, out, shown.decode()
