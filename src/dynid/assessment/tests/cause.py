@@ -50,7 +50,8 @@ ADVICE = {
     CauseCode.TILT: "measure how the base is mounted, give the gravity vector to the robot, identify again",
     CauseCode.TORQUE_GAIN: "check gear ratio and torque constant of the joint, or calibrate them (dynid gains)",
     CauseCode.GRAVITY_COMPENSATED: (
-        "log the torque that the drive delivers, or add the gravity torques of the controller to the log"
+        "log the torque that the drive delivers, or add the gravity torques of the controller to the log; check the "
+        "direction of gravity in the robot"
     ),
     CauseCode.GRAVITY_REVERSED: "check the direction of gravity in the robot, and the signs of positions and torques",
     CauseCode.ENCODER_OFFSET: "correct the zero position of the joint (dynid calibrate), identify again",

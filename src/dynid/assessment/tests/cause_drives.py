@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,16 +68,11 @@ def _gravity(model: Model) -> Iterator[Group]:
     made = model.rows.sampled(columns)
     if not any(np.any(x) for x in made):
         return
-    for code, words, limits in (
-        (
-            CauseCode.GRAVITY_COMPENSATED,
-            "do not contain gravity: {} % of that of the a-priori model is missing",
-            _MISSING,
-        ),
-        (CauseCode.GRAVITY_REVERSED, "oppose gravity: they differ by {} % of that of the a-priori model", _REVERSED),
-    ):
-        said = partial(_filled, f"the torques {words}")
-        yield Group(code, (), said, model.everywhere(made), "%", 100.0, *limits)
+    everywhere, prior = model.everywhere(made), "% of that of the a-priori model"
+    missing = _stated("the torques do not contain gravity:", f"{prior} is missing")
+    yield Group(CauseCode.GRAVITY_COMPENSATED, (), missing, everywhere, "%", 100.0, *_MISSING)
+    opposed = _stated("the torques oppose gravity: they differ by", prior)
+    yield Group(CauseCode.GRAVITY_REVERSED, (), opposed, everywhere, "%", 100.0, *_REVERSED)
 
 
 def drive_groups(model: Model) -> Iterator[Group]:
@@ -247,8 +241,8 @@ def _named(words: str) -> Callable[[str, float], str]:
     return lambda _size, _value: words
 
 
-def _filled(words: str, size: str, _value: float) -> str:
-    return words.format(size)
+def _stated(before: str, after: str) -> Callable[[str, float], str]:
+    return lambda size, _: f"{before} {size} {after}"
 
 
 def _sized(words: str, unit: str) -> Callable[[str, float], str]:

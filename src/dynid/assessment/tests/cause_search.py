@@ -230,11 +230,11 @@ def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cau
     robot = rows.base.robot
     model, search = Model(robot, estimate.parameters, rows), Stepwise(rows)
     owners = {robot.tree_coordinates[t.owner] for t in robot.drives if t.kind == TermKind.STRIBECK}
-    lawful = {j for j, name in enumerate(robot.coordinates) if name in owners}
+    with_law = {j for j, name in enumerate(robot.coordinates) if name in owners}
     found: dict[int, Step] = {}
     for step in search.all(list(stribeck_groups(model)), tested):
         j = step.group.joints[0]
-        relevant = (step.misses_law and (j in lawful or step.size > 0)) if lawful else step.relevant
+        relevant = (step.misses_law and (j in with_law or step.size > 0)) if with_law else step.relevant
         if step.p_value < level and relevant and (j not in found or step.gain > found[j].gain):
             found[j] = step
     if not found:
@@ -244,7 +244,7 @@ def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cau
     j = worst.group.joints[0]
     where = robot.coordinates[j]
     size = f"{_plus_minus(worst.size, worst.std)} {robot.channel_units[where]} in '{where}'"
-    what = "is not that of its Stribeck law" if j in lawful else "is larger (Stribeck)"
+    what = "is not that of its Stribeck law" if j in with_law else "is larger (Stribeck)"
     words = f"friction near standstill {what} in {', '.join(names)}: {size}"
     return replace(_cause(worst, rows), joints=names, words=words)
 
