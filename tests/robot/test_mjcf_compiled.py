@@ -47,6 +47,10 @@ FILES = {
     "ball after a slide": mjcf(f'<body name="c"><joint type="slide"/><joint name="hip" type="ball"/>{BODY}</body>'),
     "free body beside an arm": mjcf(f'{arm()}<body name="box" pos="1 2 3"><freejoint name="f"/>{BODY}</body>'),
     "two free bodies": mjcf(f"<body><freejoint/>{BODY}{arm()}</body><body><freejoint/>{BODY}</body>"),
+    "free cube with the damping of all joints": mjcf(
+        f'{arm()}<body><joint type="free"/><geom type="box" size="0.1 0.1 0.1"/></body>',
+        before='<compiler angle="radian"/><default><joint armature="1" damping="2"/></default>',
+    ),
     "springs of joints": mjcf(arm('stiffness="3" springref="0.4" damping="0.2" armature="0.1"')),
     "spring of a follower": mjcf(
         arm('stiffness="3" springref="0.4" damping="0.5"'),

@@ -294,6 +294,7 @@ def _leave_out_unmodeled(model: Any, names: Sequence[str]) -> None:
     whole = [j for j, name in enumerate(names) if not name]
     model.jnt_stiffness[whole] = 0.0
     dofs = [d for d in range(model.nv) if model.dof_jntid[d] in whole]
+    model.dof_M0[dofs] -= model.dof_armature[dofs]  # MuJoCo takes the inertia of simple bodies from here
     model.dof_armature[dofs] = model.dof_damping[dofs] = 0.0
     for t in range(model.ntendon):
         lower, upper = model.tendon_lengthspring[t]
