@@ -117,6 +117,16 @@ FILES |= {
     ),
 }
 
+# A parallelogram of heavy bars without gravity: at zero acceleration its torques are zero.
+FILES["parallelogram without gravity"] = mjcf(
+    f"""<body name="a"><joint name="h1" axis="1 0 0"/><geom type="cylinder" size="0.2 2" pos="0 2 0" euler="90 0 0"/>
+      <body name="b" pos="0 4 0"><joint name="h2" axis="1 0 0"/>{BODY}
+        <body name="c" pos="0 0 4"><joint name="h3" axis="1 0 0"/>
+          <geom type="cylinder" size="0.2 2" pos="0 -2 0" euler="90 0 0"/></body></body></body>""",
+    '<equality><connect body1="c" anchor="0 -4 0"/></equality>',
+    before='<option gravity="0 0 0"/>',
+)
+
 # A leg like Cassie's: a floating pelvis, a spring in the shin, and a rod on a ball joint from hip to heel.
 FILES["leg with a rod"] = mjcf(
     f"""<body name="pelvis"><freejoint/>{BODY}
