@@ -181,6 +181,7 @@ ALL_CHANGED: dict[str, Any] = {
     "min_velocity": (0.01, 0.02, 0.03),
     "wrench_delay": -0.002,
     "stops": False,
+    "dropouts": False,
 }
 
 

@@ -7,6 +7,7 @@ workers, nor a task that was run twice, changes a bit of the result.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from dynid.identification.data_set_chunks import SHORTEST_S, cleaned_chunk, need
 from dynid.identification.data_set_passes import Passes
 from dynid.identification.folding import BLOCKS, Folding
 from dynid.identification.loads import default_channels
-from dynid.identification.observation import Observation, no_rows, too_few_rows
+from dynid.identification.observation import Observation, dropout_count, no_rows, too_few_rows
 from dynid.identification.standstill import Rest, moving_joints, standstill_of
 from dynid.identification.stops import Stop
 from dynid.identification.triangular import joined_factors
@@ -31,6 +32,7 @@ from dynid.recording.partitions import LeftOut, Partition
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import STRETCH, Fingerprint, MotionSampler, sampling_rate, stretches
 from dynid.signals.settings import Signals
+from dynid.signals.spikes import dropout_note
 from dynid.threads import one_blas_thread
 
 __all__ = ["joined_stops", "observe_dataset"]
@@ -61,6 +63,8 @@ class PartitionFold:
         Which joints moved in every run, and where.
     stops : tuple of Stop
         Mechanical stops, each with the share of the samples of the partition.
+    dropouts : dict of str to int
+        Number of torque samples of each joint that were replaced.
     positions : tuple of ndarray (samples, coordinate)
         Low-passed positions at the rate of the fingerprint, or stretches of them.
     moved, between : int
@@ -74,6 +78,7 @@ class PartitionFold:
     cutoffs: tuple[float | None, ...]
     rests: tuple[Rest, ...]
     stops: tuple[Stop, ...]
+    dropouts: dict[str, int]
     positions: tuple[Array, ...]
     moved: int
     between: int
@@ -158,6 +163,7 @@ def fold_partition(
     cutoffs: list[float | None] = []
     rests: list[Rest] = []
     stops: list[tuple[Stop, int]] = []
+    dropouts: Counter[str] = Counter()
     used = short = 0
     sampler = MotionSampler(sampling.rate)
     for first, chunk in dataset.chunks(partition):
@@ -172,6 +178,7 @@ def fold_partition(
         used += sum(len(run) for run, _ in found)
         short += too_short
         stops += [(stop, chunk.samples) for stop in at_stops]
+        dropouts.update(dropout_count(base.robot, [motion for _, motion in found]))
     if not used:
         raise DataError(f"has no run of {2 * settings.trim + SHORTEST_S:g} s, which filters need")
     runs = sampler.runs
@@ -185,6 +192,7 @@ def fold_partition(
         tuple(cutoffs),
         tuple(rests),
         joined_stops(marked),
+        dict(dropouts),
         tuple(kept),
         sum(len(run) for run in runs),
         between,
@@ -217,6 +225,7 @@ def observe_dataset(
     cutoffs: set[float | None] = set()
     rests: list[Rest] = []
     stops: list[tuple[Stop, int]] = []
+    dropouts: Counter[str] = Counter()
     left_out: list[LeftOut] = []
     sampling = Sampling.of(pruned)
     positions = _Positions(sampling)
@@ -246,6 +255,7 @@ def observe_dataset(
             rests += one.rests
             positions.add(one)
             stops += [(stop, one.samples) for stop in one.stops]
+            dropouts.update(one.dropouts)
         filled = [block for block in blocks if block is not None and any(len(f) for f in block)]
         whole = joined_factors(filled)
     if int(rows.sum()) <= base.count:
@@ -268,7 +278,7 @@ def observe_dataset(
         stops=joined_stops([replace(s, share=s.share * n / samples) for s, n in stops]),
         time_blocks=tuple(filled),
         left_out=tuple(left_out),
-        notes=tuple(notes),
+        notes=(*notes, *dropout_note(dropouts)),
         fingerprint=positions.fingerprint(),
         passes=Passes(_without(pruned, left_out), base, settings, client, progress),
         device=device,

@@ -32,6 +32,7 @@ from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Motion, Signals, prepare
+from dynid.signals.spikes import dropout_note
 
 if TYPE_CHECKING:
     from dynid.recording.log_format import LogFormat
@@ -317,8 +318,15 @@ def observe_motions(
         motions=tuple(motions),
         standstill=standstill(base, motions, settings),
         time_blocks=() if len(parts) == 1 else tuple(parts),
+        notes=dropout_note(dropout_count(base.robot, motions)),
         device=device,
     )
+
+
+def dropout_count(robot: Robot, motions: Iterable[Motion]) -> dict[str, int]:
+    """Number of torque samples of each joint that were replaced."""
+    found = [m.dropouts for m in motions if m.dropouts is not None]
+    return {name: int(sum(x[j] for x in found)) for j, name in enumerate(robot.coordinates)}
 
 
 def check_no_client(client: Any) -> None:

@@ -24,6 +24,7 @@ from dynid.signals.manifold import (
     resample_poses,
 )
 from dynid.signals.motion_band import motion_band, noise_range
+from dynid.signals.spikes import without_dropouts
 
 __all__ = ["STANDSTILL", "Motion", "Signals", "prepare", "uniform"]
 
@@ -85,6 +86,9 @@ class Signals:
         Seconds by which the wrenches lag the positions.
     stops : bool
         Leave out samples at which a joint presses against a mechanical stop, see `dynid.identification.stops`.
+    dropouts : bool
+        Replace dropouts of the torque, one or two samples that are zero among others that are not, see
+        `dynid.signals.spikes`.
 
     Raises
     ------
@@ -114,6 +118,7 @@ class Signals:
     min_velocity: float | tuple[float, ...] | str = "1%"
     wrench_delay: float = 0.0
     stops: bool = True
+    dropouts: bool = True
 
     def __post_init__(self) -> None:
         if self.derivative not in DERIVATIVES:
@@ -122,7 +127,7 @@ class Signals:
             _whole(getattr(self, name), name, 0 if name == "median" else 1)
         for name in ("cutoff", "torque_cutoff", "resample", "period", "trim", "delay", "wrench_delay"):
             _finite(getattr(self, name), name)
-        for name in ("measured_velocity", "measured_acceleration", "stops"):
+        for name in ("measured_velocity", "measured_acceleration", "stops", "dropouts"):
             if not isinstance(getattr(self, name), bool):
                 raise DataError(f"{name} must be true or false, got {getattr(self, name)!r:.40}")
         if self.decimate != "auto":
@@ -271,6 +276,8 @@ class Motion:
         Wrenches (N, 6) of the named sensors, and where the sensors are.
     stopped : ndarray of bool (N, joint) or None
         Samples at which a joint presses against a mechanical stop; None where there are none.
+    dropouts : ndarray of int (joint,) or None
+        Number of dropouts of the torque that were replaced; None where torques were left as they are.
     """
 
     t: Array
@@ -289,11 +296,17 @@ class Motion:
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     sensors: Mapping[str, WrenchSensor] = field(default_factory=dict)
     stopped: NDArray[np.bool_] | None = None
+    dropouts: NDArray[np.int64] | None = None
 
 
 def prepare(run: Run, settings: Signals) -> Motion:
-    """Apply the settings to one run: median, uniform clock, delay, low-pass, derivatives, trimming."""
-    if settings.median:  # first, because resampling would distribute an outlier over its neighbours
+    """Apply the settings to one run: dropouts, median, uniform clock, delay, low-pass, derivatives, trimming."""
+    dropouts = None
+    # Outliers first, because resampling would distribute them over their neighbours.
+    if settings.dropouts and settings.ordered and run.torque is not None:
+        repaired, dropouts = without_dropouts(run.torque)
+        run = replace(run, torque=repaired) if dropouts.any() else run
+    if settings.median:
         pose = None if run.base is None else median_poses(run.base, settings.median)
         run = replace(run, q=median(run.q, settings.median), base=pose)
     run, rate = uniform(run, settings)
@@ -358,6 +371,7 @@ def prepare(run: Run, settings: Signals) -> Motion:
         wrench=None if run.wrench is None else loaded(run.wrench)[cut],
         wrenches={name: loaded(x)[cut] for name, x in run.wrenches.items()},
         sensors=run.sensors,
+        dropouts=dropouts,
     )
 
 

@@ -11,8 +11,9 @@ from dynid.assessment.data.context import Context, longest_true, plausible
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
+from dynid.signals.grid import grid_step
 
-__all__ = ["check_clipping", "check_resolution", "check_standstill", "check_stuck", "grid_step"]
+__all__ = ["check_clipping", "check_resolution", "check_standstill", "check_stuck"]
 
 Array = NDArray[np.float64]
 
@@ -23,9 +24,6 @@ _ZERO_SHARE = 0.2
 _CLIPPED_SAMPLES, _CLIPPED_STRETCH, _CLIPPED_RATIO = 10, 4, 5.0
 # "Just below" is this share of the channel's range.
 _JUST_BELOW = 0.01
-# Values lie on a grid to this precision; grids finer than a millionth of the range do not matter.
-_ON_GRID, _FINEST = 0.05, 1e-6
-_GRID_SHARE = 0.95
 # Quantisation noise as a share of the signal: reported, and warned about. That of positions is filtered. That of
 # torques follows the motion where a whole run has but ten values, so that it does not average out like noise.
 _COARSE, _TOO_COARSE = 0.1, 0.2
@@ -197,21 +195,3 @@ def check_standstill(robot: Robot, run: Run, context: Context) -> Iterator[Findi
             "Remove these rows: they add no information, and stiction in them biases the friction.",
             standing,
         )
-
-
-def grid_step(x: Array) -> float:
-    """Step of the grid on which the values lie; 0 where they lie on none."""
-    span = float(np.ptp(x))
-    if not np.isfinite(span) or span == 0:
-        return 0.0
-    values = np.unique(np.round((x - x.min()) / span, 9))
-    gaps = np.diff(values)
-    # Two values only are a switch, not a grid.
-    if gaps.size < 2:
-        return 0.0
-    step = float(np.min(gaps))
-    if step < _FINEST:
-        return 0.0
-    counts = gaps / step
-    on_grid = np.abs(counts - np.round(counts)) < _ON_GRID
-    return step * span if np.mean(on_grid) > _GRID_SHARE else 0.0

@@ -21,6 +21,8 @@ _LEAST_GAIN = 2.0  # percent
 # Percent of the gravity of the a-priori model. A controller takes out all of it, by a model that is off by less than
 # half; gravity in the opposite direction is twice as much.
 _MISSING, _REVERSED = (50.0, 150.0), (150.0, 250.0)
+# More than all of it, by more than bodies are usually off, may be either.
+_EITHER = 120.0
 # Share of the largest torque beyond which a saturated drive delivers less than is recorded.
 _LEVELS = (0.5, 0.7, 0.85)
 _QUANTILES = (0.5, 0.8, 0.9, 0.97)
@@ -69,7 +71,12 @@ def _gravity(model: Model) -> Iterator[Group]:
     if not any(np.any(x) for x in made):
         return
     everywhere, prior = model.everywhere(made), "% of that of the a-priori model"
-    missing = _stated("the torques do not contain gravity:", f"{prior} is missing")
+
+    def missing(size: str, value: float) -> str:
+        if value > _EITHER:
+            return f"the torques do not contain gravity, or oppose it: they differ by {size} {prior}"
+        return f"the torques do not contain gravity: {size} {prior} is missing"
+
     yield Group(CauseCode.GRAVITY_COMPENSATED, (), missing, everywhere, "%", 100.0, *_MISSING)
     opposed = _stated("the torques oppose gravity: they differ by", prior)
     yield Group(CauseCode.GRAVITY_REVERSED, (), opposed, everywhere, "%", 100.0, *_REVERSED)

@@ -85,7 +85,9 @@ def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], pa
     """Check for causes of these kinds; the first that was found is named, the worst decides."""
     if evidence.causes is None:
         return unchecked(code, _UNKNOWN)
-    found = [c for c in evidence.causes.causes if c.code in kinds]
+    # What is found at a joint whose torque has the wrong sign or spikes follows from that, of which other checks tell.
+    spoiled = evidence.spoiled_joints
+    found = [c for c in evidence.causes.causes if c.code in kinds and not (c.joints and spoiled.issuperset(c.joints))]
     unit = "of the torque"
     if not found:
         return Check(code, "passed", passed, 0.0, 0.0, _FAILS, unit)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.finding import Finding
+from dynid.assessment.finding import Finding, FindingCode
 from dynid.assessment.model.horizon import SimulationError
 from dynid.assessment.model.horizon_simulation import simulation_error_of_motions
 from dynid.assessment.tests.cause import Causes
@@ -281,6 +281,12 @@ class Evidence:
             return find_causes(self.estimate, [self.fitted, *unseen])
         except DynidError:
             return None
+
+    @cached_property
+    def spoiled_joints(self) -> frozenset[str]:
+        """Joints whose torque has the wrong sign, or spikes, by the findings."""
+        codes = (FindingCode.TORQUE_SIGN, FindingCode.FRICTION_SIGN, FindingCode.TORQUE_SPIKES)
+        return frozenset(f.joint for f in self.findings or () if f.severity != "info" and f.code in codes)
 
     @cached_property
     def missing(self) -> MissingEffects | None:

@@ -1,0 +1,69 @@
+"""Causes in the verdict: those that follow from a wrong sign or from spikes are not told beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dynid
+from dynid.assessment import Assessment
+from tests.support.check_data import recorded, spoiled, times
+from tests.support.synthetic import arm
+
+Array = NDArray[np.float64]
+CAUSES = ("torque_scale", "residual", "flexibility")
+
+
+def judged(change: Callable[[Array], Array]) -> Assessment:
+    """Assessment of an estimate without friction below zero, from recordings with spoiled torques."""
+    robot = arm()
+    train, test = (spoiled(recorded(robot, seed), torque=change) for seed in (0, 1))
+    estimate = dynid.identify(robot, train, "feasible")
+    return dynid.assess(estimate, recording=train, validation=test)
+
+
+@pytest.fixture(scope="module")
+def name() -> str:
+    return arm().coordinates[1]
+
+
+def test_a_wrong_sign_is_told_once(name: str) -> None:
+    found = judged(times(1, -1.0))
+    assert found.verdict == "do not use" and name in found.check("signs").words
+    assert not any(f"'{name}'" in found.check(code).words for code in CAUSES if found.check(code).result != "passed")
+
+
+def test_spikes_are_told_without_what_they_look_like(name: str) -> None:
+    def with_spikes(torque: Array) -> Array:
+        rows = np.random.default_rng(0).random(len(torque)) < 0.01
+        torque[rows, 1] = 10.0 * torque[:, 1].max()
+        return torque
+
+    found = judged(with_spikes)
+    assert found.verdict != "trusted" and "spikes" in found.check("data").words
+    assert not any(f"'{name}'" in found.check(code).words for code in CAUSES if found.check(code).result != "passed")
+
+
+def test_missing_friction_of_another_joint_is_still_told() -> None:
+    """Only the joint with the wrong sign is left out."""
+    robot = arm()
+    first, second = robot.coordinates[:2]
+
+    def change(torque: Array, v: Array) -> Array:
+        torque = torque.copy()
+        torque[:, 1] *= -1.0
+        torque[:, 0] += 2.0 * v[:, 0] * np.abs(v[:, 0])
+        return torque
+
+    recordings = []
+    for seed in (0, 1):
+        run = recorded(robot, seed).runs[0]
+        assert run.torque is not None and run.v is not None
+        recordings.append(spoiled(recorded(robot, seed), torque=change(run.torque, run.v)))
+    found = dynid.assess(
+        dynid.identify(robot, recordings[0], "feasible"), recording=recordings[0], validation=recordings[1]
+    )
+    assert f"'{first}'" in found.check("residual").words and f"'{second}'" not in found.check("residual").words
