@@ -154,6 +154,20 @@ def test_gravity_is_that_of_the_bases_axes(tmp_path: Path) -> None:
     np.testing.assert_allclose(dynid.dynamics.frame_placement(robot, [0, 0], "base")[:3, 3], [1, 2, 3], atol=1e-12)
 
 
+def test_the_world_may_be_written_as_a_link(tmp_path: Path) -> None:
+    """Old files do so; the robot is the same."""
+    text = f"""<sdf version="1.6"><model name="arm"><pose>1 2 3 3.14 0 0</pose>HERE
+      <link name="base"><pose>0 0 1 0 0 0</pose>{INERTIAL.format(1)}</link><joint name="lift" type="prismatic"><parent>world</parent><child>base</child>
+      <axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"""
+    robots = [
+        dynid.load_robot(write(tmp_path, text.replace("HERE", here)))
+        for here in ("", "<link name='world'/>", f"<link name='world'>{INERTIAL.format(5)}</link>")
+    ]
+    motion = random_motion(robots[0], 5)
+    torques = [dynid.inverse_dynamics(robot, *motion) for robot in robots]
+    assert robots[1].base == "fixed" and np.array_equal(torques[0], torques[1]) and np.array_equal(*torques[1:])
+
+
 def test_a_link_without_inertia_weighs_a_kilogram(tmp_path: Path) -> None:
     """So the format has it."""
     text = """<sdf version="1.9"><model name="m"><link name="a"/><link name="b"><inertial/></link>

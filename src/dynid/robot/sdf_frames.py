@@ -69,6 +69,8 @@ class Scope:
         for tag, into in (("link", self.links), ("joint", self.joints), ("frame", self.frames)):
             for element in model.findall(tag):
                 full = prefix + attribute(element, "name", f"a {tag}")
+                if full == WORLD:
+                    continue  # files older than SDF 1.8 may write the world as a link; it does not move
                 if full in self._given:
                     raise ModelError(f"the model has two elements named '{full}'")
                 into[full] = element
