@@ -157,7 +157,8 @@ def test_gravity_is_that_of_the_bases_axes(tmp_path: Path) -> None:
 def test_the_world_may_be_written_as_a_link(tmp_path: Path) -> None:
     """Old files do so; the robot is the same."""
     text = f"""<sdf version="1.6"><model name="arm"><pose>1 2 3 3.14 0 0</pose>HERE
-      <link name="base"><pose>0 0 1 0 0 0</pose>{INERTIAL.format(1)}</link><joint name="lift" type="prismatic"><parent>world</parent><child>base</child>
+      <link name="base"><pose>0 0 1 0 0 0</pose>{INERTIAL.format(1)}</link>
+      <joint name="lift" type="prismatic"><parent>world</parent><child>base</child>
       <axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"""
     robots = [
         dynid.load_robot(write(tmp_path, text.replace("HERE", here)))
