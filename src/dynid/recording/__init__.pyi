@@ -1,3 +1,4 @@
+from .ball_joints import BallJoint as BallJoint
 from .base_motion import (
     BaseMotion as BaseMotion,
 )
