@@ -163,6 +163,7 @@ def _moved(model: Model, slopes: list[Array], error: list[Array]) -> list[Array]
 def _placements(model: Model) -> Iterator[Group]:
     """Translation of each joint in its parent link."""
     robot, rows = model.bodies, model.rows
+    lengths = [float(np.linalg.norm(joint.placement[:3, 3])) for joint in robot.joints]
     for i, joint in enumerate(robot.joints):
         if joint.parent == 0:
             continue  # the base link does not move: only the place of the robot changes
@@ -179,9 +180,9 @@ def _placements(model: Model) -> Iterator[Group]:
 
         joints = tuple(j for j, c in enumerate(robot.coordinates) if c == joint.name)
         made = rows.sampled(columns)
-        offset = joint.placement[:3, 3]
-        if np.linalg.norm(offset) > _SHORTEST:
-            along = offset / np.linalg.norm(offset)
+        # No link is wrong by more than its whole length, and none without length by more than the longest one.
+        if lengths[i] > _SHORTEST:
+            along = joint.placement[:3, 3] / lengths[i]
             yield Group(
                 CauseCode.PLACEMENT,
                 joints,
@@ -190,6 +191,7 @@ def _placements(model: Model) -> Iterator[Group]:
                 "mm",
                 1e3,
                 _LEAST_LENGTH,
+                1e3 * lengths[i],
             )
         yield Group(
             CauseCode.PLACEMENT,
@@ -199,6 +201,7 @@ def _placements(model: Model) -> Iterator[Group]:
             "mm",
             1e3,
             _LEAST_LENGTH,
+            1e3 * (lengths[i] if lengths[i] > _SHORTEST else max(lengths)),
             core=3,
         )
 
