@@ -20,6 +20,7 @@ from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.errors import DataError
 from dynid.identification.observation import observe
 from dynid.signals.settings import Motion
+from tests.support.check_data import recorded
 from tests.support.synthetic import arm, motion
 
 SIGNALS = dynid.Signals(cutoff=None, derivative="fourier", trim=0.0, decimate=(5,))
@@ -263,3 +264,13 @@ def test_ripple_is_found_by_its_order_at_any_velocity() -> None:
     noise = np.convolve(rng.normal(size=len(t)), np.ones(20) / 4, "same")
     (order,) = ripple_orders([noise + 0.6 * np.sin(23 * q)], [q], most=1)
     assert order == pytest.approx(23, abs=1)
+
+
+def test_the_edge_of_the_decimated_band_is_no_elastic_joint() -> None:
+    """White torque noise of 30 % in few rows per second: its spectrum falls at the end of the band, and has no peak."""
+    robot = dynid.load_robot("twolink", friction="viscous+coulomb")
+    signals = dynid.Signals(cutoff=16.0, decimate=(5, 5))
+    for seed in range(2):
+        seen = observe(robot, recorded(robot, seed, rate=500.0, noise=0.3), signals=signals)
+        estimate = dynid.identify(robot, seen, "wls")
+        assert not find_causes(estimate, seen).causes

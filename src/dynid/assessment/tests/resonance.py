@@ -21,6 +21,8 @@ _LOWEST, _HIGHEST, _BELOW_CUTOFF = 2.0, 12.0, 0.8
 _SEGMENT = 4.0  # s, of the averaged spectra
 # A peak over the geometric mean of the power at 1 / 1.6 and 1.6 times its frequency.
 _APART, _PEAK = 1.6, 3.0
+# Share of the Nyquist frequency that the decimation passes: beyond, the spectrum falls, and the edge would be a peak.
+_PASSED = 0.8
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def resonances(model: Model) -> list[Resonance]:
         frequency, _, cutoff = spectra[0]
         power = np.mean([np.interp(frequency, f, p) for f, p, _ in spectra], axis=0)
         smooth = scipy.ndimage.gaussian_filter1d(power, 1.5)
-        highest = min(_HIGHEST, _BELOW_CUTOFF * (cutoff or np.inf), frequency[-1] / _APART)
+        highest = min(_HIGHEST, _BELOW_CUTOFF * (cutoff or np.inf), _PASSED * frequency[-1] / _APART)
         inside = np.flatnonzero((frequency >= _LOWEST) & (frequency <= highest))
         if not len(inside):
             continue
