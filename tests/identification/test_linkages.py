@@ -5,7 +5,7 @@ import pytest
 
 import dynid
 from dynid import Recording, Run
-from tests.support.linkages import leg, swung_by_mujoco
+from tests.support.linkages import leg, stuck, swung_by_mujoco
 
 RATE, NOISE = 500, 0.01  # Hz; standard deviation of the torque sensors relative to the torques
 COUNT = 2 * np.pi / 2**19  # rad, of the encoders
@@ -69,16 +69,7 @@ def test_report_and_files_of_a_linkage(tmp_path):
 
 
 def test_recording_with_a_singular_posture_names_the_sample():
-    robot = dynid.load_robot("fourbar")
-    loop = robot.loops[0]
-    short = dynid.robot.Loop(loop.kind, dynid.robot.Frame("coupler_end", 2, _at(0.25)), loop.second, name="pin")
-    stuck = robot.with_loops(short, passive=robot.passive, posture={"crank": 0.2, "coupler": 0.5, "rocker": -2.0})
+    robot = stuck()
     _, q, torque = _moved()
     with pytest.raises(dynid.DataError, match=r"sample \d+ \(crank [-\d.]+\) .*'coupler_end' and 'rocker_end'"):
-        dynid.identify(stuck, _recorded(stuck, q, torque, 1), method="ols")
-
-
-def _at(x):
-    out = np.eye(4)
-    out[0, 3] = x
-    return out
+        dynid.identify(robot, _recorded(robot, q, torque, 1), method="ols")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.export.mjcf import write_mjcf
+from dynid.robot import Frame, Loop
 from dynid.robot.dh import robot_from_rows
 from dynid.robot.model import Robot
 
@@ -56,6 +57,14 @@ def parallelogram() -> Robot:
         passive=["bar", "second"],
         posture={"first": 1.0, "bar": -1.0, "second": 1.0},
     )
+
+
+def stuck() -> Robot:
+    """A four-bar linkage with a coupler so short that its crank cannot turn."""
+    robot, place = dynid.load_robot("fourbar"), np.eye(4)
+    place[0, 3] = 0.25
+    pin = Loop("connect", Frame("coupler_end", 2, place), robot.loops[0].second, name="pin")
+    return robot.with_loops(pin, passive=robot.passive, posture={"crank": 0.2, "coupler": 0.5, "rocker": -2.0})
 
 
 def swung_by_mujoco(
@@ -154,14 +163,44 @@ class InMujoco:
         mujoco.mj_forward(m, d)
         d.qacc[self.order] = acceleration
         bias = d.qfrc_bias.copy()
-        M = np.zeros((m.nv, m.nv))
-        mujoco.mj_fullM(m, M, d.qM) if hasattr(d, "qM") else mujoco.mj_fullM(m, d, M)
-        M, bias = M[np.ix_(self.order, self.order)], bias[self.order]
+        M, bias = self._mass(), bias[self.order]
         # KKT: unknown torques of the independent joints and multipliers.
         S = np.zeros((len(names), robot.n))
         S[free] = np.eye(robot.n)
         torque = np.linalg.lstsq(np.hstack([S, J.T]), M @ acceleration + bias, rcond=None)[0][: robot.n]
         return speed, torque, N.T @ M @ N
+
+    def accelerate(self, q: Array, v: Array, tau: Array) -> Array:
+        """Accelerations of the tree in an assembled state (q, v) of it, under torques tau on its joints.
+
+        They solve M a - J' l = tau - bias and J a = -(dJ/dt) v.
+        """
+        import mujoco
+
+        m, d = self.model, self.data
+        h, rate = 1e-6, []
+        for s in (h, -h):
+            d.qpos[self.order] = q + s * v
+            rate.append(self._jacobian() @ v)
+        d.qpos[self.order] = q
+        J = self._jacobian()
+        d.qvel[self.order] = v
+        mujoco.mj_forward(m, d)
+        M, n = self._mass(), len(q)
+        system = np.block([[M, -J.T], [J, np.zeros((len(J), len(J)))]])
+        right = np.concatenate([tau - d.qfrc_bias[self.order], (rate[1] - rate[0]) / (2 * h)])
+        return np.linalg.lstsq(system, right, rcond=1e-10)[0][:n]
+
+    def _mass(self) -> Array:
+        """Mass matrix of the tree at the last posture."""
+        import mujoco
+
+        M = np.zeros((self.model.nv, self.model.nv))
+        if hasattr(self.data, "qM"):
+            mujoco.mj_fullM(self.model, M, self.data.qM)
+        else:
+            mujoco.mj_fullM(self.model, self.data, M)
+        return M[np.ix_(self.order, self.order)]
 
     def _jacobian(self) -> Array:
         import mujoco
@@ -175,3 +214,14 @@ class InMujoco:
         else:
             dense[:] = d.efc_J.reshape(d.nefc, m.nv)
         return dense[d.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY][:, self.order]
+
+    def energy(self, q: Array, v: Array) -> tuple[float, float]:
+        """Kinetic and potential energy of a state of the tree."""
+        import mujoco
+
+        m, d = self.model, self.data
+        d.qpos[self.order], d.qvel[self.order] = q, v
+        mujoco.mj_forward(m, d)
+        mujoco.mj_energyPos(m, d)
+        mujoco.mj_energyVel(m, d)
+        return float(d.energy[1]), float(d.energy[0])

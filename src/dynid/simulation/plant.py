@@ -35,7 +35,7 @@ def plant_arrays(
     if robot.base == "instrumented" or (robot.base == "floating" and not floating):
         robot, parameters = bolted(robot, parameters), None
     pi = as_parameters(robot, parameters)
-    tree, path = robot.tree, assemble(robot, path).q if robot.loops else path
+    tree, path = robot.tree, assemble(robot.with_base("fixed"), path).q if robot.loops else path
     model = compile_robot(tree)
     drives, values = model.drives, pi[model.drive_columns]
     if model.custom:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.dynamics.batch import for_kernel, run
-from dynid.errors import DataError
+from dynid.dynamics.assembly import assembly_where_closed, linkage
+from dynid.dynamics.batch import for_kernel, run_each, thread_count
 from dynid.robot.model import Robot
-from dynid.simulation.plant import plant_arrays
+from dynid.simulation.plant import bolted, plant_arrays
 
 __all__ = ["Ending", "Replay", "Starts", "replay"]
 
@@ -25,6 +26,7 @@ class Ending(StrEnum):
     COMPLETED = "completed"
     DIVERGED = "diverged"
     NOT_POSITIVE = "mass matrix not positive definite"
+    OPEN = "at or beyond a singular posture of a closed loop"
 
     @property
     def ended_early(self) -> bool:
@@ -76,8 +78,8 @@ def replay(robot: Robot, parameters: ArrayLike | None, torque: Array, starts: St
     """Simulate a robot under recorded torques from every start.
 
     Steps follow Moreau's midpoint rule: of second order, with dry friction that holds still exactly. A simulation ends
-    early, as its ending says, where the mass matrix is not positive definite or a joint moves by more than 1 rad or 1 m
-    in one step.
+    early, as its ending says, where the mass matrix is not positive definite, a closed loop reaches a singular posture,
+    or a joint moves by more than 1 rad or 1 m in one step.
 
     Parameters
     ----------
@@ -99,26 +101,43 @@ def replay(robot: Robot, parameters: ArrayLike | None, torque: Array, starts: St
     Raises
     ------
     DataError
-        If a custom drive term cannot be simulated, or the robot has closed loops.
+        If a custom drive term cannot be simulated.
     """
     from dynid.dynamics.kernels import integrate
     from dynid.dynamics.kernels import replay as kernels
     from dynid.dynamics.kernels.drives import is_dry
 
-    if robot.loops:
-        raise DataError("simulation from recorded states is not available for robots with closed loops")
+    if robot.base == "instrumented":
+        robot, parameters = bolted(robot, parameters), None
+    out = np.full((len(starts), starts.marks.shape[1], starts.q.shape[1]), np.nan)
     joints = starts.q[:, -robot.n :]
+    if robot.loops:
+        zero = np.zeros_like(joints)
+        joints = joints[assembly_where_closed(robot.with_base("fixed"), joints, zero, zero)[1]]
+        if not len(joints):
+            return Replay(out, (Ending.OPEN,) * len(starts))
     tree, inertia, drives, values = plant_arrays(robot, parameters, joints, floating=True)
     smooth = np.array([0.0 if is_dry.py_func(k) else x for k, x in zip(drives.kind, values, strict=True)])
-    plant = kernels.Plant(tree, inertia, drives, values, smooth)
     rows = kernels.Starts(starts.first, starts.last, starts.period, starts.marks)
-    out = np.full((len(starts), starts.marks.shape[1], starts.q.shape[1]), np.nan)
     code, reached = np.zeros((2, len(starts)), np.int64)
-    given = (plant, for_kernel(torque), rows, for_kernel(starts.q), for_kernel(starts.v), parts)
-    run(kernels.replay, len(starts), given, (out, code, reached), least=1)
+    given = (for_kernel(torque), rows, for_kernel(starts.q), for_kernel(starts.v), parts)
+
+    def plant() -> kernels.Plant:
+        if not robot.loops:
+            return kernels.Plant(tree, None, inertia, drives, values, smooth)
+        moving = int(robot.base == "floating")
+        loops = kernels.make_loops(linkage(robot, drives), moving)
+        return kernels.Plant(
+            tree.tree._replace(wrench_rows=6 * moving, moving=moving), loops, inertia, drives, values, smooth
+        )
+
+    edges = np.linspace(0, len(starts), min(thread_count(), len(starts)) + 1).astype(int)
+    # One plant per thread: a linkage has work space.
+    run_each(kernels.replay, [(plant(), *given, int(a), int(b), out, code, reached) for a, b in pairwise(edges)])
     names = {
         integrate.DONE: Ending.COMPLETED,
         integrate.NOT_POSITIVE: Ending.NOT_POSITIVE,
         integrate.DIVERGED: Ending.DIVERGED,
+        kernels.OPEN: Ending.OPEN,
     }
     return Replay(out, tuple(names[int(c)] for c in code))

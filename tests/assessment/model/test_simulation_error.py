@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 import dynid
 from dynid.assessment.model.horizon import Comparison
 from dynid.assessment.model.horizon_starts import track_of
+from dynid.excitation.fourier import random_fourier
 from dynid.identification.estimate import Estimate
 from dynid.robot.parts import Joint, Link
 from dynid.signals.settings import Signals, prepare
 from dynid.simulation.replay import Ending
 from tests.support.gantry import gantry
 from tests.support.humanoids import dance, humanoid
+from tests.support.linkages import stuck
 from tests.support.noisy_loop import noisy_loop, perturbed
 from tests.support.synthetic import EXACT, record
 
@@ -221,3 +223,40 @@ def test_settings_are_checked(smooth: tuple[dynid.Robot, dynid.Recording]) -> No
             dynid.assessment.simulation_error(estimate, recording, **wrong)  # type: ignore[arg-type]
     few = dynid.assessment.simulation_error(estimate, recording, signals=EXACT, max_starts=6)
     assert max(few.starts) <= 6
+
+
+def linkage_motion(robot: dynid.Robot, reach: float) -> dynid.Recording:
+    """Exact periodic motion of a linkage around its assembled posture, two runs at 500 Hz."""
+    runs, limit = [], reach * np.ones(robot.n)
+    for seed in (0, 1):
+        t = np.arange(5000) / 500.0
+        q, v, a = random_fourier(robot.home - limit, robot.home + limit, 3 * limit, 10.0, t, seed)
+        runs.append(dynid.Run(t, q, torque=dynid.inverse_dynamics(robot, q, v, a)))
+    return dynid.Recording(robot.coordinates, tuple(runs))
+
+
+@pytest.mark.slow  # compiles the simulation of linkages
+@pytest.mark.parametrize(("name", "reach", "tools"), [("fourbar", 1.0, 1), ("palletizer", 0.4, 4)])
+def test_a_linkage_is_simulated(name: str, reach: float, tools: int) -> None:
+    """The true model follows exact motion; positions of end links are those of the assembled tree."""
+    robot = dynid.load_robot(name, friction="viscous")
+    recording = linkage_motion(robot, reach)
+    wrong = robot.with_parameters(perturbed(robot, 0.1))
+    estimate = estimate_of(wrong, recording, robot.parameters, EXACT)
+    found = dynid.assessment.simulation_error(estimate, recording, signals=EXACT)
+    assert found.identified is not None and found.prior is not None and found.baseline is not None
+    assert found.joints == robot.coordinates and len(found.tools) == tools and found.identified.failed() == 0
+    assert found.identified.joint_quantiles()[:2].max() < 1e-4 and found.identified.tool_quantiles()[:2].max() < 1e-4
+    assert found.prior.joint_quantiles()[1].max() > 1e-3 and found.baseline.tool_quantiles()[1].max() > 0.02
+
+
+@pytest.mark.slow
+def test_a_constant_velocity_beyond_a_singular_posture_is_counted_as_lost() -> None:
+    """The crank of this linkage cannot turn on for two seconds; its end links are then nowhere."""
+    robot = stuck()
+    recording = linkage_motion(robot, 1.0)
+    estimate = estimate_of(robot, recording, robot.parameters, EXACT)
+    found = dynid.assessment.simulation_error(estimate, recording, signals=EXACT)
+    assert found.baseline is not None and np.isinf(found.baseline.tools).any()
+    assert np.isfinite(found.baseline.joints[:, 0]).all()
+    assert found.identified is not None and found.identified.tool_quantiles()[0].max() < 1e-3

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.assessment.model.horizon import ModelErrors, SimulationError
 from dynid.assessment.model.horizon_simulation import Setting, checked_track, nothing, setting_of
 from dynid.assessment.model.horizon_starts import Track
+from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError, DynidError
 from dynid.identification.estimate import Estimate
@@ -24,10 +25,13 @@ from dynid.simulation.laws import LinearController
 from dynid.simulation.plant import bolted
 from dynid.simulation.reference import Reference, as_reference
 from dynid.simulation.replay import Ending, Replay, Starts
+from dynid.simulation.simulation import Simulation
 
 __all__ = ["closed_loop_error"]
 
 Array = NDArray[np.float64]
+
+_AHEAD = 0.002  # s; a linkage that cannot move on for so long was stopped by a singular posture
 
 
 def closed_loop_error(
@@ -139,13 +143,17 @@ def _simulated(plan: _Plan, starts: Starts, parameters: ArrayLike | None) -> Rep
         )
         reached = marks < len(done.q)
         out[s, np.flatnonzero(inside)[reached]] = done.q[marks[reached]]
-        endings.append(Ending.COMPLETED if done.completed else _ending(plan.robot, parameters, done.q))
+        endings.append(Ending.COMPLETED if done.completed else _ending(plan.robot, parameters, done))
     return Replay(out, tuple(endings))
 
 
-def _ending(robot: Robot, parameters: ArrayLike | None, q: Array) -> Ending:
-    """Why a simulation ended early, from its last positions."""
-    if not len(q):
+def _ending(robot: Robot, parameters: ArrayLike | None, done: Simulation) -> Ending:
+    """Why a simulation ended early, from its last state."""
+    if not len(done.q):
         return Ending.NOT_POSITIVE
-    lowest = float(np.linalg.eigvalsh(mass_matrix(bolted(robot, parameters), q[-1:]))[0, 0])
+    if robot.loops:
+        ahead = done.q[-1:] + _AHEAD * done.v[-1:]
+        if not assembly_where_closed(robot.with_base("fixed"), ahead, 0 * ahead, 0 * ahead)[1][0]:
+            return Ending.OPEN
+    lowest = float(np.linalg.eigvalsh(mass_matrix(bolted(robot, parameters), done.q[-1:]))[0, 0])
     return Ending.DIVERGED if lowest > 0 else Ending.NOT_POSITIVE

@@ -183,8 +183,8 @@ class Setting:
         joints = np.abs(found.q - measured)[..., first:]
         places = [tool_positions(self.robot, q, self.tools) for q in (found.q, measured)]
         tools = np.linalg.norm(places[0] - places[1], axis=-1)
-        lost = starts.inside & ~np.all(np.isfinite(found.q), axis=-1)
-        joints[lost], tools[lost] = np.inf, np.inf
+        joints[starts.inside & ~np.all(np.isfinite(found.q), axis=-1)] = np.inf
+        tools[starts.inside & ~np.all(np.isfinite(places[0]), axis=(-2, -1))] = np.inf
         return joints, tools
 
     def result(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.frames import frame_placement
 from dynid.errors import DataError
 from dynid.identification.loads import measured, state
@@ -145,13 +146,19 @@ def tool_frames(robot: Robot, q: Array) -> tuple[str, ...]:
 
 
 def tool_positions(robot: Robot, q: Array, tools: Sequence[str]) -> Array:
-    """Positions (..., tool, 3) of frames for q (..., nq); NaN where q is not finite."""
+    """Positions (..., tool, 3) of frames for q (..., nq); NaN where q is not finite or closed loops cannot follow."""
     flat = q.reshape(-1, q.shape[-1])
     good = np.all(np.isfinite(flat), axis=1) & (np.abs(flat) < 1e9).all(axis=1)
     out = np.full((len(flat), len(tools), 3), np.nan)
+    places = flat[good]
+    if robot.loops:
+        rest = np.zeros((len(places), robot.nv))
+        assembly, closed = assembly_where_closed(robot, places, rest, rest)
+        good[good] = closed
+        places = assembly.q[closed]
     for i, name in enumerate(tools):
-        if good.any():
-            out[good, i] = frame_placement(robot, flat[good], name)[:, :3, 3]
+        if len(places):
+            out[good, i] = frame_placement(robot.tree, places, name)[:, :3, 3]
     return out.reshape(*q.shape[:-1], len(tools), 3)
 
 

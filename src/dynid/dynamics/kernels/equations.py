@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import overload
 
 from dynid.dynamics.kernels.assembly import CLOSED, Closure, Room, assemble_one, gathered, moved
-from dynid.dynamics.kernels.compiler import STEP, kernel
+from dynid.dynamics.kernels.compiler import STEP, kernel, step
 from dynid.dynamics.kernels.drives import drive_inertia, drive_torque
 from dynid.dynamics.kernels.inverse import rigid_torque
 from dynid.dynamics.kernels.kinematics import place_and_move
@@ -90,6 +90,23 @@ def _tree_equations(tree, inertia, drives, smooth, values, q, v, zero, R, P, J, 
     return True
 
 
+@step
+def turn_shafts(linkage, drives):
+    """Weights of the drive terms over the independent joints in the last posture."""
+    closure, N = linkage.closure, linkage.room.N
+    for t in range(drives.kind.shape[0]):
+        at = linkage.shafts.start[t]
+        for j in range(N.shape[1]):
+            linkage.shafts.weight[at + j] = 0.0
+        for i in range(drives.start[t], drives.start[t + 1]):
+            k, d = drives.joint[i], drives.weight[i]
+            if closure.rank[k] >= 0:
+                linkage.shafts.weight[at + closure.rank[k]] += d
+            else:
+                for j in range(N.shape[1]):
+                    linkage.shafts.weight[at + j] += d * N[closure.slot[k], j]
+
+
 @kernel
 def linkage_equations(tree, inertia, drives, smooth, values, q, v, zero, R, P, J, V, A, F, C, M, bias):
     own, closure, N = tree.tree, tree.closure, tree.room.N
@@ -113,17 +130,7 @@ def linkage_equations(tree, inertia, drives, smooth, values, q, v, zero, R, P, J
             for k in range(closure.passive.shape[0]):
                 s += N[k, i] * tree.half[closure.passive[k], j]
             M[i, j] = s
-    for t in range(drives.kind.shape[0]):
-        at = tree.shafts.start[t]
-        for j in range(M.shape[0]):
-            tree.shafts.weight[at + j] = 0.0
-        for i in range(drives.start[t], drives.start[t + 1]):
-            k, d = drives.joint[i], drives.weight[i]
-            if closure.rank[k] >= 0:
-                tree.shafts.weight[at + closure.rank[k]] += d
-            else:
-                for j in range(M.shape[0]):
-                    tree.shafts.weight[at + j] += d * N[closure.slot[k], j]
+    turn_shafts(tree, drives)
     return True
 
 

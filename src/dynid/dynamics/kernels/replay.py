@@ -4,15 +4,22 @@ One step is Moreau's midpoint rule. Mass matrix, gravity and Coriolis torques ar
 viscous friction as the mean of both ends, and impulses of dry friction at the end. It is of second order between the
 instants at which a shaft stops or turns back. Smooth Coulomb friction is taken at the middle as well, unless it is so
 steep that it stops the shaft within a step.
+
+The loops of a linkage close in the middle of the step, where its torques and its mass matrix are projected on the
+independent joints.
 """
 
 from math import cos, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
-from dynid.dynamics.kernels.compiler import kernel, step
+from dynid.dynamics.kernels.assembly import CLOSED, assemble_one, gathered, moved
+from dynid.dynamics.kernels.compiler import STEP, kernel, step
 from dynid.dynamics.kernels.drives import coulomb_range, drive_inertia, drive_torque, is_dry
+from dynid.dynamics.kernels.equations import Linkage, turn_shafts
 from dynid.dynamics.kernels.forward import factor, substitute
 from dynid.dynamics.kernels.friction_steps import (
     add_damping,
@@ -28,18 +35,49 @@ from dynid.dynamics.kernels.inverse import rigid_torque
 from dynid.dynamics.kernels.kinematics import place_and_move
 from dynid.dynamics.kernels.mass import composite_inertias, rigid_mass
 
+OPEN = 4  # result where the loops cannot close, beside those of an integration
+
 _SWEEPS, _SETTLED = 100, 1e-9  # iterations for impulses of dry friction, and the velocity (rad/s) that counts as zero
 _STRIDE = 1.0  # rad or m in one step: beyond it, the step does not resolve the motion
+_NEAR = 0.5  # longest step of a passive joint, relative to the margin to a singular posture
 
 
 class Plant(NamedTuple):
-    """A robot on a fixed or floating base; `smooth` are the drive values without dry friction."""
+    """A robot on a fixed or floating base; `smooth` are the drive values without dry friction.
+
+    `loops` is None, or the linkage of the joints and its work space.
+    """
 
     tree: tuple
+    loops: "Loops | None"
     inertia: np.ndarray
     drives: tuple
     values: np.ndarray
     smooth: np.ndarray
+
+
+class Loops(NamedTuple):
+    """A linkage, and the motion, torques and mass matrix of its tree with the base."""
+
+    linkage: Linkage
+    joints_q: np.ndarray  # of the independent joints (1, n)
+    joints_v: np.ndarray
+    zero: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    bias: np.ndarray
+    M: np.ndarray
+    half: np.ndarray  # M N
+
+
+def make_loops(linkage: Linkage, moving: int) -> Loops:
+    n, size = linkage.room.N.shape[1], linkage.q.shape[1]
+    rows = size + 6 * moving
+    joints_q, joints_v, zero = np.zeros((3, 1, n))
+    v, a, bias = np.zeros((3, 1, rows))
+    M, half = np.zeros((rows, rows)), np.zeros((rows, n + 6 * moving))
+    return Loops(linkage, joints_q, joints_v, zero, np.zeros((1, size + 7 * moving)), v, a, bias, M, half)
 
 
 class Starts(NamedTuple):
@@ -86,6 +124,8 @@ def _dry(drives, values, first, h, w):
             if not is_dry(drives.kind[t]):
                 continue
             velocity, response = along(drives, first, t, w.v1[0]), along(drives, first, t, w.G[t])
+            if response == 0.0:  # the shaft does not move with the coordinates
+                continue
             old, began = w.impulse[t], along(drives, first, t, w.v[0])
             bound = dry_bound(drives, values, h, t, along(drives, first, t, w.moving[0]))
             if bound >= 0.0:
@@ -132,19 +172,128 @@ def _shift(tree, q, v, h, out):
         out[0, joints + i - 6 * tree.moving] = q[0, joints + i - 6 * tree.moving] + h * v[0, i]
 
 
-@step
-def _advance(plant, h, w):
-    """Velocities w.v1 after one step of h seconds, and the acceleration w.acc; returns the result code."""
+def _restart(loops):
+    """Back to the posture in which the robot is assembled."""
+
+
+def _equations(plant, h, w):
+    """Mass matrix w.M and bias w.bias in the middle of a step of h seconds, with drive torques at w.v.
+
+    False where the loops are open, or so close to a singular posture that the step may pass it.
+    """
+
+
+def _shafts(plant):
+    """Drive terms over the coordinates of the state."""
+
+
+def _tree_equations(plant, h, w):
     tree, drives = plant.tree, plant.drives
-    n, first = w.v.shape[1], tree.wrench_rows
     place_and_move(tree, w.middle, w.moving, w.zero, 0, w.R, w.P, w.J, w.V, w.A)
-    for i in range(n):
+    for i in range(w.bias.shape[1]):
         w.bias[0, i] = 0.0
     rigid_torque(tree, plant.inertia, w.R, w.P, w.J, w.V, w.A, w.F, w.bias, 0)
     drive_torque(tree, drives, plant.smooth, w.middle, w.v, w.zero, 0, w.bias)
     composite_inertias(tree, plant.inertia, w.R, w.P, w.C)
     rigid_mass(tree, w.J, w.C, w.M)
     drive_inertia(tree, drives, plant.values, w.M)
+    return True
+
+
+@step
+def _joints_of(x, y):
+    """The last entries of x (1, n) into y."""
+    for i in range(y.shape[1]):
+        y[0, i] = x[0, x.shape[1] - y.shape[1] + i]
+
+
+@step
+def _with_base(base, joints, x):
+    """Entries of the base, which come first, and of the joints of the tree into x (1, n)."""
+    first = x.shape[1] - joints.shape[1]
+    for i in range(x.shape[1]):
+        x[0, i] = base[0, i] if i < first else joints[0, i - first]
+
+
+@step
+def _projected(closure, N, first, x, out):
+    """Entries of the base, and N' times those of the joints."""
+    for i in range(first):
+        out[i] = x[i]
+    gathered(closure, N, x[first:], out[first:])
+
+
+@kernel
+def linkage_equations(plant, h, w):
+    """`_equations` of a linkage. It is a kernel of its own: within another one it would take long to compile."""
+    tree, drives, x, linkage = plant.tree, plant.drives, plant.loops, plant.loops.linkage
+    closure, N, first = linkage.closure, linkage.room.N, tree.wrench_rows
+    _joints_of(w.middle, x.joints_q)
+    _joints_of(w.moving, x.joints_v)
+    linkage.status[0] = assemble_one(
+        linkage.tree, closure, x.joints_q, x.joints_v, x.zero, linkage.room, linkage.status[0],
+        linkage.q, linkage.v, linkage.a,
+    )  # fmt: skip
+    if linkage.status[0] != CLOSED:
+        return False
+    for k in range(closure.passive.shape[0]):
+        if not h * abs(linkage.v[0, closure.passive[k]]) < _NEAR * linkage.room.margin[0]:
+            return False
+    _with_base(w.middle, linkage.q, x.q)
+    _with_base(w.moving, linkage.v, x.v)
+    _with_base(w.zero, linkage.a, x.a)
+    place_and_move(tree, x.q, x.v, x.a, 0, w.R, w.P, w.J, w.V, w.A)
+    for i in range(x.bias.shape[1]):
+        x.bias[0, i] = 0.0
+    rigid_torque(tree, plant.inertia, w.R, w.P, w.J, w.V, w.A, w.F, x.bias, 0)
+    _joints_of(w.v, x.joints_v)
+    moved(closure, N, x.joints_v, 0, linkage.v)
+    _with_base(w.v, linkage.v, x.v)
+    drive_torque(tree, drives, plant.smooth, x.q, x.v, x.a, 0, x.bias)
+    composite_inertias(tree, plant.inertia, w.R, w.P, w.C)
+    rigid_mass(tree, w.J, w.C, x.M)
+    drive_inertia(tree, drives, plant.values, x.M)
+    _projected(closure, N, first, x.bias[0], w.bias[0])
+    for i in range(x.M.shape[0]):
+        _projected(closure, N, first, x.M[i], x.half[i])
+    for j in range(w.M.shape[0]):
+        _projected(closure, N, first, x.half[:, j], w.M[:, j])
+    turn_shafts(linkage, drives)
+    return True
+
+
+@overload(_restart, jit_options=STEP)
+def _restart_of(loops):
+    if isinstance(loops, types.NoneType):
+        return lambda loops: None
+
+    def linkage(loops):
+        loops.linkage.status[0] = -1
+
+    return linkage
+
+
+@overload(_equations, jit_options=STEP)
+def _equations_of(plant, h, w):
+    if isinstance(plant[Plant._fields.index("loops")], types.NoneType):
+        return _tree_equations
+    return lambda plant, h, w: linkage_equations(plant, h, w)
+
+
+@overload(_shafts, jit_options=STEP)
+def _shafts_of(plant):
+    if isinstance(plant[Plant._fields.index("loops")], types.NoneType):
+        return lambda plant: plant.drives
+    return lambda plant: plant.loops.linkage.shafts
+
+
+@step
+def _advance(plant, h, w):
+    """Velocities w.v1 after one step of h seconds, and the acceleration w.acc; returns the result code."""
+    n, first = w.v.shape[1], plant.tree.wrench_rows
+    if not _equations(plant, h, w):
+        return OPEN
+    drives = _shafts(plant)
     for i in range(n):
         for j in range(i + 1):
             w.L[i, j] = w.M[i, j]
@@ -223,6 +372,7 @@ def replay(plant, torque, starts, q, v, parts, start, stop, out, code, reached):
         w.q[0, :] = q[s]
         w.v[0, :] = v[s]
         w.impulse[:] = 0.0
+        _restart(plant.loops)
         h, row, mark, end = starts.period[s] / parts, starts.first[s], 0, DONE
         while mark < starts.marks.shape[1] and row + 1 <= starts.last[s]:
             end = _row(plant, h, parts, torque, row, row == starts.first[s], w)
