@@ -7,7 +7,7 @@ import scipy
 import dynid
 from dynid import ClosedLoop, DataError
 from dynid.dynamics import kinetic_energy, potential_energy
-from tests.support.linkages import parallelogram
+from tests.support.linkages import InMujoco, parallelogram, stuck
 
 
 def _free(rate=1000.0, n=1):
@@ -55,6 +55,38 @@ def test_friction_in_passive_joints(integrator):
     assert [done.q[-1, 0], done.v[-1, 0]] == pytest.approx(end, abs=near)
 
 
+def test_energy_audit_of_a_controlled_linkage(tmp_path):
+    """Energies against MuJoCo's of the whole tree; what is lost is the friction of all joints, by a fine trapezoid."""
+    pytest.importorskip("mujoco")
+    robot = dynid.load_robot("fourbar").with_drives({"crank": "viscous", "rocker": "viscous"}, rotor_inertia=["crank"])
+    values = {"fv_crank": 0.05, "fv_rocker": 0.2, "Ia_crank": 0.02}
+    pairs = zip(robot.parameter_names, robot.parameters, strict=True)
+    robot = robot.with_parameters([values.get(name, x) for name, x in pairs])
+    t = np.arange(2000) / 1000.0
+    push = dynid.controllers.function(1000.0, 1, lambda t, *_: [1.5 * np.cos(3 * t)])
+    done = dynid.simulate(robot, ClosedLoop(controller=push, integrator="dopri5"), np.full((2000, 1), -0.6))
+    audit = dynid.simulation.energy_audit(done)
+    motion = dynid.dynamics.assemble(robot, done.q, done.v)
+    power = 0.05 * motion.v[:, 0] ** 2 + 0.2 * motion.v[:, 2] ** 2
+    lost = scipy.integrate.cumulative_simpson(power, x=t, initial=0.0)
+    assert lost[-1] > 0.1
+    np.testing.assert_allclose(audit.lost, lost, atol=1e-5 * lost[-1])
+    assert audit.passive() and np.ptp(audit.work) > 0.5
+    other = InMujoco(robot.without("*"), tmp_path)
+    theirs = np.array([other.energy(q, v) for q, v in zip(motion.q[::200], motion.v[::200], strict=True)])
+    rotor = 0.5 * 0.02 * done.v[::200, 0] ** 2
+    np.testing.assert_allclose(audit.kinetic[::200], theirs[:, 0] + rotor, rtol=1e-9)
+    np.testing.assert_allclose(np.diff(audit.potential[::200]), np.diff(theirs[:, 1]), atol=1e-9)
+
+
+def test_free_swing_of_a_palletizer_passes_its_audit():
+    robot = dynid.load_robot("palletizer").without("f*")
+    loop = ClosedLoop(controller=_free(n=4), integrator="dopri5", tolerance=1e-11)
+    done = dynid.simulate(robot, loop, np.tile(robot.home, (300, 1)))
+    audit = dynid.simulation.energy_audit(done)
+    assert np.ptp(audit.kinetic) > 1.0 and np.ptp(audit.total) < 1e-8 * np.ptp(audit.kinetic) and audit.passive()
+
+
 def test_computed_torque_follows_its_reference():
     robot = dynid.load_robot("palletizer").with_smooth_coulomb(50.0)
     t = np.arange(1000)[:, None] / 1000.0
@@ -71,14 +103,8 @@ def test_computed_torque_follows_its_reference():
 
 
 def test_singular_posture_ends_a_simulation():
-    robot = dynid.load_robot("fourbar")
-    loop = robot.loops[0]
-    place = np.eye(4)
-    place[0, 3] = 0.25
-    short = dynid.robot.Loop(loop.kind, dynid.robot.Frame("coupler_end", 2, place), loop.second, name="pin")
-    stuck = robot.with_loops(short, passive=robot.passive, posture={"crank": 0.2, "coupler": 0.5, "rocker": -2.0})
     path, push = np.full((2000, 1), 0.2), np.full((2000, 1), 5.0)
-    done = dynid.simulate(stuck, ClosedLoop(controller=_free()), path, disturbance=push)
+    done = dynid.simulate(stuck(), ClosedLoop(controller=_free()), path, disturbance=push)
     assert not done.completed
     assert "singular posture of loop 'pin' between frames 'coupler_end' and 'rocker_end'" in done.outcome
 

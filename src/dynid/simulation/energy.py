@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.dynamics.assembly import assemble
 from dynid.dynamics.functions import kinetic_energy, potential_energy
 from dynid.errors import DataError
 from dynid.robot.drives import TermKind
@@ -113,17 +114,19 @@ def energy_audit(simulation: Simulation) -> EnergyAudit:
     if len(simulation.t) < 2:
         raise DataError("an energy audit needs at least two samples")
     robot = bolted(simulation.robot, simulation.parameters)
-    if robot.loops:
-        raise DataError("an energy audit is not available for robots with closed loops")
     if any(t.kind == TermKind.CUSTOM and not isinstance(t.function, LineForce) for t in robot.drives):
         raise DataError(f"robot '{robot.name}' has a custom drive term, whose energy is not known")
     q, v, motor_q, motor_v = simulation.q, simulation.v, simulation.motor_q, simulation.motor_v
     effects = simulation.unmodeled or UnmodeledEffects()
-    springs = replace(robot, drives=tuple(t for t in robot.drives if t.kind in (TermKind.SPRING, TermKind.CUSTOM)))
-    rotors = rotor_inertia(robot, effects)
     work = np.sum(simulation.torque[:-1] * np.diff(motor_q, axis=0), axis=1)
     if simulation.disturbance is not None:
         work += np.sum(simulation.disturbance[:-1] * np.diff(q, axis=0), axis=1)
+    if robot.loops:  # the energy of the whole tree, whose passive joints do no work on each other
+        motion = assemble(robot, q, v)
+        robot, q, v = robot.tree, motion.q, motion.v
+        motor_q, motor_v = q, v
+    springs = replace(robot, drives=tuple(t for t in robot.drives if t.kind in (TermKind.SPRING, TermKind.CUSTOM)))
+    rotors = rotor_inertia(robot, effects)
     return EnergyAudit(
         simulation.t,
         kinetic_energy(springs, q, v) + 0.5 * np.einsum("ki,ij,kj->k", motor_v, rotors, motor_v),
