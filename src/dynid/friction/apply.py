@@ -24,7 +24,7 @@ _PLAIN = ("coulomb", "viscous", "offset", "coulomb-asymmetric", "viscous-asymmet
 
 
 class FrictionColumn:
-    """One regressor column of a friction piece, as a function of q, v, a (N, n) that returns (N, n)."""
+    """One regressor column of a friction piece, as a function of q, v, a (N, n) of the tree that returns (N, n)."""
 
     def __init__(self, piece: Piece, k: int, theta: Array, joint: int, robot: Robot | None, temperature: float) -> None:
         self.piece, self.k, self.theta, self.joint = piece, k, theta, joint
@@ -54,7 +54,11 @@ def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | 
             f"friction model '{model.name}' was fitted with the rigid-body load, which no drive term can express; fit "
             "it with load='gravity' to apply it to a robot"
         )
-    bare = without_friction(robot, place)
+    if model.needs("load") and robot.loops:
+        raise ModelError(
+            f"friction model '{model.name}' depends on the load, which no drive term of a linkage can express"
+        )
+    bare, owner = without_friction(robot, place), robot.tree_coordinates.index(joint)
     reference = REFERENCE_TEMPERATURE if temperature is None else float(temperature)
     units = model.units(prismatic=is_prismatic(robot, place))
     terms: list[DriveTerm] = []
@@ -63,13 +67,13 @@ def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | 
         carried = replace(bare, drives=()) if piece.needs == "load" else None
         for k, symbol in enumerate(piece.symbols):
             if piece.name in _PLAIN:
-                terms.append(bare.joint_term(place, symbol, values[symbol]))
+                terms.append(bare.joint_term(joint, symbol, values[symbol]))
             elif piece.name == "tanh":
-                terms.append(replace(bare.joint_term(place, symbol, values[symbol]), slope=1.0 / values["vc"]))
+                terms.append(replace(bare.joint_term(joint, symbol, values[symbol]), slope=1.0 / values["vc"]))
             elif piece.name == "stribeck":
-                terms.append(bare.joint_term(place, symbol, values[symbol], velocity=values["vs"]))
+                terms.append(bare.joint_term(joint, symbol, values[symbol], velocity=values["vs"]))
             else:
-                column: Any = FrictionColumn(piece, k, theta, place, carried, reference)
+                column: Any = FrictionColumn(piece, k, theta, owner, carried, reference)
                 name = symbol if symbol not in ("fv", "fc") else f"{symbol}_{piece.name}"
-                terms.append(bare.custom_term(name, place, column, values[symbol], unit=units[symbol]))
+                terms.append(bare.custom_term(name, joint, column, values[symbol], unit=units[symbol]))
     return bare.with_terms(*terms)

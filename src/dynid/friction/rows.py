@@ -108,8 +108,6 @@ class FrictionRows:
 
 def joint_index(robot: Robot, joint: str | int | None) -> int:
     """Index of a joint; optional where there is only one."""
-    if robot.loops:
-        raise DataError("nonlinear friction models are not available for robots with closed loops")
     if joint is None:
         if robot.n != 1:
             raise DataError(f"robot '{robot.name}' has {robot.n} joints: give joint=")
@@ -136,8 +134,8 @@ def friction_symbols() -> tuple[str, ...]:
 
 def without_friction(robot: Robot, joint: int) -> Robot:
     """The robot without friction and offset of this joint on the joint side."""
-    symbols = friction_symbols()
-    kept = tuple(t for t in robot.drives if t.owner != joint or t.motor or t.symbol not in symbols)
+    symbols, owner = friction_symbols(), robot.tree_coordinates.index(robot.coordinates[joint])
+    kept = tuple(t for t in robot.drives if t.owner != owner or t.motor or t.symbol not in symbols)
     return replace(robot, drives=kept)
 
 

@@ -145,7 +145,7 @@ def velocity_sweep(
     acceleration : float, optional
         Largest acceleration of the reversals (rad/s2 or m/s2), by default five times the largest velocity per second.
     posture : array of shape (n,), optional
-        Positions of the other joints; zero by default.
+        Positions of the other joints; zero by default, those of the assembled posture for a robot with closed loops.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def velocity_sweep(
         raise DataError(f"a velocity of {values.max():g} exceeds the limit of joint '{name}', {limits.velocity:g}")
     if between is None:
         if not np.isfinite([limits.lower, limits.upper]).all():
-            between = (-1.0, 1.0)
+            between = (robot.home[place] - 1.0, robot.home[place] + 1.0)
         else:
             quarter = 0.25 * (limits.upper - limits.lower)
             between = (limits.lower + quarter, limits.upper - quarter)
@@ -185,7 +185,7 @@ def velocity_sweep(
     most = float(acceleration) if acceleration is not None else 5.0 * values.max()
     if not most > 0:
         raise DataError(f"the acceleration of reversals is positive, got {most:g}")
-    rest = np.zeros(robot.n) if posture is None else np.asarray(posture, dtype=float)
+    rest = robot.home if posture is None else np.asarray(posture, dtype=float)
     if rest.shape != (robot.n,):
         raise DataError(f"posture needs {robot.n} positions, got shape {rest.shape}")
     sweep = VelocitySweep(robot, place, values, low, high, most, rest)
