@@ -51,7 +51,7 @@ def _header(program: Program) -> str:
 def _source(program: Program) -> str:
     lines = [*_comment(title_lines(program)), "", f'#include "{program.name}.h"', "", "#include <math.h>", ""]
     linkage = program.linkage
-    inner = (linkage.rows, linkage.drift, *linkage.tree.values()) if linkage else ()
+    inner = linkage.inner if linkage else ()
     used = {x.kind for f in (*program.functions, *inner) for x in reachable(f.outputs)}
     inline = program.sines == "inline"
     lines += [SINE_COSINE] if inline and used & {"sin", "cos"} else []

@@ -1,10 +1,10 @@
-"""C text of closed loops: the passive joints by Newton steps, and what projects torques and matrices of the tree.
+"""C text of closed loops: the passive joints in closed form or by Newton steps, and what projects torques and matrices.
 
 The iteration is that of `dynid.dynamics.kernels.assembly` with a bound on the number of its steps. `NAME_` stands for
 the prefix of the macros; the sizes in capitals are constants that the source defines before these texts.
 """
 
-__all__ = ["ASSEMBLE", "COLUMNS", "POSITIVE", "PROJECT", "RATES", "SOLVER", "START"]
+__all__ = ["ASSEMBLE", "COLUMNS", "ITERATION", "MOTION", "POSITIVE", "PROJECT", "RATES", "SOLVER", "START", "TWO_BARS"]
 
 SOLVER = """
 /* Rows of the loops at a posture: residual, columns of the passive joints (orthonormal after factor), columns of the
@@ -75,6 +75,30 @@ static void solve(const struct closure *w, const double *y, double *x)
     }
 }
 
+/* Slopes at an assembled posture. */
+static int tangent(struct closure *w, const double *joints)
+{
+    double x[PASSIVE];
+    loop_rows(joints, w->rows);
+    for (int r = 0; r < ROWS; r++) {
+        if (!(fabs(w->rows[r]) <= 1e-9)) {
+            return NAME_BROKEN;
+        }
+    }
+    if (!factor(w)) {
+        return NAME_SINGULAR;
+    }
+    for (int j = 0; j < FREE; j++) {
+        solve(w, w->rows + (1 + PASSIVE + j) * ROWS, x);
+        for (int i = 0; i < PASSIVE; i++) {
+            w->slopes[i * FREE + j] = x[i];
+        }
+    }
+    return NAME_CLOSED;
+}
+"""
+
+ITERATION = """
 static int newton(struct closure *w, double *joints)
 {
     for (int k = 0; k < 12; k++) {
@@ -96,28 +120,6 @@ static int newton(struct closure *w, double *joints)
         }
     }
     return NAME_BROKEN;
-}
-
-/* Slopes at an assembled posture. */
-static int tangent(struct closure *w, const double *joints)
-{
-    double x[PASSIVE];
-    loop_rows(joints, w->rows);
-    for (int r = 0; r < ROWS; r++) {
-        if (!(fabs(w->rows[r]) <= 1e-9)) {
-            return NAME_BROKEN;
-        }
-    }
-    if (!factor(w)) {
-        return NAME_SINGULAR;
-    }
-    for (int j = 0; j < FREE; j++) {
-        solve(w, w->rows + (1 + PASSIVE + j) * ROWS, x);
-        for (int i = 0; i < PASSIVE; i++) {
-            w->slopes[i * FREE + j] = x[i];
-        }
-    }
-    return NAME_CLOSED;
 }
 
 /* Move from the posture to the target on a line, with the passive joints on their branch. A step follows the tangent;
@@ -182,7 +184,32 @@ static int close_loops(const double *target, double *posture, struct closure *w)
     }
     return NAME_FAR;
 }
+"""
 
+TWO_BARS = """
+/* Both joints that turn two bars, from the vector between the fixed ends of the bars, the bars, and the angles by which
+   other joints turn them; 0 where the bars do not meet. Angles are those closest to the ones before. */
+static int two_bars(const double *bars, double branch, int serial, const double *signs, double *first, double *second)
+{
+    const double x = bars[0], y = bars[1], turn = 6.283185307179586;
+    const double one = sqrt(bars[2] * bars[2] + bars[3] * bars[3]), two = sqrt(bars[4] * bars[4] + bars[5] * bars[5]);
+    const double apart = sqrt(x * x + y * y);
+    const double area = (one + two + apart) * (one + two - apart) * (apart + one - two) * (apart - one + two);
+    if (!(area >= 0.0 && apart > 0.0)) {
+        return 0;
+    }
+    const double along = 0.5 * (1.0 + (one - two) * (one + two) / (apart * apart));
+    const double across = 0.5 * branch * sqrt(area) / (apart * apart);
+    const double ax = along * x - across * y, ay = along * y + across * x, bx = ax - x, by = ay - y;
+    const double alpha = atan2(bars[2] * ay - bars[3] * ax, bars[2] * ax + bars[3] * ay);
+    const double beta = atan2(bars[4] * by - bars[5] * bx, bars[4] * bx + bars[5] * by);
+    *first += remainder(signs[0] * (alpha - bars[6]) - *first, turn);
+    *second += remainder(signs[1] * (beta - bars[7] - (serial ? alpha : 0.0)) - *second, turn);
+    return 1;
+}
+"""
+
+MOTION = """
 /* Velocities of all joints for those of the independent ones. */
 static void move_all(const struct closure *w, const double *x, double *all)
 {

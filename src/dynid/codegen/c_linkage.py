@@ -6,7 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from dynid.codegen.c_assembly import ASSEMBLE, COLUMNS, POSITIVE, PROJECT, RATES, SOLVER, START
+from dynid.codegen.c_assembly import (
+    ASSEMBLE,
+    COLUMNS,
+    ITERATION,
+    MOTION,
+    POSITIVE,
+    PROJECT,
+    RATES,
+    SOLVER,
+    START,
+    TWO_BARS,
+)
+from dynid.codegen.closed_form import Ratios
 from dynid.codegen.functions import Function
 from dynid.codegen.linkage import Linkage
 from dynid.codegen.operations import count_operations
@@ -31,6 +43,8 @@ def closed_macros(program: Program) -> list[str]:
     robot, guard = program.robot, program.name.upper()
     out = [f"#define {guard}_JOINTS {len(robot.tree_coordinates)}", f"#define {guard}_PASSIVE {len(robot.passive)}", ""]
     out += [f"#define {guard}_{code} {number} /* {words} */" for code, (number, words) in STATUS.items()]
+    if _linkage(program).steps:
+        return out
     out += ["", "/* Most steps of a call, of at most 0.2 rad or m each; a step takes 12 Newton steps at most. */"]
     return [*out, f"#ifndef {guard}_STRIDES", f"#define {guard}_STRIDES {_STRIDES}", "#endif"]
 
@@ -45,7 +59,9 @@ def closed_declarations(program: Program) -> list[tuple[list[str], str]]:
     words = [
         "motion of all joints of the tree: joint_v, joint_a (joints of the tree), and slopes (passive joint x joint, "
         "row by row), the velocity of a passive joint per velocity of a joint. Returns a status.",
-        f"One Newton step: {count_operations(linkage.rows.outputs)}, and a solution by least squares.",
+        "Passive joints in closed form."
+        if linkage.steps
+        else f"One Newton step: {count_operations(linkage.rows.outputs)}, and a solution by least squares.",
     ]
     arguments = [f"const double *{guard}_RESTRICT {x}" for x in "qva"]
     arguments += [f"double *{guard}_RESTRICT {x}" for x in ("posture", "joint_v", "joint_a", "slopes")]
@@ -78,6 +94,7 @@ def closed_solver(program: Program) -> str:
     lines += [f"static const int free_joint[FREE] = {_list(free)};"]
     lines += [f"static const int passive_joint[PASSIVE] = {_list(passive)};"]
     lines += [f"static const double assembled[JOINTS] = {_list(float(x) for x in robot.assembled)};", SOLVER]
+    lines += [*_closed_form(program), MOTION] if _linkage(program).steps else [ITERATION, MOTION]
     (_, start), (_, assemble) = closed_declarations(program)
     lines += [start, START, assemble, ASSEMBLE, PROJECT]
     if used & {"mass_matrix", "coriolis_matrix", "forward_dynamics"}:
@@ -87,6 +104,30 @@ def closed_solver(program: Program) -> str:
     if "forward_dynamics" in used:
         lines.append(POSITIVE)
     return "\n".join(lines).replace("NAME_", f"{guard}_")
+
+
+def _closed_form(program: Program) -> Iterator[str]:
+    """The function that closes the loops without an iteration."""
+    steps = _linkage(program).steps
+    if not all(isinstance(step, Ratios) for step in steps):
+        yield TWO_BARS
+    yield "static int close_loops(const double *target, double *posture, struct closure *w)\n{"
+    yield "    double joints[JOINTS];\n    copy(JOINTS, posture, joints);"
+    yield "    for (int j = 0; j < FREE; j++) {\n        if (!(fabs(target[j]) <= 1e9)) {"
+    yield "            return NAME_FAR;\n        }\n        joints[free_joint[j]] = target[j];\n    }"
+    for step in steps:
+        if isinstance(step, Ratios):
+            terms = "".join(f" + {ratio!r} * target[{j}]" for j, ratio in step.terms)
+            yield f"    joints[{step.joint}] = {step.constant!r}{terms};"
+            continue
+        name, (i, k) = step.bars.name, step.joints
+        yield f"    static const double {name}_signs[2] = {_list(step.signs)};"
+        yield f"    double {name}_found[8];\n    {name}(joints, {name}_found);"
+        given = f"{name}_found, {step.branch!r}, {int(step.serial)}, {name}_signs, joints + {i}, joints + {k}"
+        yield f"    if (!two_bars({given})) {{\n        return NAME_BROKEN;\n    }}"
+    yield "    const int status = tangent(w, joints);"
+    yield "    if (status == NAME_CLOSED) {\n        copy(JOINTS, joints, posture);\n    }"
+    yield "    return status;\n}"
 
 
 def closed_bodies(program: Program, function: Function) -> Iterator[str]:

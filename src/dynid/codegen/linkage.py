@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.codegen.bodies import Bodies, Body, link_bodies
+from dynid.codegen.closed_form import Ratios, TwoBars, closed_form, loop_chains
 from dynid.codegen.functions import FUNCTIONS, Argument, Function, arguments_of
 from dynid.codegen.graph import Graph, Node
 from dynid.codegen.newton_euler import joint_angles, sines
@@ -40,12 +41,20 @@ class Linkage:
 
     `rows` gives, one after the other, the residual of all loops, its columns of the passive joints and its columns of
     the independent joints, of the joints q of the tree. `drift` gives the residual's second derivative without joint
-    accelerations. `tree` are functions of the tree by name.
+    accelerations. `tree` are functions of the tree by name. `steps` give the passive joints in closed form, one after
+    the other; where there are none, an iteration finds them.
     """
 
     rows: Function
     drift: Function
     tree: dict[str, Function]
+    steps: tuple[Ratios | TwoBars, ...] = ()
+
+    @property
+    def inner(self) -> tuple[Function, ...]:
+        """Functions that the others call."""
+        bars = (step.bars for step in self.steps if isinstance(step, TwoBars))
+        return (self.rows, self.drift, *bars, *self.tree.values())
 
     def parts(self, function: str) -> tuple[Function, ...]:
         """Functions of the tree that a function of the linkage calls."""
@@ -56,7 +65,8 @@ def build_linkage(robot: Robot, functions: Sequence[str], make: Callable[[str], 
     """The linkage of a robot with closed loops; `make` builds a function of its tree."""
     needed = dict.fromkeys(x for name in functions for x in _NEEDS.get(name, (name,)))
     count = sum(loop.rows for loop in robot.loops)
-    return Linkage(_rows(robot, count), _drift(robot, count), {name: make(name) for name in needed})
+    rows, drift = _rows(robot, count), _drift(robot, count)
+    return Linkage(rows, drift, {name: make(name) for name in needed}, closed_form(robot))
 
 
 def closed_function(robot: Robot, linkage: Linkage, name: str, symbols: int | None) -> Function:
@@ -174,12 +184,7 @@ def _ends(robot: Robot, graph: Graph, q: list[Node], v: list[Node]) -> list[tupl
     for loop in robot.loops:
         if isinstance(loop, JointEquality):
             raise ModelError(f"{loop} cannot be written as code: code has loops between frames only")
-        chains = [
-            [int(j) for j in arrays.support[arrays.support_start[f.link] : arrays.support_start[f.link + 1]]]
-            for f in (loop.first, loop.second)
-        ]
-        shared = set(chains[0]) & set(chains[1])
-        own = [[j for j in chain if j not in shared] for chain in chains]
+        own = loop_chains(arrays, loop)
         out.append((loop, _end(model, loop.first, own[0], q, v), _end(model, loop.second, own[1], q, v)))
     return out
 

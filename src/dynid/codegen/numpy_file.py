@@ -52,7 +52,7 @@ def emit_numpy(program: Program) -> dict[str, str]:
     text += "\n" + _SHARED
     linkage = program.linkage
     if linkage:
-        for function in (linkage.rows, linkage.drift, *linkage.tree.values()):
+        for function in linkage.inner:
             prefix = "_" if function.name.startswith("loop_") else "_tree_"
             text += "\n\n" + "\n".join(_function(function, prefix)) + "\n"
         text += closed_shared(program)
@@ -66,7 +66,8 @@ def _function(function: Function, prefix: str = "") -> Iterator[str]:
     yield f"def {prefix}{function.name}({', '.join(arguments)}):"
     shapes = ", ".join(f"{x.name} (..., {x.size})" for x in function.arguments)
     result = ", ".join(map(str, function.shape))
-    yield f'    """{MEANINGS[function.name].capitalize()}: {function.result} (..., {result}) of {shapes}."""'
+    meaning = MEANINGS[function.name.rstrip("0123456789")].capitalize()
+    yield f'    """{meaning}: {function.result} (..., {result}) of {shapes}."""'
     for x in function.arguments:
         yield f'    {x.name} = _columns({x.name}, "{x.name}", {x.size})'
     texts = Texts(function, _CALLS)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dynid.codegen.closed_form import Ratios, TwoBars
 from dynid.codegen.functions import Function
 from dynid.codegen.program import Program
 from dynid.codegen.statements import MEANINGS
 
 __all__ = ["closed_functions", "closed_shared"]
 
-# The iteration of `dynid.dynamics.kernels.assembly`, for many samples at once.
-_ASSEMBLY = '''
+_TANGENT = '''
 def _tangent(joints):
     """Residual (N, rows), inverse of the passive columns, slopes (N, passive, free), and which samples are closed."""
     rows = _loop_rows(joints)
@@ -22,8 +22,10 @@ def _tangent(joints):
     s = np.where(regular[:, None], s, 1.0)
     inverse = (np.swapaxes(vt, 1, 2) / s[:, None, :]) @ np.swapaxes(u, 1, 2)
     return rest, inverse, -inverse @ free, regular & (np.abs(rest).max(axis=1) <= 1e-9)
+'''
 
-
+# The iteration of `dynid.dynamics.kernels.assembly`, for many samples at once.
+_ITERATION = '''
 def _newton(joints):
     """Close the loops over the passive joints, in place; which samples converged."""
     moving, closed = np.arange(len(joints)), np.zeros(len(joints), dtype=bool)
@@ -76,8 +78,40 @@ def _close(q, posture):
             raise ValueError(f"sample {k} is at or beyond a singular posture, or the loops cannot close there")
         active = active[~(good & last)]
     return old, slopes
+'''
 
+_TWO_BARS = '''
+def _two_bars(bars, branch, serial, signs, first, second):
+    """Both joints that turn two bars, NaN where the bars do not meet; angles are those closest to the ones before."""
+    x, y, ux, uy, wx, wy, before, other = np.moveaxis(bars, -1, 0)
+    one, two, apart = np.hypot(ux, uy), np.hypot(wx, wy), np.hypot(x, y)
+    area = (one + two + apart) * (one + two - apart) * (apart + one - two) * (apart - one + two)
+    along = 0.5 * (1.0 + (one - two) * (one + two) / apart**2)
+    across = 0.5 * branch * np.sqrt(np.where(area >= 0.0, area, np.nan)) / apart**2
+    ax, ay = along * x - across * y, along * y + across * x
+    alpha = np.arctan2(ux * ay - uy * ax, ux * ax + uy * ay)
+    beta = np.arctan2(wx * (ay - y) - wy * (ax - x), wx * (ax - x) + wy * (ay - y))
+    found = signs[0] * (alpha - before), signs[1] * (beta - other - (alpha if serial else 0.0))
+    return tuple(new - 2 * np.pi * np.round((new - old) / (2 * np.pi)) for new, old in zip(found, (first, second)))
+'''
 
+_CLOSED_FORM = '''
+def _close(q, posture):
+    """Joints of the tree (N, joints) and slopes at the independent joints q (N, free), in closed form."""
+    posture = np.asarray(posture, dtype=float).reshape(-1, len(ASSEMBLED))
+    joints = np.array(np.broadcast_to(posture, (len(q), len(ASSEMBLED))))
+    joints[:, _FREE] = q
+STEPS
+    good = np.all(np.isfinite(joints), axis=1)
+    slopes = np.zeros((len(q), len(_PASSIVE), len(_FREE)))
+    _, _, slopes[good], good[good] = _tangent(joints[good])
+    if not np.all(good):
+        k = np.argmin(good)
+        raise ValueError(f"sample {k} is at or beyond a singular posture, or the loops cannot close there")
+    return joints, slopes
+'''
+
+_MOTION = '''
 class _Motion:
     """Motion of the tree for given q and, where they are given, v and a; `full` is its velocity per velocity."""
 
@@ -151,7 +185,7 @@ def assemble(q, v, a, posture=ASSEMBLED):
 
 
 def closed_shared(program: Program) -> str:
-    """Constants and the iteration."""
+    """Constants, and how the loops close: in closed form, or by an iteration."""
     robot, names = program.robot, program.robot.tree_coordinates
     assert robot.assembled is not None
     free, passive = ([names.index(x) for x in group] for group in (robot.coordinates, robot.passive))
@@ -160,7 +194,24 @@ def closed_shared(program: Program) -> str:
     )
     text += f"ASSEMBLED = ({''.join(f'{float(x)!r}, ' for x in robot.assembled).rstrip()})\n"
     text += f"_FREE, _PASSIVE = {free!r}, {passive!r}\n_BASE_Q, _NV = {robot.nq - robot.n}, {robot.nv}\n\n"
-    return text + _ASSEMBLY
+    assert program.linkage is not None
+    steps = program.linkage.steps
+    close = _ITERATION
+    if steps:
+        two = "" if all(isinstance(step, Ratios) for step in steps) else f"{_TWO_BARS}\n"
+        close = two + _CLOSED_FORM.replace("STEPS", "\n".join(map(_step, steps)))
+    return f"{text}{_TANGENT}\n{close}\n{_MOTION}"
+
+
+def _step(step: Ratios | TwoBars) -> str:
+    """The lines of one step of the closed form."""
+    if isinstance(step, Ratios):
+        terms = "".join(f" + {ratio!r} * q[:, {j}]" for j, ratio in step.terms)
+        return f"    joints[:, {step.joint}] = {step.constant!r}{terms}"
+    i, k = step.joints
+    old = f"joints[:, {i}], joints[:, {k}]"
+    given = f"_{step.bars.name}(joints), {step.branch!r}, {step.serial!r}, {step.signs!r}, {old}"
+    return f"    {old} = _two_bars({given})"
 
 
 def closed_functions(program: Program, function: Function) -> Iterator[str]:

@@ -23,6 +23,7 @@ MEANINGS = {
     "coriolis_matrix": "C with C v the Coriolis torque and dM/dt = C + C'",
     "forward_dynamics": "acceleration under given torques, drives included",
     "loop_rows": "residual of the loops, its columns of the passive joints and those of the independent joints",
+    "loop_bars": "ends and lengths of two bars that close a loop, and the angles by which other joints turn them",
     "loop_drift": "second derivative of the residual without joint accelerations",
 }
 _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
