@@ -1,5 +1,7 @@
 """Identification of robots with closed loops that MuJoCo moves, with known truth and unmeasured passive joints."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -17,32 +19,42 @@ def _recorded(robot, q, torque, seed):
     return Recording(robot.coordinates, (run,))
 
 
+# Amplitudes within the limits of the joints: beyond them, parallelograms pass singular postures and fold over.
+TRUTHS = {
+    "palletizer": (lambda: dynid.load_robot("palletizer"), [2.0, 0.55, 0.55, 2.5]),
+    "leg": (leg, [1.2, 0.7, 1.0, 1.0, 1.0, 0.7, 1.0]),
+}
+RUNS = 10
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("make", "amplitude"),
-    [
-        (lambda: dynid.load_robot("palletizer"), [2.0, 0.9, 0.8, 2.5]),
-        (leg, [1.2, 0.7, 1.0, 1.0, 1.0, 0.7, 1.0]),
-    ],
-    ids=["palletizer", "leg"],
-)
-def test_known_truth(make, amplitude, tmp_path):
+@pytest.mark.parametrize("name", list(TRUTHS))
+def test_known_truth(name, tmp_path):
+    """Ten motions: base parameters within three deviations at the nominal rate, torques of unseen motion within 1 %."""
     pytest.importorskip("mujoco")
+    make, amplitude = TRUTHS[name]
     robot = make().with_smooth_coulomb(100.0)
-    seen, unseen = (swung_by_mujoco(robot, tmp_path, np.array(amplitude), 12.0, seed, RATE) for seed in (1, 2))
-    recording = _recorded(robot, seen[0], seen[2], 0)
-    assert recording.joints == robot.coordinates  # passive joints are not measured
-    wls = dynid.identify(robot, recording, method="wls")
-    truth = wls.base.values(robot.parameters)
-    apart = np.abs(wls.beta - truth) / wls.std
-    assert np.mean(apart < 3) > 0.97
-    assert np.mean(apart < 1) > 0.6
-    feasible = dynid.identify(robot, recording, method="feasible")
-    q, v, torque = unseen
-    a = np.gradient(v, 1 / RATE, axis=0)
-    for estimate in (wls, feasible):
-        rest = dynid.inverse_dynamics(robot, q, v, a, estimate.parameters)[5:-5] - torque[5:-5]
-        assert np.all(np.linalg.norm(rest, axis=0) < 0.01 * np.linalg.norm(torque[5:-5], axis=0))
+    moved = [swung_by_mujoco(robot, tmp_path, np.array(amplitude), 12.0, seed, RATE) for seed in range(1, RUNS + 2)]
+    apart = {"autocorrelated": [], "white": []}
+    errors = {"wls": [], "feasible": []}
+    for seed, (seen, unseen) in enumerate(pairwise(moved)):
+        recording = _recorded(robot, seen[0], seen[2], seed)
+        assert recording.joints == robot.coordinates  # passive joints are not measured
+        for noise, values in apart.items():
+            wls = dynid.identify(robot, recording, method="wls", noise_model=noise)
+            values.append(np.abs(wls.beta - wls.base.values(robot.parameters)) / wls.std)
+        q, v, torque = (x[5:-5] for x in unseen)
+        a = np.gradient(unseen[1], 1 / RATE, axis=0)[5:-5]
+        for estimate in (wls, dynid.identify(robot, recording, method="feasible")):
+            rest = dynid.inverse_dynamics(robot, q, v, a, estimate.parameters) - torque
+            errors[estimate.method].append(np.max(np.linalg.norm(rest, axis=0) / np.linalg.norm(torque, axis=0)))
+    # Nominal: 99.7 %, and 99.3 % where the standard deviations come from twenty blocks (Student's t, 19 degrees of
+    # freedom). Of 340 and 930 values, those of one run are correlated.
+    assert np.mean(np.array(apart["white"]) < 3) > 0.994 and np.mean(np.array(apart["autocorrelated"]) < 3) > 0.99
+    assert np.mean(np.array(apart["white"]) < 1) > 0.6
+    assert max(errors["feasible"]) < 0.01
+    # One motion of the palletizer excites its crank badly.
+    assert np.sort(errors["wls"])[-2] < 0.01 and max(errors["wls"]) < 0.015
 
 
 def _moved(seconds=6.0, seed=0):

@@ -72,13 +72,16 @@ def swung_by_mujoco(
 ) -> tuple[Array, Array, Array]:
     """Positions, velocities and torques (N, n) of the drives of a robot that MuJoCo moves under a PD controller.
 
-    The loops are stiff equality constraints of MuJoCo. The references are sums of sines around the assembled posture;
-    viscous friction is MuJoCo's, Coulomb friction is applied as a torque fc tanh(100 v).
+    The loops are stiff equality constraints of MuJoCo. The references are sums of sines around the assembled posture
+    that reach as far as the amplitude, which must keep the loops away from singular postures. A step of MuJoCo is
+    x[k+1] - 2 x[k] + x[k-1] = h^2 a[k], so that torque and acceleration belong to the time of x[k], but its velocity is
+    that of half a step before. Friction is applied at the velocity half a step later: otherwise the rotor inertias of
+    the recording would differ from those of the model by h fv / 2.
     """
     import mujoco
 
     path = folder / f"{robot.name}.xml"
-    write_mjcf(robot.without("fc*"), path)
+    write_mjcf(robot.without("f*"), path)
     spec = mujoco.MjSpec.from_file(str(path))
     spec.option.timestep = step
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -93,29 +96,34 @@ def swung_by_mujoco(
     data = mujoco.MjData(model)
     order = [model.joint(name).dofadr[0] for name in robot.coordinates]
     data.qpos[[model.joint(name).dofadr[0] for name in robot.tree_coordinates]] = robot.assembled
-    rng = np.random.default_rng(seed)
-    frequency = rng.uniform(0.15, 1.2, (5, robot.n))
-    phase = rng.uniform(0, 2 * np.pi, (5, robot.n))
-    fc = np.zeros(robot.n)
+    fc, fv = np.zeros((2, robot.n))
     for term in robot.drives:
-        if term.symbol == "fc":
-            fc[robot.coordinates.index(term.shaft)] = term.value
+        if term.symbol in ("fc", "fv"):
+            (fc if term.symbol == "fc" else fv)[robot.coordinates.index(term.shaft)] = term.value
     inertia = np.diag(dynid.mass_matrix(robot, robot.home))
     kp, kd = inertia * 40.0**2, inertia * 2 * 40.0
     steps = round(1 / (rate * step))
+    wanted = robot.home + amplitude * _waves(robot.n, np.arange(round(seconds * rate) * steps) * step, seed)
     q, v, tau = np.empty((3, round(seconds * rate), robot.n))
-    for k in range(len(q) * steps):
-        t = k * step
-        rise = min(1.0, t) ** 2 * (3 - 2 * min(1.0, t))
-        angle = 2 * np.pi * frequency * t + phase
-        wanted = robot.home + rise * amplitude * np.mean(np.sin(angle) - np.sin(phase), axis=0)
+    for k in range(len(wanted)):
         x, rate_of = data.qpos[order], data.qvel[order]
-        torque = kp * (wanted - x) - kd * rate_of
+        torque = kp * (wanted[k] - x) - kd * rate_of
         if k % steps == 0:
             q[k // steps], v[k // steps], tau[k // steps] = x, rate_of, torque
-        data.qfrc_applied[order] = torque - fc * np.tanh(100 * rate_of)
+        moving = rate_of + 0.5 * step * data.qacc[order]
+        data.qfrc_applied[order] = torque - fc * np.tanh(100 * moving) - fv * moving
         mujoco.mj_step(model, data)
     return q, v, tau
+
+
+def _waves(n: int, t: Array, seed: int) -> Array:
+    """Sums of five sines (len(t), n) that start at rest and reach 1."""
+    rng = np.random.default_rng(seed)
+    frequency, phase = rng.uniform(0.15, 1.2, (5, n)), rng.uniform(0, 2 * np.pi, (5, n))
+    rise = np.minimum(1.0, t) ** 2 * (3 - 2 * np.minimum(1.0, t))
+    angle = 2 * np.pi * frequency * t[:, None, None] + phase
+    out = rise[:, None] * np.mean(np.sin(angle) - np.sin(phase), axis=1)
+    return np.asarray(out / np.abs(out).max(axis=0))
 
 
 class InMujoco:
