@@ -13,6 +13,7 @@ from dynid.assessment.verdict.assess import evidence_of
 from dynid.assessment.verdict.assessment import Check
 from dynid.assessment.verdict.horizon_checks import check_simulation
 from dynid.cli.demo import synthetic_recording
+from dynid.excitation.fourier import random_fourier
 from tests.support.noisy_loop import perturbed
 
 Array = NDArray[np.float64]
@@ -85,3 +86,20 @@ def test_what_is_missing_is_not_checked(
     assert nothing.result == "not checked" and "a-priori" in nothing.words
     short = check_simulation(evidence_of(estimate, recordings[1].between(0.0, 1.2)))
     assert short.result == "not checked"
+
+
+@pytest.mark.slow  # compiles the simulation of linkages
+def test_a_linkage_is_checked() -> None:
+    """Noise of 1 % on the torque of a crank; the a-priori model is wrong by up to 20 %."""
+    robot = dynid.load_robot("fourbar", friction="viscous")
+    recordings, reach = [], np.ones(1)
+    for seed in (0, 1):
+        t = np.arange(5000) / 500.0
+        q, v, a = random_fourier(robot.home - reach, robot.home + reach, 3 * reach, 10.0, t, seed)
+        torque = dynid.inverse_dynamics(robot, q, v, a)
+        torque += 0.01 * torque.std() * np.random.default_rng(seed).normal(size=torque.shape)
+        recordings.append(dynid.Recording(robot.coordinates, (dynid.Run(t, q, torque=torque),)))
+    seen, unseen = recordings
+    estimate = dynid.identify(robot.with_parameters(perturbed(robot)), seen, method="feasible")
+    check = dynid.assess(estimate, unseen, recording=seen).check("simulation_error")
+    assert check.result == "passed" and check.figure < 0.2
