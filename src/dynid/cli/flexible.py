@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
 from dynid.errors import DataError
+from dynid.export.endings import ENDINGS
 
 
 @app.command()
@@ -27,7 +29,11 @@ def flexible(
     validate_rows: options.ValidateRows = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Write the estimate into this file: .json (all of it) or .toml."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="Write the estimate into this file: .json (all of it), .toml, or a model file; MJCF has the springs.",
+        ),
     ] = None,
     joints_flexible: Annotated[
         str | None,
@@ -60,8 +66,8 @@ def flexible(
     from dynid.identification.flexible import identify_flexible
 
     check_outputs(output)
-    if output is not None and output.suffix not in (".json", ".toml"):
-        raise DataError(f"flexible joints are written as .json or .toml: rename --output '{output}'")
+    if output is not None and output.suffix not in ENDINGS:
+        raise DataError(f"the ending of --output '{output}' names no format: use one of {', '.join(ENDINGS)}")
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
     settings: dict[str, Any] = {"joints": None if joints_flexible is None else _words(joints_flexible)}
     if link_friction is not None:
@@ -75,7 +81,10 @@ def flexible(
         with working("validating"):
             validation = found.validate(unseen)
     if output is not None:
-        found.save(output)
+        from dynid.export.model_file import write
+
+        for warning in write(found, output):
+            print(f"dynid: {warning}", file=sys.stderr)
         wrote(output)
     if as_json:
         shown = None if validation is None else validation.to_dict()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.errors import ModelError
 from dynid.export.contents import infeasible_drives, numbers_text, refuse_infeasible
 from dynid.export.mjcf_loops import add_loops
 from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes, pose_attributes
+from dynid.export.mjcf_springs import Springs, add_spring
 from dynid.export.xmltext import XmlText, document, marked
 from dynid.files import writing
 from dynid.robot.inertia import inertia_violations
@@ -34,6 +37,7 @@ def write_mjcf(
     template: str | Path | None = None,
     allow_infeasible: bool = False,
     remarks: Mapping[str, str] | None = None,
+    springs: Springs | None = None,
 ) -> list[str]:
     """Write a robot as MJCF (MuJoCo).
 
@@ -51,6 +55,9 @@ def write_mjcf(
         Write bodies and drives that are not physically consistent. They are refused otherwise.
     remarks : mapping of str to str, optional
         Remarks on links by name, such as those of `parameter_remarks`; each is written as a comment into its <body>.
+    springs : Springs, optional
+        Springs between motors and links, see `springs_of`. A flexible joint is written as two joints of one body: the
+        motor, which has the name of the joint, and its deflection. Friction of the link is that of a tendon over both.
 
     Returns
     -------
@@ -60,22 +67,30 @@ def write_mjcf(
     Raises
     ------
     ModelError
-        If the parameters are refused, or the template is a file of another robot.
+        If the parameters are refused, the template is a file of another robot, or springs are given with a template.
     """
-    content, warnings = mjcf_content(robot, template=template, allow_infeasible=allow_infeasible)
+    content, warnings = mjcf_content(robot, template=template, allow_infeasible=allow_infeasible, springs=springs)
     warnings += missing_meshes(content, path, template)
     with writing(path) as part:
         part.write_bytes(content if remarks is None else marked(content, "body", remarks))
     return warnings
 
 
-def mjcf_content(robot: Robot, *, template: str | Path | None, allow_infeasible: bool) -> tuple[bytes, list[str]]:
+def mjcf_content(
+    robot: Robot, *, template: str | Path | None, allow_infeasible: bool, springs: Springs | None = None
+) -> tuple[bytes, list[str]]:
     """The file that `write_mjcf` writes, without remarks, and its warnings."""
     found = refuse_infeasible(robot, allow_infeasible)
+    if springs is not None:
+        if template is not None:
+            raise ModelError("springs add joints, which a template has not: write a new file")
+        refuse_infeasible(replace(springs.motors, links=robot.links), allow_infeasible)
     # From the tree, each body that MuJoCo refuses is warned of where it is written.
     warnings = (infeasible_drives(robot) if template is None else found) + drive_warnings(robot)
+    if springs is not None:
+        warnings += drive_warnings(springs.motors)
     if template is None:
-        return document(_from_tree(robot, warnings)), warnings
+        return document(_from_tree(robot, warnings, springs)), warnings
     from dynid.export.mjcf_template import patched_mjcf
 
     return patched_mjcf(robot, Path(template), warnings).to_bytes(), warnings
@@ -104,7 +119,7 @@ class _Carrier(NamedTuple):
     waiting: tuple[tuple[Joint, Array], ...] = ()
 
 
-def _from_tree(robot: Robot, warnings: list[str]) -> ET.Element:
+def _from_tree(robot: Robot, warnings: list[str], springs: Springs | None) -> ET.Element:
     root = ET.Element("mujoco", model=robot.name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="true")
     ET.SubElement(root, "option", gravity=numbers_text(robot.gravity))
@@ -121,6 +136,8 @@ def _from_tree(robot: Robot, warnings: list[str]) -> ET.Element:
         body = ET.SubElement(carrier.body, "body", {"name": names[i], **pose_attributes(place)})
         for each, at in waiting:
             _add_joint(body, robot, each, inverse_placement(place) @ at)
+            if springs is not None:
+                add_spring(root, body, robot, each, springs)
         _add_inertial(body, robot.links[i], warnings)
         carriers.append(_Carrier(body, np.eye(4)))
     _add_sites(robot, names, carriers, warnings)

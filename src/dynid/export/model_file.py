@@ -7,10 +7,12 @@ from pathlib import Path
 from dynid.errors import DataError, did_you_mean
 from dynid.export.endings import ENDINGS, TEMPLATES
 from dynid.export.mjcf import write_mjcf
+from dynid.export.mjcf_springs import springs_of
 from dynid.export.parameters import write_parameters
 from dynid.export.sdf import write_sdf
 from dynid.export.urdf import write_urdf
 from dynid.identification.estimate import Estimate
+from dynid.identification.flexible.estimate import FlexibleEstimate
 from dynid.identification.known import parameter_remarks
 from dynid.robot.model import Robot
 
@@ -20,7 +22,7 @@ _WRITERS = {"urdf": write_urdf, "mjcf": write_mjcf, "sdf": write_sdf}
 
 
 def write(
-    source: Robot | Estimate,
+    source: Robot | Estimate | FlexibleEstimate,
     path: str | Path,
     *,
     form: str | None = None,
@@ -31,9 +33,10 @@ def write(
 
     Parameters
     ----------
-    source : Robot or Estimate
+    source : Robot, Estimate or FlexibleEstimate
         What to write; of an estimate, its `identified_robot`, and in JSON and TOML its standard deviations too. Files
-        of an estimate say which parameters its recording does not determine.
+        of an estimate say which parameters its recording does not determine. Of flexible joints MJCF has motors and
+        springs; other model files have the link side.
     path : str or Path
         File to write. Its ending names the format: .urdf, .xml or .mjcf, .sdf, .yaml (ROS 2 parameters), .json, .toml.
     form : str, optional
@@ -69,8 +72,24 @@ def write(
         raise DataError(f"format '{form}' is unknown: use {', '.join(known)}{did_you_mean(form, known)}")
     if template is not None and form not in TEMPLATES:
         raise DataError(f"a template is for {', '.join(TEMPLATES)}, not for {form}")
+    if isinstance(source, FlexibleEstimate):
+        return _write_flexible(source, path, form, template, allow_infeasible)
     if form not in _WRITERS:
         return write_parameters(source, path, allow_infeasible=allow_infeasible, form=form)
     robot = source if isinstance(source, Robot) else source.identified_robot
     remarks = None if isinstance(source, Robot) else parameter_remarks(source)
     return _WRITERS[form](robot, path, template=template, allow_infeasible=allow_infeasible, remarks=remarks)
+
+
+def _write_flexible(
+    source: FlexibleEstimate, path: str | Path, form: str, template: str | Path | None, allow_infeasible: bool
+) -> list[str]:
+    """Write flexible joints with their springs, or the link side of a format that has no place for them."""
+    links = source.identified_robot
+    if form == "mjcf":
+        return write_mjcf(links, path, template=template, allow_infeasible=allow_infeasible, springs=springs_of(source))
+    if form in ("json", "toml"):
+        source.save(path)
+        return []
+    warning = f"{form.upper()} has no place for springs between motors and links: the file has the link side only"
+    return [*write(links, path, form=form, template=template, allow_infeasible=allow_infeasible), warning]

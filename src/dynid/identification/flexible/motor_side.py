@@ -3,6 +3,10 @@
 For given bodies, stiffness and damping the deflections follow from the motion of the motors (see `springs`), and with
 them the torques. All parameters are fitted to the measured torques by Gauss-Newton iterations with the sensitivities of
 the springs: output error with the torque as the output and the motor position, which has little noise, as the input.
+
+Near resonances the torques depend on the stiffness so strongly that the iterations end in the next local minimum. Far
+below them a flexible joint is nearly rigid, and its compliance a small correction that is linear. So the torques are
+fitted in a low band first, from rigid joints, and each fit is the start of that in a wider band.
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ from dynid.errors import DataError
 from dynid.identification.flexible.consistent import consistent_links
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
 from dynid.identification.flexible.motion import TwoSided, two_sided
-from dynid.identification.flexible.response import frequency_response
 from dynid.identification.flexible.rows import padded_segments
 from dynid.identification.flexible.sides import FlexibleModel
 from dynid.identification.flexible.solve import least_squares
@@ -37,32 +40,30 @@ __all__ = ["identify_motor_side"]
 
 Array = NDArray[np.float64]
 
-_MAX_ITERATIONS = 40
-_CONVERGED = 1e-3
-# Root mean square deflections (rad or m) from which the start is taken, and its damping ratio.
-_DEFLECTIONS, _RATIO = np.geomspace(0.02, 2e-5, 7), 0.05
-# Seconds at the start of a run on which the unknown initial motion of the springs decays.
-_SETTLING = 1.0
-# Half the length of the low-pass before rows are thinned, in kept rows.
-_HALF_TAPS = 10
-# Share of the inertia of a joint that is that of its motor, at the start.
-_MOTOR_SHARE = 0.5
+# Bands of the fits: the widest is that of the rows, each other one is narrower by this factor.
+_BANDS, _WIDER = 8, 1.5
+# Least rows per unknown in a band.
+_ROWS_EACH = 4
+# Samples per period of the highest frequency of a band, and the lowest rate (Hz), at which springs are integrated.
+_PER_PERIOD, _LOWEST_RATE = 12.0, 200.0
+# The start: frequency of the springs relative to the lowest band, damping ratio, and share of the inertia of a joint
+# that is that of its motor.
+_STIFF, _RATIO, _MOTOR_SHARE = 4.0, 0.05, 0.5
+# Standard deviations of the start that hold what a narrow band does not show: the logarithm of the damping, and the
+# motor inertia relative to that of the start.
+_DAMPING_KNOWN, _SHARE_KNOWN = 1.0, 0.5
+# Iterations and change of predictions in standard deviations of their noise: of narrow bands, and of the widest.
+_NARROW, _WIDEST = (8, 0.03), (40, 1e-3)
+# Half the length of the low-pass before rows are thinned, in kept rows, and its band relative to half their rate.
+_HALF_TAPS, _PASSED = 10, 0.8
 # Weight of friction of links that is held at zero, at the start.
 _HELD = 1e4
-_SEVERAL = (
-    "several flexible joints without link encoders: the fit may end far from the truth; compare it with runs in which "
-    "one joint moves, named alone as flexible"
-)
 # Largest change of a logarithm per iteration.
 _LARGEST = 1.0
-_HALVINGS = 8
-# Penalty on a step with columns of unit norm, at the start and at least: stiffness and the division of inertia between
-# motor and link are weakly determined together, and a larger penalty would hold them at their start.
-_DAMPING, _LEAST_DAMPING = 1e-9, 1e-16
-# Starts that are tried, relative to the best stiffness, and the iterations of a trial.
-_STARTS, _TRIAL_ITERATIONS = (1.0, 0.6, 1.7), 4
+# Penalty on a step with columns of unit norm: at the start, at least, its factors after success and failure, trials.
+_PENALTY, _LEAST_PENALTY, _LESS, _MORE, _TRIALS = 1e-4, 1e-14, 0.1, 20.0, 8
 # Singular values of scaled columns below this share of the largest are not determined.
-_RANK = 1e-9
+_RANK = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +75,13 @@ class _Point:
     k: Array
     d: Array
 
+    @property
+    def vector(self) -> Array:
+        return np.concatenate([self.beta, self.motors, self.k, self.d])
+
     def moved(self, step: Array, share: float) -> _Point:
-        b, m, f = self.beta.size, self.motors.size, self.k.size
-        s = share * step
-        return _Point(
-            self.beta + s[:b],
-            self.motors + s[b : b + m],
-            self.k + s[b + m : b + m + f],
-            self.d + s[b + m + f : b + m + 2 * f],
-        )
+        ends = np.cumsum([self.beta.size, self.motors.size, self.k.size])
+        return _Point(*np.split(self.vector + share * step, ends))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,60 +102,98 @@ class _Problem:
     motions: tuple[TwoSided, ...]
     signals: Signals
 
-    def springs(self, point: _Point) -> list[SpringMotion]:
-        k, d = np.exp(point.k), np.exp(point.d)
-        return [spring_motion(self.model, point.beta, k, d, m.motors) for m in self.motions]
+    @property
+    def band(self) -> float:
+        """Highest frequency of the rows in Hz."""
+        return min(_PASSED * m.motors.rate / (2 * np.prod(m.motors.decimate)) for m in self.motions)
 
-    def blocks(self, point: _Point, sensitivities: bool = True) -> list[_Block]:
-        """Residuals at a point, with the columns of a step if asked for."""
+    @property
+    def seconds(self) -> float:
+        return sum(len(m.motors.t) / m.motors.rate for m in self.motions)
+
+    def within(self, band: float) -> _Problem:
+        """The same runs at a lower rate, with rows up to a frequency in Hz."""
+        return replace(self, motions=tuple(_within(m.motors, band) for m in self.motions))
+
+    def blocks(self, point: _Point) -> list[_Block]:
+        """Residuals at a point, with the columns of a step."""
         out: list[_Block] = []
         first = 0
-        for motion, springs in zip(self.motions, self.springs(point), strict=True):
-            out += self._run(motion.motors, springs, point, first, sensitivities)
-            first += len(motion.motors.t)
+        k, d = np.exp(point.k), np.exp(point.d)
+        for motors in (m.motors for m in self.motions):
+            springs = spring_motion(self.model, point.beta, k, d, motors)
+            out += self._run(motors, springs, point, first)
+            first += len(motors.t)
         return out
 
-    def _run(
-        self, motors: Motion, springs: SpringMotion, point: _Point, first: int, sensitivities: bool
-    ) -> Iterator[_Block]:
-        model = self.model
+    def _run(self, motors: Motion, springs: SpringMotion, point: _Point, first: int) -> list[_Block]:
+        model, at = self.model, springs.at
         links = springs.bent(motors).links
         Y = model.link_rows(links.q, links.v, links.a)
         Z = model.motor_rows(motors.q, motors.v, motors.a)
         assert motors.torque is not None
         rest = motors.torque - Y @ point.beta - Z @ point.motors
-        at = springs.at
         # The torque of a flexible joint is that of its spring, which the integration satisfies exactly.
         rest[:, at] += (Y @ point.beta)[:, at] - springs.stiffness * springs.x - springs.damping * springs.v
-        wide = np.zeros((len(motors.t), model.robot.n, 0))
-        if sensitivities:
-            wide = np.concatenate([self._columns(springs, Y), Z, self._spring_columns(springs)], axis=2)
+        none = np.zeros((len(motors.t), model.robot.n, 2 * len(at)))
+        free = springs.torques(_kicks(springs), none)
+        wide = np.concatenate(
+            [springs.torques(Y[:, at], Y), Z, _spring_columns(springs, none), rest[:, :, None], free], 2
+        )
         limits = self.signals.velocity_limits(motors.v)
-        decayed = round(_SETTLING * motors.rate)
+        channels = []
         for i in range(model.robot.n):
-            rows, index = _thinned(np.column_stack([wide[:, i], rest[:, i], motors.v[:, i]]), motors.decimate)
-            kept = (np.abs(rows[:, -1]) >= limits[i]) & (index >= decayed)
-            yield _Block(i, rows[kept, :-2], rows[kept, -2], first + index[kept])
+            rows, index = _thinned(np.column_stack([wide[:, i], motors.v[:, i]]), motors.decimate)
+            kept = np.abs(rows[:, -1]) >= limits[i]
+            channels.append((rows[kept, :-1], first + index[kept]))
+        size = np.maximum(motors.torque.std(axis=0), 1e-300)
+        left = _without([rows for rows, _ in channels], free.shape[2], size)
+        return [_Block(i, x[:, :-1], x[:, -1], channels[i][1]) for i, x in enumerate(left)]
 
-    def _columns(self, springs: SpringMotion, Y: Array) -> Array:
-        """Torques (N, joint, b) per base parameter, through the springs."""
-        x, v, a = springs.responses(Y[:, springs.at])
-        out = Y - np.einsum("nis,nsb->nib", springs.mass, a)
-        out[:, springs.at] = springs.stiffness[:, None] * x + springs.damping[:, None] * v
-        return np.asarray(out)
 
-    def _spring_columns(self, springs: SpringMotion) -> Array:
-        """Torques (N, joint, 2 spring) per logarithm of stiffness and of damping."""
-        f, n = len(springs.at), self.model.robot.n
-        own = np.zeros((len(springs.x), f, 2 * f))
-        for s in range(f):
-            own[:, s, s] = springs.stiffness[s] * springs.x[:, s]
-            own[:, s, f + s] = springs.damping[s] * springs.v[:, s]
-        x, v, a = springs.responses(-own)
-        out = np.zeros((len(springs.x), n, 2 * f))
-        out -= np.einsum("nis,nsc->nic", springs.mass, a)
-        out[:, springs.at] = springs.stiffness[:, None] * x + springs.damping[:, None] * v + own
-        return out
+def _within(motors: Motion, band: float) -> TwoSided:
+    """A run at a lower rate, with rows up to a frequency in Hz."""
+    assert motors.torque is not None
+    fewer = max(1, int(motors.rate / max(_PER_PERIOD * band, _LOWEST_RATE)))
+    signals = [motors.q, motors.v, motors.a, motors.torque]
+    wide, index = _thinned(np.hstack(signals), (fewer,))
+    q, v, a, torque = (np.ascontiguousarray(x) for x in np.split(wide, len(signals), axis=1))
+    rate = motors.rate / fewer
+    step = max(1, int(_PASSED * rate / (2 * band)))
+    moved = replace(motors, t=motors.t[index], q=q, v=v, a=a, torque=torque, rate=rate, decimate=(step,))
+    return TwoSided(moved, moved)
+
+
+def _spring_columns(springs: SpringMotion, none: Array) -> Array:
+    """Torques (N, joint, 2 spring) per logarithm of stiffness and of damping."""
+    f = len(springs.at)
+    own = np.zeros((len(springs.x), f, 2 * f))
+    for s in range(f):
+        own[:, s, s] = springs.stiffness[s] * springs.x[:, s]
+        own[:, s, f + s] = springs.damping[s] * springs.v[:, s]
+    out = springs.torques(-own, none)
+    out[:, springs.at] += own
+    return out
+
+
+def _kicks(springs: SpringMotion) -> Array:
+    """Loads (N, spring, 2 spring) on the first samples, which start free oscillations of any phase."""
+    f = len(springs.at)
+    out = np.zeros((len(springs.x), f, 2 * f))
+    for s in range(f):
+        out[1, s, s] = out[2, s, f + s] = springs.stiffness[s]
+    return out
+
+
+def _without(channels: list[Array], count: int, size: Array) -> list[Array]:
+    """Rows of channels without what their last columns, the unknown initial motion of the springs, explain."""
+    stacked = np.vstack([rows / s for rows, s in zip(channels, size, strict=True)])
+    free = stacked[:, -count:]
+    scale = np.linalg.norm(free, axis=0)
+    basis = np.linalg.qr(free / np.where(scale > 0, scale, 1.0))[0]
+    left = stacked[:, :-count] - basis @ (basis.T @ stacked[:, :-count])
+    parts = np.split(left, np.cumsum([len(rows) for rows in channels])[:-1])
+    return [s * part for s, part in zip(size, parts, strict=True)]
 
 
 def identify_motor_side(
@@ -171,11 +208,49 @@ def identify_motor_side(
         raise DataError("motors without rotor inertia have no resonance: give the robot a rotor inertia")
     bare = [replace(run, link_q=None) for run in recording.runs]
     motions = tuple(two_sided(robot, run, (), signals) for run in bare)
-    problem = _Problem(model, motions, signals)
-    starts, noise = _starts(problem, recording)
-    point = min((_tried(problem, start, noise) for start in starts), key=lambda found: found[0])[1]
-    point, noise, stacked, blocks, iterations, converged = _gauss_newton(problem, point, noise)
-    return _estimate(problem, point, noise, stacked, blocks, iterations, converged)
+    whole = _Problem(model, motions, signals)
+    bands = _bands(whole)
+    start = _start(whole.within(bands[0]), bands[0])
+    fitted = _Fitted(start, (), np.ones(robot.n), 0, False)
+    for band in bands[:-1]:
+        fitted = _fit(whole.within(band), fitted.point, _known(model, start, fitted.point), *_NARROW)
+    problem = whole.within(bands[-1])
+    fitted = _fit(problem, fitted.point, None, *_WIDEST)
+    return _estimate(problem, fitted)
+
+
+def _bands(problem: _Problem) -> list[float]:
+    """Highest frequencies in Hz of the fits; the lowest has enough rows for all unknowns."""
+    model = problem.model
+    unknowns = model.base.count + len(model.motor_names) + 2 * len(model.flexible)
+    lowest = _ROWS_EACH * unknowns * _PASSED / (2 * model.robot.n * problem.seconds)
+    widest = problem.band
+    bands = [widest / _WIDER**k for k in reversed(range(_BANDS))]
+    return [band for band in bands if band > lowest] or [widest]
+
+
+def _start(problem: _Problem, band: float) -> _Point:
+    """Rigid joints with springs that are stiff in a low band."""
+    noise, factors = _rigid(problem)
+    stacked = fold(np.asfortranarray(np.vstack([x / s for x, s in zip(factors, noise, strict=True)])))
+    beta, motors, inertia = _divided(problem, stacked)
+    k = inertia * (2 * np.pi * _STIFF * band) ** 2
+    return _Point(beta, motors, np.log(k), np.log(2 * _RATIO * np.sqrt(k * inertia)))
+
+
+def _known(model: FlexibleModel, start: _Point, point: _Point) -> tuple[Array, Array]:
+    """Expected values of all unknowns and the inverse of their standard deviations, 0 for those that are free.
+
+    The damping ratio is that of the start at the present stiffness; motors have their share of the inertia.
+    """
+    b, m, f = point.beta.size, point.motors.size, point.k.size
+    expected, weight = point.vector, np.zeros(b + m + 2 * f)
+    expected[-f:] = start.d + 0.5 * (point.k - start.k)
+    weight[-f:] = 1.0 / _DAMPING_KNOWN
+    for i, term in enumerate(model.motors.drives):
+        if term.kind == TermKind.INERTIA and start.motors[i] > 0:
+            expected[b + i], weight[b + i] = start.motors[i], 1.0 / (_SHARE_KNOWN * start.motors[i])
+    return expected, weight
 
 
 def _thinned(rows: Array, factors: Sequence[int]) -> tuple[Array, NDArray[np.int64]]:
@@ -187,48 +262,11 @@ def _thinned(rows: Array, factors: Sequence[int]) -> tuple[Array, NDArray[np.int
     step = int(np.prod(factors)) if factors else 1
     if step == 1:
         return rows, np.arange(len(rows))
-    taps = scipy.signal.firwin(2 * _HALF_TAPS * step + 1, 0.8 / step)
+    taps = scipy.signal.firwin(2 * _HALF_TAPS * step + 1, _PASSED / step)
     thin = scipy.signal.upfirdn(taps, rows, 1, step, axis=0)
     # Row k is centred on sample (k - _HALF_TAPS) step; rows whose filter reaches beyond the run are left out.
     last = (len(rows) - 1) // step - _HALF_TAPS
     return thin[2 * _HALF_TAPS : last + _HALF_TAPS + 1], step * np.arange(_HALF_TAPS, last + 1)
-
-
-def _tried(problem: _Problem, start: _Point, noise: Array) -> tuple[float, _Point]:
-    """Weighted residual and point after a few iterations from a start; infinite where there are none."""
-    try:
-        point, _, _, blocks, _, _ = _gauss_newton(problem, start, noise, _TRIAL_ITERATIONS)
-    except DataError:
-        return np.inf, start
-    return float(np.sum((_residual(blocks, len(noise))[0] / noise) ** 2)), point
-
-
-def _starts(problem: _Problem, recording: Recording) -> tuple[list[_Point], Array]:
-    """Rigid joints give the bodies; the frequency response, or trials of several frequencies, the stiffness."""
-    model = problem.model
-    f = len(model.flexible)
-    noise, factors = _rigid(problem)
-    stacked = fold(np.asfortranarray(np.vstack([x / s for x, s in zip(factors, noise, strict=True)])))
-    beta, motors, inertia = _divided(problem, stacked)
-    names = [model.robot.coordinates[i] for i in model.flexible]
-    seen = np.array([frequency_response(recording, name).antiresonance for name in names])
-    motors_0 = problem.motions[0].motors
-    load = model.link_rows(motors_0.q, motors_0.v, motors_0.a)[:, model.flexible] @ beta
-    size = np.sqrt(np.mean(load**2, axis=0)) + 1e-300
-    best, chosen = np.full(f, np.inf), size / _DEFLECTIONS[-1]
-    for deflection in _DEFLECTIONS:
-        try:
-            _, residual = _linear(problem, _springs(beta, motors, inertia, size / deflection), noise)
-        except DataError:
-            continue
-        cost = residual[model.flexible]
-        chosen = np.where(cost < best, size / deflection, chosen)
-        best = np.minimum(cost, best)
-    response = (2 * np.pi * seen) ** 2 * inertia
-    # A notch of the response is that of the joint itself only if its deflections have a usual size.
-    used = np.isfinite(seen) & (response > size / _DEFLECTIONS[0]) & (response < size / _DEFLECTIONS[-1])
-    k = np.where(used, response, chosen)
-    return [_springs(beta, motors, inertia, x * k) for x in _STARTS], noise
 
 
 def _divided(problem: _Problem, stacked: Array) -> tuple[Array, Array, Array]:
@@ -263,10 +301,6 @@ def _divided(problem: _Problem, stacked: Array) -> tuple[Array, Array, Array]:
     others = [k for k in range(len(motors)) if k not in rotors.values()]
     motors[others] = _given(rest, beta)
     return beta, motors, diagonal(beta)[model.flexible]
-
-
-def _springs(beta: Array, motors: Array, inertia: Array, k: Array) -> _Point:
-    return _Point(beta, motors, np.log(k), np.log(2 * _RATIO * np.sqrt(k * inertia)))
 
 
 def _rigid(problem: _Problem) -> tuple[Array, list[Array]]:
@@ -306,12 +340,12 @@ def _given(stacked: Array, beta: Array) -> Array:
     return least_squares(rest)
 
 
-def _factor(blocks: list[_Block], noise: Array) -> Array:
+def _factor(blocks: Sequence[_Block], noise: Array) -> Array:
     rows = [np.column_stack([x.W, x.residual]) / noise[x.channel] for x in blocks]
     return fold(np.asfortranarray(np.vstack(rows)))
 
 
-def _residual(blocks: list[_Block], channels: int) -> tuple[Array, Array]:
+def _residual(blocks: Sequence[_Block], channels: int) -> tuple[Array, Array]:
     """Norm of the residual and number of rows per joint."""
     squares, counts = np.zeros(channels), np.zeros(channels)
     for x in blocks:
@@ -320,80 +354,79 @@ def _residual(blocks: list[_Block], channels: int) -> tuple[Array, Array]:
     return np.sqrt(squares), counts
 
 
-def _linear(problem: _Problem, point: _Point, noise: Array) -> tuple[_Point, Array]:
-    """The point after one step of bodies and motors with fixed springs, and its residual norms per joint."""
-    b, m = point.beta.size, point.motors.size
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """A point with its rows and the noise per joint, and how it was found."""
+
+    point: _Point
+    blocks: Sequence[_Block]
+    noise: Array
+    iterations: int
+    converged: bool
+
+
+def _fit(problem: _Problem, point: _Point, known: tuple[Array, Array] | None, most: int, small: float) -> _Fitted:
+    """Levenberg-Marquardt iterations from a point; the penalty on a step grows until the residual decreases.
+
+    `known` are expected values and the inverse of their standard deviations.
+    """
+    expected, weight = (point.vector, np.zeros(point.vector.size)) if known is None else known
+    springs = point.beta.size + point.motors.size
+    penalty, converged = _PENALTY, False
     blocks = problem.blocks(point)
-    stacked = _factor(blocks, noise)
-    step = np.zeros(stacked.shape[1] - 1)
-    step[: b + m] = _damped(np.column_stack([stacked[:, : b + m], stacked[:, -1]]), 0.0)
-    left = np.zeros(len(noise))
-    for x in blocks:
-        left[x.channel] += float(np.sum((x.residual - x.W @ step) ** 2))
-    return point.moved(step, 1.0), np.sqrt(left)
+
+    def cost(blocks: Sequence[_Block], point: _Point) -> float:
+        norms = _residual(blocks, noise.size)[0]
+        return float(np.sum((norms / noise) ** 2) + np.sum((weight * (expected - point.vector)) ** 2))
+
+    for iteration in range(1, most + 1):  # noqa: B007
+        noise, rows = _noise(blocks, problem.model.robot.n, point.vector.size)
+        held = np.column_stack([np.diag(weight), weight * (expected - point.vector)])
+        stacked = np.vstack([_factor(blocks, noise), held])
+        before = cost(blocks, point)
+        for _ in range(_TRIALS):
+            step = _damped(stacked, penalty)
+            share = min(1.0, _LARGEST / max(float(np.abs(step[springs:]).max()), 1e-300))
+            trial = point.moved(step, share)
+            try:
+                after = problem.blocks(trial)
+            except DataError:
+                after = None
+            if after is not None and cost(after, trial) < before:
+                break
+            penalty *= _MORE
+        else:
+            converged = True  # no step decreases the residual
+            break
+        penalty = max(_LESS * penalty, _LEAST_PENALTY)
+        point, blocks = trial, after
+        change = float(np.linalg.norm(stacked[:, :-1] @ step) / np.sqrt(rows))
+        if change < small and share == 1.0:
+            converged = True
+            break
+    return _Fitted(point, blocks, _noise(blocks, problem.model.robot.n, point.vector.size)[0], iteration, converged)
 
 
-def _damped(stacked: Array, damping: float) -> Array:
+def _noise(blocks: Sequence[_Block], channels: int, unknowns: int) -> tuple[Array, float]:
+    """Standard deviation of the residual per joint, and the number of rows."""
+    norms, counts = _residual(blocks, channels)
+    return norms / np.sqrt(np.maximum(counts - unknowns / channels, 1.0)) + 1e-300, float(counts.sum())
+
+
+def _damped(stacked: Array, penalty: float) -> Array:
     """Least squares of columns of unit norm with a penalty on the step."""
     scale = np.linalg.norm(stacked[:, :-1], axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     W = stacked[:, :-1] / scale
-    wide = np.vstack([W, np.sqrt(damping) * np.eye(W.shape[1])])
+    wide = np.vstack([W, np.sqrt(penalty) * np.eye(W.shape[1])])
     y = np.concatenate([stacked[:, -1], np.zeros(W.shape[1])])
     return np.asarray(np.linalg.lstsq(wide, y, rcond=_RANK)[0] / scale)
 
 
-def _gauss_newton(
-    problem: _Problem, point: _Point, noise: Array, most: int = _MAX_ITERATIONS
-) -> tuple[_Point, Array, Array, list[_Block], int, bool]:
-    """Levenberg-Marquardt iterations from a start; steps are halved until the residual decreases."""
-    n = problem.model.robot.n
-    b, m, f = point.beta.size, point.motors.size, point.k.size
-    damping, converged = _DAMPING, False
-    for iteration in range(1, most + 1):  # noqa: B007
-        blocks = problem.blocks(point)
-        norms, counts = _residual(blocks, n)
-        noise = norms / np.sqrt(np.maximum(counts - (b + m + 2 * f) / n, 1.0)) + 1e-300
-        stacked = _factor(blocks, noise)
-        cost = float(np.sum((norms / noise) ** 2))
-        for _ in range(_HALVINGS):
-            step = _damped(stacked, damping)
-            largest = float(np.abs(step[b + m :]).max(initial=0.0))
-            share = min(1.0, _LARGEST / max(largest, 1e-300))
-            trial = point.moved(step, share)
-            try:
-                after = _residual(problem.blocks(trial, sensitivities=False), n)[0]
-            except DataError:
-                after = np.full(n, np.inf)
-            if float(np.sum((after / noise) ** 2)) < cost:
-                damping = max(0.03 * damping, _LEAST_DAMPING)
-                break
-            damping *= 30.0
-        else:
-            converged = True  # no step decreases the residual
-            break
-        change = float(np.linalg.norm(stacked[:, :-1] @ (share * step)) / np.sqrt(counts.sum()))
-        point = trial
-        if change < _CONVERGED and share == 1.0 and damping <= _DAMPING:
-            converged = True
-            break
-    blocks = problem.blocks(point)
-    norms, counts = _residual(blocks, n)
-    noise = norms / np.sqrt(np.maximum(counts - (b + m + 2 * f) / n, 1.0)) + 1e-300
-    return point, noise, _factor(blocks, noise), blocks, iteration, converged
-
-
-def _estimate(
-    problem: _Problem,
-    point: _Point,
-    noise: Array,
-    stacked: Array,
-    blocks: list[_Block],
-    iterations: int,
-    converged: bool,
-) -> FlexibleEstimate:
+def _estimate(problem: _Problem, fitted: _Fitted) -> FlexibleEstimate:
     """The estimate in the unknowns of both sides, with the covariance from blocks of time."""
-    model = problem.model
+    model, point, blocks, noise = problem.model, fitted.point, fitted.blocks, fitted.noise
+    stacked = _factor(blocks, noise)
     b, m, f = point.beta.size, point.motors.size, point.k.size
     W = stacked[:, :-1]
     scale = np.linalg.norm(W, axis=0)
@@ -431,8 +464,8 @@ def _estimate(
         parameters=_consistent(model, stacked, point),
         noise=noise,
         rows=tuple(int(c) for c in counts),
-        iterations=iterations,
-        converged=converged,
+        iterations=fitted.iterations,
+        converged=fitted.converged,
         signals=problem.signals,
     )
     unseen = [name for name, seen in zip(model.joints, estimate.seen, strict=True) if not seen]
@@ -440,8 +473,6 @@ def _estimate(
         f"no elasticity of '{name}' is seen from the motor side: excite it near its resonance or add a link encoder"
         for name in unseen
     )
-    if f > 1:
-        notes = (*notes, _SEVERAL)
     return replace(estimate, notes=notes)
 
 

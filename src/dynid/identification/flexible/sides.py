@@ -112,6 +112,18 @@ class FlexibleModel:
         names = self.links.parameter_names
         return tuple(k for k, column in enumerate(self.base.kept) if names[column] in own)
 
+    def link_friction_slopes(self, beta: Array, v: Array) -> Array:
+        """Slopes (N, flexible joint) of the link friction at velocities (N, joint), at least zero where it jumps."""
+        terms = {t.name: t for t in self.links.drives}
+        slopes = np.zeros_like(v)
+        for k in self.link_friction_columns:
+            term = terms[self.links.parameter_names[self.base.kept[k]]]
+            if term.kind == TermKind.VISCOUS:
+                slopes[:, term.owner] += beta[k]
+            elif term.kind == TermKind.COULOMB:
+                slopes[:, term.owner] += beta[k] * term.slope * (1.0 - np.tanh(term.slope * v[:, term.owner]) ** 2)
+        return np.maximum(slopes[:, self.flexible], 0.0)
+
     def link_rows(self, q: Array, v: Array, a: Array) -> Array:
         """Regressor (N, joint, b) of the torques of the link side, for the base parameters."""
         return self.base.regressor(q, v, a)
