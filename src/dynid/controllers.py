@@ -15,7 +15,7 @@ from dynid.simulation.laws import (
     state_space,
     transfer_function,
 )
-from dynid.simulation.model_laws import compensation, computed_torque, impedance, model_position, regimes
+from dynid.simulation.model_laws import compensation, computed_torque, elastic_pd, impedance, model_position, regimes
 from dynid.simulation.task_space import task_impedance, task_space
 from dynid.simulation.torque_models import RigidModel, rigid
 
@@ -29,6 +29,7 @@ __all__ = [
     "cascade",
     "compensation",
     "computed_torque",
+    "elastic_pd",
     "function",
     "impedance",
     "load_controller",

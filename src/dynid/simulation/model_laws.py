@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,9 @@ from dynid.errors import DataError
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.model import Robot
 from dynid.simulation.laws import CallableController, LinearController, bandwidth_gains, gains_of, pd, static
-from dynid.simulation.torque_models import TorqueModel, predicted
+from dynid.simulation.torque_models import ElasticModel, TorqueModel, predicted
 
-__all__ = ["compensation", "computed_torque", "impedance", "model_position", "regimes"]
+__all__ = ["compensation", "computed_torque", "elastic_pd", "impedance", "model_position", "regimes"]
 
 Array = NDArray[np.float64]
 
@@ -153,6 +153,66 @@ def compensation(
     drives = (_shared(t, of.get(owners[t.owner], 1.0), slope) for t in model.drives if t.kind != TermKind.INERTIA)
     law = pd(rate, *gains_of(stiffness=stiffness, damping=damping, n=model.n))
     return replace(law, model_use="compensation", model=replace(model, drives=tuple(drives)), name="compensation")
+
+
+def elastic_pd(
+    rate: float,
+    model: Robot,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    stiffness: ArrayLike,
+    *,
+    damping: ArrayLike = 0.0,
+    feedforward: Literal["full", "gravity"] = "full",
+) -> LinearController:
+    """PD control of motors behind flexible joints, whose links follow the reference.
+
+    The torque is kp (theta_ref - theta) + kd (theta_ref' - theta') plus that of the model, with theta_ref ahead of the
+    reference of the links by the deflection of the springs.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    model : Robot
+        Robot model with rotor inertia and friction, which are those of the motors.
+    kp : float or array of shape (n,)
+        Position gains (N m/rad or N/m).
+    kd : float or array of shape (n,)
+        Velocity gains (N m s/rad or N s/m).
+    stiffness : float or array of shape (n,)
+        Stiffness (N m/rad or N/m) between motors and links; infinite for a rigid joint.
+    damping : float or array of shape (n,)
+        Damping (N m s/rad or N s/m) of the springs.
+    feedforward : {"full", "gravity"}
+        "full" computes the motion of the motors and their torques from that of the links, which determines them (the
+        links are a flat output, De Luca 1998): the reference needs four derivatives, so it must be smooth. "gravity"
+        holds the links at rest against gravity (Tomei 1991), for a reference that is not smooth.
+
+    Returns
+    -------
+    LinearController
+
+    Raises
+    ------
+    DataError
+        If stiffness is not positive, damping is negative, or numbers do not fit the robot.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink")
+    >>> dynid.controllers.elastic_pd(1000.0, robot, 800.0, 60.0, [9e3, 4e3]).n
+    2
+    """
+    kp, kd, d = gains_of(kp=kp, kd=kd, damping=damping, n=model.n)
+    k = np.broadcast_to(np.asarray(stiffness, dtype=float), (model.n,)).copy()
+    if not np.all(k > 0) or np.any(d < 0):
+        raise DataError("flexible joints need a positive stiffness and a damping that is not negative")
+    if feedforward not in ("full", "gravity"):
+        raise DataError(f"feedforward is 'full' or 'gravity', not {feedforward!r:.60}")
+    ahead = ElasticModel(model, rate, k, d, kp, kd, feedforward)
+    return replace(pd(rate, kp, kd), feedforward=ahead, name="elastic pd")
 
 
 def impedance(rate: float, model: Robot, stiffness: ArrayLike, damping: ArrayLike) -> LinearController:

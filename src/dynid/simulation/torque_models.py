@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.functions import gravity_torque, inverse_dynamics
 from dynid.errors import DataError
 from dynid.robot.model import Robot
+from dynid.signals.filters import derivative
+from dynid.simulation.unmodeled import link_side
 
-__all__ = ["Correction", "RigidModel", "TorqueModel", "bounded", "predicted", "rigid", "through"]
+__all__ = ["Correction", "ElasticModel", "RigidModel", "TorqueModel", "bounded", "predicted", "rigid", "through"]
 
 Array = NDArray[np.float64]
 
@@ -74,6 +76,70 @@ def rigid(robot: Robot, *, parts: Literal["full", "gravity"] = "full") -> RigidM
 
 
 @dataclass(frozen=True, eq=False)
+class ElasticModel:
+    """Torques of the motors that move the links of flexible joints along a motion, as a torque model.
+
+    The motors are ahead of the links by the deflection x = (s - d/k s') / k under the torque s of the links, to first
+    order in d/k. Its derivatives, and with them derivatives of the motion up to the fourth, are numerical: the motion
+    must be smooth, and its rows one period of the controller apart.
+
+    Attributes
+    ----------
+    robot : Robot
+        The robot; rotor inertia, friction and offsets are those of the motors.
+    rate : float
+        Rate (Hz) of the rows of the motion.
+    stiffness, damping : array of shape (n,)
+        Stiffness, infinite for a rigid joint, and damping of the joints.
+    kp, kd : array of shape (n,)
+        Gains of a controller that compares the motors with the motion of the links: its torques for the deflection are
+        part of the torques of this model.
+    parts : {"full", "gravity"}
+        All torques, or only those that hold the robot at rest.
+    """
+
+    robot: Robot
+    rate: float
+    stiffness: Array
+    damping: Array
+    kp: Array
+    kd: Array
+    parts: Literal["full", "gravity"] = "full"
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return self.robot.n
+
+    def motors(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Positions, velocities and accelerations (K, n) of the motors that move the links as given."""
+        x = self._deflection(q, v, a)[0]
+        if self.parts == "gravity":
+            return q + x, v, a
+        x_v = derivative(x, self.rate)
+        return q + x, v + x_v, a + derivative(x_v, self.rate)
+
+    def torques(self, q: Array, v: Array, a: Array) -> Array:
+        """Torques (K, n) in N m or N for positions, velocities and accelerations of the links, each (K, n)."""
+        s = self._deflection(q, v, a)[1]
+        theta, w, b = self.motors(q, v, a)
+        ahead = self.kp * (theta - q) + self.kd * (w - v)
+        if self.parts == "gravity":
+            return s + ahead
+        links = link_side(self.robot)
+        return s + inverse_dynamics(self.robot, theta, w, b) - inverse_dynamics(links, theta, w, b) + ahead
+
+    def _deflection(self, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+        """Deflections and torques of the links (K, n)."""
+        links = link_side(self.robot)
+        if self.parts == "gravity":
+            s = gravity_torque(links, q)
+            return s / self.stiffness, s
+        s = inverse_dynamics(links, q, v, a)
+        return (s - self.damping / self.stiffness * derivative(s, self.rate)) / self.stiffness, s
+
+
+@dataclass(frozen=True, eq=False)
 class Correction:
     """Torques that are added to those of a controller, limited to `bound` (n,) in N m or N."""
 
@@ -116,8 +182,8 @@ def predicted(model: TorqueModel, q: Array, v: Array, a: Array) -> Array:
 
 
 def through(model: Any, change: Callable[[Robot], Robot]) -> Any:
-    """The model with `change` applied to the robot of a rigid model, also inside a correction."""
-    if isinstance(model, RigidModel):
+    """The model with `change` applied to the robot of a rigid or elastic model, also inside a correction."""
+    if isinstance(model, RigidModel | ElasticModel):
         return replace(model, robot=change(model.robot))
     if isinstance(model, Correction):
         return replace(model, model=through(model.model, change))

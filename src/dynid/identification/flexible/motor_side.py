@@ -45,7 +45,9 @@ _BANDS, _WIDER = 8, 1.5
 # Least rows per unknown in a band.
 _ROWS_EACH = 4
 # Samples per period of the highest frequency of a band, and the lowest rate (Hz), at which springs are integrated.
-_PER_PERIOD, _LOWEST_RATE = 12.0, 200.0
+_PER_PERIOD, _LOWEST_RATE = 10.0, 200.0
+# Seconds at the start of a run on which the unknown initial motion of the springs decays; what is left of it is linear.
+_SETTLING = 1.0
 # The start: frequency of the springs relative to the lowest band, damping ratio, and share of the inertia of a joint
 # that is that of its motor.
 _STIFF, _RATIO, _MOTOR_SHARE = 4.0, 0.05, 0.5
@@ -144,7 +146,7 @@ class _Problem:
         channels = []
         for i in range(model.robot.n):
             rows, index = _thinned(np.column_stack([wide[:, i], motors.v[:, i]]), motors.decimate)
-            kept = np.abs(rows[:, -1]) >= limits[i]
+            kept = (np.abs(rows[:, -1]) >= limits[i]) & (index >= _SETTLING * motors.rate)
             channels.append((rows[kept, :-1], first + index[kept]))
         size = np.maximum(motors.torque.std(axis=0), 1e-300)
         left = _without([rows for rows, _ in channels], free.shape[2], size)
