@@ -74,6 +74,7 @@ def _all(joints: int, arms: int) -> Iterator[Figure]:
     yield from _both("6-joint arm, both encoders", arm, arms)
     yield from _coarse(joints)
     yield from _motor("Two-mass joint, motor encoder alone", two_mass, joints)
+    yield from _motor("6-joint arm, motor encoders alone", arm, arms)
 
 
 def _cases(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["BIPED_FEET", "IMU", "QUADRUPED_FEET", "SOLE", "biped_xml", "quadruped_xml"]
+import re
+
+__all__ = ["BIPED_FEET", "IMU", "QUADRUPED_FEET", "SOLE", "biped_xml", "quadruped_xml", "with_springs"]
 
 QUADRUPED_FEET = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
 BIPED_FEET = ("left_sole", "right_sole")
@@ -127,3 +129,10 @@ def _tail(joints: list[str]) -> str:
   </sensor>
 </mujoco>
 """
+
+
+def with_springs(text: str, stiffness: float, damping: float) -> str:
+    """The same robot with springs (N m/rad, N m s/rad) between motors and links: a second joint beside each joint."""
+    spring = f'armature="0" frictionloss="0" stiffness="{stiffness}" damping="{damping}"'
+    joint = re.compile(r'<joint name="(\w+)" type="hinge" (axis="[^"]*") range="[^"]*"/>')
+    return joint.sub(rf'<joint name="\1" type="hinge" \2/><joint name="\1_deflection" type="hinge" \2 {spring}/>', text)

@@ -15,7 +15,7 @@ import dynid
 from dynid.recording import WrenchSensor
 from dynid.robot.model import Robot
 from studies.reproduce.legs_gaits import Gait, biped_gait, quadruped_gait
-from studies.reproduce.legs_models import BIPED_FEET, QUADRUPED_FEET, biped_xml, quadruped_xml
+from studies.reproduce.legs_models import BIPED_FEET, QUADRUPED_FEET, biped_xml, quadruped_xml, with_springs
 
 __all__ = ["LegsPlant", "legs_plant"]
 
@@ -85,19 +85,33 @@ def load(kind: str, payload: Payload | None = None) -> Robot:
 
 
 @lru_cache(maxsize=4)
-def legs_plant(kind: str, seed: int = 0, payload: Payload | None = None, seconds: float | None = None) -> LegsPlant:
-    """Simulate a "quadruped" or "biped" and record it; `seconds` cuts the motion short."""
+def legs_plant(
+    kind: str,
+    seed: int = 0,
+    payload: Payload | None = None,
+    seconds: float | None = None,
+    springs: tuple[float, float] | None = None,
+) -> LegsPlant:
+    """Simulate a "quadruped" or "biped" and record it; `seconds` cuts the motion short.
+
+    With springs (stiffness, damping) between motors and links the run has the positions of both.
+    """
     import mujoco
 
     feet = QUADRUPED_FEET if kind == "quadruped" else BIPED_FEET
     nominal = load(kind)
     rate = RATE * STEPS
     gait = (quadruped_gait if kind == "quadruped" else biped_gait)(nominal, feet, rate, seed)
-    plant = mujoco.MjModel.from_xml_string(model(kind, payload))
+    text = model(kind, payload)
+    plant = mujoco.MjModel.from_xml_string(text if springs is None else with_springs(text, *springs))
     count = len(gait.t) if seconds is None else min(len(gait.t), round(seconds * rate))
     gains = (120.0, 3.0) if kind == "quadruped" else (500.0, 10.0)
     raw = _simulate(mujoco, plant, gait, feet, count // STEPS, gains)
-    return _recorded(load(kind, payload), feet, raw, seed)
+    plain = _recorded(load(kind, payload), feet, raw, seed)
+    if springs is None:
+        return plain
+    step = Noise().encoder
+    return replace(plain, run=replace(plain.run, link_q=np.round(raw["link"] / step) * step))
 
 
 def _simulate(
@@ -106,7 +120,9 @@ def _simulate(
     """Integrate the closed loop; the samples hold the state at the beginning of a step and the forces in it."""
     data = mujoco.MjData(plant)
     n = gait.q.shape[1]
-    data.qpos[7:] = gait.q[0]
+    # Joints with springs have two coordinates: the motor, then the deflection.
+    each = (plant.nv - 6) // n
+    data.qpos[7::each] = gait.q[0]
     data.qpos[:7] = [0, 0, 0, 1, 0, 0, 0]
     mujoco.mj_forward(plant, data)
     sites = [plant.site(f).id for f in feet]
@@ -115,19 +131,20 @@ def _simulate(
     data.qpos[2] = -bottom
     mujoco.mj_forward(plant, data)
     body_foot = {plant.site_bodyid[s]: k for k, s in enumerate(sites)}
-    widths = {"q": n, "v": n, "a": n, "torque": n, "imu": 6, "base": 7, "twist": 6, "acceleration": 6}
+    widths = {"q": n, "link": n, "v": n, "a": n, "torque": n, "imu": 6, "base": 7, "twist": 6, "acceleration": 6}
     out = {name: np.zeros((samples, width)) for name, width in widths.items()}
     forces = np.zeros((samples, len(feet), 6))
     vertical = np.zeros((samples, len(feet)))
     wrench = np.zeros(6)
     stiffness, damping = gains
     for k in range(samples * STEPS):
-        q, v = data.qpos[7:].copy(), data.qvel[6:].copy()
+        q, v = data.qpos[7::each].copy(), data.qvel[6::each].copy()
         torque = gait.torque[k] + stiffness * (gait.q[k] - q) + damping * (gait.v[k] - v)
         data.ctrl[:] = torque
         i, record = divmod(k, STEPS)
         if record == 0:
             out["q"][i], out["v"][i], out["torque"][i] = q, v, torque
+            out["link"][i] = data.qpos[7:].reshape(n, each).sum(axis=1)
             pose = data.qpos[:7]
             if abs(pose[4]) > 0.3 or abs(pose[5]) > 0.3:
                 raise RuntimeError(f"the simulated robot falls at {i / RATE:.1f} s")
@@ -139,7 +156,7 @@ def _simulate(
         mujoco.mj_step(plant, data)
         if record == 0:
             out["imu"][i] = data.sensordata[:6]
-            out["a"][i] = data.qacc[6:]
+            out["a"][i] = data.qacc[6::each]
             spin = out["twist"][i][3:]
             linear = turn.T @ data.qacc[:3] - np.cross(spin, out["twist"][i][:3])
             out["acceleration"][i] = [*linear, *data.qacc[3:6]]

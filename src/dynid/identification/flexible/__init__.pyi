@@ -5,6 +5,8 @@ from .identify import identify_flexible as identify_flexible
 from .response import FrequencyResponse as FrequencyResponse
 from .response import frequency_response as frequency_response
 from .rows import EncoderError as EncoderError
+from .series import SeriesSprings as SeriesSprings
+from .series import identify_springs as identify_springs
 from .sides import FlexibleModel as FlexibleModel
 from .stiffness_tests import StiffnessKind as StiffnessKind
 from .stiffness_tests import StiffnessTest as StiffnessTest

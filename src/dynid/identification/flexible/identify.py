@@ -53,7 +53,7 @@ def identify_flexible(
 
     With encoders on motors and links, all parameters are found at once: torques and deflections are the measured
     outputs of one weighted fit. With motor encoders only, the unmeasured deflections follow from the motion of the
-    motors, and their effect on the torques gives the stiffness.
+    motors, and their effect on the torques gives the stiffness, in a fit over bands that become wider.
 
     Parameters
     ----------
@@ -67,8 +67,7 @@ def identify_flexible(
     sides : {"auto", "both", "motor"}
         Encoders to use; "auto" uses link encoders where the recording has some.
     link_friction : str
-        Friction of the links of flexible joints: "none", "viscous", "coulomb" or both joined by "+". With motor
-        encoders only it cannot be distinguished from that of the motor, and there is none.
+        Friction of the links of flexible joints: "none", "viscous", "coulomb" or both joined by "+".
     encoder_errors : "auto" or sequence of {"delay", "eccentricity"}
         Errors of link encoders to be estimated beside their offsets. A delay and viscous friction of the link have the
         same effect on deflections; with a delay there is no viscous link friction. "auto" takes a delay where friction

@@ -50,10 +50,10 @@ _PER_PERIOD, _LOWEST_RATE = 10.0, 200.0
 _SETTLING = 1.0
 # The start: frequency of the springs relative to the lowest band, damping ratio, and share of the inertia of a joint
 # that is that of its motor.
-_STIFF, _RATIO, _MOTOR_SHARE = 4.0, 0.05, 0.5
-# Standard deviations of the start that hold what a narrow band does not show: the logarithm of the damping, and the
-# motor inertia relative to that of the start.
-_DAMPING_KNOWN, _SHARE_KNOWN = 1.0, 0.5
+_STIFF, _RATIO, _MOTOR_SHARE = 8.0, 0.05, 0.5
+# Standard deviations that hold what a narrow band does not show: logarithms of stiffness and damping, and the motor
+# inertia relative to that of the start.
+_STIFFNESS_KNOWN, _DAMPING_KNOWN, _SHARE_KNOWN = 1.0, 1.0, 0.5
 # Iterations and change of predictions in standard deviations of their noise: of narrow bands, and of the widest.
 _NARROW, _WIDEST = (8, 0.03), (40, 1e-3)
 # Half the length of the low-pass before rows are thinned, in kept rows, and its band relative to half their rate.
@@ -243,12 +243,12 @@ def _start(problem: _Problem, band: float) -> _Point:
 def _known(model: FlexibleModel, start: _Point, point: _Point) -> tuple[Array, Array]:
     """Expected values of all unknowns and the inverse of their standard deviations, 0 for those that are free.
 
-    The damping ratio is that of the start at the present stiffness; motors have their share of the inertia.
+    The stiffness is the present one, the damping ratio that of the start, and motors have their share of the inertia.
     """
     b, m, f = point.beta.size, point.motors.size, point.k.size
     expected, weight = point.vector, np.zeros(b + m + 2 * f)
     expected[-f:] = start.d + 0.5 * (point.k - start.k)
-    weight[-f:] = 1.0 / _DAMPING_KNOWN
+    weight[-2 * f : -f], weight[-f:] = 1.0 / _STIFFNESS_KNOWN, 1.0 / _DAMPING_KNOWN
     for i, term in enumerate(model.motors.drives):
         if term.kind == TermKind.INERTIA and start.motors[i] > 0:
             expected[b + i], weight[b + i] = start.motors[i], 1.0 / (_SHARE_KNOWN * start.motors[i])
