@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
+import dynid
 from dynid.errors import DataError
 from dynid.identification.flexible import Sides, frequency_response, identify_flexible
 from dynid.recording.recording import Recording, Run
@@ -22,6 +23,30 @@ def test_stiffness_without_a_link_encoder() -> None:
     # The positions of the links follow, and are better than those of the motors.
     links = found.validate(recording(seed=1)).links
     assert links is not None and links.flexible[0] < 0.3 * links.rigid[0]
+
+
+def test_two_joints_without_link_encoders() -> None:
+    """Both springs of an arm, from rigid joints: a fit near the resonances alone would end in a local minimum."""
+    bare = dynid.load_robot("twolink", friction="viscous", rotor_inertia=True)
+    values = {"Ia": 0.5, "fv": 1.0}
+    arm = bare.with_parameters([values.get(p.symbol, x) for p, x in zip(bare.layout, bare.parameters, strict=True)])
+    rng = np.random.default_rng(0)
+    t = np.arange(10_000) / 1000.0
+    path = 0.5 * np.sin(np.outer(t, [2.0, 2.6])) + 0.2 * np.sin(np.outer(t, [5.0, 4.1]))
+    for f in np.linspace(3.0, 20.0, 18):
+        path += 0.02 / f * np.sin(2 * np.pi * (f * t[:, None] + rng.uniform(size=2)))
+    stiffness = np.array([9e3, 4e3])
+    springs = dynid.simulation.UnmodeledEffects(stiffness=stiffness, damping=[9.0, 4.0])
+    law = dynid.controllers.pd(1000.0, [2000.0, 800.0], [200.0, 80.0])
+    done = dynid.simulate(arm, dynid.ClosedLoop(controller=law), path, unmodeled=springs)
+    # A torque is held for one period: at a sample it is the mean of two.
+    held = 0.5 * (done.torque + np.vstack([done.torque[:1], done.torque[:-1]]))
+    torque = held + 0.01 * held.std(axis=0) * rng.standard_normal(held.shape)
+    run = Run(done.t, 1e-5 * np.round(done.motor_q / 1e-5), torque=torque)
+    found = identify_flexible(bare, Recording(bare.coordinates, (run,)), link_friction="none")
+    np.testing.assert_allclose(found.stiffness, stiffness, rtol=0.05)
+    np.testing.assert_allclose(found.motor_inertia, 0.5, rtol=0.05)
+    assert np.all(np.abs(found.stiffness - stiffness) < 4 * found.stiffness_std)
 
 
 def test_a_motor_without_rotor_inertia_has_no_resonance() -> None:
