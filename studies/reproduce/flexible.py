@@ -61,20 +61,20 @@ class _Errors:
 
 def figures() -> Iterator[Figure]:
     """A few runs of each case."""
-    yield from _all(4, 2)
+    yield from _all(4, 2, 2)
 
 
 def full_figures() -> Iterator[Figure]:
-    """Fifty runs with both encoders."""
-    yield from _all(50, 50)
+    """Fifty runs of each case, ten of the arm from motor encoders alone, which take a minute each."""
+    yield from _all(50, 50, 10)
 
 
-def _all(joints: int, arms: int) -> Iterator[Figure]:
+def _all(joints: int, arms: int, long: int) -> Iterator[Figure]:
     yield from _both("Two-mass joint, both encoders", two_mass, joints)
     yield from _both("6-joint arm, both encoders", arm, arms)
     yield from _coarse(joints)
     yield from _motor("Two-mass joint, motor encoder alone", two_mass, joints)
-    yield from _motor("6-joint arm, motor encoders alone", arm, arms)
+    yield from _motor("6-joint arm, motor encoders alone", arm, long)
 
 
 def _cases(
