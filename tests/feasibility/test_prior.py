@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
 import dynid
 from dynid.feasibility import consistent_prior, feasible_set
-from dynid.feasibility.fit import fit, fit_near_prior
+from dynid.feasibility.fit import Fit, fit, fit_near_prior
 from dynid.feasibility.metrics import distance
 from dynid.robot.inertia import inertia_to_com
 
@@ -68,3 +70,24 @@ def test_the_fit_near_the_prior_uses_the_allowed_excess() -> None:
     assert near.cost > best.cost + 0.2
     near_by, far_off = (distance(robot, x.parameters, prior, "entropic", allowed.scale) for x in (near, best))
     assert near_by < far_off
+
+
+def test_a_solver_that_fails_with_a_large_weight_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prior that is right allows any weight, also those with which a solver makes no progress."""
+    robot = dynid.load_robot("twolink")
+    base = dynid.base_parameters(robot)
+    rng = np.random.default_rng(0)
+    W = 1e-3 * rng.normal(size=(200, base.count)) @ base.matrix
+    prior = consistent_prior(robot).parameters
+    tried = []
+
+    def failing(*given: Any) -> Fit:
+        tried.append(given[5])
+        if given[5] > 10.0:
+            raise dynid.DynidError("no progress")
+        return fit(*given)
+
+    monkeypatch.setattr("dynid.feasibility.fit.fit", failing)
+    near = fit_near_prior(feasible_set(robot), W, W @ robot.parameters, prior, 20.0, "entropic")
+    assert max(tried) > 10.0 and 0.1 < near.weight <= 10.0
+    np.testing.assert_allclose(near.parameters, prior, rtol=0.05, atol=1e-3)

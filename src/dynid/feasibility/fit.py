@@ -149,7 +149,11 @@ def fit_near_prior(
     lower, upper = (found.weight, _LEAST * excess), (np.inf, np.inf)
     weight = _FIRST * excess
     for _ in range(_SOLVES):
-        trial = solved(weight)
+        try:
+            trial = solved(weight)
+        except DynidError:  # what was found keeps to the excess: a weight between both may do better
+            weight = float(np.sqrt(lower[0] * weight))
+            continue
         over = max(trial.cost - best, _LEAST * excess)
         if trial.cost <= allowed:
             found, lower = trial, (trial.weight, over)
