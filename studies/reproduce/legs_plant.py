@@ -17,13 +17,17 @@ from dynid.robot.model import Robot
 from studies.reproduce.legs_gaits import Gait, biped_gait, quadruped_gait
 from studies.reproduce.legs_models import BIPED_FEET, QUADRUPED_FEET, biped_xml, quadruped_xml, with_springs
 
-__all__ = ["LegsPlant", "legs_plant"]
+__all__ = ["LegsPlant", "RobotFallsError", "legs_plant"]
 
 Array = NDArray[np.float64]
 Payload = tuple[float, tuple[float, float, float]]
 
 RATE = 500.0
 STEPS = 2  # simulated steps per sample
+
+
+class RobotFallsError(RuntimeError):
+    """The motion of a simulated robot, which does not watch its balance, ends on the floor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +151,7 @@ def _simulate(
             out["link"][i] = data.qpos[7:].reshape(n, each).sum(axis=1)
             pose = data.qpos[:7]
             if abs(pose[4]) > 0.3 or abs(pose[5]) > 0.3:
-                raise RuntimeError(f"the simulated robot falls at {i / RATE:.1f} s")
+                raise RobotFallsError(f"the simulated robot falls at {i / RATE:.1f} s")
             out["base"][i] = [*pose[:3], *pose[4:7], pose[3]]
             entries = np.zeros(9)
             mujoco.mju_quat2Mat(entries, pose[3:7])
