@@ -15,7 +15,15 @@ from dynid.simulation.laws import (
     state_space,
     transfer_function,
 )
-from dynid.simulation.model_laws import compensation, computed_torque, elastic_pd, impedance, model_position, regimes
+from dynid.simulation.model_laws import (
+    compensation,
+    computed_torque,
+    elastic_pd,
+    impedance,
+    model_position,
+    regimes,
+    singular_perturbation,
+)
 from dynid.simulation.task_space import task_impedance, task_space
 from dynid.simulation.torque_models import RigidModel, rigid
 
@@ -40,6 +48,7 @@ __all__ = [
     "regimes",
     "rigid",
     "save_controller",
+    "singular_perturbation",
     "state_space",
     "task_impedance",
     "task_space",

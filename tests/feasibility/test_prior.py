@@ -91,3 +91,17 @@ def test_a_solver_that_fails_with_a_large_weight_does_not_end_the_search(monkeyp
     near = fit_near_prior(feasible_set(robot), W, W @ robot.parameters, prior, 20.0, "entropic")
     assert max(tried) > 10.0 and 0.1 < near.weight <= 10.0
     np.testing.assert_allclose(near.parameters, prior, rtol=0.05, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("weight", [1e5, 1e6, 1e7])
+def test_a_prior_that_outweighs_the_data_is_solved(seed: int, weight: float) -> None:
+    """Data with much signal and a prior that counts more: the costs of both are scaled for the solver."""
+    robot = dynid.load_robot("twolink")
+    base, prior = dynid.base_parameters(robot), consistent_prior(robot).parameters
+    rng = np.random.default_rng(seed)
+    W = 30.0 * rng.normal(size=(base.count, base.count)) @ base.matrix
+    target = W @ (prior * (1 + 0.02 * rng.normal(size=len(prior))))
+    found = fit(feasible_set(robot), W, target, prior, "entropic", weight)
+    assert found.cost <= 0.5 * np.sum((W @ prior - target) ** 2)
+    np.testing.assert_allclose(found.parameters, prior, rtol=0.05, atol=1e-3)

@@ -250,11 +250,12 @@ class ConeProgram:
         return SOLVERS[solver](P, q, A, b, cones, tolerance)
 
     def _objective_size(self) -> float:
-        """Scale of the objective: its largest cost, or a value that keeps the rows of squares below a limit."""
+        """Scale of the objective: its largest cost, or a value that keeps rows of squares and costs below a limit."""
+        linear = float(np.abs(self._linear * self.scale).max(initial=0.0))
         if not self._squares:
-            return float(np.abs(self._linear * self.scale).max(initial=0.0)) or 1.0
+            return linear or 1.0
         largest = max(float(np.linalg.norm(R.data * self.scale[R.indices])) for R, _ in self._squares)
-        return float(max(1.0, largest / _LARGEST_ROWS) ** 2)
+        return max(1.0, (largest / _LARGEST_ROWS) ** 2, linear / _LARGEST_ROWS**2)
 
     def _plain(self, R: sparse.csr_array, size: float) -> bool:
         """Whether each row has one unknown and enough weight to do without explicit residuals."""

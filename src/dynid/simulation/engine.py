@@ -180,17 +180,23 @@ class _Setup:
             decay, vibration = plant_rates(self.plant, plant, self.motor, path.q)
             decay = max(decay, _VIBRATION * vibration)
         self.method = loop.integration(decay / controller.rate)
-        rng = np.random.default_rng([seed, 0])
         noise = sensors.of_joints("noise", n)
         counts = sensors.of_joints("counts", n)
-        self.sensing = kernels.Sensing(
-            noise * rng.standard_normal(path.q.shape) if noise.any() else np.zeros((0, n)),
-            np.divide(_turns(robot), counts, out=np.zeros(n), where=counts > 0),
-            int(sensors.velocity == "difference"),
-            sensors.smoothing(controller.rate),
-            int(sensors.delay),
-            self.motor,
-        )
+
+        def sensing(stream: int, columns: NDArray[np.int64]) -> Any:
+            rng = np.random.default_rng([seed, stream])
+            return kernels.Sensing(
+                noise * rng.standard_normal(path.q.shape) if noise.any() else np.zeros((0, n)),
+                np.divide(_turns(robot), counts, out=np.zeros(n), where=counts > 0),
+                int(sensors.velocity == "difference"),
+                sensors.smoothing(controller.rate),
+                int(sensors.delay),
+                columns,
+            )
+
+        self.sensing, self.link_sensing = sensing(0, self.motor), None
+        if isinstance(controller, CallableController) and controller.link_encoders:
+            self.link_sensing = sensing(2, np.arange(n))
         self.bounds = _bounds(robot, torque_limits, stop_at_limits)
         self.push = np.zeros((0, n)) if disturbance is None else _disturbance(disturbance, path.q.shape)
 
@@ -258,12 +264,16 @@ class _Setup:
 
         path, ticks = self.path, len(self.path)
         ahead = law.torques_ahead(path.q, path.v, path.a)
+        encoders = [(self.sensing, state)]
+        if self.link_sensing is not None:
+            encoders.append((self.link_sensing, state._replace(seen=state.seen.copy(), velocity=state.velocity.copy())))
         started = time.perf_counter()
         for k in range(ticks):
-            kernels.sense(self.sensing, period, k, w, state)
-            given = law.function(
-                k * period, path.q[k], path.v[k], path.a[k], state.seen[0].copy(), state.velocity[0].copy()
-            )
+            measured: list[Array] = []
+            for sensing, each in encoders:
+                kernels.sense(sensing, period, k, w, each)
+                measured += [each.seen[0].copy(), each.velocity[0].copy()]
+            given = law.function(k * period, path.q[k], path.v[k], path.a[k], *measured)
             command = np.asarray(given, dtype=float)
             if command.shape != (law.n,) or not np.all(np.isfinite(command)):
                 raise DataError(

@@ -173,6 +173,9 @@ class CallableController:
         Name for messages.
     corrections : tuple of Correction
         Further torques along the reference, see `overlay`.
+    link_encoders : bool
+        Whether the function is also given what encoders of the links measure, behind flexible joints:
+        function(t, q_ref, v_ref, a_ref, q, v, link_q, link_v), where q and v are those of the motors.
     """
 
     rate: float
@@ -180,6 +183,7 @@ class CallableController:
     function: Callable[..., ArrayLike]
     name: str = "function"
     corrections: tuple[Correction, ...] = ()
+    link_encoders: bool = False
 
     def __post_init__(self) -> None:
         if not self.rate > 0:

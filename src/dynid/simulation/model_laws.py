@@ -9,13 +9,23 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.model import Robot
 from dynid.simulation.laws import CallableController, LinearController, bandwidth_gains, gains_of, pd, static
-from dynid.simulation.torque_models import ElasticModel, TorqueModel, predicted
+from dynid.simulation.torque_models import Correction, ElasticModel, TorqueModel, predicted
+from dynid.simulation.unmodeled import UnmodeledEffects, rotor_inertia
 
-__all__ = ["compensation", "computed_torque", "elastic_pd", "impedance", "model_position", "regimes"]
+__all__ = [
+    "compensation",
+    "computed_torque",
+    "elastic_pd",
+    "impedance",
+    "model_position",
+    "regimes",
+    "singular_perturbation",
+]
 
 Array = NDArray[np.float64]
 
@@ -205,14 +215,88 @@ def elastic_pd(
     >>> dynid.controllers.elastic_pd(1000.0, robot, 800.0, 60.0, [9e3, 4e3]).n
     2
     """
-    kp, kd, d = gains_of(kp=kp, kd=kd, damping=damping, n=model.n)
-    k = np.broadcast_to(np.asarray(stiffness, dtype=float), (model.n,)).copy()
-    if not np.all(k > 0) or np.any(d < 0):
-        raise DataError("flexible joints need a positive stiffness and a damping that is not negative")
-    if feedforward not in ("full", "gravity"):
-        raise DataError(f"feedforward is 'full' or 'gravity', not {feedforward!r:.60}")
-    ahead = ElasticModel(model, rate, k, d, kp, kd, feedforward)
+    kp, kd = gains_of(kp=kp, kd=kd, n=model.n)
+    joints = UnmodeledEffects(stiffness=stiffness, damping=damping)
+    ahead = _ahead(rate, model, joints, kp, kd, feedforward)
     return replace(pd(rate, kp, kd), feedforward=ahead, name="elastic pd")
+
+
+def singular_perturbation(
+    rate: float,
+    model: Robot,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    stiffness: ArrayLike,
+    *,
+    damping: ArrayLike = 0.0,
+    damping_ratio: float = 0.7,
+    feedforward: Literal["full", "gravity"] = "full",
+) -> CallableController:
+    """Control of links behind flexible joints with encoders on both sides: the links are fed back, springs are damped.
+
+    Stiff springs make a slow and a fast part of the motion (singular perturbation, Spong 1987). The slow part is the
+    rigid robot, whose links get M(q) (kp (q_ref - q) + kd (v_ref - v)). The fast part is the vibration of motors
+    against links, which feedback of the links alone makes unstable; it is damped by a torque proportional to the
+    velocity of the deflections. The torques along the reference are those of `elastic_pd`.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz), well above the frequency of the vibration.
+    model : Robot
+        Robot model with rotor inertia and friction, which are those of the motors.
+    kp : float or array of shape (n,)
+        Position gains of the links (1/s2).
+    kd : float or array of shape (n,)
+        Velocity gains of the links (1/s).
+    stiffness : float or array of shape (n,)
+        Stiffness (N m/rad or N/m) between motors and links; infinite for a rigid joint.
+    damping : float or array of shape (n,)
+        Damping (N m s/rad or N s/m) of the springs.
+    damping_ratio : float
+        Damping ratio of a motor against its spring with the link held; 0 for no damping.
+    feedforward : {"full", "gravity"}
+        As for `elastic_pd`.
+
+    Returns
+    -------
+    CallableController
+        For `dynid.simulate`, with `link_encoders`.
+
+    Raises
+    ------
+    DataError
+        If stiffness is not positive, damping or its ratio is negative, the motor of a flexible joint has no rotor
+        inertia, or numbers do not fit the robot.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> robot = dynid.load_robot("twolink", rotor_inertia=True)
+    >>> robot = robot.with_parameters([0.5 if p.symbol == "Ia" else 1.0 for p in robot.layout])
+    >>> dynid.controllers.singular_perturbation(2000.0, robot, 400.0, 40.0, [9e3, 4e3]).link_encoders
+    True
+    """
+    n = model.n
+    kp, kd = gains_of(kp=kp, kd=kd, n=n)
+    joints = UnmodeledEffects(stiffness=stiffness, damping=damping)
+    if not (np.isfinite(damping_ratio) and damping_ratio >= 0):
+        raise DataError(f"the damping ratio is a number that is not negative, got {damping_ratio!r:.60}")
+    flexible, rotor = joints.flexible(n), np.diag(rotor_inertia(model, joints))
+    if np.any(flexible & (rotor <= 0)):
+        name = model.coordinates[int(np.argmax(flexible & (rotor <= 0)))]
+        raise DataError(f"'{name}' is flexible, but its motor has no inertia: give the model a rotor inertia")
+    k = np.where(flexible, joints.of_joints("stiffness", n), 0.0)
+    fast = np.maximum(2 * damping_ratio * np.sqrt(k * rotor) - joints.of_joints("damping", n), 0.0)
+
+    def law_at(
+        _: float, q_ref: Array, v_ref: Array, _a_ref: Array, _motor_q: Array, motor_v: Array, q: Array, v: Array
+    ) -> Array:
+        slow = mass_matrix(model, q) @ (kp * (q_ref - q) + kd * (v_ref - v))
+        return slow - fast * (motor_v - v)
+
+    ahead = Correction(_ahead(rate, model, joints, np.zeros(n), fast, feedforward))
+    return CallableController(rate, n, law_at, "singular perturbation", (ahead,), link_encoders=True)
 
 
 def impedance(rate: float, model: Robot, stiffness: ArrayLike, damping: ArrayLike) -> LinearController:
@@ -262,6 +346,16 @@ def regimes(
         kp, kv = bandwidth_gains(robot, bandwidth, damping=damping)
         out[name] = kp * kv, kv
     return out | {name: (np.full(robot.n, k), np.full(robot.n, d)) for name, (k, d) in _ABSOLUTE.items()}
+
+
+def _ahead(
+    rate: float, model: Robot, joints: UnmodeledEffects, kp: Array, kd: Array, parts: Literal["full", "gravity"]
+) -> ElasticModel:
+    """Torques along the reference of the links, with those of gains that act on the deflections."""
+    if parts not in ("full", "gravity"):
+        raise DataError(f"feedforward is 'full' or 'gravity', not {parts!r:.60}")
+    k, d = (joints.of_joints(name, model.n) for name in ("stiffness", "damping"))
+    return ElasticModel(model, rate, k, d, kp, kd, parts)
 
 
 def _shared(term: DriveTerm, share: float, slope: float) -> DriveTerm:
