@@ -54,7 +54,7 @@ BAD_URDF = {
     "NaN mass": (one_joint().replace('mass value="1.0"', 'mass value="nan"', 1), ["link 'a'", "mass", "nan"]),
     "infinite inertia": (one_joint().replace('iyy="0.04"', 'iyy="1e999"', 1), ["link 'a'", "iyy", "1e999"]),
     "mass without inertia": (urdf(inertial('<mass value="1"/>')), ["link 'a'", "no inertia"]),
-    "inertia without mass": (urdf(inertial("<inertia/>")), ["link 'a'", "mass", "'value'"]),
+    "inertia without mass": (urdf(inertial("<inertia/>")), ["link 'a'", "without a <mass>"]),
     "unknown kind": (one_joint("spherical"), ["'j'", "'spherical'", "revolute"]),
     "planar joint without a normal": (one_joint("planar", '<axis xyz="a b c"/>'), ["'j'", "axis", "a b c"]),
     "nothing that moves": (urdf(LINKS, joint("j", "fixed", "a", "b")), ["no joint that moves"]),

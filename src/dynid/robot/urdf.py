@@ -45,6 +45,8 @@ def link_inertia(link: ET.Element) -> Array:
         return np.zeros(10)
     where = f"link '{link.get('name')}'"
     mass = inertial.find("mass")
+    if mass is None:
+        raise ModelError(f"{where} has an <inertial> without a <mass>")
     m = numbers(attribute(mass, "value", f"{where}, mass"), 1, f"{where}, mass")[0]
     tensor_element = inertial.find("inertia")
     if tensor_element is None:
