@@ -143,7 +143,8 @@ def test_toml_keeps_the_criterion(motion: dynid.Excitation, tmp_path: Path) -> N
         saved = replace(motion, criterion=special)
         saved.to_toml(path)
         read = dynid.Excitation.from_toml(path, ROBOT)
-        assert read.criterion.name == special.name and read.value == saved.value
+        # The numbers of the task are the same, but not always their order in memory, and so the rounding of products.
+        assert read.criterion.name == special.name and read.value == pytest.approx(saved.value, rel=1e-12)
     with pytest.raises(dynid.DataError, match="other base parameters"):
         dynid.Excitation.from_toml(path, dynid.load_robot("twolink", friction="none"))
 

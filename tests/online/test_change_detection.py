@@ -50,3 +50,15 @@ def test_false_alarms_stay_below_their_rate() -> None:
             detector.restart(*zero)
     bound = level * rows * window
     assert 0.02 * bound < alarms <= bound + 3 * np.sqrt(bound)
+
+
+def test_rows_of_one_direction_are_no_singular_matrix() -> None:
+    """A joint that moves slowly repeats nearly the same row: the suffixes show one combination of the parameters."""
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        direction = np.random.default_rng(seed).normal(size=(1, 4)) * 10.0 ** (seed % 5)
+        detector = ChangeDetector(np.array([10.0, 5.0, 5.0, 5.0]), window=8, level=1e-6)
+        for _ in range(30):
+            assert detector.add(direction, rng.normal(size=1)) is None
+        changes = [detector.add(direction, rng.normal(size=1) + 30.0) for _ in range(4)]
+        assert any(c is not None for c in changes)

@@ -191,6 +191,7 @@ def test_pivots_of_equal_length_do_not_depend_on_rounding() -> None:
 def test_pivots_are_those_of_lapack_where_lengths_differ() -> None:
     rng = np.random.default_rng(1)
     columns = rng.normal(size=(40, 6)) * np.array([1.0, 5.0, 0.3, 2.0, 9.0, 0.7])
-    columns = np.column_stack([columns, columns[:, 0] + columns[:, 1]])
+    # Beside column 1, the last one is half of column 0: a sum of both would be as long, a tie.
+    columns = np.column_stack([columns, 0.5 * columns[:, 0] + columns[:, 1]])
     kept = pivoted_columns(columns, list(range(7)), np.linalg.svd(columns, compute_uv=False))
     assert kept == scipy.linalg.qr(columns, mode="r", pivoting=True)[1][:6].tolist()

@@ -20,6 +20,8 @@ __all__ = ["Change", "ChangeDetector"]
 
 Array = NDArray[np.float64]
 
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Change:
@@ -91,7 +93,10 @@ class ChangeDetector:
         covariance = np.linalg.inv(before + self._weak)
         known = np.einsum("kij,kj->ki", covariance, self._scores + later_scores[-1] - later_scores)
         left = later_scores - np.einsum("kij,kj->ki", later, known)
-        variance = later + later @ covariance @ later + 1e-12 * self._weak
+        variance = later + later @ covariance @ later
+        # A few rows do not show all parameters: what they do not show gets a variance of the size of rounding.
+        size = 1.0 + np.einsum("kii,i->k", variance, 1.0 / np.diag(self._weak))
+        variance += _ROUNDING * size[:, None, None] * self._weak
         statistic = np.einsum("ki,ki->k", left, np.linalg.solve(variance, left[:, :, None])[:, :, 0])
         k = int(np.argmax(statistic))
         if not statistic[k] > self.threshold:
