@@ -44,7 +44,7 @@ def find_causes(
     estimate: Estimate,
     observations: Observation | Sequence[Observation],
     *,
-    level: float = 1e-3,
+    level: float = 0.01,
     max_causes: int = 6,
 ) -> Causes:
     """Search for the causes of the residual of an estimate, in data, model and robot.

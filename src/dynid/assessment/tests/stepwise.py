@@ -32,13 +32,15 @@ _BLOCKS = 20
 # Relevance: share of the residual that a cause explains in a joint, its part there that parameters cannot imitate and
 # its whole torque, both relative to the torque of the joint; standard deviations from zero.
 _SHARE, _UNEXPLAINED, _EFFECT, _SIGMAS = 0.1, 0.003, 0.01, 4.0
-# The amplitude of an oscillation scatters over the blocks of time, because its phase leaves that of the model.
-_ELASTIC_SIGMAS = 2.0
+# The amplitude of an oscillation scatters over the blocks of time, because its phase leaves that of the model. One that
+# is as clear as the second figure counts from the third, its part that parameters cannot imitate, however small its
+# share of a noisy residual is: good recordings reach six standard deviations and 0.3 % of the torque.
+_ELASTIC_SIGMAS, _CLEAR_SIGMAS, _CLEAR = 2.0, 8.0, 0.01
 # Effects in one drive must be larger: where a joint reverses, good models of friction leave up to this share.
 _DRIVE_EFFECT = 0.02
 # Gains and geometry are imitated by parameters: they count from this effect if they are this clear. Good recordings
 # reach four standard deviations.
-_IMITATED_EFFECT, _IMITATED_SIGMAS = 0.03, 6.0
+_IMITATED_EFFECT, _IMITATED_SIGMAS = 0.03, 5.0
 _IMITATED = (CauseCode.TILT, CauseCode.TORQUE_GAIN, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT)
 # A saturated drive and friction near standstill explain these shares of the residual; a lag of all torques this share
 # in the worst joint, and this one in most of them.
@@ -103,6 +105,8 @@ class Step:
         if code in _IMITATED and self.effect >= _IMITATED_EFFECT:
             # Parameters imitate most of it, so that its share of the residual is small however large it is.
             return abs(self.size) >= max(self.group.least, _IMITATED_SIGMAS * self.std)
+        if code is CauseCode.ELASTICITY and self.unexplained >= _CLEAR and self.size >= _CLEAR_SIGMAS * self.std:
+            return True
         unexplained, effect = (_DRIVE_EFFECT, _DRIVE_EFFECT) if code in _DRIVE else (_UNEXPLAINED, _EFFECT)
         sigmas = _ELASTIC_SIGMAS if code is CauseCode.ELASTICITY else _SIGMAS
         return (
