@@ -32,10 +32,12 @@ _BLOCKS = 20
 # Relevance: share of the residual that a cause explains in a joint, its part there that parameters cannot imitate and
 # its whole torque, both relative to the torque of the joint; standard deviations from zero.
 _SHARE, _UNEXPLAINED, _EFFECT, _SIGMAS = 0.1, 0.003, 0.01, 4.0
-# The amplitude of an oscillation scatters over the blocks of time, because its phase leaves that of the model. One that
-# is as clear as the second figure counts from the third, its part that parameters cannot imitate, however small its
-# share of a noisy residual is: good recordings reach six standard deviations and 0.3 % of the torque.
-_ELASTIC_SIGMAS, _CLEAR_SIGMAS, _CLEAR = 2.0, 8.0, 0.01
+# The amplitude of an oscillation scatters over the blocks of time, because its phase leaves that of the model.
+_ELASTIC_SIGMAS = 2.0
+# Elasticity and backlash that are as clear as this count from a smaller share of a noisy residual and a smaller part
+# that parameters cannot imitate: good recordings reach six standard deviations, 0.02 and 0.3 % of the torque.
+_CLEAR_SIGMAS, _CLEAR_SHARE, _CLEAR = 8.0, 0.05, 0.005
+_BENDING = (CauseCode.ELASTICITY, CauseCode.BACKLASH)
 # Effects in one drive must be larger: where a joint reverses, good models of friction leave up to this share.
 _DRIVE_EFFECT = 0.02
 # Gains and geometry are imitated by parameters: they count from this effect if they are this clear. Good recordings
@@ -105,7 +107,8 @@ class Step:
         if code in _IMITATED and self.effect >= _IMITATED_EFFECT:
             # Parameters imitate most of it, so that its share of the residual is small however large it is.
             return abs(self.size) >= max(self.group.least, _IMITATED_SIGMAS * self.std)
-        if code is CauseCode.ELASTICITY and self.unexplained >= _CLEAR and self.size >= _CLEAR_SIGMAS * self.std:
+        clear = self.share >= _CLEAR_SHARE and self.unexplained >= _CLEAR and self.size >= _CLEAR_SIGMAS * self.std
+        if clear and code in _BENDING:
             return True
         unexplained, effect = (_DRIVE_EFFECT, _DRIVE_EFFECT) if code in _DRIVE else (_UNEXPLAINED, _EFFECT)
         sigmas = _ELASTIC_SIGMAS if code is CauseCode.ELASTICITY else _SIGMAS
