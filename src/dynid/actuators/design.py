@@ -257,8 +257,8 @@ def design_chirps(
         raise DataError("the simulation of every chirp diverges: the law is unstable with the model")
     if not usable:
         raise DataError(
-            f"every chirp exceeds a limit, the smallest and slowest too ({trials[0].problem}): give a smaller amplitude "
-            "or another start posture"
+            f"every chirp exceeds a limit, the smallest and slowest too ({trials[0].problem}): give a smaller "
+            "amplitude or another start posture"
         )
     best = min(usable, key=lambda k: (np.isinf(trials[k].std).sum(), trials[k].worst))
     command, chosen = found[best]
@@ -291,8 +291,6 @@ def _chirp(
 
 def _checked(robot: Robot, law: ActuatorLaw, seconds: float, rate: float) -> tuple[Robot, ActuatorLaw]:
     """The robot on a fixed base and the law of its joints, if chirps can be designed for them."""
-    if not robot.n:
-        raise DataError(f"robot '{robot.name}' has no joint that moves")
     law = law.of(robot.coordinates)
     if not law.kp.all():
         raise DataError(f"joint '{law.joints[int(np.argmin(law.kp))]}' does not follow a chirp: its law has no kp")
@@ -325,13 +323,13 @@ def _ranges(robot: Robot) -> tuple[Array, Array]:
 def _posture(robot: Robot, amplitude: Array) -> Array:
     """Zero, or the middle of its range for a joint whose whole chirp would leave it about zero."""
     lower, upper = _ranges(robot)
-    leaves = (robot.home - amplitude < lower) | (robot.home + amplitude > upper)
-    # A joint with one stop has no middle: it moves two amplitudes away from the stop.
-    low, high = (
-        np.where(np.isinf(lower), upper - 4 * amplitude, lower),
-        np.where(np.isinf(upper), lower + 4 * amplitude, upper),
-    )
-    return np.where(leaves, 0.5 * (low + high), robot.home)
+    posture = np.array(robot.home)
+    leaves = (posture - amplitude < lower) | (posture + amplitude > upper)
+    # A joint with one stop has no middle: it moves at two amplitudes from the stop.
+    low = np.where(np.isinf(lower), upper - 4 * amplitude, lower)
+    high = np.where(np.isinf(upper), lower + 4 * amplitude, upper)
+    posture[leaves] = 0.5 * (low[leaves] + high[leaves])
+    return posture
 
 
 def _given_posture(robot: Robot, start: ArrayLike) -> Array:

@@ -20,7 +20,7 @@ __all__ = ["Predicted", "checked_noise", "predict", "predict_std", "resting"]
 
 Array = NDArray[np.float64]
 
-_SETTLING = 2.0  # s in which a robot comes to rest under a constant command
+_SETTLING = 5.0  # s in which a robot comes to rest under a constant command
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ def chirp(
     """Design commands that show armature, friction and delay of actuators: no torques are measured.
 
     All joints follow chirps about a posture within their limits. Several frequencies and amplitudes are simulated with
-    the law and the robot file; the chirp whose log would give the smallest standard deviations is written, with 200 rows
+    the law and the robot file; the one whose log would give the smallest standard deviations is written, with 200 rows
     per second unless --output-rate is given. Log the measured positions while it runs, then: dynid actuators ROBOT
     q=log.csv,reference=command.csv. In a folder with dynid.toml, its section [actuators] has the law and the unknowns.
 
