@@ -30,7 +30,7 @@ By output error from commands and positions, with the masses of the model file, 
 Viscous friction: mean of five joints; it holds the back-EMF of the driven motor. Coulomb friction: mean of the two
 joints that gravity does not load; {loaded}.
 Standard deviations: jackknife over runs and differences between joints. Armature {armature:.2g} +- {std:.1g} kg m2, not
-determined; delay {delay:.2g} +- {delay_std:.1g} ms. Supply voltage and gear are not known.
+determined; delay {delay:.0f} +- {delay_std:.0f} ms. Supply voltage and gear are not known.
 """
 # A joint is loaded if gravity exerts more than this share of its friction.
 _LOADED = 0.1
