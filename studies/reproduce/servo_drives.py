@@ -10,17 +10,17 @@ determine it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from studies.reproduce.servo_friction_fit import FEETECH, XL330, Bench, fit_kinds, refitted
 from studies.reproduce.servo_friction_model import ServoRun, load_runs
 from studies.reproduce.study import data_folder
 
-__all__ = ["SERVOS", "Figures", "Servo", "library_text", "servo_figures"]
+__all__ = ["SERVOS", "Figures", "Servo", "file_text", "jackknife", "library_text", "servo_figures"]
 
 Array = NDArray[np.float64]
 
@@ -68,7 +68,8 @@ def servo_figures(name: str) -> Figures:
     for k in range(len(runs)):
         rest = runs[:k] + runs[k + 1 :]
         parts.append(_with_motor(refitted(rest, servo.bench, fit).values, rest))
-    return Figures({key: (value, _jackknife([p[key] for p in parts])) for key, value in whole.items()}, len(runs))
+    std = {key: float(jackknife([p[key] for p in parts])) for key in whole}
+    return Figures({key: (value, std[key]) for key, value in whole.items()}, len(runs))
 
 
 def _with_motor(values: dict[str, float], runs: Sequence[ServoRun]) -> dict[str, float]:
@@ -78,21 +79,34 @@ def _with_motor(values: dict[str, float], runs: Sequence[ServoRun]) -> dict[str,
     return values | {"back_emf": slope * values["kt"], "stall_torque": slope * volts}
 
 
-def _jackknife(values: Sequence[float]) -> float:
-    x = np.asarray(values)
-    return float(np.sqrt((len(x) - 1) / len(x) * ((x - x.mean()) ** 2).sum()))
+def jackknife(values: ArrayLike) -> Array:
+    """Standard deviations from estimates, one per row, that leave out one run each."""
+    x = np.asarray(values, dtype=float)
+    return np.asarray(np.sqrt((len(x) - 1) / len(x) * ((x - x.mean(axis=0)) ** 2).sum(axis=0)))
 
 
 def library_text(name: str, date: str) -> str:
     """The file of a servo."""
     servo, figures = SERVOS[name], servo_figures(name)
-    lines = [f'name = "{name}"', f'description = "{servo.description}"', f"date = {date}", 'study = "servo_drives"']
-    lines += [f'source = """\n{_SOURCE.format(figures.runs)}"""']
-    for table, keys in (("drive", _DRIVE), ("motor", _MOTOR)):
+    tables = {
+        table: {key: (*figures.values[parameter], unit) for key, (parameter, unit) in keys.items()}
+        for table, keys in (("drive", _DRIVE), ("motor", _MOTOR))
+    }
+    texts = {"name": name, "description": servo.description, "study": "servo_drives"}
+    return file_text(texts, date, _SOURCE.format(figures.runs), tables)
+
+
+def file_text(
+    texts: Mapping[str, str], date: str, source: str, tables: Mapping[str, Mapping[str, tuple[float, float, str]]]
+) -> str:
+    """A file of the library: texts, then tables of value, standard deviation and unit by key."""
+    lines = [f'{key} = "{text}"' for key, text in texts.items()]
+    lines += [f"date = {date}", f'source = """\n{source}"""']
+    for table, rows in tables.items():
         lines += ["", f"[{table}]"]
-        for key, (parameter, unit) in keys.items():
-            value, std = figures.values[parameter]
-            lines.append(f'{key} = {{ value = {value:.4g}, std = {std:.2g}, unit = "{unit}" }}')
+        lines += [
+            f'{k} = {{ value = {x:.4g}, std = {std:.2g}, unit = "{unit}" }}' for k, (x, std, unit) in rows.items()
+        ]
     return "\n".join(lines) + "\n"
 
 

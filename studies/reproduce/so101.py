@@ -30,7 +30,7 @@ from studies.reproduce.so101_data import (
 )
 from studies.reproduce.study import Figure
 
-__all__ = ["CANDIDATES", "CHOSEN", "figures", "full_figures", "identified", "joint_signs"]
+__all__ = ["CANDIDATES", "CHOSEN", "figures", "fitted_to", "full_figures", "identified", "joint_signs"]
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def full_figures() -> Iterator[Figure]:
     for name, unknown in CANDIDATES.items():
         errors = []
         for k, run in enumerate(runs):
-            found = _fit(Recording(JOINTS, runs[:k] + runs[k + 1 :]), unknown)
+            found = fitted_to(Recording(JOINTS, runs[:k] + runs[k + 1 :]), unknown)
             errors.append(position_errors(found.robot, found.law, Recording(JOINTS, (run,)), step=STEP).rms)
             yield Figure(section, f"{name}: {run.name}", "", f"{1e3 * errors[-1].mean():.2f}", 0.0, 0.0, _RECORD)
         mark = f"{name}{' (chosen)' if name == CHOSEN else ''}: mean"
@@ -79,10 +79,10 @@ def joint_signs() -> JointSigns:
 @cache
 def identified() -> ActuatorEstimate:
     """The servo, identified from the fitted runs."""
-    return _fit(fitted_recording(), CANDIDATES[CHOSEN])
+    return fitted_to(fitted_recording(), CANDIDATES[CHOSEN])
 
 
-def _fit(recording: Recording, unknown: Mapping[str, str]) -> ActuatorEstimate:
+def fitted_to(recording: Recording, unknown: Mapping[str, str]) -> ActuatorEstimate:
     """Unknowns from a recording. The stiffness starts from the weight of the arm, the limit from the model file."""
     limit = file_law().torque_limit if "torque_limit" in unknown else np.inf
     law = ActuatorLaw(JOINTS, kp=joint_signs().gain * file_law().kp, torque_limit=limit)

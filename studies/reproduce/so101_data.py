@@ -74,7 +74,7 @@ def fitted_recording() -> Recording:
     """The fitted runs; the chirp ends where its command accelerates beyond what the servo allows.
 
     From there on every joint falls back by half a period and more at once, which no law with inertia, damping and a
-    short delay does: the servo limits the acceleration of a set point of its own.
+    short delay does: the servo may limit the acceleration of a set point of its own.
     """
     runs = so101_recording(FITTED).runs
     return Recording(JOINTS, tuple(_allowed(run) if run.name == "chirp_sweep" else run for run in runs))

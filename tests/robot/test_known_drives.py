@@ -12,6 +12,7 @@ import dynid
 from dynid import ModelError
 from dynid.cli.main import app
 from dynid.robot import known_drives, load_drive
+from dynid.robot.library import with_known_drives
 
 GOOD = resources.files("dynid.robot.drives_library").joinpath("xl330-m288.toml").read_text(encoding="utf-8")
 
@@ -46,9 +47,16 @@ def test_some_joints_have_the_drive_and_others_keep_theirs() -> None:
     assert len(both.drives) == 6
 
 
-def test_springs_and_offsets_stay() -> None:
-    from dynid.robot.library import with_known_drives
+def test_what_the_library_does_not_say_stays() -> None:
+    """The STS3215 has friction, its armature is not determined: that of the robot stays."""
+    own = dynid.load_robot("twolink", friction="viscous+coulomb-asymmetric", rotor_inertia=True)
+    robot = with_known_drives(own, "sts3215")
+    assert [t.symbol for t in robot.drives if t.shaft == "joint1"] == ["Ia", "fv", "fc"]
+    armature = {t.name: t.value for t in own.drives if t.symbol == "Ia"}
+    assert {t.name: t.value for t in robot.drives if t.symbol == "Ia"} == armature and all(armature.values())
 
+
+def test_springs_and_offsets_stay() -> None:
     robot = dynid.load_robot("twolink", friction="viscous+coulomb+offset", rotor_inertia=True)
     robot = with_known_drives(robot.with_terms(robot.joint_term("joint1", "k", 2.0)), "xl330-m288")
     assert [t.symbol for t in robot.drives if t.shaft == "joint1"] == ["Ia", "fv", "fc", "off", "k"]

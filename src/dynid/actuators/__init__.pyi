@@ -1,6 +1,6 @@
 from .design import ChirpDesign as ChirpDesign
+from .design import ChirpTrial as ChirpTrial
 from .design import design_chirps as design_chirps
-from .design import predict_std as predict_std
 from .draws import ParameterDraws as ParameterDraws
 from .estimate import ActuatorEstimate as ActuatorEstimate
 from .estimate import Confounded as Confounded
@@ -9,6 +9,7 @@ from .identify import identify_actuators as identify_actuators
 from .law import ActuatorLaw as ActuatorLaw
 from .law_file import load_law as load_law
 from .posterior import draw_actuators as draw_actuators
+from .prediction import predict_std as predict_std
 from .rollouts import Commands as Commands
 from .rollouts import Directions as Directions
 from .rollouts import Rollout as Rollout

@@ -30,7 +30,7 @@ from dynid.actuators.unknowns import ParameterSpace
 from dynid.errors import DataError
 from dynid.robot.model import Robot
 
-__all__ = ["Fitted", "Stage", "fit", "refit"]
+__all__ = ["Fitted", "Stage", "fit", "inverse_of", "refit"]
 
 Array = NDArray[np.float64]
 
@@ -420,7 +420,7 @@ class _Problem:
 
     def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
         """Covariance, and the influence of every row on the values."""
-        inverse, lost = _inverse(self._inner(point.factors, len(point.values))[:, :-1])
+        inverse, lost = inverse_of(self._inner(point.factors, len(point.values))[:, :-1])
         influence = []
         for error, slope, blocks in zip(point.residuals, point.slopes, point.factors, strict=True):
             total = np.zeros((*error.shape[:2], len(point.values)))
@@ -470,7 +470,7 @@ def _damped(factors: Array, m: int, damping: float) -> Array:
     return np.asarray(np.linalg.qr(np.concatenate([factors, rows], axis=1), mode="r"))
 
 
-def _inverse(rows: Array) -> tuple[Array, NDArray[np.bool_]]:
+def inverse_of(rows: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Inverse of rows' rows without its zero directions, and which values these directions contain."""
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0] = 1.0

@@ -11,11 +11,11 @@ import numpy as np
 import typer
 
 from dynid.cli import options, values
+from dynid.cli.actuator_inputs import actuated_robot, stated_law, unknown_quantities
 from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import check_required, required, show, verdict_lines
 from dynid.cli.progress import working
-from dynid.cli.resolve import locked
 from dynid.cli.wrap import with_logs
 from dynid.errors import DataError
 from dynid.export.endings import SIMULATOR_ENDINGS
@@ -23,11 +23,6 @@ from dynid.export.endings import SIMULATOR_ENDINGS
 if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
     from dynid.actuators.validation import PositionErrors
-    from dynid.cli.project import Project
-    from dynid.robot.model import Robot
-
-
-_UNKNOWN = "armature,damping,friction,delay"
 
 
 @app.command()
@@ -36,20 +31,9 @@ def actuators(
     inputs: Inputs,
     data: options.Data = None,
     law: options.Law = None,
-    control_rate: Annotated[
-        float | None, typer.Option(help="Frequency in Hz at which the law is computed. [it acts continuously]")
-    ] = None,
-    hold: Annotated[
-        str | None, typer.Option(help="Command between two rows of the log: zero (held) or linear. [zero]")
-    ] = None,
-    unknown: Annotated[
-        str | None,
-        typer.Option(
-            help="Unknown quantities separated by commas: armature, damping, friction, stribeck, offset, bodies, kp, "
-            "kd, gain, delay, torque_limit, back_emf, stall_torque, no_load_velocity, backlash, load_friction, bias; "
-            "each with =joint, =shared or =PATTERN;PATTERN for joints that share it. [armature,damping,friction,delay]"
-        ),
-    ] = None,
+    control_rate: options.ControlRate = None,
+    hold: options.Hold = None,
+    unknown: options.Unknown = None,
     validate: options.Validate = None,
     validate_share: options.ValidateShare = None,
     validate_rows: options.ValidateRows = None,
@@ -80,37 +64,27 @@ def actuators(
     Example: dynid actuators arm.urdf encoders1.csv --law pd:400,25 -o servo.toml --export mujoco,isaaclab --draws 100
     """
     from dynid.actuators.identify import identify_actuators
-    from dynid.actuators.law_file import load_law
     from dynid.actuators.validation import position_errors
     from dynid.assessment.verdict.actuators import assess_actuators
 
     project = inputs.project
     if project is not None:
         chosen = project.actuators
-        law = law or _law_of(project)
         output = output or project.beside(chosen.output)
-        control_rate = chosen.control_rate if control_rate is None else control_rate
-        hold, draws = hold or chosen.hold, chosen.draws if draws is None else draws
-        unknown = unknown or ",".join(chosen.unknown or ())
+        draws = chosen.draws if draws is None else draws
         export = export or ",".join(chosen.export)
     check_outputs(output)
     wanted = required(require)
-    if not law:
-        raise DataError("--law is missing: the torques are not measured, so the law must be known, such as pd:20,1.5")
     if output is not None and output.suffix not in (".toml", ".json"):
         raise DataError(f"--output is a .toml or .json file, not '{output.name}'")
     simulators = _simulators(export, output)
     if draws is not None and output is None:
         raise DataError("--draws writes ranges beside the output: name it with -o")
-    robot = _robot(inputs)
-    for note in robot.notes:
-        print(f"note: {note}", file=sys.stderr)
-    given = load_law(law, robot.coordinates)
-    changes: dict[str, Any] = {"rate": control_rate, "hold": hold}
-    given = given.changed(**{name: value for name, value in changes.items() if value is not None})
+    robot = actuated_robot(inputs)
+    given, quantities = stated_law(inputs, robot, law, control_rate, hold), unknown_quantities(inputs, unknown)
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
     with working("identifying actuators") as work:
-        found = identify_actuators(robot, recording, given, unknown=_unknown(unknown or _UNKNOWN), progress=work.report)
+        found = identify_actuators(robot, recording, given, unknown=quantities, progress=work.report)
     after = prior = None
     if unseen is not None:
         with working("simulating other motion"):
@@ -129,12 +103,6 @@ def actuators(
         show("\n".join(_lines(found, after, prior)))
         show("\n".join(verdict_lines(verdict)))
     check_required(wanted, verdict)
-
-
-def _law_of(project: Project) -> str | None:
-    """The law of the project file; a TOML file lies beside it."""
-    law = project.actuators.law
-    return str(project.folder / law) if law is not None and law.endswith(".toml") else law
 
 
 def _simulators(text: str | None, output: Path | None) -> list[str]:
@@ -168,30 +136,6 @@ def _ranges(found: ActuatorEstimate, path: Path, count: int) -> None:
 
     write_ranges(draw_actuators(found, count), path)
     wrote(path)
-
-
-def _robot(inputs: Inputs) -> Robot:
-    """The robot with armature, damping and friction of its file, unless options say otherwise."""
-    from dynid.robot.load import load_robot
-
-    chosen = dict(inputs.modelling)
-    if inputs.project is not None:
-        section = inputs.project.robot.model_dump(exclude={"file"}, exclude_none=True)
-        chosen = {name: value for name, value in section.items() if value not in ("auto", [], {})} | chosen
-    if "friction" in chosen or "rotor_inertia" in chosen or not inputs.robot_file:
-        return inputs.robot
-    held = chosen.pop("lock", None)
-    robot = load_robot(inputs.robot_file, **(chosen | {"friction": "viscous+coulomb", "rotor_inertia": True}))
-    return robot if held is None else locked(robot, held)
-
-
-def _unknown(text: str) -> dict[str, str | list[str]]:
-    """Quantities and who shares them, from NAME, NAME=joint, NAME=shared or NAME=PATTERN;PATTERN."""
-    out: dict[str, str | list[str]] = {}
-    for part in values.names(text):
-        name, _, sharing = part.partition("=")
-        out[name] = sharing.split(";") if sharing not in ("", "joint", "shared") else sharing
-    return out
 
 
 def _lines(found: ActuatorEstimate, after: PositionErrors | None, prior: PositionErrors | None) -> list[str]:

@@ -40,7 +40,7 @@ __all__ = [
 # In the order of the work, from a robot to its model.
 GROUPS = {
     "Model": ("robots", "inspect", "human", "export"),
-    "Experiment": ("excite", "simulate", "live", "convert", "check", "calibrate"),
+    "Experiment": ("excite", "chirp", "simulate", "live", "convert", "check", "calibrate"),
     "Identify": (
         *("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
         *("fleet", "watch"),

@@ -53,9 +53,7 @@ def excite(
         Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
     ] = None,
     limit_share: Annotated[float, typer.Option(help="Share of the robot's own limits that may be used.")] = 1.0,
-    start_posture: Annotated[
-        str | None, typer.Option(help="Posture at the start, one value per joint: 0,0.5,-1. [free]")
-    ] = None,
+    start_posture: options.StartPosture = None,
     seed: options.Seed = 0,
     output_rate: options.OutputRate = None,
     torque_noise: options.TorqueNoise = None,
@@ -66,7 +64,7 @@ def excite(
 
     The file has 100 samples per second unless --output-rate is given. With --torque-noise the expected standard
     deviations of the parameters are printed too. Friction and rotor inertias count like bodies, also where the robot
-    file says nothing of them.
+    file says nothing of them. For a log without torques: dynid chirp.
 
     Example: dynid excite tx40 -o motion.csv --limits limits.toml --torque-noise 0.5 --figure motion.svg
 

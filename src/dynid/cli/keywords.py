@@ -122,6 +122,13 @@ BY_COMMAND = {
         "noise": "--torque-noise",
         "share": "--limit-share",
     },
+    "chirp": {
+        "rate": "--output-rate",
+        "start": "--start-posture",
+        "noise": "--position-noise",
+        "amplitude": "--amplitude",
+        "acceleration": "--limits",
+    },
     "simulate": {"rate": "--output-rate", "noise": "--position-noise", "delay": "--control-delay"},
     "live": {"noise": "--channel-noise"},
     "friction": {"criterion": "--selection"},

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dynid.cli import (  # noqa: F401
     actuators,
     calibrate,
+    chirp,
     compensate,
     convert,
     doctor,

@@ -123,6 +123,19 @@ Law = Annotated[
     str | None, typer.Option(help="Law of the actuators: pd:KP,KD, torque for logged torques, or a TOML file.")
 ]
 
+ControlRate = Annotated[
+    float | None, typer.Option(help="Frequency in Hz at which the law is computed. [it acts continuously]")
+]
+Hold = Annotated[str | None, typer.Option(help="Command between two rows of the log: zero (held) or linear. [zero]")]
+Unknown = Annotated[
+    str | None,
+    typer.Option(
+        help="Unknown quantities separated by commas: armature, damping, friction, stribeck, offset, bodies, kp, "
+        "kd, gain, delay, torque_limit, back_emf, stall_torque, no_load_velocity, backlash, load_friction, bias; "
+        "each with =joint, =shared or =PATTERN;PATTERN for joints that share it. [armature,damping,friction,delay]"
+    ),
+]
+
 # How logs are read: the fields of a LogFormat.
 Time = Annotated[
     str | None,
@@ -230,11 +243,19 @@ CoulombSlope = Annotated[
 # Random numbers and sensors.
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
 OutputRate = Annotated[float | None, typer.Option(help="Samples per second of the file that is written, Hz.")]
+PositionNoise = Annotated[
+    str, typer.Option(help="Standard deviation of measured positions, rad or m, one or one per joint.")
+]
 TorqueNoise = Annotated[
     str | None, typer.Option(help="Standard deviation of measured torques, N m or N, one or one per joint.")
 ]
 Channels = Annotated[
     str | None, typer.Option(help="Measured channels: torque, wrench, all, or names separated by commas.")
+]
+
+# Motions that are designed.
+StartPosture = Annotated[
+    str | None, typer.Option(help="Posture at the start, one value per joint: 0,0.5,-1. [chosen by the design]")
 ]
 
 # What is written.

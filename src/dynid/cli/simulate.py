@@ -32,9 +32,7 @@ def simulate(
     controller: options.Controller = None,
     duration: Annotated[float | None, typer.Option(help="Seconds of the motion. [all of it]")] = None,
     output_rate: options.OutputRate = None,
-    position_noise: Annotated[
-        str | None, typer.Option(help="Standard deviation of measured positions, rad or m, one or one per joint. [0]")
-    ] = None,
+    position_noise: options.PositionNoise = "0",
     counts: Annotated[
         str | None, typer.Option(help="Encoder counts per revolution, one or one per joint. [no quantisation]")
     ] = None,

@@ -88,7 +88,11 @@ def _wrapped(
         if files is not None:
             given[files] = found
         remember_inputs(*_files(inputs, found))
-        if inputs.robot_file and command.__name__ not in ("inspect", "actuators"):  # which print them themselves
+        if inputs.robot_file and command.__name__ not in (
+            "inspect",
+            "actuators",
+            "chirp",
+        ):  # which print them themselves
             for note in inputs.robot.notes:
                 print(f"note: {option_words(note, command.__name__)}", file=sys.stderr)
         command(inputs=inputs, **given)

@@ -13,7 +13,7 @@ from dynid.patterns import matching_names
 from dynid.robot.model import Robot
 from dynid.robot.notes import quoted
 
-__all__ = ["LIMIT_NAMES", "MotionLimits", "endless_joints", "motion_limits"]
+__all__ = ["LIMIT_NAMES", "MotionLimits", "endless_joints", "motion_limits", "stated_limits"]
 
 Array = NDArray[np.float64]
 
@@ -100,6 +100,23 @@ def motion_limits(
     >>> dynid.excitation.motion_limits(robot, {"joint*": {"acceleration": 10.0}}).acceleration
     array([10., 10.])
     """
+    limits = stated_limits(robot, given, share=share)
+    for name, low, high in zip(robot.coordinates, limits.lower, limits.upper, strict=True):
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise DataError(f"joint '{name}' has no position range; give one with limits=, lower and upper of '{name}'")
+    unlimited = [n for n, value in zip(robot.coordinates, limits.velocity, strict=True) if not 0 < value < np.inf]
+    if unlimited:
+        raise DataError(
+            f"{quoted('joint', unlimited)} {'has' if len(unlimited) == 1 else 'have'} no velocity limit; give one with "
+            'limits=: \'{"*": {"velocity": 1.0}}\' is 1 rad/s (1 m/s) for every joint'
+        )
+    return limits
+
+
+def stated_limits(
+    robot: Robot, given: Mapping[str, Mapping[str, float]] | None = None, *, share: float = 1.0
+) -> MotionLimits:
+    """As `motion_limits`, but infinite where neither the model nor `given` has a limit."""
     names = robot.coordinates
     if not 0 < share <= 1:
         raise DataError(f"the share of the limits lies in (0, 1], got {share}")
@@ -125,15 +142,7 @@ def motion_limits(
             if not np.isfinite(value) or (key not in ("lower", "upper") and value <= 0):
                 raise DataError(f"limit '{key}' of '{pattern}' must be a positive number, got {value}")
             values[key][found] = float(value)
-    for i, name in enumerate(names):
-        if not (np.isfinite(values["lower"][i]) and np.isfinite(values["upper"][i])):
-            raise DataError(f"joint '{name}' has no position range; give one with limits=, lower and upper of '{name}'")
-        if values["upper"][i] <= values["lower"][i]:
-            raise DataError(f"the range of joint '{name}' is empty: [{values['lower'][i]:g}, {values['upper'][i]:g}]")
-    unlimited = [name for name, value in zip(names, values["velocity"], strict=True) if not 0 < value < np.inf]
-    if unlimited:
-        raise DataError(
-            f"{quoted('joint', unlimited)} {'has' if len(unlimited) == 1 else 'have'} no velocity limit; give one with "
-            'limits=: \'{"*": {"velocity": 1.0}}\' is 1 rad/s (1 m/s) for every joint'
-        )
+    for name, low, high in zip(names, values["lower"], values["upper"], strict=True):
+        if high <= low:
+            raise DataError(f"the range of joint '{name}' is empty: [{low:g}, {high:g}]")
     return MotionLimits(**values)

@@ -30,8 +30,12 @@ _MOTOR = {
 # A larger number is no float, or infinite.
 _LARGEST = 1e300
 _TEXTS = ("name", "description", "source", "study")
-# Terms of a joint that those of the library replace: armature and friction, not offsets, springs and custom terms.
-_REPLACED = frozenset(TermKind) - {TermKind.OFFSET, TermKind.SPRING, TermKind.CUSTOM}
+# Terms of a joint that a value of the library replaces.
+_REPLACED = {
+    "Ia": {TermKind.INERTIA},
+    "fv": {TermKind.VISCOUS, TermKind.VISCOUS_POSITIVE, TermKind.VISCOUS_NEGATIVE},
+    "fc": {TermKind.COULOMB, TermKind.COULOMB_POSITIVE, TermKind.COULOMB_NEGATIVE, TermKind.STRIBECK},
+}
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class KnownDrive:
     date : date
         When it was identified.
     drive : dict of str to KnownValue
-        Rotor inertia "Ia", viscous friction "fv" and Coulomb friction "fc" at the output shaft.
+        Rotor inertia "Ia", viscous friction "fv" and Coulomb friction "fc" at the output shaft, where they were
+        identified.
     motor : dict of str to KnownValue
         Torque constant, resistance, back-EMF and stall torque where they were identified; back-EMF and stall torque are
         `back_emf` and `torque_limit` of an actuator law.
@@ -144,6 +149,8 @@ def load_drive(name: str | Path) -> KnownDrive:
 def with_known_drives(robot: Robot, drives: str | Path | Mapping[str, str | Path]) -> Robot:
     """A copy whose joints have armature and friction of the library; their own terms of that kind are replaced.
 
+    What the library does not say of a drive stays: the STS3215 has friction, but no armature.
+
     Parameters
     ----------
     robot : Robot
@@ -173,7 +180,8 @@ def with_known_drives(robot: Robot, drives: str | Path | Mapping[str, str | Path
         if not joints:
             raise ModelError(f"drives: no joint matches '{pattern}', the joints are {', '.join(robot.coordinates)}")
         found = dict.fromkeys(joints, drive) | found
-    kept = [t for t in robot.drives if t.motor or t.shaft not in found or t.kind not in _REPLACED]
+    gone = {joint: set().union(*(_REPLACED[symbol] for symbol in x.drive)) for joint, x in found.items()}
+    kept = [t for t in robot.drives if t.motor or t.kind not in gone.get(t.shaft, ())]
     new = []
     for joint, drive in found.items():
         linear = next(j.kind for j in robot.joints if j.name == joint) == "prismatic"
