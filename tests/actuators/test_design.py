@@ -120,6 +120,10 @@ def test_the_design_is_told_as_text_and_as_plain_data(tmp_path: Path) -> None:
     design = design_chirps(plant, law(plant), 0.4, seconds=2.0, unknown={"armature": "joint", "delay": "shared"})
     text = design.summary()
     assert "chosen" in text and "velocity of joint" in text and "delay (ms)" in text
+    frame = design.to_frame()
+    assert frame["unknown"].to_list() == [x.label for x in design.unknowns] and frame["std"].to_list() == list(
+        design.std
+    )
     page = json.loads(json.dumps(design.to_dict()))
     assert [x["unit"] for x in page["unknowns"]] == ["kg m2", "kg m2", "s"]
     assert [x["std"] for x in page["unknowns"]] == pytest.approx(design.std)

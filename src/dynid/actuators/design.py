@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,14 @@ from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, 
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
 from dynid.files import write_text
-from dynid.markup import HtmlSummary
+from dynid.markup import HtmlFrame
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.recording import column_names
 from dynid.robot.model import Robot
 from dynid.terminal import rendered, table_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["ChirpDesign", "ChirpTrial", "design_chirps"]
 
@@ -71,7 +74,7 @@ class ChirpTrial:
 
 
 @dataclass(frozen=True, eq=False)
-class ChirpDesign(HtmlSummary):
+class ChirpDesign(HtmlFrame):
     """Commanded positions that show the unknowns best.
 
     Attributes
@@ -128,6 +131,19 @@ class ChirpDesign(HtmlSummary):
             expected.add_row(one.label, *(_number(x, one.unit) for x in (value, std)), _shown(0.0, one.unit)[1])
         line = f"chirps from {_LOWEST:g} to {self.highest:g} Hz, {self.duration:g} s at {self.rate:g} Hz"
         return rendered(table, expected, line)
+
+    def to_frame(self) -> pl.DataFrame:
+        """What a log of the chosen chirp would show, as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per unknown: unknown, value (expected), std (infinite where the log does not show it) and unit.
+        """
+        import polars as pl
+
+        names, units = ([getattr(x, key) for x in self.unknowns] for key in ("label", "unit"))
+        return pl.DataFrame({"unknown": names, "value": self.values, "std": self.std, "unit": units})
 
     def to_dict(self) -> dict[str, Any]:
         """The design as plain data; None for what a log does not show. The command is left out."""
