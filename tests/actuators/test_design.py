@@ -119,7 +119,7 @@ def test_the_design_is_told_as_text_and_as_plain_data(tmp_path: Path) -> None:
     plant = limited(velocity=1.0)
     design = design_chirps(plant, law(plant), 0.4, seconds=2.0, unknown={"armature": "joint", "delay": "shared"})
     text = design.summary()
-    assert "chosen" in text and "velocity of joint" in text and "delay (ms)" in text
+    assert "chosen" in text and "velocity of joint" in text and "delay of all joints" in text and "ms" in text
     frame = design.to_frame()
     assert frame["unknown"].to_list() == [x.label for x in design.unknowns] and frame["std"].to_list() == list(
         design.std

@@ -24,7 +24,10 @@ def test_from_a_design_to_identified_actuators(tmp_path: Path) -> None:
     done = dynid("chirp", "legs.xml", *LAW, *QUICK, "--amplitude", "0.35", "-o", "command.csv", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "largest standard deviation" in done.stdout and "armature of L_hip" in done.stdout
-    assert "chosen" in done.stdout and "delay (ms)" in done.stdout and "wrote command.csv" in done.stderr
+    assert "chosen: chirps" in done.stdout and "delay of all joints" in done.stdout
+    assert "wrote command.csv" in done.stderr
+    # A narrow terminal shows which chirp was chosen.
+    assert any(line.startswith("\u2502") and "chosen" in line for line in done.stdout.splitlines())
     table = np.genfromtxt(tmp_path / "command.csv", delimiter=",", names=True)
     assert table.dtype.names == ("t", *(f"reference_{j}" for j in robot.coordinates))
     command = np.array([[*row][1:] for row in table])

@@ -118,8 +118,8 @@ class ChirpDesign(HtmlFrame):
     def summary(self) -> str:
         """Every chirp with the largest standard deviation of each quantity, and those of the chosen one."""
         groups = _groups(self.unknowns)
-        heads = [f"{quantity} ({_shown(0.0, unit)[1]})" if unit else str(quantity) for quantity, unit in groups]
-        table = table_of("largest standard deviation", "to Hz", "amplitude", *heads, "", text=("",))
+        heads = [f"{quantity}\n{_shown(0.0, unit)[1]}".rstrip() for quantity, unit in groups]
+        table = table_of("largest standard deviation", "to\nHz", "amplitude", *heads, "remark", text=("remark",))
         for x in self.tried:
             cells = [_number(x.std[own].max(), unit) for (_, unit), own in groups.items()]
             chosen = "chosen" if (x.highest, x.share) == (self.highest, self.share) else ""
@@ -129,7 +129,10 @@ class ChirpDesign(HtmlFrame):
         )
         for one, value, std in zip(self.unknowns, self.values, self.std, strict=True):
             expected.add_row(one.label, *(_number(x, one.unit) for x in (value, std)), _shown(0.0, one.unit)[1])
-        line = f"chirps from {_LOWEST:g} to {self.highest:g} Hz, {self.duration:g} s at {self.rate:g} Hz"
+        line = (
+            f"chosen: chirps from {_LOWEST:g} to {self.highest:g} Hz with {self.share:.0%} of the amplitude, "
+            f"{self.duration:g} s at {self.rate:g} Hz"
+        )
         return rendered(table, expected, line)
 
     def to_frame(self) -> pl.DataFrame:

@@ -106,5 +106,5 @@ def _remarks(robot: Robot) -> list[str]:
     if robot.base != "fixed":
         out.append("the base is held fixed: hang the robot up so that nothing touches the ground")
     if not any(x.value for x in robot.drives if x.symbol in ("fv", "fc")):
-        out.append("the robot file has no friction, which hides small motion: expect larger standard deviations")
+        out.append("the robot file has no friction; friction hides small motion, so expect larger standard deviations")
     return out

@@ -24,6 +24,8 @@ _ARGUMENTS = {
 }
 # Parameters of commands that take log files; a first argument that is a log is added to them.
 _LOG_ARGUMENTS = ("data", "loaded")
+# Commands that print the notes of a robot themselves.
+_TELLING = ("inspect", "actuators", "chirp")
 
 
 def with_robot(command: Callable[..., None]) -> Callable[..., None]:
@@ -88,11 +90,7 @@ def _wrapped(
         if files is not None:
             given[files] = found
         remember_inputs(*_files(inputs, found))
-        if inputs.robot_file and command.__name__ not in (
-            "inspect",
-            "actuators",
-            "chirp",
-        ):  # which print them themselves
+        if inputs.robot_file and command.__name__ not in _TELLING:
             for note in inputs.robot.notes:
                 print(f"note: {option_words(note, command.__name__)}", file=sys.stderr)
         command(inputs=inputs, **given)
