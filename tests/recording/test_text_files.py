@@ -128,3 +128,12 @@ def test_quotation_marks_across_lines_are_an_error(tmp_path: Path) -> None:
     body[5], body[9] = '"' + body[5], body[9] + '"'
     with refused("run.csv: 60 lines read as 56 rows, check its quotation marks"):
         dynid.load_recording(write(tmp_path / "run.csv", "\n".join(body)), ROBOT)
+
+
+def test_lines_that_are_too_long_for_the_csv_module(tmp_path: Path) -> None:
+    """A name of over 128 KiB is refused by the limit of names; a comment as long is no header and does no harm."""
+    body = text(table(RUN), HEADER)
+    with refused("run.csv has a column whose name has 200002 characters, the limit is 1000"):
+        dynid.load_recording(write(tmp_path / "run.csv", body.replace(HEADER[3], "x" * 200_000 + HEADER[3])), ROBOT)
+    file = write(tmp_path / "run.csv", "# " + "x" * 200_000 + "\n" + text(table(RUN)))
+    assert same(dynid.load_recording(file, ROBOT, columns=PLAIN, time=0).runs[0], RUN)

@@ -242,8 +242,7 @@ class _Lines:
 
     def cells(self, k: int, separator: str) -> list[str]:
         """The cells of line k."""
-        row = next(csv.reader([self.line(k).decode(errors="replace")], delimiter=separator))
-        return [cell.strip() for cell in row]
+        return _split(self.line(k).decode(errors="replace"), separator)
 
     def count(self, lines: NDArray[np.int64], separator: str) -> NDArray[np.int64]:
         """Number of cells of each line."""
@@ -256,9 +255,9 @@ class _Lines:
         if not len(above):
             return None
         line = self.line(above[-1])[1:].decode(errors="replace").strip()
-        for names in (next(csv.reader([line], delimiter=separator), []), line.split()):
+        for names in (_split(line, separator), line.split()):
             if len(names) == width:
-                return [name.strip() for name in names]
+                return names
         return None
 
     def body(self, lines: NDArray[np.int64]) -> bytes:
@@ -266,6 +265,15 @@ class _Lines:
         if lines[-1] - lines[0] + 1 == len(lines):
             return self.text[self.start[lines[0]] : self.stop[lines[-1]]]
         return b"\n".join(self.line(k) for k in lines)
+
+
+def _split(line: str, separator: str) -> list[str]:
+    """The cells of a line; one with a cell of over 128 KiB, which the csv module refuses, is cut at its separators."""
+    try:
+        cells = next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        cells = line.split(separator)
+    return [cell.strip() for cell in cells]
 
 
 def _looks_like_header(cells: list[str]) -> bool:
