@@ -466,7 +466,84 @@ def _estimate(folder: Path) -> list[Path]:
 
 
 def _read_estimate(path: Path) -> object:
-    return (dynid.Estimate if path.name == "a.json" else dynid.Assessment).load(path)
+    return (dynid.Estimate if path.name == "a.json" else dynid.Assessment).load(path).summary()
+
+
+def _actuators(folder: Path) -> list[Path]:
+    from dynid.actuators import ActuatorLaw, identify_actuators
+    from tests.support.encoder_logs import encoder_log
+
+    encoder_log(folder / "run.csv", 2.0)
+    robot = dynid.load_robot("twolink", friction="viscous+coulomb", rotor_inertia=True)
+    log = dynid.load_recording(folder / "run.csv", robot)
+    (folder / "run.csv").unlink()
+    law = ActuatorLaw(robot.coordinates, kp=60.0, kd=4.0)
+    identify_actuators(robot, log, law, unknown=("armature", "friction")).save(folder / "a.json")
+    return [folder / "a.json"]
+
+
+def _read_actuators(path: Path) -> object:
+    from dynid.actuators import load_actuators
+
+    return load_actuators(path).table()
+
+
+_LAW = """kp = {"joint[12]" = 60.0, joint3 = 40.0}
+kd = [4.0, 4.0, 2.0]
+delay = 0.005
+stall_torque = 20.0
+rate = 1000.0
+"""
+
+
+def _law(folder: Path) -> list[Path]:
+    return _write(folder, {"law.toml": _LAW})
+
+
+def _read_law(path: Path) -> object:
+    from dynid.actuators import load_law
+
+    return load_law(path, _arm().coordinates)
+
+
+def _flexible(folder: Path) -> list[Path]:
+    from dynid.identification.flexible import identify_flexible
+    from tests.support.flexible_plant import recording, robot
+
+    identify_flexible(robot(), recording()).save(folder / "a.json")
+    return [folder / "a.json"]
+
+
+def _read_flexible(path: Path) -> object:
+    from dynid.identification.flexible import load_flexible
+
+    return load_flexible(path).summary()
+
+
+def _friction(folder: Path) -> list[Path]:
+    from dynid.friction import select_friction
+    from tests.support.friction_truth import EXACT, STRIBECK, arm, record
+
+    models = ("coulomb+viscous", "stribeck")
+    select_friction(arm(), record("stribeck", STRIBECK), models=models, signals=EXACT).save(folder / "a.json")
+    return [folder / "a.json"]
+
+
+def _read_friction(path: Path) -> object:
+    return dynid.friction.FrictionSelection.load(path).summary()
+
+
+def _limits(folder: Path) -> list[Path]:
+    table = {"joint*": {"velocity": 1.5, "torque": 80.0}, "joint3": {"acceleration": 4.0}}
+    text = "".join(f'["{name}"]\n' + "".join(f"{k} = {x}\n" for k, x in row.items()) for name, row in table.items())
+    return _write(folder, {"a.json": json.dumps(table), "b.toml": text})
+
+
+def _read_limits(path: Path) -> object:
+    from dynid.excitation.files import read_limits
+    from dynid.excitation.limits import stated_limits
+
+    return stated_limits(_arm(), read_limits(str(path)))
 
 
 def _parameters(folder: Path) -> list[Path]:
@@ -594,6 +671,11 @@ TARGETS: dict[str, Target] = {
     "residual": Target(_residual, dynid.residual.Residual.load),
     "predictor": Target(_predictor, _read_predictor),
     "estimate": Target(_estimate, _read_estimate, "json"),
+    "actuators": Target(_actuators, _read_actuators, "json"),
+    "actuator law": Target(_law, _read_law, "lines"),
+    "flexible joints": Target(_flexible, _read_flexible, "json"),
+    "friction": Target(_friction, _read_friction, "json"),
+    "limits": Target(_limits, _read_limits, "lines"),
     "excitation": Target(_excitation, _read_excitation, "lines"),
     "parameters": Target(_parameters, _read_parameters, "lines"),
     "project": Target(_project, _read_project, "lines"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,33 @@ def test_every_field_survives_saving(found: ActuatorEstimate, tmp_path: Path) ->
     with pytest.raises(DataError, match="does not hold actuators"):
         (tmp_path / "b.json").write_text("{}")
         load_actuators(tmp_path / "b.json")
+
+
+def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate, tmp_path: Path) -> None:
+    """Every field has its type and size; the order of the names in the file has no meaning."""
+    path = tmp_path / "a.json"
+    found.save(path)
+    whole = json.loads(path.read_text())
+    wrong = {
+        "values": 1.0,
+        "std": whole["std"][1:],
+        "covariance": whole["covariance"][1:],
+        "at_bound": ["no"] * len(whole["at_bound"]),
+        "kp_change": [0.1],
+        "rows": "many",
+        "converged": 1,
+        "unknowns": [whole["unknowns"][0] | {"joints": [], "parameters": []}, *whole["unknowns"][1:]],
+        "notes": [3],
+        "law": {},
+        "added": 1,
+    }
+    for name, value in wrong.items():
+        path.write_text(json.dumps(whole | {name: value}))
+        with pytest.raises(DataError, match=r"holds damaged actuators: .*") as refused:
+            load_actuators(path)
+        assert name in str(refused.value) or name == "law", str(refused.value)
+    path.write_text(json.dumps(whole, sort_keys=True))
+    assert load_actuators(path).table() == found.table()
 
 
 def test_stamps_that_are_late_by_a_row_are_noted(robot: dynid.Robot, log: Recording, found: ActuatorEstimate) -> None:

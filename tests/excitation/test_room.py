@@ -54,3 +54,11 @@ def test_joints_without_a_velocity_limit_are_named_together() -> None:
         dynid.excitation.motion_limits(free)
     text = str(refused.value).split("'")[-2]
     assert dynid.excitation.motion_limits(free, json.loads(text)).velocity == pytest.approx([1.0, 1.0])
+
+
+@pytest.mark.parametrize("value", [10**400, "fast", None, float("nan"), float("inf")])
+def test_a_limit_that_is_no_number_is_refused(value: object) -> None:
+    robot = dynid.load_robot("twolink")
+    for key, kind in {"velocity": "positive", "lower": "finite"}.items():
+        with pytest.raises(dynid.DataError, match=rf"limit '{key}' of 'joint\*' must be a {kind} number, got "):
+            dynid.excitation.motion_limits(robot, {"joint*": {key: value}})  # type: ignore[dict-item]

@@ -48,6 +48,16 @@ def test_every_field_survives_the_file(selection: FrictionSelection, tmp_path: P
     assert "stribeck" in again._repr_html_()
 
 
+def test_the_order_of_names_in_the_file_has_no_meaning(selection: FrictionSelection, tmp_path: Path) -> None:
+    path = tmp_path / "friction.json"
+    selection.save(path)
+    path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
+    again = FrictionSelection.load(path)
+    assert "stribeck" in selection.models.values()
+    assert again.summary() == selection.summary()
+    assert [fit.std for fit in again.fits] == [fit.std for fit in selection.fits]
+
+
 def test_other_motion_is_predicted_to_the_noise(selection: FrictionSelection, tmp_path: Path) -> None:
     """Noise of 0.05 N m; plain friction leaves more than twice that in the joint with Stribeck friction."""
     unseen = record("stribeck", STRIBECK, motion_seed=4, seed=7)
@@ -104,8 +114,13 @@ def test_bad_files_are_refused_in_words(selection: FrictionSelection, tmp_path: 
     broken["joints"][0]["joint"] = "elbow"
     assert "has no joint 'elbow'" in error(broken)
     broken = json.loads(json.dumps(whole))
-    del broken["joints"][0]["ranking"][0]["parameters"]["fc"]
+    parameters = broken["joints"][0]["ranking"][0]["parameters"]
+    parameters["fs"] = parameters.pop("fc")
     assert "the parameters of friction model" in error(broken)
+    for field, wrong in {"ranking": 3, "level": "high", "rows": -1, "velocity": [1.0], "from_map": "no"}.items():
+        broken = json.loads(json.dumps(whole))
+        broken["joints"][0][field] = wrong
+        assert "is a damaged friction selection: joints.0" in error(broken), field
     assert "another robot" in error(whole, dynid.load_robot("twolink"))
     with pytest.raises(DataError, match="there is no file"):
         FrictionSelection.load(tmp_path / "none.json")

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import model_validator
 
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.law_file import law_from_dict, law_to_dict
 from dynid.actuators.unknowns import Quantity, Unknown
-from dynid.errors import DataError
+from dynid.errors import DataError, DynidError
 from dynid.files import write_text
-from dynid.identification.estimate_file import json_text, plain_data
-from dynid.reading import read_json
+from dynid.identification.estimate_file import json_text, plain_data, read_json
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
+from dynid.schema import Count, Finite, Flag, Matrix, Number, Stored, checked, is_square
 from dynid.signals.fingerprint import Fingerprint
 
 __all__ = ["load_actuators", "save_actuators"]
 
 _FORMAT = "dynid actuators 1"
-_PLAIN = ("rate", "rows", "horizon", "iterations", "converged", "seconds", "notes")
 
 
 def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:
@@ -50,6 +50,59 @@ def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:
         raise DataError(f"identified actuators are written as .toml or .json, not '{path.name}'")
 
 
+class _StoredUnknown(Stored):
+    """One unknown; the names are those of `Unknown`."""
+
+    quantity: Quantity
+    joints: list[str]
+    parameters: list[str]
+    unit: str
+    group: str
+    expression: str
+
+    @model_validator(mode="after")
+    def _has_a_label(self) -> _StoredUnknown:
+        if not (self.joints or self.parameters):
+            raise ValueError("an unknown has joints or parameters")
+        return self
+
+
+class _StoredActuators(Stored):
+    """Everything that the JSON file holds; the names are those of `ActuatorEstimate`."""
+
+    format: str
+    robot: dict[str, Any]
+    law: dict[str, Any]
+    unknowns: list[_StoredUnknown]
+    values: list[Finite]
+    std: list[Number]
+    covariance: Matrix
+    at_bound: list[Flag]
+    rms: list[Number]
+    prior_rms: list[Number]
+    kp_change: list[Number]
+    kp_change_std: list[Number]
+    rate: Finite
+    rows: Count
+    effective_rows: list[Number]
+    horizon: Finite
+    iterations: Count
+    converged: Flag
+    seconds: Finite
+    fingerprint: dict[str, Any]
+    notes: list[str]
+
+    @model_validator(mode="after")
+    def _sizes_agree(self) -> _StoredActuators:
+        count = len(self.unknowns)
+        for name in ("values", "std", "at_bound", "effective_rows"):
+            if len(getattr(self, name)) != count:
+                raise ValueError(f"{name} has {len(getattr(self, name))} entries for {count} unknowns")
+        if not is_square(self.covariance, count):
+            raise ValueError(f"covariance is not a {count} x {count} matrix")
+        return self
+
+
 def load_actuators(path: str | Path) -> ActuatorEstimate:
     """Read the JSON file of identified actuators.
 
@@ -66,16 +119,15 @@ def load_actuators(path: str | Path) -> ActuatorEstimate:
     DataError
         If the file cannot be read or holds something else.
     """
-    try:
-        data = read_json(path)
-    except (OSError, ValueError) as error:
-        raise DataError(f"the actuators '{path}' cannot be read: {error}") from None
+    data = read_json(path, "saved actuators")
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
         raise DataError(f"'{path}' does not hold actuators of this version ('{_FORMAT}')")
+    damaged = f"'{path}' holds damaged actuators"
+    stored = checked(_StoredActuators, data, damaged)
     try:
-        return _from_dict(data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"'{path}' is damaged: {error!r}") from None
+        return _from_stored(stored)
+    except (KeyError, TypeError, ValueError, DynidError) as error:
+        raise DataError(f"{damaged}: {error}") from None
 
 
 def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
@@ -89,32 +141,27 @@ def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
     return {"format": _FORMAT, **numbers}
 
 
-def _from_dict(data: Mapping[str, Any]) -> ActuatorEstimate:
-    robot = robot_from_dict(data["robot"])
-    unknowns = tuple(
-        Unknown(
-            **(
-                x
-                | {
-                    "quantity": Quantity(x["quantity"]),
-                    "joints": tuple(x["joints"]),
-                    "parameters": tuple(x["parameters"]),
-                }
-            )
-        )
-        for x in data["unknowns"]
-    )
-    rest: dict[str, Any] = {"fingerprint": Fingerprint.from_dict(data["fingerprint"])}
-    for field in fields(ActuatorEstimate):
-        if field.name in ("robot", "law", "unknowns", "fingerprint"):
-            continue
-        value = data[field.name]
-        if field.name in _PLAIN:
-            rest[field.name] = tuple(value) if isinstance(value, list) else value
-        else:
-            rest[field.name] = np.array(value, dtype=bool if field.name == "at_bound" else float)
-    law = data["law"]
-    return ActuatorEstimate(robot=robot, law=law_from_dict(law, law["joints"]), unknowns=unknowns, **rest)
+def _from_stored(stored: _StoredActuators) -> ActuatorEstimate:
+    robot = robot_from_dict(stored.robot)
+    law = law_from_dict(stored.law, stored.law["joints"])
+    for name in ("rms", "prior_rms", "kp_change", "kp_change_std"):
+        if len(getattr(stored, name)) != law.n:
+            raise ValueError(f"{name} has {len(getattr(stored, name))} entries for {law.n} joints")
+    built: dict[str, Any] = {
+        "robot": robot,
+        "law": law,
+        "unknowns": tuple(
+            Unknown(x.quantity, tuple(x.joints), tuple(x.parameters), x.unit, x.group, x.expression)
+            for x in stored.unknowns
+        ),
+        "fingerprint": Fingerprint.from_dict(stored.fingerprint),
+        "notes": tuple(stored.notes),
+        "at_bound": np.array(stored.at_bound, dtype=bool),
+    }
+    for name, value in stored:
+        if name not in ("format", *built):
+            built[name] = np.array(value, dtype=float) if isinstance(value, list) else value
+    return ActuatorEstimate(**built)
 
 
 def _toml(estimate: ActuatorEstimate) -> str:

@@ -139,10 +139,19 @@ def stated_limits(
         for key, value in entries.items():
             if key not in LIMIT_NAMES:
                 raise DataError(f"limit '{key}' of '{pattern}' is unknown: use {', '.join(LIMIT_NAMES)}")
-            if not np.isfinite(value) or (key not in ("lower", "upper") and value <= 0):
-                raise DataError(f"limit '{key}' of '{pattern}' must be a positive number, got {value}")
-            values[key][found] = float(value)
+            values[key][found] = _limit(value, f"limit '{key}' of '{pattern}'", signed=key in ("lower", "upper"))
     for name, low, high in zip(names, values["lower"], values["upper"], strict=True):
         if high <= low:
             raise DataError(f"the range of joint '{name}' is empty: [{low:g}, {high:g}]")
     return MotionLimits(**values)
+
+
+def _limit(value: float, what: str, *, signed: bool) -> float:
+    """A limit that was given, as a finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if not np.isfinite(number) or not (signed or number > 0):
+        raise DataError(f"{what} must be a {'finite' if signed else 'positive'} number, got {value!r:.40}")
+    return number

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from dynid.errors import DataError, ModelError
 from dynid.files import write_text
@@ -18,14 +19,77 @@ from dynid.identification.estimate_file import json_text, plain_data, read_json,
 from dynid.recording.log_format import LogFormat
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_to_dict
+from dynid.schema import Count, Finite, Flag, Matrix, Number, Stored, checked, is_square
 from dynid.signals.settings import Signals
 
 __all__ = ["read_selection", "selection_from_dict", "selection_to_dict", "write_selection"]
 
 _FORMAT = "dynid friction 1"
 _ARRAYS = ("covariance", "body_parameters", "velocity", "friction")
-_TUPLES = ("at_zero", "notes")
-_NUMBERS = ("rss", "rms", "aic", "bic", "statistic", "p_value", "held_out_rms")
+
+
+class _StoredModel(Stored):
+    """A fitted model; the names are those of `ModelFit`, the model is its name and whether it has an offset."""
+
+    model: str
+    offset: Flag
+    parameters: dict[str, Finite]
+    covariance: Matrix
+    rss: Number
+    rms: Number
+    parameter_count: Count
+    aic: Number
+    bic: Number
+    against: str
+    statistic: Number
+    p_value: Number
+    held_out_rms: Number
+    at_zero: list[str]
+    body_parameters: list[Number] | None
+    notes: list[str]
+    prismatic: Flag
+
+    @model_validator(mode="after")
+    def _sizes_agree(self) -> _StoredModel:
+        if not is_square(self.covariance, len(self.parameters)):
+            raise ValueError(f"covariance is not a matrix of {len(self.parameters)} parameters")
+        return self
+
+
+class _StoredFit(Stored):
+    """The fit of a joint; the names are those of `FrictionFit`."""
+
+    joint: str
+    ranking: Annotated[list[_StoredModel], Field(min_length=1)]
+    criterion: str
+    level: Number
+    velocity: list[Number]
+    friction: list[Number]
+    rows: Count
+    effective_rows: Number
+    max_velocity: Number
+    from_map: Flag
+    load: str
+    mean_load: Number
+    mean_temperature: Number
+    notes: list[str]
+    prismatic: Flag
+
+    @model_validator(mode="after")
+    def _sizes_agree(self) -> _StoredFit:
+        if len(self.velocity) != len(self.friction):
+            raise ValueError(f"{len(self.velocity)} velocities and {len(self.friction)} frictions")
+        return self
+
+
+class _StoredSelection(Stored):
+    """Everything that the file holds."""
+
+    format: str
+    joints: Annotated[list[_StoredFit], Field(min_length=1)]
+    signals: dict[str, Any]
+    log_format: dict[str, Any] | None
+    robot: dict[str, Any]
 
 
 def selection_to_dict(selection: FrictionSelection) -> dict[str, Any]:
@@ -49,20 +113,19 @@ def selection_from_dict(
     """Rebuild a selection from what `selection_to_dict` returned; `where` is the origin that messages name."""
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
         raise DataError(f"{where} is not a saved friction selection ('{_FORMAT}')")
+    stored = checked(_StoredSelection, data, f"{where} is a damaged friction selection")
+    owner = stored_robot(stored.robot, robot, where, "FrictionSelection.load")
+    missing = [fit.joint for fit in stored.joints if fit.joint not in owner.coordinates]
+    if missing:
+        raise DataError(f"{where} is damaged: robot '{owner.name}' has no joint '{', '.join(missing)}'")
     try:
-        stored = stored_robot(data["robot"], robot, where, "FrictionSelection.load")
-        fits = tuple(_fit(x) for x in data["joints"])
-        missing = [fit.joint for fit in fits if fit.joint not in stored.coordinates]
-        if missing or not fits:
-            raise DataError(f"{where} is damaged: robot '{stored.name}' has no joint '{', '.join(missing)}'")
-        log_format = data["log_format"]
         return FrictionSelection(
-            robot=stored,
-            fits=fits,
-            signals=Signals.from_dict(data["signals"]),
-            log_format=None if log_format is None else LogFormat.model_validate(log_format),
+            robot=owner,
+            fits=tuple(_fit(x) for x in stored.joints),
+            signals=Signals.from_dict(stored.signals),
+            log_format=None if stored.log_format is None else LogFormat.model_validate(stored.log_format),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ModelError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ModelError) as error:
         raise DataError(f"{where} is a damaged friction selection: {type(error).__name__} {error}") from None
 
 
@@ -88,27 +151,26 @@ def _model_data(model: ModelFit) -> dict[str, Any]:
     return out | {"model": model.name, "offset": "offset" in model.model.names}
 
 
-def _fit(data: Mapping[str, Any]) -> FrictionFit:
-    return FrictionFit(**_values(data) | {"ranking": tuple(_model(x) for x in data["ranking"])})
+def _fit(stored: _StoredFit) -> FrictionFit:
+    return FrictionFit(**_values(stored) | {"ranking": tuple(_model(x) for x in stored.ranking)})
 
 
-def _model(data: Mapping[str, Any]) -> ModelFit:
-    values = _values(data)
+def _model(stored: _StoredModel) -> ModelFit:
+    values = _values(stored)
     model = friction_model(values.pop("model"), offset=values.pop("offset"))
-    found = ModelFit(model=model, **values)
-    if set(found.parameters) != set(model.units()):
-        raise DataError(f"the parameters of friction model '{model.name}' are {', '.join(found.parameters)}")
-    return found
+    names = list(model.units())
+    if set(stored.parameters) != set(names):
+        raise DataError(f"the parameters of friction model '{model.name}' are {', '.join(stored.parameters)}")
+    # The covariance is in the order of the model, whatever the order of the names in the file.
+    return ModelFit(model=model, **values | {"parameters": {name: stored.parameters[name] for name in names}})
 
 
-def _values(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with their types: arrays, tuples, numbers that are not finite."""
-    out = dict(data)
-    for name in out:
-        if name in _ARRAYS and out[name] is not None:
-            out[name] = np.array(out[name], dtype=float)
-        elif name in _TUPLES:
-            out[name] = tuple(out[name])
-        elif name in _NUMBERS:
-            out[name] = float(out[name])
+def _values(stored: Stored) -> dict[str, Any]:
+    """The fields with their types: arrays and tuples in place of lists."""
+    out = dict(stored)
+    for name, value in stored:
+        if name in _ARRAYS and value is not None:
+            out[name] = np.array(value, dtype=float)
+        elif isinstance(value, list):
+            out[name] = tuple(value)
     return out

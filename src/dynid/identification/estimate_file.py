@@ -16,12 +16,13 @@ from dynid import reading
 from dynid.errors import DataError, ModelError
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimate_schema import StoredEstimate, checked_data
+from dynid.identification.estimate_schema import StoredEstimate
 from dynid.identification.estimators.solution import Choice, Iteration
 from dynid.parameters.base import BaseParameters
 from dynid.recording.log_format import LogFormat
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
+from dynid.schema import checked
 from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Signals
 
@@ -108,7 +109,7 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
                 "from the recording and save the new estimate"
             )
         raise DataError(f"{where} is not a saved estimate")
-    stored = checked_data(data, where)
+    stored = checked(StoredEstimate, data, f"{where} is a damaged estimate")
     robot = stored_robot(stored.robot, robot, where, "Estimate.load")
     names = robot.parameter_names
     if set(stored.standard_parameters) != set(names):

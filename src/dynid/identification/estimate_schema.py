@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import model_validator
 
-from dynid.errors import DataError
 from dynid.identification.estimators.solution import Outcome
+from dynid.schema import Count, Finite, Flag, Matrix, Number, Stored, is_square
 
-__all__ = [
-    "StoredBaseParameter",
-    "StoredChoice",
-    "StoredEstimate",
-    "StoredIteration",
-    "StoredStructure",
-    "checked_data",
-]
-
-# Numbers that JSON cannot hold are written as these words.
-_WORDS = ("nan", "inf", "-inf")
-# No mass, inertia, friction or gain in SI units is larger; sums of squares of larger numbers overflow.
-_LARGEST = 1e100
+__all__ = ["StoredBaseParameter", "StoredChoice", "StoredEstimate", "StoredIteration", "StoredStructure"]
 
 
-def _number(value: Any) -> Any:
-    """A stored number; text other than the words for what is not finite is none."""
-    if isinstance(value, bool) or (isinstance(value, str) and value not in _WORDS):
-        raise ValueError("must be a number")
-    return value
-
-
-Number = Annotated[float, BeforeValidator(_number)]
-# Numbers without which an estimate has no meaning are finite.
-Finite = Annotated[float, BeforeValidator(_number), Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
-# A variance may be infinite: of what the recording does not show.
-Variance = Annotated[Number, Field(ge=-math.inf)]
-Count = Annotated[int, Field(strict=True, ge=0)]
-
-
-class _Stored(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class StoredBaseParameter(_Stored):
+class StoredBaseParameter(Stored):
     """One base parameter: its value, and the standard parameters it combines by name."""
 
     name: str
@@ -56,7 +24,7 @@ class StoredBaseParameter(_Stored):
     combination: dict[str, Finite]
 
 
-class StoredStructure(_Stored):
+class StoredStructure(Stored):
     """How the base parameters were found."""
 
     method: str
@@ -66,7 +34,7 @@ class StoredStructure(_Stored):
     gap: Number
 
 
-class StoredIteration(_Stored):
+class StoredIteration(Stored):
     """One iteration of a method that simulates or filters."""
 
     beta: list[Number]
@@ -77,16 +45,16 @@ class StoredIteration(_Stored):
     solver_seconds: Number
 
 
-class StoredChoice(_Stored):
+class StoredChoice(Stored):
     """One alternative of a decision of method "auto"."""
 
     what: str
     option: str
     error: Number
-    chosen: Annotated[bool, Field(strict=True)]
+    chosen: Flag
 
 
-class StoredEstimate(_Stored):
+class StoredEstimate(Stored):
     """Everything that the file of an estimate holds. The names are those of `Estimate`, unless they are explained here.
 
     Attributes
@@ -116,15 +84,15 @@ class StoredEstimate(_Stored):
     base_parameters: list[StoredBaseParameter]
     standard_parameters: dict[str, Finite]
     parameter_classes: dict[str, str]
-    standard_parameters_from_method: Annotated[bool, Field(strict=True)]
+    standard_parameters_from_method: Flag
     structure: StoredStructure
     signals: dict[str, Any]
     cutoffs: list[Number | None]
     log_format: dict[str, Any] | None
     robot: dict[str, Any]
     history: list[StoredIteration]
-    covariance: list[list[Variance]]
-    standard_covariance: list[list[Variance]] | None
+    covariance: Matrix
+    standard_covariance: Matrix | None
     noise_model: Literal["autocorrelated", "white"]
     freedom: Number
     independent_rows: list[Number]
@@ -141,19 +109,8 @@ class StoredEstimate(_Stored):
             raise ValueError(f"independent_rows has {len(self.independent_rows)} entries for {channels} channels")
         for name, size in (("covariance", count), ("standard_covariance", standard)):
             matrix = getattr(self, name)
-            if matrix is not None and [len(row) for row in matrix] != [size] * size:
+            if matrix is not None and not is_square(matrix, size):
                 raise ValueError(f"{name} is not a {size} x {size} matrix")
         if any(len(step.beta) != count for step in self.history):
             raise ValueError(f"an iteration of the history does not have {count} base parameters")
         return self
-
-
-def checked_data(data: Any, where: str) -> StoredEstimate:
-    """The stored estimate, refused with the first field that is missing, unknown, of another type or not finite."""
-    try:
-        return StoredEstimate.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        reason = first["msg"].removeprefix("Value error, ")
-        raise DataError(f"{where} is a damaged estimate: {f'{place}: ' if place else ''}{reason}") from None

@@ -78,6 +78,22 @@ def test_every_field_of_an_assessment_is_saved(tmp_path: Path) -> None:
         Assessment.load(tmp_path / "none.json")
 
 
+def test_a_file_that_was_changed_gives_no_verdict(tmp_path: Path) -> None:
+    """A result in other words is not a check that passed, and the verdict is that of the checks."""
+    path = tmp_path / "verdict.json"
+    Assessment("arm", "wls", (Check(CheckCode.DELAY, "failed", "late"),)).save(path)
+    whole = json.loads(path.read_text())
+    check = whole["checks"][0]
+    changes = [whole | {"verdict": "trusted"}, whole | {"verdict": "fine"}, whole | {"checks": 3}, whole | {"more": 1}]
+    for name, value in {"result": "pass", "code": "late", "figure": "much", "words": None}.items():
+        changes.append(whole | {"checks": [check | {name: value}]})
+    changes.append(whole | {"checks": [{k: x for k, x in check.items() if k != "limit"}]})
+    for changed in changes:
+        path.write_text(json.dumps(changed))
+        with pytest.raises(dynid.DataError, match="is a damaged assessment: "):
+            Assessment.load(path)
+
+
 def test_a_method_that_did_not_end_is_not_used(estimate: dynid.Estimate) -> None:
     """Whatever the errors are; one without values is judged by its end alone and cannot be reported."""
     assert (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ from dynid.errors import DataError, did_you_mean
 from dynid.files import write_text
 from dynid.markup import HtmlFrame
 from dynid.reading import read_json
+from dynid.schema import Number, Stored, checked
 
 if TYPE_CHECKING:
     import polars as pl
@@ -160,10 +161,39 @@ class Check:
         Returns
         -------
         Check
+
+        Raises
+        ------
+        DataError
+            If a field is missing, unknown or of another type.
         """
-        given = {f.name: data[f.name] for f in fields(Check)}
-        figures = {k: None if data[k] is None else float(data[k]) for k in ("figure", "limit", "failure")}
-        return Check(**{**given, **figures, "code": CheckCode(data["code"])})
+        stored = checked(_StoredCheck, data, "a check is damaged")
+        return Check(**{name: x for name, x in stored if name != "name"})
+
+
+class _StoredCheck(Stored):
+    """A check in a file; its name is for readers of the file."""
+
+    code: CheckCode
+    name: str
+    result: Result
+    words: str
+    figure: Number | None
+    limit: Number | None
+    failure: Number | None
+    unit: str
+    advice: str
+
+
+class _StoredAssessment(Stored):
+    """An assessment in a file; verdict and reasons follow from the checks."""
+
+    format: str
+    robot: str
+    method: str
+    verdict: Trust
+    reasons: list[str]
+    checks: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -288,13 +318,24 @@ class Assessment(HtmlFrame):
         """
         try:
             data = read_json(path)
-            if data["format"] != _FORMAT:
-                raise DataError(f"'{path}' has format '{data['format']}', expected '{_FORMAT}'")
-            return Assessment(data["robot"], data["method"], tuple(Check.from_dict(c) for c in data["checks"]))
         except FileNotFoundError:
             raise DataError(f"there is no file '{path}'") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise DataError(f"'{path}' is not a saved assessment: {error}") from None
+        found = data.get("format") if isinstance(data, Mapping) else None
+        if found != _FORMAT:
+            raise DataError(f"'{path}' is not a saved assessment: its format is {found!r:.60}, expected '{_FORMAT}'")
+        stored = checked(_StoredAssessment, data, f"'{path}' is a damaged assessment")
+        try:
+            assessment = Assessment(stored.robot, stored.method, tuple(map(Check.from_dict, stored.checks)))
+        except DataError as error:
+            raise DataError(f"'{path}' is a damaged assessment: {error}") from None
+        if assessment.verdict != stored.verdict:
+            raise DataError(
+                f"'{path}' is a damaged assessment: its verdict is '{stored.verdict}', its checks give "
+                f"'{assessment.verdict}'"
+            )
+        return assessment
 
 
 def _shown(check: Check) -> str:
