@@ -127,6 +127,21 @@ def test_the_first_good_partition_says_how_all_are_read(tmp_path: Path) -> None:
         open_dataset(tmp_path, ROBOT)
 
 
+def test_a_clock_that_stands_still_names_the_partition(tmp_path: Path) -> None:
+    """In one partition, which can be left out, and in all of them, where nothing can be read."""
+    write_data_set(ROBOT, tmp_path, runs(ROBOT, 2, samples=400))
+    still, other = files(tmp_path)
+    for file in (still, other):
+        polars.read_parquet(file).with_columns(t=polars.lit(1.5)).write_parquet(file)
+        words = "partition .*has a clock that stands still"
+        if file is still:
+            dataset = open_dataset(tmp_path, ROBOT)
+            with pytest.raises(dynid.DataError, match=words):
+                [chunk for partition in dataset.partitions for chunk in dataset.chunks(partition)]
+    with pytest.raises(dynid.DataError, match=words):
+        open_dataset(tmp_path, ROBOT)
+
+
 def test_keys_may_hold_any_character(tmp_path: Path) -> None:
     """Slashes and signs are written as %XX and read back."""
     (run,) = runs(ROBOT, 1)

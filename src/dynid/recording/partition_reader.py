@@ -85,7 +85,7 @@ class PartitionReader:
         """The recording of some rows."""
         table = self.table(start, stop, self._needed())
         found = recording_of_table(self._partition.name, table, self.reading)
-        step = float(np.median([run.step for run in found.runs]))
+        step = self._step(found)
         ratio = step / self._dataset.step
         if not 1 / _OTHER_UNIT < ratio < _OTHER_UNIT:
             raise self._error(
@@ -97,7 +97,13 @@ class PartitionReader:
     def step(self, rows: int) -> float:
         """Time between two samples in s, from the first rows."""
         found = recording_of_table(self._partition.name, self.table(0, rows, self._needed()), self.reading)
-        return float(np.median([run.step for run in found.runs]))
+        return self._step(found)
+
+    def _step(self, found: Recording) -> float:
+        step = float(np.median([run.step for run in found.runs]))
+        if not step > 0:
+            raise self._error("has a clock that stands still: most of its samples have the time of the one before")
+        return step
 
     def _needed(self) -> list[str] | None:
         """Columns of the file that the log format names, None for all of a text; a DataError if one is missing."""
