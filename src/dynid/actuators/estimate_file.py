@@ -22,8 +22,8 @@ from dynid.signals.fingerprint import Fingerprint
 
 __all__ = ["load_actuators", "save_actuators"]
 
-_FORMAT = "dynid actuators 1"
-_PLAIN = ("rate", "rows", "horizon", "iterations", "converged", "seconds", "notes")
+_FORMAT = "dynid actuators 2"
+_PLAIN = ("negative_delay", "rate", "rows", "horizon", "iterations", "converged", "seconds", "notes")
 
 
 def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:

@@ -139,6 +139,6 @@ def _inputs(log: Log, law: ActuatorLaw, delay: Array) -> tuple[Array, Array, Arr
         return lowpass(shifted(t, x, -(delay + hold)), log.cutoff, log.rate)
 
     wanted, measured = delayed(commands.position), log.q
-    rate = delayed(commands.velocity)
+    rate = delayed(commands.velocities(law))
     position = np.zeros_like(log.q) if commands.position is None else wanted - measured
     return position, rate - log.v, delayed(commands.torque)
