@@ -84,7 +84,7 @@ def _solved(
     A, b = (np.concatenate([s[k] for s in systems]) for k in (0, 1))
     size = np.linalg.norm(b, axis=0) / np.sqrt(len(b))
     weight = 1.0 / np.where(size > 0, size, 1.0)
-    flat, target = (A * weight[:, None]).reshape(-1, len(linear)), (b * weight).reshape(-1)
+    flat, target = (A * weight[:, None]).reshape(b.size, len(linear)), (b * weight).reshape(-1)
     out = np.array(values)
     if not linear:
         return float(target @ target), out
