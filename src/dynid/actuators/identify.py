@@ -119,6 +119,9 @@ def identify_actuators(
     if space.base is not None:
         base = replace(space.base, robot=final.robot)  # with the slopes of friction
         found = consistent_robot(base, space.unknowns, values, covariance)
+    if any(x.quantity is Quantity.STRIBECK for x in whole.unknowns):
+        fades = ", ".join(f"{t.velocity:.2g} for '{t.shaft}'" for t in found.drives if t.symbol == "fs")
+        notes.append(f"Stribeck friction is taken to fade at the velocity (rad/s or m/s) {fades}")
     notes += [f"shown in combination only: {x.label} = {x.expression}" for x in space.unknowns if x.expression]
     std = np.where(fitted.lost, np.inf, np.sqrt(np.diag(covariance)))
     late = float(actuated.delay.max() * logs[0].rate)

@@ -171,7 +171,9 @@ def _law(estimate: ActuatorEstimate) -> Check:
     single = kp.wrong | kd.wrong | without
     if single.any():
         words = f"the gains of the law do not agree with the motion of {_listed(_named(estimate, single))}"
-        advice = "compare kp, kd, gear and masses of this joint with those of the robot"
+        advice = (
+            "compare kp, kd, gear and masses of such a joint with the robot; or let --unknown contain offset or bias"
+        )
         return Check(CheckCode.LAW, "warned", words, advice=advice)
     words = "the gains of the law agree with the motion"
     return graded(CheckCode.LAW, typical, _KP, _KP_FAILS, unit, words)
