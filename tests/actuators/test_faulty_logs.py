@@ -152,6 +152,13 @@ def test_a_law_that_follows_the_velocity_of_the_command(command: Array) -> None:
     assert without.result != "passed" and "velocity_target" in without.advice
 
 
+def test_a_gain_that_is_off_by_a_tenth_is_named(command: Array, measured: Array) -> None:
+    """It costs more than half of the armature; the motion fits 1/1.1, 9 % below."""
+    found = identify_actuators(given(), log(measured, command), law(kp=[660.0, 275.0]))
+    check = assess_actuators(found).check("law")
+    assert check.result == "warned" and "proportional gain 9 % below" in check.words
+
+
 def test_one_wrong_gain_of_many_is_named(command: Array, measured: Array) -> None:
     found = identify_actuators(given(), log(measured, command), law(), unknown=["armature", "damping", "friction"])
     odd = replace(found, kp_change=np.array([0.01, -0.4]), kp_change_std=np.array([0.02, 0.02]))

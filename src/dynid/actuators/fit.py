@@ -53,7 +53,7 @@ _WORTH = 0.1
 _VELOCITY = 1.0
 # No joint is weighted as if its positions were known better than this share of its range.
 _BEST = 1e-5
-# A decrease of the sum of squares by this share shows that a bound is in the way.
+# A decrease of the sum of squares by this share shows that a bound hinders the fit.
 _MUCH = 0.2
 # Singular values of scaled columns below this share of the largest say nothing, and the share of a value in their
 # directions from which it is not determined.

@@ -24,7 +24,7 @@ _GROWTH, _GROWTH_FAILS = 1.5, 4.0
 # Share of the range of a joint below which errors do not count as growth.
 _SMALL = 0.005
 # Relative change of a proportional gain, and standard deviations from zero, from which the law is in doubt.
-_KP, _KP_FAILS, _KP_SIGNIFICANT = 0.1, 0.3, 4.0
+_KP, _KP_FAILS, _KP_SIGNIFICANT = 0.05, 0.3, 4.0
 _KD_ADVICE = (
     "check kd, kp, the order and the units of the joints; where kd acts on the velocity of the command too, give the "
     'law velocity_target = "command"'

@@ -40,8 +40,8 @@ def _write(actuators: Actuators) -> Written:
     file = XmlText(content)
     blocks = [_plugin(joint) for joint in actuators.joints]
     file.insert(file.root, ["\n".join(["<gazebo>", *blocks, "</gazebo>"])])
-    notes = _NOTES if actuators.law.velocity_target == "zero" else ()
-    notes = [*notes, *(f"Of the model: {w}." for w in warnings)]
+    about = _NOTES if actuators.law.velocity_target == "zero" else ()
+    notes = [*about, *(f"Of the model: {w}." for w in warnings)]
     file.replace(file.root.start, file.root.start, xml_comment(head(actuators, "Gazebo", _PLACES, lost, notes)))
     return Written(utf8_text(file), lost, tuple(warnings))
 
