@@ -52,6 +52,17 @@ def test_the_best_chirp_shows_more_than_a_slow_one() -> None:
     assert [x.share for x in seen] == pytest.approx(np.arange(1, len(design.tried) + 1) / len(design.tried))
 
 
+def test_limits_that_leave_next_to_no_motion_are_told() -> None:
+    """0.01 rad/s leaves a milliradian of the 0.4 rad that were wanted."""
+    plant = limited(velocity=0.01)
+    design = design_chirps(plant, law(plant), 0.4, seconds=3.0)
+    assert sum("of the amplitude of 0.4 for" in x for x in design.remarks) == 2
+    assert any("times the noise of its positions" in x for x in design.remarks)
+    assert all(f"note: {x[:30]}" in design.summary() for x in design.remarks)
+    assert design.to_dict()["remarks"] == list(design.remarks)
+    assert not design_chirps(limited(velocity=8.0), law(plant), 0.4, seconds=3.0).remarks
+
+
 def test_commands_begin_and_end_at_rest_and_keep_to_the_limits() -> None:
     plant = limited(velocity=4.0, effort=30.0)
     design = design_chirps(plant, law(plant), 0.4, seconds=3.0, acceleration=60.0)

@@ -53,6 +53,20 @@ def test_help_has_an_example_and_numba_stays_out() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_a_table_of_references_alone_is_a_motion(folder: Path) -> None:
+    """As dynid chirp writes it; a file of neither is refused with what it has."""
+    text = (folder / "motion.csv").read_text()
+    (folder / "motion.csv").write_text(text.replace("q_joint", "reference_joint"))
+    done = simulate()
+    assert done.exit_code == 0, done.output
+    found = dynid.load_recording(folder / "run.csv", dynid.load_robot("twolink")).runs[0].reference
+    assert found is not None
+    np.testing.assert_allclose(found[0], WAVE[0], atol=1e-12)
+    (folder / "motion.csv").write_text(text.replace("q_joint", "current_"))
+    done = simulate()
+    assert done.exit_code == 1 and "no column is named as a position" in str(done.exception)
+
+
 def test_a_run_becomes_a_recording(folder: Path) -> None:
     """Noise, rate and seed reach the loop; progress goes to standard error; the file is read back."""
     done = simulate(

@@ -44,6 +44,8 @@ _MARGIN = 0.9
 _SHORTEST, _MOST_ROWS = 4 * _RAMP, 100_000
 # Chirps of neighboring joints differ by this factor in frequency, so that they do not move as one.
 _APART = 0.07
+# Share of the amplitude below which limits leave little of it, and multiples of the noise below which motion is small.
+_LITTLE, _NOISY = 0.1, 20.0
 # A delay is judged against this (s); a quantity whose expected value is zero against this share of its largest effect.
 _DELAY, _SMALL = 0.005, 0.1
 
@@ -88,6 +90,10 @@ class ChirpDesign(HtmlFrame):
         Frequency at the end of the chirps, in Hz.
     share : float
         Share that was chosen of what amplitude and limits allow.
+    amplitude : ndarray, shape (n,)
+        Amplitude that was wanted (rad or m).
+    motion : ndarray, shape (n,)
+        Range of the simulated positions (rad or m).
     noise : ndarray, shape (n,)
         Standard deviation of the measured positions (rad or m) that was assumed.
     unknowns : tuple of Unknown
@@ -104,6 +110,8 @@ class ChirpDesign(HtmlFrame):
     rate: float
     highest: float
     share: float
+    amplitude: Array
+    motion: Array
     noise: Array
     unknowns: tuple[Unknown, ...]
     values: Array
@@ -114,6 +122,21 @@ class ChirpDesign(HtmlFrame):
     def duration(self) -> float:
         """Seconds of the command."""
         return len(self.command) / self.rate
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Joints that hardly move, and why, one sentence each."""
+        out = []
+        sizes = np.abs(self.command - self.command[0]).max(axis=0) / self.share
+        rows = zip(self.joints, sizes, self.amplitude, self.motion, self.noise, strict=True)
+        for joint, size, wanted, motion, noise in rows:
+            if size < _LITTLE * wanted:
+                reason = "limits of velocity or acceleration"
+                out.append(f"{reason} leave {size:.2g} of the amplitude of {wanted:.2g} for '{joint}'")
+            if motion < _NOISY * noise:
+                times = f"{motion / noise:.2g} times the noise of its positions"
+                out.append(f"'{joint}' moves by {motion:.2g} only, {times}")
+        return tuple(out)
 
     def summary(self) -> str:
         """Every chirp with the largest standard deviation of each quantity, and those of the chosen one."""
@@ -133,7 +156,7 @@ class ChirpDesign(HtmlFrame):
             f"chosen: chirps from {_LOWEST:g} to {self.highest:g} Hz with {self.share:.0%} of the amplitude, "
             f"{self.duration:g} s at {self.rate:g} Hz"
         )
-        return rendered(table, expected, line)
+        return rendered(table, expected, *(f"note: {x}" for x in self.remarks), line)
 
     def to_frame(self) -> pl.DataFrame:
         """What a log of the chosen chirp would show, as a table.
@@ -159,7 +182,10 @@ class ChirpDesign(HtmlFrame):
             "share": self.share,
             "duration": self.duration,
             "rate": self.rate,
+            "amplitude": self.amplitude.tolist(),
+            "motion": self.motion.tolist(),
             "noise": self.noise.tolist(),
+            "remarks": list(self.remarks),
             "unknowns": [
                 {"label": x.label, "value": float(value), "std": _plain(std), "unit": x.unit} for x, value, std in rows
             ],
@@ -287,6 +313,8 @@ def design_chirps(
         rate=rate,
         highest=trials[best].highest,
         share=trials[best].share,
+        amplitude=largest,
+        motion=np.ptp(chosen.q, axis=0),
         noise=sizes,
         unknowns=chosen.space.unknowns,
         values=chosen.space.values + chosen.space.rest,

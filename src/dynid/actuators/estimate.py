@@ -69,6 +69,12 @@ class ActuatorEstimate(HtmlFrame):
     kp_change, kp_change_std : ndarray, shape (n,)
         Relative change of each proportional gain that would fit the log better, and its standard deviation: a test of
         the law. NaN where a gain is unknown or zero.
+    kd_change, kd_change_std : ndarray, shape (n,)
+        The same of each derivative gain, where the damping that was found is zero. NaN elsewhere: a derivative gain and
+        damping act alike.
+    negative_delay : float
+        Delay below zero (s) that the log asks for, where the delay is at its bound: commands that act before they are
+        logged. 0.0 if it does not.
     rate : float
         Rows per second of the log.
     rows : int
@@ -96,6 +102,9 @@ class ActuatorEstimate(HtmlFrame):
     prior_rms: Array
     kp_change: Array
     kp_change_std: Array
+    kd_change: Array
+    kd_change_std: Array
+    negative_delay: float
     rate: float
     rows: int
     effective_rows: Array

@@ -23,7 +23,7 @@ from dynid.signals.fingerprint import Fingerprint
 
 __all__ = ["load_actuators", "save_actuators"]
 
-_FORMAT = "dynid actuators 1"
+_FORMAT = "dynid actuators 2"
 
 
 def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:
@@ -82,6 +82,9 @@ class _StoredActuators(Stored):
     prior_rms: list[Number]
     kp_change: list[Number]
     kp_change_std: list[Number]
+    kd_change: list[Number]
+    kd_change_std: list[Number]
+    negative_delay: Finite
     rate: Finite
     rows: Count
     effective_rows: list[Number]
@@ -144,7 +147,7 @@ def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
 def _from_stored(stored: _StoredActuators) -> ActuatorEstimate:
     robot = robot_from_dict(stored.robot)
     law = law_from_dict(stored.law, stored.law["joints"])
-    for name in ("rms", "prior_rms", "kp_change", "kp_change_std"):
+    for name in ("rms", "prior_rms", "kp_change", "kp_change_std", "kd_change", "kd_change_std"):
         if len(getattr(stored, name)) != law.n:
             raise ValueError(f"{name} has {len(getattr(stored, name))} entries for {law.n} joints")
     built: dict[str, Any] = {

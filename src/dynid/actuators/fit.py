@@ -26,7 +26,7 @@ from dynid.actuators.chains import independent_chains
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log
 from dynid.actuators.rollouts import STEP, Directions, Rollout, Segments, rollout, touched
-from dynid.actuators.unknowns import ParameterSpace
+from dynid.actuators.unknowns import ParameterSpace, Quantity
 from dynid.errors import DataError
 from dynid.robot.model import Robot
 
@@ -53,6 +53,8 @@ _WORTH = 0.1
 _VELOCITY = 1.0
 # No joint is weighted as if its positions were known better than this share of its range.
 _BEST = 1e-5
+# A decrease of the sum of squares by this share shows that a bound hinders the fit.
+_MUCH = 0.2
 # Singular values of scaled columns below this share of the largest say nothing, and the share of a value in their
 # directions from which it is not determined.
 _NO_INFORMATION, _CONTAINED = 1e-9, 1e-3
@@ -86,6 +88,8 @@ class Fitted:
         Standard deviation of the residual of each joint (rad or m).
     at_bound : ndarray of bool, shape (C,)
         Values at their least value.
+    negative_delay : float
+        Largest delay below zero (s) that fits much better than a delay at its bound of zero; 0.0 if none does.
     stage : Stage
         The segments of the last stage.
     added : tuple of ndarray, shape (segment, row, n)
@@ -105,6 +109,7 @@ class Fitted:
     lost: NDArray[np.bool_]
     sigma: Array
     at_bound: NDArray[np.bool_]
+    negative_delay: float
     stage: Stage
     added: tuple[Array, ...]
     cost: float
@@ -440,6 +445,7 @@ class _Problem:
             lost,
             self.sigma,
             point.values <= self.least,
+            self._negative_delay(point),
             point.stage,
             self.added,
             point.cost,
@@ -447,6 +453,23 @@ class _Problem:
             iterations,
             converged,
         )
+
+    def _negative_delay(self, point: _Point) -> float:
+        """The delay below zero (s) after a step without this bound, if that decreases the cost much; 0 otherwise."""
+        bound = point.values <= self.least
+        delays = bound & np.array([x.quantity is Quantity.DELAY for x in self.space.unknowns])
+        free = ~bound | delays
+        if not delays.any():
+            return 0.0
+        inner = self._inner(point.factors, len(point.values))
+        rows, errors = inner[:, :-1][:, free], inner[:, -1]
+        scale = np.linalg.norm(rows, axis=0)
+        scale[scale == 0] = 1.0
+        step = np.linalg.lstsq(rows / scale, errors, rcond=_NO_INFORMATION)[0] / scale
+        decrease = float(errors @ errors - np.sum((errors - rows @ step) ** 2))
+        change = np.zeros(len(free))
+        change[free] = step
+        return float(min(change[delays].min(), 0.0)) if decrease > _MUCH * point.cost else 0.0
 
     def _residuals(self, point: _Point) -> list[Array]:
         """Residuals of every log in the order of its rows."""

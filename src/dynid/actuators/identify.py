@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 from dynid.actuators.bodies import consistent_robot
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.fit import Fitted, fit, refit
+from dynid.actuators.following import check_followed
 from dynid.actuators.law import ActuatorLaw
-from dynid.actuators.logs import Log, read_logs
+from dynid.actuators.logs import Log, read_logs, still_joints
 from dynid.actuators.rollouts import with_steep_friction
 from dynid.actuators.start import first_values
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, Spec, parameter_space
 from dynid.actuators.validation import simulated_errors
+from dynid.errors import DataError
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -74,7 +77,8 @@ def identify_actuators(
     Raises
     ------
     DataError
-        If commands are missing, the law does not fit the robot or the log, or every simulation diverges.
+        If commands are missing, positions do not follow them, the law does not fit the robot or the log, or every
+        simulation diverges.
     """
     started = time.perf_counter()
     notes = []
@@ -82,10 +86,23 @@ def identify_actuators(
         robot = robot.with_base("fixed")
         notes.append("the base is held fixed: it must not move in the log")
     logs = read_logs(robot, law, recording)
+    if len(logs) > len(recording.runs):
+        notes.append(f"the log has gaps: its {len(logs)} stretches between them are simulated apart")
+    still = still_joints(law, logs)
+    if len(still) == law.n:
+        raise DataError("no joint moves in the log: command motion that shows the actuators, see dynid chirp")
+    notes += [f"joint '{x}' does not move in the log: its own unknowns keep the given values" for x in sorted(still)]
+    check_followed(robot, law, logs)
     velocity = np.concatenate([x.v for x in logs])
     space = parameter_space(robot, law, unknown, velocity)
     steep = with_steep_friction(space.robot, velocity)
-    space = replace(space, robot=ClosedLoop().regularized(space.robot, velocity))
+    shown = np.array([not x.joints or not still.issuperset(x.joints) for x in space.unknowns])
+    whole = space
+    space = replace(
+        space,
+        robot=ClosedLoop().regularized(space.robot, velocity),
+        unknowns=tuple(x for x, one in zip(space.unknowns, shown, strict=True) if one),
+    )
 
     def report(what: str, share: float) -> None:
         if progress is not None:
@@ -94,7 +111,7 @@ def identify_actuators(
 
     with one_blas_thread():  # small matrices: several threads are slower
         fitted = fit(space, logs, first_values(space, logs), steep=steep, step=step, report=report)
-        change, change_std = _kp_test(space, logs, fitted, step)
+        wanted = _law_test(space, logs, fitted, step, still)
     final = replace(space, robot=steep) if fitted.corrected else space
     found, actuated = final.applied(fitted.values)
     covariance, effective = _colored(fitted)
@@ -102,9 +119,11 @@ def identify_actuators(
     if space.base is not None:
         base = replace(space.base, robot=final.robot)  # with the slopes of friction
         found = consistent_robot(base, space.unknowns, values, covariance)
+    if any(x.quantity is Quantity.STRIBECK for x in whole.unknowns):
+        fades = ", ".join(f"{t.velocity:.2g} for '{t.shaft}'" for t in found.drives if t.symbol == "fs")
+        notes.append(f"Stribeck friction is taken to fade at the velocity (rad/s or m/s) {fades}")
     notes += [f"shown in combination only: {x.label} = {x.expression}" for x in space.unknowns if x.expression]
-    std = np.sqrt(np.diag(covariance))
-    std[fitted.lost] = np.inf
+    std = np.where(fitted.lost, np.inf, np.sqrt(np.diag(covariance)))
     late = float(actuated.delay.max() * logs[0].rate)
     if late >= 1.0:
         notes.append(
@@ -114,18 +133,18 @@ def identify_actuators(
     return ActuatorEstimate(
         robot=found,
         law=actuated,
-        unknowns=space.unknowns,
-        values=values,
-        std=std,
-        covariance=covariance,
-        at_bound=fitted.at_bound,
+        unknowns=whole.unknowns,
+        values=_filled(whole.values + whole.rest, shown, values),
+        std=_filled(np.full(len(shown), np.inf), shown, std),
+        covariance=_filled(np.zeros((len(shown), len(shown))), np.outer(shown, shown), covariance.ravel()),
+        at_bound=_filled(np.zeros(len(shown), bool), shown, fitted.at_bound),
         rms=np.sqrt(np.nanmean(np.concatenate(fitted.residuals) ** 2, axis=0)),
         prior_rms=simulated_errors(with_steep_friction(robot, velocity), law, logs, step),
-        kp_change=change,
-        kp_change_std=change_std,
+        **wanted,
+        negative_delay=fitted.negative_delay,
         rate=logs[0].rate,
         rows=sum(len(x) for x in logs),
-        effective_rows=effective,
+        effective_rows=_filled(np.zeros(len(shown)), shown, effective),
         horizon=fitted.horizon,
         iterations=fitted.iterations,
         converged=fitted.converged,
@@ -133,6 +152,12 @@ def identify_actuators(
         fingerprint=fingerprint([prepare(run, Signals()) for run in recording.runs]),
         notes=tuple(notes),
     )
+
+
+def _filled(out: NDArray[Any], places: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[Any]:
+    """An array with these values at these places."""
+    out[places] = values
+    return out
 
 
 def _colored(fitted: Fitted) -> tuple[Array, Array]:
@@ -150,22 +175,35 @@ def _colored(fitted: Fitted) -> tuple[Array, Array]:
     return np.asarray(fitted.covariance * np.outer(scale, scale)), effective
 
 
-def _kp_test(space: ParameterSpace, logs: Sequence[Log], fitted: Fitted, step: float | None) -> tuple[Array, Array]:
-    """Relative change of every proportional gain that fits better, and its standard deviation."""
-    n = space.law.n
-    change, std = np.full(n, np.nan), np.full(n, np.nan)
-    given = {j for x in space.unknowns if x.quantity in (Quantity.KP, Quantity.GAIN) for j in x.joints}
-    tested = [j for j, kp in zip(space.law.joints, space.law.kp, strict=True) if kp > 0 and j not in given]
+def _law_test(
+    space: ParameterSpace, logs: Sequence[Log], fitted: Fitted, step: float | None, still: set[str]
+) -> dict[str, Array]:
+    """Relative changes of the gains that fit better, and their standard deviations, by the fields of the estimate.
+
+    A derivative gain acts as damping does. It is tested where the damping that was found is zero: only a smaller gain
+    explains what would be negative damping.
+    """
+    law, n = space.law, space.law.n
+    found = list(zip(space.unknowns, fitted.at_bound, strict=True))
+    stopped = {j for x, bound in found if x.quantity is Quantity.DAMPING and bound for j in x.joints}
+    tested: dict[str, list[str]] = {}
+    for quantity, gains, joints in ((Quantity.KP, law.kp, set(law.joints) - still), (Quantity.KD, law.kd, stopped)):
+        given = {j for x in space.unknowns if x.quantity in (quantity, Quantity.GAIN) for j in x.joints}
+        names = [j for j, k in zip(law.joints, gains, strict=True) if k > 0 and j in joints and j not in given]
+        if names:
+            tested[quantity] = [re.escape(j) for j in names]
+    out = {f"{q}_change{end}": np.full(n, np.nan) for q in (Quantity.KP, Quantity.KD) for end in ("", "_std")}
     if not tested:
-        return change, std
+        return out
     robot, law = space.applied(fitted.values)
-    extra = parameter_space(robot, law, {"kp": [re.escape(x) for x in tested]}, logs[0].v).unknowns
-    wider = ParameterSpace(space.robot, space.law, (*space.unknowns, *extra))
-    start = np.concatenate([fitted.values, [law.kp[law.joints.index(x.joints[0])] for x in extra]])
-    wider_fit = refit(wider, logs, start, fitted, step)
+    extra = parameter_space(robot, law, tested, logs[0].v).unknowns
+    kept = [x for x, bound in found if not (bound and x.quantity is Quantity.DAMPING)]
+    wider = ParameterSpace(robot, law, (*kept, *extra))
+    wider_fit = refit(wider, logs, wider.values, fitted, step)
     covariance, _ = _colored(wider_fit)
-    for k, x in enumerate(extra, len(fitted.values)):
-        i = law.joints.index(x.joints[0])
-        change[i] = wider_fit.values[k] / law.kp[i] - 1.0
-        std[i] = np.sqrt(covariance[k, k]) / law.kp[i] if not wider_fit.lost[k] else np.inf
-    return change, std
+    for k, x in enumerate(extra, len(kept)):
+        gains, i = getattr(law, x.quantity), law.joints.index(x.joints[0])
+        out[f"{x.quantity}_change"][i] = wider_fit.values[k] / gains[i] - 1.0
+        std = np.sqrt(covariance[k, k]) / gains[i]
+        out[f"{x.quantity}_change_std"][i] = np.inf if wider_fit.lost[k] else std
+    return out

@@ -20,6 +20,7 @@ PER_JOINT = (
     *("kp", "kd", "gain", "delay", "torque_limit", "back_emf", "stall_torque", "no_load_velocity"),
     *("backlash", "load_friction", "bias"),
 )
+_CHOICES = {"hold": ("zero", "linear"), "delayed": ("command", "torque"), "velocity_target": ("zero", "command")}
 _MAY_BE_INFINITE = ("torque_limit", "stall_torque", "no_load_velocity")
 
 
@@ -71,6 +72,8 @@ class ActuatorLaw:
     delayed : {"command", "torque"}
         What the delay applies to: the command alone, as simulators have it, or the torque of the law, which then
         depends on old measurements.
+    velocity_target : {"zero", "command"}
+        The velocity w of commands that have positions alone: zero, or the derivative of the positions.
     """
 
     joints: tuple[str, ...]
@@ -88,6 +91,7 @@ class ActuatorLaw:
     rate: float | None
     hold: Literal["zero", "linear"]
     delayed: Literal["command", "torque"]
+    velocity_target: Literal["zero", "command"]
 
     def __init__(
         self,
@@ -107,6 +111,7 @@ class ActuatorLaw:
         rate: float | None = None,
         hold: Literal["zero", "linear"] = "zero",
         delayed: Literal["command", "torque"] = "command",
+        velocity_target: Literal["zero", "command"] = "zero",
     ) -> None:
         given = dict(locals())
         names = tuple(joints)
@@ -114,7 +119,7 @@ class ActuatorLaw:
             raise DataError("an actuator law needs the names of its joints")
         for field in PER_JOINT:
             object.__setattr__(self, field, _per_joint(field, given[field], names))
-        for field, choices in {"hold": ("zero", "linear"), "delayed": ("command", "torque")}.items():
+        for field, choices in _CHOICES.items():
             if given[field] not in choices:
                 raise DataError(f"{field} of an actuator law is '{choices[0]}' or '{choices[1]}', not {given[field]!r}")
             object.__setattr__(self, field, given[field])

@@ -16,7 +16,7 @@ from dynid.reading import read_toml
 
 __all__ = ["law_from_dict", "law_to_dict", "load_law"]
 
-_SETTINGS = ("rate", "hold", "delayed")
+_SETTINGS = ("rate", "hold", "delayed", "velocity_target")
 
 
 def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
@@ -26,7 +26,7 @@ def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
     ----------
     text : str or Path
         In a file, every attribute of `ActuatorLaw` is a key: one number, one per joint, or a table of numbers by
-        regular expressions of joint names; "rate", "hold" and "delayed" may be given too.
+        regular expressions of joint names; "rate", "hold", "delayed" and "velocity_target" may be given too.
     joints : sequence of str
         Joints of the robot.
 
@@ -60,11 +60,13 @@ def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
 def law_from_dict(data: Mapping[str, Any], joints: Sequence[str]) -> ActuatorLaw:
     """A law from plain data, as in a TOML file."""
     known = (*PER_JOINT, *_SETTINGS)
+    if not isinstance(data, Mapping) or not isinstance(data.get("joints", []), list | tuple):
+        raise DataError("a law is a table of numbers, and its joints, if it has any, a list of names")
     for key in data:
         if key not in known and key != "joints":
             raise DataError(f"a law has no '{key}'{did_you_mean(key, known)}: it has {', '.join(known)}")
     if "joints" in data and list(data["joints"]) != list(joints):
-        raise DataError(f"the law is that of {', '.join(data['joints'])}, not of {', '.join(joints)}")
+        raise DataError(f"the law is that of {', '.join(map(str, data['joints']))}, not of {', '.join(joints)}")
     fields = {key: _numbers(key, value, joints) for key, value in data.items() if key in PER_JOINT}
     return ActuatorLaw(joints, **fields, **{key: data[key] for key in _SETTINGS if key in data})
 
@@ -94,8 +96,9 @@ def _numbers(key: str, value: Any, joints: Sequence[str]) -> Any:
             raise DataError(f"'{pattern}' of {key} is not a regular expression: {error}") from None
         if not found:
             raise DataError(f"no joint matches '{pattern}' of {key}; the joints are {', '.join(joints)}")
-        for joint in found:
-            out[joint] = float(number)
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise DataError(f"{key} of '{pattern}' is a number, got {number!r:.40}")
+        out |= dict.fromkeys(found, float(number))
     missing = [j for j in joints if j not in out]
     if missing:
         raise DataError(f"{key} says nothing about joint '{missing[0]}'")

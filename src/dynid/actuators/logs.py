@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from dynid.signals.motion_band import motion_band
 from dynid.signals.settings import Signals, uniform
 from dynid.signals.unsigned import is_unsigned
 
-__all__ = ["Log", "read_logs"]
+__all__ = ["Log", "read_logs", "still_joints"]
 
 Array = NDArray[np.float64]
 
@@ -26,8 +28,12 @@ _RATE = 0.01
 _FEWEST = 50
 # Stamps that are off by less than this share of a row belong to an even clock.
 _STAMPS = 0.25
+# A step of more than this many usual ones is a gap, and pieces between gaps have at least this share of the time.
+_GAP, _PIECES = 5.0, 0.5
 # Distance from the derivative of the positions, as a share of both sizes, from which columns are not velocities.
 _NOT_VELOCITIES = 0.3
+# A joint that travels by less than this many encoder steps is at rest; differences below the other (rad or m) are none.
+_STILL, _ROUNDING = 2.5, 1e-12
 # The low-pass lies this much above the band of the motion.
 _ABOVE_BAND = 2.0
 
@@ -75,13 +81,37 @@ class Log:
 
 
 def read_logs(robot: Robot, law: ActuatorLaw, recording: Recording) -> list[Log]:
-    """The runs of a recording with what the law needs: commanded positions, or torques for a law without gains."""
+    """The runs of a recording with what the law needs: commanded positions, or torques for a law without gains.
+
+    A run with gaps is several logs: nobody knows what was commanded in between.
+    """
     if law.joints != robot.coordinates:
         raise DataError(
             f"the law has the joints {', '.join(law.joints)}, robot '{robot.name}' has {', '.join(robot.coordinates)}: "
             "give them in the same order"
         )
-    return [_log(robot, law, run) for run in recording.runs]
+    return [_log(robot, law, piece) for run in recording.runs for piece in _pieces(run)]
+
+
+def still_joints(law: ActuatorLaw, logs: Sequence[Log]) -> set[str]:
+    """Joints that do not move in any log: their positions change by an encoder step at most, to either side."""
+    measured = [x.measured for x in logs]
+    steps = np.abs(np.concatenate([np.diff(x, axis=0) for x in measured]))
+    least = np.where(steps > _ROUNDING, steps, np.inf).min(axis=0)
+    travel = np.max([np.ptp(x, axis=0) for x in measured], axis=0)
+    still = (travel <= _ROUNDING) | (travel < _STILL * least)
+    return {name for name, one in zip(law.joints, still, strict=True) if one}
+
+
+def _pieces(run: Run) -> list[Run]:
+    """The stretches of a run between gaps, without those that are too short to be used."""
+    steps = np.diff(run.t)
+    ends = [0, *(np.flatnonzero(steps > _GAP * np.median(steps)) + 1), len(run)]
+    parts = [run.rows(int(a), int(b)) for a, b in pairwise(ends) if b - a >= _FEWEST]
+    # Stamps that come in bursts have no gaps: their stretches would last next to no time.
+    if len(ends) == 2 or sum(x.t[-1] - x.t[0] for x in parts) < _PIECES * (run.t[-1] - run.t[0]):
+        return [run]
+    return [replace(x, name=f"{run.name}#{k}") for k, x in enumerate(parts, 1)]
 
 
 def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:

@@ -44,7 +44,7 @@ class Commands:
     position : ndarray, shape (K, n), or None
         Commanded positions (rad or m). None for a law without them; its kp has no effect.
     velocity : ndarray, shape (K, n), or None
-        Commanded velocities (rad/s or m/s), zero if not given.
+        Commanded velocities (rad/s or m/s); if not given, zero or what the law says.
     torque : ndarray, shape (K, n), or None
         Torques (N m or N) that are fed forward, zero if not given.
     """
@@ -73,6 +73,10 @@ class Commands:
         if self.position is None or self.shape[0] < 2:
             return np.zeros(self.shape)
         return np.asarray(np.gradient(self.position, axis=0) * self.rate)
+
+    def velocities(self, law: ActuatorLaw) -> Array | None:
+        """Velocities (K, n) that the derivative gain of a law aims at; None for zero."""
+        return self.moving if law.velocity_target == "command" else self.velocity
 
     @cached_property
     def slopes(self) -> Array:
@@ -193,7 +197,8 @@ def rollout(
     pi = as_parameters(robot, parameters)
     first, q, v = _checked(robot, commands, segments)
     clock, ring = _clock(law, commands, step)
-    signals = [_signal(x, commands.shape) for x in (commands.position, commands.velocity, commands.torque)]
+    velocity = commands.velocities(law)
+    signals = [_signal(x, commands.shape) for x in (commands.position, velocity, commands.torque)]
     changes = _checked_directions(robot, directions)
     count, rows, columns = len(first), segments.length + 1, len(changes[0]) + 2 * robot.n
     moved, moving, torque = np.full((3, count, rows, robot.n), np.nan)

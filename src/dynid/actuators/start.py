@@ -84,7 +84,7 @@ def _solved(
     A, b = (np.concatenate([s[k] for s in systems]) for k in (0, 1))
     size = np.linalg.norm(b, axis=0) / np.sqrt(len(b))
     weight = 1.0 / np.where(size > 0, size, 1.0)
-    flat, target = (A * weight[:, None]).reshape(-1, len(linear)), (b * weight).reshape(-1)
+    flat, target = (A * weight[:, None]).reshape(b.size, len(linear)), (b * weight).reshape(-1)
     out = np.array(values)
     if not linear:
         return float(target @ target), out
@@ -139,6 +139,6 @@ def _inputs(log: Log, law: ActuatorLaw, delay: Array) -> tuple[Array, Array, Arr
         return lowpass(shifted(t, x, -(delay + hold)), log.cutoff, log.rate)
 
     wanted, measured = delayed(commands.position), log.q
-    rate = delayed(commands.velocity)
+    rate = delayed(commands.velocities(law))
     position = np.zeros_like(log.q) if commands.position is None else wanted - measured
     return position, rate - log.v, delayed(commands.torque)

@@ -116,7 +116,7 @@ def position_errors(
     """
     logs = read_logs(robot, law, recording)
     ranges = np.max([np.ptp(x.measured, axis=0) for x in logs], axis=0)
-    longest = min((len(x) - 1) / x.rate for x in logs)
+    longest = max((len(x) - 1) / x.rate for x in logs)
     horizons = np.array([h for h in HORIZONS if h < longest])
     by_horizon = _by_horizon(robot, law, logs, horizons, step)
     again = np.nan if fitted is None else repeated_share(fitted, [prepare(run, Signals()) for run in recording.runs])
@@ -142,6 +142,8 @@ def _by_horizon(robot: Robot, law: ActuatorLaw, logs: list[Log], horizons: Array
     total, count = np.zeros((len(horizons), law.n)), 0
     for log in logs if len(horizons) else ():
         marks = np.maximum(1, np.round(horizons * log.rate)).astype(int)
+        if len(log) <= marks[-1]:
+            continue
         first = np.unique(np.linspace(0, len(log) - 1 - marks[-1], _MAX_STARTS).astype(int))
         starts = Segments(first, int(marks[-1]), log.q[first] - law.bias, log.v[first])
         found = rollout(robot, law, log.commands, starts, step=step)

@@ -80,6 +80,8 @@ def actuators(
     simulators = _simulators(export, output)
     if draws is not None and output is None:
         raise DataError("--draws writes ranges beside the output: name it with -o")
+    if draws is not None and draws < 2:
+        raise DataError(f"--draws is at least 2, got {draws}")
     robot = actuated_robot(inputs)
     given, quantities = stated_law(inputs, robot, law, control_rate, hold), unknown_quantities(inputs, unknown)
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def simulate(
     inputs: Inputs,
     reference: Annotated[
-        Path, typer.Option(help="Motion to follow: .toml from dynid excite, or a log with reference or positions.")
+        Path, typer.Option(help="Motion to follow: .toml from dynid excite, or a table with reference or positions.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Recording to write: .csv or .parquet.")],
     controller: options.Controller = None,
@@ -109,7 +109,13 @@ def _reference(path: Path, robot: Robot) -> Any:
         return Excitation.from_toml(path, robot)
     from dynid.recording.load import load_recording
 
-    recording = load_recording(path, robot)
+    try:
+        recording = load_recording(path, robot)
+    except DataError as error:  # positions that are planned are a signal of their own, not a log
+        try:
+            recording = load_recording({"q": path}, robot)
+        except DataError:
+            raise error from None
     run = recording.runs[0]
     if len(recording.runs) == 1 and run.reference is None and run.torque is None and run.current is None:
         return replace(run, reference=run.q)

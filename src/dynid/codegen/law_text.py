@@ -85,6 +85,8 @@ def law_text(program: Program) -> str:
     text += "".join(f'    "{name}": {numbers(getattr(law, name))},\n' for name in LAW_FIELDS)
     text += f"}}\n# Seconds between a command and its effect; what is delayed is the {law.delayed}.\n"
     text += f"DELAY = {numbers(law.delay)}\n"
+    if law.velocity_target == "command":
+        text += "# command_velocity is the derivative of the command.\n"
     text += "# Slope (s/rad or s/m) of tanh in place of the sign of a velocity; 0 for the sign itself.\n"
     text += f"SLOPES = {numbers(_slopes(robot))}\n"
     sizes = {"n": robot.n, "nq": robot.nq, "nv": robot.nv}

@@ -223,7 +223,9 @@ def guess_one(table: Table, signal: str, channels: Channels, clock: str | None) 
     found = _groups(table, names, channels, clock, bare=True, first=joint_first(names, channels.names))
     named = [g for g in found if g.signal == signal]
     plain = [g for g in found if g.signal is None]
-    columns = _choose(table, signal, named or plain, channels)
+    # Positions that are planned have no others beside them.
+    planned = [g for g in found if signal == "q" and g.signal == "reference"]
+    columns = _choose(table, signal, named or plain or planned, channels)
     if columns is None:
         raise DataError(f"{table.file}: no columns for {signal} found: give columns=, it has {shown(names)}")
     return columns

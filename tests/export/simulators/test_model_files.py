@@ -219,3 +219,14 @@ def test_springs_and_terms_of_several_joints(tmp_path: Path) -> None:
     text, lost = actuator_text(sprung, law, "mujoco")
     assert 'stiffness="3"' in text and [(x.code, x.joint) for x in lost] == [(Lost.OTHER_TERM, "ripple_joint2")]
     assert (Lost.SPRING, 3.0) in [(x.code, x.value) for x in actuator_text(sprung, law, "drake")[1]]
+
+
+@pytest.mark.parametrize("simulator", ["mujoco", "isaaclab", "mjlab", "drake", "genesis", "ros2_controllers"])
+def test_the_velocity_of_the_command_must_be_commanded(simulator: str) -> None:
+    """Gazebo differentiates the position error; other simulators take velocities as commands, or have none."""
+    robot = dynid.load_robot("twolink", friction="viscous+coulomb", rotor_inertia=True)
+    law = ActuatorLaw(robot.coordinates, kp=20.0, kd=0.5, velocity_target="command")
+    lost = [(x.code, x.value) for x in actuator_text(robot, law, simulator)[1]]
+    assert lost.count((Lost.VELOCITY_TARGET, 0.5)) == 2
+    text, lost_in_gazebo = actuator_text(robot, law, "gazebo")
+    assert Lost.VELOCITY_TARGET not in {x.code for x in lost_in_gazebo} and "makes a pulse" not in text

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynid.assessment.verdict.assessment import Assessment, Check, CheckCode
 from dynid.assessment.verdict.error_checks import check_repeated
@@ -20,8 +21,14 @@ __all__ = ["assess_actuators"]
 _ERROR, _ERROR_FAILS = 0.05, 0.2
 # Error on unseen motion over the fitted one.
 _GROWTH, _GROWTH_FAILS = 1.5, 4.0
+# Share of the range of a joint below which errors do not count as growth.
+_SMALL = 0.005
 # Relative change of a proportional gain, and standard deviations from zero, from which the law is in doubt.
-_KP, _KP_FAILS, _KP_SIGNIFICANT = 0.1, 0.3, 4.0
+_KP, _KP_FAILS, _KP_SIGNIFICANT = 0.05, 0.3, 4.0
+_KD_ADVICE = (
+    "check kd, kp, the order and the units of the joints; where kd acts on the velocity of the command too, give the "
+    'law velocity_target = "command"'
+)
 
 
 def assess_actuators(
@@ -52,6 +59,7 @@ def assess_actuators(
             _growth(estimate, unseen),
             _better(estimate, unseen, prior),
             _law(estimate),
+            _delay(estimate),
             _shown(estimate),
         ),
     )
@@ -79,7 +87,10 @@ def _evidence(unseen: PositionErrors | None) -> Check:
 def _error(unseen: PositionErrors | None) -> Check:
     if unseen is None:
         return unchecked(CheckCode.VALIDATION_ERROR, "no motion was held out")
-    share = unseen.rms / np.where(unseen.range > 0, unseen.range, np.inf)
+    if not np.isfinite(unseen.rms).all():
+        words, advice = "the simulation of the other motion diverges", "compare law, units and masses with the robot"
+        return Check(CheckCode.VALIDATION_ERROR, "failed", words, advice=advice)
+    share = unseen.rms / np.where(_moves(unseen), unseen.range, np.inf)
     worst = int(np.argmax(share))
     return graded(
         CheckCode.VALIDATION_ERROR,
@@ -94,19 +105,32 @@ def _error(unseen: PositionErrors | None) -> Check:
     )
 
 
+def _moves(unseen: PositionErrors) -> NDArray[np.bool_]:
+    """Joints that move, unlike one that shows the steps of its encoder only."""
+    return np.asarray(unseen.range > _SMALL * unseen.range.max())
+
+
 def _growth(estimate: ActuatorEstimate, unseen: PositionErrors | None) -> Check:
     if unseen is None:
         return unchecked(CheckCode.ERROR_GROWTH, "no motion was held out")
-    floor = 0.005 * unseen.range
-    growth = unseen.rms / np.maximum(np.maximum(estimate.rms, floor), 1e-12)
+    if not np.isfinite(unseen.rms).all():
+        return unchecked(CheckCode.ERROR_GROWTH, "the simulation of the other motion diverges")
+    floor = _SMALL * unseen.range
+    growth = np.where(_moves(unseen), unseen.rms, 0.0) / np.maximum(np.maximum(estimate.rms, floor), 1e-12)
     worst = int(np.argmax(growth))
+    if unseen.rms[worst] <= floor[worst]:
+        words = f"no error of other motion exceeds {100 * _SMALL:g} % of the range of its joint"
+    else:
+        small = estimate.rms[worst] < floor[worst]
+        than = f"{100 * _SMALL:g} % of its range" if small else "the error of the fitted motion"
+        words = f"'{unseen.joints[worst]}' has {growth[worst]:.2g} times {than}"
     return graded(
         CheckCode.ERROR_GROWTH,
         float(growth[worst]),
         _GROWTH,
         _GROWTH_FAILS,
-        "times the error of the fitted motion",
-        f"'{unseen.joints[worst]}' has {growth[worst]:.2g} times the error of the fitted motion",
+        f"times the error of the fitted motion, or {100 * _SMALL:g} % of the range where that is less",
+        words,
         "fit more kinds of motion, or fewer unknowns",
     )
 
@@ -128,22 +152,77 @@ def _better(estimate: ActuatorEstimate, unseen: PositionErrors | None, prior: Po
 
 
 def _law(estimate: ActuatorEstimate) -> Check:
-    change, std = estimate.kp_change, estimate.kp_change_std
-    known = np.isfinite(change) & np.isfinite(std)
-    if not known.any():
+    """Whether most joints want other gains, or no friction at all; else whether a single joint does."""
+    kp, kd = _Gains.of(estimate, "kp"), _Gains.of(estimate, "kd")
+    if not kp.known.any() and not kd.known.any():
         return unchecked(CheckCode.LAW, "the log does not show the gains of the law, or they are unknown")
-    significant = known & (np.abs(change) > _KP_SIGNIFICANT * std)
-    # One joint may be explained by its own friction or gear; a law is one for all of them.
-    typical = float(np.median(change[significant])) if significant.sum() > 0.5 * known.sum() else 0.0
-    words = "the gains of the law agree with the motion"
-    advice = ""
-    if abs(typical) > _KP:
-        side = "above" if typical > 0 else "below"
-        words = f"the motion fits a proportional gain {abs(100 * typical):.0f} % {side} that of the law"
+    worse, name = max((kp, "proportional"), (kd, "derivative"), key=lambda x: abs(x[0].typical))
+    typical, unit = abs(worse.typical), "relative change of a gain"
+    without = _without_friction(estimate)
+    if typical > _KP:
+        side = "above" if worse.typical > 0 else "below"
+        words = f"the motion fits a {name} gain {100 * typical:.0f} % {side} that of the law"
         advice = "check kp and kd, the torque constant and the masses of the model; or let --unknown contain kp or gain"
-    return graded(
-        CheckCode.LAW, abs(typical), _KP, _KP_FAILS, "relative change of the proportional gain", words, advice
-    )
+        advice = _KD_ADVICE if worse is kd else advice
+        return graded(CheckCode.LAW, typical, _KP, _KP_FAILS, unit, words, advice)
+    if without.mean() > 0.5:
+        words = f"damping and friction of {_listed(_named(estimate, without))} would be negative"
+        return Check(CheckCode.LAW, "failed", words, advice=_KD_ADVICE)
+    single = kp.wrong | kd.wrong | without
+    if single.any():
+        words = f"the gains of the law do not agree with the motion of {_listed(_named(estimate, single))}"
+        advice = (
+            "compare kp, kd, gear and masses of such a joint with the robot; or let --unknown contain offset or bias"
+        )
+        return Check(CheckCode.LAW, "warned", words, advice=advice)
+    words = "the gains of the law agree with the motion"
+    return graded(CheckCode.LAW, typical, _KP, _KP_FAILS, unit, words)
+
+
+class _Gains(NamedTuple):
+    """Gains that are known, those that are wrong, and the change that most joints ask for, zero if there is none."""
+
+    known: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+    typical: float
+
+    @staticmethod
+    def of(estimate: ActuatorEstimate, gain: str) -> _Gains:
+        change, std = getattr(estimate, f"{gain}_change"), getattr(estimate, f"{gain}_change_std")
+        known = np.isfinite(change) & np.isfinite(std)
+        significant = known & (np.abs(np.where(known, change, 0.0)) > _KP_SIGNIFICANT * std)
+        # One joint may be explained by its own friction or gear; a law is one for all of them.
+        joints = known.sum() if gain == "kp" else np.count_nonzero(estimate.law.kd)
+        typical = float(np.median(change[significant])) if significant.sum() > 0.5 * joints else 0.0
+        return _Gains(known, significant & (np.abs(np.where(known, change, 0.0)) > _KP_FAILS), typical)
+
+
+def _without_friction(estimate: ActuatorEstimate) -> NDArray[np.bool_]:
+    """Joints whose damping and friction were both unknown and are both zero, because they would be negative."""
+    at = [
+        {
+            j
+            for x, bound in zip(estimate.unknowns, estimate.at_bound, strict=True)
+            if x.quantity == q and bound
+            for j in x.joints
+        }
+        for q in ("damping", "friction")
+    ]
+    return np.array([j in at[0] and j in at[1] for j in estimate.law.joints])
+
+
+def _named(estimate: ActuatorEstimate, which: NDArray[np.bool_]) -> list[str]:
+    """Names of joints, in quotes."""
+    return [f"'{name}'" for name, one in zip(estimate.law.joints, which, strict=True) if one]
+
+
+def _delay(estimate: ActuatorEstimate) -> Check:
+    early = -1e3 * estimate.negative_delay
+    if early == 0.0:
+        return Check(CheckCode.DELAY, "passed", "commands act after they are logged")
+    words = f"commands act before they are logged: a delay of about -{early:.2g} ms fits better"
+    advice = "log commands when they are sent, or move them to one row earlier; a wrong law can look like this, too"
+    return Check(CheckCode.DELAY, "warned", words, advice=advice)
 
 
 def _shown(estimate: ActuatorEstimate) -> Check:

@@ -36,11 +36,12 @@ def _write(actuators: Actuators) -> Written:
     content, warnings = urdf_content(
         actuators.plain_robot(("fv", "fc")), template=actuators.template, allow_infeasible=actuators.allow_infeasible
     )
-    lost = (*actuators.losses(_PLACES), *actuators.rate_loss())
+    lost = (*actuators.losses(_PLACES, follows_velocity=True), *actuators.rate_loss())
     file = XmlText(content)
     blocks = [_plugin(joint) for joint in actuators.joints]
     file.insert(file.root, ["\n".join(["<gazebo>", *blocks, "</gazebo>"])])
-    notes = [*_NOTES, *(f"Of the model: {w}." for w in warnings)]
+    about = _NOTES if actuators.law.velocity_target == "zero" else ()
+    notes = [*about, *(f"Of the model: {w}." for w in warnings)]
     file.replace(file.root.start, file.root.start, xml_comment(head(actuators, "Gazebo", _PLACES, lost, notes)))
     return Written(utf8_text(file), lost, tuple(warnings))
 

@@ -49,6 +49,7 @@ class Lost(StrEnum):
     SPRING = "spring"
     DELAY_PART = "delay-part"
     DELAYED_MEASUREMENT = "delayed-measurement"
+    VELOCITY_TARGET = "velocity-target"
     STRIBECK_VELOCITY = "stribeck-velocity"
     VISCOUS_ASYMMETRY = "viscous-asymmetry"
     COULOMB_ASYMMETRY = "coulomb-asymmetry"
@@ -135,6 +136,7 @@ _SENTENCES = {
     Lost.SPRING: "The spring is left out",
     Lost.DELAY_PART: "The delay is rounded to steps of the simulation; real minus written delay",
     Lost.DELAYED_MEASUREMENT: "Commands alone are delayed, measurements are not",
+    Lost.VELOCITY_TARGET: "The derivative gain acts on the velocity of the command too: command velocities as well",
     Lost.STRIBECK_VELOCITY: "Friction at rest is higher, but does not fade with velocity; Stribeck velocity",
     Lost.VISCOUS_ASYMMETRY: "Viscous friction is the mean of both directions; half of their difference",
     Lost.COULOMB_ASYMMETRY: "Coulomb friction is the mean of both directions; half of their difference",

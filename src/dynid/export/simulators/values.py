@@ -98,8 +98,8 @@ class Actuators:
         there = [q for q in ActuatorProperty if any(j.value(q) for j in self.joints)]
         return tuple(Kept(q, places[q]) for q in there if q in places)
 
-    def losses(self, places: Mapping[ActuatorProperty, str]) -> Losses:
-        """What a file with these places does not hold."""
+    def losses(self, places: Mapping[ActuatorProperty, str], *, follows_velocity: bool = False) -> Losses:
+        """What a file with these places does not hold; `follows_velocity` if kd acts on the error of the velocity."""
         out = [
             Loss(Lost[q.name], j.name, j.value(q), j.unit(q))
             for q in ActuatorProperty
@@ -121,6 +121,9 @@ class Actuators:
         if ActuatorProperty.DELAY in places and self.law.delayed == "torque":
             late = [j for j in self.joints if j.delay]
             out += [Loss(Lost.DELAYED_MEASUREMENT, j.name, j.delay, "s") for j in late]
+        if ActuatorProperty.KD in places and self.law.velocity_target == "command" and not follows_velocity:
+            unit = ActuatorProperty.KD
+            out += [Loss(Lost.VELOCITY_TARGET, j.name, j.kd, j.unit(unit)) for j in self.joints if j.kd]
         return tuple(out)
 
     def rate_loss(self, sampled: bool = True) -> Losses:
