@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from dynid.actuators.unknowns import Quantity, Unknown
 from dynid.errors import DataError
 from dynid.files import write_text
 from dynid.identification.estimate_file import json_text, plain_data
+from dynid.quoting import one_line, toml_key, toml_value
 from dynid.reading import read_json
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.signals.fingerprint import Fingerprint
@@ -23,7 +23,7 @@ from dynid.signals.fingerprint import Fingerprint
 __all__ = ["load_actuators", "save_actuators"]
 
 _FORMAT = "dynid actuators 1"
-_PLAIN = ("rate", "rows", "horizon", "iterations", "converged", "seconds", "notes")
+_PLAIN = {"rate": float, "rows": int, "horizon": float, "iterations": int, "converged": bool, "seconds": float}
 
 
 def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:
@@ -74,8 +74,8 @@ def load_actuators(path: str | Path) -> ActuatorEstimate:
         raise DataError(f"'{path}' does not hold actuators of this version ('{_FORMAT}')")
     try:
         return _from_dict(data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"'{path}' is damaged: {error!r}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise DataError(f"'{path}' is damaged: {type(error).__name__} {error}") from None
 
 
 def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
@@ -91,6 +91,7 @@ def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
 
 def _from_dict(data: Mapping[str, Any]) -> ActuatorEstimate:
     robot = robot_from_dict(data["robot"])
+    law = law_from_dict(data["law"], data["law"]["joints"]).of(robot.coordinates)
     unknowns = tuple(
         Unknown(
             **(
@@ -104,22 +105,32 @@ def _from_dict(data: Mapping[str, Any]) -> ActuatorEstimate:
         )
         for x in data["unknowns"]
     )
-    rest: dict[str, Any] = {"fingerprint": Fingerprint.from_dict(data["fingerprint"])}
-    for field in fields(ActuatorEstimate):
-        if field.name in ("robot", "law", "unknowns", "fingerprint"):
-            continue
-        value = data[field.name]
-        if field.name in _PLAIN:
-            rest[field.name] = tuple(value) if isinstance(value, list) else value
-        else:
-            rest[field.name] = np.array(value, dtype=bool if field.name == "at_bound" else float)
-    law = data["law"]
-    return ActuatorEstimate(robot=robot, law=law_from_dict(law, law["joints"]), unknowns=unknowns, **rest)
+    for x in unknowns:
+        if not all(isinstance(word, str) for word in (x.unit, x.group, x.expression)):
+            raise TypeError(f"unit, group and expression of the unknown '{x.label}' are texts")
+        if not set(x.joints) <= set(law.joints) or not set(x.parameters) <= set(robot.parameter_names):
+            raise ValueError(f"the robot has nothing for the unknown '{x.label}'")
+    count, n = len(unknowns), law.n
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("values", "std", "at_bound", "effective_rows"), (count,))
+    shapes |= {"covariance": (count, count), "rms": (n,), "prior_rms": (n,), "kp_change": (n,), "kp_change_std": (n,)}
+    rest: dict[str, Any] = {name: kind(data[name]) for name, kind in _PLAIN.items()}
+    for name, shape in shapes.items():
+        rest[name] = np.array(data[name], dtype=bool if name == "at_bound" else float)
+        if rest[name].shape != shape:
+            raise ValueError(f"{name} has shape {rest[name].shape}, not {shape}")
+    if np.isnan(rest["covariance"]).any():
+        raise ValueError("the covariance has an entry that is no number")
+    rest |= {"fingerprint": Fingerprint.from_dict(data["fingerprint"]), "notes": tuple(map(str, data["notes"]))}
+    return ActuatorEstimate(robot=robot, law=law, unknowns=unknowns, **rest)
 
 
 def _toml(estimate: ActuatorEstimate) -> str:
     """The law, then every unknown with its standard deviation, then the errors of the simulation."""
-    lines = [f"# Identified actuators of {estimate.robot.name}. SI units; positions in rad or m.", "", "[law]"]
+    lines = [
+        f"# Identified actuators of {one_line(estimate.robot.name)}. SI units; positions in rad or m.",
+        "",
+        "[law]",
+    ]
     for key, value in law_to_dict(estimate.law).items():
         lines.append(f"{key} = {_value(value)}")
     for x, value, std, bound in zip(estimate.unknowns, estimate.values, estimate.std, estimate.at_bound, strict=True):
@@ -136,7 +147,7 @@ def _toml(estimate: ActuatorEstimate) -> str:
         "[error]",
     ]
     for joint, rms, prior in zip(estimate.law.joints, estimate.rms, estimate.prior_rms, strict=True):
-        lines.append(f"{json.dumps(joint)} = {_value([float(rms), float(prior)])}")
+        lines.append(f"{toml_key(joint)} = {_value([float(rms), float(prior)])}")
     return "\n".join(lines) + "\n"
 
 
@@ -144,6 +155,4 @@ def _value(value: Any) -> str:
     """A TOML value."""
     if isinstance(value, list):
         return "[" + ", ".join(_value(x) for x in value) + "]"
-    if isinstance(value, float):
-        return repr(float(f"{value:.8g}"))
-    return json.dumps(value)
+    return toml_value(float(f"{value:.8g}") if isinstance(value, float) else value)

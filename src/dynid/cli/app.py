@@ -9,7 +9,6 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property
 from inspect import signature
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -18,7 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from dynid.cli.keywords import with_options
-from dynid.errors import DataError, DynidError
+from dynid.cli.values import checked
+from dynid.errors import DynidError
 from dynid.files import check_output, write_text
 
 __all__ = [
@@ -106,8 +106,9 @@ class Command(TyperCommand):
         """Run the command."""
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
-            if isinstance(value, float) and not isfinite(value):
-                raise DataError(f"{parameter.opts[0]} takes a finite number, got {value}")
+            for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, float):
+                    checked(one, parameter.opts[0])
         given = _given.set(tuple(value for name, value in ctx.params.items() if name not in _OUTPUTS))
         files = _written.set([])
         try:

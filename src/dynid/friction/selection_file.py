@@ -25,7 +25,7 @@ __all__ = ["read_selection", "selection_from_dict", "selection_to_dict", "write_
 _FORMAT = "dynid friction 1"
 _ARRAYS = ("covariance", "body_parameters", "velocity", "friction")
 _TUPLES = ("at_zero", "notes")
-_NUMBERS = ("rss", "rms", "aic", "bic", "statistic", "p_value", "held_out_rms")
+_NUMBERS = ("rss", "rms", "aic", "bic", "statistic", "p_value", "held_out_rms", "effective_rows", "max_velocity")
 
 
 def selection_to_dict(selection: FrictionSelection) -> dict[str, Any]:
@@ -95,9 +95,14 @@ def _fit(data: Mapping[str, Any]) -> FrictionFit:
 def _model(data: Mapping[str, Any]) -> ModelFit:
     values = _values(data)
     model = friction_model(values.pop("model"), offset=values.pop("offset"))
-    found = ModelFit(model=model, **values)
-    if set(found.parameters) != set(model.units()):
-        raise DataError(f"the parameters of friction model '{model.name}' are {', '.join(found.parameters)}")
+    given = values.pop("parameters")
+    if set(given) != set(model.units()):
+        raise DataError(f"the parameters of friction model '{model.name}' are {', '.join(given)}")
+    # In the order of the covariance, whatever order the file has.
+    parameters = {name: float(given[name]) for name in model.units()}
+    found = ModelFit(model=model, parameters=parameters, **values)
+    if found.covariance.shape != (len(parameters), len(parameters)):
+        raise DataError(f"the covariance of friction model '{model.name}' has shape {found.covariance.shape}")
     return found
 
 

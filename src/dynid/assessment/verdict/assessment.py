@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -162,6 +162,8 @@ class Check:
         Check
         """
         given = {f.name: data[f.name] for f in fields(Check)}
+        if given["result"] not in get_args(Result):
+            raise ValueError(f"a check is {', '.join(get_args(Result))}, not {given['result']!r:.40}")
         figures = {k: None if data[k] is None else float(data[k]) for k in ("figure", "limit", "failure")}
         return Check(**{**given, **figures, "code": CheckCode(data["code"])})
 
@@ -290,7 +292,10 @@ class Assessment(HtmlFrame):
             data = read_json(path)
             if data["format"] != _FORMAT:
                 raise DataError(f"'{path}' has format '{data['format']}', expected '{_FORMAT}'")
-            return Assessment(data["robot"], data["method"], tuple(Check.from_dict(c) for c in data["checks"]))
+            checks = tuple(Check.from_dict(c) for c in data["checks"])
+            if not checks:
+                raise DataError(f"'{path}' has no checks, so it says nothing of the estimate")
+            return Assessment(data["robot"], data["method"], checks)
         except FileNotFoundError:
             raise DataError(f"there is no file '{path}'") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
