@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dynid.assessment.verdict.actuators import assess_actuators
 from dynid.errors import DataError
 from dynid.recording.recording import Recording
 from studies.reproduce.actuator_plants import CONTROL, chirps, given_robot, legs, logged, recording, truth
+from tests.support.log_files import refused
 
 Array = NDArray[np.float64]
 
@@ -114,6 +116,55 @@ def test_every_field_survives_saving(found: ActuatorEstimate, tmp_path: Path) ->
     with pytest.raises(DataError, match="does not hold actuators"):
         (tmp_path / "b.json").write_text("{}")
         load_actuators(tmp_path / "b.json")
+
+
+def test_damaged_files_are_refused(found: ActuatorEstimate, tmp_path: Path) -> None:
+    """Each in a sentence that names the file; a whole number that no float holds too."""
+    path = tmp_path / "a.json"
+    found.save(path)
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps(whole, sort_keys=True))
+    assert load_actuators(path).table() == found.table()
+    wrong: list[tuple[str, Any]] = [
+        ("values", [1.0]),
+        ("covariance", [[1.0]]),
+        ("rms", None),
+        ("rows", "many"),
+        ("rate", 10**400),
+        ("notes", 5),
+        ("law", []),
+        ("law", whole["law"] | {"joints": ["other"] * 6}),
+        ("unknowns", [whole["unknowns"][0] | {"joints": ["other"]}] * len(whole["unknowns"])),
+        ("unknowns", [whole["unknowns"][0] | {"unit": []}] * len(whole["unknowns"])),
+    ]
+    for key, value in wrong:
+        path.write_text(json.dumps(whole | {key: value}))
+        with refused("a.json"):
+            load_actuators(path)
+        path.write_text(json.dumps({k: v for k, v in whole.items() if k != key}))
+        with refused("a.json"):
+            load_actuators(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("law = 5", "a law is a table"),
+        ("joints = 5\nkp = 1", "list of names"),
+        ("joints = [1, 2]\nkp = 1", "list of names"),
+        ('kp = { ".*" = "a" }', "kp of '.*' is a number"),
+        ('kp = { ".*" = [1] }', "kp of '.*' is a number"),
+        ("kp = 1e308", "cannot be 1e"),
+        (f"kp = 1{'0' * 400}", "too many digits"),
+        ("kp = 1\nrate = 1e9", "at most 100000"),
+        ("kp = 1\ndelay = 1e6", "longer than 10 s"),
+        ("kp = 1\nstall_torque = 1\nno_load_velocity = 0", "cannot be 0"),
+    ],
+)
+def test_law_files_with_wrong_values_are_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "law.toml").write_text(text)
+    with refused(said):
+        dynid.actuators.load_law(tmp_path / "law.toml", JOINTS)
 
 
 def test_stamps_that_are_late_by_a_row_are_noted(robot: dynid.Robot, log: Recording, found: ActuatorEstimate) -> None:

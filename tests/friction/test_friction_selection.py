@@ -48,6 +48,19 @@ def test_every_field_survives_the_file(selection: FrictionSelection, tmp_path: P
     assert "stribeck" in again._repr_html_()
 
 
+def test_the_order_of_keys_in_the_file_has_no_meaning(selection: FrictionSelection, tmp_path: Path) -> None:
+    """Standard deviations went to other parameters where a program had sorted the keys."""
+    path = tmp_path / "friction.json"
+    selection.save(path)
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data, sort_keys=True))
+    assert FrictionSelection.load(path).to_dict() == selection.to_dict()
+    data["joints"][0]["ranking"][0]["covariance"] = [[1.0]]
+    path.write_text(json.dumps(data))
+    with pytest.raises(DataError, match="covariance of friction model"):
+        FrictionSelection.load(path)
+
+
 def test_other_motion_is_predicted_to_the_noise(selection: FrictionSelection, tmp_path: Path) -> None:
     """Noise of 0.05 N m; plain friction leaves more than twice that in the joint with Stribeck friction."""
     unseen = record("stribeck", STRIBECK, motion_seed=4, seed=7)

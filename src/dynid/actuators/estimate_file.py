@@ -12,7 +12,7 @@ import numpy as np
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.law_file import law_from_dict, law_to_dict
 from dynid.actuators.unknowns import Quantity, Unknown
-from dynid.errors import DataError
+from dynid.errors import DataError, DynidError
 from dynid.files import write_text
 from dynid.identification.estimate_file import json_text, plain_data
 from dynid.quoting import one_line, toml_key, toml_value
@@ -74,6 +74,8 @@ def load_actuators(path: str | Path) -> ActuatorEstimate:
         raise DataError(f"'{path}' does not hold actuators of this version ('{_FORMAT}')")
     try:
         return _from_dict(data)
+    except DynidError as error:
+        raise DataError(f"'{path}' is damaged: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise DataError(f"'{path}' is damaged: {type(error).__name__} {error}") from None
 

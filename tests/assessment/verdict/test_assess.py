@@ -78,6 +78,17 @@ def test_every_field_of_an_assessment_is_saved(tmp_path: Path) -> None:
         Assessment.load(tmp_path / "none.json")
 
 
+def test_a_damaged_assessment_is_not_taken_for_trust(tmp_path: Path) -> None:
+    """Neither a check whose result is no word of ours, nor no checks at all, means that nothing was found."""
+    path = tmp_path / "verdict.json"
+    Assessment("arm", "wls", (Check(CheckCode.DELAY, "failed", "late"),)).save(path)
+    whole = json.loads(path.read_text())
+    for checks in ([], {}, [whole["checks"][0] | {"result": "faild"}], [whole["checks"][0] | {"result": []}]):
+        path.write_text(json.dumps(whole | {"checks": checks}))
+        with pytest.raises(dynid.DataError, match=r"verdict\.json"):
+            Assessment.load(path)
+
+
 def test_a_method_that_did_not_end_is_not_used(estimate: dynid.Estimate) -> None:
     """Whatever the errors are; one without values is judged by its end alone and cannot be reported."""
     assert (

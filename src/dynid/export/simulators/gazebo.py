@@ -52,7 +52,7 @@ def _plugin(joint: JointActuator) -> str:
     limit = joint.constant_limit
     limit = limit if np.isfinite(limit) else 1e9
     values = {
-        "joint_name": escape(joint.name, {"\r": "&#13;"}),
+        "joint_name": escape(joint.name, {"\r": "&#13;", "\n": "&#10;"}),
         "p_gain": number(joint.kp),
         "i_gain": "0",
         "d_gain": number(joint.kd),
