@@ -161,7 +161,7 @@ def test_no_reader_runs_what_a_file_says() -> None:
 
 # -- files of simulators, TOML and YAML ----------------------------------------------------------------
 
-# Letters beyond U+FFFF, the delete character, and signs at which a line of YAML ends; then XML and TOML to break out of.
+# Letters beyond U+FFFF, the delete character, signs at which a line of YAML ends, and XML and TOML to break out of.
 ODD = (
     "😀 arm",
     "a\x7fb",

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from dynid.cli.main import app
 from dynid.errors import DynidError
+from dynid.files import write_text
 from dynid.identification import Estimate
 from tests.support.commands import dynid
-from tests.support.documented_files import write_arm_files
+from tests.support.documented_files import LAW, write_arm_files
 
 COMMANDS = [
     "identify arm.urdf run1.csv -o run1.csv",
@@ -116,6 +117,38 @@ def test_files_beside_the_output_are_outputs_too(folder: Path) -> None:
         done = dynid("actuators", "arm.urdf", "encoders1.csv", *law, "--draws", count, folder=folder)
         assert done.returncode == 1 and "--draws takes 2 to 1000000 draws" in done.stderr
     assert not (folder / "servo.toml").exists()
+
+
+def test_recordings_of_a_fleet_are_inputs(folder: Path) -> None:
+    """They are in the folder that the command names, and a table of estimates is a CSV file as they are."""
+    log = "fleet/robot=A/date=2026-03-02/run=1/log.csv"
+    before = (folder / log).read_bytes()
+    for option in ("-o", "--page"):
+        done = dynid("fleet", "arm.urdf", "fleet", option, log, folder=folder)
+        assert done.returncode == 1 and "would be overwritten" in done.stderr
+    assert (folder / log).read_bytes() == before
+    done = dynid("fleet", "arm.urdf", "fleet", "-o", ".", folder=folder)
+    assert done.returncode == 1 and "is .parquet or .csv, not '.'" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_circle_of_links_is_a_sentence(folder: Path) -> None:
+    (folder / "circle.xml").symlink_to("circle.xml")
+    done = dynid("export", "arm.urdf", "--to", "mjcf", "-o", "circle.xml", folder=folder)
+    assert done.returncode == 1 and "circle.xml cannot be read or written: Too many levels" in done.stderr
+    with pytest.raises(DynidError, match="cannot write"):
+        write_text(folder / "circle.xml", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
+def test_tables_have_names_of_any_bytes(folder: Path) -> None:
+    odd = os.fsdecode(b"set\xff")
+    done = dynid("convert", "arm.urdf", "run1.csv", "-o", odd, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert list((folder / odd).rglob("*.parquet"))
+    done = dynid("fleet", "arm.urdf", "fleet", "--friction", LAW, "-o", f"{odd}.csv", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / f"{odd}.csv").read_text().startswith("unit,date")
 
 
 @pytest.mark.parametrize(

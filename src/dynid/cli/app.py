@@ -19,7 +19,7 @@ from typer.models import OptionInfo
 from dynid.cli.keywords import with_options
 from dynid.cli.values import checked
 from dynid.errors import DynidError
-from dynid.files import check_output, write_text
+from dynid.files import check_output, real_path, write_text
 
 __all__ = [
     "GROUPS",
@@ -216,7 +216,7 @@ def check_outputs(*paths: Path | None) -> None:
     for path in paths:
         if path is None:
             continue
-        place = path.resolve()
+        place = real_path(path)
         if place in inputs:
             raise DynidError(f"'{path}' is read by this command and would be overwritten: name another file to write")
         if place in seen:
@@ -243,7 +243,7 @@ def _resolved(text: str) -> Path | None:
     """The file of this name, if there is one."""
     with suppress(OSError, ValueError):
         path = Path(text)
-        return path.resolve() if path.is_file() else None
+        return real_path(path) if path.is_file() else None
     return None
 
 
