@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
     from dynid.actuators.validation import PositionErrors
 
-# Draws of ranges: fewer have no standard deviation, more do not fit into memory.
+# Draws of ranges: fewer have no standard deviation, more take too much computer memory.
 _FEWEST, _MOST = 2, 1_000_000
 
 
