@@ -5,17 +5,26 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tomllib
+import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import yaml
 
 import dynid
 from dynid import Robot
+from dynid.actuators import ActuatorEstimate, ActuatorLaw, load_law
+from dynid.actuators.unknowns import Quantity, Unknown
+from dynid.export.simulators.write import actuator_text
+from dynid.identification.flexible.file import _toml as flexible_toml
 from dynid.markup import html_table
 from dynid.robot.parts import Joint, Link
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
+from dynid.signals.fingerprint import Fingerprint
 from tests.support.commands import dynid as command
 from tests.support.log_files import refused
 
@@ -148,3 +157,79 @@ def test_no_reader_runs_what_a_file_says() -> None:
         assert not used & wrong, name
         pickles = {x for x in used if re.match(r"(c?pickle|dill|cloudpickle|joblib)\.loads?$", x)}
         assert not pickles or name in PICKLES, name
+
+
+# -- files of simulators, TOML and YAML ----------------------------------------------------------------
+
+# Letters beyond U+FFFF, the delete character, signs at which a line of YAML ends, and XML and TOML to break out of.
+ODD = (
+    "😀 arm",
+    "a\x7fb",
+    "a\u2028  b: 1",
+    "a\x85b: 1",
+    'a"]\nkp = 1\n[x."',
+    "</joint_name></plugin><plugin filename='x'>",
+    "a & b",
+)
+
+
+def actuated(name: str) -> tuple[Robot, ActuatorLaw]:
+    """A robot with this name, joints that hold it, and their law."""
+    model = robot(name).with_drives("viscous+coulomb")
+    return model, ActuatorLaw(model.coordinates, kp=20.0, kd=[1.0, 2.0], delay=[0.004, 0.0], backlash=0.01)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_names_in_files_of_simulators(name: str) -> None:
+    """Names come back from YAML, XML and Python, and nothing else does; a plugin of Gazebo is code that it loads."""
+    model, law = actuated(name)
+    joints = list(model.coordinates)
+    page = yaml.safe_load(actuator_text(model, law, "ros2_controllers")[0])
+    assert set(page) == {"controller_manager", "actuators"}
+    assert page["actuators"]["ros__parameters"]["dof_names"] == joints
+    assert list(page["actuators"]["ros__parameters"]["gains"]) == joints
+    root = ET.fromstring(actuator_text(model, law, "gazebo")[0])
+    plugins = root.findall("gazebo/plugin")
+    assert [x.findtext("joint_name") for x in plugins] == joints
+    assert {x.get("filename") for x in plugins} == {"gz-sim-joint-position-controller-system"}
+    for simulator in ("isaaclab", "mjlab", "drake", "genesis"):
+        ast.parse(actuator_text(model, law, simulator)[0])
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_names_in_toml_and_yaml(name: str, tmp_path: Path) -> None:
+    model, law = actuated(name)
+    joints = list(model.coordinates)
+    n = len(joints)
+    found = ActuatorEstimate(
+        robot=model,
+        law=law,
+        unknowns=tuple(Unknown(Quantity.KD, (j,), (), "N m s/rad") for j in joints),
+        values=np.ones(n),
+        std=np.ones(n),
+        covariance=np.eye(n),
+        at_bound=np.zeros(n, bool),
+        rms=np.ones(n),
+        prior_rms=np.ones(n),
+        kp_change=np.zeros(n),
+        kp_change_std=np.ones(n),
+        rate=200.0,
+        rows=100,
+        effective_rows=np.ones(n),
+        horizon=1.0,
+        iterations=1,
+        converged=True,
+        seconds=1.0,
+        fingerprint=Fingerprint(10.0, np.ones(n), ()),
+    )
+    found.save(tmp_path / "actuators.toml")
+    page = tomllib.loads((tmp_path / "actuators.toml").read_bytes().decode())
+    assert page["law"]["joints"] == joints and list(page["error"]) == joints
+    assert load_law(tmp_path / "actuators.toml", joints).kd.tolist() == [1.0, 2.0]
+    flexible = SimpleNamespace(robot=model, joints=tuple(joints))
+    for field in ("stiffness", "damping", "motor_inertia"):
+        vars(flexible)[field] = vars(flexible)[f"{field}_std"] = np.ones(n)
+    assert list(tomllib.loads(flexible_toml(flexible))["joints"]) == joints  # type: ignore[arg-type]
+    dynid.export.write(model, tmp_path / "parameters.yaml")
+    (node,) = yaml.safe_load((tmp_path / "parameters.yaml").read_bytes()).values()
+    assert node["ros__parameters"]["joint_names"] == joints

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import shutil
@@ -10,10 +11,20 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from threading import get_ident
+from typing import BinaryIO
 
 from dynid.errors import DynidError
 
-__all__ = ["check_output", "make_folder", "on_disk", "remove_left_over", "write_text", "writing"]
+__all__ = [
+    "check_output",
+    "make_folder",
+    "on_disk",
+    "real_path",
+    "remove_left_over",
+    "write_text",
+    "writing",
+    "writing_bytes",
+]
 
 
 @contextmanager
@@ -33,7 +44,7 @@ def writing(path: str | Path) -> Iterator[Path]:
     written directly; symbolic links are followed.
     """
     with _named(path):
-        target = Path(path).resolve()
+        target = real_path(path)
         if target.exists() and not target.is_file():
             yield Path(path)
             return
@@ -43,6 +54,21 @@ def writing(path: str | Path) -> Iterator[Path]:
                 shutil.copymode(target, part)
             on_disk(part)
             part.replace(target)
+
+
+@contextmanager
+def writing_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """As `writing`, with an open file: Polars takes no names that are not UTF-8."""
+    with writing(path) as part, part.open("wb") as file:
+        yield file
+
+
+def real_path(path: str | Path) -> Path:
+    """The absolute path with symbolic links followed; OSError where they go in a circle."""
+    found = os.path.realpath(path)
+    if os.path.islink(found):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return Path(found)
 
 
 def on_disk(path: Path) -> None:
@@ -60,7 +86,7 @@ def write_text(path: str | Path, text: str) -> None:
 def check_output(path: str | Path) -> None:
     """Raise an error if a path cannot be written, before a long computation."""
     with _named(path):
-        target = Path(path).resolve()
+        target = real_path(path)
         if target.exists():
             with target.open("a"):
                 pass

@@ -35,6 +35,7 @@ __all__ = [
     "read_text",
     "read_toml",
     "unpacked",
+    "whole_number",
     "within_ratio",
     "zlib_stream",
 ]
@@ -44,6 +45,9 @@ _BLOCK, _CHUNK = 1 << 16, 1 << 20  # bytes that are read and unpacked at a time
 _FLOOR = 256 << 20
 # Memory that an xz file may ask for; the strongest setting of xz needs 65 MiB.
 _XZ_MEMORY = 512 << 20
+# Digits of a whole number that fits into 64 bits.
+_DIGITS = 18
+_LARGEST = 10**308  # of the floats
 _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 
@@ -76,6 +80,11 @@ def read_text(path: str | Path) -> str:
     if size > file_limits().text_bytes:
         exceeded(Path(path).name, f"{size} bytes", "text_bytes")
     return read_regular(path).decode("utf-8")
+
+
+def whole_number(text: str) -> int | None:
+    """The number that the digits 0 to 9 write; None for other digits, for too many of them and for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
 # -- TOML and JSON -------------------------------------------------------------------------------------
@@ -122,10 +131,12 @@ def _reason(error: Exception) -> str:
 
 
 def _check_nesting(data: Any, error: type[ValueError]) -> None:
-    """Refuse tables and lists that are nested deeper than the limit, or texts that no file can be written with."""
+    """Refuse tables and lists that are nested deeper than the limit, and whole numbers that no float can hold."""
     most, level = file_limits().nesting, [data]
     for _ in range(most + 1):
         inner = [list(x.values()) if isinstance(x, Mapping) else x for x in level]
+        if any(isinstance(x, int) and not -_LARGEST <= x <= _LARGEST for values in inner for x in values):
+            raise error("it has a number with too many digits")
         level = [value for values in inner for value in values if isinstance(value, dict | list)]
         if not level:
             return

@@ -18,6 +18,7 @@ from dynid.assessment.verdict.actuators import assess_actuators
 from dynid.errors import DataError
 from dynid.recording.recording import Recording
 from studies.reproduce.actuator_plants import CONTROL, chirps, given_robot, legs, logged, recording, truth
+from tests.support.log_files import refused
 
 Array = NDArray[np.float64]
 
@@ -122,7 +123,7 @@ def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate
     path = tmp_path / "a.json"
     found.save(path)
     whole = json.loads(path.read_text())
-    wrong = {
+    wrong: dict[str, Any] = {
         "values": 1.0,
         "std": whole["std"][1:],
         "covariance": whole["covariance"][1:],
@@ -137,11 +138,40 @@ def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate
     }
     for name, value in wrong.items():
         path.write_text(json.dumps(whole | {name: value}))
-        with pytest.raises(DataError, match=r"holds damaged actuators: .*") as refused:
+        with pytest.raises(DataError, match=r"holds damaged actuators: .*") as error:
             load_actuators(path)
-        assert name in str(refused.value) or name == "law", str(refused.value)
+        assert name in str(error.value) or name == "law", str(error.value)
+    others: dict[str, Any] = {
+        "law": whole["law"] | {"joints": ["other"] * 6},
+        "unknowns": [x | {"joints": ["other"]} for x in whole["unknowns"]],
+    }
+    for name, value in others.items():
+        path.write_text(json.dumps(whole | {name: value}))
+        with refused("holds damaged actuators: ", "other"):
+            load_actuators(path)
     path.write_text(json.dumps(whole, sort_keys=True))
     assert load_actuators(path).table() == found.table()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("law = 5", "a law is a table"),
+        ("joints = 5\nkp = 1", "list of names"),
+        ("joints = [1, 2]\nkp = 1", "list of names"),
+        ('kp = { ".*" = "a" }', "kp of '.*' is a number"),
+        ('kp = { ".*" = [1] }', "kp of '.*' is a number"),
+        ("kp = 1e308", "cannot be 1e"),
+        (f"kp = 1{'0' * 400}", "too many digits"),
+        ("kp = 1\nrate = 1e9", "at most 100000"),
+        ("kp = 1\ndelay = 1e6", "longer than 10 s"),
+        ("kp = 1\nstall_torque = 1\nno_load_velocity = 0", "cannot be 0"),
+    ],
+)
+def test_law_files_with_wrong_values_are_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "law.toml").write_text(text)
+    with refused(said):
+        dynid.actuators.load_law(tmp_path / "law.toml", JOINTS)
 
 
 def test_stamps_that_are_late_by_a_row_are_noted(robot: dynid.Robot, log: Recording, found: ActuatorEstimate) -> None:

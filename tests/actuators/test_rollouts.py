@@ -428,7 +428,7 @@ def test_refused() -> None:
         go(segments=Segments(np.array([0]), 5, start.q * np.nan, start.v)),
     )
     refused("positive numbers", go(step=0.0))
-    refused("longer than 10 s", go(law=law.changed(delay=11.0)))
+    refused("longer than 10 s", lambda: law.changed(delay=11.0))
     refused("30 columns of parameters", go(directions=Directions(np.zeros((1, 4)), {})))
     refused("no field 'rate'", go(directions=Directions(np.zeros((1, 30)), {"rate": np.zeros((1, 3))})))
     refused("changes of kp need the shape", go(directions=Directions(np.zeros((1, 30)), {"kp": np.zeros((2, 3))})))

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from dynid.cli.main import app
 from dynid.errors import DynidError
+from dynid.files import write_text
 from dynid.identification import Estimate
 from tests.support.commands import dynid
-from tests.support.documented_files import write_arm_files
+from tests.support.documented_files import LAW, write_arm_files
 
 COMMANDS = [
     "identify arm.urdf run1.csv -o run1.csv",
@@ -99,6 +100,85 @@ def test_the_name_of_a_log_may_be_any_bytes(folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     assert done.returncode == 0 and b"Traceback" not in done.stderr
     assert Estimate.load(folder / "odd.json").method == "wls" and (folder / "odd.report.html").exists()
+
+
+def test_files_beside_the_output_are_outputs_too(folder: Path) -> None:
+    """Files for simulators and ranges of draws replace nothing that is read, and are checked before the work."""
+    shutil.copy(folder / "dog.xml", folder / "servo_mujoco.xml")
+    shutil.copy(folder / "encoders1.csv", folder / "servo_ranges.json")
+    before = (folder / "servo_mujoco.xml").read_bytes(), (folder / "servo_ranges.json").read_bytes()
+    law = ("--law", "pd:400,25", "-o", "servo.toml")
+    done = dynid("actuators", "servo_mujoco.xml", "encoders1.csv", *law, "--export", "mujoco", folder=folder)
+    assert done.returncode == 1 and "'servo_mujoco.xml' is read by this command" in done.stderr
+    done = dynid("actuators", "arm.urdf", "servo_ranges.json", *law, "--draws", "5", folder=folder)
+    assert done.returncode == 1 and "'servo_ranges.json' is read by this command" in done.stderr
+    assert before == ((folder / "servo_mujoco.xml").read_bytes(), (folder / "servo_ranges.json").read_bytes())
+    for count in ("1", "-1", "1000001"):
+        done = dynid("actuators", "arm.urdf", "encoders1.csv", *law, "--draws", count, folder=folder)
+        assert done.returncode == 1 and "--draws takes 2 to 1000000 draws" in done.stderr
+    assert not (folder / "servo.toml").exists()
+
+
+def test_recordings_of_a_fleet_are_inputs(folder: Path) -> None:
+    """They are in the folder that the command names, and a table of estimates is a CSV file as they are."""
+    log = "fleet/robot=A/date=2026-03-02/run=1/log.csv"
+    before = (folder / log).read_bytes()
+    for option in ("-o", "--page"):
+        done = dynid("fleet", "arm.urdf", "fleet", option, log, folder=folder)
+        assert done.returncode == 1 and "would be overwritten" in done.stderr
+    assert (folder / log).read_bytes() == before
+    done = dynid("fleet", "arm.urdf", "fleet", "-o", ".", folder=folder)
+    assert done.returncode == 1 and "is .parquet or .csv, not '.'" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_circle_of_links_is_a_sentence(folder: Path) -> None:
+    (folder / "circle.xml").symlink_to("circle.xml")
+    done = dynid("export", "arm.urdf", "--to", "mjcf", "-o", "circle.xml", folder=folder)
+    assert done.returncode == 1 and "circle.xml cannot be read or written: Too many levels" in done.stderr
+    with pytest.raises(DynidError, match="cannot write"):
+        write_text(folder / "circle.xml", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
+def test_tables_have_names_of_any_bytes(folder: Path) -> None:
+    odd = os.fsdecode(b"set\xff")
+    done = dynid("convert", "arm.urdf", "run1.csv", "-o", odd, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert list((folder / odd).rglob("*.parquet"))
+    done = dynid("fleet", "arm.urdf", "fleet", "--friction", LAW, "-o", f"{odd}.csv", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / f"{odd}.csv").read_text().startswith("unit,date")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "chirp arm.urdf --law pd:400,25 --position-noise 1e-308 -o c.csv",
+        "chirp arm.urdf --law pd:400,25 --control-rate 1e308 -o c.csv",
+        "excite arm.urdf --output-rate 1e308 -o m.csv",
+        "excite arm.urdf --torque-noise 1e-308 -o m.csv",
+        "simulate arm.urdf --reference run.csv --controller loop.toml --duration 1e308 -o s.csv",
+        "live arm.urdf run1.csv --every 1e-308",
+        "watch arm.urdf run1.csv --window 1e308",
+        "identify arm.urdf run1.csv --gravity 0 0 1e308",
+    ],
+)
+def test_numbers_that_overflow_are_refused_by_name(options: str, folder: Path) -> None:
+    done = dynid(*options.split(), folder=folder)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("dynid: --") and "between 1e-15 and 1e+15" in done.stderr
+
+
+@pytest.mark.parametrize("digits", ["\u00b2", "\u0663", "9" * 5000])
+def test_digits_are_those_from_0_to_9(digits: str, folder: Path) -> None:
+    """Superscripts are digits to Python but no numbers; 5000 digits are more than it reads."""
+    for option in ("--rows", "--validate-rows"):
+        done = dynid("identify", "arm.urdf", "run1.csv", option, f"{digits}:{digits}", folder=folder)
+        assert done.returncode == 1 and f"{option} takes START:STOP" in done.stderr
+    for option in ("--time", "--joints"):
+        done = dynid("check", "arm.urdf", "run1.csv", option, digits, folder=folder)
+        assert done.returncode == 1 and "unexpected" not in done.stderr
 
 
 @pytest.mark.parametrize(

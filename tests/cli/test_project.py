@@ -15,7 +15,7 @@ import dynid
 from dynid.cli.main import app
 from dynid.cli.project import load_project
 from dynid.export.urdf import write_urdf
-from dynid.recording.toml_text import toml_value
+from dynid.quoting import toml_value
 from tests.support.documented_files import LAW, LOOP, arm, write_own_logs
 
 READING = ("--time", "0", "--columns", "q=1:4", "--columns", "torque=4:7", "--units", "t=ms", "--units", "q=deg")

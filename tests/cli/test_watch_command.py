@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -10,13 +11,17 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import dynid as package
+from dynid.cli.main import app
 from dynid.identification.estimate import Estimate
+from dynid.online.follower import FollowerState
 from tests.support.commands import dynid
 from tests.support.synthetic import arm, record
 
@@ -98,6 +103,33 @@ def test_wrong_words_end_with_a_sentence(folder: Path) -> None:
             else dynid("watch", "estimate.json", *words, folder=folder)
         )
         assert done.returncode == 1 and reason in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_what_is_no_file_is_refused_at_once(folder: Path) -> None:
+    """A pipe waited for its writer whatever time was given; a device never ends."""
+    os.mkfifo(folder / "pipe")
+    for source, reason in (("pipe", "it is a pipe"), ("/dev/zero", "it is a device"), (".", "it is a folder")):
+        done = dynid("watch", "estimate.json", source, "--for", "0", folder=folder)
+        assert done.returncode == 1 and reason in done.stderr
+
+
+def test_the_estimate_is_saved_when_nobody_reads_the_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`2>&1 | head -1` closes standard error while the log is followed."""
+
+    @contextlib.contextmanager
+    def closed(*_: object) -> Iterator[Callable[[FollowerState], None]]:
+        def shown(state: FollowerState) -> None:
+            if state.estimate is not None:
+                raise BrokenPipeError
+
+        yield shown
+
+    monkeypatch.setattr("dynid.cli.watch._display", closed)
+    monkeypatch.chdir(folder)
+    words = ["watch", "estimate.json", "run.csv", "--for", "0", "--every", "0.1", "-o", "broken.json"]
+    assert isinstance(CliRunner().invoke(app, words).exception, BrokenPipeError)
+    assert Estimate.load(folder / "broken.json").method == "wls"
 
 
 @pytest.mark.slow

@@ -62,6 +62,22 @@ def test_a_socket_on_this_computer(kind: str, tmp_path: Path) -> None:
     server.close()
 
 
+def test_a_file_that_a_folder_replaces_for_a_while(tmp_path: Path) -> None:
+    """The reading goes on with the next file of that name."""
+    path = tmp_path / "log.csv"
+    path.write_text("one\n")
+    source = open_source(str(path))
+    assert source.read(0.0) == ["one"]
+    path.unlink()
+    path.mkdir()
+    assert source.read(0.0) == []
+    path.rmdir()
+    assert source.read(0.0) == []
+    path.write_text("two\n")
+    assert source.read(0.0) == ["two"]
+    source.close()
+
+
 def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("x" * 200_000)
@@ -77,6 +93,8 @@ def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
         ("10.0.0.1:80", "no address of this computer"),
         ("nowhere.csv", "cannot be read"),
         ("unix:/nowhere", "cannot be reached"),
+        ("localhost:99999", "ports are 1 to 65535"),
+        ("localhost:\u00b2", "cannot be read"),
     ],
 )
 def test_sources_that_are_not_there_or_not_here_are_refused(text: str, reason: str) -> None:

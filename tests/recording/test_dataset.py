@@ -70,6 +70,9 @@ def test_numbers_in_names_count_as_numbers(tmp_path: Path) -> None:
     for k in (10, 9, 1):
         Recording(ROBOT.coordinates, (run,)).to_parquet(tmp_path / f"run={k}.parquet")
     assert [p.keys["run"] for p in open_dataset(tmp_path, ROBOT).partitions] == ["1", "9", "10"]
+    # A superscript is a digit to Python, but no number.
+    next(tmp_path.rglob("*.parquet")).rename(tmp_path / "1\u00b22.parquet")
+    assert len(open_dataset(tmp_path, ROBOT).partitions) == 3
 
 
 def test_an_address_of_fsspec_is_read_as_a_folder(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +16,7 @@ from dynid.actuators.unknowns import Quantity, Unknown
 from dynid.errors import DataError, DynidError
 from dynid.files import write_text
 from dynid.identification.estimate_file import json_text, plain_data, read_json
+from dynid.quoting import one_line, toml_key, toml_value
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.schema import Count, Finite, Flag, Matrix, Number, Stored, checked, is_square
 from dynid.signals.fingerprint import Fingerprint
@@ -146,17 +146,21 @@ def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
 
 def _from_stored(stored: _StoredActuators) -> ActuatorEstimate:
     robot = robot_from_dict(stored.robot)
-    law = law_from_dict(stored.law, stored.law["joints"])
+    law = law_from_dict(stored.law, stored.law["joints"]).of(robot.coordinates)
     for name in ("rms", "prior_rms", "kp_change", "kp_change_std", "kd_change", "kd_change_std"):
         if len(getattr(stored, name)) != law.n:
             raise ValueError(f"{name} has {len(getattr(stored, name))} entries for {law.n} joints")
+    unknowns = tuple(
+        Unknown(x.quantity, tuple(x.joints), tuple(x.parameters), x.unit, x.group, x.expression)
+        for x in stored.unknowns
+    )
+    for x in unknowns:
+        if not set(x.joints) <= set(law.joints) or not set(x.parameters) <= set(robot.parameter_names):
+            raise ValueError(f"the robot has nothing for the unknown '{x.label}'")
     built: dict[str, Any] = {
         "robot": robot,
         "law": law,
-        "unknowns": tuple(
-            Unknown(x.quantity, tuple(x.joints), tuple(x.parameters), x.unit, x.group, x.expression)
-            for x in stored.unknowns
-        ),
+        "unknowns": unknowns,
         "fingerprint": Fingerprint.from_dict(stored.fingerprint),
         "notes": tuple(stored.notes),
         "at_bound": np.array(stored.at_bound, dtype=bool),
@@ -169,7 +173,11 @@ def _from_stored(stored: _StoredActuators) -> ActuatorEstimate:
 
 def _toml(estimate: ActuatorEstimate) -> str:
     """The law, then every unknown with its standard deviation, then the errors of the simulation."""
-    lines = [f"# Identified actuators of {estimate.robot.name}. SI units; positions in rad or m.", "", "[law]"]
+    lines = [
+        f"# Identified actuators of {one_line(estimate.robot.name)}. SI units; positions in rad or m.",
+        "",
+        "[law]",
+    ]
     for key, value in law_to_dict(estimate.law).items():
         lines.append(f"{key} = {_value(value)}")
     for x, value, std, bound in zip(estimate.unknowns, estimate.values, estimate.std, estimate.at_bound, strict=True):
@@ -186,7 +194,7 @@ def _toml(estimate: ActuatorEstimate) -> str:
         "[error]",
     ]
     for joint, rms, prior in zip(estimate.law.joints, estimate.rms, estimate.prior_rms, strict=True):
-        lines.append(f"{json.dumps(joint)} = {_value([float(rms), float(prior)])}")
+        lines.append(f"{toml_key(joint)} = {_value([float(rms), float(prior)])}")
     return "\n".join(lines) + "\n"
 
 
@@ -194,6 +202,4 @@ def _value(value: Any) -> str:
     """A TOML value."""
     if isinstance(value, list):
         return "[" + ", ".join(_value(x) for x in value) + "]"
-    if isinstance(value, float):
-        return repr(float(f"{value:.8g}"))
-    return json.dumps(value)
+    return toml_value(float(f"{value:.8g}") if isinstance(value, float) else value)

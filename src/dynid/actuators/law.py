@@ -21,6 +21,10 @@ PER_JOINT = (
     *("backlash", "load_friction", "bias"),
 )
 _CHOICES = {"hold": ("zero", "linear"), "delayed": ("command", "torque"), "velocity_target": ("zero", "command")}
+# Frequency (Hz) beyond which a law is rather a mistake than a drive; its simulation would not end.
+_HIGHEST_RATE = 1e5
+_LONGEST_DELAY = 10.0  # s
+_LARGEST = 1e9  # of gains, torques and widths in SI units: beyond, a simulation overflows
 _MAY_BE_INFINITE = ("torque_limit", "stall_torque", "no_load_velocity")
 
 
@@ -123,8 +127,11 @@ class ActuatorLaw:
             if given[field] not in choices:
                 raise DataError(f"{field} of an actuator law is '{choices[0]}' or '{choices[1]}', not {given[field]!r}")
             object.__setattr__(self, field, given[field])
-        if rate is not None and not (isinstance(rate, int | float) and 0 < rate < np.inf):
-            raise DataError(f"rate of an actuator law is a positive number of Hz or None, got {rate!r:.40}")
+        if rate is not None and not (isinstance(rate, int | float) and 0 < rate <= _HIGHEST_RATE):
+            raise DataError(
+                f"rate of an actuator law is a positive number of Hz, at most {_HIGHEST_RATE:g}, or None, got "
+                f"{rate!r:.40}"
+            )
         object.__setattr__(self, "rate", None if rate is None else float(rate))
         object.__setattr__(self, "joints", names)
 
@@ -170,11 +177,13 @@ def _per_joint(field: str, value: Any, joints: tuple[str, ...]) -> Array:
     """One number per joint."""
     try:
         array = np.array(np.broadcast_to(np.asarray(value, dtype=float), (len(joints),)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{field} of an actuator law needs one number, or one per joint ({len(joints)})") from None
-    good = np.isfinite(array) | ((array == np.inf) & (field in _MAY_BE_INFINITE))
-    good &= (array >= 0) | (field == "bias")
+    good = (np.abs(array) <= _LARGEST) | ((array == np.inf) & (field in _MAY_BE_INFINITE))
+    good &= (array > 0) | ((array == 0) & (field != "no_load_velocity")) | (field == "bias")
     if not good.all():
         raise DataError(f"{field} of joint '{joints[int(np.argmin(good))]}' cannot be {array[np.argmin(good)]:g}")
+    if field == "delay" and array.max() > _LONGEST_DELAY:
+        raise DataError(f"a delay of {array.max():g} s is longer than {_LONGEST_DELAY:g} s")
     array.setflags(write=False)
     return array

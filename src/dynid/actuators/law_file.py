@@ -59,14 +59,17 @@ def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
 
 def law_from_dict(data: Mapping[str, Any], joints: Sequence[str]) -> ActuatorLaw:
     """A law from plain data, as in a TOML file."""
+    if not isinstance(data, Mapping):
+        raise DataError("a law is a table of kp, kd and what else it has")
     known = (*PER_JOINT, *_SETTINGS)
-    if not isinstance(data, Mapping) or not isinstance(data.get("joints", []), list | tuple):
-        raise DataError("a law is a table of numbers, and its joints, if it has any, a list of names")
     for key in data:
         if key not in known and key != "joints":
             raise DataError(f"a law has no '{key}'{did_you_mean(key, known)}: it has {', '.join(known)}")
-    if "joints" in data and list(data["joints"]) != list(joints):
-        raise DataError(f"the law is that of {', '.join(map(str, data['joints']))}, not of {', '.join(joints)}")
+    given = data.get("joints", list(joints))
+    if not isinstance(given, list) or not all(isinstance(x, str) for x in given):
+        raise DataError("joints of a law are a list of names")
+    if given != list(joints):
+        raise DataError(f"the law is that of {', '.join(given)}, not of {', '.join(joints)}")
     fields = {key: _numbers(key, value, joints) for key, value in data.items() if key in PER_JOINT}
     return ActuatorLaw(joints, **fields, **{key: data[key] for key in _SETTINGS if key in data})
 
@@ -97,8 +100,8 @@ def _numbers(key: str, value: Any, joints: Sequence[str]) -> Any:
         if not found:
             raise DataError(f"no joint matches '{pattern}' of {key}; the joints are {', '.join(joints)}")
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise DataError(f"{key} of '{pattern}' is a number, got {number!r:.40}")
-        out |= dict.fromkeys(found, float(number))
+            raise DataError(f"{key} of '{pattern}' is a number, not {number!r:.40}")
+        out |= dict.fromkeys(found, number)
     missing = [j for j in joints if j not in out]
     if missing:
         raise DataError(f"{key} says nothing about joint '{missing[0]}'")

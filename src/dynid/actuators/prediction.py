@@ -130,6 +130,8 @@ def predict(
     if "bias" in space.directions.law:
         slope[..., :count] += space.directions.law["bias"].T
     rows = (slope / noise[:, None]).reshape(-1, slope.shape[-1])
+    if not np.isfinite(rows).all():
+        return Predicted(space, np.full(count, np.nan), *motion)
     with one_blas_thread():
         covariance, lost = inverse_of(np.asarray(np.linalg.qr(rows, mode="r")))
     std = np.where(lost, np.inf, np.sqrt(np.diag(covariance)))

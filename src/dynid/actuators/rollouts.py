@@ -30,7 +30,6 @@ STEP = 1e-3  # s
 # deviations that good encoders give (docs/actuators.md); the implicit steps allow it.
 _STEEPER = 10.0
 _WHOLE = 1e-6  # relative distance of a ratio from a whole number that rounding may explain
-_LONGEST_DELAY = 10.0  # s
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,8 +284,6 @@ def _clock(law: ActuatorLaw, commands: Commands, step: float | None) -> tuple[An
             )
     ticks, parts = max(ticks, 1), max(parts, 1)
     period = 1.0 / (commands.rate * ticks)
-    if law.delay.max() > _LONGEST_DELAY:
-        raise DataError(f"a delay of {law.delay.max():g} s is longer than {_LONGEST_DELAY:g} s")
     ring = int(law.delay.max() / period) + 3 if law.delayed == "torque" else 1
     return Clock(ticks, parts, period, period / parts), ring
 

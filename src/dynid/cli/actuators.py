@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
     from dynid.actuators.validation import PositionErrors
 
+# Draws of ranges: fewer have no standard deviation, more take too much computer memory.
+_FEWEST, _MOST = 2, 1_000_000
+
 
 @app.command()
 @with_logs(cleaning=())
@@ -73,15 +76,16 @@ def actuators(
         output = output or project.beside(chosen.output)
         draws = chosen.draws if draws is None else draws
         export = export or ",".join(chosen.export)
-    check_outputs(output)
     wanted = required(require)
     if output is not None and output.suffix not in (".toml", ".json"):
         raise DataError(f"--output is a .toml or .json file, not '{output.name}'")
-    simulators = _simulators(export, output)
     if draws is not None and output is None:
         raise DataError("--draws writes ranges beside the output: name it with -o")
-    if draws is not None and draws < 2:
-        raise DataError(f"--draws is at least 2, got {draws}")
+    if draws is not None and not _FEWEST <= draws <= _MOST:
+        raise DataError(f"--draws takes {_FEWEST} to {_MOST} draws, got {draws}")
+    files = _simulator_files(export, output)
+    ranges = None if draws is None or output is None else output.with_name(f"{output.stem}_ranges.json")
+    check_outputs(output, *files.values(), ranges)
     robot = actuated_robot(inputs)
     given, quantities = stated_law(inputs, robot, law, control_rate, hold), unknown_quantities(inputs, unknown)
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
@@ -96,9 +100,9 @@ def actuators(
     if output is not None:
         found.save(output)
         wrote(output)
-        _export(found, output, simulators)
-        if draws is not None:
-            _ranges(found, output.with_name(f"{output.stem}_ranges.json"), draws)
+    _export(found, files)
+    if ranges is not None and draws is not None:
+        _ranges(found, ranges, draws)
     if as_json:
         print(json.dumps(_page(found, after, prior, verdict.to_dict()), indent=2))
     else:
@@ -107,24 +111,24 @@ def actuators(
     check_required(wanted, verdict)
 
 
-def _simulators(text: str | None, output: Path | None) -> list[str]:
-    """Names of simulators, checked."""
-    names = values.names(text) if text else []
-    if names and output is None:
-        raise DataError("--export writes files beside the output: name it with -o")
-    for name in names:
+def _simulator_files(text: str | None, output: Path | None) -> dict[str, Path]:
+    """The files of simulators by their names, beside the output."""
+    out: dict[str, Path] = {}
+    for name in values.names(text):
+        if output is None:
+            raise DataError("--export writes files beside the output: name it with -o")
         if name not in SIMULATOR_ENDINGS:
             raise DataError(f"--export '{name}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}")
-    return names
+        out[name] = output.with_name(f"{output.stem}_{name}{SIMULATOR_ENDINGS[name]}")
+    return out
 
 
-def _export(found: ActuatorEstimate, output: Path, simulators: list[str]) -> None:
+def _export(found: ActuatorEstimate, files: dict[str, Path]) -> None:
     """Files for simulators; what they cannot hold is told."""
     from dynid.export.simulators.properties import loss_sentences
     from dynid.export.simulators.write import write_actuators
 
-    for name in simulators:
-        path = output.with_name(f"{output.stem}_{name}{SIMULATOR_ENDINGS[name]}")
+    for name, path in files.items():
         file = write_actuators(found.robot, found.law, path, name)
         wrote(path)
         for sentence in (*file.warnings, *loss_sentences(file.lost)):

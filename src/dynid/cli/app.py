@@ -9,7 +9,6 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property
 from inspect import signature
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -18,8 +17,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from dynid.cli.keywords import with_options
-from dynid.errors import DataError, DynidError
-from dynid.files import check_output, write_text
+from dynid.cli.values import checked
+from dynid.errors import DynidError
+from dynid.files import check_output, real_path, write_text
 
 __all__ = [
     "GROUPS",
@@ -106,8 +106,9 @@ class Command(TyperCommand):
         """Run the command."""
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
-            if isinstance(value, float) and not isfinite(value):
-                raise DataError(f"{parameter.opts[0]} takes a finite number, got {value}")
+            for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, float):
+                    checked(one, parameter.opts[0])
         given = _given.set(tuple(value for name, value in ctx.params.items() if name not in _OUTPUTS))
         files = _written.set([])
         try:
@@ -215,7 +216,7 @@ def check_outputs(*paths: Path | None) -> None:
     for path in paths:
         if path is None:
             continue
-        place = path.resolve()
+        place = real_path(path)
         if place in inputs:
             raise DynidError(f"'{path}' is read by this command and would be overwritten: name another file to write")
         if place in seen:
@@ -242,7 +243,7 @@ def _resolved(text: str) -> Path | None:
     """The file of this name, if there is one."""
     with suppress(OSError, ValueError):
         path = Path(text)
-        return path.resolve() if path.is_file() else None
+        return real_path(path) if path.is_file() else None
     return None
 
 

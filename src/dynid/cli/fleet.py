@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli import options
-from dynid.cli.app import Json, app, check_outputs, wrote
+from dynid.cli.app import Json, app, check_outputs, remember_inputs, wrote
 from dynid.cli.data_sets import client_of
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
@@ -89,14 +89,16 @@ def fleet(
     if folder is None:
         raise DataError("name ROBOT and then FOLDER, the folder of the recordings")
     if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
-        raise DataError(f"the table of a fleet is .parquet or .csv: name --output '{output.with_suffix('.parquet')}'")
+        raise DataError(f"the table of a fleet is .parquet or .csv, not '{output}': name --output fleet.parquet")
     if workers is not None and cluster is not None:
         raise DataError("--workers are processes of this computer and --cluster names others: give one")
+    entries = fleet_entries(inputs.robot, folder, log=inputs.log)
+    remember_inputs(*(str(entry.data) for entry in entries))
     check_outputs(output, page)
     with client_of(cluster) as client, working("identifying the fleet") as work:
         found = identify_fleet(
             inputs.robot,
-            fleet_entries(inputs.robot, folder, log=inputs.log),
+            entries,
             shared=tuple(shared) if shared else "links",
             per_date=tuple(per_date or ()),
             gains=unit_gains,

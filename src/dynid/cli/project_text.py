@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.errors import DynidError
-from dynid.recording.toml_text import toml_key, toml_value
+from dynid.quoting import toml_key, toml_value
 from dynid.robot.angles import rounded_angles
 from dynid.robot.load import USUAL_FRICTION
 

@@ -152,7 +152,7 @@ def _reading(taken: Mapping[str, Any]) -> dict[str, Any]:
     if taken["gain"] is not None:
         out["gain"] = values.number_or_per_joint(taken["gain"], "--gain")
     if taken["joints"] is not None:
-        out["joints"] = tuple(int(x) if x.isdigit() else x for x in values.names(taken["joints"]))
+        out["joints"] = tuple(map(values.name_or_number, values.names(taken["joints"])))
     if taken["rows"] is not None:
         out["rows"] = values.row_range(taken["rows"], "--rows")
     return out

@@ -17,7 +17,7 @@ from dynid.cli.app import Json, app, check_outputs, write, wrote
 from dynid.cli.output import error_lines, mass_line, show, verdict_lines
 from dynid.cli.progress import working
 from dynid.errors import DynidError
-from dynid.files import writing
+from dynid.files import writing_bytes
 from dynid.progress import Progress
 
 if TYPE_CHECKING:
@@ -208,8 +208,8 @@ def benchmark(
     else:
         show(result.summary())
     if output is not None:
-        with writing(output) as part:
-            result.table.write_csv(part)
+        with writing_bytes(output) as file:
+            result.table.write_csv(file)
         wrote(output)
     if figure is not None:
         from studies.benchmark.figure import benchmark_figure

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Literal, cast
 
 from dynid.errors import DataError
+from dynid.reading import whole_number
 
 __all__ = [
     "Source",
+    "checked",
     "coulomb_slope",
     "cutoff",
     "decimation",
     "key_numbers",
     "key_values",
     "min_velocity",
+    "name_or_number",
     "names",
     "number",
     "number_or_per_joint",
@@ -28,16 +31,26 @@ __all__ = [
 
 Source = str | dict[str, Path]
 
+# Sizes in SI units that no option goes beyond; the squares and counts that follow from them do not overflow.
+_SMALLEST, _LARGEST = 1e-15, 1e15
+
+
+def checked(value: float, option: str) -> float:
+    """A number that can be computed with."""
+    if not isfinite(value):
+        raise DataError(f"{option} takes a finite number, got {value}")
+    if value and not _SMALLEST <= abs(value) <= _LARGEST:
+        raise DataError(f"{option} takes 0 or a number of a size between {_SMALLEST:g} and {_LARGEST:g}, got {value:g}")
+    return value
+
 
 def number(text: str, option: str) -> float:
     """One number."""
     try:
         value = float(text)
     except ValueError:
-        raise DataError(f"{option} takes a number, got '{text}'") from None
-    if not isfinite(value):
-        raise DataError(f"{option} takes a finite number, got '{text}'")
-    return value
+        raise DataError(f"{option} takes a number, got '{text:.60}'") from None
+    return checked(value, option)
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:
@@ -75,16 +88,21 @@ def key_numbers(items: Sequence[str] | None, option: str) -> dict[str, float | t
 def row_range(text: str, option: str) -> tuple[int | None, int | None]:
     """START:STOP, either of which may be left out."""
     start, colon, stop = text.partition(":")
-    if not colon or not all(x.isdigit() or not x for x in (start, stop)):
-        raise DataError(f"{option} takes START:STOP, got '{text}'")
-    return (int(start) if start else None, int(stop) if stop else None)
+    ends = whole_number(start), whole_number(stop)
+    if not colon or any(x and end is None for x, end in zip((start, stop), ends, strict=True)):
+        raise DataError(f"{option} takes START:STOP, got '{text:.60}'")
+    return ends
 
 
 def time_column(text: str) -> str | int | None:
     """Name or number of the time column; None for "none"."""
-    if text == "none":
-        return None
-    return int(text) if text.isdigit() else text
+    return None if text == "none" else name_or_number(text)
+
+
+def name_or_number(text: str) -> str | int:
+    """A number where a text is one, such as that of a column or of a joint, else the text."""
+    found = whole_number(text)
+    return text if found is None else found
 
 
 def source(text: str) -> Source:

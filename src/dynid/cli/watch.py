@@ -81,7 +81,11 @@ def watch(
             _follow(lines, follower, seconds, every, shown)
     finally:
         lines.close()
-    _finish(follower.state(), output, table, as_json)
+        state = follower.state()
+        _save(state, output)  # also after an error: the motion does not come back
+    _show(state, table, as_json)
+    if output is not None and state.estimate is None:
+        raise DataError(f"nothing is saved: {state.waiting}")
 
 
 def _follow(
@@ -107,11 +111,15 @@ def _follow(
         follower.feed([], last=True)
 
 
-def _finish(state: FollowerState, output: Path | None, table: bool, as_json: bool) -> None:
-    """Save the estimate, and print what was found last."""
+def _save(state: FollowerState, output: Path | None) -> None:
+    """Save the estimate, if there is one."""
     if output is not None and state.estimate is not None:
         state.estimate.save(output)
         wrote(output)
+
+
+def _show(state: FollowerState, table: bool, as_json: bool) -> None:
+    """Print what was found last."""
     if as_json:
         print(json.dumps(state.to_dict(), indent=2))
     else:
@@ -120,8 +128,6 @@ def _finish(state: FollowerState, output: Path | None, table: bool, as_json: boo
             show(str(event))
         if table and state.estimate is not None:
             show(state.estimate.summary())
-    if output is not None and state.estimate is None:
-        raise DataError(f"nothing is saved: {state.waiting}")
 
 
 @contextmanager

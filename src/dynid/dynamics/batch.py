@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
+from dynid.reading import whole_number
 from dynid.robot.model import Robot
 
 __all__ = ["as_batch", "as_parameters", "core_count", "first_use", "for_kernel", "run", "run_each", "thread_count"]
@@ -32,9 +33,10 @@ def thread_count() -> int:
     """Number of threads per batch: DYNID_THREADS, or the cores available to this process."""
     given = os.environ.get("DYNID_THREADS")
     if given:
-        if not given.isdigit() or int(given) < 1:
-            raise DataError(f"DYNID_THREADS must be a positive integer, got '{given}'")
-        return int(given)
+        count = whole_number(given)
+        if not count:
+            raise DataError(f"DYNID_THREADS must be a positive integer, got '{given:.60}'")
+        return count
     return core_count()
 
 

@@ -26,6 +26,7 @@ from dynid.excitation.limits import LIMIT_NAMES, MotionLimits
 from dynid.excitation.problem import AnyClearance
 from dynid.files import write_text
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.quoting import toml_key, toml_value, yaml_string
 from dynid.reading import parse_json, parse_toml, read_text
 from dynid.robot.model import Robot
 
@@ -108,7 +109,11 @@ def write_joint_trajectory(motion: Excitation, path: str | Path, rate: float) ->
         header = {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""}
         write_text(path, json.dumps({"header": header, "joint_names": names, "points": points}, indent=1) + "\n")
         return
-    lines = ["header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}", f"joint_names: {json.dumps(names)}", "points:"]
+    lines = [
+        "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
+        f"joint_names: [{', '.join(map(yaml_string, names))}]",
+        "points:",
+    ]
     for k, (sec, nanosec) in enumerate(stamps):
         lines += [
             f"- positions: {_yaml_numbers(q[k])}",
@@ -269,30 +274,19 @@ def _family(data: Mapping[str, Any]) -> Basis:
 
 def _toml_table(name: str, table: Mapping[str, Any]) -> list[str]:
     plain = {k: v for k, v in table.items() if not isinstance(v, Mapping)}
-    lines = ["", f"[{name}]", *(f"{_toml_key(k)} = {_toml(v)}" for k, v in plain.items())]
+    lines = ["", f"[{name}]", *(f"{toml_key(k)} = {_toml(v)}" for k, v in plain.items())]
     for key, value in table.items():
         if isinstance(value, Mapping):
-            lines += _toml_table(f"{name}.{_toml_key(key)}", value)
+            lines += _toml_table(f"{name}.{toml_key(key)}", value)
     return lines
-
-
-def _toml_key(key: str) -> str:
-    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if bare else _toml(key)
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list | tuple):
-        if value and isinstance(value[0], list):
-            return "[\n" + "".join(f"  {_toml(row)},\n" for row in value) + "]"
-        return f"[{', '.join(_toml(x) for x in value)}]"
-    return repr(value)
+    if isinstance(value, list | tuple) and value and isinstance(value[0], list):
+        return "[\n" + "".join(f"  {_toml(row)},\n" for row in value) + "]"
+    return toml_value(value)
 
 
 # -- limits --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dynid.export.contents import refuse_infeasible
 from dynid.export.ros_parameters import from_ros, to_ros
 from dynid.files import write_text
 from dynid.identification.known import parameter_remarks
+from dynid.quoting import toml_value
 from dynid.reading import parse_json, parse_toml, read_text
 from dynid.robot.drives import DRIVE_SYMBOLS, DriveTerm
 from dynid.robot.model import Robot
@@ -172,24 +173,15 @@ def _content(source: Robot | Estimate) -> dict[str, Any]:
 def to_toml(content: dict[str, Any]) -> str:
     """TOML of a table whose lists of tables stand last."""
     plain = {k: v for k, v in content.items() if not _tables(v)}
-    lines = [f"{k} = {_toml_value(v)}" for k, v in plain.items()]
+    lines = [f"{k} = {toml_value(v)}" for k, v in plain.items()]
     for key, rows in ((k, v) for k, v in content.items() if _tables(v)):
         for row in rows:
-            lines += ["", f"[[{key}]]", *(f"{k} = {_toml_value(v)}" for k, v in row.items())]
+            lines += ["", f"[[{key}]]", *(f"{k} = {toml_value(v)}" for k, v in row.items())]
     return "\n".join(lines) + "\n"
 
 
 def _tables(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    # Strings of JSON are strings of TOML, but for one sign that only JSON takes as it is.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else repr(value)
 
 
 # -- reading -------------------------------------------------------------------------------------------

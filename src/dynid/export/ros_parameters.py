@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.export.contents import body_values
+from dynid.quoting import yaml_string
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_from_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
@@ -42,8 +42,8 @@ _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # wh
 
 def to_ros(robot: Robot, remarks: Mapping[str, str]) -> str:
     """Text of a parameter file for any node; remarks on links, by name, are comments."""
-    lines = [f"{_key(_NODE)}:", "  ros__parameters:", f"    robot: {_string(robot.name)}"]
-    lines.append(f"    joint_names: [{', '.join(map(_string, robot.coordinates))}]")
+    lines = [f"{_key(_NODE)}:", "  ros__parameters:", f"    robot: {yaml_string(robot.name)}"]
+    lines.append(f"    joint_names: [{', '.join(map(yaml_string, robot.coordinates))}]")
     lines.append("    # kg, m; inertia about the centre of mass in link axes: xx, xy, xz, yy, yz, zz in kg m2")
     lines.append("    links:")
     for i in robot.parameter_links:
@@ -140,9 +140,5 @@ def _floats(values: Iterable[float]) -> str:
     return f"[{', '.join(_float(v) for v in values)}]"
 
 
-def _string(text: str) -> str:
-    return json.dumps(text)
-
-
 def _key(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN else _string(text)
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN else yaml_string(text)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.files import writing
+from dynid.files import writing_bytes
 from dynid.fleet.arrow import Arrow
 from dynid.fleet.entries import EntryFault, shown_date
 from dynid.fleet.health import Health
@@ -157,8 +157,8 @@ class FleetEstimate:
         if suffix not in _FORMATS:
             raise DataError(f"the table of a fleet is written as {' or '.join(_FORMATS)}, not as '{suffix}'")
         table = self.to_frame()
-        with writing(path) as part:
-            table.write_parquet(part) if suffix == ".parquet" else table.write_csv(part)
+        with writing_bytes(path) as file:
+            table.write_parquet(file) if suffix == ".parquet" else table.write_csv(file)
 
     def summary(self) -> str:
         """Verdicts of the units, changed ones first, as wide as the terminal."""

@@ -19,6 +19,7 @@ from dynid.errors import DataError, DynidError
 from dynid.identification.loads import measured, state
 from dynid.identification.row_stream import Segment, SegmentRows
 from dynid.parameters.base import BaseParameters
+from dynid.reading import whole_number
 from dynid.robot.model import Robot
 from dynid.signals.filters import decimate
 from dynid.signals.settings import Motion
@@ -52,7 +53,7 @@ def check_device(robot: Robot, device: str | None, client: Any = None) -> None:
     except ImportError:
         raise DynidError("device= needs PyTorch: pip install 'dynid[gpu]'") from None
     name, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
-    if name not in ("cuda", "cpu") or (number and not number.isdigit()):
+    if name not in ("cuda", "cpu") or (number and whole_number(number) is None):
         raise DataError(f"device {device!r:.40} is unknown: use 'cuda', 'cuda:1' for a second graphics card, or 'cpu'")
     if name == "cuda" and int(number or 0) >= torch.cuda.device_count():
         raise DynidError(f"device '{device}' is not there: PyTorch {torch.__version__} finds no such graphics card")

@@ -14,6 +14,7 @@ from dynid.errors import DataError
 from dynid.mocap.capture import Capture, Channels, unique_names
 from dynid.mocap.plate import Plate
 from dynid.mocap.platforms import LENGTHS
+from dynid.reading import whole_number
 from dynid.recording.files import read_bytes, stem_of
 
 __all__ = ["read_storage", "read_trc"]
@@ -37,7 +38,7 @@ def read_trc(path: Path, unit: str | None) -> Capture:
     body = [line for line in lines[head + 2 :] if line.strip()]
     table = _numbers(body, 2 + 3 * len(names), path.name, head + 3)
     announced = settings.get("NumFrames", "")
-    if announced.isdigit() and int(announced) > len(table):
+    if (whole_number(announced) or 0) > len(table):
         raise DataError(f"{path.name} is cut off: it announces {announced} frames and holds {len(table)}")
     times = table[:, 1]
     positions = LENGTHS[unit] * table[:, 2:].reshape(len(table), len(names), 3)
@@ -64,7 +65,7 @@ def read_storage(path: Path, translations: Sequence[str]) -> Capture:
     body = [line for line in lines[ends[0] + 2 :] if line.strip()]
     table = _numbers(body, len(names), path.name, ends[0] + 3)
     announced = header.get("nrows", header.get("datarows", ""))
-    if announced.isdigit() and int(announced) > len(table):
+    if (whole_number(announced) or 0) > len(table):
         raise DataError(f"{path.name} is cut off: it announces {announced} rows and holds {len(table)}")
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):

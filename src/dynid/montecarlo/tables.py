@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.errors import DataError
-from dynid.files import writing
+from dynid.files import writing_bytes
 from dynid.markup import HtmlFrame
 
 if TYPE_CHECKING:
@@ -140,13 +140,13 @@ class MonteCarlo(HtmlFrame):
 
     def to_csv(self, path: str | Path) -> None:
         """Write `table` as CSV."""
-        with writing(path) as part:
-            self.to_frame().write_csv(part)
+        with writing_bytes(path) as file:
+            self.to_frame().write_csv(file)
 
     def to_parquet(self, path: str | Path) -> None:
         """Write `table` as Parquet."""
-        with writing(path) as part:
-            self.to_frame().write_parquet(part)
+        with writing_bytes(path) as file:
+            self.to_frame().write_parquet(file)
 
     def __repr__(self) -> str:
         converged = int((self.fits["outcome"] == "converged").sum())

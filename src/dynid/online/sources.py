@@ -6,10 +6,12 @@ import os
 import select
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from dynid.errors import DataError
+from dynid.reading import check_regular, whole_number
 
 __all__ = ["LineSource", "open_source"]
 
@@ -18,6 +20,7 @@ _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 16
 # Seconds between two looks at a file that has not grown.
 _PAUSE = 0.05
+_LAST_PORT = 65535
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -56,10 +59,13 @@ def open_source(text: str, *, patience: float = 5.0) -> LineSource:
     if text.startswith("unix:"):
         return _Socket(text, text.removeprefix("unix:"), patience)
     host, colon, port = text.rpartition(":")
-    if colon and port.isdigit() and not Path(text).exists():
+    number = whole_number(port)
+    if colon and number is not None and not Path(text).exists():
         if host.strip("[]") not in _LOCAL:
             raise DataError(f"'{text}' is no address of this computer: use localhost:{port}")
-        return _Socket(text, (host.strip("[]"), int(port)), patience)
+        if not 0 < number <= _LAST_PORT:
+            raise DataError(f"'{text}' is no address: ports are 1 to {_LAST_PORT}")
+        return _Socket(text, (host.strip("[]"), number), patience)
     return _File(text)
 
 
@@ -86,10 +92,14 @@ class _File:
         self.name, self.ended = text, False
         self._path = Path(text)
         try:
-            self._file = self._path.open("rb")
+            self._open()
         except OSError as error:
             raise DataError(f"'{text}' cannot be read: {error.strerror or error}") from None
-        self._pieces = _Pieces()
+
+    def _open(self) -> None:
+        # A pipe would wait for its writer, whatever time is given; a device never ends.
+        check_regular(self._path)
+        self._file, self._pieces = self._path.open("rb"), _Pieces()
 
     def read(self, timeout: float) -> list[str]:
         until = time.monotonic() + timeout
@@ -98,9 +108,11 @@ class _File:
             if data:
                 return self._pieces.lines(data)
             if self._replaced():
-                self._file.close()
-                self._file, self._pieces = self._path.open("rb"), _Pieces()
-                continue
+                old = self._file
+                with suppress(OSError):  # gone again, or no file: the next look may find one
+                    self._open()
+                    old.close()
+                    continue
             left = until - time.monotonic()
             if left <= 0:
                 return []

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dynid.errors import DataError
-from dynid.files import make_folder, writing
+from dynid.files import make_folder, writing_bytes
 from dynid.recording.dataset import LONGEST
 from dynid.recording.recording import Recording
 
@@ -56,7 +56,7 @@ def write_partition(
         if float32:
             frame = frame.with_columns(polars.exclude("run", "t").cast(polars.Float32))
         make_folder(path.parent)
-        with writing(path) as part:
-            frame.with_columns(polars.col("run").cast(polars.Int32)).write_parquet(part, row_group_size=LONGEST)
+        with writing_bytes(path) as file:
+            frame.with_columns(polars.col("run").cast(polars.Int32)).write_parquet(file, row_group_size=LONGEST)
         out.append(path)
     return out

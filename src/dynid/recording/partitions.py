@@ -80,7 +80,7 @@ def listed(source: str) -> tuple[Partition, ...]:
         found = [(f.relative_to(folder).as_posix(), str(f)) for f in files]
     if not found:
         raise DataError(f"{source} contains no Parquet file: dynid convert makes a data set of other logs")
-    found.sort(key=lambda one: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", one[0])])
+    found.sort(key=lambda one: [int(x) if k % 2 else x for k, x in enumerate(re.split(r"(\d+)", one[0]))])
     return tuple(Partition(name, address, hive_keys(name)) for name, address in found)
 
 

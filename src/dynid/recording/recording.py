@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.files import writing
+from dynid.files import writing, writing_bytes
 from dynid.markup import html_table
 from dynid.recording.wrench import WrenchSensor
 
@@ -380,8 +380,8 @@ class Recording:
         path : path
             The file.
         """
-        with writing(path) as part:
-            self.to_frame().write_parquet(part)
+        with writing_bytes(path) as file:
+            self.to_frame().write_parquet(file)
 
     def to_frame(self) -> pl.DataFrame:
         """All runs as one table.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError, DynidError
 from dynid.files import write_text
+from dynid.quoting import toml_value
 from dynid.reading import read_toml
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
@@ -106,15 +107,15 @@ def save_controller(controller: Controller, path: str | Path) -> None:
     matrices = "ABCD" if controller.A.size else "D"
     lines = [
         'kind = "state-space"',
-        f"name = {json.dumps(controller.name, ensure_ascii=False)}",
+        f"name = {toml_value(controller.name)}",
         f"rate = {float(controller.rate)!r}",
         f'feedforward = "{controller.feedforward}"',
         f'model_use = "{controller.model_use}"',
-        *(f"{name} = {json.dumps(getattr(controller, name).tolist())}" for name in matrices),
+        *(f"{name} = {toml_value(getattr(controller, name).tolist())}" for name in matrices),
     ]
     if controller.model is not None:
         model = json.dumps(robot_to_dict(controller.model), ensure_ascii=False)
-        lines.append(f"model = {json.dumps(model, ensure_ascii=False)}")
+        lines.append(f"model = {toml_value(model)}")
     write_text(path, "\n".join([*lines, ""]))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynid.errors import DataError
-from dynid.recording.toml_text import toml_value
+from dynid.quoting import toml_value
 from dynid.studio.workspace import Workspace
 
 __all__ = ["PROJECT_FILE", "ProjectFile"]

@@ -84,7 +84,13 @@ def test_a_file_that_was_changed_gives_no_verdict(tmp_path: Path) -> None:
     Assessment("arm", "wls", (Check(CheckCode.DELAY, "failed", "late"),)).save(path)
     whole = json.loads(path.read_text())
     check = whole["checks"][0]
-    changes = [whole | {"verdict": "trusted"}, whole | {"verdict": "fine"}, whole | {"checks": 3}, whole | {"more": 1}]
+    changes = [
+        whole | {"verdict": "trusted"},
+        whole | {"verdict": "fine"},
+        whole | {"checks": 3},
+        whole | {"more": 1},
+        whole | {"checks": []},
+    ]
     for name, value in {"result": "pass", "code": "late", "figure": "much", "words": None}.items():
         changes.append(whole | {"checks": [check | {name: value}]})
     changes.append(whole | {"checks": [{k: x for k, x in check.items() if k != "limit"}]})

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from dynid.errors import DataError, did_you_mean
 from dynid.files import write_text
@@ -193,7 +194,7 @@ class _StoredAssessment(Stored):
     method: str
     verdict: Trust
     reasons: list[str]
-    checks: list[dict[str, Any]]
+    checks: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
 @dataclass(frozen=True)

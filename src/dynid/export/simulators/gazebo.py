@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.sax.saxutils import escape
+
 import numpy as np
 
 from dynid.export.contents import number
@@ -50,7 +52,12 @@ def _plugin(joint: JointActuator) -> str:
     # Gazebo has an integral gain of 0.1 and a limit of 1000 where none is given.
     limit = joint.constant_limit
     limit = limit if np.isfinite(limit) else 1e9
-    values = {"joint_name": joint.name, "p_gain": number(joint.kp), "i_gain": "0", "d_gain": number(joint.kd)}
+    values = {
+        "joint_name": escape(joint.name, {"\r": "&#13;", "\n": "&#10;"}),
+        "p_gain": number(joint.kp),
+        "i_gain": "0",
+        "d_gain": number(joint.kd),
+    }
     values |= {"cmd_max": number(limit), "cmd_min": number(-limit), "cmd_offset": number(-joint.kp * joint.bias)}
     inside = [f"    <{tag}>{value}</{tag}>" for tag, value in values.items()]
     return "\n".join([f"  {open_tag('plugin', _PLUGIN, closed=False)}", *inside, "  </plugin>"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from dynid.export.contents import number
@@ -12,6 +10,7 @@ from dynid.export.simulators.simulator import Simulator, Written, head, python_c
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.urdf import urdf_content
 from dynid.export.xmltext import XmlText, open_tag
+from dynid.quoting import yaml_string
 
 __all__ = ["ROS2_CONTROL", "ROS2_CONTROLLERS"]
 
@@ -74,7 +73,7 @@ def _write_yaml(actuators: Actuators) -> Written:
     lines = [python_comment(head(actuators, "ros2_controllers", _YAML_PLACES, lost, _YAML_NOTES))]
     lines += ["controller_manager:", "  ros__parameters:", f"    update_rate: {rate}  # Hz"]
     lines += ["    actuators:", "      type: pid_controller/PidController", "", "actuators:", "  ros__parameters:"]
-    lines.append(f"    dof_names: {json.dumps([j.name for j in actuators.joints])}")
+    lines.append(f"    dof_names: [{', '.join(yaml_string(j.name) for j in actuators.joints)}]")
     lines += ["    command_interface: effort", "    reference_and_state_interfaces: [position, velocity]", "    gains:"]
     for joint in actuators.joints:
         limit = joint.constant_limit
@@ -82,7 +81,7 @@ def _write_yaml(actuators: Actuators) -> Written:
         if np.isfinite(limit):
             values |= {"u_clamp_max": limit, "u_clamp_min": -limit}
         inside = ", ".join(f"{name}: {_float(value)}" for name, value in values.items())
-        lines.append(f"      {json.dumps(joint.name)}: {{{inside}}}")
+        lines.append(f"      {yaml_string(joint.name)}: {{{inside}}}")
     return Written("\n".join([*lines, ""]), lost)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dynid.export.simulators.properties import ActuatorProperty, Losses, loss_sentences
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.xmltext import XmlText
+from dynid.quoting import one_line
 
 __all__ = [
     *("Simulator", "Written", "brake_limit", "expression", "grouped", "head", "literal", "python_comment", "utf8_text"),
@@ -64,7 +65,7 @@ def head(
     parts += ["", *notes] if notes else []
     parts += ["", f"What {words} cannot hold:"]
     parts += [f"- {sentence}" for sentence in loss_sentences(lost)] or ["- nothing is lost"]
-    return [line for part in parts for line in _wrapped(part)]
+    return [one_line(line) for part in parts for line in _wrapped(part)]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
 from dynid.identification.flexible.rows import EncoderError
 from dynid.identification.flexible.sides import FlexibleModel
 from dynid.identification.flexible.stiffness_tests import StiffnessKind, StiffnessTest
+from dynid.quoting import toml_key
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_to_dict
 from dynid.signals.settings import Signals
@@ -128,7 +129,9 @@ def _estimate(data: Mapping[str, Any], robot: Robot, where: str) -> FlexibleEsti
         converged=bool(data["converged"]),
         signals=Signals.from_dict(data["signals"]),
         tests=tuple(
-            StiffnessTest(t["joint"], StiffnessKind(t["kind"]), float(t["size"]), float(t["std"]), float(t["p_value"]))
+            StiffnessTest(
+                str(t["joint"]), StiffnessKind(t["kind"]), float(t["size"]), float(t["std"]), float(t["p_value"])
+            )
             for t in data["tests"]
         ),
         notes=tuple(data["notes"]),
@@ -150,7 +153,7 @@ def _toml(estimate: FlexibleEstimate) -> str:
             ("damping", estimate.damping[k], estimate.damping_std[k], units[1]),
             ("motor_inertia", estimate.motor_inertia[k], estimate.motor_inertia_std[k], units[2]),
         )
-        lines.append(f'[joints."{joint}"]')
+        lines.append(f"[joints.{toml_key(joint)}]")
         for name, value, std, unit in values:
             lines += [f"{name} = {float(value):.6g}  # {unit}", f"{name}_std = {float(std):.3g}"]
         lines.append("")
