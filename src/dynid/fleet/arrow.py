@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynid.identification.observation import fold
 
-__all__ = ["Arrow", "solve_arrow"]
+__all__ = ["Arrow", "eliminate", "solve_arrow"]
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.intp]
@@ -70,7 +70,7 @@ class _Solved:
         return x, out, cross
 
 
-def _eliminate(rows: Array, count: int) -> tuple[_Solved, Array]:
+def eliminate(rows: Array, count: int) -> tuple[_Solved, Array]:
     """Eliminate the first `count` columns of [lead, rest, target]; the second result has the remaining columns."""
     lead, rest = rows[:, :count], rows[:, count:]
     size = np.linalg.norm(lead, axis=0) if len(lead) else np.zeros(count)
@@ -117,17 +117,17 @@ def solve_arrow(
     squares = 0.0
     for A, z, unit in zip(rows, targets, units, strict=True):
         ordered = np.column_stack([A[:, per_date], A[:, per_unit], A[:, shared], z])
-        solved, rest = _eliminate(ordered, len(per_date))
+        solved, rest = eliminate(ordered, len(per_date))
         per_entry.append(solved)
         left.setdefault(unit, []).append(rest)
     of_unit: dict[int, _Solved] = {}
     remains = []
     for unit, parts in left.items():
         stack = fold(np.asfortranarray(np.vstack(parts)))
-        of_unit[unit], rest = _eliminate(stack, len(per_unit))
+        of_unit[unit], rest = eliminate(stack, len(per_unit))
         remains.append(rest)
     stack = fold(np.asfortranarray(np.vstack(remains)))
-    top, rest = _eliminate(stack, len(shared))
+    top, rest = eliminate(stack, len(shared))
     squares = float(np.sum(rest[:, -1] ** 2))
     common, covariance, _ = top.values(np.zeros(0), np.zeros((0, 0)))
     finite = _finite(covariance)

@@ -164,10 +164,7 @@ def _body_changes(
     """
     basis = payload_basis(columns[bodies])
     series = {
-        unit: BodySeries(
-            np.array([e.beta[bodies] for e in mine]),
-            np.array([e.covariance[np.ix_(bodies, bodies)] for e in mine]),
-        )
+        unit: BodySeries.of_rows([e.rows for e in mine], [e.target for e in mine], bodies)
         for unit, mine in units.items()
     }
     dispersion = dispersion_of(list(series.values()), basis)
@@ -175,19 +172,20 @@ def _body_changes(
     joint = robot.joints[robot.link_index(link) - 1].name
     for unit, one in series.items():
         steps = body_steps(one, basis, dispersion, limit)
-        edges = [*(step.at for step in steps), len(one.values)]
+        edges = [*(step.at for step in steps), len(one.scores)]
         for k, step in enumerate(steps):
             date = shown_date(units[unit][step.at].moment)
             change = _body_change(unit, step, columns[bodies], link, joint, date, tests)
             if k and change.payload is not None:
-                since, covariance = between(one, (0, steps[0].at), (step.at, edges[k + 1]))
-                whole = fit_payload(since, covariance * dispersion.payload, columns[bodies], link)
+                root, since = between(one.over(0, steps[0].at), one.over(step.at, edges[k + 1]))
+                wider = np.sqrt(dispersion.payload)
+                whole = fit_payload(root @ columns[bodies] / wider, since / wider, link)
                 change = replace(change, carried=whole)
             found[unit].append(change)
 
 
 def _body_change(unit: str, step: BodyStep, columns: Array, link: str, joint: str, date: str, tests: int) -> Change:
-    load = fit_payload(step.change, step.covariance, columns, link) if step.is_payload else None
+    load = fit_payload(step.root @ columns, step.whitened, link) if step.is_payload else None
     return Change(
         unit=unit,
         code=ChangeCode.BODY if load is None else ChangeCode.PAYLOAD,
