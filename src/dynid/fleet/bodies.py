@@ -19,12 +19,24 @@ from dynid.errors import DataError
 from dynid.fleet.arrow import eliminate
 from dynid.robot.inertia import inertia_to_com
 
-__all__ = ["BodySeries", "BodyStep", "Dispersion", "PayloadChange", "body_steps", "dispersion_of", "fit_payload"]
+__all__ = [
+    "BodySeries",
+    "BodyStep",
+    "Dispersion",
+    "PayloadChange",
+    "between",
+    "body_steps",
+    "dispersion_of",
+    "fit_payload",
+    "payload_basis",
+]
 
 Array = NDArray[np.float64]
 
 # Singular values, relative to the largest, below which a direction is not determined.
 _WEAKEST = 1e-6
+# Standard deviation of a coordinate of a centre, m, from which it is not known: about the size of a payload.
+_UNKNOWN = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +61,20 @@ class PayloadChange:
     centre: Array
     centre_std: Array
     inertial: Array
+
+    @property
+    def words(self) -> str:
+        """Mass, link and centre in words, each with its standard deviation."""
+        return f"{self.mass:+.3g} kg (std {self.mass_std:.2g}) on {self.link}, {self.centre_words}"
+
+    @property
+    def centre_words(self) -> str:
+        """The centre in words; what the motion does not show is not given a value."""
+        parts = [
+            f"{axis} {round(float(c), 3) + 0.0:.3f} (std {s:.1g})" if s < _UNKNOWN else f"{axis} not known"
+            for axis, c, s in zip("xyz", self.centre, self.centre_std, strict=True)
+        ]
+        return f"centre {', '.join(parts)} m"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +161,7 @@ def payload_basis(columns: Array) -> Array:
     return np.asarray(u[:, s > _WEAKEST * s[0]])
 
 
-def _statistics(root: Array, whitened: Array, basis: Array) -> tuple[float, float]:
+def _along_and_beyond(root: Array, whitened: Array, basis: Array) -> tuple[float, float]:
     """Squares of the whitened change along the basis and beyond it."""
     u, s, _ = np.linalg.svd(root @ basis, full_matrices=False)
     along = float(np.sum((u[:, s > _WEAKEST * max(s[0], 1e-300)].T @ whitened) ** 2)) if len(s) else 0.0
@@ -145,7 +171,7 @@ def _statistics(root: Array, whitened: Array, basis: Array) -> tuple[float, floa
 def dispersion_of(units: Sequence[BodySeries], basis: Array) -> Dispersion:
     """How much more the body parameters vary between successive dates than their covariances say."""
     squares = [
-        _statistics(*between(u.over(i, i + 1), u.over(i + 1, i + 2)), basis)
+        _along_and_beyond(*between(u.over(i, i + 1), u.over(i + 1, i + 2)), basis)
         for u in units
         for i in range(len(u.scores) - 1)
     ]
@@ -215,7 +241,7 @@ def _step(
     """The step between the dates from `start` to `at` and those from `at` to `stop`."""
     size, along = basis.shape
     root, whitened = between(unit.over(start, at), unit.over(at, stop))
-    squares = _statistics(root, whitened, basis)
+    squares = _along_and_beyond(root, whitened, basis)
     narrower = 1.0 / np.sqrt(dispersion.payload)
     first, second = squares[0] / dispersion.payload / along, squares[1] / dispersion.rest / max(size - along, 1)
     return BodyStep(
