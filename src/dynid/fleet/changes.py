@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.calibration.loaded import load_columns
+from dynid.calibration.loaded import link_mass, load_columns
 from dynid.errors import DataError
 from dynid.fleet.bodies import (
     BodySeries,
@@ -159,7 +159,7 @@ def _unlike(
     tests: int,
 ) -> dict[str, Unlike]:
     """Units whose bodies are not those of the others, over their dates before a change of bodies."""
-    mass = float(base.robot.parameters[base.robot.parameter_names.index(f"m_{link}")]) or np.inf
+    mass = link_mass(base.robot, link)
     noise = {unit: np.median([e.noise for e in mine], axis=0) for unit, mine in units.items()}
     series = {}
     for unit, mine in units.items():
