@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.errors import DataError
-from dynid.fleet import FleetEntry, FleetEstimate, UnitCode, identify_fleet
+from dynid.fleet import FleetEntry, FleetEstimate, UnitCode, fleet_entries, identify_fleet
 from dynid.recording.recording import Recording
 from studies.reproduce.fleet import SIGNALS
 from studies.reproduce.fleet_plant import Fleet, Plan, fleet_robot
@@ -131,3 +132,17 @@ def test_temperature_that_rises_with_time_is_said(robot: dynid.Robot, units: int
         assert all(u.untested == robot.coordinates for u in found.health.units)
     else:
         assert "wear that is common to all units" in found.health.notes[0]
+
+
+def test_temperatures_of_tables_with_semicolons_are_read(robot: dynid.Robot, tmp_path: Path) -> None:
+    (entry,) = Fleet(3, 1, 1, None).entries()
+    assert isinstance(entry.data, Recording) and entry.data.runs[0].torque is not None
+    run, folder = entry.data.runs[0], tmp_path / "robot=A" / "date=2026-03-02"
+    folder.mkdir(parents=True)
+    names = robot.coordinates
+    head = ["time", *(f"q_{j}" for j in names), *(f"tau_{j}" for j in names), "temperature"]
+    rows = np.column_stack([run.t, run.q, run.torque, np.full(len(run.t), 21.5)])
+    lines = [";".join(head), *(";".join(f"{x:.6f}".replace(".", ",") for x in row) for row in rows)]
+    (folder / "log.csv").write_text("\n".join(lines), encoding="utf-8")
+    (found,) = fleet_entries(robot, tmp_path)
+    assert found.temperature == dict.fromkeys(names, 21.5)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.identification.observation import Observation, fold
 from dynid.parameters.base import BaseParameters
-from dynid.robot.model import Robot
 from dynid.patterns import matching_names
+from dynid.robot.model import Robot
 
 __all__ = ["LoadedRows", "drive_columns", "link_mass", "load_columns", "loaded_rows", "without_span"]
 

@@ -143,8 +143,8 @@ def _common_wear(together: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     if not joints:
         return ()
     return (
-        f"temperature and time go together in most units at {', '.join(joints)}: wear that is common to all units cannot "
-        "be told from temperature",
+        f"temperature and time go together in most units at {', '.join(joints)}: wear that is common to all units "
+        "cannot be told from temperature",
     )
 
 

@@ -2,8 +2,9 @@
 
 Every unit is compared with every other one over the dates before its bodies changed. The distance of a unit is the
 median of the squares of these differences in units of their covariances, and what is usual is the median of the
-distances. A few units that are unlike the others, however far, change neither. Joints in another order and the like may leave so large
-errors of the torques that nothing is said of the bodies: errors are compared in the same manner.
+distances. A few units that are unlike the others, however far, change neither. Joints in another order and
+the like may leave so large errors of the torques that nothing is said of the bodies: errors are compared in the same
+manner.
 """
 
 from __future__ import annotations
