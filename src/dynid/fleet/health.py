@@ -74,7 +74,7 @@ class Change:
     carried : PayloadChange or None
         The payload compared with the dates before the first change, where that is another one.
     more : bool
-        Whether the bodies also changed significantly in a way that no payload on the link explains.
+        Whether the bodies also changed significantly in directions of no payload on the link.
     """
 
     unit: str

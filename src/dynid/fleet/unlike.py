@@ -89,7 +89,7 @@ def unlike_units(
     link : str
         Link that a payload is on.
     mass : float
-        Mass of the link in kg; no unit lacks more than that.
+        Mass of the link in kg; a unit that is lighter by more than that does not miss a payload.
     limit : float
         p-value below which a unit is unlike the others.
 
