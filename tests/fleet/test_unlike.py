@@ -146,3 +146,12 @@ def test_temperatures_of_tables_with_semicolons_are_read(robot: dynid.Robot, tmp
     (folder / "log.csv").write_text("\n".join(lines), encoding="utf-8")
     (found,) = fleet_entries(robot, tmp_path)
     assert found.temperature == dict.fromkeys(names, 21.5)
+
+
+def test_a_change_between_two_recordings_of_the_first_date(robot: dynid.Robot) -> None:
+    """The recordings before it are those of no earlier date."""
+    fleet = Fleet(3, 1, 6, Plan(drifting=99, loaded=((0, 1, 2.0),)))
+    entries = [replace(e, date="2026-03-02", name=str(k)) for k, e in enumerate(fleet.entries())]
+    found = identify_fleet(robot, entries, signals=SIGNALS)
+    (change,) = found.health.changes
+    assert change.payload is not None and np.isfinite(found.shared.values[0]).all()

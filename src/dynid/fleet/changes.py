@@ -164,7 +164,8 @@ def _unlike(
     series = {}
     for unit, mine in units.items():
         first = min((c.date for c in found[unit] if c.kind is None), default=None)
-        before = [e for e in mine if first is None or shown_date(e.moment) < first]
+        # A change between two recordings of the first date leaves the first recording.
+        before = [e for e in mine if first is None or shown_date(e.moment) < first] or mine[:1]
         series[unit] = BodySeries.of_rows([e.rows for e in before], [e.target for e in before], bodies)
     out = unlike_units(series, noise, base.channels, columns, link, mass, limit)
     return {unit: replace(one, p_value=min(1.0, one.p_value * tests)) for unit, one in out.items()}

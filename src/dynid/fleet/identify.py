@@ -205,11 +205,14 @@ def _standing_still(base: BaseParameters, folded: Sequence[FoldedEntry]) -> tupl
 
 
 def _with_common_bodies(seen: Sequence[WhitenedEntry], health: Health) -> list[bool]:
-    """Whether the bodies of each entry are those of the fleet: its unit is like the others and not changed yet."""
+    """Whether the bodies of each entry are those of the fleet: its unit is like the others and not changed yet.
+
+    A change comes after the first entry of a unit, also where both are of one date.
+    """
     since = {u.unit: min((c.date for c in u.changes if c.kind is None), default="9999") for u in health.units}
     unlike = {u.unit for u in health.units if u.unlike is not None}
-    days = [(x.unit, shown_date(x.moment)) for x in seen]
-    return [unit not in unlike and day < since[unit] for unit, day in days]
+    first = {x.unit: x for x in reversed(seen)}
+    return [x.unit not in unlike and (shown_date(x.moment) < since[x.unit] or x is first[x.unit]) for x in seen]
 
 
 def _pooled(
