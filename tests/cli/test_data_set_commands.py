@@ -120,6 +120,18 @@ def test_what_a_device_does_not_support_is_said_in_the_words_of_the_command(logs
         assert done.returncode == 1 and told in " ".join(done.stderr.split()), done.stderr
 
 
+def test_keys_of_folders_are_kept(logs: Path, tmp_path: Path) -> None:
+    """Logs of one name in folders of units and dates collided under the date of the files."""
+    text = (logs / "csv" / "run0.csv").read_text()
+    for place in ("robot=A/date=2026-03-02/run=1", "robot=A/date=2026-03-02/run=2", "robot=B/date=2026-03-03"):
+        (tmp_path / "raw" / place).mkdir(parents=True)
+        (tmp_path / "raw" / place / "log.csv").write_text(text)
+    done = dynid("convert", "twolink", "raw", "-o", "set", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = sorted(p.relative_to(tmp_path / "set").parent.as_posix() for p in (tmp_path / "set").rglob("*.parquet"))
+    assert [x.rpartition("/")[0] for x in found] == ["robot=A/date=2026-03-02"] * 2 + ["robot=B/date=2026-03-03"]
+
+
 def test_logs_that_cannot_be_converted(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "good.csv").write_text((logs / "csv" / "run0.csv").read_text())
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")

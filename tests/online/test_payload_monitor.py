@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import dynid
 from dynid.errors import DataError, ModelError
 from dynid.online import EventKind, PayloadEvent, PayloadMonitor, PayloadState
+from dynid.online.segment import Rows
 from tests.support import carrying_plant
 from tests.support.carrying_plant import CENTRE, MASS, Carried, carry
 
@@ -56,6 +58,41 @@ def test_nothing_is_reported_where_nothing_happens() -> None:
     state = monitor.payload()
     assert events == [] and state is not None
     assert abs(state.mass - MASS) < 0.02 * MASS and state.to_dict()["link"] == "link6"
+
+
+def test_the_inertia_of_a_heavy_payload_is_no_event() -> None:
+    """Mass and first moments alone left torques far above the noise: 'release' of some 0.2 kg while it is carried."""
+    run = carry(carrying_plant.arm(6), 9.0, hold=(4.0, np.inf), rate=250.0, mass=8.0, noise=0.1, seed=2)
+    _, events, state = watched(known(6), run, 8.0, training=2.5)
+    assert [event.kind for event in events] == [EventKind.PICK_UP]
+    assert state is not None and abs(state.mass - 8.0) < 0.02 * 8.0
+
+
+def test_a_dead_torque_sensor_is_named_and_raises_no_event() -> None:
+    """It was a pick-up of 14 kg, then a release of 27 kg, and so on twice per second."""
+    run = carry(carrying_plant.arm(6), 8.0, rate=250.0)
+    torque = run.torque.copy()
+    torque[(run.t > 4.0) & (run.t < 6.0), 1] = torque[1000, 1]
+    monitor, events, _ = watched(known(6), replace(run, torque=torque), 5.0, training=2.5)
+    assert events == [] and monitor.dead == ()
+    torque[run.t > 4.0, 1] = torque[1000, 1]
+    monitor, events, _ = watched(known(6), replace(run, torque=torque), 5.0, training=2.5)
+    assert events == [] and monitor.dead == (known(6).coordinates[1],)
+
+
+def test_a_change_that_is_found_late_is_reported_once() -> None:
+    """The rows since the change may confirm it at once: the event is returned, and the rows after it are used."""
+    run = carry(carrying_plant.arm(6), 3.5, rate=250.0)
+    monitor, events, _ = watched(known(6), run, 3.0, training=2.5)
+    assert events == [] and monitor.trained
+    # Each instant says little of a mass of 10 kg, so that many of them are needed.
+    rows = np.zeros((2, 11))
+    rows[:, 0], rows[:, 10] = 0.2, 2.0
+    arm = np.zeros((2, monitor._covariance.shape[0]))
+    found = [monitor._take(Rows(4.0 + 0.05 * k, rows, arm), rows[:, :10], rows[:, 10]) for k in range(20)]
+    (event,) = (x for x in found if x is not None)
+    assert event.kind is EventKind.PICK_UP and abs(event.mass_change - 10.0) < 4 * event.mass_change_std
+    assert monitor.events == (event,) and event.detected - event.time > 0.5
 
 
 @pytest.mark.slow

@@ -18,8 +18,9 @@ from dynid.errors import DataError
 from dynid.identification.observation import Observation, fold
 from dynid.parameters.base import BaseParameters
 from dynid.patterns import matching_names
+from dynid.robot.model import Robot
 
-__all__ = ["LoadedRows", "drive_columns", "load_columns", "loaded_rows", "without_span"]
+__all__ = ["LoadedRows", "drive_columns", "link_mass", "load_columns", "loaded_rows", "without_span"]
 
 Array = NDArray[np.float64]
 
@@ -37,6 +38,12 @@ def load_columns(base: BaseParameters, link: str) -> Array:
     if not np.any(columns):
         raise DataError(f"a body on link '{link}' has no effect on {', '.join(base.channels)}")
     return columns
+
+
+def link_mass(robot: Robot, link: str) -> float:
+    """Mass in kg of a link with parameters in the robot file; infinite where it has none."""
+    mass = float(robot.parameters[robot.parameter_names.index(f"m_{link}")])
+    return mass if mass > 0 else np.inf
 
 
 def drive_columns(base: BaseParameters, patterns: Sequence[str]) -> Array:

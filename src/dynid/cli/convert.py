@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,7 +31,10 @@ def convert(
     inputs: Inputs,
     data: options.Data = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder of the data set.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Value of robot= in the folder names. [the robot's name]")] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Value of robot= in the folder names. [that of the log's folders, or the robot's name]"),
+    ] = None,
     float32: Annotated[
         bool, typer.Option("--float32", help="Store signals with seven digits, which halves the size; times keep all.")
     ] = False,
@@ -41,15 +45,16 @@ def convert(
 ) -> None:
     """Write logs of any format, or folders of them, as a data set of Parquet partitions in joint-side SI units.
 
-    Each run becomes FOLDER/robot=ROBOT/date=DATE/run=NAME/part-0.parquet; the date is that of the log file.
+    Each run becomes FOLDER/robot=ROBOT/date=DATE/run=NAME/part-0.parquet. Keys in the folders of a log, such as
+    robot=B/date=2026-03-02, are kept; otherwise the date is that of the log file.
 
     Example: dynid convert arm.urdf run1.csv run2.csv -o logs
     """
     from dynid.recording.dataset_files import write_partition
+    from dynid.recording.partitions import hive_keys
 
     if output is None:
         raise DataError("name the folder of the data set: -o FOLDER")
-    robot = unit or inputs.robot.name
     sources = _files(list(inputs.data))
     written: list[str] = []
     left_out: list[tuple[str, str]] = []
@@ -67,7 +72,12 @@ def convert(
                 if recording is None:
                     break
                 day = datetime.fromtimestamp(Path(_first(source)).stat().st_mtime, UTC).date().isoformat()
-                paths = write_partition(recording, output, {"robot": robot, "date": day}, float32=float32)
+                keys = {"robot": inputs.robot.name, "date": day} | hive_keys(Path(_first(source)).parent.as_posix())
+                keys |= {} if unit is None else {"robot": unit}
+                if (name := keys.pop("run", None)) is not None:
+                    runs = tuple(replace(run, name=f"{name}-{run.name}") for run in recording.runs)
+                    recording = replace(recording, runs=runs)
+                paths = write_partition(recording, output, keys, float32=float32)
                 written += [str(path.relative_to(output)) for path in paths]
             work.report(Progress(f"{k} of {len(sources)} logs", k / len(sources)))
     if not written:

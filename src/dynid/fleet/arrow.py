@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynid.identification.observation import fold
 
-__all__ = ["Arrow", "solve_arrow"]
+__all__ = ["Arrow", "eliminate", "solve_arrow"]
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.intp]
@@ -70,7 +70,7 @@ class _Solved:
         return x, out, cross
 
 
-def _eliminate(rows: Array, count: int) -> tuple[_Solved, Array]:
+def eliminate(rows: Array, count: int) -> tuple[_Solved, Array]:
     """Eliminate the first `count` columns of [lead, rest, target]; the second result has the remaining columns."""
     lead, rest = rows[:, :count], rows[:, count:]
     size = np.linalg.norm(lead, axis=0) if len(lead) else np.zeros(count)
@@ -96,6 +96,8 @@ def solve_arrow(
     shared: Columns,
     per_unit: Columns,
     per_date: Columns,
+    *,
+    used: Sequence[bool] | None = None,
 ) -> Arrow:
     """Least squares over parameters of three levels.
 
@@ -107,37 +109,41 @@ def solve_arrow(
         Number of the unit of every entry.
     shared, per_unit, per_date : ndarray of int
         Columns of the three levels; together all of them, each once.
+    used : sequence of bool, optional
+        Entries that take part; by default all. The values of the others are NaN.
 
     Returns
     -------
     Arrow
     """
-    per_entry: list[_Solved] = []
+    per_entry: dict[int, _Solved] = {}
     left: dict[int, list[Array]] = {}
     squares = 0.0
-    for A, z, unit in zip(rows, targets, units, strict=True):
+    for k, (A, z, unit) in enumerate(zip(rows, targets, units, strict=True)):
+        if used is not None and not used[k]:
+            continue
         ordered = np.column_stack([A[:, per_date], A[:, per_unit], A[:, shared], z])
-        solved, rest = _eliminate(ordered, len(per_date))
-        per_entry.append(solved)
+        solved, rest = eliminate(ordered, len(per_date))
+        per_entry[k] = solved
         left.setdefault(unit, []).append(rest)
     of_unit: dict[int, _Solved] = {}
     remains = []
     for unit, parts in left.items():
         stack = fold(np.asfortranarray(np.vstack(parts)))
-        of_unit[unit], rest = _eliminate(stack, len(per_unit))
+        of_unit[unit], rest = eliminate(stack, len(per_unit))
         remains.append(rest)
     stack = fold(np.asfortranarray(np.vstack(remains)))
-    top, rest = _eliminate(stack, len(shared))
+    top, rest = eliminate(stack, len(shared))
     squares = float(np.sum(rest[:, -1] ** 2))
     common, covariance, _ = top.values(np.zeros(0), np.zeros((0, 0)))
     finite = _finite(covariance)
     count = len(shared) + len(per_unit) + len(per_date)
-    values, std = np.empty((len(rows), count)), np.empty((len(rows), count))
+    values, std = np.full((len(rows), count), np.nan), np.full((len(rows), count), np.inf)
     for unit in left:
         x, mine, cross = of_unit[unit].values(common, finite)
         both = np.concatenate([x, common])
         joint = np.block([[_finite(mine), cross], [cross.T, finite]])
-        for k in [k for k, u in enumerate(units) if u == unit]:
+        for k in [k for k in per_entry if units[k] == unit]:
             d, own, _ = per_entry[k].values(both, joint)
             for columns, part, c in ((per_date, d, own), (per_unit, x, mine), (shared, common, covariance)):
                 values[k, columns] = part

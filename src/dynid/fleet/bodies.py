@@ -16,13 +16,27 @@ from numpy.typing import NDArray
 
 from dynid.calibration.body_fit import fit_body
 from dynid.errors import DataError
+from dynid.fleet.arrow import eliminate
 from dynid.robot.inertia import inertia_to_com
 
-__all__ = ["BodySeries", "BodyStep", "Dispersion", "PayloadChange", "body_steps", "dispersion_of", "fit_payload"]
+__all__ = [
+    "BodySeries",
+    "BodyStep",
+    "Dispersion",
+    "PayloadChange",
+    "between",
+    "body_steps",
+    "dispersion_of",
+    "fit_payload",
+    "payload_basis",
+]
 
 Array = NDArray[np.float64]
 
-_WEAKEST = 1e-9
+# Singular values, relative to the largest, below which a direction is not determined.
+_WEAKEST = 1e-6
+# Standard deviation of a coordinate of a centre, m, from which it is not known: about the size of a payload.
+_UNKNOWN = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,27 +62,56 @@ class PayloadChange:
     centre_std: Array
     inertial: Array
 
+    @property
+    def words(self) -> str:
+        """Mass, link and centre in words, each with its standard deviation."""
+        return f"{self.mass:+.3g} kg (std {self.mass_std:.2g}) on {self.link}, {self.centre_words}"
+
+    @property
+    def centre_words(self) -> str:
+        """The centre in words; what the motion does not show is not given a value."""
+        parts = [
+            f"{axis} {round(float(c), 3) + 0.0:.3f} (std {s:.1g})" if s < _UNKNOWN else f"{axis} not known"
+            for axis, c, s in zip("xyz", self.centre, self.centre_std, strict=True)
+        ]
+        return f"centre {', '.join(parts)} m"
+
 
 @dataclass(frozen=True, eq=False)
 class BodySeries:
-    """Body parameters of one unit over time: values (n, k) and covariances (n, k, k)."""
+    """What each date says about the body parameters of one unit: information (n, k, k) and scores (n, k).
 
-    values: Array
-    covariances: Array
+    Nothing is inverted, so that a date may leave directions undetermined, such as those of a joint that never moved.
+    """
+
+    information: Array
+    scores: Array
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Array], targets: Sequence[Array], bodies: NDArray[np.intp]) -> BodySeries:
+        """From the rows (m, b) and targets (m,) of every date, with the columns beside `bodies` eliminated."""
+        others = np.setdiff1d(np.arange(rows[0].shape[1]), bodies)
+        left = [
+            eliminate(np.column_stack([A[:, others], A[:, bodies], z]), len(others))[1]
+            for A, z in zip(rows, targets, strict=True)
+        ]
+        return cls(np.array([x[:, :-1].T @ x[:, :-1] for x in left]), np.array([x[:, :-1].T @ x[:, -1] for x in left]))
 
     @cached_property
-    def information(self) -> tuple[Array, Array]:
-        """Cumulative sums of the inverse covariances (n + 1, k, k), and of these times the values (n + 1, k)."""
-        weights = np.linalg.inv(self.covariances)
-        pulled = np.einsum("nij,nj->ni", weights, self.values)
-        first = np.zeros((1, *weights.shape[1:])), np.zeros((1, weights.shape[1]))
-        return np.concatenate([first[0], weights]).cumsum(axis=0), np.concatenate([first[1], pulled]).cumsum(axis=0)
+    def _sums(self) -> tuple[Array, Array]:
+        first = np.zeros_like(self.information[:1]), np.zeros_like(self.scores[:1])
+        pairs = zip(first, (self.information, self.scores), strict=True)
+        information, scores = (np.concatenate(x).cumsum(axis=0) for x in pairs)
+        return information, scores
 
-    def mean(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Weighted mean over a range of dates, and its covariance."""
-        weights, pulled = self.information
-        covariance = np.linalg.inv(weights[stop] - weights[start])
-        return covariance @ (pulled[stop] - pulled[start]), covariance
+    def over(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Information and scores of a range of dates."""
+        information, scores = self._sums
+        return information[stop] - information[start], scores[stop] - scores[start]
+
+    def part(self, start: int, stop: int) -> BodySeries:
+        """The dates from `start` to `stop`."""
+        return BodySeries(self.information[start:stop], self.scores[start:stop])
 
 
 @dataclass(frozen=True)
@@ -92,8 +135,8 @@ class BodyStep:
     ----------
     at : int
         First date after the step.
-    change, covariance : ndarray, shapes (k,) and (k, k)
-        Change of the body parameters and its covariance.
+    root, whitened : ndarray, shapes (r, k) and (r,)
+        Root of the inverse covariance of the change of the body parameters, and this root times the change.
     payload_p, rest_p : float
         p-values of the parts along and beyond the directions of a payload, corrected for the number of dates.
     is_payload : bool
@@ -103,8 +146,8 @@ class BodyStep:
     """
 
     at: int
-    change: Array
-    covariance: Array
+    root: Array
+    whitened: Array
     payload_p: float
     rest_p: float
     is_payload: bool
@@ -118,21 +161,19 @@ def payload_basis(columns: Array) -> Array:
     return np.asarray(u[:, s > _WEAKEST * s[0]])
 
 
-def _statistics(change: Array, covariance: Array, basis: Array) -> tuple[float, float]:
+def _along_and_beyond(root: Array, whitened: Array, basis: Array) -> tuple[float, float]:
     """Squares of the whitened change along the basis and beyond it."""
-    lower = np.linalg.cholesky(covariance)
-    y = scipy.linalg.solve_triangular(lower, change, lower=True)
-    q, _ = np.linalg.qr(scipy.linalg.solve_triangular(lower, basis, lower=True))
-    along = float(np.sum((q.T @ y) ** 2))
-    return along, max(float(y @ y) - along, 0.0)
+    u, s, _ = np.linalg.svd(root @ basis, full_matrices=False)
+    along = float(np.sum((u[:, s > _WEAKEST * max(s[0], 1e-300)].T @ whitened) ** 2)) if len(s) else 0.0
+    return along, max(float(whitened @ whitened) - along, 0.0)
 
 
 def dispersion_of(units: Sequence[BodySeries], basis: Array) -> Dispersion:
     """How much more the body parameters vary between successive dates than their covariances say."""
     squares = [
-        _statistics(u.values[i + 1] - u.values[i], u.covariances[i + 1] + u.covariances[i], basis)
+        _along_and_beyond(*between(u.over(i, i + 1), u.over(i + 1, i + 2)), basis)
         for u in units
-        for i in range(len(u.values) - 1)
+        for i in range(len(u.scores) - 1)
     ]
     size, along = basis.shape
     if not squares:
@@ -155,30 +196,42 @@ def body_steps(unit: BodySeries, basis: Array, dispersion: Dispersion, limit: fl
     Each is measured between the dates since the step before and those until the next one.
     """
     cuts = _cuts(unit, basis, dispersion, limit, 0)
-    edges = [0, *cuts, len(unit.values)]
+    edges = [0, *cuts, len(unit.scores)]
     return [
-        _step(unit, basis, dispersion, edges[k], edges[k + 1], edges[k + 2], len(unit.values)) for k in range(len(cuts))
+        _step(unit, basis, dispersion, edges[k], edges[k + 1], edges[k + 2], len(unit.scores)) for k in range(len(cuts))
     ]
 
 
-def between(unit: BodySeries, first: tuple[int, int], second: tuple[int, int]) -> tuple[Array, Array]:
-    """Weighted mean of the body parameters over the second range of dates less that over the first; covariance."""
-    (before, covariance), (after, other) = unit.mean(*first), unit.mean(*second)
-    return after - before, covariance + other
+def between(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Body parameters of the second information and scores less those of the first.
+
+    The inverse covariance of the difference is M = N1 (N1 + N2)^+ N2. The results are a root (r, k) of it, and this
+    root times the difference (r,). Directions that either side leaves undetermined are not among the rows.
+    """
+    (N1, s1), (N2, s2) = first, second
+    size = np.sqrt(np.diag(N1 + N2))
+    scale = np.where(size > 0, size, 1.0)
+    N1, N2 = N1 / np.outer(scale, scale), N2 / np.outer(scale, scale)
+    shared = np.linalg.pinv(N1 + N2, rcond=_WEAKEST**2, hermitian=True)
+    both = N1 @ shared @ N2
+    pulled = N1 @ (shared @ (s2 / scale)) - N2 @ (shared @ (s1 / scale))
+    values, vectors = np.linalg.eigh(0.5 * (both + both.T))
+    strong = values > _WEAKEST**2 * max(float(values[-1]), 1e-300)
+    roots = np.sqrt(values[strong])
+    return roots[:, None] * vectors[:, strong].T * scale, (vectors[:, strong].T @ pulled) / roots
 
 
 def _cuts(unit: BodySeries, basis: Array, dispersion: Dispersion, limit: float, start: int) -> list[int]:
     """First dates after each step, by splitting at the strongest one and searching both parts again."""
-    n = len(unit.values)
+    n = len(unit.scores)
     if n < 2:
         return []
     steps = [_step(unit, basis, dispersion, 0, k, n, n) for k in range(1, n)]
     best = min(steps, key=lambda s: (min(s.payload_p, s.rest_p), -s.strength))
     if min(best.payload_p, best.rest_p) >= limit:
         return []
-    parts = [BodySeries(unit.values[s], unit.covariances[s]) for s in (slice(0, best.at), slice(best.at, n))]
-    before = _cuts(parts[0], basis, dispersion, limit, start)
-    after = _cuts(parts[1], basis, dispersion, limit, start + best.at)
+    before = _cuts(unit.part(0, best.at), basis, dispersion, limit, start)
+    after = _cuts(unit.part(best.at, n), basis, dispersion, limit, start + best.at)
     return [*before, start + best.at, *after]
 
 
@@ -187,13 +240,14 @@ def _step(
 ) -> BodyStep:
     """The step between the dates from `start` to `at` and those from `at` to `stop`."""
     size, along = basis.shape
-    change, covariance = between(unit, (start, at), (at, stop))
-    squares = _statistics(change, covariance, basis)
+    root, whitened = between(unit.over(start, at), unit.over(at, stop))
+    squares = _along_and_beyond(root, whitened, basis)
+    narrower = 1.0 / np.sqrt(dispersion.payload)
     first, second = squares[0] / dispersion.payload / along, squares[1] / dispersion.rest / max(size - along, 1)
     return BodyStep(
         at=at,
-        change=change,
-        covariance=covariance * dispersion.payload,
+        root=root * narrower,
+        whitened=whitened * narrower,
         payload_p=min(1.0, (dates - 1) * _tail(first, along, dispersion.payload_freedom)),
         rest_p=min(1.0, (dates - 1) * _tail(second, size - along, dispersion.rest_freedom)),
         is_payload=first >= second,
@@ -206,15 +260,13 @@ def _tail(ratio: float, count: int, freedom: float) -> float:
     return float(scipy.stats.f.sf(ratio, count, freedom)) if count else 1.0
 
 
-def fit_payload(change: Array, covariance: Array, columns: Array, link: str) -> PayloadChange:
+def fit_payload(rows: Array, target: Array, link: str) -> PayloadChange:
     """The physically consistent payload that explains a change of the body parameters best.
 
     Parameters
     ----------
-    change, covariance : ndarray, shapes (k,) and (k, k)
-        Change of the body parameters and its covariance.
-    columns : ndarray, shape (k, 10)
-        Columns of the base matrix of the inertial parameters of the link.
+    rows, target : ndarray, shapes (m, 10) and (m,)
+        Rows of the inertial parameters of a body on the link, and the change, both with unit noise.
     link : str
         Name of the link.
 
@@ -227,11 +279,9 @@ def fit_payload(change: Array, covariance: Array, columns: Array, link: str) -> 
     DataError
         If a body on the link has no effect on the parameters.
     """
-    if not np.any(columns):
+    R, z = rows, target
+    if not np.any(R):
         raise DataError(f"a body on link '{link}' has no effect on the base parameters")
-    lower = np.linalg.cholesky(covariance)
-    R = scipy.linalg.solve_triangular(lower, columns, lower=True)
-    z = scipy.linalg.solve_triangular(lower, change, lower=True)
     fits = [(sign, fit_body(R, sign * z, "full", feasible=True)) for sign in (1.0, -1.0)]
     sign, body = min(fits, key=lambda x: float(np.sum((R @ x[1].inertial - x[0] * z) ** 2)))
     mass, centre, _ = inertia_to_com(body.inertial)

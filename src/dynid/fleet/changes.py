@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,7 +10,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.calibration.loaded import load_columns
+from dynid.calibration.loaded import link_mass, load_columns
 from dynid.errors import DataError
 from dynid.fleet.bodies import (
     BodySeries,
@@ -25,6 +26,7 @@ from dynid.fleet.health import Change, ChangeCode, Drift, Health, TemperatureCod
 from dynid.fleet.kinds import ParameterKind, kinds_of, owners_of
 from dynid.fleet.scatter import Track, Variation, usable_temperature, variation_of
 from dynid.fleet.series import Found, Line, fit_line, segments_of
+from dynid.fleet.unlike import Unlike, unlike_units
 from dynid.fleet.whitened import WhitenedEntry
 from dynid.parameters.base import BaseParameters
 
@@ -33,10 +35,17 @@ __all__ = ["fleet_health"]
 Array = NDArray[np.float64]
 
 _DAYS_PER_MONTH = 30.0
+# Correlation of temperature and time from which a drift has three times the standard deviation that it has without.
+_TOGETHER = 0.95
 
 
 def fleet_health(
-    base: BaseParameters, entries: Sequence[WhitenedEntry], *, rate: float = 0.05, link: str | None = None
+    base: BaseParameters,
+    entries: Sequence[WhitenedEntry],
+    *,
+    even: Sequence[WhitenedEntry] | None = None,
+    rate: float = 0.05,
+    link: str | None = None,
 ) -> Health:
     """Changes of every unit, with a stated probability of any false alarm in the whole fleet.
 
@@ -46,6 +55,8 @@ def fleet_health(
         Base parameters of the robot.
     entries : sequence of WhitenedEntry
         What every entry says by itself.
+    even : sequence of WhitenedEntry, optional
+        The same with the gains of the units taken out, by which units are compared with each other.
     rate : float, default 0.05
         Probability of one false alarm or more over all units, parameters and dates, if nothing changed.
     link : str, optional
@@ -64,14 +75,12 @@ def fleet_health(
         raise DataError(f"the rate of false alarms must lie between 0 and 1, got {rate:g}")
     tool = link or base.robot.links[max(base.robot.parameter_links)].name
     columns = load_columns(base, tool)
-    units: dict[str, list[WhitenedEntry]] = {}
-    for one in sorted(entries, key=lambda e: (e.moment, e.name)):
-        units.setdefault(one.unit, []).append(one)
+    units = _by_unit(entries)
     kinds, owners = kinds_of(base), owners_of(base)
     watched = [j for j, kind in enumerate(kinds) if not kind.of_body]
     bodies = np.array([j for j, kind in enumerate(kinds) if kind.of_body], dtype=np.intp)
     several = [unit for unit, mine in units.items() if len(mine) > 1]
-    tests = len(several) * (len(watched) + 2 * bool(len(bodies)))
+    tests = len(several) * (len(watched) + 2 * bool(len(bodies))) + 2 * len(units) * bool(len(bodies))
     found: dict[str, list[Change]] = {unit: [] for unit in units}
     drifts: list[Drift] = []
     variations: dict[str, Variation] = {}
@@ -90,11 +99,76 @@ def fleet_health(
             moments = [e.moment for e in units[unit] if e.known[j]]
             for step in segments_of(series, rate / tests, variation.freedom):
                 found[unit].append(_change(unit, base.names[j], kinds[j], owners[j], step, moments, track, tests))
-    if len(bodies) and several:
-        _body_changes(base, {u: units[u] for u in several}, bodies, columns, tool, rate / tests, tests, found)
-    verdicts = [_verdict(unit, len(mine), found[unit]) for unit, mine in units.items()]
-    verdicts.sort(key=lambda v: min((c.p_value for c in v.changes), default=2.0))
-    return Health(tuple(verdicts), tuple(drifts), variations, rate, tests, tool)
+    unlike: dict[str, Unlike] = {}
+    if len(bodies):
+        if several:
+            _body_changes(base, {u: units[u] for u in several}, bodies, columns, tool, rate / tests, tests, found)
+        unlike = _unlike(base, _by_unit(even or entries), found, bodies, columns[bodies], tool, rate / tests, tests)
+    together = {unit: _together(base, mine) for unit, mine in units.items()}
+    alone = any(v.temperature is not None and np.isinf(v.temperature.between) for v in variations.values())
+    verdicts = [
+        _verdict(unit, len(mine), found[unit], unlike.get(unit), together[unit] if alone else ())
+        for unit, mine in units.items()
+    ]
+    verdicts.sort(key=lambda v: v.p_value)
+    notes = () if alone else _common_wear(together)
+    return Health(tuple(verdicts), tuple(drifts), variations, rate, tests, tool, notes)
+
+
+def _by_unit(entries: Sequence[WhitenedEntry]) -> dict[str, list[WhitenedEntry]]:
+    """Entries of every unit in order of time."""
+    out: dict[str, list[WhitenedEntry]] = {}
+    for one in sorted(entries, key=lambda e: (e.moment, e.name)):
+        out.setdefault(one.unit, []).append(one)
+    return out
+
+
+def _together(base: BaseParameters, mine: Sequence[WhitenedEntry]) -> tuple[str, ...]:
+    """Joints with friction of a unit whose temperature goes together with time."""
+    days = np.array([_days(e.moment) for e in mine])
+    pairs = zip(kinds_of(base), owners_of(base), strict=True)
+    joints = dict.fromkeys(owner for kind, owner in pairs if kind.of_friction and owner in base.robot.coordinates)
+    out = []
+    for joint in joints:
+        warm = usable_temperature(np.array([e.temperature[base.robot.coordinates.index(joint)] for e in mine]))
+        if warm is not None and np.ptp(days) > 0 and abs(np.corrcoef(days, warm)[0, 1]) > _TOGETHER:
+            out.append(joint)
+    return tuple(out)
+
+
+def _common_wear(together: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """A sentence where temperature and time go together in most units, so that their common wear looks like warmth."""
+    count = Counter(joint for joints in together.values() for joint in joints)
+    joints = [joint for joint, n in count.items() if 2 * n > len(together)]
+    if not joints:
+        return ()
+    return (
+        f"temperature and time go together in most units at {', '.join(joints)}: wear that is common to all units "
+        "cannot be told from temperature",
+    )
+
+
+def _unlike(
+    base: BaseParameters,
+    units: dict[str, list[WhitenedEntry]],
+    found: dict[str, list[Change]],
+    bodies: NDArray[np.intp],
+    columns: Array,
+    link: str,
+    limit: float,
+    tests: int,
+) -> dict[str, Unlike]:
+    """Units whose bodies are not those of the others, over their dates before a change of bodies."""
+    mass = link_mass(base.robot, link)
+    noise = {unit: np.median([e.noise for e in mine], axis=0) for unit, mine in units.items()}
+    series = {}
+    for unit, mine in units.items():
+        first = min((c.date for c in found[unit] if c.kind is None), default=None)
+        # A change between two recordings of the first date leaves the first recording.
+        before = [e for e in mine if first is None or shown_date(e.moment) < first] or mine[:1]
+        series[unit] = BodySeries.of_rows([e.rows for e in before], [e.target for e in before], bodies)
+    out = unlike_units(series, noise, base.channels, columns, link, mass, limit)
+    return {unit: replace(one, p_value=min(1.0, one.p_value * tests)) for unit, one in out.items()}
 
 
 def _track(base: BaseParameters, mine: Sequence[WhitenedEntry], j: int, kind: ParameterKind, owner: str) -> Track:
@@ -164,10 +238,7 @@ def _body_changes(
     """
     basis = payload_basis(columns[bodies])
     series = {
-        unit: BodySeries(
-            np.array([e.beta[bodies] for e in mine]),
-            np.array([e.covariance[np.ix_(bodies, bodies)] for e in mine]),
-        )
+        unit: BodySeries.of_rows([e.rows for e in mine], [e.target for e in mine], bodies)
         for unit, mine in units.items()
     }
     dispersion = dispersion_of(list(series.values()), basis)
@@ -175,19 +246,22 @@ def _body_changes(
     joint = robot.joints[robot.link_index(link) - 1].name
     for unit, one in series.items():
         steps = body_steps(one, basis, dispersion, limit)
-        edges = [*(step.at for step in steps), len(one.values)]
+        edges = [*(step.at for step in steps), len(one.scores)]
         for k, step in enumerate(steps):
             date = shown_date(units[unit][step.at].moment)
-            change = _body_change(unit, step, columns[bodies], link, joint, date, tests)
+            change = _body_change(unit, step, columns[bodies], link, joint, date, limit, tests)
             if k and change.payload is not None:
-                since, covariance = between(one, (0, steps[0].at), (step.at, edges[k + 1]))
-                whole = fit_payload(since, covariance * dispersion.payload, columns[bodies], link)
+                root, since = between(one.over(0, steps[0].at), one.over(step.at, edges[k + 1]))
+                wider = np.sqrt(dispersion.payload)
+                whole = fit_payload(root @ columns[bodies] / wider, since / wider, link)
                 change = replace(change, carried=whole)
             found[unit].append(change)
 
 
-def _body_change(unit: str, step: BodyStep, columns: Array, link: str, joint: str, date: str, tests: int) -> Change:
-    load = fit_payload(step.change, step.covariance, columns, link) if step.is_payload else None
+def _body_change(
+    unit: str, step: BodyStep, columns: Array, link: str, joint: str, date: str, limit: float, tests: int
+) -> Change:
+    load = fit_payload(step.root @ columns, step.whitened, link) if step.is_payload else None
     return Change(
         unit=unit,
         code=ChangeCode.BODY if load is None else ChangeCode.PAYLOAD,
@@ -201,9 +275,16 @@ def _body_change(unit: str, step: BodyStep, columns: Array, link: str, joint: st
         p_value=min(1.0, tests * min(step.payload_p, step.rest_p)),
         temperature=TemperatureCode.NOT_CONCERNED,
         payload=load,
+        more=load is not None and step.rest_p < limit,
     )
 
 
-def _verdict(unit: str, dates: int, changes: list[Change]) -> UnitHealth:
-    code = UnitCode.CHANGED if changes else UnitCode.STEADY if dates > 1 else UnitCode.TOO_SHORT
-    return UnitHealth(unit, code, tuple(sorted(changes, key=lambda c: (c.date, c.p_value))), dates)
+def _verdict(
+    unit: str, dates: int, changes: list[Change], unlike: Unlike | None, untested: tuple[str, ...]
+) -> UnitHealth:
+    code = UnitCode.STEADY if dates > 1 else UnitCode.TOO_SHORT
+    if changes:
+        code = UnitCode.CHANGED
+    elif unlike is not None:
+        code = UnitCode.UNLIKE
+    return UnitHealth(unit, code, tuple(sorted(changes, key=lambda c: (c.date, c.p_value))), dates, unlike, untested)

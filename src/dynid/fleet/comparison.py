@@ -269,12 +269,13 @@ def _payload(
     basis = payload_basis(columns)
     std = np.sqrt(np.diag(covariance))
     lower = np.linalg.cholesky(covariance / np.outer(std, std) + 1e-12 * np.eye(len(std)))
-    y = scipy.linalg.solve_triangular(lower, change / std, lower=True)
-    q, _ = np.linalg.qr(scipy.linalg.solve_triangular(lower, basis / std[:, None], lower=True))
+    root = scipy.linalg.solve_triangular(lower, np.diag(1.0 / std), lower=True)
+    y = root @ change
+    q, _ = np.linalg.qr(root @ basis)
     along = float(np.sum((q.T @ y) ** 2))
     beyond = max(float(y @ y) - along, 0.0)
     count = basis.shape[1]
     payload_p = _tail(along, count, behind)[0]
     other_p = _tail(beyond, len(change) - count, behind)[0] if len(change) > count else 1.0
-    found = fit_payload(change, covariance, columns, link) if payload_p < level else None
+    found = fit_payload(root @ columns, y, link) if payload_p < level else None
     return found, payload_p, other_p

@@ -112,10 +112,21 @@ def _read(path: Path, wanted: set[str]) -> pl.DataFrame | None:
     import polars as pl
 
     try:
-        lazy = pl.scan_csv(path, infer_schema_length=None) if path.suffix.lower() == ".csv" else pl.scan_parquet(path)
+        lazy = _scan_text(path) if path.suffix.lower() == ".csv" else pl.scan_parquet(path)
         return lazy.select([name for name in lazy.collect_schema().names() if name in wanted]).collect()
     except (Exception, pl.exceptions.PanicException):  # a panic is no Exception
         return None
+
+
+def _scan_text(path: Path) -> pl.LazyFrame:
+    """A text table whose cells are separated by commas, semicolons or tabs; with semicolons a comma is decimal."""
+    import polars as pl
+
+    with path.open(encoding="utf-8", errors="replace") as file:
+        head = file.readline()
+        comma = "," in file.readline()
+    mark = max(",;\t", key=head.count)
+    return pl.scan_csv(path, separator=mark, decimal_comma=mark != "," and comma, infer_schema_length=None)
 
 
 def _all_empty(column: pl.Series) -> bool:

@@ -17,11 +17,13 @@ from dynid.errors import DataError, DynidError
 from dynid.fleet.entries import EntryFault, FleetEntry
 from dynid.identification.jackknife import jackknife
 from dynid.identification.observation import fold, observe
+from dynid.identification.standstill import smallest_motions
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.cluster import map_on_cluster
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording
+from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
 __all__ = ["FoldedEntry", "fold_entries", "fold_entry"]
@@ -202,6 +204,7 @@ def fold_entry(base: BaseParameters, entry: FleetEntry, signals: Signals, *, col
                 if absent
                 else f"its joints are {', '.join(data.joints)}, in this order"
             )
+        _check_torques(robot, data, entry.missing)
         seen = observe(robot, data, signals=signals, base=base)
         step = float(np.median(np.concatenate([np.diff(run.t) for run in data.runs])))
     else:
@@ -233,6 +236,22 @@ def fold_entry(base: BaseParameters, entry: FleetEntry, signals: Signals, *, col
         ratio=None if found is None else found.ratio,
         step=step,
     )
+
+
+def _check_torques(robot: Robot, data: Recording, missing: Sequence[str]) -> None:
+    """Refuse a torque that never varies although its joint moves: a dead sensor, not a measurement."""
+    if any(run.torque is None for run in data.runs):
+        return
+    q, torque = (np.vstack([x for run in data.runs if (x := getattr(run, s)) is not None]) for s in ("q", "torque"))
+    if torque.shape[1] != robot.n or q.shape[1] != robot.n:
+        return
+    dead = (np.ptp(torque, axis=0) == 0) & (np.ptp(q, axis=0) > smallest_motions(robot))
+    for joint, is_dead, value in zip(robot.coordinates, dead, torque[0], strict=True):
+        if is_dead and joint not in missing:
+            raise DataError(
+                f"the torque of joint '{joint}' is {value:g} in every sample although the joint moves: its sensor is "
+                "dead; empty its column to use the other joints"
+            )
 
 
 def _own_fit(factors: Sequence[Array], rows: Sequence[int]) -> tuple[Array, Array, Array, Array]:

@@ -12,6 +12,7 @@ from dynid.errors import DataError
 from dynid.fleet.bodies import PayloadChange
 from dynid.fleet.kinds import ParameterKind
 from dynid.fleet.scatter import Variation
+from dynid.fleet.unlike import Unlike
 
 __all__ = ["Change", "ChangeCode", "Drift", "Health", "TemperatureCode", "UnitCode", "UnitHealth"]
 
@@ -37,6 +38,7 @@ class UnitCode(StrEnum):
     """Verdict of a unit."""
 
     CHANGED = "changed"
+    UNLIKE = "unlike the fleet"
     STEADY = "steady"
     TOO_SHORT = "too few dates"
 
@@ -71,6 +73,8 @@ class Change:
         The payload, compared with the dates since the change before.
     carried : PayloadChange or None
         The payload compared with the dates before the first change, where that is another one.
+    more : bool
+        Whether the bodies also changed significantly in directions of no payload on the link.
     """
 
     unit: str
@@ -86,6 +90,7 @@ class Change:
     temperature: TemperatureCode
     payload: PayloadChange | None = None
     carried: PayloadChange | None = None
+    more: bool = False
 
     @property
     def relative(self) -> float:
@@ -97,16 +102,16 @@ class Change:
         """The change in words."""
         if self.payload is not None:
             x = self.payload
-            where = ", ".join(f"{round(float(c), 3) + 0.0:.3f}" for c in x.centre)
             verb = "carries" if x.mass > 0 else "has lost"
             return (
                 f"unit {self.unit} {verb} a payload of {abs(x.mass):.3g} kg (std {x.mass_std:.2g}) on {x.link} since "
-                f"{self.date}, centre {where} m"
+                f"{self.date}, {x.centre_words}"
                 + (
                     ""
                     if self.carried is None
                     else f"; {self.carried.mass:+.3g} kg (std {self.carried.mass_std:.2g}) in all"
                 )
+                + ("; this is not all that changed: look at other links, gains and sensors" if self.more else "")
             )
         if self.code is ChangeCode.BODY:
             return f"bodies of unit {self.unit} changed on {self.date}, not by a payload on {self.parameter}"
@@ -142,6 +147,7 @@ class Change:
                 "centre": self.payload.centre.tolist(),
                 "centre_std": [_plain(x) for x in self.payload.centre_std],
                 "carried_mass": None if self.carried is None else self.carried.mass,
+                "more": self.more,
             }
         )
 
@@ -178,21 +184,45 @@ class UnitHealth:
         Its changes, in order of time.
     dates : int
         Number of its entries.
+    unlike : Unlike or None
+        How its bodies differ from those of the other units from the first date on, where they do.
+    untested : tuple of str
+        Joints whose temperature and time go together, so that a steady drift of friction cannot be told from warmth.
     """
 
     unit: str
     code: UnitCode
     changes: tuple[Change, ...]
     dates: int
+    unlike: Unlike | None = None
+    untested: tuple[str, ...] = ()
+
+    @property
+    def p_value(self) -> float:
+        """Smallest p-value of what was found; 2 where nothing was."""
+        found = [c.p_value for c in self.changes]
+        return min([*found, self.unlike.p_value] if self.unlike is not None else found, default=2.0)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict in words, one sentence per finding."""
+        out = [] if self.unlike is None else [f"unit {self.unit}: {self.unlike.words}"]
+        out += [change.words for change in self.changes]
+        if self.code is UnitCode.TOO_SHORT:
+            out.append(f"unit {self.unit}: {self.dates} date, too few to tell a change")
+        elif not self.changes:
+            out.append(f"unit {self.unit}: no change over {self.dates} dates")
+        if self.untested:
+            out.append(
+                f"unit {self.unit}: temperature and time go together, so that a steady drift of the friction of "
+                f"{', '.join(self.untested)} cannot be told from temperature"
+            )
+        return tuple(out)
 
     @property
     def words(self) -> str:
         """The verdict in words."""
-        if self.changes:
-            return "; ".join(change.words for change in self.changes)
-        if self.code is UnitCode.TOO_SHORT:
-            return f"unit {self.unit}: {self.dates} date, too few to tell a change"
-        return f"unit {self.unit}: no change over {self.dates} dates"
+        return "; ".join(self.sentences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +243,8 @@ class Health:
         Number of series that were tested: units times watched parameters.
     link : str
         Link whose payload is watched.
+    notes : tuple of str
+        What was not tested, in words.
     """
 
     units: tuple[UnitHealth, ...]
@@ -221,6 +253,7 @@ class Health:
     rate: float
     tests: int
     link: str
+    notes: tuple[str, ...] = ()
 
     @property
     def changes(self) -> tuple[Change, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.fleet.arrow import solve_arrow
 from dynid.fleet.changes import fleet_health
-from dynid.fleet.entries import FleetEntry
-from dynid.fleet.folding import fold_entries
+from dynid.fleet.entries import FleetEntry, shown_date
+from dynid.fleet.folding import FoldedEntry, fold_entries
 from dynid.fleet.gains import fleet_gains
+from dynid.fleet.health import Health
 from dynid.fleet.kinds import variance_groups
 from dynid.fleet.pooling import Pooled, pool_units, unit_factor
 from dynid.fleet.result import FleetEstimate
@@ -129,14 +131,16 @@ def identify_fleet(
         seen = whitened_entries(base, folded, ratio)
         units = tuple(dict.fromkeys(x.unit for x in seen))
         place = [units.index(x.unit) for x in seen]
-        _report(progress, "looking for changes")
-        health = fleet_health(base, seen, rate=rate, link=link)
-        scatter = np.array([health.variations[n].scatter if n in health.variations else 0.0 for n in base.names])
         found = fleet_gains(base, folded, seen, units, common, ratio) if gains else None
         even = seen if found is None else whitened_entries(base, found.folded, ratio)
-        arrow = solve_arrow([x.rows for x in even], [x.target for x in even], place, common, own, dated)
+        _report(progress, "looking for changes")
+        health = fleet_health(base, seen, even=even, rate=rate, link=link)
+        health = replace(health, notes=(*health.notes, *_standing_still(base, folded)))
+        scatter = np.array([health.variations[n].scatter if n in health.variations else 0.0 for n in base.names])
+        used = _with_common_bodies(even, health)
+        arrow = solve_arrow([x.rows for x in even], [x.target for x in even], place, common, own, dated, used=used)
         _report(progress, "pooling the units")
-        pooled = _pooled(base, even, units, scatter)
+        pooled = _pooled(base, even, units, scatter, used)
     return FleetEstimate(
         base=base,
         units=units,
@@ -186,11 +190,43 @@ def _matching(base: BaseParameters, patterns: Patterns) -> set[int]:
     return out
 
 
-def _pooled(base: BaseParameters, seen: Sequence[WhitenedEntry], units: Sequence[str], scatter: Array) -> Pooled | None:
-    """Partial pooling of the units; None for a single one."""
-    if len(units) < 2:
+def _standing_still(base: BaseParameters, folded: Sequence[FoldedEntry]) -> tuple[str, ...]:
+    """Sentences on joints of units that never move, although they do in most units."""
+    moves: dict[str, NDArray[np.bool_]] = {}
+    for one in folded:
+        moves[one.unit] = moves.get(one.unit, False) | (np.array(one.rows) > 0)
+    usual = np.mean(list(moves.values()), axis=0) > 0.5
+    return tuple(
+        f"{channel} of unit {unit} stands still or is not measured in all its recordings, unlike in most units"
+        for unit, mine in moves.items()
+        for channel, use, mostly in zip(base.channels, mine, usual, strict=True)
+        if mostly and not use
+    )
+
+
+def _with_common_bodies(seen: Sequence[WhitenedEntry], health: Health) -> list[bool]:
+    """Whether the bodies of each entry are those of the fleet: its unit is like the others and not changed yet.
+
+    A change comes after the first entry of a unit, also where both are of one date.
+    """
+    since = {u.unit: min((c.date for c in u.changes if c.kind is None), default="9999") for u in health.units}
+    unlike = {u.unit for u in health.units if u.unlike is not None}
+    first = {x.unit: x for x in reversed(seen)}
+    return [x.unit not in unlike and (shown_date(x.moment) < since[x.unit] or x is first[x.unit]) for x in seen]
+
+
+def _pooled(
+    base: BaseParameters, seen: Sequence[WhitenedEntry], units: Sequence[str], scatter: Array, used: Sequence[bool]
+) -> Pooled | None:
+    """Partial pooling of the units from the entries that are used; None for a single unit.
+
+    A unit none of whose entries is used keeps its own values.
+    """
+    mine = {unit: [x for x, use in zip(seen, used, strict=True) if use and x.unit == unit] for unit in units}
+    apart = [k for k, unit in enumerate(units) if not mine[unit]]
+    if len(units) - len(apart) < 2:
         return None
-    mine = {unit: [x for x in seen if x.unit == unit] for unit in units}
-    factors = [unit_factor([x.rows for x in some], [x.target for x in some], scatter) for some in mine.values()]
+    some = [mine[unit] or [x for x in seen if x.unit == unit] for unit in units]
+    factors = [unit_factor([x.rows for x in own], [x.target for x in own], scatter) for own in some]
     rows, targets = (np.array(x) for x in zip(*factors, strict=True))
-    return pool_units(rows, targets, variance_groups(base))
+    return pool_units(rows, targets, variance_groups(base), apart)

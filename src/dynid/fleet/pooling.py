@@ -8,7 +8,7 @@ towards the mean of the fleet, a unit with much data keeps its own value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ def unit_factor(rows: Sequence[Array], targets: Sequence[Array], scatter: Array)
     return out[:size, :-1], out[:size, -1]
 
 
-def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
+def pool_units(rows: Array, targets: Array, groups: Sequence[int], apart: Sequence[int] = ()) -> Pooled:
     """Pool units partially.
 
     Parameters
@@ -81,11 +81,15 @@ def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
         Rows of every unit with unit noise; rows of zeros where a unit has no data.
     groups : sequence of int
         Group of each base parameter; those of one group share a variance.
+    apart : sequence of int
+        Units that are not drawn from the distribution of the others: they keep their own values.
 
     Returns
     -------
     Pooled
     """
+    if len(apart):
+        return _beside(rows, targets, groups, apart)
     size = rows.shape[2]
     scale = np.sqrt(np.mean(np.sum(rows**2, axis=1), axis=0))
     scale = np.where(scale > 0, scale, 1.0)
@@ -128,6 +132,18 @@ def pool_units(rows: Array, targets: Array, groups: Sequence[int]) -> Pooled:
         own / np.outer(scale, scale),
         iterations,
     )
+
+
+def _beside(rows: Array, targets: Array, groups: Sequence[int], apart: Sequence[int]) -> Pooled:
+    """Pool the units that belong together; the others keep their own values."""
+    inside = [k for k in range(len(rows)) if k not in apart]
+    found = pool_units(rows[inside], targets[inside], groups)
+    values, covariance = np.empty((len(rows), rows.shape[2])), np.empty((len(rows), rows.shape[2], rows.shape[2]))
+    values[inside], covariance[inside] = found.values, found.covariance
+    for k in apart:
+        inverse = np.linalg.pinv(rows[k], rcond=1e-9)
+        values[k], covariance[k] = inverse @ targets[k], inverse @ inverse.T
+    return replace(found, values=values, covariance=covariance)
 
 
 def _start(A: Array, z: Array) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,8 @@ class FleetEstimate:
     shared_names : tuple of str
         Base parameters that are common to all units in the shared model.
     shared : Arrow
-        The shared model: common parameters, and those of the units or entries beside them.
+        The shared model: common parameters, and those of the units or entries beside them; NaN for entries whose bodies
+        are not those of the fleet, which take no part.
     pooled : Pooled or None
         Partial pooling: shrinkage estimates of the units; None for a single unit.
     health : Health
@@ -163,21 +165,19 @@ class FleetEstimate:
     def summary(self) -> str:
         """Verdicts of the units, changed ones first, as wide as the terminal."""
         table = table_of("units", "unit", "verdict", "dates", "found", text=("unit", "verdict", "found"))
-        steady = [u for u in self.health.units if not u.changes]
+        quiet = [u for u in self.health.units if not u.changes and u.unlike is None and not u.untested]
         for unit in self.health.units:
-            if unit.changes:
-                for k, change in enumerate(unit.changes):
+            if unit not in quiet[3:]:
+                for k, words in enumerate(unit.sentences):
                     first = (unit.unit, unit.code.value, str(unit.dates)) if k == 0 else ("", "", "")
-                    table.add_row(*first, change.words)
-        for unit in steady[:3]:
-            table.add_row(unit.unit, unit.code.value, str(unit.dates), unit.words)
-        if len(steady) > 3:
-            table.add_row(f"{len(steady) - 3} more", "", "", "no change")
+                    table.add_row(*first, words)
+        for code, count in Counter(u.code for u in quiet[3:]).items():
+            table.add_row(f"{count} more", code.value, "", "")
         closing = (
             f"{len(self.units)} units, {len(self.entries)} entries, {self.left_out} left out; probability of any false "
             f"alarm {self.health.rate:g} over {self.health.tests} series; {self.seconds:.1f} s"
         )
-        return rendered(table, closing, *(f"left out: {f.words}" for f in self.faults))
+        return rendered(table, closing, *self.health.notes, *(f"left out: {f.words}" for f in self.faults))
 
     def to_dict(self) -> dict[str, Any]:
         """Health and shared parameters as plain data."""
@@ -200,6 +200,7 @@ class FleetEstimate:
             ],
             "entries": len(self.entries),
             "left_out": [{"unit": f.unit, "date": f.date, "words": f.words} for f in self.faults],
+            "notes": list(self.health.notes),
             "rate": self.health.rate,
             "tests": self.health.tests,
             "seconds": self.seconds,

@@ -48,6 +48,8 @@ class FollowerState:
         Samples that were left out, see `OnlineIdentification.left_out`.
     last_fault : str
         Number and fault of the last line that could not be read.
+    dead : tuple of str
+        Joints whose torque does not vary although they move, if a payload is watched.
     """
 
     time: float
@@ -60,6 +62,7 @@ class FollowerState:
     bad_lines: dict[str, int]
     left_out: dict[str, int]
     last_fault: str
+    dead: tuple[str, ...] = ()
 
     def line(self) -> str:
         """The state in one line."""
@@ -75,6 +78,8 @@ class FollowerState:
         if bad:
             parts.append(f"{bad} bad lines ({self.last_fault})")
         parts += [f"{count} {what}" for what, count in self.left_out.items() if count]
+        if self.dead:
+            parts.append(f"the torque of {', '.join(self.dead)} does not vary: dead sensor?")
         return "  ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,6 +99,7 @@ class FollowerState:
             "events": [event.to_dict() for event in self.events],
             "bad_lines": self.bad_lines,
             "left_out": self.left_out,
+            "dead": list(self.dead),
         }
 
 
@@ -201,4 +207,5 @@ class Follower:
             bad_lines={str(fault): count for fault, count in self.reader.faults.items()},
             left_out={} if self.online is None else self.online.left_out,
             last_fault=self.reader.last_fault,
+            dead=() if self.monitor is None else self.monitor.dead,
         )

@@ -9,7 +9,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.calibration.body_fit import fit_body
-from dynid.calibration.loaded import load_columns
+from dynid.calibration.loaded import link_mass, load_columns
+from dynid.dynamics.kernels.stream import PLACE
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.online.change import ChangeDetector
@@ -17,7 +18,7 @@ from dynid.online.filters import CausalFilters, causal_filters
 from dynid.online.noise import StreamNoise, stream_noise
 from dynid.online.payload_state import EventKind, PayloadEvent, PayloadState
 from dynid.online.rows import CausalRows
-from dynid.online.segment import PRIOR, Candidate, Rows, Segment
+from dynid.online.segment import PRIOR, WHOLE_PRIOR, Candidate, Rows, Segment
 from dynid.parameters.base import base_parameters
 from dynid.robot.inertia import inertia_to_com
 from dynid.robot.model import Robot
@@ -112,6 +113,7 @@ class PayloadMonitor:
         self._covariance = covariance
         self._rows = CausalRows(base, causal_filters(rate, cutoff), measured_velocity=measured_velocity)
         columns = load_columns(base, link)
+        self._lightest = link_mass(base.robot, link)
         self._known = [beta[own] for own in self._rows.touched]
         self._load = [columns[own] for own in self._rows.touched]
         filters = self._rows.filters
@@ -125,6 +127,7 @@ class PayloadMonitor:
         self._candidate: Candidate | None = None
         self.events: tuple[PayloadEvent, ...] = ()
         self.disturbances = 0
+        self._dead = np.zeros(len(base.channels), dtype=int)
 
     @property
     def filters(self) -> CausalFilters:
@@ -181,6 +184,8 @@ class PayloadMonitor:
             W[c, self._rows.touched[c]] = own[:-1]
         velocity = np.abs(row[stream.start[-1] :])
         moving = velocity > np.maximum(_SLOW * stream.fastest[stream.joint], STANDSTILL)
+        self._count_dead(moving)
+        moving &= self._dead == 0
         if self._noise is None:
             if moving.any():
                 self._training.append((t, X, W, moving))
@@ -189,6 +194,21 @@ class PayloadMonitor:
             return None
         return self._use(t, X, W, moving)
 
+    def _count_dead(self, moving: NDArray[np.bool_]) -> None:
+        """Rows per channel that the shared low-pass needs to forget a torque that does not vary although it should."""
+        stream = self._rows.stream
+        past = np.roll(stream.past_torque, -1 - int(stream.state[PLACE]), axis=0)
+        half = len(past) // 2 + 1
+        # The torques up to that of this row, and those from it on.
+        constant = (np.ptp(past[:half], axis=0) == 0.0) | (np.ptp(past[-half:], axis=0) == 0.0)
+        left = np.where(moving, np.maximum(self._dead - 1, 0), self._dead)
+        self._dead = np.where(moving & constant[stream.joint], self._settling + 1, left)
+
+    @property
+    def dead(self) -> tuple[str, ...]:
+        """Joints whose torque does not vary at present although they move; their rows are left out."""
+        return tuple(c for c, left in zip(self._rows.base.channels, self._dead, strict=True) if left)
+
     def _learn(self) -> None:
         """Noise of the innovations from the rows of the training, which then are the first rows of the estimate."""
         rows = np.array([x for _, x, _, _ in self._training])
@@ -196,7 +216,7 @@ class PayloadMonitor:
         self._noise = stream_noise(rows[:, :, :4], rows[:, :, 10], moving)
         row_rate = self.filters.row_rate
         level = self.false_alarms / (3600.0 * row_rate * self._window)
-        self._detector = ChangeDetector(PRIOR, window=self._window, level=level)
+        self._detector = ChangeDetector(WHOLE_PRIOR, window=self._window, level=level)
         self._training, training = [], self._training
         for t, X, W, used in training:
             white, arm = self._noise.whitened(X, W, used)
@@ -208,25 +228,37 @@ class PayloadMonitor:
         """Rows for the test: over the upper limit of the noise, not its estimate."""
         assert self._noise is not None
         rows = white / self._noise.safety[moving][:, None]
-        return rows[:, :4], rows[:, 10]
+        return rows[:, :10], rows[:, 10]
 
     def _use(self, t: float, X: Array, W: Array, moving: NDArray[np.bool_]) -> PayloadEvent | None:
         assert self._noise is not None and self._detector is not None
         white, arm = self._noise.whitened(X, W, moving)
         if not len(white):
             return None
-        rows = Rows(t, white, arm)
+        return self._take(Rows(t, white, arm), *self._tested(white, moving))
+
+    def _take(self, rows: Rows, X: Array, y: Array) -> PayloadEvent | None:
+        """Confirm a change with the rows of one instant, or test for one."""
+        assert self._detector is not None
         if self._candidate is not None:
             return self._confirm(rows)
         self._segment.add(rows)
-        change = self._detector.add(*self._tested(white, moving))
-        if change is not None:
-            since = self._segment.take_back(change.rows)
-            self._candidate = Candidate(change, since[0].time, self._segment)
-            self._segment = Segment(self._covariance.shape[0], self._window)
-            for each in since:
-                self._confirm(each)
-        return None
+        change = self._detector.add(X, y)
+        if change is None:
+            return None
+        since = self._segment.take_back(change.rows)
+        self._candidate = Candidate(change, since[0].time, self._segment)
+        self._segment = Segment(self._covariance.shape[0], self._window)
+        found = None
+        for each in since:
+            # Once the change is confirmed, the rows after it are rows of the new payload.
+            if self._candidate is None:
+                self._segment.add(each)
+            else:
+                found = self._confirm(each)
+        if self._candidate is None:
+            self._resume()
+        return found
 
     def _confirm(self, rows: Rows) -> PayloadEvent | None:
         """Wait until the shared low-pass has passed the change on, then compare the masses before and after it."""
@@ -239,14 +271,17 @@ class PayloadMonitor:
         if self._segment.count < 2 * len(PRIOR):
             return None
         after, own = self._segment.moments()
-        step = after - candidate.change.before
-        std = float(np.sqrt(own[0, 0] + candidate.change.covariance[0, 0]))
-        if abs(step[0]) >= max(self.smallest, _SIGNIFICANT * std):
+        before, other = candidate.old.moments()
+        step = float(after[0] - before[0])
+        std = float(np.sqrt(own[0, 0] + other[0, 0]))
+        # No arm becomes lighter than without the link that carries the payload.
+        possible = float(after[0]) > -self._lightest - _SIGNIFICANT * std
+        if possible and abs(step) >= max(self.smallest, _SIGNIFICANT * std):
             event = PayloadEvent(
-                kind=EventKind.PICK_UP if step[0] > 0 else EventKind.RELEASE,
+                kind=EventKind.PICK_UP if step > 0 else EventKind.RELEASE,
                 time=candidate.time - self.filters.delay,
                 detected=rows.time,
-                mass_change=float(step[0]),
+                mass_change=step,
                 mass_change_std=std,
                 statistic=candidate.change.statistic,
                 threshold=self._detector.threshold,

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from dynid.identification.observation import fold
 from dynid.online.change import Change
 
-__all__ = ["PRIOR", "Candidate", "Rows", "Segment"]
+__all__ = ["PRIOR", "WHOLE_PRIOR", "Candidate", "Rows", "Segment"]
 
 Array = NDArray[np.float64]
 
 # Standard deviations of mass (kg) and first moments (kg m) before any data: larger than any payload.
 PRIOR = np.array([100.0, 30.0, 30.0, 30.0])
+# The same with the inertia (kg m2). A heavy payload on a fast arm has torques of its inertia far above the noise.
+WHOLE_PRIOR = np.r_[PRIOR, np.full(6, 10.0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +81,14 @@ class Segment:
             out += x.own[:, :10].T @ x.arm
         return out
 
-    def information(self) -> tuple[Array, Array]:
-        """Information (4, 4) and scores (4,) of mass and first moments."""
+    def information(self, count: int = 10) -> tuple[Array, Array]:
+        """Information and scores of the first `count` inertial parameters."""
         R = self.factor()
-        return R[:, :4].T @ R[:, :4], R[:, :4].T @ R[:, 10]
+        return R[:, :count].T @ R[:, :count], R[:, :count].T @ R[:, 10]
 
     def moments(self) -> tuple[Array, Array]:
         """Mass and first moments (4,) with their covariance (4, 4), the inertia left out."""
-        information, scores = self.information()
+        information, scores = self.information(len(PRIOR))
         covariance = np.asarray(np.linalg.inv(information + np.diag(1.0 / PRIOR**2)))
         return covariance @ scores, covariance
 

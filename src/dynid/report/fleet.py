@@ -25,7 +25,12 @@ Array = NDArray[np.float64]
 
 # Changes that are drawn, and outlying parameters that are listed.
 _DRAWN, _OUTLYING = 24, 40
-_MARK = {UnitCode.CHANGED: "failed", UnitCode.STEADY: "passed", UnitCode.TOO_SHORT: "not"}
+_MARK = {
+    UnitCode.CHANGED: "failed",
+    UnitCode.UNLIKE: "failed",
+    UnitCode.STEADY: "passed",
+    UnitCode.TOO_SHORT: "not",
+}
 
 
 def write_fleet(found: FleetEstimate, path: str | Path) -> None:
@@ -52,7 +57,11 @@ def write_fleet(found: FleetEstimate, path: str | Path) -> None:
         judgements=[],
         names=[],
         figures=[
-            ("units", str(len(found.units)), f"{changed} changed"),
+            (
+                "units",
+                str(len(found.units)),
+                f"{changed} changed, {sum(u.unlike is not None for u in found.health.units)} unlike the others",
+            ),
             ("recordings", str(len(found.entries)), f"{found.left_out} left out"),
             ("false alarms", f"{100 * found.health.rate:g} %", f"probability of any over {found.health.tests} series"),
         ],
@@ -65,9 +74,11 @@ def _verdicts(found: FleetEstimate) -> Section:
     rows = []
     for unit in found.health.units:
         mark = Markup('<span class="result {}">{}</span>').format(_MARK[unit.code], unit.code.value)
-        words = Markup("<br>").join(c.words for c in unit.changes) if unit.changes else unit.words
+        words = Markup("<br>").join(unit.sentences)
         rows.append([unit.unit, mark, words, str(unit.dates)])
-    lead = "Every unit, changed ones first."
+    lead = " ".join(
+        ["Every unit, changed ones first.", *(f"{note[0].upper()}{note[1:]}." for note in found.health.notes)]
+    )
     return section("verdicts", "Units", lead, Table(["unit", "verdict", "found", "dates"], rows, numbers=3))
 
 
@@ -129,7 +140,7 @@ def _outliers(found: FleetEstimate) -> Section | None:
     pooled = found.pooled
     if pooled is None:
         return None
-    steady = {unit.unit for unit in found.health.units if not unit.changes}
+    steady = {unit.unit for unit in found.health.units if not unit.changes and unit.unlike is None}
     between = np.sqrt(np.maximum(pooled.variance, 1e-300))
     away = (pooled.values - pooled.mean) / between
     joints = owners_of(found.base)
@@ -152,7 +163,7 @@ def _outliers(found: FleetEstimate) -> Section | None:
     head = ["unit", "joint", "parameter", "value", "std", "mean of the fleet", "in std between units"]
     lead = (
         "Shrinkage estimates farthest from the mean of the fleet. Units differ by nature; this is no alarm. Units that "
-        "changed have no single value and are left out."
+        "changed have no single value and are left out, and so are units that are unlike the fleet."
     )
     return section("outliers", "Units far from the fleet", lead, Table(head, rows, numbers=3))
 

@@ -139,7 +139,7 @@ def fleet_rows(found: dict[str, Any]) -> list[dict[str, str]]:
         {
             "unit": str(u["unit"]),
             "verdict": str(u["code"]),
-            "found": "; ".join(str(c["words"]) for c in u["changes"]) or "nothing",
+            "found": str(u["words"]),
             "dates": str(u["dates"]),
         }
         for u in found["units"]
