@@ -170,6 +170,18 @@ def test_numbers_that_overflow_are_refused_by_name(options: str, folder: Path) -
     assert done.stderr.splitlines()[-1].startswith("dynid: --") and "between 1e-15 and 1e+15" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("excite arm.urdf --output-rate 1e15 -o m.csv", "gives more than 10000000 rows"),
+        ("chirp arm.urdf --law pd:400,25 --control-rate 1e15 -o c.csv", "an actuator law is computed at"),
+    ],
+)
+def test_rates_that_ask_for_too_much_are_refused_before_the_work(options: str, said: str, folder: Path) -> None:
+    done = dynid(*options.split(), folder=folder)
+    assert done.returncode == 1 and said in done.stderr
+
+
 @pytest.mark.parametrize("digits", ["\u00b2", "\u0663", "9" * 5000])
 def test_digits_are_those_from_0_to_9(digits: str, folder: Path) -> None:
     """Superscripts are digits to Python but no numbers; 5000 digits are more than it reads."""

@@ -135,6 +135,9 @@ def test_a_replayed_recording_ends_where_the_batch_does() -> None:
     seen = observe_motions(live.base, motions, EXACT)
     batch = triangle(np.vstack([f[:, :-1] / s for f, s in zip(seen.factors, live.noise, strict=True)]))
     np.testing.assert_allclose(live.factor, batch, atol=1e-10 * np.abs(batch).max())
+    # Shorter than a row: one score per row, whatever number of scores the time asks for.
+    short = replay(LiveExcitation(robot), Recording(robot.coordinates, (run.rows(0, 40),)), signals=EXACT, every=1e-15)
+    assert len(list(short)) <= 40
 
 
 def test_a_gap_is_not_differentiated_over_and_bad_samples_are_refused() -> None:

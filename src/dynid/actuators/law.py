@@ -129,7 +129,7 @@ class ActuatorLaw:
             object.__setattr__(self, field, given[field])
         if rate is not None and not (isinstance(rate, int | float) and 0 < rate <= _HIGHEST_RATE):
             raise DataError(
-                f"rate of an actuator law is a positive number of Hz, at most {_HIGHEST_RATE:g}, or None, got "
+                f"an actuator law is computed at a positive number of Hz, at most {_HIGHEST_RATE:g}, or None, got "
                 f"{rate!r:.40}"
             )
         object.__setattr__(self, "rate", None if rate is None else float(rate))

@@ -89,7 +89,8 @@ def fleet(
     if folder is None:
         raise DataError("name ROBOT and then FOLDER, the folder of the recordings")
     if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
-        raise DataError(f"the table of a fleet is .parquet or .csv, not '{output}': name --output fleet.parquet")
+        better = f"{output.stem or 'fleet'}.parquet"
+        raise DataError(f"the table of a fleet is .parquet or .csv, not '{output}': name --output '{better}'")
     if workers is not None and cluster is not None:
         raise DataError("--workers are processes of this computer and --cluster names others: give one")
     entries = fleet_entries(inputs.robot, folder, log=inputs.log)

@@ -136,13 +136,20 @@ def _points(motion: Excitation, rate: float) -> tuple[Array, Array, Array, Array
     return motion.sample(rate)
 
 
+# Rows of a written motion: more than a day at 100 Hz.
+_MOST_ROWS = 10_000_000
+
+
 def check_rate(basis: Basis, rate: float) -> None:
-    """Raise if a sampling rate is too low for the motions of a family."""
+    """Raise if a sampling rate is too low for the motions of a family, or gives a file too large to write."""
     least = 2 * basis.size / basis.duration
     if not (np.isfinite(rate) and rate > 0):
         raise DataError(f"the rate must be positive, got {rate}")
     if rate < least:
         raise DataError(f"a rate of {rate:g} Hz has too few points for this motion; give at least {least:.3g} Hz")
+    if rate * basis.duration > _MOST_ROWS:
+        most = _MOST_ROWS / basis.duration
+        raise DataError(f"a rate of {rate:g} Hz gives more than {_MOST_ROWS} rows; give at most {most:.3g} Hz")
 
 
 # -- the design itself ---------------------------------------------------------------------------

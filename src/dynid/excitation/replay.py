@@ -33,7 +33,8 @@ def replay(
         q, v, a = state(live.robot, motion, rows)
         t = motion.t[rows]
         t = end + 1.0 / motion.rate + t - t[0]
-        for part in np.array_split(np.arange(len(t)), max(1, round((t[-1] - t[0]) / every))):
+        scores = min(max(1.0, (t[-1] - t[0]) / every), len(t))
+        for part in np.array_split(np.arange(len(t)), round(scores)):
             live.update(t[part], q[part], v[part], a[part])
             yield live.score()
         end = float(t[-1])
