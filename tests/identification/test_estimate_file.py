@@ -241,3 +241,17 @@ def test_the_first_wrong_field_is_named(change: dict[str, Any], said: str) -> No
     with pytest.raises(dynid.DataError, match="is a damaged estimate") as caught:
         estimate_from_dict(data, where="'arm.json'")
     assert said in str(caught.value) and "'arm.json'" in str(caught.value)
+
+
+def test_the_structure_of_the_base_parameters_is_whole() -> None:
+    """Every parameter once, and every representative in its own base parameter only."""
+    whole = json.loads(json.dumps(estimate_to_dict(fitted("wls"))))
+    missing = json.loads(json.dumps(whole))
+    missing["structure"]["dependent"].pop()
+    mixed = json.loads(json.dumps(whole))
+    first, second = mixed["base_parameters"][:2]
+    first["combination"][second["representative"]] = 0.5
+    for data, said in ((missing, "each once"), (mixed, "the representative of another one")):
+        with pytest.raises(dynid.DataError, match="is a damaged estimate") as caught:
+            estimate_from_dict(data)
+        assert said in str(caught.value)

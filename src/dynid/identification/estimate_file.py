@@ -205,6 +205,12 @@ def _base(robot: Robot, stored: StoredEstimate) -> BaseParameters:
         if row[place[entry.representative]] != 1.0:
             raise ValueError(f"base parameter '{entry.name}' does not have its representative '{entry.representative}'")
     matrix.flags.writeable = False
+    kept = tuple(place[entry.representative] for entry in stored.base_parameters)
+    dependent = tuple(place[name] for name in stored.structure.dependent)
+    if sorted((*kept, *dependent)) != list(range(len(place))):
+        raise ValueError("representatives and dependent parameters are not the parameters of the robot, each once")
+    if not np.array_equal(matrix[:, list(kept)], np.eye(len(kept))):
+        raise ValueError("a base parameter contains the representative of another one")
     unknown = sorted(set(stored.channels) - set(robot.channels))
     if unknown:
         raise ValueError(f"the robot has no channel '{unknown[0]}'")
@@ -213,8 +219,8 @@ def _base(robot: Robot, stored: StoredEstimate) -> BaseParameters:
         channels=tuple(stored.channels),
         method=stored.structure.method,
         matrix=matrix,
-        kept=tuple(place[entry.representative] for entry in stored.base_parameters),
-        dependent=tuple(place[name] for name in stored.structure.dependent),
+        kept=kept,
+        dependent=dependent,
         singular_values=_array(stored.structure.singular_values),
         gap=stored.structure.gap,
         without_effect=tuple(place[name] for name in stored.structure.without_effect),
