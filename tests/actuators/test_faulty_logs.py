@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from dynid.actuators import (
     Commands,
     Segments,
     identify_actuators,
-    load_law,
     position_errors,
     rollout,
 )
@@ -186,21 +184,3 @@ def test_growth_is_told_against_what_it_was_measured(command: Array, measured: A
     errors = position_errors(found.robot, found.law, log(measured[700:], command[700:]))
     check = assess_actuators(found, errors).check("error_growth")
     assert check.result == "passed" and "exceeds 0.5 % of the range" in check.words
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('kp = {joint1 = "x", joint2 = 1.0}', "kp of 'joint1' is a number, got 'x'"),
-        ("kp = {joint1 = true, joint2 = 1.0}", "kp of 'joint1' is a number, got True"),
-        ("law = 5", "a law is a table of numbers"),
-        ("kp = 1.0\njoints = 5", "a list of names"),
-        ('kp = 1.0\njoints = ["joint2", 3]', "the law is that of joint2, 3"),
-        ('kp = 1.0\nvelocity_target = "yes"', "velocity_target of an actuator law is 'zero' or 'command', not 'yes'"),
-    ],
-)
-def test_a_law_file_that_cannot_be_used_gets_one_sentence(text: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "law.toml").write_text(text)
-    with pytest.raises(DataError) as error:
-        load_law(tmp_path / "law.toml", ("joint1", "joint2"))
-    assert words in str(error.value) and "\n" not in str(error.value)
