@@ -70,7 +70,7 @@ def test_the_law_is_read_from_a_file_and_json_holds_everything(folder: Path) -> 
         (("--law", "pd:20,1.5", "--unknown", "armatur"), "did you mean armature"),
         (("--law", "pd:20,1.5", "--export", "mujoco"), "name it with -o"),
         (("--law", "pd:20,1.5", "--export", "gazbo", "-o", "x.toml"), "--export 'gazbo' is unknown"),
-        (("--law", "pd:20,1.5", "-o", "x.toml", "--draws", "1"), "--draws is at least 2, got 1"),
+        (("--law", "pd:20,1.5", "-o", "x.toml", "--draws", "1"), "--draws takes 2 to 1000000 draws, got 1"),
         (("--law", "pd:20,1.5", "-o", "x.csv"), "is a .toml or .json file"),
         (("--law", "missing.toml"), "cannot be read"),
         (("--law", "law.toml", "--control-rate", "330"), "200 rows per second, the law 330"),
