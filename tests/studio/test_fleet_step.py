@@ -74,12 +74,12 @@ def test_the_choice_is_kept_for_the_command(step: FleetStep, tmp_path: Path) -> 
 
 
 def test_what_was_found_belongs_to_its_page(step: FleetStep, tmp_path: Path) -> None:
-    changed = {"unit": "B", "code": "changed", "dates": 6, "changes": [{"words": "drifts"}, {"words": "steps"}]}
-    found = {"units": [changed, {"unit": "A", "code": "steady", "dates": 6, "changes": []}]}
+    changed = {"unit": "B", "code": "changed", "dates": 6, "words": "drifts; steps"}
+    found = {"units": [changed, {"unit": "A", "code": "steady", "dates": 6, "words": "no change"}]}
     (tmp_path / "fleet.found.json").write_text(json.dumps(found))
     assert step.found() is None
     (tmp_path / "fleet.html").write_text("page")
     os.utime(tmp_path / "fleet.html", ns=(0, 0))
     assert step.found() == found and "fleet.found.json" not in step.session.recordings()
     assert [row["unit"] for row in fleet_rows(found)] == ["B", "A"]
-    assert fleet_rows(found)[0]["found"] == "drifts; steps" and fleet_rows(found)[1]["found"] == "nothing"
+    assert fleet_rows(found)[0]["found"] == "drifts; steps" and fleet_rows(found)[1]["found"] == "no change"
