@@ -7,6 +7,7 @@ import random
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 __all__ = ["STRUCTURED", "mutated_bytes"]
@@ -88,7 +89,7 @@ def _xml(text: str, rng: random.Random) -> str:
             parent.remove(rng.choice(list(parent)))
         elif kind == 6 and parents:
             parent = rng.choice(parents)
-            parent.append(ET.fromstring(ET.tostring(rng.choice(list(parent)))))
+            parent.append(deepcopy(rng.choice(list(parent))))
         elif kind == 7 and parents:
             parent = rng.choice(parents)
             parent[:] = rng.sample(list(parent), len(parent))

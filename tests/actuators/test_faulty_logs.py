@@ -19,6 +19,8 @@ from dynid.actuators import (
     position_errors,
     rollout,
 )
+from dynid.actuators.following import check_followed
+from dynid.actuators.logs import read_logs
 from dynid.assessment.verdict.actuators import assess_actuators
 from dynid.errors import DataError
 from dynid.recording.recording import Recording, Run
@@ -108,6 +110,17 @@ def test_a_joint_at_rest_leaves_the_others_alone() -> None:
 def test_a_robot_at_rest_is_told(command: Array) -> None:
     with pytest.raises(DataError, match="no joint moves in the log"):
         identify_actuators(given(), log(0.0 * command + 0.3, 0.0 * command + 0.3), law())
+
+
+def test_commands_that_run_along_the_joints_are_in_order() -> None:
+    """A wave: every joint follows its command so late that it fits the command of the next joint better."""
+    robot = dynid.load_robot("iiwa14")
+    known = ActuatorLaw(robot.coordinates, kp=600.0, kd=40.0)
+    t = np.arange(int(16 * RATE))[:, None] / RATE
+    later = 0.12 * np.arange(robot.n)
+    command, measured = (np.sin(2 * np.pi * 0.4 * (t - later - lag)) for lag in (0.0, 0.12 + 40.0 / 600.0))
+    run = Recording(robot.coordinates, (Run(t[:, 0], measured, reference=command),))
+    check_followed(robot, known, read_logs(robot, known, run))
 
 
 def test_columns_that_do_not_belong_together_are_named(command: Array, measured: Array) -> None:

@@ -141,3 +141,11 @@ def test_text_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     refused("f.mot", text.replace("endheader", ""), "no line endheader")
     refused("g.sto", text.replace("0.05", "five"), "holds 'five'")
     refused("h.sto", text.replace("time\t", "t\t"), "expected time")
+
+
+def test_many_markers_of_one_name_are_numbered(tmp_path: Path) -> None:
+    """Thousands of repeated names, which took minutes."""
+    names = ["A", "A#2", *["A"] * 4000]
+    _trc(tmp_path / "run.trc", names, np.ones((5, len(names), 3)))
+    found = dynid.mocap.load_capture(tmp_path / "run.trc").markers
+    assert found[:4] == ("A", "A#2", "A#3", "A#4") and len(set(found)) == len(names)

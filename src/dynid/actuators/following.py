@@ -30,8 +30,10 @@ _SLOW = 0.25
 _PERIODS, _SHARE = 3.0, 0.2
 # Correlation below which motion is against its command.
 _AGAINST = -0.9
-# Decrease of the sum over joints of the logarithm of the unexplained variance that another order must achieve.
-_ORDER = 5.0
+# Decrease of the sum over joints of the logarithm of the unexplained variance that another order must achieve, and the
+# correlation with its own command that every joint must have less of: a joint that follows late may follow the command
+# of its neighbour better where commands run along the joints as a wave.
+_ORDER, _OWN = 5.0, 0.9
 # Correlation and relative error of the ratio with which positions and commands differ by degrees per rad.
 _SAME, _DEGREES = 0.95, 0.1
 
@@ -116,8 +118,9 @@ def _check_order(law: ActuatorLaw, found: dict[int, tuple[Array, Array]]) -> Non
     unexplained = np.log(np.maximum(1.0 - np.maximum(with_command, 0.0) ** 2, 1e-6))
     _, order = scipy.optimize.linear_sum_assignment(unexplained)
     better = np.trace(unexplained) - unexplained[np.arange(len(joints)), order].sum()
-    if better > _ORDER:
-        i = int(np.argmax(order != np.arange(len(joints))))
+    moved = np.flatnonzero(order != np.arange(len(joints)))
+    if better > _ORDER and np.all(np.diag(with_command)[moved] < _OWN):
+        i = int(moved[0])
         name, other = (law.joints[joints[k]] for k in (i, order[i]))
         raise DataError(
             f"the positions of joint '{name}' follow the commands of joint '{other}': positions and commands have "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -301,13 +302,12 @@ def _with_gaps(positions: Array, rate: float, times: Array, new_rate: float) -> 
 
 def unique_names(given: list[str], count: int, otherwise: str) -> tuple[str, ...]:
     """Unique names: numbers where names are missing, a suffix for repeated ones."""
-    out: list[str] = []
+    out: dict[str, None] = {}
+    copies: Counter[str] = Counter()
     for k in range(count):
-        name = given[k] if k < len(given) and given[k] else f"{otherwise}{k + 1}"
-        copies = 1
-        unique = name
+        unique = name = given[k] if k < len(given) and given[k] else f"{otherwise}{k + 1}"
         while unique in out:
-            copies += 1
-            unique = f"{name}#{copies}"
-        out.append(unique)
+            copies[name] += 1
+            unique = f"{name}#{copies[name] + 1}"
+        out[unique] = None
     return tuple(out)
