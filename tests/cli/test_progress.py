@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -248,6 +249,24 @@ def test_ctrl_c_ends_worker_processes_too(tmp_path: Path) -> None:
     assert code == 130
     assert lines[-1] == "dynid: interrupted" and not any("Traceback" in line for line in lines)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("report", [True, False])
+def test_ctrl_c_that_python_drops_ends_the_work(report: bool) -> None:
+    """As inside a callback of compiled code: the next report ends the work, or its end does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    done = False
+    try:
+        with pytest.raises(KeyboardInterrupt), working("working") as work:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            if report:
+                work.report(Progress("working", 0.5))
+            done = True
+        assert done is not report
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_anywhere_in_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from dynid.progress import JSON_LINES, PROGRESS_FORMAT, Progress
@@ -39,11 +41,49 @@ def working(message: str) -> Iterator[Work]:
     are printed, the first as "MESSAGE ..." once the work takes longer than a second. With DYNID_PROGRESS=json every
     line is a JSON object with message, share, seconds left and values.
     """
-    if os.environ.get(PROGRESS_FORMAT) == JSON_LINES:
-        yield _JsonLines(message)
+    with _interruptible() as struck:
+        if os.environ.get(PROGRESS_FORMAT) == JSON_LINES:
+            yield _Attentive(_JsonLines(message), struck)
+            return
+        with _bar(message) if _on_terminal() else _lines(message) as work:
+            yield _Attentive(work, struck)
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[bool]]:
+    """Ctrl-C ends the work at its end at the latest; the list is empty until it strikes.
+
+    Python drops an interrupt that strikes inside a callback of compiled code or a destructor.
+    """
+    struck: list[bool] = []
+
+    def strike(number: int, frame: FrameType | None) -> None:
+        struck.append(True)
+        signal.default_int_handler(number, frame)
+
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield struck
         return
-    with _bar(message) if _on_terminal() else _lines(message) as work:
-        yield work
+    signal.signal(signal.SIGINT, strike)
+    try:
+        yield struck
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if struck:
+        raise KeyboardInterrupt
+
+
+class _Attentive:
+    """Work that is not continued after an interrupt."""
+
+    def __init__(self, work: Work, struck: list[bool]) -> None:
+        self._work, self._struck = work, struck
+
+    def report(self, progress: Progress) -> None:
+        if self._struck:
+            raise KeyboardInterrupt
+        self._work.report(progress)
 
 
 def _on_terminal() -> bool:
