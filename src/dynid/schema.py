@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from dynid.errors import DataError
 
-__all__ = ["Count", "Finite", "Flag", "Matrix", "Number", "Stored", "Variance", "checked", "is_square"]
+__all__ = ["Count", "Finite", "Flag", "Matrix", "Number", "Stored", "checked", "is_square"]
 
 # Numbers that JSON cannot hold are written as these words.
 _WORDS = ("nan", "inf", "-inf")
@@ -28,8 +28,8 @@ Number = Annotated[float, BeforeValidator(_number)]
 # Numbers without which a result has no meaning are finite.
 Finite = Annotated[float, BeforeValidator(_number), Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
 # A variance may be infinite: of what the recording does not show.
-Variance = Annotated[Number, Field(ge=-math.inf)]
-Matrix = list[list[Variance]]
+_Variance = Annotated[Number, Field(ge=-math.inf)]
+Matrix = list[list[_Variance]]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Flag = Annotated[bool, Field(strict=True)]
 

@@ -143,6 +143,8 @@ def test_commands_that_are_logged_late_are_told(command: Array) -> None:
     assert check.result == "warned" and "before they are logged" in check.words
     on_time = identify_actuators(given(), log(q, command), law())
     assert assess_actuators(on_time).check("delay").result == "passed"
+    given_delay = identify_actuators(given(), log(q, command), law(delay=0.001), unknown=["damping", "friction"])
+    assert assess_actuators(given_delay).check("delay").result == "not checked"
 
 
 def test_a_derivative_gain_that_is_too_large_is_named(command: Array, measured: Array) -> None:

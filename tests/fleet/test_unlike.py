@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 import dynid
 from dynid.errors import DataError
 from dynid.fleet import FleetEntry, FleetEstimate, UnitCode, fleet_entries, identify_fleet
+from dynid.fleet.bodies import BodySeries
+from dynid.fleet.unlike import unlike_units
 from dynid.recording.recording import Recording
 from studies.reproduce.fleet import SIGNALS
 from studies.reproduce.fleet_plant import Fleet, Plan, fleet_robot
@@ -155,3 +157,16 @@ def test_a_change_between_two_recordings_of_the_first_date(robot: dynid.Robot) -
     found = identify_fleet(robot, entries, signals=SIGNALS)
     (change,) = found.health.changes
     assert change.payload is not None and np.isfinite(found.shared.values[0]).all()
+
+
+def test_a_unit_of_which_only_errors_are_known_is_no_error() -> None:
+    """Its torques are explained far worse, and its recordings say nothing of the bodies."""
+    rng = np.random.default_rng(0)
+    series = {}
+    for k in range(6):
+        rows = rng.normal(size=(40, 3)) if k else np.zeros((40, 3))
+        series[f"arm{k}"] = BodySeries.of_rows([rows], [rows @ np.ones(3)], np.arange(3))
+    noise = {unit: np.array([1000.0 if unit == "arm0" else 1.0]) for unit in series}
+    found = unlike_units(series, noise, ("joint1",), rng.normal(size=(3, 10)), "link1", 1.0, 1e-3)
+    assert list(found) == ["arm0"] and found["arm0"].payload is None
+    assert "explains the torques of joint1 1e+03 times worse" in found["arm0"].words

@@ -114,9 +114,10 @@ def unlike_units(
     for unit in found:
         root, whitened = between((np.asarray(fleet[0]), np.asarray(fleet[1])), whole[unit])
         rows, target = root @ columns / np.sqrt(usual), whitened / np.sqrt(usual)
-        load = fit_payload(rows, target, link)
-        left = float(np.mean((rows @ load.inertial - target) ** 2))
-        explained = left < _LEFT and load.mass > -mass
+        # The errors of the torques may be all that is said of a unit.
+        load = fit_payload(rows, target, link) if np.any(rows) else None
+        left = np.inf if load is None else float(np.mean((rows @ load.inertial - target) ** 2))
+        explained = load is not None and left < _LEFT and load.mass > -mass
         worst = int(np.argmax(errors[unit]))
         out[unit] = Unlike(
             ratio=float(np.sqrt(distance[unit] / usual)),
