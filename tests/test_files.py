@@ -50,6 +50,16 @@ def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
             act(path)
 
 
+@pytest.mark.parametrize("name", ["x" * 251 + ".csv", "é" * 125 + ".json", "." + "x" * 254, "a." + "x" * 250])
+def test_a_name_may_be_as_long_as_the_file_system_takes(name: str, tmp_path: Path) -> None:
+    """The temporary name beside it was longer, and was refused."""
+    check_output(tmp_path / name)
+    with writing(tmp_path / name) as part:
+        assert part.suffix == Path(name).suffix or len(Path(name).suffix) > 100
+        part.write_text("whole")
+    assert os.listdir(tmp_path) == [name] and (tmp_path / name).read_text() == "whole"
+
+
 def test_a_device_is_written_directly() -> None:
     write_text("/dev/null", "x")
     check_output("/dev/null")

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
+from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
 from typing import BinaryIO
@@ -25,6 +26,8 @@ __all__ = [
     "writing",
     "writing_bytes",
 ]
+
+_LONGEST = 160  # bytes of a name that leave room for those of the computer, the process and the thread
 
 
 @contextmanager
@@ -101,12 +104,21 @@ def _beside(target: Path) -> Iterator[Path]:
 
     Those that killed processes of this computer have left for the same target are deleted too.
     """
-    remove_left_over(target.parent, f"*-{escape(target.name)}")
-    part = target.with_name(f".{_computer()}-{os.getpid()}-{get_ident()}-{target.name}")
+    name = _short(target)
+    remove_left_over(target.parent, f"*-{escape(name)}")
+    part = target.with_name(f".{_computer()}-{os.getpid()}-{get_ident()}-{name}")
     try:
         yield part
     finally:
         part.unlink(missing_ok=True)
+
+
+def _short(path: Path) -> str:
+    """The name of a file, or of a long one its digest and suffix: file systems take 255 bytes, ours adds some."""
+    name = os.fsencode(path.name)
+    if len(name) <= _LONGEST:
+        return path.name
+    return sha256(name).hexdigest() + (path.suffix if len(os.fsencode(path.suffix)) <= _LONGEST // 2 else "")
 
 
 def remove_left_over(folder: Path, pattern: str = "*") -> None:

@@ -162,6 +162,8 @@ def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate
         ('kp = { ".*" = "a" }', "kp of '.*' is a number"),
         ('kp = { ".*" = [1] }', "kp of '.*' is a number"),
         ('kp = { ".*" = true }', "kp of '.*' is a number"),
+        ('kp = { "(" = 1 }', "not a regular expression: unclosed group"),
+        ('kp = { "(?!FL).*" = 1 }', "not a regular expression: look-around"),
         ('kp = 1\nvelocity_target = "yes"', "velocity_target of an actuator law is 'zero' or 'command', not 'yes'"),
         ("kp = 1e308", "cannot be 1e"),
         (f"kp = 1{'0' * 400}", "too many digits"),

@@ -132,6 +132,20 @@ def test_keys_of_folders_are_kept(logs: Path, tmp_path: Path) -> None:
     assert [x.rpartition("/")[0] for x in found] == ["robot=A/date=2026-03-02"] * 2 + ["robot=B/date=2026-03-03"]
 
 
+def test_logs_of_one_name_in_plain_folders(logs: Path, tmp_path: Path) -> None:
+    """They were one partition, which was there already for the second."""
+    for place in ("monday/left", "monday/right", "tuesday"):
+        (tmp_path / "raw" / place).mkdir(parents=True)
+        (tmp_path / "raw" / place / "log.csv").write_text((logs / "csv" / "run0.csv").read_text())
+    (tmp_path / "raw" / "other.csv").write_text((logs / "csv" / "run1.csv").read_text())
+    done = dynid("convert", "twolink", "raw", "-o", "set", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    names = [Path(p).parent.name for p in json.loads(done.stdout)["partitions"]]
+    assert names == ["run=monday-left-log", "run=monday-right-log", "run=other", "run=tuesday-log"]
+    done = dynid("convert", "twolink", "raw/tuesday/log.csv", "-o", "one", "--json", folder=tmp_path)
+    assert [Path(p).parent.name for p in json.loads(done.stdout)["partitions"]] == ["run=log"]
+
+
 def test_logs_that_cannot_be_converted(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "good.csv").write_text((logs / "csv" / "run0.csv").read_text())
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")

@@ -154,6 +154,15 @@ def test_what_sdf_cannot_hold_is_listed(tmp_path: Path) -> None:
     assert write_sdf(random_robot(8, 3).with_gravity((0, 0, -9.81)), path) == []
 
 
+@pytest.mark.parametrize("name", ["a\u2028b", "a\nb", " a", "a ", "____", "a::b"])
+def test_names_that_sdf_does_not_take_are_changed_and_listed(name: str, tmp_path: Path) -> None:
+    """Of links too, which joints name in the text of elements; our reader refused some of our files."""
+    robot = random_robot(8, 3).with_gravity((0, 0, -9.81))
+    robot = replace(robot, links=(robot.links[0], replace(robot.links[1], name=name), *robot.links[2:]))
+    assert "is written as" in "; ".join(write_sdf(robot, tmp_path / "robot.sdf"))
+    assert_same_torques(dynid.load_robot(tmp_path / "robot.sdf"), robot)
+
+
 def test_impossible_robots_are_written_only_if_asked(tmp_path: Path) -> None:
     """As in the other formats."""
     robot = random_robot(0, 2)

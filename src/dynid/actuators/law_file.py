@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.errors import DataError, did_you_mean
+from dynid.patterns import matching_expression
 from dynid.reading import read_toml
 
 __all__ = ["law_from_dict", "law_to_dict", "load_law"]
@@ -94,8 +95,8 @@ def _numbers(key: str, value: Any, joints: Sequence[str]) -> Any:
     out: dict[str, float] = {}
     for pattern, number in value.items():
         try:
-            found = [j for j in joints if re.fullmatch(pattern, j)]
-        except re.error as error:
+            found = matching_expression(pattern, joints)
+        except ValueError as error:
             raise DataError(f"'{pattern}' of {key} is not a regular expression: {error}") from None
         if not found:
             raise DataError(f"no joint matches '{pattern}' of {key}; the joints are {', '.join(joints)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,6 +14,7 @@ from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.rollouts import Directions
 from dynid.errors import DataError, did_you_mean
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.patterns import matching_expression
 from dynid.robot.model import Robot
 
 __all__ = ["DEFAULT_UNKNOWN", "ParameterSpace", "Quantity", "Unknown", "base_of", "parameter_space"]
@@ -267,8 +267,8 @@ def _groups(robot: Robot, sharing: str | Sequence[str], name: str) -> list[tuple
     seen: set[str] = set()
     for pattern in [sharing] if isinstance(sharing, str) else sharing:
         try:
-            found = tuple(j for j in joints if re.fullmatch(pattern, j))
-        except re.error as error:
+            found = tuple(matching_expression(pattern, joints))
+        except ValueError as error:
             raise DataError(f"'{pattern}' for {name} is not a regular expression: {error}") from None
         if not found:
             raise DataError(f"no joint matches '{pattern}' for {name}; the joints are {', '.join(joints)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -46,7 +47,8 @@ def convert(
     """Write logs of any format, or folders of them, as a data set of Parquet partitions in joint-side SI units.
 
     Each run becomes FOLDER/robot=ROBOT/date=DATE/run=NAME/part-0.parquet. Keys in the folders of a log, such as
-    robot=B/date=2026-03-02, are kept; otherwise the date is that of the log file.
+    robot=B/date=2026-03-02, are kept; otherwise the date is that of the log file. Logs of one name from several folders
+    have the folder in the name of their run.
 
     Example: dynid convert arm.urdf run1.csv run2.csv -o logs
     """
@@ -56,6 +58,7 @@ def convert(
     if output is None:
         raise DataError("name the folder of the data set: -o FOLDER")
     sources = _files(list(inputs.data))
+    folders = _folders(sources)
     written: list[str] = []
     left_out: list[tuple[str, str]] = []
     with working("converting") as work:
@@ -74,8 +77,8 @@ def convert(
                 day = datetime.fromtimestamp(Path(_first(source)).stat().st_mtime, UTC).date().isoformat()
                 keys = {"robot": inputs.robot.name, "date": day} | hive_keys(Path(_first(source)).parent.as_posix())
                 keys |= {} if unit is None else {"robot": unit}
-                if (name := keys.pop("run", None)) is not None:
-                    runs = tuple(replace(run, name=f"{name}-{run.name}") for run in recording.runs)
+                if above := "-".join(filter(None, (keys.pop("run", ""), folders[k - 1]))):
+                    runs = tuple(replace(run, name=f"{above}-{run.name}") for run in recording.runs)
                     recording = replace(recording, runs=runs)
                 paths = write_partition(recording, output, keys, float32=float32)
                 written += [str(path.relative_to(output)) for path in paths]
@@ -123,6 +126,22 @@ def _files(sources: list[Source]) -> list[Source]:
     if not out:
         raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
     return out
+
+
+def _folders(sources: list[Source]) -> list[str]:
+    """For each log, the folders that tell it from others of its name and keys; empty where there are none."""
+    from dynid.recording.partitions import hive_keys
+
+    places = [Path(_first(source)).absolute() for source in sources]
+    alike: dict[Any, list[Path]] = {}
+    for place in places:
+        key = (place.stem, frozenset(hive_keys(place.parent.as_posix()).items()))
+        alike.setdefault(key, []).append(place.parent)
+    out: dict[Path, str] = {}
+    for (stem, _), parents in alike.items():
+        common = os.path.commonpath(parents)
+        out |= {parent / stem: "-".join(parent.relative_to(common).parts) for parent in parents}
+    return [out[place.with_name(place.stem)] for place in places]
 
 
 def _first(source: Source) -> str | Path:

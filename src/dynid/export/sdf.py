@@ -188,23 +188,24 @@ def _add_joint(model: ET.Element, robot: Robot, joint: Joint, names: tuple[Mappi
 
 
 class _Names:
-    """Names that SDF takes: no two alike in a model, whatever they name, and none of its own words."""
+    """Names that SDF takes: no two alike in a model, whatever they name, none of its own words, on one line."""
 
     def __init__(self, warnings: list[str]) -> None:
         self._taken = {"world"}
         self._warnings = warnings
 
     def of(self, name: str, what: str) -> str:
-        out = name.replace("::", ".")
+        out = " ".join(name.split()).replace("::", ".")
         if out.startswith("__") and out.endswith("__"):
             out = out.strip("_")
+        out = out or what
         if out in self._taken:
             out = f"{out}_{what}"
         while out in self._taken:
             out += "_"
         self._taken.add(out)
         if out != name:
-            self._warnings.append(f"{what} '{name}' is written as '{out}': SDF has one element of a name")
+            self._warnings.append(f"{what} '{name}' is written as '{out}': SDF does not take its name here")
         return out
 
 

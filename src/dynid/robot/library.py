@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 
 from dynid.errors import ModelError, did_you_mean
 from dynid.limits import file_limits
+from dynid.patterns import matching_expression
 from dynid.reading import parse_toml, read_regular
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -174,8 +174,8 @@ def with_known_drives(robot: Robot, drives: str | Path | Mapping[str, str | Path
     for pattern, name in chosen.items():
         drive = load_drive(name)
         try:
-            joints = [j for j in robot.coordinates if re.fullmatch(pattern, j)]
-        except (re.error, TypeError):
+            joints = matching_expression(pattern, robot.coordinates)
+        except (ValueError, TypeError):
             raise ModelError(f"drives: '{pattern}' is no regular expression of joint names") from None
         if not joints:
             raise ModelError(f"drives: no joint matches '{pattern}', the joints are {', '.join(robot.coordinates)}")
