@@ -48,6 +48,30 @@ def test_the_changed_units_are_named_and_no_other(found: FleetEstimate, plant: F
     assert "joint2 of unit arm004: Coulomb friction +" in worn.words and "not temperature" in worn.words
 
 
+def test_a_date_without_temperature_leaves_the_others_useful(robot: dynid.Robot, plant: Fleet) -> None:
+    """One such recording made wear of the unit a change "temperature not logged"."""
+    gone = ("arm004", plant.day(1).isoformat())
+    entries = [
+        replace(e, temperature={}) if (e.unit, e.moment.date().isoformat()) == gone else e for e in plant.entries()
+    ]
+    assert sum(not e.temperature for e in entries) == 1
+    health = identify_fleet(robot, entries, signals=SIGNALS).health
+    (worn,) = health["arm004"].changes
+    assert (worn.parameter, worn.temperature) == ("fc_joint2", TemperatureCode.SEPARATED)
+    assert any("unit arm004: 1 of 8 recordings have no temperature" in note for note in health.notes)
+
+
+def test_a_constant_temperature_is_logged(robot: dynid.Robot, plant: Fleet) -> None:
+    even = dict.fromkeys(robot.coordinates, 25.0)
+    entries = [replace(e, temperature=even if e.unit == "arm004" else {}) for e in plant.entries()]
+    health = identify_fleet(robot, entries, signals=SIGNALS).health
+    worn = [c.temperature for c in health["arm004"].changes if c.parameter == "fc_joint2"]
+    assert worn == [TemperatureCode.SEPARATED]
+    assert all(
+        c.temperature is not TemperatureCode.SEPARATED for u in health.units if u.unit != "arm004" for c in u.changes
+    )
+
+
 def test_shared_bodies_are_those_of_the_fleet(found: FleetEstimate, plant: Fleet) -> None:
     """Within four standard deviations, which include how units differ, of the mean of the true bodies."""
     steady = [u for u in range(UNITS) if u != 2]

@@ -85,8 +85,8 @@ def fleet_health(
     drifts: list[Drift] = []
     variations: dict[str, Variation] = {}
     for j in watched:
-        tracks = {unit: _track(base, units[unit], j, kinds[j], owners[j]) for unit in several}
-        tracks = {unit: track for unit, track in tracks.items() if len(track.days) > 1}
+        used = {unit: _used(base, units[unit], j, kinds[j], owners[j]) for unit in several}
+        tracks = {unit: _track(mine, j, warm) for unit, (mine, warm) in used.items() if len(mine) > 1}
         if not tracks:
             continue
         variation = variation_of(list(tracks.values()))
@@ -96,7 +96,7 @@ def fleet_health(
             line = fit_line(series)
             if line is not None:
                 drifts.append(_drift(unit, base.names[j], line))
-            moments = [e.moment for e in units[unit] if e.known[j]]
+            moments = [e.moment for e in used[unit][0]]
             for step in segments_of(series, rate / tests, variation.freedom):
                 found[unit].append(_change(unit, base.names[j], kinds[j], owners[j], step, moments, track, tests))
     unlike: dict[str, Unlike] = {}
@@ -111,7 +111,7 @@ def fleet_health(
         for unit, mine in units.items()
     ]
     verdicts.sort(key=lambda v: v.p_value)
-    notes = () if alone else _common_wear(together)
+    notes = (*(() if alone else _common_wear(together)), *_without_temperature(base, units))
     return Health(tuple(verdicts), tuple(drifts), variations, rate, tests, tool, notes)
 
 
@@ -125,14 +125,42 @@ def _by_unit(entries: Sequence[WhitenedEntry]) -> dict[str, list[WhitenedEntry]]
 
 def _together(base: BaseParameters, mine: Sequence[WhitenedEntry]) -> tuple[str, ...]:
     """Joints with friction of a unit whose temperature goes together with time."""
-    days = np.array([_days(e.moment) for e in mine])
-    pairs = zip(kinds_of(base), owners_of(base), strict=True)
-    joints = dict.fromkeys(owner for kind, owner in pairs if kind.of_friction and owner in base.robot.coordinates)
     out = []
-    for joint in joints:
-        warm = usable_temperature(np.array([e.temperature[base.robot.coordinates.index(joint)] for e in mine]))
-        if warm is not None and np.ptp(days) > 0 and abs(np.corrcoef(days, warm)[0, 1]) > _TOGETHER:
+    for joint in _friction_joints(base):
+        used, warm = _with_temperature(mine, base.robot.coordinates.index(joint))
+        days = np.array([_days(e.moment) for e in used])
+        varying = None if warm is None else usable_temperature(warm)
+        if varying is not None and np.ptp(days) > 0 and abs(np.corrcoef(days, varying)[0, 1]) > _TOGETHER:
             out.append(joint)
+    return tuple(out)
+
+
+def _friction_joints(base: BaseParameters) -> list[str]:
+    """Joints with friction."""
+    pairs = zip(kinds_of(base), owners_of(base), strict=True)
+    return list(dict.fromkeys(o for kind, o in pairs if kind.of_friction and o in base.robot.coordinates))
+
+
+def _with_temperature(mine: Sequence[WhitenedEntry], joint: int) -> tuple[list[WhitenedEntry], Array | None]:
+    """Entries with the temperature of a joint, and the temperatures; all of them and None where most have none."""
+    logged = [e for e in mine if np.isfinite(e.temperature[joint])]
+    if 2 * len(logged) <= len(mine):
+        return list(mine), None
+    return logged, np.array([e.temperature[joint] for e in logged])
+
+
+def _without_temperature(base: BaseParameters, units: dict[str, list[WhitenedEntry]]) -> tuple[str, ...]:
+    """A sentence per unit of which recordings are left out since others have a temperature."""
+    out = []
+    for unit, mine in units.items():
+        used = {j: _with_temperature(mine, base.robot.coordinates.index(j))[0] for j in _friction_joints(base)}
+        fewest = min(used.values(), key=len, default=mine)
+        if len(fewest) < len(mine):
+            joints = ", ".join(j for j, some in used.items() if len(some) < len(mine))
+            out.append(
+                f"unit {unit}: {len(mine) - len(fewest)} of {len(mine)} recordings have no temperature and say nothing "
+                f"about the friction of {joints} here"
+            )
     return tuple(out)
 
 
@@ -171,17 +199,23 @@ def _unlike(
     return {unit: replace(one, p_value=min(1.0, one.p_value * tests)) for unit, one in out.items()}
 
 
-def _track(base: BaseParameters, mine: Sequence[WhitenedEntry], j: int, kind: ParameterKind, owner: str) -> Track:
-    used = [e for e in mine if e.known[j]]
-    warm = None
+def _used(
+    base: BaseParameters, mine: Sequence[WhitenedEntry], j: int, kind: ParameterKind, owner: str
+) -> tuple[list[WhitenedEntry], Array | None]:
+    """Entries that show a parameter, and the temperatures where it is friction and they are logged."""
+    shown = [e for e in mine if e.known[j]]
     if kind.of_friction and owner in base.robot.coordinates:
-        joint = base.robot.coordinates.index(owner)
-        warm = usable_temperature(np.array([e.temperature[joint] for e in used]))
+        return _with_temperature(shown, base.robot.coordinates.index(owner))
+    return shown, None
+
+
+def _track(used: Sequence[WhitenedEntry], j: int, temperature: Array | None) -> Track:
     return Track(
         np.array([_days(e.moment) for e in used]),
         np.array([e.beta[j] for e in used]),
         np.array([e.covariance[j, j] for e in used]),
-        warm,
+        None if temperature is None else usable_temperature(temperature),
+        temperature is not None,
     )
 
 
@@ -205,7 +239,7 @@ def _change(
 ) -> Change:
     temperature = TemperatureCode.NOT_CONCERNED
     if kind.of_friction:
-        temperature = TemperatureCode.NOT_LOGGED if track.temperature is None else TemperatureCode.SEPARATED
+        temperature = TemperatureCode.SEPARATED if track.logged else TemperatureCode.NOT_LOGGED
     return Change(
         unit=unit,
         code=ChangeCode.DRIFT if step.drifts else ChangeCode.STEP,

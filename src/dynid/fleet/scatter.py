@@ -32,13 +32,16 @@ class Track:
     values, variances : ndarray, shape (n,)
         Estimates and their variances.
     temperature : ndarray, shape (n,), or None
-        Temperature of the joint, deg C; None where it is not logged on all dates or does not vary.
+        Temperature of the joint, deg C; None where it is not logged or does not vary.
+    logged : bool, default False
+        Whether the temperature is logged, varying or not.
     """
 
     days: Array
     values: Array
     variances: Array
     temperature: Array | None
+    logged: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,8 @@ class Variation:
 
 
 def usable_temperature(temperature: Array) -> Array | None:
-    """Temperatures of a unit, or None where they are not logged on all dates or do not vary."""
-    logged = len(temperature) > 2 and bool(np.all(np.isfinite(temperature)))
-    return temperature if logged and np.ptp(temperature) >= _SWING else None
+    """Temperatures of a unit, or None where they are few or do not vary."""
+    return temperature if len(temperature) > 2 and np.ptp(temperature) >= _SWING else None
 
 
 def variation_of(tracks: Sequence[Track]) -> Variation:

@@ -172,7 +172,7 @@ def _temperature(found: FleetEstimate) -> Section | None:
     rows = []
     for name, variation in found.health.variations.items():
         effect = variation.temperature
-        slope = ["not logged", "", ""]
+        slope = ["not logged, or constant", "", ""]
         if effect is not None:
             between = "own slope per unit" if np.isinf(effect.between) else number(effect.between)
             slope = [number(effect.slope), number(effect.std), between]
