@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,16 +46,21 @@ SLOW = (
 )
 
 
+@pytest.fixture
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The folder of the test is the current one, and the one of temporary files: examples leave theirs behind."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.mark.usefixtures("own_folder")
 @pytest.mark.parametrize(
     "page",
     [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in PAGES],
     ids=lambda p: p.name,
 )
-def test_python_blocks_run_in_order(
-    page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_python_blocks_run_in_order(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All blocks of a page share one namespace; a comment after a print is its output."""
-    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         if any(f"\nimport {x}\n" in f"\n{block}" and importlib.util.find_spec(x) is None for x in OPTIONAL):
@@ -81,10 +87,10 @@ def test_robot_file_of_the_documentation_loads(tmp_path: Path) -> None:
     assert "fvm_2" in dynid.load_robot(file).parameter_labels
 
 
+@pytest.mark.usefixtures("own_folder")
 @pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_docstring_examples_run(name: str) -> None:
     """Examples in docstrings, of every module that has some."""
-    monkeypatch.chdir(tmp_path)
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.attempted > 0 and result.failed == 0
 
