@@ -269,6 +269,31 @@ def test_ctrl_c_that_python_drops_ends_the_work(report: bool) -> None:
         signal.signal(signal.SIGINT, before)
 
 
+def test_ctrl_c_in_a_destructor_ends_the_work_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other errors of destructors are told as ever."""
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: told.append(error.exc_type))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    class Struck:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    class Wrong:
+        def __del__(self) -> None:
+            raise OSError
+
+    try:
+        with pytest.raises(KeyboardInterrupt), working("working"):
+            Struck()
+            Wrong()
+        assert told == [OSError]
+        Wrong()
+        assert told == [OSError, OSError]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_ctrl_c_anywhere_in_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it strikes outside of the long work."""
 

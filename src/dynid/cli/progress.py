@@ -53,23 +53,31 @@ def working(message: str) -> Iterator[Work]:
 def _interruptible() -> Iterator[list[bool]]:
     """Ctrl-C ends the work at its end at the latest; the list is empty until it strikes.
 
-    Python drops an interrupt that strikes inside a callback of compiled code or a destructor.
+    Python drops an interrupt that strikes inside a callback of compiled code or a destructor, with a traceback. As it
+    ends the work later, nothing is said of it here.
     """
     struck: list[bool] = []
+    before = sys.unraisablehook
 
     def strike(number: int, frame: FrameType | None) -> None:
         struck.append(True)
         signal.default_int_handler(number, frame)
 
+    def dropped(error: sys.UnraisableHookArgs) -> None:
+        if not (struck and error.exc_type is KeyboardInterrupt):
+            before(error)
+
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield struck
         return
+    sys.unraisablehook = dropped
     signal.signal(signal.SIGINT, strike)
     try:
         yield struck
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = before
     if struck:
         raise KeyboardInterrupt
 
