@@ -146,13 +146,15 @@ def _frame(body: bytes, separator: str, width: int, file: str) -> Any:
             encoding="utf8-lossy",
         )
 
+    # Polars panics now and then, by the timing of its threads, where a cell is no number; a panic is no PolarsError.
+    wrong = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
     try:
         return read(polars.Float64)
-    except polars.exceptions.PolarsError:
+    except wrong:
         pass
     try:
         return read(polars.String)
-    except polars.exceptions.PolarsError as error:
+    except wrong as error:
         raise DataError(f"{file} cannot be read as a table, check its quotation marks: {damage(error)}") from None
 
 
