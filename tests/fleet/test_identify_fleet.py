@@ -61,6 +61,19 @@ def test_a_date_without_temperature_leaves_the_others_useful(robot: dynid.Robot,
     assert any("unit arm004: 1 of 8 recordings have no temperature" in note for note in health.notes)
 
 
+@pytest.mark.parametrize(("warmer", "code"), [(0.0, TemperatureCode.SEPARATED), (9.0, TemperatureCode.NOT_SEPARATED)])
+def test_two_dates_do_not_tell_friction_from_temperature(
+    robot: dynid.Robot, plant: Fleet, warmer: float, code: TemperatureCode
+) -> None:
+    days = [plant.day(0).isoformat(), plant.day(7).isoformat()]
+    others = [e for e in plant.entries() if e.unit != "arm004"]
+    mine = [e for e in plant.entries() if e.unit == "arm004" and e.moment.date().isoformat() in days]
+    warm = [dict.fromkeys(robot.coordinates, 25.0 + warmer * k) for k in range(2)]
+    entries = [*others, *(replace(e, temperature=x) for e, x in zip(mine, warm, strict=True))]
+    worn = [c for c in identify_fleet(robot, entries, signals=SIGNALS).health["arm004"].changes if c.joint == "joint2"]
+    assert worn and {c.temperature for c in worn} == {code}
+
+
 def test_a_constant_temperature_is_logged(robot: dynid.Robot, plant: Fleet) -> None:
     even = dict.fromkeys(robot.coordinates, 25.0)
     entries = [replace(e, temperature=even if e.unit == "arm004" else {}) for e in plant.entries()]

@@ -135,10 +135,10 @@ def _folders(sources: list[Source]) -> list[str]:
     places = [Path(_first(source)).absolute() for source in sources]
     alike: dict[Any, list[Path]] = {}
     for place in places:
-        key = (place.stem, frozenset(hive_keys(place.parent.as_posix()).items()))
+        key = (place.anchor, place.stem, frozenset(hive_keys(place.parent.as_posix()).items()))
         alike.setdefault(key, []).append(place.parent)
     out: dict[Path, str] = {}
-    for (stem, _), parents in alike.items():
+    for (_, stem, _), parents in alike.items():
         common = os.path.commonpath(parents)
         out |= {parent / stem: "-".join(parent.relative_to(common).parts) for parent in parents}
     return [out[place.with_name(place.stem)] for place in places]

@@ -24,7 +24,7 @@ from dynid.fleet.bodies import (
 from dynid.fleet.entries import shown_date
 from dynid.fleet.health import Change, ChangeCode, Drift, Health, TemperatureCode, UnitCode, UnitHealth
 from dynid.fleet.kinds import ParameterKind, kinds_of, owners_of
-from dynid.fleet.scatter import Track, Variation, usable_temperature, variation_of
+from dynid.fleet.scatter import SWING, Track, Variation, usable_temperature, variation_of
 from dynid.fleet.series import Found, Line, fit_line, segments_of
 from dynid.fleet.unlike import Unlike, unlike_units
 from dynid.fleet.whitened import WhitenedEntry
@@ -96,9 +96,10 @@ def fleet_health(
             line = fit_line(series)
             if line is not None:
                 drifts.append(_drift(unit, base.names[j], line))
-            moments = [e.moment for e in used[unit][0]]
+            mine, warm = used[unit]
+            moments = [e.moment for e in mine]
             for step in segments_of(series, rate / tests, variation.freedom):
-                found[unit].append(_change(unit, base.names[j], kinds[j], owners[j], step, moments, track, tests))
+                found[unit].append(_change(unit, base.names[j], kinds[j], owners[j], step, moments, warm, tests))
     unlike: dict[str, Unlike] = {}
     if len(bodies):
         if several:
@@ -215,7 +216,6 @@ def _track(used: Sequence[WhitenedEntry], j: int, temperature: Array | None) -> 
         np.array([e.beta[j] for e in used]),
         np.array([e.covariance[j, j] for e in used]),
         None if temperature is None else usable_temperature(temperature),
-        temperature is not None,
     )
 
 
@@ -234,12 +234,15 @@ def _change(
     joint: str,
     step: Found,
     moments: Sequence[datetime],
-    track: Track,
+    warm: Array | None,
     tests: int,
 ) -> Change:
     temperature = TemperatureCode.NOT_CONCERNED
     if kind.of_friction:
-        temperature = TemperatureCode.SEPARATED if track.logged else TemperatureCode.NOT_LOGGED
+        temperature = TemperatureCode.NOT_LOGGED
+        if warm is not None:
+            told = len(warm) > 2 or np.ptp(warm) < SWING
+            temperature = TemperatureCode.SEPARATED if told else TemperatureCode.NOT_SEPARATED
     return Change(
         unit=unit,
         code=ChangeCode.DRIFT if step.drifts else ChangeCode.STEP,

@@ -31,6 +31,7 @@ class TemperatureCode(StrEnum):
 
     SEPARATED = "not temperature"
     NOT_LOGGED = "temperature not logged"
+    NOT_SEPARATED = "or temperature: two dates do not tell"
     NOT_CONCERNED = "not concerned"
 
 

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from dynid.fleet.series import Series, robust_variance
 
-__all__ = ["TemperatureEffect", "Track", "Variation", "variation_of"]
+__all__ = ["SWING", "TemperatureEffect", "Track", "Variation", "usable_temperature", "variation_of"]
 
 Array = NDArray[np.float64]
 
 # Units from which the variation of the temperature effect between units can be estimated.
 _UNITS = 8
 # Temperature of a unit must vary by this much, deg C, for its effect to be estimated.
-_SWING = 0.5
+SWING = 0.5
 _PASSES = 3
 
 
@@ -32,16 +32,13 @@ class Track:
     values, variances : ndarray, shape (n,)
         Estimates and their variances.
     temperature : ndarray, shape (n,), or None
-        Temperature of the joint, deg C; None where it is not logged or does not vary.
-    logged : bool, default False
-        Whether the temperature is logged, varying or not.
+        Temperature of the joint, deg C; None where it is not logged, on two dates only, or does not vary.
     """
 
     days: Array
     values: Array
     variances: Array
     temperature: Array | None
-    logged: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class Variation:
 
 def usable_temperature(temperature: Array) -> Array | None:
     """Temperatures of a unit, or None where they are few or do not vary."""
-    return temperature if len(temperature) > 2 and np.ptp(temperature) >= _SWING else None
+    return temperature if len(temperature) > 2 and np.ptp(temperature) >= SWING else None
 
 
 def variation_of(tracks: Sequence[Track]) -> Variation:
