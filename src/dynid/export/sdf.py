@@ -205,7 +205,7 @@ class _Names:
             out += "_"
         self._taken.add(out)
         if out != name:
-            self._warnings.append(f"{what} '{name}' is written as '{out}': SDF does not take its name here")
+            self._warnings.append(f"{what} '{name}' is written as '{out}': SDF does not take that name here")
         return out
 
 

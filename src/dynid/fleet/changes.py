@@ -241,7 +241,7 @@ def _change(
     if kind.of_friction:
         temperature = TemperatureCode.NOT_LOGGED
         if warm is not None:
-            told = len(warm) > 2 or np.ptp(warm) < SWING
+            told = usable_temperature(warm) is not None or np.ptp(warm) < SWING
             temperature = TemperatureCode.SEPARATED if told else TemperatureCode.NOT_SEPARATED
     return Change(
         unit=unit,

@@ -31,7 +31,7 @@ class TemperatureCode(StrEnum):
 
     SEPARATED = "not temperature"
     NOT_LOGGED = "temperature not logged"
-    NOT_SEPARATED = "or temperature: two dates do not tell"
+    NOT_SEPARATED = "maybe temperature"
     NOT_CONCERNED = "not concerned"
 
 
