@@ -16,8 +16,7 @@ import dynid
 from benchmarks.identify import PLAIN, arm, recording
 from dynid.dynamics.batch import thread_count
 from dynid.dynamics.functions import regressor
-from dynid.identification.folding import Folding
-from dynid.identification.row_stream import touched_columns
+from dynid.identification.row_stream import Folding, touched_columns
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.signals.filters import _chebyshev
 from dynid.signals.settings import Motion, Signals, prepare

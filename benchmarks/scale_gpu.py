@@ -29,9 +29,7 @@ def prepare(path: Path, samples: int = 20_480, repeats: int = 20) -> None:
     from benchmarks.identify import PLAIN, arm, recording
     from dynid.dynamics.batch import thread_count
     from dynid.dynamics.tree import compile_robot
-    from dynid.identification.device_rows import _block
-    from dynid.identification.folding import Folding
-    from dynid.identification.row_stream import SegmentRows, velocity_limits
+    from dynid.identification.row_stream import Folding, SegmentRows, _block, velocity_limits
     from dynid.parameters.base import base_parameters
     from dynid.signals.filters import _chebyshev
     from dynid.signals.settings import prepare as filtered

@@ -145,7 +145,7 @@ def excitation() -> str:
     chart = Chart("condition number of W", "standard deviation, geometric mean, over the median", height=320)
     chart.dots(drawn[:, 0], drawn[:, 1] / unit, "grey")
     for criterion, look in (("d", "one"), ("cond", "two")):
-        motion = dynid.design_excitation(robot, 10.0, criterion=criterion, limits=limits, budget=5.0, samples=200)
+        motion = dynid.design_excitation(robot, 10.0, criterion=criterion, limits=limits, budget=300, samples=200)
         condition, std = criteria(*motion.sample(rate=20)[1:])
         chart.dots([condition], [std / unit], look)
     chart.dots([0.0], [0.0], "nothing")  # axes begin at zero

@@ -64,7 +64,28 @@ def test_small_results_as_tables() -> None:
     assert gains.to_frame()["std"].to_list() == [1.0, 2.0] and "drive gains" in gains._repr_html_()
     body = np.arange(10.0)
     load = Payload(
-        "tool", "full", True, body, np.eye(10), (True,) * 10, np.zeros((0, 10)), (), (), (), two[:0], two[:0]
+        robot="arm",
+        link="tool",
+        form="full",
+        feasible=True,
+        inertial=body,
+        covariance=np.eye(10),
+        shown=(True,) * 10,
+        parts=np.zeros((0, 10)),
+        channels=(),
+        rows=(),
+        worth=(),
+        noise=two[:0],
+        unexplained=two[:0],
+        mass_sources={},
+        gain_std=0.0,
+        gains_known=False,
+        channel_mass=two[:0],
+        channel_mass_std=two[:0],
+        scatter=0.0,
+        arm_scale=np.nan,
+        parts_ratio=1.0,
+        bare=two[:0],
     )
     assert load.to_frame()["unit"].to_list() == ["kg", *["kg m"] * 3, *["kg m2"] * 6]
     measured = FrictionMap("a", two, two, two, two, (3, 4)).to_frame()

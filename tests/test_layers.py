@@ -19,8 +19,8 @@ ORDER = [
     *("errors", "patterns", "files", "limits", "reading", "schema", "child", "markup", "quoting", "terminal"),
     *("progress", "hypothesis", "threads", "plotting"),
     *("robot", "inertia", "dynamics", "parameters", "recording", "signals", "feasibility", "simulation", "controllers"),
-    *("identification", "calibration", "online", "friction", "actuators", "excitation", "residual"),
-    *("assessment", "stats", "montecarlo", "fleet", "human", "mocap", "export", "codegen"),
+    *("identification", "calibration", "online", "friction", "actuators", "fleet", "excitation", "residual"),
+    *("assessment", "stats", "montecarlo", "human", "mocap", "export", "codegen"),
     *("report", "studio", "cli", "__main__", "studies"),
 ]
 # Imports against the order, each with its reason.

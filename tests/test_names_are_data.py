@@ -20,7 +20,7 @@ from dynid import Robot
 from dynid.actuators import ActuatorEstimate, ActuatorLaw, load_law
 from dynid.actuators.unknowns import Quantity, Unknown
 from dynid.export.simulators.write import actuator_text
-from dynid.identification.flexible.file import _toml as flexible_toml
+from dynid.identification.flexible.estimate import _toml as flexible_toml
 from dynid.markup import html_table
 from dynid.robot.parts import Joint, Link
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
@@ -207,7 +207,9 @@ def test_names_in_toml_and_yaml(name: str, tmp_path: Path) -> None:
         unknowns=tuple(Unknown(Quantity.KD, (j,), (), "N m s/rad") for j in joints),
         values=np.ones(n),
         std=np.ones(n),
+        prior_values=np.ones(n),
         covariance=np.eye(n),
+        within_tick=np.zeros(n),
         at_bound=np.zeros(n, bool),
         rms=np.ones(n),
         prior_rms=np.ones(n),

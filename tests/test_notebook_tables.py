@@ -33,7 +33,7 @@ def test_objects_show_what_they_hold() -> None:
     assert all(expression in shown for expression in estimate.base.expressions)
     assert f"{estimate.beta[0]:.5g}" in shown and set(robot.coordinates) <= set(shown)
     limits = {"joint*": {"lower": -1.0, "upper": 1.0, "velocity": 2.0}}
-    motion = dynid.design_excitation(robot, duration=4.0, limits=limits, budget=0.5, seed=0)
+    motion = dynid.design_excitation(robot, duration=4.0, limits=limits, budget=60, seed=0)
     shown = cells(motion._repr_html_())
     assert set(robot.coordinates) <= set(shown) and any(x.endswith("%") for x in shown)
     assert np.isfinite(motion.condition_number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import mujoco
@@ -137,3 +138,91 @@ def servo_arm(seed: int, delay: float) -> tuple[dynid.Robot, Recording, Actuator
     # Steps of 5 us: with 20 us their own error shifts damping by three of the standard deviations of these encoders.
     log = _driven(model, law.changed(gain=gain, delay=delay), command, counts=2**15, ratio=200)
     return given, log, law, np.concatenate([values["Ia"], values["fv"], values["fc"], [delay], gain])
+
+
+@dataclass(frozen=True, eq=False)
+class SoftPlant:
+    """A chain of one to three joints with the soft friction of MuJoCo, in steps of 1 to 5 ms, and its log.
+
+    `true` holds armature, damping and friction of every joint, then the delay.
+    """
+
+    robot: dynid.Robot
+    log: Recording
+    law: ActuatorLaw
+    true: Array
+
+
+_MOTIONS, _STEPS = ("chirp", "steps", "multisine"), (1e-3, 2e-3, 5e-3)
+_INTEGRATORS = ("EULER", "IMPLICITFAST", "RK4", "IMPLICIT")
+
+
+def soft_plant(seed: int) -> SoftPlant:
+    """A plant whose values, motion, encoders, steps, softness of friction and integrator follow from the seed."""
+    rng = np.random.default_rng(7000 + seed)
+    n = int(rng.integers(1, 4))
+    values = np.column_stack(
+        [np.exp(rng.uniform(np.log(0.008), np.log(0.06), n)), rng.uniform(0.05, 0.6, n), rng.uniform(0.05, 0.6, n)]
+    )
+    kp, ratio = float(rng.choice([20.0, 40.0, 80.0])), rng.uniform(0.4, 1.0)
+    counts, late = int(rng.choice([4096, 16384, 65536])), int(rng.integers(0, 4))
+    softness = rng.choice([0.01, 0.02, 0.04])
+    step, integrator = _STEPS[(seed // 3) % 3], _INTEGRATORS[(seed // 2) % 4]
+    model = mujoco.MjModel.from_xml_string(_soft_chain(values, float(softness)))
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
+    model.opt.timestep, model.opt.tolerance, model.opt.iterations = step, 1e-12, 200
+    names = [f"j{k}" for k in range(n)]
+    kd = ratio * np.sqrt(kp / model.dof_invweight0)
+    told = None if integrator == "RK4" else step  # Runge-Kutta steps are as good as exact
+    law = ActuatorLaw(names, kp=kp, kd=np.round(kd, 3), rate=1.0 / step, timestep=told)
+    every = max(1, round(1.0 / step / RATE))
+    log = _held(model, law, _soft_motion(seed, n, 1.0 / step / every), every, late, counts)
+    guess = _soft_chain(np.tile([0.02, 0.3, 0.2], (n, 1)), float(softness))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chain.xml"
+        path.write_text(guess, encoding="utf-8")
+        robot = dynid.load_robot(path, friction="viscous+coulomb", rotor_inertia=True)
+    return SoftPlant(robot, log, law, np.append(values.T.ravel(), late * step))
+
+
+def _soft_chain(values: Array, softness: float) -> str:
+    """MJCF of a chain; values (n, 3) are armature, damping and friction."""
+    text, end = "", ""
+    for k, (armature, damping, friction) in enumerate(values):
+        text += (
+            f'<body name="b{k}" pos="0 0 {-0.2 if k else 0}"><joint name="j{k}" axis="{("0 1 0", "1 0 0")[k % 2]}" '
+            f'armature="{armature}" damping="{damping}" frictionloss="{friction}" solreffriction="{softness} 1"/>'
+            f'<inertial pos="0.003 0.002 -0.1" mass="{(1.0, 0.6, 0.3)[k]}" diaginertia="0.004 0.004 0.0008"/>'
+        )
+        end += "</body>"
+    return f"<mujoco><worldbody>{text}{end}</worldbody></mujoco>"
+
+
+def _soft_motion(seed: int, n: int, rate: float, seconds: float = 10.0) -> Array:
+    """Commanded positions (K, n): a chirp to 4 Hz, steps, or a sum of six sines."""
+    rng, t = np.random.default_rng(900 + seed), np.arange(int(seconds * rate)) / rate
+    phase, columns = 2 * np.pi * (0.1 * t + 3.9 * t**2 / (2 * seconds)), []
+    for _ in range(n):
+        if _MOTIONS[seed % 3] == "chirp":
+            y = 0.4 * rng.uniform(0.7, 1.1) * np.sin(phase * rng.uniform(0.9, 1.1))
+            y += 0.15 * np.sin(2 * np.pi * rng.uniform(0.2, 0.5) * t)
+        elif _MOTIONS[seed % 3] == "steps":
+            y = rng.uniform(-0.5, 0.5, int(seconds / 0.3) + 2)[(t / 0.3).astype(int)]
+        else:
+            waves = rng.uniform([0.2, 0.09, 0.0], [4.0, 0.22, 2 * np.pi], (6, 3))
+            y = sum(size * np.sin(2 * np.pi * f * t + start) for f, size, start in waves)
+        columns.append(y * np.minimum(1.0, t / 0.5))
+    return np.column_stack(columns)
+
+
+def _held(model: mujoco.MjModel, law: ActuatorLaw, command: Array, every: int, late: int, counts: int) -> Recording:
+    """The log of a model whose law is computed in every step, with commands that are `late` steps old."""
+    data, q, step = mujoco.MjData(model), np.zeros_like(command), 2 * np.pi / counts
+    for tick in range((len(command) - 1) * every + 1):
+        y = np.round(data.qpos / step) * step
+        if tick % every == 0:
+            q[tick // every] = y
+        data.qfrc_applied[:] = law.kp * (command[max(tick - late, 0) // every] - y) - law.kd * data.qvel
+        mujoco.mj_step(model, data)
+    t = np.arange(len(q)) * every * model.opt.timestep
+    return Recording(law.joints, (Run(t=t, q=q, reference=command),))

@@ -50,7 +50,7 @@ def corner_case(distance: float = DISTANCE) -> tuple[Robot, tuple[Collision, ...
     return robot, (Collision(robot, distance=distance, obstacles=obstacles, shapes=shapes),), limits
 
 
-def corner_designs(budget: float = 10.0) -> dict[str, Excitation]:
+def corner_designs(budget: int = 1000) -> dict[str, Excitation]:
     """The same design without and with the clearance."""
     robot, clearances, limits = corner_case()
     free = design_excitation(robot, 6.0, size=3, samples=120, limits=limits, budget=budget)

@@ -27,7 +27,18 @@ from dynid.simulation.engine import simulate
 from studies.reproduce.coverage_plants import ARMS, NOISES, RATE, Arm
 from studies.reproduce.study import Figure
 
-__all__ = ["METHODS", "SIGNALS", "Coverage", "Errors", "centred", "coverage", "figures", "full_figures", "identified"]
+__all__ = [
+    "METHODS",
+    "SIGNALS",
+    "Coverage",
+    "Errors",
+    "centred",
+    "coverage",
+    "figures",
+    "full_figures",
+    "identified",
+    "true_values",
+]
 
 Array = NDArray[np.float64]
 
@@ -173,14 +184,14 @@ def _run(arm: Arm, corner: float | None, seed: int, methods: Sequence[str], sign
             estimate = identify(arm.prior, recording, method, signals=signals, loop=arm.loop, start="feasible")
         else:
             estimate = identify(arm.prior, recording, method, signals=centred(signals))
-        truth = _true_values(arm.truth, estimate.base)
+        truth = true_values(arm.truth, estimate.base)
         lower, upper = estimate.confidence_intervals(LEVEL).T
         covered = (lower <= truth) & (truth <= upper)
         out.append(Errors(estimate.base.names, estimate.beta - truth, estimate.std, covered))
     return out
 
 
-def _true_values(truth: Robot, base: BaseParameters) -> Array:
+def true_values(truth: Robot, base: BaseParameters) -> Array:
     """The truth in the base parameters of a model whose drive terms a method may have chosen.
 
     They are the values with the true torques along a random motion. If a true term was left out that no other replaces,

@@ -61,8 +61,8 @@ def table_figures() -> Iterator[Figure]:
 def design_figures(names: Sequence[str] = ("twolink", "puma560", "iiwa", "wam")) -> Iterator[Figure]:
     """Motions designed with the harmonics, period and limits of the printed ones."""
     designs: dict[str, Callable[[], Iterator[Figure]]] = {
-        "twolink": lambda: semiparametric_design_figures("twolink", 10.0),
-        "puma560": lambda: semiparametric_design_figures("puma560", 20.0),
+        "twolink": lambda: semiparametric_design_figures("twolink", 3000),
+        "puma560": lambda: semiparametric_design_figures("puma560", 3000),
         "iiwa": _iiwa_design,
         "wam": _wam_design,
     }
@@ -286,7 +286,7 @@ def _wam_design() -> Iterator[Figure]:
         size=len(motions["A"]["a"][0]),
         criterion="cond",
         limits=limits,
-        budget=45.0,
+        budget=3000,
     )
     reason = "the better of A and B; the thesis does not print its limits, so ours are the spans of its motions"
     yield _at_most(section, "cond(W)", published("excitation")["wam"]["designed"], motion.condition_number, reason)
@@ -298,7 +298,7 @@ def _iiwa_design() -> Iterator[Figure]:
     motions = published("iiwa_trajectories")
     robot = load_robot("iiwa14")
     basis = _without_offset(motions["period"], len(motions["used"]["a"][0]))
-    motion = design_excitation(robot, family=basis, criterion="cond", start=np.zeros(robot.n), budget=45.0)
+    motion = design_excitation(robot, family=basis, criterion="cond", start=np.zeros(robot.n), budget=3000)
     bound = published("excitation")["iiwa"]["designed"]
     reason = f"Table A.1 at 20 s; its bounds on coefficients, which it violates itself, are left out. {_PEAKS}"
     yield _at_most(section, "cond(W)", bound, motion.condition_number, reason)
@@ -330,7 +330,7 @@ def semiparametric_limits(name: str) -> dict[str, dict[str, float]]:
 
 
 @cache
-def semiparametric_design(name: str, criterion: str, budget: float, friction: bool) -> Excitation:
+def semiparametric_design(name: str, criterion: str, budget: int, friction: bool) -> Excitation:
     """A motion from rest at zero with the printed harmonics, period and limits, with or without friction columns."""
     motions = published("semiparametric_trajectories")
     robot = load_robot(name).with_drives("viscous+coulomb", rotor_inertia=False)
@@ -347,7 +347,7 @@ def semiparametric_design(name: str, criterion: str, budget: float, friction: bo
     )
 
 
-def semiparametric_design_figures(name: str, budget: float) -> Iterator[Figure]:
+def semiparametric_design_figures(name: str, budget: int) -> Iterator[Figure]:
     """Designs for cond(W), for its sum over links, and for cond(W) under the thesis' bounds on amplitudes."""
     golden, motions = published("excitation")[name], published("semiparametric_trajectories")
     size, period = len(motions[name]["a"][0]), 1.0 / motions["frequency"]

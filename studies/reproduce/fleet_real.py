@@ -21,7 +21,7 @@ from studies.reproduce.drives import SIGNALS, TOOL, calibrate, ur10e, with_gains
 from studies.reproduce.robot_cases import CASES
 from studies.reproduce.study import Figure, data_folder, published
 
-__all__ = ["figures", "pendulum_fleet", "ur10e_fleet"]
+__all__ = ["figures", "loaded", "pendulum_fleet", "ur10e_entries", "ur10e_files", "ur10e_fleet"]
 
 # Runs with somebody pushing the arm are not for identification.
 _FOLDERS = ("identification", "jointwise", "validation")
@@ -36,12 +36,12 @@ def figures() -> Iterator[Figure]:
     yield from _pendulum_figures()
 
 
-def _loaded(name: str) -> bool:
+def loaded(name: str) -> bool:
     """Whether a run has a payload, by its name."""
     return "unload" not in name and "load" in name.lower()
 
 
-def _runs() -> list[Path]:
+def ur10e_files() -> list[Path]:
     """All runs in order of their dates, then of their names."""
     files = [p for name in _FOLDERS for p in (data_folder() / "ur10e-mamedov" / name).glob("*.csv.gz")]
     return sorted(files, key=lambda p: p.name)
@@ -52,7 +52,7 @@ def ur10e_entries(robot: Robot, gains: ArrayLike) -> list[FleetEntry]:
     usable = published("drives")["ur10e"]["rows"]
     columns = {"q": "1:7", "v": "7:13", "current": "13:19"}
     out = []
-    for minute, path in enumerate(_runs()):
+    for minute, path in enumerate(ur10e_files()):
         name = path.name.removesuffix(".csv.gz")
         found = re.match(r"ur-(\d\d)_(\d\d)_(\d\d)", name)
         assert found is not None
@@ -83,7 +83,7 @@ def _ur10e_figures() -> Iterator[Figure]:
         before = False
         for one in found.entries:
             day = one.moment.isoformat(timespec="minutes")
-            change, now = steps.get(day), _loaded(one.name)
+            change, now = steps.get(day), loaded(one.name)
             expected = "none" if before == now else "picked up" if now else "removed"
             wrong = (change is not None) != (before != now)
             if before and now:  # two payloads that need not be the same

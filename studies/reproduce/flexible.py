@@ -113,8 +113,7 @@ def _coarse(count: int) -> Iterator[Figure]:
 
 def _least_squares(estimate: FlexibleEstimate, recording: Recording) -> Array:
     """Stiffness with the measured deflection as a regressor."""
-    from dynid.identification.flexible.motion import two_sided
-    from dynid.identification.flexible.rows import FlexibleRows
+    from dynid.identification.flexible.rows import FlexibleRows, two_sided
     from dynid.identification.flexible.solve import motor_stiffness
 
     motions = tuple(two_sided(estimate.robot, run, estimate.joints, estimate.signals) for run in recording.runs)

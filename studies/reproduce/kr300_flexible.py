@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.identification.flexible import FlexibleEstimate, identify_flexible
-from dynid.identification.flexible.motion import two_sided
+from dynid.identification.flexible.rows import two_sided
 from dynid.identification.flexible.validation import predicted_springs
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import validate

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from dynid.errors import DataError
+from dynid.progress import Progress
 
-__all__ = ["Figure", "Study", "data_folder", "has_data", "number", "numbers", "published"]
+__all__ = ["Figure", "Study", "data_folder", "finished_rows", "has_data", "number", "numbers", "published"]
 
 
 @dataclass(frozen=True)
@@ -90,3 +95,30 @@ def numbers(
     """One figure per entry of a vector."""
     for i, (e, o) in enumerate(zip(np.ravel(expected), np.ravel(ours), strict=True), start=1):
         yield number(section, f"{name} [{i}]", float(e), float(o), tolerance, reason)
+
+
+def finished_rows(
+    what: str,
+    work: Callable[..., dict[str, Any]],
+    tasks: Mapping[str, tuple[Any, ...]],
+    path: Path | None,
+    workers: int,
+) -> list[dict[str, Any]]:
+    """Row `work(*arguments)` of every named task; rows are kept as lines of JSON in `path`, and not made again."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.is_file() else []
+    done = {row["name"]: row for row in map(json.loads, lines)}
+    missing, started = [name for name in tasks if name not in done], time.perf_counter()
+    jobs = (delayed(_named)(name, work, tasks[name]) for name in missing)
+    for count, row in enumerate(Parallel(n_jobs=workers, return_as="generator_unordered")(jobs), start=1):
+        done[row["name"]] = row
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        left = (time.perf_counter() - started) * (len(missing) / count - 1)
+        print(f"dynid: {Progress(f'{what}: {count}/{len(missing)}', count / len(missing), left)}", file=sys.stderr)
+    return [done[name] for name in tasks]
+
+
+def _named(name: str, work: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
+    return {"name": name, **work(*arguments)}

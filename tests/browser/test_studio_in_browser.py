@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -92,6 +93,28 @@ def test_from_a_robot_to_its_identified_file(browser: Browser, studio: Studio, t
     assert model.nv == 6 and all(i.mass >= 0 for i in model.inertias)
     watch.clean()
     page.close()
+
+
+def test_the_mass_of_the_robot_is_kept(browser: Browser, tmp_path: Path) -> None:
+    """What is typed is in the project file once Identify is pressed, and in the field when the page is opened again."""
+    with running(tmp_path / "work", "twolink") as own:
+        page, watch = opened(browser, own, 1280)
+        page.get_by_role("tab", name="Estimate").click()
+        page.get_by_label("Mass of the robot (kg)").fill("16")
+        page.get_by_role("button", name="Identify").click()
+        expect(page.get_by_role("alert").filter(has_text="choose a recording first")).to_be_visible()
+        assert tomllib.loads((own.folder / "dynid.toml").read_text())["robot"] == {"file": "twolink", "mass": 16}
+        page.reload()
+        page.get_by_role("tab", name="Estimate").click()
+        expect(page.get_by_label("Mass of the robot (kg)")).to_have_value("16")
+        page.get_by_role("tab", name="Robot").click()
+        choose_robot(page, "rv2sq")
+        page.get_by_role("button", name="Load").click()
+        expect(page.get_by_text("rv2sq: 6 joints")).to_be_visible()
+        page.get_by_role("tab", name="Estimate").click()
+        expect(page.get_by_label("Mass of the robot (kg)")).to_have_value("")
+        watch.clean()
+        page.close()
 
 
 def test_the_page_fits_a_phone(browser: Browser, studio: Studio) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 import dynid
 import dynid.montecarlo
@@ -53,6 +54,27 @@ def test_methods_studies_families_and_friction() -> None:
     assert complete.joined(complete.METHODS, ",")("wls,ri") == ["wls,ridge"]
 
 
+def test_links_of_the_robot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every kind of file that is text, of the project's robot where none is named, and none where none is found."""
+    monkeypatch.chdir(tmp_path)
+    Path("arm.urdf").write_text('<robot><link name="base"/><link\n  name="upper_arm"></link></robot>')
+    Path("arm.xml").write_text("<mujoco><body pos='0 0 1' name='upper_leg'/></mujoco>")
+    Path("arm.toml").write_text('[[joint]]\nlink = "slide"\n[[joint]]\n')
+    Path("bad.toml").write_text("= =")
+
+    def found(robot: str, start: str) -> list[str]:
+        asked = typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None)))
+        asked.args = [robot, "run.csv"]
+        return complete.link_masses(asked, start)
+
+    assert found("arm.urdf", "") == ["base=", "upper_arm="] and found("arm.urdf", "up") == ["upper_arm="]
+    assert found("arm.xml", "up") == ["upper_leg="] and found("arm.toml", "") == ["slide=", "link2="]
+    assert found("tx40", "link6") == ["link6="]
+    assert found("bad.toml", "") == found("gone.urdf", "") == found("nobody", "") == []
+    Path("dynid.toml").write_text('[robot]\nfile = "arm.xml"\n')
+    assert found("run.csv", "upper") == ["upper_leg="]
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -62,6 +84,7 @@ def test_methods_studies_families_and_friction() -> None:
         ("dynid reproduce iiwa", ["iiwa-feasibility"]),
         ("dynid excite tx40 --family b", ["b-spline"]),
         ("dynid ex", ["export", "excite"]),
+        ("dynid identify tx40 run.csv --link-mass link3", ["link3="]),
     ],
 )
 def test_a_shell_gets_them_fast(line: str, words: list[str]) -> None:

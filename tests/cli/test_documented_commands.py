@@ -34,7 +34,7 @@ SLOW = (
     "docs/walk-through.md",
 )
 # A second of search is enough to write a motion.
-QUICK = {"excite": ("--budget", "1")}
+QUICK = {"excite": ("--budget", "60")}
 
 
 def commands(page: Path) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 import dynid as package
 from tests.support.commands import dynid
 
-QUICK = ("--duration", "6", "--budget", "0.5", "--output-rate", "50")
+QUICK = ("--duration", "6", "--budget", "60", "--output-rate", "50")
 URDF = """<robot name="bare"><link name="base"/><link name="a"/><link name="b"/>
 <joint name="j1" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
 <limit lower="-1" upper="1" velocity="2" effort="10"/></joint>

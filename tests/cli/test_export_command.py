@@ -42,6 +42,22 @@ def estimate_of(place: Path) -> dynid.Estimate:
     return dynid.Estimate.load(place / "estimate.json")
 
 
+def test_ranges_of_draws(place: Path, tmp_path: Path) -> None:
+    """Ranges of every standard parameter around the estimate, with its verdict; not of a robot without estimate."""
+    file, estimate = tmp_path / "ranges.json", estimate_of(place)
+    done = run(place, place / "estimate.json", "--draws", 200, "-o", file)
+    assert done.exit_code == 0, done.output
+    page = json.loads(file.read_text())
+    assert page["verdict"] == "not assessed" and page["draws"] == 200
+    found = {row["name"]: row for row in page["parameters"]}
+    assert tuple(found) == estimate.robot.parameter_names
+    value = dict(zip(found, estimate.parameters, strict=True))["fv_joint2"]
+    assert found["fv_joint2"]["low"] < value < found["fv_joint2"]["high"]
+    for words in (("--draws", 1), ("--draws", 20, "--to", "c")):
+        assert run(place, place / "estimate.json", *words, "-o", file).exit_code == 1
+    assert "name its file in place of the robot" in str(run(place, "--draws", 20, "-o", file).exception)
+
+
 @pytest.mark.parametrize("ending", ["urdf", "xml", "sdf", "yaml", "json", "toml"])
 def test_every_file_is_written(place: Path, tmp_path: Path, ending: str) -> None:
     """The ending says what; an estimate's values are in it."""

@@ -29,7 +29,7 @@ from tests.support.fault_programs import result_of, study
 COMMANDS = {
     "identify arm.urdf run1.csv --method wls -o out.json": ("out.json", "out.report.html", "out.verdict.json"),
     "identify arm.urdf run1.csv --method wls -o out.urdf --allow-infeasible --report none": ("out.urdf",),
-    "excite arm.urdf --duration 4 --budget 1 -o motion.csv": ("motion.csv",),
+    "excite arm.urdf --duration 4 --budget 60 -o motion.csv": ("motion.csv",),
     "report estimate.json run1.csv -o report.html": ("report.html", "verdict.json"),
     "export estimate.json --to mjcf -o model.xml --allow-infeasible": ("model.xml",),
 }

@@ -33,7 +33,7 @@ def test_a_bad_file_is_named_or_left_out(place: Path, monkeypatch: pytest.Monkey
     words = ["fleet", "arm.urdf", "logs", "--friction", FRICTION, "--cutoff", "5", "--workers", "1"]
     stopped = CliRunner().invoke(app, words)
     assert stopped.exit_code == 1 and "unit 'arm009' on 2026-02-02" in str(stopped.exception)
-    done = CliRunner().invoke(app, [*words, "--skip-bad", "-o", "table.parquet", "--page", "page.html", "--json"])
+    done = CliRunner().invoke(app, [*words, "--skip-bad", "-o", "table.parquet", "--report", "page.html", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert [x["unit"] for x in found["left_out"]] == ["arm009"] and found["entries"] == 4
@@ -77,7 +77,7 @@ def test_wrong_arguments_are_refused(given: list[str], words: str) -> None:
 def test_a_project_file_takes_the_place_of_options(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     robot = f'[robot]\nfile = "arm.urdf"\nfriction = "{FRICTION}"\n[identify]\ncutoff = 5\n'
-    fleet = '[fleet]\nfolder = "logs"\noutput = "own.csv"\npage = "own.html"\nskip_bad = true\nfalse_alarms = 0.01\n'
+    fleet = '[fleet]\nfolder = "logs"\noutput = "own.csv"\nreport = "own.html"\nskip_bad = true\nfalse_alarms = 0.01\n'
     (place / "dynid.toml").write_text(robot + fleet)
     done = CliRunner().invoke(app, ["fleet", "--workers", "1", "--json"])
     assert done.exit_code == 0, done.output

@@ -137,3 +137,44 @@ def test_options_of_other_methods_are_named(logs: tuple[Path, Path]) -> None:
     for option, value in (("--prior-weight", "3"), ("--start", "feasible")):
         done = dynid("identify", *COMMON, str(logs[0]), option, value)
         assert done.returncode == 1 and f"dynid: {option} is for" in done.stderr
+
+
+def test_masses_that_are_known_reach_the_estimate(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    """With and without a unit, by name and pattern; screen, report and file say what was given."""
+    out = tmp_path / "estimate.json"
+    known = ("--mass", "2.1kg", "--link-mass", "link2=1", "--link-mass", "link[1]=1 kg", "--no-box")
+    done = dynid("identify", *COMMON, str(logs[0]), "--method", "feasible", *known, "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "weighs 2.1 kg (given)" in told and "link1 weighs 1 kg (given)" in told
+    assert "the plausible box of the bodies is switched off" in told
+    saved = package.Estimate.load(out)
+    assert saved.known_masses.total == 2.1 and saved.known_masses.links == {"link2": 1.0, "link1": 1.0}
+    assert saved.box is False
+    page = (tmp_path / "estimate.report.html").read_text(encoding="utf-8")
+    assert "weighs 2.1 kg (given)" in page and "weighs 1 kg (given)" in page
+    assert "The plausible box of the bodies is switched off." in page
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--mass", "abc"), "--mass takes a mass in kg such as 16 or 16kg, got 'abc'"),
+        (("--mass", "16lb"), "got '16lb'"),
+        (("--mass", "0"), "--mass must be a positive number of kg, got 0.0"),
+        (("--mass", "-16"), "--mass must be a positive number of kg"),
+        (("--mass", "nan"), "--mass takes a finite number"),
+        (("--link-mass", "4.8"), "--link-mass takes LINK=KG, got '4.8'"),
+        (("--link-mass", "link2=heavy"), "--link-mass link2 takes a mass in kg"),
+        (("--link-mass", "lnk2=4.8"), "--link-mass names 'lnk2', which is no moving body of 'twolink'; did you mean"),
+        (("--link-mass", "link*=1", "--link-mass", "link2=2"), "--link-mass names 'link2' twice"),
+        (("--mass", "1", "--link-mass", "link2=2"), "--mass must be at least the 2 kg"),
+        (("--mass", "16", "--method", "wls"), "--mass is for --method auto or feasible, not for 'wls'"),
+        (("--link-mass", "link2=1", "--method", "ols"), "--link-mass is for --method auto or feasible"),
+        (("--no-box", "--method", "wls"), "--no-box is for --method auto or feasible"),
+    ],
+)
+def test_masses_that_cannot_be_used_are_told_at_once(options: tuple[str, ...], words: str) -> None:
+    """One sentence in the words of the command line, before any log is read."""
+    done = dynid("identify", *COMMON, "nothing.csv", *options)
+    assert done.returncode == 1 and words in done.stderr and done.stderr.count("\n") == 1

@@ -70,7 +70,7 @@ def test_a_person_from_files(files: dict[str, Path], tmp_path: Path) -> None:
     done = identify(files, *PERSON, *PLAIN, "--prior-weight", "1", *unseen, "--json", "-o", str(saved))
     assert done.returncode == 0, done.stderr
     page = json.loads(done.stdout)
-    assert page["method"] == "feasible"
+    assert page["method"] == "feasible" and page["known_masses"]["total"] == WEIGHT
     skeleton = package.load_robot(files["robot"], base="floating")
     prior = package.human.with_anthropometric_prior(skeleton, "male", WEIGHT, height=HEIGHT)
     estimate = package.Estimate.load(saved, prior)

@@ -37,6 +37,8 @@ def test_result_and_errors(folder: Path) -> None:
         (("legs", "dog.xml", "stand.csv"), "--feet"),
         (("legs", "dog.xml", "stand.csv", "--feet", "paw"), "no link or frame 'paw'"),
         (("legs", "dog.xml", "stand.csv", "--feet", "FL_foot:ball"), "got 'ball'"),
+        (("legs", "dog.xml", "stand.csv", "--feet", "FL_foot", "--mass", "heavy"), "--mass takes a mass in kg"),
+        (("legs", "dog.xml", "stand.csv", "--feet", "FL_foot", "--mass", "0"), "--mass must be a positive number"),
     ],
 )
 def test_wrong_feet(folder: Path, words: tuple[str, ...], message: str) -> None:

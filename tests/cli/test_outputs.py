@@ -123,9 +123,9 @@ def test_recordings_of_a_fleet_are_inputs(folder: Path) -> None:
     """They are in the folder that the command names, and a table of estimates is a CSV file as they are."""
     log = "fleet/robot=A/date=2026-03-02/run=1/log.csv"
     before = (folder / log).read_bytes()
-    for option in ("-o", "--page"):
+    for option, words in (("-o", "would be overwritten"), ("--report", "takes an .html file")):
         done = dynid("fleet", "arm.urdf", "fleet", option, log, folder=folder)
-        assert done.returncode == 1 and "would be overwritten" in done.stderr
+        assert done.returncode == 1 and words in done.stderr
     assert (folder / log).read_bytes() == before
     done = dynid("fleet", "arm.urdf", "fleet", "-o", ".", folder=folder)
     assert done.returncode == 1 and "is .parquet or .csv, not '.'" in done.stderr

@@ -29,7 +29,8 @@ from dynid.simulation.engine import simulate
 from dynid.simulation.reference import Reference
 
 LIMITS = '{"*": {"lower": -1, "upper": 1, "velocity": 2, "acceleration": 10}}'
-LONG = ("excite", "twolink", "-o", "motion.toml", "--limits", LIMITS, "--duration", "5", "--budget", "60")
+# Ten seconds on a quiet computer: a signal arrives long before the end.
+LONG = ("excite", "wam7", "-o", "motion.toml", "--limits", LIMITS, "--duration", "200", "--budget", "1000000")
 
 
 class Clock:
@@ -175,8 +176,8 @@ def test_a_terminal_gets_a_bar(tmp_path: Path) -> None:
     """Drawn again in place, gone at the end, nothing of it in the JSON."""
     code, out, shown = on_terminal(*LONG[:-1], "2", "--json", folder=tmp_path)
     assert code == 0, shown
-    assert json.loads(out)["robot"] == "twolink"
-    assert "designing a motion, 2 s" in shown and "criterion" in shown and "━" in shown and "\r\x1b[2K" in shown
+    assert json.loads(out)["robot"] == "wam7"
+    assert "designing a motion" in shown and "criterion" in shown and "━" in shown and "\r\x1b[2K" in shown
     # The last thing that stands there is what was written.
     assert shown.replace("\r", "").endswith("\x1b[2Kwrote motion.toml\n")
 

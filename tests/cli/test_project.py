@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -157,6 +159,9 @@ def test_logs_in_patterns_and_another_folder(folder: Path, tmp_path: Path, monke
         ('[robot]\nfile = "tx40"\n[log]\ncolums = 3', "did you mean columns"),
         ('[robot]\nfile = "tx40"\n[log]\nrate = -3', "[log] rate must be positive"),
         ('[robot]\nfile = "tx40"\nbase = "flying"', "robot.base: "),
+        ('[robot]\nfile = "tx40"\nmass = -16.0', "robot.mass: "),
+        ('[robot]\nfile = "tx40"\nmass = "heavy"', "robot.mass: "),
+        ('[robot]\nfile = "tx40"\n[robot.link_mass]\nlink2 = 0', "robot.link_mass: "),
         ('[robot]\nfile = "tx40"\nlock = ["nose"]', "no joint fits 'nose'"),
     ],
 )
@@ -295,6 +300,35 @@ def test_identify_writes_toml(folder: Path) -> None:
     estimate = dynid.Estimate.load("estimate.json")
     back = dynid.export.load_parameters("identified.toml", estimate.robot)
     assert np.allclose(back.parameters, estimate.parameters, rtol=1e-9, atol=1e-12)
+
+
+def test_masses_of_the_project_file(folder: Path) -> None:
+    """Asked for by `dynid init`, read by `dynid identify`, overridden by its options, kept for the next time."""
+    done("init", "arm.urdf", *LOGS, *READING, "--friction", LAW)
+    text = Path("dynid.toml").read_text()
+    assert "# mass = 16.0 " in text and "mass" not in tomllib.loads(text)["robot"]
+    known = "mass = 12.3\n[robot.link_mass]\nlink2 = 4.0\n[log]"
+    Path("dynid.toml").write_text(text.replace("[log]", known).replace("[identify]", "[identify]\nbox = false"))
+    words = ("identify", "--method", "feasible", "--json")
+    page = json.loads(done(*words, "--report", "none").stdout)
+    assert page["known_masses"] == {"total": 12.3, "links": {"link2": 4.0}} and page["box"] is False
+    over = ("--mass", "12kg", "--link-mass", "link3=2", "--box")
+    page = json.loads(done(*words, *over).stdout)
+    assert page["known_masses"] == {"total": 12.0, "links": {"link2": 4.0, "link3": 2.0}} and page["box"] is True
+    again = re.search(r'download="dynid.toml" href="data:text/plain;charset=utf-8,([^"]+)"', _page())
+    assert again is not None
+    kept = tomllib.loads(unquote(again[1]))
+    assert kept["robot"]["mass"] == 12.0 and kept["robot"]["link_mass"] == {"link2": 4.0, "link3": 2.0}
+    assert kept["identify"]["box"] is True
+    # A method that estimates no bodies leaves them aside, and other commands read the robot as ever.
+    page = json.loads(done("identify", "--method", "wls", "--report", "none", "--json").stdout)
+    assert page["known_masses"] == {"total": None, "links": {}} and page["box"] is None
+    assert json.loads(done("inspect", "--json").stdout)["name"] == "arm"
+    assert "did you mean link2" in refused("identify", "--link-mass", "lnk2=1")
+
+
+def _page() -> str:
+    return Path("estimate.report.html").read_text(encoding="utf-8")
 
 
 def test_values_as_toml() -> None:

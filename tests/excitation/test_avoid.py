@@ -103,7 +103,7 @@ size = [0.05, 0.2]
         encoding="utf-8",
     )
     limits = '{"*": {"velocity": 1.5, "acceleration": 10.0}}'
-    command = ["excite", "tx40", "-o", str(out), "--avoid", str(cell), "--limits", limits, "--budget", "4"]
+    command = ["excite", "tx40", "-o", str(out), "--avoid", str(cell), "--limits", limits, "--budget", "300"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     robot = dynid.load_robot("tx40")

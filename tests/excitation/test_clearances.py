@@ -280,7 +280,7 @@ def test_a_motion_is_held_against_its_box_and_its_balance() -> None:
     box = KeepIn(robot, robot.links[-1].name, lower=middle - around, upper=middle + around)
     support = SupportPolygon(robot, 0.4 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]), margin=0.02)
     motion = design_excitation(
-        robot, 8.0, limits=limits, clearances=[box, support], size=2, samples=60, budget=1.5, seed=0
+        robot, 8.0, limits=limits, clearances=[box, support], size=2, samples=60, budget=150, seed=0
     )
     q = motion.sample(200.0)[1]
     assert box.values(q).min() >= -1e-3
@@ -297,8 +297,8 @@ def test_a_motion_is_held_against_its_box_and_its_balance() -> None:
 def test_the_design_in_a_corner_keeps_its_clearance_and_the_one_without_does_not() -> None:
     robot, clearances, limits = corner_case()
     common = {"limits": limits, "size": 3, "samples": 120, "seed": 0}
-    free = design_excitation(robot, 6.0, budget=2.0, **common)
-    kept = design_excitation(robot, 6.0, budget=5.0, clearances=clearances, **common)
+    free = design_excitation(robot, 6.0, budget=150, **common)
+    kept = design_excitation(robot, 6.0, budget=300, clearances=clearances, **common)
     without, _ = clearances[0].closest(free.sample(500.0)[1])
     within, _ = clearances[0].closest(kept.sample(500.0)[1])
     assert without < -0.05

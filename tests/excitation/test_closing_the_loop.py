@@ -20,7 +20,7 @@ RATE = 100.0
 @cache
 def designed() -> Excitation:
     robot = dynid.load_robot("tx40")
-    return design_excitation(robot, 10.0, criterion="a", noise=NOISE, limits=LIMITS, budget=8.0)
+    return design_excitation(robot, 10.0, criterion="a", noise=NOISE, limits=LIMITS, budget=300)
 
 
 def estimates(

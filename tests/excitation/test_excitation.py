@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def motion_of(basis: Basis, robot: dynid.Robot = ROBOT, seed: int = 0) -> dynid.
 @pytest.fixture(scope="module")
 def motion() -> dynid.Excitation:
     """A designed motion of the two-link arm."""
-    return dynid.design_excitation(ROBOT, 6, limits=LIMITS, noise=[0.5, 0.2], budget=1.0)
+    return dynid.design_excitation(ROBOT, 6, limits=LIMITS, noise=[0.5, 0.2], budget=60)
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -409,14 +410,50 @@ def test_torque_limits_need_masses() -> None:
 
 
 def test_progress_of_the_designer() -> None:
-    """Shares never fall, the time left is within the budget, and the last start completes the work."""
+    """Shares never fall, and the last start completes the work."""
     reports: list[Progress] = []
     limits = {"*": {"acceleration": 10.0}}
-    dynid.design_excitation(ROBOT, 4.0, size=2, limits=limits, budget=20.0, progress=reports.append)
+    dynid.design_excitation(ROBOT, 4.0, size=2, limits=limits, budget=1000, progress=reports.append)
     shares = [one.share for one in reports if one.share is not None]
     assert len(shares) > 2 and shares == sorted(shares) and (shares[0], shares[-1]) == (0.0, 1.0)
-    assert all(one.seconds_left is None or 0 <= one.seconds_left <= 20 for one in reports)
+    assert all(one.seconds_left is None or one.seconds_left >= 0 for one in reports)
     assert all(one.message for one in reports)
     best = [one.values["best"] for one in reports if one.values]
     assert len(best) > 20 and best == sorted(best, reverse=True) and best[-1] < best[0]
     assert all(one.values["criterion"] >= one.values["best"] for one in reports if one.values)
+
+
+class Jumping:
+    """A clock that is an hour later whenever it is asked, as on a machine that compiles or swaps."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> float:
+        self.asked += 1
+        return 3600.0 * self.asked
+
+
+def test_the_clock_does_not_change_a_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget counts iterations: two machines, and two moments on one, find the same motion."""
+
+    def design(**given: Any) -> dynid.Excitation:
+        return dynid.design_excitation(ROBOT, 4.0, size=2, limits={"*": {"acceleration": 10.0}}, budget=40, **given)
+
+    calm = design()
+    monkeypatch.setattr("time.monotonic", Jumping())
+    busy = design()
+    np.testing.assert_array_equal(busy.coefficients, calm.coefficients)
+    assert calm.notes == busy.notes
+    stopped = design(time_limit=10.0)
+    assert any(x == "stopped by the time limit: 0 of 20 motions were refined" for x in stopped.notes)
+    assert stopped.problem(1000).worst(stopped.coefficients) >= 0
+    assert stopped.value > calm.value
+
+
+def test_a_budget_is_no_time() -> None:
+    """Seconds are refused as a budget, and a time limit of zero."""
+    with pytest.raises(dynid.DataError, match="whole number of iterations"):
+        dynid.design_excitation(ROBOT, 4.0, budget=30.0)  # type: ignore[arg-type]
+    with pytest.raises(dynid.DataError, match="time limit must be"):
+        dynid.design_excitation(ROBOT, 4.0, time_limit=0.0)

@@ -62,8 +62,8 @@ def test_a_design_that_knows_the_foot_keeps_its_balance() -> None:
     """Without the limit the same design would tip over."""
     robot = standing()
     support = MovingSupport(robot, FOOT, margin=0.005)
-    free = design_excitation(robot, 6.0, limits=LIMITS, size=3, budget=2.0)
-    kept = design_excitation(robot, 6.0, limits=LIMITS, size=3, budget=6.0, clearances=[support])
+    free = design_excitation(robot, 6.0, limits=LIMITS, size=3, budget=150)
+    kept = design_excitation(robot, 6.0, limits=LIMITS, size=3, budget=300, clearances=[support])
     assert not verify_balance(support, free).kept
     assert verify_balance(support, kept).worst[0] > -1e-4
     assert np.isfinite(kept.condition_number)

@@ -22,7 +22,7 @@ def test_joints_without_stops_turn_half_a_revolution() -> None:
     robot = limited(joint1=(-np.inf, np.inf, 2.0, 80.0), joint2=(-2.0, 2.0, 2.0, 60.0))
     held = dynid.excitation.motion_limits(robot)
     assert held.lower.tolist() == [-np.pi, -2.0] and held.upper.tolist() == [np.pi, 2.0]
-    motion = dynid.design_excitation(robot, 5.0, budget=0.5)
+    motion = dynid.design_excitation(robot, 5.0, budget=60)
     assert any("joint1" in note for note in motion.notes)
     given = dynid.excitation.motion_limits(robot, {"joint1": {"lower": -9.0, "upper": 9.0}})
     assert given.upper.tolist() == [9.0, 2.0]
@@ -34,7 +34,7 @@ def test_a_middle_posture_that_is_too_heavy_is_left() -> None:
     level = np.zeros((1, 2))
     weak = 0.7 * float(np.abs(dynid.inverse_dynamics(robot, level, 0 * level, 0 * level)).max())
     arm = limited(joint1=(-2.0, 2.0, 4.0, weak), joint2=(-2.5, 2.5, 4.0, weak))
-    motion = dynid.design_excitation(arm, 6.0, budget=1.0)
+    motion = dynid.design_excitation(arm, 6.0, budget=60)
     _, q, v, a = motion.sample(1000.0)
     # Friction steps at a reversal: the torque there is known to the motion within a millisecond.
     assert np.abs(dynid.inverse_dynamics(robot, q, v, a)).max() < 1.002 * weak
@@ -42,9 +42,9 @@ def test_a_middle_posture_that_is_too_heavy_is_left() -> None:
     assert any("another posture" in note for note in motion.notes) and np.ptp(q, axis=0).min() > 0.1
     none = limited(joint1=(-0.1, 0.1, 4.0, 0.1 * weak), joint2=(-0.1, 0.1, 4.0, weak))
     with pytest.raises(dynid.DynidError, match="torque limit of 'joint1' leaves no room"):
-        dynid.design_excitation(none, 6.0, budget=1.0)
+        dynid.design_excitation(none, 6.0, budget=60)
     with pytest.raises(dynid.DynidError, match="the start posture violates it at rest"):
-        dynid.design_excitation(arm, 6.0, budget=1.0, start=[0.0, 0.0])
+        dynid.design_excitation(arm, 6.0, budget=60, start=[0.0, 0.0])
 
 
 def test_joints_without_a_velocity_limit_are_named_together() -> None:

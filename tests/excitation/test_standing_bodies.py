@@ -33,8 +33,8 @@ def test_a_person_on_both_feet_stays_upright(tmp_path: Path) -> None:
     )
     robot = standing.robot
     assert robot.base == "instrumented" and robot.n == 9
-    made = dynid.design_excitation(robot, 6.0, size=3, limits=LIMITS, budget=5.0, clearances=[standing.support])
-    free = dynid.design_excitation(robot, 6.0, size=3, limits=LIMITS, budget=1.0)
+    made = dynid.design_excitation(robot, 6.0, size=3, limits=LIMITS, budget=300, clearances=[standing.support])
+    free = dynid.design_excitation(robot, 6.0, size=3, limits=LIMITS, budget=60)
     assert verify_balance(standing.support, made).worst[0] > -1e-4
     assert not verify_balance(standing.support, free).kept
     assert made.criterion.base.channels == tuple(robot.channels[:6]) and np.isfinite(made.condition_number)
@@ -66,7 +66,7 @@ def test_a_whole_person_on_one_foot() -> None:
     start = standing.posture({"left_ankle_inversion": -0.085})
     given = {"limits": LIMITS, "size": 2, "start": start, "noise": [3, 3, 3, 1, 1, 1], "samples": 100}
     made = dynid.design_excitation(
-        standing.robot, 8.0, budget=4.0, clearances=[standing.support], **given, **standing.prior()
+        standing.robot, 8.0, budget=300, clearances=[standing.support], **given, **standing.prior()
     )
     assert verify_balance(standing.support, made).worst[0] > -1e-4
     # Zero is what the sizes alone are worth: the motion must add to it.

@@ -15,6 +15,7 @@ import yaml
 import dynid
 from dynid import Estimate, Robot
 from dynid.export.pinocchio import pinocchio_model
+from dynid.identification.judgement import Judgement
 from dynid.robot import Link
 from tests.support.compare import difference
 from tests.support.gantry import gantry
@@ -95,7 +96,8 @@ def test_every_format_of_an_estimate_predicts_its_torques(tmp_path: Path, estima
         assert any("Ia of joint1, joint2, joint3" in w for w in warnings) == (rotors is None)
         back = dynid.load_robot(tmp_path / name, friction=friction, rotor_inertia=rotors)
         assert difference(dynid.inverse_dynamics(back, *motion), dynid.inverse_dynamics(robot, *motion)) < SAME
-    assert dynid.export.write(estimate, tmp_path / "arm.yaml") == []
+    trusted = estimate.with_judgement(Judgement("trusted"))
+    assert dynid.export.write(trusted, tmp_path / "arm.yaml") == []
     back = dynid.export.load_parameters(tmp_path / "arm.yaml", arm())
     assert difference(dynid.inverse_dynamics(back, *motion), dynid.inverse_dynamics(identified, *motion)) < SAME
 

@@ -15,7 +15,7 @@ import pytest
 import dynid
 from dynid.controllers import Controller, cascade
 from dynid.identification.estimators.closed_loop import _sizes
-from dynid.identification.estimators.wls import wls
+from dynid.identification.estimators.least_squares import wls
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from dynid.signals.settings import Signals
@@ -237,7 +237,7 @@ def test_saved_estimates_keep_their_rounds(tmp_path: Path) -> None:
     found = estimate_closed_loop(data(1e-4), "pc-didim")
     found.save(tmp_path / "estimate.json")
     saved = json.loads((tmp_path / "estimate.json").read_text())
-    assert saved["format"] == "dynid estimate 8" and len(saved["history"]) == len(found.history) > 1
+    assert saved["format"] == "dynid estimate 9" and len(saved["history"]) == len(found.history) > 1
     back = dynid.Estimate.load(tmp_path / "estimate.json", robot())
     assert back.status == "converged" and back.converged
     for one, two in zip(found.history, back.history, strict=True):
@@ -259,8 +259,9 @@ def test_estimates_validate_and_export(tmp_path: Path) -> None:
     other = simulate(robot(), ClosedLoop(controller=done.loop.controller), reference(robot(), 4.0, seed=5)).recording()
     # Torques of a new motion, free of noise: what is left is the error of the estimate.
     assert found.validate(other).relative.max() < 0.02
-    smooth, warning = dynid.export.write(found, tmp_path / "arm.urdf")
-    assert "smooth" in smooth and warning.startswith("URDF has no place for the drive terms Ia of joint1")
+    unassessed, smooth, warning = dynid.export.write(found, tmp_path / "arm.urdf")
+    assert "not assessed" in unassessed and "smooth" in smooth
+    assert warning.startswith("URDF has no place for the drive terms Ia of joint1")
     loaded = dynid.load_robot(tmp_path / "arm.urdf")
     masses = [link[0] for link in _links(found.parameters)]
     np.testing.assert_allclose([link.inertia[0] for link in loaded.links if link.inertia[0] > 0], masses, rtol=1e-6)

@@ -83,7 +83,7 @@ def test_estimates_equal_those_of_the_recording(method: str, dataset: DataSet, r
 
 @pytest.mark.slow
 def test_auto_chooses_on_a_part_and_says_so(dataset: DataSet, recording: Recording) -> None:
-    given = {"friction": "given", "filters": "given", "signals": SIGNALS}
+    given = {"friction": "given", "signals": SIGNALS}
     whole, streamed = (identify(ROBOT, data, "auto", **given) for data in (recording, dataset))  # type: ignore[arg-type]
     assert np.abs((streamed.beta - whole.beta) / whole.std).max() < 1.0
     assert any("were chosen on 12000 samples of 6 of 6 partitions" in note for note in streamed.notes)

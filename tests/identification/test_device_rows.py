@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification import device_rows, folding, row_stream
-from dynid.identification.folding import Folding
+from dynid.identification import row_stream
 from dynid.identification.observation import Observation, observe
 from dynid.identification.pipeline import estimate_from, identify
+from dynid.identification.row_stream import Folding
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.elements import ForceElement
@@ -86,7 +86,7 @@ def test_segments_are_those_of_the_kernels(monkeypatch: pytest.MonkeyPatch, devi
     """Decimation filters segments with margins, which change the rows near their ends."""
     monkeypatch.setattr(row_stream, "_DECIMATED_BLOCK", 100)
     monkeypatch.setattr(row_stream, "_CHUNK", 500)
-    monkeypatch.setattr(device_rows, "_NUMBERS", 1)
+    monkeypatch.setattr(row_stream, "_NUMBERS", 1)
     robot = arm()
     for factors in ((), (5,)):
         settings = replace(SIGNALS, decimate=factors)
@@ -118,13 +118,13 @@ def recorded(robot: dynid.Robot, samples: int = 2000) -> Recording:
 def test_an_observation_is_the_same_to_rounding(large: bool, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """Factors, blocks of time, the rows that are streamed again, and the estimate with its standard deviations."""
     if large:
-        monkeypatch.setattr(folding, "_KEEP_BYTES", 0)
+        monkeypatch.setattr(row_stream, "_KEEP_BYTES", 0)
     robot = arm()
     recording = recorded(robot)
     theirs, ours = (observe(robot, recording, signals=SIGNALS, device=x) for x in (None, device))
     assert (theirs.device, ours.device) == (None, device) and ours.rows == theirs.rows
     same(ours.factors, theirs.factors)
-    assert len(ours.time_blocks) == len(theirs.time_blocks) == (folding.BLOCKS if large else 0)
+    assert len(ours.time_blocks) == len(theirs.time_blocks) == (row_stream.BLOCKS if large else 0)
     for a, b in zip(ours.time_blocks, theirs.time_blocks, strict=True):
         same(a, b)
     expected = estimate_from(theirs, "irls" if large else "wls")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification.essential import essential_parameters
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.solution import Outcome
+from dynid.identification.known import essential_parameters
 from dynid.identification.observation import observe
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.identification.validation import cross_validate

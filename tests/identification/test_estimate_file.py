@@ -54,6 +54,7 @@ def test_every_field_survives(method: str, tmp_path: Path) -> None:
     """For every method, with its robot, base parameters, covariances, signals and iterations."""
     estimate = fitted(method)
     assert (len(estimate.history) > 0) == (method in CLOSED_LOOP)
+    assert estimate.domain is not None
     assert (estimate.standard_covariance is not None) == (method in ("feasible", "pc-iv", "pc-didim"))
     estimate.save(tmp_path / "estimate.json")
     back = Estimate.load(tmp_path / "estimate.json")

@@ -289,7 +289,7 @@ def test_written_robot_moves_as_estimated(tmp_path: Path) -> None:
         ({"prior": [1.0]}, "prior"),
         ({"solver": "magic"}, "solver 'magic' is unknown"),
         ({"bootstrap": 1}, "at least two draws"),
-        ({"constraints": ["full", Mass(upper=1.0), Mass(lower=2.0)]}, "total mass >= 2"),
+        ({"constraints": ["full", Mass(upper=1.0), Mass(lower=2.0)], "box": False}, "total mass >= 2"),
         ({"excess": -1.0}, "excess must be a number that is not negative"),
         ({"excess": "much"}, "excess must be a number"),
     ],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification.known import ParameterClass, parameter_remarks, prior_shares
+from dynid.identification.known import ParameterClass, prior_shares
 from tests.support.synthetic import EXACT, arm, record
 
 UNSEEN = ParameterClass.UNIDENTIFIABLE
@@ -69,17 +69,6 @@ def test_a_value_far_from_the_prior_is_not_called_a_priori(estimate: dynid.Estim
     standard, j = estimate.standard.copy(), estimate.robot.parameter_names.index(masses[0])
     standard[j : j + 10] *= 0.01
     assert replace(estimate, standard=standard).parameter_classes[masses[0]] == ParameterClass.COMBINED
-
-
-def test_remarks_name_every_parameter_that_is_not_identified_alone(estimate: dynid.Estimate) -> None:
-    remarks, classes = parameter_remarks(estimate), estimate.parameter_classes
-    for p in estimate.robot.layout:
-        if p.inertial and classes[p.name] == UNSEEN:
-            unseen = remarks[p.owner].partition("identifiable only in combination")[0].rstrip("; ")
-            words, _, symbols = unseen.partition(": ")
-            assert "a-priori model decides" in words and p.symbol in symbols.split(", ")
-    only_base = replace(estimate, standard=None, standard_covariance=None)
-    assert not any("a-priori model decides" in words for words in parameter_remarks(only_base).values())
 
 
 def test_standard_deviations_of_both_tables_agree(estimate: dynid.Estimate) -> None:

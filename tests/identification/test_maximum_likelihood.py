@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.identification.estimators.least_squares import joint_noise, wls
 from dynid.identification.estimators.maximum_likelihood import MlOptions, _Samples, ml, noise_gains, position_std
-from dynid.identification.estimators.wls import joint_noise, wls
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop
 from dynid.signals.filters import decimate, derivative, lowpass

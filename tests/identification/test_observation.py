@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification import folding, row_stream
+from dynid.identification import row_stream
 from dynid.identification.observation import observe, time_parts
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.recording.recording import Recording, Run
@@ -42,7 +42,7 @@ def test_rows_made_again_are_the_rows_that_were_folded(method: str, monkeypatch:
     recording = record(robot, (0, 1), noise=0.2)
     settings = replace(EXACT, min_velocity=0.3)
     kept = identify(robot, recording, method, signals=settings)
-    monkeypatch.setattr(folding, "_KEEP_BYTES", 0)
+    monkeypatch.setattr(row_stream, "_KEEP_BYTES", 0)
     streamed = identify(robot, recording, method, signals=settings)
     np.testing.assert_allclose(kept.beta, streamed.beta, rtol=1e-9, atol=1e-12)
     assert kept.notes == streamed.notes
@@ -55,12 +55,12 @@ def test_a_large_recording_is_folded_in_blocks_of_time(monkeypatch: pytest.Monke
     small = observe(robot, recording, signals=EXACT)
     expected = estimate_from(small, "wls")
     with monkeypatch.context() as limited:
-        limited.setattr(folding, "_KEEP_BYTES", 0)
+        limited.setattr(row_stream, "_KEEP_BYTES", 0)
         large = observe(robot, recording, signals=EXACT)
-    assert not small.time_blocks and len(large.time_blocks) == folding.BLOCKS
+    assert not small.time_blocks and len(large.time_blocks) == row_stream.BLOCKS
     for a, b in zip(small.factors, large.factors, strict=True):
         np.testing.assert_allclose(a.T @ a, b.T @ b, atol=1e-9 * np.abs(a.T @ a).max())
-    for ours, parts in zip(large.time_blocks, time_parts(small, folding.BLOCKS), strict=True):
+    for ours, parts in zip(large.time_blocks, time_parts(small, row_stream.BLOCKS), strict=True):
         for a, b in zip(ours, parts, strict=True):
             np.testing.assert_allclose(a.T @ a, b.T @ b, atol=1e-9 * np.abs(b.T @ b).max())
     np.testing.assert_allclose(estimate_from(large, "wls").std, expected.std, rtol=1e-6)
@@ -71,10 +71,10 @@ def test_a_large_and_a_small_recording_joined(monkeypatch: pytest.MonkeyPatch) -
     robot = arm()
     short = observe(robot, record(robot, (3,), noise=0.2), signals=EXACT)
     with monkeypatch.context() as limited:
-        limited.setattr(folding, "_KEEP_BYTES", 0)
+        limited.setattr(row_stream, "_KEEP_BYTES", 0)
         long = observe(robot, record(robot, (0, 1), noise=0.2), signals=EXACT)
     for joined in (long.joined(short), short.joined(long)):
-        assert len(joined.time_blocks) == folding.BLOCKS + folding.BLOCKS // 2
+        assert len(joined.time_blocks) == row_stream.BLOCKS + row_stream.BLOCKS // 2
         whole = [sum(b[k].T @ b[k] for b in joined.time_blocks) for k in range(len(joined.factors))]
         for a, b in zip(joined.factors, whole, strict=True):
             np.testing.assert_allclose(a.T @ a, b, atol=1e-9 * np.abs(b).max())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification.estimators import output_error
-from dynid.identification.estimators.output_error import ClieOptions, clie, cloe
+from dynid.identification.estimators import closed_loop
+from dynid.identification.estimators.closed_loop import ClieOptions, clie, cloe
 from dynid.identification.estimators.registry import OPTIONS
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop
@@ -57,7 +57,7 @@ def test_is_far_closer_than_biased_least_squares(name: str) -> None:
 def test_fits_its_signal_better_than_the_truth_does(name: str) -> None:
     """The minimum of the errors of one sample of noise lies below their value at the true parameters."""
     experiment = noisy()
-    comparison = output_error._Comparison(experiment, "q" if name == "cloe" else "torque", experiment.robot.parameters)
+    comparison = closed_loop._Comparison(experiment, "q" if name == "cloe" else "torque", experiment.robot.parameters)
     solution, _ = METHODS[name](experiment)
     at_truth = comparison.at(truth(experiment)).errors
     weight = comparison.std(at_truth)
@@ -68,7 +68,7 @@ def test_errors_of_the_right_model_are_the_noise_alone() -> None:
     """Measured and simulated signals are cleaned alike: with the true parameters only the first speed is left."""
     experiment = quiet()
     for signal in ("q", "torque"):
-        comparison = output_error._Comparison(experiment, signal, experiment.robot.parameters)  # type: ignore[arg-type]
+        comparison = closed_loop._Comparison(experiment, signal, experiment.robot.parameters)  # type: ignore[arg-type]
         errors = comparison.at(truth(experiment)).errors
         assert len(errors) == len(comparison.measured) > 100
         assert np.abs(errors).max() < 1e-5 * np.abs(comparison.measured).max()
@@ -86,13 +86,13 @@ def test_impossible_start_is_an_outcome(name: str) -> None:
 def test_step_that_cannot_be_simulated_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first trial is replaced by an impossible robot: damping grows and the search goes on to the truth."""
     experiment = quiet()
-    original, calls = output_error._Comparison.at, []
+    original, calls = closed_loop._Comparison.at, []
 
     def at(self: Any, beta: Any) -> Any:
         calls.append(beta)
         return original(self, -beta if len(calls) == experiment.base.count + 2 else beta)
 
-    monkeypatch.setattr(output_error._Comparison, "at", at)
+    monkeypatch.setattr(closed_loop._Comparison, "at", at)
     solution, _ = clie(experiment, ClieOptions(start=perturbed(experiment.robot)))
     assert solution.status == "converged" and miss(experiment, solution.beta) < 1e-3
     assert "1 trial steps were rejected because their simulation stopped early" in solution.notes

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 import dynid
 import dynid.robot
 from dynid import Robot
-from dynid.identification.essential import essential_parameters
+from dynid.identification.known import essential_parameters
 from dynid.identification.observation import observe
 from dynid.parameters import BaseModel
 from tests.support.compare import difference

@@ -55,7 +55,7 @@ def excitation(robot: dynid.Robot) -> dynid.Excitation:
     """A motion close to its velocity limits."""
     limits = {"joint1": {"lower": -3.0, "upper": 3.0, "velocity": 0.3}}
     limits["joint2"] = {"lower": -1.0, "upper": 1.0, "velocity": 0.2}
-    motion = dynid.design_excitation(robot, duration=4.0, limits=limits, budget=0.2, seed=0)
+    motion = dynid.design_excitation(robot, duration=4.0, limits=limits, budget=60, seed=0)
     # The search is limited by time: its result is scaled to the same use of the limits on every computer.
     return replace(motion, coefficients=0.97 * motion.coefficients / motion.use["velocity"][:, None])
 

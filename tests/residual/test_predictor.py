@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -224,6 +225,18 @@ def test_a_file_gives_the_predictor_back(kind: str, tmp_path: Path) -> None:
     assert back.coordinates == predictor.coordinates
     for name in FIELDS:
         assert np.array_equal(getattr(back.predict(*query), name), getattr(predictor.predict(*query), name))
+
+
+def test_notes_stand_in_every_file(tmp_path: Path) -> None:
+    """Such as the verdict on the estimate; nothing in them ends a comment."""
+    notes = ("verdict: use with care", "*/ int broken; /*")
+    predictor = made_residual(dynid.load_robot("twolink"), 30, degree=1).predictor(notes=notes)
+    predictor.save(tmp_path / "two.npz")
+    assert Predictor.load(tmp_path / "two.npz").notes == notes
+    for path in predictor.to_c(tmp_path / "code"):
+        text = path.read_text()
+        assert "verdict: use with care" in text
+        assert "broken" not in re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
 def saved(folder: Path) -> tuple[Path, dict[str, np.ndarray]]:

@@ -107,10 +107,10 @@ def test_every_field_of_a_predictor_is_saved(tmp_path: Path) -> None:
     predictor.save(tmp_path / "predictor.npz")
     back = Predictor.load(tmp_path / "predictor.npz")
     assert vars(back).keys() == vars(predictor).keys()
-    for name in ("fields", "coordinates", "n", "variance", "valid"):
+    for name in ("fields", "coordinates", "n", "variance", "valid", "notes"):
         assert_same_fields(getattr(back, name), getattr(predictor, name), name)
     assert {name for name in vars(predictor) if not name.startswith("_")} == {
-        *("fields", "coordinates", "n", "variance", "valid"),
+        *("fields", "coordinates", "n", "variance", "valid", "notes"),
     }
 
 

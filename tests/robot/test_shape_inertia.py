@@ -44,9 +44,9 @@ def test_a_box_at_its_origin(load: Load) -> None:
 
 
 @pytest.mark.parametrize("shape", ['<sphere radius="0.3"/>', '<cylinder radius="0.2" length="0.5"/>', BOX])
-def test_the_total_mass_scales_the_density(load: Load, shape: str) -> None:
+def test_the_shape_mass_scales_the_density(load: Load, shape: str) -> None:
     """All links with inertia from shapes weigh what was asked for, with the shape of their tensors unchanged."""
-    heavy = load(urdf(shape), ".urdf", inertia_from="visual", total_mass=7.0).links[1].inertia
+    heavy = load(urdf(shape), ".urdf", inertia_from="visual", shape_mass=7.0).links[1].inertia
     water = load(urdf(shape), ".urdf", inertia_from="visual").links[1].inertia
     assert heavy[0] == pytest.approx(7.0)
     np.testing.assert_allclose(heavy / heavy[0], water / water[0])
@@ -98,8 +98,8 @@ def test_sdf_automatic_inertia(load: Load) -> None:
     ("options", "words"),
     [
         ({"inertia_from": "collision", "density": -1.0}, "density must be positive"),
-        ({"inertia_from": "collision", "total_mass": 0.0}, "total_mass must be positive"),
-        ({"inertia_from": "collision", "total_mass": 1.0, "density": 2.0}, "not both"),
+        ({"inertia_from": "collision", "shape_mass": 0.0}, "shape_mass must be positive"),
+        ({"inertia_from": "collision", "shape_mass": 1.0, "density": 2.0}, "not both"),
         ({"inertia_from": "looks"}, "'looks' is unknown"),
         ({"density": 5.0}, "inertia_from"),
     ],

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 import dynid
-from studies.reproduce.drives import PAIRS, calibrate, held_out_error, pair, payload_mass, ur10e
+from studies.reproduce.drives import (
+    PAIRS,
+    SIGNALS,
+    TOOL,
+    calibrate,
+    held_out_error,
+    pair,
+    payload_mass,
+    ur10e,
+    with_gains,
+)
 from studies.reproduce.dvrk import psm_recordings, weigh
 from studies.reproduce.dvrk_arms import Form, mtm, psm
 from studies.reproduce.dvrk_errors import RUNS, arm_recordings, identified
@@ -54,6 +64,27 @@ def test_gains_of_one_pair_weigh_the_payload_of_the_other(
         assert not dynid.inertia.inertia_violations(found.inertial)
         assert found.repeatability[0] < 0.1
         assert payload_mass(robot, KNOWN["gains"], *pair(robot, other)).mass < 0.93 * KNOWN["payload"]
+
+
+def test_the_verdict_on_a_payload_names_the_gains(
+    robot: dynid.Robot, gains: dict[str, dynid.calibration.DriveGains]
+) -> None:
+    """Typed gains, which are a tenth off, decide: the truth lies within two and a half standard deviations."""
+    for name in PAIRS:
+        for typed in (KNOWN["gains"], KNOWN["other_gains"]):
+            found = payload_mass(robot, typed, *pair(robot, name))
+            verdict = dynid.assessment.assess_result(found)
+            assert abs(found.mass - KNOWN["payload"]) < 2.5 * found.mass_std
+            assert verdict.verdict == "use with care" and verdict.reasons[0].startswith(
+                "the gains of the drives decide"
+            )
+    own = gains["15 harmonics"]
+    before, after = (with_gains(x, own.gains) for x in pair(robot, "14 harmonics"))
+    found = dynid.calibration.identify_payload(
+        robot, after, before, link=TOOL, signals=SIGNALS, gain_std=own.relative_covariance
+    )
+    assert abs(found.mass - KNOWN["payload"]) < 2 * found.mass_std < 0.15
+    assert dynid.assessment.assess_result(found).trusted
 
 
 def test_held_out_error_is_not_worse_than_with_published_gains(

@@ -72,6 +72,34 @@ def test_a_session_goes_on_where_the_file_was_left(tmp_path: Path) -> None:
     assert "gone.urdf" in Session(Workspace(tmp_path)).problem
 
 
+def test_the_mass_of_the_robot_is_kept(tmp_path: Path) -> None:
+    """Written for the commands, beside what else the section has; another robot has another mass."""
+    session = Session(Workspace(tmp_path))
+    with pytest.raises(DataError, match="choose a robot first"):
+        session.weigh(16.0)
+    session.choose("tx40", "viscous")
+    assert session.mass is None
+    session.weigh(16)
+    with pytest.raises(DataError, match="mass must be a positive number of kg, got 0"):
+        session.weigh(0)
+    again = Session(Workspace(tmp_path))
+    assert again.mass == 16.0 and again.name == "tx40"
+    again.lock({"joint6": 0.0})
+    assert load_project(tmp_path / "dynid.toml").robot.mass == 16.0
+    (tmp_path / "dynid.toml").write_text(
+        '[robot]\nfile = "tx40"\nmass = 16.0\n[robot.link_mass]\nlink2 = 4.8\n[log]\nrate = 100.0\n'
+    )
+    again = Session(Workspace(tmp_path))
+    again.weigh(17.5)
+    found = load_project(tmp_path / "dynid.toml")
+    assert found.robot.mass == 17.5 and found.robot.link_mass == {"link2": 4.8} and found.log.rate == 100.0
+    again.weigh(None)
+    assert again.mass is None and again.project.section("robot") == {"file": "tx40", "link_mass": {"link2": 4.8}}
+    again.weigh(16.0)
+    again.choose("twolink")
+    assert again.mass is None
+
+
 @pytest.mark.slow
 def test_from_a_bare_log_to_the_project_of_the_commands(tmp_path: Path) -> None:
     """Chosen, mapped and saved in the page; read by `dynid check` without options."""
@@ -114,7 +142,17 @@ def test_estimates_beside_each_other(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     rows = [
         EstimateRow("estimate", "auto", "trusted", "Fc, Fv", True, {"j1": (1.5, "N m", 0.05)}, 12.0, 13.0),
-        EstimateRow("other", "wls", "do not use", "", False, {"j2": (float("nan"), "N", float("nan"))}, 11.0, 13.0),
+        EstimateRow(
+            "other",
+            "wls",
+            "do not use",
+            "",
+            False,
+            {"j2": (float("nan"), "N", float("nan"))},
+            11.0,
+            13.0,
+            "weighs 16 kg (given)",
+        ),
     ]
     for row in rows:
         workspace.write(EstimateFiles(row.name).row, json.dumps(row.__dict__).encode())
@@ -124,7 +162,10 @@ def test_estimates_beside_each_other(tmp_path: Path) -> None:
     assert {row.name for row in compared(workspace)} == {"estimate", "other"}
     table = {line[""]: line for line in comparison_rows(rows)}
     assert table["j1"] == {"": "j1", "estimate": "1.5 N m (5.0%)", "other": ""}
-    assert table["j2"]["other"] == "stands still" and table["total mass"]["other"] == "11 kg (a priori 13)"
+    assert table["j2"]["other"] == "stands still" and table["total mass"]["other"] == (
+        "11 kg (a priori 13), weighs 16 kg (given)"
+    )
+    assert table["total mass"]["estimate"] == "12 kg (a priori 13)"
     assert own_files(workspace) >= {"other.json", "other.row.json", "estimate.json", "verdict.json"}
 
 

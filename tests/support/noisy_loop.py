@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 import dynid
 from dynid.controllers import bandwidth_gains, cascade
 from dynid.excitation.fourier import random_fourier
-from dynid.identification.estimators.ols import ols
+from dynid.identification.estimators.least_squares import ols
 from dynid.identification.experiment import Experiment
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals

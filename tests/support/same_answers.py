@@ -36,7 +36,7 @@ def main() -> None:
         dynid.identify(robot, recording, method).save(path)
         path.write_text(json.dumps(without_seconds(json.loads(path.read_text()))))
     # The budget must not end the search.
-    dynid.design_excitation(robot, 4.0, size=2, budget=600.0).to_csv(folder / "motion.csv")
+    dynid.design_excitation(robot, 4.0, size=2, budget=3000).to_csv(folder / "motion.csv")
     study = monte_carlo(small_study(runs=1), workers=1)
     (folder / "study.json").write_text(without_times(study.to_frame()).write_json())
 

@@ -11,7 +11,7 @@ import dynid
 
 robot = dynid.load_robot("twolink", friction="viscous+coulomb")
 limits = {"joint*": {"lower": -1.5, "upper": 1.5, "velocity": 3.0}}
-motion = dynid.design_excitation(robot, duration=6.0, limits=limits, budget=0.5, seed=0)
+motion = dynid.design_excitation(robot, duration=6.0, limits=limits, budget=60, seed=0)
 periods = [1, 2, 5, 10, 20, 50]
 base = motion.criterion.base
 known = base.values() != 0  # a relative error needs a value

@@ -9,7 +9,7 @@ import dynid
 
 robot = dynid.load_robot("twolink", friction="viscous+coulomb")
 limits = {"joint*": {"lower": -1.5, "upper": 1.5, "velocity": 3.0, "acceleration": 12.0}}
-motion = dynid.design_excitation(robot, duration=6.0, limits=limits, budget=1.0, seed=0)
+motion = dynid.design_excitation(robot, duration=6.0, limits=limits, budget=60, seed=0)
 axes = motion.plot()
 
 # %%

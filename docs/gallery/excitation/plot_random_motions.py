@@ -14,7 +14,7 @@ from dynid.excitation.fourier import random_fourier
 
 robot = dynid.load_robot("twolink", friction="viscous+coulomb")
 limits = {"joint*": {"lower": -1.5, "upper": 1.5, "velocity": 3.0}}
-motion = dynid.design_excitation(robot, duration=6.0, limits=limits, budget=1.0, seed=0)
+motion = dynid.design_excitation(robot, duration=6.0, limits=limits, budget=60, seed=0)
 
 base, t = dynid.base_parameters(robot), np.arange(0.0, 6.0, 0.01)
 bound, fastest = 1.5 * np.ones(2), 3.0 * np.ones(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.errors import DataError
 from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    from dynid.identification.estimate import Estimate
 
 __all__ = ["ParameterDraws"]
 
@@ -75,6 +79,29 @@ class ParameterDraws:
             raise DataError(f"draws of '{name}' must be finite")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
+
+    @classmethod
+    def of(cls, estimate: Estimate, count: int, *, seed: int = 0) -> ParameterDraws:
+        """Draws of the standard parameters of an estimate, every one of them physically consistent.
+
+        Parameters
+        ----------
+        estimate : Estimate
+            An estimate of `dynid.identify`, see its `draws`.
+        count : int
+            Number of draws, at least two.
+        seed : int, default 0
+            Seed of the draws.
+
+        Returns
+        -------
+        ParameterDraws
+            All standard parameters; those that the method leaves alone do not vary.
+        """
+        robot = estimate.robot
+        names, symbols, units = zip(*((p.name, p.symbol, p.unit) for p in robot.layout), strict=True)
+        joints = tuple("" if p.inertial or p.owner not in robot.coordinates else p.owner for p in robot.layout)
+        return cls(names, joints, symbols, units, estimate.draws(count, seed=seed))
 
     @property
     def count(self) -> int:
@@ -153,7 +180,9 @@ class ParameterDraws:
         name, joint, symbol = self.names[k], self.joints[k], self.symbols[k]
         if symbol in PER_JOINT and (joint in law.joints or not joint):
             return [], symbol, [law.joints.index(joint)] if joint else list(range(law.n))
-        wanted = {f"{symbol}_{j}" for j in ([joint] if joint else robot.coordinates)} | {name}
+        if name in robot.parameter_names:
+            return [robot.parameter_names.index(name)], "", []
+        wanted = {f"{symbol}_{j}" for j in ([joint] if joint else robot.coordinates)}
         own = [i for i, x in enumerate(robot.parameter_names) if x in wanted]
         if not own:
             raise DataError(f"the drawn parameter '{name}' belongs neither to the robot nor to the law")

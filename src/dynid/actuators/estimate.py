@@ -55,11 +55,17 @@ class ActuatorEstimate(HtmlFrame):
         With the identified gains, delay and limits.
     unknowns : tuple of Unknown
     values, std : ndarray, shape (C,)
-        Values and standard deviations, with the autocorrelation of the residual. An unknown that motion shows in
-        combination only has the value of the combination. A standard deviation is infinite where the log does not show
-        the value.
+        Values and standard deviations, with the autocorrelation and the structure of the residual, and with the
+        moment within a tick of the law at which encoders are read, unless the law has the timestep of a
+        simulator. An unknown that motion shows in combination only has the value of the combination. A standard
+        deviation is infinite where the log does not show the value.
+    prior_values : ndarray, shape (C,)
+        Values of the given robot and law.
     covariance : ndarray, shape (C, C)
         Covariance of the values that the log shows.
+    within_tick : ndarray, shape (C,)
+        Change of the values, all together, by one standard deviation of the moment within a tick of the law at which
+        encoders are read. The covariance contains it.
     at_bound : ndarray of bool, shape (C,)
         Values that are zero because they would be negative.
     rms : ndarray, shape (n,)
@@ -96,7 +102,9 @@ class ActuatorEstimate(HtmlFrame):
     unknowns: tuple[Unknown, ...]
     values: Array
     std: Array
+    prior_values: Array
     covariance: Array
+    within_tick: Array
     at_bound: NDArray[np.bool_]
     rms: Array
     prior_rms: Array
@@ -123,16 +131,12 @@ class ActuatorEstimate(HtmlFrame):
     @property
     def correlation(self) -> Array:
         """Correlation of the errors of all values, shape (C, C)."""
-        size = np.sqrt(np.diag(self.covariance))
-        size[size == 0] = np.inf
-        out = self.covariance / np.outer(size, size)
-        np.fill_diagonal(out, 1.0)
-        return np.asarray(out)
+        return _correlation(self.covariance)
 
     @property
     def confounded(self) -> tuple[Confounded, ...]:
-        """Pairs of unknowns that the log does not tell apart, the strongest correlation first."""
-        correlation = self.correlation
+        """Pairs of unknowns that the motion does not tell apart, the strongest correlation first."""
+        correlation = _correlation(self.covariance - np.outer(self.within_tick, self.within_tick))
         pairs = [
             Confounded(self.labels[i], self.labels[j], float(correlation[i, j]))
             for i, j in np.argwhere(np.triu(np.abs(correlation) > _CONFOUNDED, 1))
@@ -196,3 +200,12 @@ class ActuatorEstimate(HtmlFrame):
             around = "not shown by the log" if np.isinf(std) else f"+- {scale * std:.2g} {unit}"
             lines.append(f"{x.label:<{width}}  {scale * value:>10.4g} {around}{'  (at its bound)' if bound else ''}")
         return "\n".join(lines)
+
+
+def _correlation(covariance: Array) -> Array:
+    """Correlation (C, C), zero for a value without variance."""
+    size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    size[size == 0] = np.inf
+    out = covariance / np.outer(size, size)
+    np.fill_diagonal(out, 1.0)
+    return np.asarray(out)

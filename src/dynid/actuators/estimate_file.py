@@ -23,7 +23,7 @@ from dynid.signals.fingerprint import Fingerprint
 
 __all__ = ["load_actuators", "save_actuators"]
 
-_FORMAT = "dynid actuators 2"
+_FORMAT = "dynid actuators 3"
 
 
 def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:
@@ -76,7 +76,9 @@ class _StoredActuators(Stored):
     unknowns: list[_StoredUnknown]
     values: list[Finite]
     std: list[Number]
+    prior_values: list[Number]
     covariance: Matrix
+    within_tick: list[Finite]
     at_bound: list[Flag]
     rms: list[Number]
     prior_rms: list[Number]
@@ -98,7 +100,7 @@ class _StoredActuators(Stored):
     @model_validator(mode="after")
     def _sizes_agree(self) -> _StoredActuators:
         count = len(self.unknowns)
-        for name in ("values", "std", "at_bound", "effective_rows"):
+        for name in ("values", "std", "prior_values", "within_tick", "at_bound", "effective_rows"):
             if len(getattr(self, name)) != count:
                 raise ValueError(f"{name} has {len(getattr(self, name))} entries for {count} unknowns")
         if not is_square(self.covariance, count):
@@ -136,7 +138,8 @@ def load_actuators(path: str | Path) -> ActuatorEstimate:
 def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
     numbers = {f.name: getattr(estimate, f.name) for f in fields(estimate)}
     numbers["unknowns"] = [
-        {f.name: getattr(x, f.name) for f in fields(x)} | {"quantity": str(x.quantity)} for x in estimate.unknowns
+        {name: getattr(x, name) for name in _StoredUnknown.model_fields} | {"quantity": str(x.quantity)}
+        for x in estimate.unknowns
     ]
     numbers["robot"] = robot_to_dict(estimate.robot)
     numbers["law"] = law_to_dict(estimate.law)

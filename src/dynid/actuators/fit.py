@@ -6,7 +6,8 @@ back substitution. Short segments come first: they converge from poor values and
 the whole run, where the initial states no longer cost information.
 
 Last, the errors of the simulation are taken out. Dry friction that is rounded at low velocities converges well, and
-steps of moderate length are fast, but good encoders show the difference. So the runs are simulated with steep friction
+steps of moderate length are fast, but good encoders show the difference. In the steps of a simulator, the fit ends with
+steep friction. Else the runs are simulated with steep friction
 and shorter steps, extrapolated to steps of zero, and the fit goes on with the difference added (deferred correction) as
 long as the error of that simulation decreases.
 """
@@ -51,6 +52,8 @@ _CORRECTIONS = 4
 _WORTH = 0.1
 # Standard deviation of the velocity at the start of a segment, as a share of the velocity of the joint.
 _VELOCITY = 1.0
+# What is expected of the unknowns counts by this as long as the weights of the positions are those of their range.
+_GUESS = 1e-6
 # No joint is weighted as if its positions were known better than this share of its range.
 _BEST = 1e-5
 # A decrease of the sum of squares by this share shows that a bound hinders the fit.
@@ -92,6 +95,8 @@ class Fitted:
         Largest delay below zero (s) that fits much better than a delay at its bound of zero; 0.0 if none does.
     stage : Stage
         The segments of the last stage.
+    space : ParameterSpace
+        The unknowns of a robot with the friction that was simulated.
     added : tuple of ndarray, shape (segment, row, n)
         What is added to the simulated positions of every log: the error of this simulation. () without a correction.
     cost : float
@@ -111,6 +116,7 @@ class Fitted:
     at_bound: NDArray[np.bool_]
     negative_delay: float
     stage: Stage
+    space: ParameterSpace
     added: tuple[Array, ...]
     cost: float
     horizon: float
@@ -183,7 +189,7 @@ def fit(
     iterations, done, converged = 0, None, False
     for k, horizon in enumerate(stages):
         last = k + 1 == len(stages)
-        problem = _Problem(space, logs, sigma, step)
+        problem = _Problem(space, logs, sigma, step, expecting=_GUESS)
         point = problem.at(values, _stage(logs, horizon, space, values))
         if not np.isfinite(point.cost):
             break  # unstable over this horizon: the shorter one stays
@@ -204,9 +210,22 @@ def fit(
     point, used, converged = problem.minimize(problem.judged(point), _FINAL_STAGE, None)
     iterations += used
     if steep is not None:
-        problem, point, used = _corrected(problem, point, steep)
+        improved = _corrected if space.law.timestep is None else _steepened
+        problem, point, used = improved(problem, point, steep)
         iterations += used
     return problem.result(point, horizon, iterations, converged)
+
+
+def _steepened(problem: _Problem, point: _Point, steep: Robot) -> tuple[_Problem, _Point, int]:
+    """The problem with steep friction, its minimum, and the number of steps to it.
+
+    The steps of a simulator are what they are: there is no error of theirs to take out.
+    """
+    exact = _Problem(replace(problem.space, robot=steep), problem.logs, problem.sigma, problem.step)
+    start = exact.at(point.values, point.stage)
+    if not np.isfinite(start.cost):
+        return problem, point, 0
+    return exact, *exact.minimize(start, _FINAL_STAGE, None)[:2]
 
 
 def _corrected(problem: _Problem, point: _Point, steep: Robot) -> tuple[_Problem, _Point, int]:
@@ -236,7 +255,8 @@ def refit(space: ParameterSpace, logs: Sequence[Log], values: Array, fitted: Fit
 class _Problem:
     """Sum of squares of the position errors over sigma (n,), and the steps that reduce it.
 
-    `added` is what is added to the simulated positions of every log.
+    `added` is what is added to the simulated positions of every log, `expecting` the weight of what is expected of the
+    unknowns before.
     """
 
     def __init__(
@@ -246,9 +266,11 @@ class _Problem:
         sigma: Array,
         step: float | None,
         added: tuple[Array, ...] = (),
+        *,
+        expecting: float = 1.0,
     ) -> None:
         self.space, self.logs, self.sigma, self.step, self.added = space, logs, sigma, step, added
-        self.least = space.least
+        self.least, self.precision = space.least, expecting * space.precision
         along = space.directions
         self.parts = [_Part(c.joints, touched(c, along.parameters, along.law)) for c in independent_chains(space.robot)]
         self.velocity_std = [np.maximum(_VELOCITY * np.sqrt(np.mean(x.v**2, axis=0)), 1e-6) for x in logs]
@@ -279,7 +301,7 @@ class _Problem:
     def _point(self, values: Array, stage: Stage, simulated: tuple[Array, ...], slopes: tuple[Array, ...]) -> _Point:
         """Errors, factors and cost of simulated positions and their slopes."""
         law = self.space.law.changed(**self.space.at(values)[1])
-        residuals, factors, cost = [], [], 0.0
+        residuals, factors, cost = [], [], float(np.sum((self.precision * values) ** 2))
         for k, (log, slope) in enumerate(zip(self.logs, slopes, strict=True)):
             rows = self._rows(k, stage)
             measured = log.measured[np.minimum(rows, len(log) - 1)]
@@ -379,7 +401,7 @@ class _Problem:
         """Values and initial states after one damped step, and the cost that is expected there."""
         count = len(point.values)
         damped = [[_damped(R, 2 * len(x.joints), damping) for x, R in self._blocks(log)] for log in point.factors]
-        inner = self._inner(damped, count)
+        inner = self._inner(damped, point.values)
         H, g = inner[:, :-1].T @ inner[:, :-1], inner[:, :-1].T @ inner[:, -1]
         size = np.where(np.diag(H) > 0, np.diag(H), 1.0)
         free = np.ones(count, bool)
@@ -394,7 +416,7 @@ class _Problem:
             if not out.any():
                 break
             free &= ~out
-        states, expected = [], 0.0
+        states, expected = [], float(np.sum((self.precision * (point.values + change)) ** 2))
         for before, exact, log in zip(point.stage.states, point.factors, damped, strict=True):
             after = np.array(before)
             for (part, R), plain in zip(self._blocks(log), exact, strict=True):
@@ -411,9 +433,10 @@ class _Problem:
         """The parts and their factors."""
         return zip(self.parts, factors, strict=True)
 
-    def _inner(self, factors: Sequence[Sequence[Array]], count: int) -> Array:
-        """What all segments say about the unknowns alone: rows of columns and, last, the errors."""
-        out = []
+    def _inner(self, factors: Sequence[Sequence[Array]], values: Array) -> Array:
+        """What all segments, and what is expected, say about the unknowns alone: rows of columns and the errors."""
+        count, known = len(values), self.precision > 0
+        out = [np.column_stack([np.diag(self.precision), -self.precision * values])[known]]
         for log in factors:
             for part, R in self._blocks(log):
                 m = 2 * len(part.joints)
@@ -425,7 +448,7 @@ class _Problem:
 
     def result(self, point: _Point, horizon: float, iterations: int, converged: bool) -> Fitted:
         """Covariance, and the influence of every row on the values."""
-        inverse, lost = inverse_of(self._inner(point.factors, len(point.values))[:, :-1])
+        inverse, lost = inverse_of(self._inner(point.factors, point.values)[:, :-1])
         influence = []
         for error, slope, blocks in zip(point.residuals, point.slopes, point.factors, strict=True):
             total = np.zeros((*error.shape[:2], len(point.values)))
@@ -447,6 +470,7 @@ class _Problem:
             point.values <= self.least,
             self._negative_delay(point),
             point.stage,
+            self.space,
             self.added,
             point.cost,
             horizon,
@@ -461,7 +485,7 @@ class _Problem:
         free = ~bound | delays
         if not delays.any():
             return 0.0
-        inner = self._inner(point.factors, len(point.values))
+        inner = self._inner(point.factors, point.values)
         rows, errors = inner[:, :-1][:, free], inner[:, -1]
         scale = np.linalg.norm(rows, axis=0)
         scale[scale == 0] = 1.0

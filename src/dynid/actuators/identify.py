@@ -19,7 +19,14 @@ from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs, still_joints
 from dynid.actuators.rollouts import with_steep_friction
 from dynid.actuators.start import first_values
-from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, Spec, parameter_space
+from dynid.actuators.unknowns import (
+    DEFAULT_UNKNOWN,
+    ParameterSpace,
+    Quantity,
+    Spec,
+    parameter_space,
+    with_soft_friction,
+)
 from dynid.actuators.validation import simulated_errors
 from dynid.errors import DataError
 from dynid.progress import Progress, ProgressCallback
@@ -34,6 +41,12 @@ from dynid.threads import one_blas_thread
 __all__ = ["identify_actuators"]
 
 Array = NDArray[np.float64]
+
+# How often structure in the residual counts against noise: half of the plants of `studies.reproduce.actuators` (soft
+# friction of MuJoCo) chose it, the other half confirms it.
+_STRUCTURE = 3.0
+# Standard deviation, in ticks, of a moment that is somewhere within one.
+_TICK = 12**-0.5
 
 
 def identify_actuators(
@@ -61,10 +74,12 @@ def identify_actuators(
     law : ActuatorLaw
         The known part of the law, and start values of the unknown limits.
     unknown : sequence of str, or mapping of str to str or sequence of str
-        Quantities: "armature", "damping", "friction", "stribeck", "offset", "bodies", "kp", "kd", "gain", "delay",
-        "torque_limit", "back_emf", "stall_torque", "no_load_velocity", "backlash", "load_friction", "bias". A mapping
-        says which joints share one: "joint" (none), "shared" (all), or regular expressions, one per group. Without it,
-        the delay is shared and everything else is per joint.
+        Quantities: "armature", "damping", "friction", "stribeck", "offset", "bodies", "kp", "kd", "gain",
+        "delay", "torque_limit", "back_emf", "stall_torque", "no_load_velocity", "backlash", "load_friction",
+        "bias", "friction_lead", "friction_width". The last two are found with friction, too, where nobody asks
+        for them, and are then in the law of the result. A mapping says which joints share one: "joint" (none),
+        "shared" (all), or regular expressions, one per group. Without it, the delay is shared and everything
+        else is per joint.
     step : float, optional
         Largest integration step in s. 1 ms by default.
     progress : callable, optional
@@ -97,12 +112,14 @@ def identify_actuators(
     space = parameter_space(robot, law, unknown, velocity)
     steep = with_steep_friction(space.robot, velocity)
     shown = np.array([not x.joints or not still.issuperset(x.joints) for x in space.unknowns])
-    whole = space
+    whole, given = space, space.values + space.rest
     space = replace(
         space,
         robot=ClosedLoop().regularized(space.robot, velocity),
         unknowns=tuple(x for x, one in zip(space.unknowns, shown, strict=True) if one),
     )
+    asked = len(space.unknowns)
+    space = with_soft_friction(space, velocity)
 
     def report(what: str, share: float) -> None:
         if progress is not None:
@@ -111,19 +128,22 @@ def identify_actuators(
 
     with one_blas_thread():  # small matrices: several threads are slower
         fitted = fit(space, logs, first_values(space, logs), steep=steep, step=step, report=report)
-        wanted = _law_test(space, logs, fitted, step, still)
-    final = replace(space, robot=steep) if fitted.corrected else space
+        wanted = _law_test(fitted.space, logs, fitted, step, still)
+    final = replace(space, robot=steep) if fitted.corrected else fitted.space
     found, actuated = final.applied(fitted.values)
     covariance, effective = _colored(fitted)
-    values = fitted.values + space.rest
+    tick = _within_tick(space, fitted.values)[:asked]
+    covariance = (covariance + np.diag(_within_step(space, fitted.values) ** 2))[:asked, :asked] + np.outer(tick, tick)
+    effective = effective[:asked]
+    values = (fitted.values + space.rest)[:asked]
     if space.base is not None:
         base = replace(space.base, robot=final.robot)  # with the slopes of friction
-        found = consistent_robot(base, space.unknowns, values, covariance)
+        found = consistent_robot(base, space.unknowns[:asked], values, covariance)
     if any(x.quantity is Quantity.STRIBECK for x in whole.unknowns):
         fades = ", ".join(f"{t.velocity:.2g} for '{t.shaft}'" for t in found.drives if t.symbol == "fs")
         notes.append(f"Stribeck friction is taken to fade at the velocity (rad/s or m/s) {fades}")
     notes += [f"shown in combination only: {x.label} = {x.expression}" for x in space.unknowns if x.expression]
-    std = np.where(fitted.lost, np.inf, np.sqrt(np.diag(covariance)))
+    std = np.where(fitted.lost[:asked], np.inf, np.sqrt(np.diag(covariance)))
     late = float(actuated.delay.max() * logs[0].rate)
     if late >= 1.0:
         notes.append(
@@ -136,8 +156,10 @@ def identify_actuators(
         unknowns=whole.unknowns,
         values=_filled(whole.values + whole.rest, shown, values),
         std=_filled(np.full(len(shown), np.inf), shown, std),
+        prior_values=given,
         covariance=_filled(np.zeros((len(shown), len(shown))), np.outer(shown, shown), covariance.ravel()),
-        at_bound=_filled(np.zeros(len(shown), bool), shown, fitted.at_bound),
+        within_tick=_filled(np.zeros(len(shown)), shown, tick),
+        at_bound=_filled(np.zeros(len(shown), bool), shown, fitted.at_bound[:asked]),
         rms=np.sqrt(np.nanmean(np.concatenate(fitted.residuals) ** 2, axis=0)),
         prior_rms=simulated_errors(with_steep_friction(robot, velocity), law, logs, step),
         **wanted,
@@ -161,18 +183,72 @@ def _filled(out: NDArray[Any], places: NDArray[np.bool_], values: NDArray[Any]) 
 
 
 def _colored(fitted: Fitted) -> tuple[Array, Array]:
-    """Covariance with the autocorrelation of the residual, and the effective number of rows of every value.
+    """Covariance with the autocorrelation and the structure of the residual, and the effective rows of every value.
 
     The error of a value is the sum of its influence over all rows. Its variance is that of independent rows times the
-    number of rows over the number of independent ones. Correlations are those of white noise: what the motion does not
-    tell apart, whatever the noise.
+    number of rows over the number of independent ones. What is left of the motion itself is no noise: it comes back
+    with the motion and does not average out, so the share of it that is smooth counts _STRUCTURE times. Correlations
+    are those of white noise: what the motion does not tell apart, whatever the noise.
     """
     g = fitted.influence
     effective = np.array([independent_rows(x) for x in g.T])
-    std = np.sqrt(np.sum(g**2, axis=0) * len(g) / np.maximum(effective, 1.0))
+    std = np.sqrt(np.sum(g**2, axis=0) * len(g) / np.maximum(effective, 1.0) * (1.0 + _STRUCTURE * _smooth_share(g)))
     white = np.sqrt(np.diag(fitted.covariance))
     scale = std / np.where(white > 0, white, np.inf)
     return np.asarray(fitted.covariance * np.outer(scale, scale)), effective
+
+
+def _smooth_share(x: Array) -> Array:
+    """Share of the power of columns (K, C) that is not white: second differences of white noise have six times its."""
+    power = np.sum(x**2, axis=0)
+    white = np.sum(np.diff(x, 2, axis=0) ** 2, axis=0) / 6.0
+    return np.asarray(np.clip(1.0 - white / np.where(power > 0, power, np.inf), 0.0, 1.0) * (power > 0))
+
+
+def _within_tick(space: ParameterSpace, values: Array) -> Array:
+    """Change (C,) of the values by one standard deviation of the moment within a tick at which positions are read.
+
+    Positions that are read p seconds later than the law assumes are p times the velocity ahead: the law has kp p more
+    damping, and the delay is p less. Within the step of a simulator, damping acts later as well, which is armature. The
+    motion does not show p. A law that is continuous has no ticks, and the timestep of a simulator says when it reads.
+    """
+    law = space.applied(values)[1]
+    if law.rate is None or law.timestep is not None:
+        return np.zeros(len(values))
+    damping = _by_joint(space, values, Quantity.DAMPING)
+    by = {Quantity.ARMATURE: damping, Quantity.DAMPING: law.gain * law.kp, Quantity.DELAY: -np.ones(law.n)}
+    return _by_unknown(space, by) * _TICK / law.rate
+
+
+def _within_step(space: ParameterSpace, values: Array) -> Array:
+    """Standard deviations (C,) by the steps of a simulator, zero without them.
+
+    Its solvers differ by errors of second order in the share of the velocity that damping takes in a step.
+    """
+    timestep = space.law.timestep or 0.0
+    armature, damping = (_by_joint(space, values, q) for q in (Quantity.ARMATURE, Quantity.DAMPING))
+    lost = np.divide(timestep * damping, armature, out=np.zeros(space.law.n), where=armature > 0)
+    share = np.minimum(lost, 1.0) ** 2
+    drives = (Quantity.ARMATURE, Quantity.DAMPING, Quantity.FRICTION)
+    return np.asarray(values * _by_unknown(space, dict.fromkeys(drives, share)))
+
+
+def _by_joint(space: ParameterSpace, values: Array, quantity: Quantity) -> Array:
+    """An unknown drive term of every joint, zero where it is known."""
+    out = np.zeros(space.law.n)
+    for x, value in zip(space.unknowns, values, strict=True):
+        if x.quantity is quantity:
+            out[[space.law.joints.index(j) for j in x.joints]] = value
+    return out
+
+
+def _by_unknown(space: ParameterSpace, figures: dict[Quantity, Array]) -> Array:
+    """The mean figure of the joints of every unknown, zero for other quantities."""
+    out = np.zeros(len(space.unknowns))
+    for k, x in enumerate(space.unknowns):
+        if x.quantity in figures:
+            out[k] = figures[x.quantity][[space.law.joints.index(j) for j in x.joints]].mean()
+    return out
 
 
 def _law_test(

@@ -18,13 +18,16 @@ Array = NDArray[np.float64]
 # Fields with one number per joint.
 PER_JOINT = (
     *("kp", "kd", "gain", "delay", "torque_limit", "back_emf", "stall_torque", "no_load_velocity"),
-    *("backlash", "load_friction", "bias"),
+    *("backlash", "load_friction", "bias", "friction_lead", "friction_width"),
 )
 _CHOICES = {"hold": ("zero", "linear"), "delayed": ("command", "torque"), "velocity_target": ("zero", "command")}
 # Frequency (Hz) beyond which a law is rather a mistake than a drive; its simulation would not end.
 _HIGHEST_RATE = 1e5
 _LONGEST_DELAY = 10.0  # s
 _LARGEST = 1e9  # of gains, torques and widths in SI units: beyond, a simulation overflows
+# Soft friction of a simulator acts with the velocity at the start of a step: its lead counts from the end, and may be
+# negative by this share of the step, while friction still increases with the velocity there.
+EARLY = 0.25
 _MAY_BE_INFINITE = ("torque_limit", "stall_torque", "no_load_velocity")
 
 
@@ -40,7 +43,9 @@ class ActuatorLaw:
         tau = u - back_emf v, within -stall_torque (1 + v/no_load_velocity) and stall_torque (1 - v/no_load_velocity)
 
     The joint has the friction load_friction abs(tau) sign(v) in addition to the friction of the robot's drive terms,
-    which also hold armature ("Ia"), viscous ("fv"), Coulomb ("fc") and Stribeck friction ("fs").
+    which also hold armature ("Ia"), viscous ("fv"), Coulomb ("fc") and Stribeck friction ("fs"). Simulators with soft
+    constraints soften Coulomb and Stribeck friction: it is proportional to v + friction_lead a below its limit, which
+    it reaches at friction_width.
 
     That is an ideal PD law by default, a delayed one with `delay`, a DC motor with `stall_torque` and
     `no_load_velocity`, and a position servo driven by a voltage with `torque_limit` (torque constant times supply
@@ -68,9 +73,17 @@ class ActuatorLaw:
         Friction per torque of the motor, without unit.
     bias : ndarray, shape (n,)
         Measured minus true position (rad or m).
+    friction_lead : ndarray, shape (n,)
+        Seconds by which soft friction changes its sign before the velocity does. MuJoCo: 9.5 ms with the default
+        solreffriction, dmax timeconst / 2, less the timestep.
+    friction_width : ndarray, shape (n,)
+        Velocity (rad/s or m/s) at which soft friction reaches its limit; a joint that is held creeps below it.
     rate : float or None
         Frequency (Hz) at which the law is computed; its torque is held in between. None for a law that acts
         continuously.
+    timestep : float or None
+        Seconds of the semi-implicit Euler steps, with implicit damping, in which a simulator moves the joints; a whole
+        fraction of 1 / rate. None for a robot.
     hold : {"zero", "linear"}
         Whether a command is held until the next row of the log, or interpolated linearly.
     delayed : {"command", "torque"}
@@ -92,7 +105,10 @@ class ActuatorLaw:
     backlash: Array
     load_friction: Array
     bias: Array
+    friction_lead: Array
+    friction_width: Array
     rate: float | None
+    timestep: float | None
     hold: Literal["zero", "linear"]
     delayed: Literal["command", "torque"]
     velocity_target: Literal["zero", "command"]
@@ -112,7 +128,10 @@ class ActuatorLaw:
         backlash: ArrayLike = 0.0,
         load_friction: ArrayLike = 0.0,
         bias: ArrayLike = 0.0,
+        friction_lead: ArrayLike = 0.0,
+        friction_width: ArrayLike = 0.0,
         rate: float | None = None,
+        timestep: float | None = None,
         hold: Literal["zero", "linear"] = "zero",
         delayed: Literal["command", "torque"] = "command",
         velocity_target: Literal["zero", "command"] = "zero",
@@ -133,7 +152,10 @@ class ActuatorLaw:
                 f"{rate!r:.40}"
             )
         object.__setattr__(self, "rate", None if rate is None else float(rate))
+        object.__setattr__(self, "timestep", None if timestep is None else _step(timestep, self.rate))
         object.__setattr__(self, "joints", names)
+        if self.friction_lead.min() < -EARLY * (self.timestep or 0.0) - 1e-12:
+            raise DataError(f"friction_lead of an actuator law cannot be {self.friction_lead.min():g} s")
 
     @property
     def n(self) -> int:
@@ -173,6 +195,18 @@ class ActuatorLaw:
         return self.changed(joints=tuple(joints), **{x: getattr(self, x)[index] for x in PER_JOINT})
 
 
+def _step(timestep: Any, rate: float | None) -> float:
+    """The steps of a simulator, of which a whole number makes one of the law."""
+    if not (isinstance(timestep, int | float) and 1.0 / _HIGHEST_RATE / 10 <= timestep < np.inf):
+        raise DataError(f"the timestep of a simulator is a positive number of seconds, got {timestep!r:.40}")
+    if rate is None:
+        raise DataError("an actuator law with the timestep of a simulator needs its rate too, 1 / timestep or less")
+    steps = 1.0 / (rate * timestep)
+    if round(steps) < 1 or abs(steps - round(steps)) > 1e-3:
+        raise DataError(f"the law is computed at {rate:g} Hz, which a timestep of {timestep:g} s does not divide")
+    return float(timestep)
+
+
 def _per_joint(field: str, value: Any, joints: tuple[str, ...]) -> Array:
     """One number per joint."""
     try:
@@ -180,7 +214,7 @@ def _per_joint(field: str, value: Any, joints: tuple[str, ...]) -> Array:
     except (TypeError, ValueError, OverflowError):
         raise DataError(f"{field} of an actuator law needs one number, or one per joint ({len(joints)})") from None
     good = (np.abs(array) <= _LARGEST) | ((array == np.inf) & (field in _MAY_BE_INFINITE))
-    good &= (array > 0) | ((array == 0) & (field != "no_load_velocity")) | (field == "bias")
+    good &= (array > 0) | ((array == 0) & (field != "no_load_velocity")) | (field in ("bias", "friction_lead"))
     if not good.all():
         raise DataError(f"{field} of joint '{joints[int(np.argmin(good))]}' cannot be {array[np.argmin(good)]:g}")
     if field == "delay" and array.max() > _LONGEST_DELAY:

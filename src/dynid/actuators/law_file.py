@@ -17,7 +17,7 @@ from dynid.reading import read_toml
 
 __all__ = ["law_from_dict", "law_to_dict", "load_law"]
 
-_SETTINGS = ("rate", "hold", "delayed", "velocity_target")
+_SETTINGS = ("rate", "timestep", "hold", "delayed", "velocity_target")
 
 
 def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
@@ -27,7 +27,8 @@ def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
     ----------
     text : str or Path
         In a file, every attribute of `ActuatorLaw` is a key: one number, one per joint, or a table of numbers by
-        regular expressions of joint names; "rate", "hold", "delayed" and "velocity_target" may be given too.
+        regular expressions of joint names; "rate", "timestep", "hold", "delayed" and "velocity_target" may be given
+        too.
     joints : sequence of str
         Joints of the robot.
 

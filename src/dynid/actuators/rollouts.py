@@ -155,11 +155,12 @@ def rollout(
 ) -> Rollout:
     """Simulate a robot under the law of its actuators, and differentiate the motion.
 
-    Steps follow the implicit midpoint rule; dry friction acts with the velocity at the end of a step. Derivatives are
-    those of these steps, without finite differences. Dry friction is a tanh of the velocity: a drive term without a
-    slope has ten times that of `ClosedLoop.slopes` for the commanded motion, 4000 s/rad where no motion is commanded;
-    friction by load has the steepest slope of its joint. A commanded or fed-forward value before the first row is that
-    of the first row.
+    Steps follow the implicit midpoint rule, or semi-implicit Euler with the timestep of the law; dry friction acts
+    with the velocity at the end of a step. Derivatives are those of these steps, without finite differences. Dry
+    friction is a tanh of the velocity: a drive term without a slope has ten times that of `ClosedLoop.slopes` for
+    the commanded motion, 4000 s/rad where no motion is commanded; friction by load has the steepest slope of its
+    joint. Soft friction, as of the law, is the mean of that over its width. A commanded or fed-forward value before
+    the first row is that of the first row.
 
     Parameters
     ----------
@@ -282,10 +283,12 @@ def _clock(law: ActuatorLaw, commands: Commands, step: float | None) -> tuple[An
                 f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of "
                 "the log"
             )
+    if law.timestep is not None:
+        parts = round(1 / ((law.rate or commands.rate) * law.timestep))
     ticks, parts = max(ticks, 1), max(parts, 1)
     period = 1.0 / (commands.rate * ticks)
     ring = int(law.delay.max() / period) + 3 if law.delayed == "torque" else 1
-    return Clock(ticks, parts, period, period / parts), ring
+    return Clock(ticks, parts, period, period / parts, 0.5 if law.timestep is None else 0.0), ring
 
 
 def _signal(x: Array | None, shape: tuple[int, int]) -> Array:
@@ -372,7 +375,7 @@ def touched(chain: Chain, parameters: Array, law: Mapping[str, Array]) -> Index:
 def _entries(chain: Chain, directions: Directions | None, changes: tuple[Array, dict[str, Array]]) -> tuple[Any, Index]:
     """Entries of the directions that touch a chain, and the columns that have any."""
     from dynid.dynamics.kernels.actuated_columns import BodyEntries, Changes, DriveEntries
-    from dynid.dynamics.kernels.actuated_law import MOTOR_FIELDS
+    from dynid.dynamics.kernels.actuated_law import FRICTION_FIELDS, MOTOR_FIELDS
 
     parameters, fields = changes[0][:, chain.parameters], {x: y[:, chain.joints] for x, y in changes[1].items()}
     active = touched(chain, changes[0], changes[1])
@@ -387,7 +390,8 @@ def _entries(chain: Chain, directions: Directions | None, changes: tuple[Array, 
         (k, PER_JOINT.index(name), i, x[active[k], i]) for name, x in fields.items() for k, i in np.argwhere(x[active])
     ]
     of_motor = [e for e in entries if e[1] in MOTOR_FIELDS]
-    of_law = [e for e in entries if e[1] not in MOTOR_FIELDS]
+    of_friction = [e for e in entries if e[1] in FRICTION_FIELDS]
+    of_law = [e for e in entries if e[1] not in (*MOTOR_FIELDS, *FRICTION_FIELDS)]
     body = BodyEntries(
         np.array([c for _, c in bodies], np.int64),
         np.array([b for b, _ in bodies], np.int64),
@@ -397,7 +401,7 @@ def _entries(chain: Chain, directions: Directions | None, changes: tuple[Array, 
         c.astype(np.int64), t.astype(np.int64), np.ascontiguousarray(parameters[active[c], model.drive_columns[t]])
     )
     wanted = int(directions is not None)
-    return Changes(wanted, len(active), body, drive, _field_entries(of_law), _field_entries(of_motor)), active
+    return Changes(wanted, len(active), body, drive, *map(_field_entries, (of_law, of_motor, of_friction))), active
 
 
 def _field_entries(entries: list[tuple[int, int, int, float]]) -> Any:

@@ -10,14 +10,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
+from dynid.actuators.law import EARLY, ActuatorLaw
 from dynid.actuators.rollouts import Directions
 from dynid.errors import DataError, did_you_mean
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.patterns import matching_expression
 from dynid.robot.model import Robot
 
-__all__ = ["DEFAULT_UNKNOWN", "ParameterSpace", "Quantity", "Unknown", "base_of", "parameter_space"]
+__all__ = [
+    "DEFAULT_UNKNOWN",
+    "ParameterSpace",
+    "Quantity",
+    "Unknown",
+    "base_of",
+    "parameter_space",
+    "with_soft_friction",
+]
 
 Array = NDArray[np.float64]
 
@@ -42,6 +50,8 @@ class Quantity(StrEnum):
     BACKLASH = "backlash"
     LOAD_FRICTION = "load_friction"
     BIAS = "bias"
+    FRICTION_LEAD = "friction_lead"
+    FRICTION_WIDTH = "friction_width"
 
 
 DEFAULT_UNKNOWN = ("armature", "damping", "friction", "delay")
@@ -67,9 +77,14 @@ _UNITS = {
     Quantity.BACKLASH: ("rad", "m"),
     Quantity.LOAD_FRICTION: ("", ""),
     Quantity.BIAS: ("rad", "m"),
+    Quantity.FRICTION_LEAD: ("s", "s"),
+    Quantity.FRICTION_WIDTH: ("rad/s", "m/s"),
 }
 # Stribeck friction fades at this share of the velocity that a joint exceeds during 5 % of the time.
 _STRIBECK_SHARE = 0.1
+# Standard deviations of soft friction that is not asked for: its lead (s), and its width as a share of the velocity
+# that a joint exceeds during 5 % of the time.
+_LEAD, _WIDTH_SHARE = 0.01, 0.01
 _SHARED = "shared"
 _JOINT = "joint"
 
@@ -92,6 +107,8 @@ class Unknown:
         The pattern that joints share it by; empty for a single joint.
     expression : str
         The combination of standard parameters that the value is, where motion does not show one alone; or empty.
+    scale : float
+        Standard deviation about zero that is expected before the log is seen; infinite where nothing is known.
     """
 
     quantity: Quantity
@@ -100,6 +117,7 @@ class Unknown:
     unit: str
     group: str = ""
     expression: str = ""
+    scale: float = np.inf
 
     @property
     def label(self) -> str:
@@ -148,8 +166,18 @@ class ParameterSpace:
 
     @property
     def least(self) -> Array:
-        """Least values."""
-        return np.array([x.least for x in self.unknowns])
+        """Least values; the lead of friction counts from the end of a step of a simulator."""
+        return np.array(
+            [
+                -EARLY * (self.law.timestep or 0.0) if x.quantity is Quantity.FRICTION_LEAD else x.least
+                for x in self.unknowns
+            ]
+        )
+
+    @property
+    def precision(self) -> Array:
+        """Inverse of the standard deviations that are expected before the log is seen."""
+        return np.array([1.0 / x.scale for x in self.unknowns])
 
     @property
     def values(self) -> Array:
@@ -236,6 +264,28 @@ def parameter_space(robot: Robot, law: ActuatorLaw, unknown: Spec, velocity: Arr
         base = base_of(robot, unknowns)
         unknowns = [*(_with_bodies(x, base) for x in unknowns), *_bodies(base)]
     return ParameterSpace(robot, _finite(law, robot, unknowns, velocity), tuple(unknowns), base)
+
+
+def with_soft_friction(space: ParameterSpace, velocity: Array) -> ParameterSpace:
+    """The unknowns, and last the softness of the friction that is unknown.
+
+    A simulator with soft constraints inverts friction before the velocity changes its sign. Whoever takes that for hard
+    friction finds it as armature: 3 to 7 % with the defaults of MuJoCo. Hard friction has a lead and a width of zero.
+    """
+    rubbing = {j for x in space.unknowns if x.quantity is Quantity.FRICTION for j in x.joints}
+    widths = np.maximum(_WIDTH_SHARE * np.quantile(np.abs(velocity), 0.95, axis=0), 1e-6)
+    scale = {j: float(w) for j, w in zip(space.law.joints, widths, strict=True)}
+    lead, width = (_without(space, rubbing, q) for q in (Quantity.FRICTION_LEAD, Quantity.FRICTION_WIDTH))
+    soft = [replace(_unknown(space.robot, Quantity.FRICTION_WIDTH, (j,), ""), scale=scale[j]) for j in width]
+    if lead:  # over the motion of one joint, a lead has plateaus: in the steps of a simulator friction changes at once
+        soft.append(replace(_unknown(space.robot, Quantity.FRICTION_LEAD, lead, ""), scale=_LEAD))
+    return replace(space, unknowns=(*space.unknowns, *soft))
+
+
+def _without(space: ParameterSpace, joints: set[str], quantity: Quantity) -> tuple[str, ...]:
+    """Those of some joints whose quantity is not among the unknowns, in the order of the robot."""
+    given = {j for x in space.unknowns if x.quantity is quantity for j in x.joints}
+    return tuple(j for j in space.law.joints if j in joints - given)
 
 
 def _with_terms(robot: Robot, quantity: Quantity, velocity: Array) -> Robot:

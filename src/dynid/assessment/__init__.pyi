@@ -16,3 +16,4 @@ from .verdict.assess import assess as assess
 from .verdict.assessment import Assessment as Assessment
 from .verdict.assessment import Check as Check
 from .verdict.assessment import CheckCode as CheckCode
+from .verdict.results import assess_result as assess_result

@@ -18,8 +18,8 @@ from dynid.calibration.loaded import (
     short_of_rows,
 )
 from dynid.calibration.payload import Payload
-from dynid.errors import DataError
-from dynid.identification.observation import Observation, observe
+from dynid.errors import DataError, DynidError
+from dynid.identification.observation import Observation, observe, time_parts
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
@@ -68,6 +68,10 @@ class DriveGains(HtmlFrame):
         Inertial parameters of the payload, known and identified.
     offset : ndarray, shape (joint,), or None
         Torque at zero current, where torques were measured. N m or N.
+    halves : ndarray, shape (2, joint), or None
+        Gains from the first and from the second half of all runs; None where a half identifies no gains.
+    at_bounds : tuple of str
+        Joints whose gain is at a bound.
     notes : tuple of str
         Remarks for the user.
     """
@@ -82,7 +86,14 @@ class DriveGains(HtmlFrame):
     beta: Array | None = None
     payload: Array | None = None
     offset: Array | None = None
+    halves: Array | None = None
+    at_bounds: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def relative_covariance(self) -> Array:
+        """Covariance (joint, joint) of the gains relative to themselves, which `identify_payload` takes."""
+        return np.asarray(self.covariance / np.outer(self.gains, self.gains))
 
     @property
     def std(self) -> Array:
@@ -160,6 +171,8 @@ class DriveGains(HtmlFrame):
             "method": self.method,
             "joints": by_joint,
             "covariance": [[plain(x) for x in row] for row in self.covariance],
+            "halves": None if self.halves is None else self.halves.tolist(),
+            "at_bounds": list(self.at_bounds),
             "payload": None if self.payload is None else self.payload.tolist(),
             "offset": None if self.offset is None else self.offset.tolist(),
             "base_parameters": None if self.beta is None else self.beta.tolist(),
@@ -259,17 +272,38 @@ def identify_drive_gains(
         if np.any(given.lower >= given.upper):
             raise DataError("the lower bound of a gain must lie below its upper one")
         try:
-            found = {"output": output, "wls": wls}[method](given, positive) if method != "tls" else tls(given)
-            if method == "tls" and positive and np.any(found.gains < 0):
-                raise NegativeGain(int(np.argmax(found.gains < 0)))
+            found = _fitted(given, method, positive)
         except NegativeGain as wrong:
             names = [j for j, k in zip(robot.coordinates, group, strict=True) if k == wrong.group]
             raise DataError(
                 f"the gain of {' and '.join(names)} is negative: the current has the opposite sign there; read it "
                 "with sign={'current': ...}, or allow negative gains with positive=False"
             ) from None
-    _require_scale(given, found, link)
-    return _result(robot, rows, given, found, known, method, total, worth)
+        _require_scale(given, found, link)
+        halves = _halves(rows, given, before, after, method)
+    return _result(robot, rows, given, found, halves, known, method, total, worth)
+
+
+def _fitted(given: GainRows, method: Method, positive: bool) -> GainFit:
+    """The gains by one of the methods; raises NegativeGain."""
+    if method != "tls":
+        return {"output": output, "wls": wls}[method](given, positive)
+    found = tls(given)
+    if positive and np.any(found.gains < 0):
+        raise NegativeGain(int(np.argmax(found.gains < 0)))
+    return found
+
+
+def _halves(rows: LoadedRows, given: GainRows, before: Observation, after: Observation, method: Method) -> Array | None:
+    """Gains (2, joint) of the first and of the second half of all runs; None where a half identifies none."""
+    found = []
+    try:
+        for first, second in zip(time_parts(before, 2), time_parts(after, 2), strict=True):
+            half = replace(rows, unloaded=first, loaded=second)
+            found.append(_fitted(replace(given, channels=half.channels), method, positive=False).gains[given.group])
+    except DynidError:
+        return None
+    return np.array(found)
 
 
 def reference_gains(recording: Recording) -> DriveGains:
@@ -296,12 +330,14 @@ def reference_gains(recording: Recording) -> DriveGains:
             raise DataError(f"run '{run.name}' needs currents and measured torques for gains by reference")
         pairs.append((run.current, run.torque))
     current, torque = (np.concatenate([p[k] for p in pairs]) for k in (0, 1))
-    gains, offsets, variances, errors = [], [], [], []
+    gains, offsets, variances, errors, halves = [], [], [], [], []
     for i, tau in zip(current.T, torque.T, strict=True):
         if np.ptp(i) == 0:
             raise DataError("a constant current identifies no gain")
         X = np.column_stack([i, np.ones_like(i)])
         x = np.linalg.lstsq(X, tau, rcond=None)[0]
+        both = zip(np.array_split(X, 2), np.array_split(tau, 2), strict=True)
+        halves.append([np.linalg.lstsq(part, torque, rcond=None)[0][0] for part, torque in both])
         rest = tau - X @ x
         worth = max(independent_rows(rest) - 2.0, 1.0)
         variance = float(np.sum((i - i.mean()) ** 2)) / len(i)
@@ -321,6 +357,7 @@ def reference_gains(recording: Recording) -> DriveGains:
         "reference",
         np.array(errors),
         offset=np.array(offsets),
+        halves=np.array(halves).T,
         notes=tuple(notes),
     )
 
@@ -439,6 +476,7 @@ def _result(
     rows: LoadedRows,
     given: GainRows,
     found: GainFit,
+    halves: Array | None,
     known: Array,
     method: str,
     total: Array,
@@ -481,5 +519,7 @@ def _result(
         rows.base,
         found.unknowns[: rows.base.count],
         payload,
+        halves=halves,
+        at_bounds=tuple(held),
         notes=tuple(notes),
     )

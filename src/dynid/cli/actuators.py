@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,18 +13,17 @@ from dynid.cli import options, values
 from dynid.cli.actuator_inputs import actuated_robot, stated_law, unknown_quantities
 from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
-from dynid.cli.output import check_required, required, show, verdict_lines
+from dynid.cli.output import required
 from dynid.cli.progress import working
+from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError
+from dynid.errors import DataError, DynidError
 from dynid.export.endings import SIMULATOR_ENDINGS
 
 if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
     from dynid.actuators.validation import PositionErrors
-
-# Draws of ranges: fewer have no standard deviation, more take too much computer memory.
-_FEWEST, _MOST = 2, 1_000_000
+    from dynid.export.label import Label
 
 
 @app.command()
@@ -50,10 +48,10 @@ def actuators(
             help=f"Write files for these simulators beside the output: {', '.join(SIMULATOR_ENDINGS)}.",
         ),
     ] = None,
-    draws: Annotated[
-        int | None, typer.Option(help="Write ranges of this many draws, for randomized training, beside the output.")
-    ] = None,
+    draws: options.Draws = None,
+    report: options.ResultReport = None,
     require: options.Require = None,
+    untrusted: options.Untrusted = False,
     as_json: Json = False,
 ) -> None:
     """Identify armature, friction and delay of actuators from encoders alone: no torques are measured.
@@ -68,7 +66,7 @@ def actuators(
     """
     from dynid.actuators.identify import identify_actuators
     from dynid.actuators.validation import position_errors
-    from dynid.assessment.verdict.actuators import assess_actuators
+    from dynid.export.label import Label
 
     project = inputs.project
     if project is not None:
@@ -76,16 +74,15 @@ def actuators(
         output = output or project.beside(chosen.output)
         draws = chosen.draws if draws is None else draws
         export = export or ",".join(chosen.export)
-    wanted = required(require)
+    wanted, sheet = required(require), result_page(report)
     if output is not None and output.suffix not in (".toml", ".json"):
         raise DataError(f"--output is a .toml or .json file, not '{output.name}'")
     if draws is not None and output is None:
         raise DataError("--draws writes ranges beside the output: name it with -o")
-    if draws is not None and not _FEWEST <= draws <= _MOST:
-        raise DataError(f"--draws takes {_FEWEST} to {_MOST} draws, got {draws}")
+    draws = None if draws is None else values.draws(draws)
     files = _simulator_files(export, output)
     ranges = None if draws is None or output is None else output.with_name(f"{output.stem}_ranges.json")
-    check_outputs(output, *files.values(), ranges)
+    check_outputs(output, *files.values(), ranges, sheet)
     robot = actuated_robot(inputs)
     given, quantities = stated_law(inputs, robot, law, control_rate, hold), unknown_quantities(inputs, unknown)
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
@@ -96,19 +93,21 @@ def actuators(
         with working("simulating other motion"):
             after = position_errors(found.robot, found.law, unseen, fitted=found.fingerprint)
             prior = position_errors(robot.with_base("fixed"), given, unseen)
-    verdict = assess_actuators(found, after, prior)
+    verdict = judged(found, sheet, after, prior)
     if output is not None:
         found.save(output)
         wrote(output)
-    _export(found, files)
-    if ranges is not None and draws is not None:
-        _ranges(found, ranges, draws)
-    if as_json:
-        print(json.dumps(_page(found, after, prior, verdict.to_dict()), indent=2))
-    else:
-        show("\n".join(_lines(found, after, prior)))
-        show("\n".join(verdict_lines(verdict)))
-    check_required(wanted, verdict)
+    refused, label = None, Label(verdict.judgement())
+    try:
+        _export(found, files, label, untrusted)
+        if ranges is not None and draws is not None:
+            _ranges(found, ranges, draws, label, untrusted)
+    except DynidError as error:  # the verdict is worth reading all the same
+        refused = error
+    lines = "\n".join(_lines(found, after, prior))
+    conclude(lines, _page(found, after, prior), verdict, sheet, None if refused is not None else wanted, as_json)
+    if refused is not None:
+        raise refused
 
 
 def _simulator_files(text: str | None, output: Path | None) -> dict[str, Path]:
@@ -123,24 +122,24 @@ def _simulator_files(text: str | None, output: Path | None) -> dict[str, Path]:
     return out
 
 
-def _export(found: ActuatorEstimate, files: dict[str, Path]) -> None:
-    """Files for simulators; what they cannot hold is told."""
+def _export(found: ActuatorEstimate, files: dict[str, Path], label: Label, untrusted: bool) -> None:
+    """Files for simulators with the verdict; what they cannot hold is told."""
     from dynid.export.simulators.properties import loss_sentences
     from dynid.export.simulators.write import write_actuators
 
     for name, path in files.items():
-        file = write_actuators(found.robot, found.law, path, name)
+        file = write_actuators(found.robot, found.law, path, name, label=label, untrusted=untrusted)
         wrote(path)
         for sentence in (*file.warnings, *loss_sentences(file.lost)):
             print(f"{name}: {sentence}", file=sys.stderr)
 
 
-def _ranges(found: ActuatorEstimate, path: Path, count: int) -> None:
-    """Ranges of draws with their correlation."""
+def _ranges(found: ActuatorEstimate, path: Path, count: int, label: Label, untrusted: bool) -> None:
+    """Ranges of draws with their correlation and the verdict."""
     from dynid.actuators.posterior import draw_actuators
     from dynid.export.randomization import write_ranges
 
-    write_ranges(draw_actuators(found, count), path)
+    write_ranges(draw_actuators(found, count), path, label=label, untrusted=untrusted)
     wrote(path)
 
 
@@ -157,9 +156,7 @@ def _lines(found: ActuatorEstimate, after: PositionErrors | None, prior: Positio
     return lines + [f"note: {x}" for x in found.notes]
 
 
-def _page(
-    found: ActuatorEstimate, after: PositionErrors | None, prior: PositionErrors | None, verdict: dict[str, Any]
-) -> dict[str, Any]:
+def _page(found: ActuatorEstimate, after: PositionErrors | None, prior: PositionErrors | None) -> dict[str, Any]:
     """Everything as plain data."""
     kinds = {joint.name: joint.kind for joint in found.robot.joints}
     return {
@@ -182,5 +179,4 @@ def _page(
         "prior_rms": [float(x) if np.isfinite(x) else None for x in found.prior_rms],
         "unseen": None if after is None else after.to_dict(),
         "unseen_prior": None if prior is None else prior.to_dict(),
-        "verdict": verdict,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,6 +50,7 @@ def compensate(
         float | None, typer.Option(help="Largest learned torque in N m or N. [largest error seen]")
     ] = None,
     seed: options.Seed = 0,
+    untrusted: options.Untrusted = False,
     figure: options.Figure = None,
     as_json: Json = False,
 ) -> None:
@@ -58,12 +60,14 @@ def compensate(
 
     Example: dynid compensate estimate.json run1.csv --validate run3.csv -o p.npz
     """
+    from dynid.export.label import label_of
     from dynid.residual.fit import fit_residual
     from dynid.residual.training import Training
 
     check_outputs(output, figure)
     estimate = inputs.estimate
     assert estimate is not None
+    label = None if output is None else label_of(estimate, untrusted)
     training = Training(method=gp_method, points=points, seed=seed)
 
     def fit(part: Recording) -> Residual:
@@ -82,12 +86,14 @@ def compensate(
     else:
         raise DataError("one log leaves no motion to validate on: give more logs, --validate or --validate-share")
     if output is not None:
-        predictor = residual.predictor()
+        predictor = residual.predictor(notes=() if label is None else label.lines())
         if output.suffix == ".npz":
             predictor.save(output)
         else:
             predictor.to_c(output)
         wrote(output)
+        for warning in () if label is None else label.warnings:
+            print(f"dynid: {warning}", file=sys.stderr)
     if figure is not None:
         from dynid.report.torques import torque_figure
 

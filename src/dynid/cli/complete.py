@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
+
+import typer
 
 __all__ = [
     "FAMILIES",
@@ -14,6 +19,7 @@ __all__ = [
     "families",
     "friction",
     "joined",
+    "link_masses",
     "methods",
     "robots",
     "studies",
@@ -26,11 +32,12 @@ METHODS = (
 )
 STUDIES = (
     *("structure", "dynamics", "excitation", "toolbox-2dof", "wam", "codegen", "iiwa-feasibility", "pc-didim"),
-    *("actuators", "semi-parametric", "compensated-control", "coverage", "verdicts", "flexible", "human-regressor"),
+    *("actuators", "semi-parametric", "compensated-control", "coverage", "intervals", "regret", "refusals"),
+    *("extrapolation", "verdicts", "flexible", "human-regressor"),
     *("human-forceplate", "tx40", "kr300", "kr300-flexible", "servo-friction", "so101", "tx40-filters", "legs"),
     *("fleet", "fleet-real"),
     *("drives", "friction-robots"),
-    *("robots", "halves", "real-verdicts"),
+    *("robots", "between-runs", "halves", "bodies", "real-verdicts"),
     *("horizon", "residual-robots", "feasible-robots"),
 )
 FAMILIES = (
@@ -55,6 +62,38 @@ def _files(incomplete: str) -> list[str]:
     except OSError:
         return []
     return [path for name in found if (path := f"{folder}{slash}{name}").startswith(incomplete)]
+
+
+# Bodies in the text of a robot file: parsing the model takes longer than a shell waits.
+_BODY = re.compile(r"""<(?:link|body)\b[^>]*?\bname\s*=\s*["']([^"']+)["']""")
+
+
+def link_masses(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Links of ROBOT, or of the robot of dynid.toml, each with the sign before its mass."""
+    with suppress(OSError, ValueError, AttributeError):  # no file, or one of another kind
+        # Arguments have no names yet: the option that is completed has no value.
+        text = _robot_text(next((word for word in ctx.args if word in robots(word)), None) or _project_robot())
+        return [f"{name}=" for name in dict.fromkeys(_link_names(text)) if name.startswith(incomplete)]
+    return []
+
+
+def _project_robot() -> str:
+    robot = tomllib.loads(Path("dynid.toml").read_text(encoding="utf-8")).get("robot", {})
+    return str(robot.get("file", ""))
+
+
+def _robot_text(name: str) -> str:
+    path = Path(name)
+    if path.suffix.lower() in ROBOT_FILES:
+        return path.read_text(encoding="utf-8")
+    return resources.files("dynid.robot.builtin").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _link_names(text: str) -> list[str]:
+    if text.lstrip().startswith("<"):
+        return _BODY.findall(text)
+    rows = tomllib.loads(text).get("joint", [])
+    return [str(row.get("link", f"link{number}")) for number, row in enumerate(rows, 1)]
 
 
 def _words(known: Sequence[str]) -> Callable[[str], list[str]]:

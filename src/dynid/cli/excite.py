@@ -47,7 +47,8 @@ def excite(
         str | None, typer.Option(help="Base parameters of --criterion sigma, separated by commas.")
     ] = None,
     duration: Annotated[float, typer.Option(help="Seconds of the motion.")] = 20.0,
-    budget: Annotated[float, typer.Option(help="Seconds of search.")] = 30.0,
+    budget: Annotated[int, typer.Option(help="Iterations of the search.")] = 1000,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds after which the search ends.")] = None,
     limits: options.LimitsOption = None,
     avoid: Annotated[
         Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
@@ -92,7 +93,7 @@ def excite(
             "which method auto chooses from (--friction none: for the bodies alone)",
             file=sys.stderr,
         )
-    with working(f"designing a motion, {budget:g} s") as work:
+    with working("designing a motion") as work:
         motion = design_excitation(
             robot,
             duration,
@@ -103,6 +104,7 @@ def excite(
             start=values.numbers(start_posture, "--start-posture"),
             noise=std,
             budget=budget,
+            time_limit=time_limit,
             seed=seed,
             progress=work.report,
             **_wishes(inputs, chosen, avoid),

@@ -7,11 +7,11 @@ import sys
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli import options
+from dynid.cli import options, values
 from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.progress import working
@@ -19,6 +19,7 @@ from dynid.cli.wrap import with_model
 from dynid.errors import DataError, did_you_mean
 from dynid.export.endings import ENDINGS, SIMULATOR_ENDINGS, TEMPLATES
 from dynid.files import write_text
+from dynid.quoting import one_line
 
 if TYPE_CHECKING:
     from dynid.identification.estimate import Estimate
@@ -59,12 +60,16 @@ def export(
     step: Annotated[
         float | None, typer.Option(help="Physics step of the simulator in seconds. [period of the law, or 0.001]")
     ] = None,
+    draws: options.Draws = None,
     name: Annotated[str | None, typer.Option(help="Name of the code. [that of the file, else of the robot]")] = None,
     dated: Annotated[str | None, typer.Option("--date", help="Date in the head of code. [today]")] = None,
     allow_infeasible: options.AllowInfeasible = False,
+    untrusted: options.Untrusted = False,
     as_json: Json = False,
 ) -> None:
     """Write a robot, or an identified one, for a simulator, a controller or a reader.
+
+    Every file of an estimate holds its verdict and domain. Below "trusted" one line says so; "do not use" is refused.
 
     Example: dynid export arm.urdf -o arm.c
 
@@ -73,6 +78,8 @@ def export(
     Example: dynid export arm.urdf --rotor-inertia --simulator mujoco --law pd:60,4 -o arm.xml
 
     Example: dynid export estimate.json --to torch -o arm.py
+
+    Example: dynid export estimate.json --draws 1000 -o ranges.json
     """
     from dynid.export.model_file import write as write_model
 
@@ -82,12 +89,18 @@ def export(
         check_outputs(output)
     if simulator is None and step is not None:
         raise DataError("--step is for actuators: name the simulator with --simulator")
+    others = {"--to": to, "--functions": functions, "--name": name, "--parameters": parameters}
+    if draws is not None:
+        unused = [option for option, given in (others | {"--simulator": simulator}).items() if given is not None]
+        if unused:
+            raise DataError(f"{unused[0]} is not for ranges of draws")
+        _ranges(inputs, output, values.draws(draws), untrusted, as_json)
+        return
     if simulator is not None:
-        other = {"--to": to, "--functions": functions, "--name": name, "--parameters": parameters}
-        for option, given in other.items():
+        for option, given in others.items():
             if given is not None:
                 raise DataError(f"{option} is not for the actuators of a simulator")
-        _actuators(inputs, output, simulator, law, step, template, allow_infeasible, as_json)
+        _actuators(inputs, output, simulator, law, step, template, allow_infeasible, untrusted, as_json)
         return
     form = _form(to, output)
     if law is not None and form not in _TENSORS:
@@ -104,11 +117,13 @@ def export(
     paths, warnings = [output], list[str]()
     if form in _CODE:
         today = date.today().isoformat() if dated is None else dated
-        paths, operations = _code(source, form, output, functions, parameters, name, today, allow_infeasible, law)
+        code = _code(source, form, output, functions, parameters, name, today, allow_infeasible, untrusted, law)
+        paths, operations, warnings = code
     elif form == "latex":
-        _latex(source, output, parameters)
+        warnings = _latex(source, output, parameters, untrusted)
     else:
-        warnings = write_model(source, output, form=form, template=template, allow_infeasible=allow_infeasible)
+        settings: dict[str, Any] = {"allow_infeasible": allow_infeasible, "untrusted": untrusted}
+        warnings = write_model(source, output, form=form, template=template, **settings)
     for warning in warnings:
         print(f"dynid: {warning}", file=sys.stderr)
     for path in paths:
@@ -129,6 +144,7 @@ def _actuators(
     step: float | None,
     template: Path | None,
     allow_infeasible: bool,
+    untrusted: bool,
     as_json: bool,
 ) -> None:
     """The actuators of the robot for a simulator; what it cannot hold is told."""
@@ -138,11 +154,10 @@ def _actuators(
 
     if law is None:
         raise DataError("--simulator needs the law of the actuators, such as --law pd:20,1.5")
-    robot = inputs.estimate.identified_robot if inputs.estimate is not None else inputs.robot
-    given = load_law(law, robot.coordinates)
-    file = write_actuators(
-        robot, given, output, simulator, step=step, template=template, allow_infeasible=allow_infeasible
-    )
+    source = inputs.estimate if inputs.estimate is not None else inputs.robot
+    given = load_law(law, inputs.robot.coordinates)
+    settings: dict[str, Any] = {"allow_infeasible": allow_infeasible, "untrusted": untrusted}
+    file = write_actuators(source, given, output, simulator, step=step, template=template, **settings)
     warnings = [*file.warnings, *loss_sentences(file.lost)]
     for warning in warnings:
         print(f"dynid: {warning}", file=sys.stderr)
@@ -151,6 +166,25 @@ def _actuators(
         lost = [asdict(loss) for loss in file.lost]
         page = {"written": [str(output)], "simulator": simulator, "warnings": warnings, "kept": kept, "lost": lost}
         print(json.dumps(page, indent=2))
+    wrote(output)
+
+
+def _ranges(inputs: Inputs, output: Path, count: int, untrusted: bool, as_json: bool) -> None:
+    """Ranges of the standard parameters of an estimate with their correlation and its verdict."""
+    from dynid.actuators.draws import ParameterDraws
+    from dynid.export.label import label_of
+    from dynid.export.randomization import write_ranges
+
+    if inputs.estimate is None:
+        raise DataError("--draws are those of an estimate: name its file in place of the robot")
+    label = label_of(inputs.estimate, untrusted)
+    with working("drawing robots"):
+        drawn = ParameterDraws.of(inputs.estimate, count)
+    write_ranges(drawn, output, label=label, untrusted=untrusted)
+    for warning in () if label is None else label.warnings:
+        print(f"dynid: {warning}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"written": [str(output)], "draws": count}, indent=2))
     wrote(output)
 
 
@@ -174,8 +208,9 @@ def _code(
     name: str | None,
     today: str,
     allow_infeasible: bool,
+    untrusted: bool,
     law: str | None,
-) -> tuple[list[Path], dict[str, str]]:
+) -> tuple[list[Path], dict[str, str], list[str]]:
     """Code into a folder, or, where the output ends as code does, beside it under its name."""
     from dynid.actuators.law_file import load_law
     from dynid.codegen.generate import generate_code
@@ -201,20 +236,23 @@ def _code(
             name=name if name is not None or not named else output.stem,
             date=today,
             allow_infeasible=allow_infeasible,
+            untrusted=untrusted,
             law=None if law is None else load_law(law, robot.coordinates),
         )
-    return list(code.write(folder)), {f: str(count) for f, count in code.operations.items()}
+    return list(code.write(folder)), {f: str(count) for f, count in code.operations.items()}, list(code.warnings)
 
 
-def _latex(source: Robot | Estimate, output: Path, parameters: str | None) -> None:
-    """Equations of motion as LaTeX."""
+def _latex(source: Robot | Estimate, output: Path, parameters: str | None, untrusted: bool) -> list[str]:
+    """Equations of motion as LaTeX; the verdict on an estimate stands in the head and is returned below "trusted"."""
     from dynid.codegen.symbolic import equations
+    from dynid.export.label import label_of
     from dynid.parameters.base import base_parameters
     from dynid.robot.model import Robot
 
     kind = parameters or "standard"
     if kind not in ("standard", "base", "symbolic", "symbolic-base"):
         raise DataError(f"--parameters '{kind}' is unknown: use standard or base")
+    label = label_of(source, untrusted)
     robot = source if isinstance(source, Robot) else source.robot
     base, numbers = None, robot.parameters if isinstance(source, Robot) else source.parameters
     if kind.endswith("base"):
@@ -226,4 +264,9 @@ def _latex(source: Robot | Estimate, output: Path, parameters: str | None) -> No
     if not kind.startswith("symbolic"):
         named = zip(found.parameters.items(), numbers, strict=True)
         text += "% values:\n" + "".join(f"% {symbol} = {x:.12g}  ({n})\n" for (n, symbol), x in named)
-    write_text(output, text)
+    if label is None:
+        write_text(output, text)
+        return []
+    about = label.lines() if kind == "standard" else label.head()
+    write_text(output, "".join(f"% {one_line(line)}\n" for line in about) + text)
+    return label.warnings

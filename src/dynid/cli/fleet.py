@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,9 @@ from dynid.cli import options
 from dynid.cli.app import Json, app, check_outputs, remember_inputs, wrote
 from dynid.cli.data_sets import client_of
 from dynid.cli.inputs import Inputs
-from dynid.cli.output import show
+from dynid.cli.output import required
 from dynid.cli.progress import working
+from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_logs
 from dynid.errors import DataError
 
@@ -35,7 +35,7 @@ def fleet(
         Path | None,
         typer.Option("-o", "--output", help="Write the table of all estimates into this file (.parquet or .csv)."),
     ] = None,
-    page: Annotated[Path | None, typer.Option(help="Write a page with the units over time into this file.")] = None,
+    report: options.ResultReport = None,
     shared: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,6 +65,7 @@ def fleet(
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes that share the work. [one per core]")] = None,
     cluster: options.Cluster = None,
+    require: options.Require = None,
     as_json: Json = False,
 ) -> None:
     """Identify many units of one robot over many dates, and find what changed.
@@ -73,7 +74,7 @@ def fleet(
     payloads with a stated probability of any false alarm. Columns temperature_JOINT separate wear from warmth. In a
     folder with dynid.toml, its section [fleet] has the folder and the files to write; options override it.
 
-    Example: dynid fleet arm.urdf fleet --friction viscous+coulomb+offset -o fleet.parquet --page fleet.html
+    Example: dynid fleet arm.urdf fleet --friction viscous+coulomb+offset -o fleet.parquet --report fleet.html
     """
     from dynid.dynamics.batch import core_count
     from dynid.fleet.folders import fleet_entries
@@ -83,9 +84,10 @@ def fleet(
     if project is not None:
         chosen = project.fleet
         folder = folder or _text(project.beside(chosen.folder))
-        output, page = output or project.beside(chosen.output), page or project.beside(chosen.page)
+        output, report = output or project.beside(chosen.output), report or project.beside(chosen.report)
         false_alarms = chosen.false_alarms if false_alarms is None else false_alarms
         unit_gains, skip_bad = unit_gains or bool(chosen.unit_gains), skip_bad or bool(chosen.skip_bad)
+    wanted, page = required(require), result_page(report)
     if folder is None:
         raise DataError("name ROBOT and then FOLDER, the folder of the recordings")
     if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
@@ -114,15 +116,7 @@ def fleet(
     if output is not None:
         found.write(output)
         wrote(output)
-    if page is not None:
-        from dynid.report.fleet import write_fleet
-
-        write_fleet(found, page)
-        wrote(page)
-    if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
-    else:
-        show(found.summary())
+    conclude(found.summary(), found.to_dict(), judged(found, page), page, wanted, as_json)
 
 
 def _text(path: Path | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +12,9 @@ import typer
 from dynid.cli import options, values
 from dynid.cli.app import Json, app, check_outputs, write, wrote
 from dynid.cli.inputs import Inputs
-from dynid.cli.output import show
+from dynid.cli.output import required
 from dynid.cli.progress import working
+from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_friction
 from dynid.errors import DataError
 
@@ -57,6 +57,8 @@ def friction(
     ] = None,
     level: Annotated[float | None, typer.Option(help="Significance level of the F tests. [0.05]")] = None,
     figure: options.Figure = None,
+    report: options.ResultReport = None,
+    require: options.Require = None,
     as_json: Json = False,
 ) -> None:
     """Fit friction models to joints beside all base parameters, and select one per joint.
@@ -72,7 +74,8 @@ def friction(
     """
     from dynid.friction.selection import select_friction
 
-    check_outputs(output, figure)
+    wanted, page = required(require), result_page(report)
+    check_outputs(output, figure, page)
     if output is not None and output.suffix != ".json":
         raise DataError(f"a friction selection is written as JSON: name --output '{output.with_suffix('.json')}'")
     warmth = None if temperature is None else _column(temperature)
@@ -117,15 +120,10 @@ def friction(
         from dynid.report.friction import friction_figure
 
         write(figure, friction_figure(found.fits[0], f"{inputs.robot.name}, friction of {found.fits[0].joint}"))
-    if as_json:
-        shown = None if validation is None else validation.to_dict()
-        print(json.dumps({"friction": found.to_dict(), "validation": shown}, indent=2))
-    else:
-        if saved is None or validation is None:
-            show(found.summary())
-        if validation is not None:
-            show("torque errors on held-out motion:")
-            show(validation.summary())
+    words = [] if saved is not None and validation is not None else [found.summary()]
+    words += [] if validation is None else ["torque errors on held-out motion:", validation.summary()]
+    shown = {"friction": found.to_dict(), "validation": None if validation is None else validation.to_dict()}
+    conclude("\n".join(words), shown, judged(found, page, validation), page, wanted, as_json)
 
 
 def _unseen(inputs: Inputs, validate: list[str] | None, share: float | None, rows: str | None) -> Recording | None:

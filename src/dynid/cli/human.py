@@ -12,7 +12,16 @@ import typer
 
 from dynid.cli import options, plates
 from dynid.cli.app import Application, Commands, Json, app, check_outputs, wrote
-from dynid.cli.identify import Constraints, Output, PriorWeight, ReportFile, feasible_options, finish, run_method
+from dynid.cli.identify import (
+    Constraints,
+    Output,
+    PriorWeight,
+    ReportFile,
+    body_options,
+    feasible_options,
+    finish,
+    run_method,
+)
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import required, show
 from dynid.cli.report import report_files
@@ -83,6 +92,7 @@ def identify(
     prior_weight: PriorWeight = None,
     output: Output = None,
     allow_infeasible: options.AllowInfeasible = False,
+    untrusted: options.Untrusted = False,
     report: ReportFile = None,
     figure: options.Figure = None,
     table: options.ParameterTable = False,
@@ -106,7 +116,8 @@ def identify(
     others = zeros[len(fitted) :]
     unseen = plates.on_plates(inputs, validate, unseen_plates, others)[1] if validate else None
     robot, mass = plates.with_prior(robot, recording, prior, sex, height, weight)
-    given = feasible_options(inputs, method or "feasible", constraints, prior_weight)
+    how = method or "feasible"
+    given = feasible_options(inputs, how, constraints, prior_weight) | body_options(inputs, how)
     method, given = plates.feasible_options(robot, method, given, metric, mass, symmetry)
     estimate, observation = run_method(replace(inputs, robot=robot), recording, method, given)
     finish(
@@ -117,6 +128,7 @@ def identify(
         observation=observation,
         output=output,
         allow_infeasible=allow_infeasible,
+        untrusted=untrusted,
         report=report,
         figure=figure,
         table=table,

@@ -15,7 +15,16 @@ import typer
 from dynid.cli import complete, data_sets, options, values
 from dynid.cli.app import Json, app, check_outputs, write, wrote
 from dynid.cli.inputs import Inputs
-from dynid.cli.output import check_required, error_lines, headline, mass_line, next_lines, required, show, verdict_lines
+from dynid.cli.output import (
+    check_required,
+    error_lines,
+    headline,
+    mass_lines,
+    next_lines,
+    required,
+    show,
+    verdict_lines,
+)
 from dynid.cli.progress import working
 from dynid.cli.report import assess_and_report, report_files
 from dynid.cli.wrap import with_logs
@@ -31,7 +40,16 @@ if TYPE_CHECKING:
     from dynid.recording.recording import Recording
     from dynid.simulation.closed_loop import ClosedLoop
 
-__all__ = ["Constraints", "Output", "PriorWeight", "ReportFile", "feasible_options", "finish", "run_method"]
+__all__ = [
+    "Constraints",
+    "Output",
+    "PriorWeight",
+    "ReportFile",
+    "body_options",
+    "feasible_options",
+    "finish",
+    "run_method",
+]
 
 Constraints = Annotated[
     str | None, typer.Option(help="With --method auto or feasible: full or semi (no triangle inequality). [full]")
@@ -64,12 +82,15 @@ def identify(
         str | None,
         typer.Option(
             autocompletion=complete.methods,
-            help="auto: friction, filters and the weight of the prior by cross-validation; ols, wls, gls, irls, tls, "
+            help="auto: all drive terms and bodies near the prior, with learned scales; ols, wls, gls, irls, tls, "
             "ridge or feasible; ml, ekf or ukf; with --controller iv, didim, pc-iv, pc-didim, cloe or clie. [auto]",
         ),
     ] = None,
     constraints: Constraints = None,
     prior_weight: PriorWeight = None,
+    mass: options.Mass = None,
+    link_mass: options.LinkMass = None,
+    box: options.Box = None,
     controller: options.Controller = None,
     start: Annotated[
         str | None, typer.Option(help="First parameters to simulate with: prior (the file's) or feasible. [prior]")
@@ -83,6 +104,7 @@ def identify(
     ] = False,
     output: Output = None,
     allow_infeasible: options.AllowInfeasible = False,
+    untrusted: options.Untrusted = False,
     report: ReportFile = None,
     figure: options.Figure = None,
     table: options.ParameterTable = False,
@@ -110,10 +132,11 @@ def identify(
         method = (project.identify.method if project is not None else None) or "auto"
     check_method(method)
     if prior_weight is not None and method == "auto":
-        raise DataError("--prior-weight is for --method feasible; method 'auto' chooses the weight of the prior itself")
+        raise DataError("--prior-weight is for --method feasible; method 'auto' learns the scales of its prior")
     if start is not None and not _simulates(method):
         raise DataError(f"--start is for methods that simulate, not for '{method}': see --method")
-    given = feasible_options(inputs, method, constraints, prior_weight) | ({} if start is None else {"start": start})
+    given = feasible_options(inputs, method, constraints, prior_weight)
+    given |= body_options(inputs, method, mass, link_mass, box) | ({} if start is None else {"start": start})
     loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
     if all(x is None for x in (controller, velocity_cutoff, coulomb_slope, integrator)) and not _simulates(method):
         loop = loop if tests else None  # that of the project file is for other methods
@@ -143,6 +166,7 @@ def identify(
             other,
             output=output,
             allow_infeasible=allow_infeasible,
+            untrusted=untrusted,
             report=report,
             figure=figure,
             table=table,
@@ -163,6 +187,7 @@ def identify(
         tests=(lambda: _diagnosis(estimate, recording, observation, loop)) if tests and estimate.converged else None,
         output=output,
         allow_infeasible=allow_infeasible,
+        untrusted=untrusted,
         report=report,
         figure=figure,
         table=table,
@@ -190,6 +215,35 @@ def feasible_options(inputs: Inputs, method: str, constraints: str | None, prior
     return {name: value for name, value in given.items() if value is not None}
 
 
+def body_options(
+    inputs: Inputs,
+    method: str,
+    mass: str | None = None,
+    link_mass: Sequence[str] | None = None,
+    box: bool | None = None,
+) -> dict[str, Any]:
+    """What is known of the bodies: the options over the project file; wrong links are told before logs are read."""
+    from dynid.feasibility.prior import known_masses
+    from dynid.identification.estimators.options import BodyOptions
+    from dynid.identification.estimators.registry import OPTIONS
+
+    if not issubclass(OPTIONS[method], BodyOptions):
+        named = {"--mass": mass, "--link-mass": link_mass or None, "--box" if box else "--no-box": box}
+        for option, value in named.items():
+            if value is not None:
+                raise DataError(f"{option} is for --method auto or feasible, not for '{method}'")
+        return {}
+    given = {"mass": None if mass is None else values.kilograms(mass, "--mass"), "box": box}
+    links = values.key_kilograms(link_mass, "--link-mass")
+    if inputs.project is not None:
+        robot, identify = inputs.project.robot, inputs.project.identify
+        known = {"mass": robot.mass, "box": identify.box}
+        given = {name: known[name] if value is None else value for name, value in given.items()}
+        links = robot.link_mass | links
+    known_masses(inputs.robot, given["mass"], links)
+    return {name: value for name, value in (given | {"link_masses": links or None}).items() if value is not None}
+
+
 def finish(
     inputs: Inputs,
     estimate: Estimate,
@@ -200,6 +254,7 @@ def finish(
     tests: Callable[[], Diagnosis] | None = None,
     output: Path | None = None,
     allow_infeasible: bool = False,
+    untrusted: bool = False,
     report: str | None = None,
     figure: Path | None = None,
     table: bool = False,
@@ -210,7 +265,8 @@ def finish(
 ) -> None:
     """Save an estimate, then validate and assess it, write its report, and print errors and verdict.
 
-    What took long to compute is saved first, so that nothing that follows can lose it.
+    What took long to compute is saved first, so that nothing that follows can lose it, and again with its verdict. A
+    model file, which the verdict may forbid, is written once it is known.
 
     Parameters
     ----------
@@ -224,19 +280,17 @@ def finish(
         What it was identified from, so that the runs are not filtered again.
     tests : callable, optional
         Computes tests of the residual.
-    output, report, figure, allow_infeasible, table, require, as_json
+    output, report, figure, allow_infeasible, untrusted, table, require, as_json
         The options of these names.
     files, project
         Files that were read, and the text of the project file that computes the estimate again.
     """
     from dynid.assessment.verdict.assess import evidence_of
 
-    refused = None
-    if output is not None:
-        try:
-            _save(estimate, output, inputs.robot_file, allow_infeasible)
-        except DynidError as error:  # the verdict is worth reading all the same
-            refused = error
+    saved = output if output is not None and output.suffix.lower() == ".json" else None
+    if saved is not None:
+        estimate.save(saved)
+        wrote(saved)
     diagnosis = None if tests is None else tests()
     with working("assessing the estimate"):
         other: dict[str, Any] = unseen.evidence if isinstance(unseen, data_sets.Unseen) else {"validation": unseen}
@@ -249,7 +303,16 @@ def finish(
             diagnosis=diagnosis,
         )
         validation = evidence.validation if unseen is not None else None
-        assessment, page = assess_and_report(evidence, report, output, files=files, project=project)
+        keep = _keeper(estimate, saved)
+        assessment, page = assess_and_report(evidence, report, output, files=files, project=project, assessed=keep)
+    if assessment is not None:
+        estimate = estimate.with_judgement(assessment.judgement())
+    refused = None
+    if output is not None and saved is None:
+        try:
+            _write(estimate, output, inputs.robot_file, allow_infeasible, untrusted)
+        except DynidError as error:  # the verdict is worth reading all the same
+            refused = error
     if page is not None:
         wrote(page)
     if figure is not None:
@@ -284,7 +347,12 @@ def _rerun(
     """The project file that computes the estimate again."""
     from dynid.cli.project_text import rerun_text
 
-    settings = {"constraints": given.get("constraints"), "prior_weight": given.get("weight")}
+    masses = {"mass": given.get("mass"), "link_mass": given.get("link_masses", {})}
+    settings = {
+        "constraints": given.get("constraints"),
+        "prior_weight": given.get("weight"),
+        "box": given.get("box"),
+    }
     loop: dict[str, Any] = {}
     if inputs.project is not None:
         loop = inputs.project.loop.model_dump(exclude_none=True)
@@ -294,7 +362,8 @@ def _rerun(
         "coulomb_slope": None if coulomb_slope is None else values.coulomb_slope(coulomb_slope),
         "integrator": integrator,
     }
-    return rerun_text(inputs, method, held_out, settings, loop | {k: v for k, v in options.items() if v is not None})
+    loop |= {k: v for k, v in options.items() if v is not None}
+    return rerun_text(inputs, method, held_out, {k: v for k, v in masses.items() if v}, settings, loop)
 
 
 def _simulates(method: str) -> bool:
@@ -362,27 +431,34 @@ def _print(
             show(validation.summary())
     else:
         show("\n".join([headline(estimate), *estimate.notes]))
-        if estimate.choices:
-            show(f"{len(estimate.choices)} alternatives were compared: --table and the report list them")
     if diagnosis is not None:
         show(diagnosis.summary())
-    show("\n".join([*error_lines(estimate, validation), mass_line(estimate)]))
+    show("\n".join([*error_lines(estimate, validation), *mass_lines(estimate)]))
     if assessment is not None:
         show("\n".join(verdict_lines(assessment, report)))
     show("\n".join(next_lines(assessment, output, report)))
 
 
-def _save(estimate: Estimate, output: Path, robot_file: str, allow_infeasible: bool) -> None:
-    """Save the estimate (.json), or write the identified robot in the format of the ending.
+def _keeper(estimate: Estimate, saved: Path | None) -> Callable[[Assessment], None]:
+    """Saves the estimate again, with its verdict."""
 
-    A file of the robot's own format is the template; infeasible parameters are refused unless allowed.
+    def keep(assessment: Assessment) -> None:
+        if saved is not None:
+            estimate.with_judgement(assessment.judgement()).save(saved)
+
+    return keep
+
+
+def _write(estimate: Estimate, output: Path, robot_file: str, allow_infeasible: bool, untrusted: bool) -> None:
+    """Write the identified robot in the format of the ending.
+
+    A file of the robot's own format is the template; infeasible parameters and a verdict of "do not use" are refused
+    unless they are allowed.
     """
-    if output.suffix.lower() == ".json":
-        estimate.save(output)
-    else:
-        from dynid.export.model_file import write
+    from dynid.export.model_file import write
 
-        template = robot_file if robot_file.endswith(output.suffix) and output.suffix != ".toml" else None
-        for warning in write(estimate, output, template=template, allow_infeasible=allow_infeasible):
-            print(f"dynid: {warning}", file=sys.stderr)
+    template = robot_file if robot_file.endswith(output.suffix) and output.suffix != ".toml" else None
+    settings: dict[str, Any] = {"allow_infeasible": allow_infeasible, "untrusted": untrusted}
+    for warning in write(estimate, output, template=template, **settings):
+        print(f"dynid: {warning}", file=sys.stderr)
     wrote(output)

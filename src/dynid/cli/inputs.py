@@ -218,22 +218,16 @@ class Inputs:
         return Signals(**defaults | project | dict(self.cleaning))
 
     def chosen_by_user(self) -> dict[str, str]:
-        """What method "auto" leaves as it is: friction and filters that an option or the project file names.
+        """What method "auto" leaves as it is: friction that an option or the project file names.
 
-        Rotor inertias that are asked for are among what it chooses from anyway.
+        Rotor inertias that are asked for are in its model anyway.
         """
-        cleaning = dict(self.cleaning)
         friction, rotor_inertia = self.modelling.get("friction"), self.modelling.get("rotor_inertia")
         if self.project is not None:
-            cleaning = self.project.identify.signals() | cleaning
             friction = self.project.robot.friction if friction is None else friction
             rotor_inertia = self.project.robot.rotor_inertia if rotor_inertia is None else rotor_inertia
-        out = {}
-        if friction not in (None, "auto") or (friction is None and rotor_inertia is False):
-            out["friction"] = "given"
-        if "cutoff" in cleaning or "delay" in cleaning:
-            out["filters"] = "given"
-        return out
+        given = friction not in (None, "auto") or (friction is None and rotor_inertia is False)
+        return {"friction": "given"} if given else {}
 
     def closed_loop(
         self,

@@ -21,7 +21,7 @@ OPTIONS = {
     "ignore_loops": "--ignore-loops",
     "inertia_from": "--inertia-from",
     "density": "--density",
-    "total_mass": "--total-mass",
+    "shape_mass": "--shape-mass",
     # load_recording
     "time": "--time",
     "rate": "--rate",
@@ -52,6 +52,9 @@ OPTIONS = {
     "method": "--method",
     "constraints": "--constraints",
     "prior_weight": "--prior-weight",
+    "mass": "--mass",
+    "link_masses": "--link-mass",
+    "box": "--no-box",
     "start": "--start",
     "controller": "--controller",
     "loop": "--controller",
@@ -61,6 +64,7 @@ OPTIONS = {
     "metric": "--metric",
     # export, generate_code
     "allow_infeasible": "--allow-infeasible",
+    "untrusted": "--untrusted",
     "template": "--template",
     "functions": "--functions",
     "language": "--to",
@@ -76,6 +80,7 @@ OPTIONS = {
     "criterion": "--criterion",
     "chosen": "--chosen",
     "budget": "--budget",
+    "time_limit": "--time-limit",
     "duration": "--duration",
     "seed": "--seed",
     "torque_noise": "--torque-noise",
@@ -135,7 +140,7 @@ BY_COMMAND = {
     "compensate": {"noise": "--noise-model", "method": "--gp-method"},
 }
 # Keywords that take a value per signal; their options are repeated, such as --units t=ms --units q=deg.
-_BY_SIGNAL = ("columns", "units", "scale", "sign", "offset")
+_BY_SIGNAL = ("columns", "units", "scale", "sign", "offset", "link_masses")
 _PAIR = re.compile(r"['\"](\w+)['\"]: ['\"]?([^'\",{}]*(?:\{\w+\}[^'\",{}]*)?)")
 _TABLE = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _VALUE = rf"(?:True|False|None|\.\.\.|'[^']*'|\"[^\"]*\"|{_TABLE}|\[[^\][]*\]|\([^()]*\)|-?\d[\d.]*(?:e-?\d+)?)?"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli import options
+from dynid.cli import options, values
 from dynid.cli.app import Json, app, check_outputs, write, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import headline, show
@@ -33,7 +33,7 @@ def legs(
     ] = None,
     imu: Annotated[str | None, typer.Option(metavar="FRAME", help="Frame of the inertial unit. [base link]")] = None,
     radius: Annotated[float, typer.Option(help="Radius of ball feet whose frames are the centres, m.")] = 0.0,
-    robot_mass: Annotated[float | None, typer.Option(help="Mass of the whole robot, if it was weighed, kg.")] = None,
+    mass: options.Mass = None,
     method: Annotated[str, typer.Option(help="feasible (physically consistent) or wls.")] = "feasible",
     validate: options.Validate = None,
     output: Annotated[
@@ -64,7 +64,7 @@ def legs(
             contacts,
             method,  # type: ignore[arg-type]
             imu=imu,
-            total_mass=robot_mass,
+            mass=_mass(inputs, method, mass),
         )
         validation = found.validate(unseen if unseen is not None else recording)
     if output is not None:
@@ -76,6 +76,13 @@ def legs(
         show("\n".join(validation.lines(unseen is not None)))
 
 
+def _mass(inputs: Inputs, method: str, given: str | None) -> float | None:
+    """Mass of the robot from the option, or for method "feasible" from the project file."""
+    if given is not None:
+        return values.kilograms(given, "--mass")
+    return inputs.project.robot.mass if inputs.project is not None and method == "feasible" else None
+
+
 def _save(found: LegsEstimate, output: Path, robot_file: str) -> None:
     """Save what was found (.json), or write the identified robot in the format of the ending."""
     if output.suffix.lower() == ".json":
@@ -84,7 +91,7 @@ def _save(found: LegsEstimate, output: Path, robot_file: str) -> None:
     from dynid.export.model_file import write as write_model
 
     template = robot_file if robot_file.endswith(output.suffix) and output.suffix != ".toml" else None
-    for warning in write_model(found.identified_robot, output, template=template):
+    for warning in write_model(found.estimate, output, template=template):
         print(f"dynid: {warning}", file=sys.stderr)
     wrote(output)
 

@@ -115,8 +115,8 @@ InertiaFrom = Annotated[
     ),
 ]
 Density = Annotated[float | None, typer.Option(help="Density of these shapes in kg/m3. [1000]")]
-TotalMass = Annotated[
-    float | None, typer.Option("--total-mass", help="Mass in kg of all links with inertia from shapes, together.")
+ShapeMass = Annotated[
+    float | None, typer.Option("--shape-mass", help="Mass in kg of all links with inertia from shapes, together.")
 ]
 
 Law = Annotated[
@@ -131,9 +131,33 @@ Unknown = Annotated[
     str | None,
     typer.Option(
         help="Unknown quantities separated by commas: armature, damping, friction, stribeck, offset, bodies, kp, "
-        "kd, gain, delay, torque_limit, back_emf, stall_torque, no_load_velocity, backlash, load_friction, bias; "
+        "kd, gain, delay, torque_limit, back_emf, stall_torque, no_load_velocity, backlash, load_friction, bias, "
+        "friction_lead, friction_width; "
         "each with =joint, =shared or =PATTERN;PATTERN for joints that share it. [armature,damping,friction,delay]"
     ),
+]
+
+# What is known of the bodies that are identified.
+Mass = Annotated[
+    str | None,
+    typer.Option(
+        "--mass",
+        metavar="KG",
+        help="Mass of the robot's moving bodies together, from scales or data sheet: 16 or 16kg.",
+    ),
+]
+LinkMass = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--link-mass",
+        metavar="LINK=KG",
+        autocompletion=complete.link_masses,
+        help="Mass of a link: link2=4.8; finger*=0.1 for each link that matches; may be repeated.",
+    ),
+]
+Box = Annotated[
+    bool | None,
+    typer.Option("--box/--no-box", help="Keep the bodies inside the plausible box around the a-priori ones. [yes]"),
 ]
 
 # How logs are read: the fields of a LogFormat.
@@ -268,9 +292,18 @@ ParameterTable = Annotated[bool, typer.Option("--table", help="Also print the ta
 Require = Annotated[
     str | None, typer.Option("--require", help="trusted or care: exit with code 3 if the verdict is worse.")
 ]
+ResultReport = Annotated[
+    Path | None, typer.Option("--report", help="Write a page with the verdict, its reasons and figures (.html).")
+]
 AllowInfeasible = Annotated[
     bool,
     typer.Option("--allow-infeasible", help="Write a robot even if its parameters are not physically consistent."),
+]
+Draws = Annotated[
+    int | None, typer.Option(help="Write ranges of this many draws of the parameters, for randomized training.")
+]
+Untrusted = Annotated[
+    bool, typer.Option("--untrusted", help="Write a model although the verdict on its estimate is 'do not use'.")
 ]
 
 MODELLING = {
@@ -284,7 +317,7 @@ MODELLING = {
     "ignore_loops": IgnoreLoops,
     "inertia_from": InertiaFrom,
     "density": Density,
-    "total_mass": TotalMass,
+    "shape_mass": ShapeMass,
 }
 READING = {
     "time": Time,

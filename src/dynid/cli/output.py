@@ -22,7 +22,7 @@ __all__ = [
     "check_required",
     "error_lines",
     "headline",
-    "mass_line",
+    "mass_lines",
     "next_lines",
     "required",
     "show",
@@ -76,12 +76,14 @@ def error_lines(estimate: Estimate, validation: Validation | None) -> list[str]:
     return [title, *(f"  {j:<{size}}  {text}" for j, text in zip(joints, shown, strict=True))]
 
 
-def mass_line(estimate: Estimate) -> str:
-    """The total mass beside that of the a-priori model."""
+def mass_lines(estimate: Estimate) -> list[str]:
+    """The total mass beside that of the a-priori model, then masses of links that were given, and a box that is off."""
+    from dynid.identification.summary import body_lines
     from dynid.report.masses import total_mass
 
     mass = total_mass(estimate)
-    return f"total mass: {mass.after:.3g} kg, a priori {mass.before:.3g} kg; {mass.words}"
+    total = f"total mass: {mass.after:.3g} kg, a priori {mass.before:.3g} kg; {mass.words}"
+    return [total, *body_lines(estimate)]
 
 
 def next_lines(assessment: Assessment | None, output: Path | None, report: Path | None) -> list[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from dynid.cli import options, values
-from dynid.cli.app import Json, app
+from dynid.cli.app import Json, app, check_outputs
 from dynid.cli.inputs import Inputs
-from dynid.cli.output import show
+from dynid.cli.output import required
 from dynid.cli.progress import working
+from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_logs, with_model
 from dynid.errors import DataError
 
@@ -45,6 +45,12 @@ def payload(
         bool, typer.Option("--plain", help="Plain least squares: the body need not be physically consistent.")
     ] = False,
     free: Free = None,
+    gain_std: Annotated[
+        float | None,
+        typer.Option(help="Relative standard deviation of the gains of the drives. [0.1 for currents times gains]"),
+    ] = None,
+    report: options.ResultReport = None,
+    require: options.Require = None,
     as_json: Json = False,
 ) -> None:
     """Identify a tool or payload: mass, centre of mass and inertia.
@@ -58,6 +64,8 @@ def payload(
     """
     from dynid.calibration.payload import identify_payload
 
+    wanted, page = required(require), result_page(report)
+    check_outputs(page)
     if not loaded:
         raise DataError("no log with the payload is given: name LOADED")
     estimate = inputs.estimate if not without else None
@@ -79,11 +87,9 @@ def payload(
             centre=values.numbers(center, "--center"),
             free=tuple(free or ()),
             signals=inputs.signals() if inputs.cleaning or estimate is None else None,
+            gain_std=gain_std,
         )
-    if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
-    else:
-        show(found.summary())
+    conclude(found.summary(), found.to_dict(), judged(found, page), page, wanted, as_json)
 
 
 @app.command()
@@ -103,6 +109,8 @@ def gains(
     ] = None,
     negative: Annotated[bool, typer.Option("--negative", help="Let gains be negative.")] = False,
     free: Free = None,
+    report: options.ResultReport = None,
+    require: options.Require = None,
     as_json: Json = False,
 ) -> None:
     """Identify drive gains (N m/A) from currents, without and with a payload of known mass.
@@ -111,6 +119,8 @@ def gains(
     """
     from dynid.calibration.drive_gains import identify_drive_gains
 
+    wanted, page = required(require), result_page(report)
+    check_outputs(page)
     if not data or len(data) != 2:
         raise DataError(f"two logs are needed, without the payload and with it, got {len(data or ())}")
     empty, carrying = inputs.read(data[:1]), inputs.read(data[1:])
@@ -127,7 +137,4 @@ def gains(
             free=tuple(free or ()),
             signals=inputs.signals(),
         )
-    if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
-    else:
-        show(found.summary())
+    conclude(found.summary(), found.to_dict(), judged(found, page), page, wanted, as_json)

@@ -143,13 +143,15 @@ def feasible_options(
     if metric not in (None, "euclidean", "pullback", "entropic"):
         raise DataError(f"--metric '{metric}' is unknown: use euclidean, pullback or entropic")
     laws: list[Any] = [given.get("constraints", "full")]
+    known: dict[str, Any] = {}
     if weight is not None:
         laws.append(Mass(weight, weight))
+        known = {"mass": weight}
     if symmetry:
         laws.append(Symmetry.by_name(robot, _sideways(robot)))
     # The data leave much of a body undetermined; cross-validation finds the weight of the table.
     pull = {"weight": "cv"} if weight is not None else {}
-    return "feasible", pull | given | {"constraints": laws, "metric": metric or "euclidean"}
+    return "feasible", pull | given | known | {"constraints": laws, "metric": metric or "euclidean"}
 
 
 def _sideways(robot: Robot) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -28,6 +28,7 @@ __all__ = [
 
 PROJECT_FILE = "dynid.toml"
 RunFile = str | dict[str, str]
+_Mass = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
 
 class _Section(BaseModel):
@@ -61,8 +62,12 @@ class RobotSection(_Section):
         Whether the closed loops of the file are left out.
     inertia_from : {"collision", "visual"} or None
         Shapes that give the inertia of links without one (URDF and SDF).
-    density, total_mass : float or None
+    density, shape_mass : float or None
         Density of these shapes (kg/m3), or the mass of all links with inertia from shapes together (kg).
+    mass : float or None
+        Mass of the robot's moving bodies together (kg), from scales or the data sheet.
+    link_mass : dict of str to float
+        Masses of single links (kg); wildcards mean each link that matches.
     """
 
     file: str
@@ -76,7 +81,9 @@ class RobotSection(_Section):
     ignore_loops: bool | None = None
     inertia_from: Literal["collision", "visual"] | None = None
     density: float | None = None
-    total_mass: float | None = None
+    shape_mass: float | None = None
+    mass: _Mass | None = None
+    link_mass: dict[str, _Mass] = Field(default_factory=dict)
 
 
 class RunsSection(_Section):
@@ -131,6 +138,8 @@ class IdentifySection(_Section):
         Physical consistency that methods "auto" and "feasible" impose.
     prior_weight : float, "cv" or None
         Weight of the a-priori parameters in method "feasible".
+    box : bool or None
+        Whether methods "auto" and "feasible" keep the bodies inside the plausible box; None for True.
     output : str or None
         File that `dynid identify` writes, relative to the project file; `dynid validate` and `dynid report` read it.
     """
@@ -145,6 +154,7 @@ class IdentifySection(_Section):
     delay: float | None = None
     constraints: str | None = None
     prior_weight: float | Literal["cv"] | None = None
+    box: bool | None = None
     output: str | None = None
 
     def signals(self) -> dict[str, Any]:
@@ -229,8 +239,8 @@ class FleetSection(_Section):
         Folder of recordings as robot=NAME/date=YYYY-MM-DD/..., relative to the project file.
     output : str or None
         File for the table of all estimates (.parquet or .csv), relative to the project file.
-    page : str or None
-        HTML file for the page, relative to the project file.
+    report : str or None
+        HTML file for the page with the verdict, relative to the project file.
     false_alarms : float or None
         Probability of any false alarm in the whole fleet.
     unit_gains, skip_bad : bool or None
@@ -239,7 +249,7 @@ class FleetSection(_Section):
 
     folder: str | None = None
     output: str | None = None
-    page: str | None = None
+    report: str | None = None
     false_alarms: float | None = Field(default=None, gt=0.0, lt=1.0)
     unit_gains: bool | None = None
     skip_bad: bool | None = None

@@ -74,7 +74,12 @@ def project_text(
 
 
 def rerun_text(
-    inputs: Inputs, method: str, held_out: HeldOut, settings: Mapping[str, Any], loop: Mapping[str, Any]
+    inputs: Inputs,
+    method: str,
+    held_out: HeldOut,
+    masses: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    loop: Mapping[str, Any],
 ) -> str:
     """The text of a project file with which `dynid identify` computes an estimate again.
 
@@ -86,8 +91,8 @@ def rerun_text(
         Estimation method.
     held_out : HeldOut
         What the command validated on.
-    settings, loop : mapping
-        Further keys of [identify] and [loop]; those that are None are left out.
+    masses, settings, loop : mapping
+        Further keys of [robot], [identify] and [loop]; those that are None are left out.
 
     Returns
     -------
@@ -96,7 +101,9 @@ def rerun_text(
     """
     here, project, file = Path(), inputs.project, inputs.robot_file
     robot = {} if project is None else project.robot.model_dump(exclude={"file"}, exclude_none=True)
-    robot = {"file": _relative(file, here) if Path(file).suffix else file} | robot | dict(inputs.modelling)
+    robot = (
+        {"file": _relative(file, here) if Path(file).suffix else file} | robot | dict(inputs.modelling) | dict(masses)
+    )
     runs: dict[str, Any] = {"identify": [_entry(x, here) for x in inputs.data]}
     runs |= {"validate": [_entry(x, here) for x in held_out.logs] or None}
     runs |= {"validate_rows": held_out.rows, "validate_share": held_out.share}
@@ -113,8 +120,8 @@ def rerun_text(
 
 
 def _pairs(table: Mapping[str, Any]) -> list[str]:
-    """Lines of a section; values that are None or an empty list are left out."""
-    return [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None and v != []]
+    """Lines of a section; values that are None or empty are left out."""
+    return [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None and v not in ([], {})]
 
 
 def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
@@ -130,7 +137,7 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
         lines.append(f"# friction: the file's own ({', '.join(laws)})")
     else:
         lines += [
-            f"# The robot file has no friction. Method auto chooses it per joint; others take {USUAL_FRICTION}.",
+            f"# The robot file has no friction. Method auto has it in every joint; others take {USUAL_FRICTION}.",
             'friction = "auto"',
         ]
     if given.get("rotor_inertia") is not None:
@@ -139,7 +146,7 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
         lines.append("# rotor_inertia = true    # the robot file has none; geared drives have them")
     if given.get("snap_angles") is None and rounded_angles(file):
         lines.append("snap_angles = true        # angles such as 1.5708 are meant as multiples of pi/2")
-    for name in ("drives", "base", "gravity", "snap_angles", "ignore_loops", "inertia_from", "density", "total_mass"):
+    for name in ("drives", "base", "gravity", "snap_angles", "ignore_loops", "inertia_from", "density", "shape_mass"):
         if given.get(name) is not None:
             lines.append(f"{name} = {toml_value(given[name])}")
     if given.get("lock"):
@@ -148,6 +155,9 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
         lines.append(
             f"# lock = []               # joints that do not move; the robot has {', '.join(whole.coordinates)}"
         )
+    lines.append(
+        "# mass = 16.0             # kg, moving bodies together, from data sheet or scales: keeps bodies in proportion"
+    )
     return lines
 
 
@@ -228,7 +238,7 @@ def _identify_lines() -> list[str]:
     return [
         "",
         "[identify]",
-        'method = "auto"          # friction, filters and prior by cross-validation; others: dynid identify --help',
+        'method = "auto"          # all drive terms, plausible bodies; others: dynid identify --help',
         'output = "estimate.json"',
         "# cutoff = 20            # low-pass of positions in Hz; found from the data if left out",
     ]

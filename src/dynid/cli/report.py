@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,14 +18,15 @@ from dynid.cli.inputs import Inputs, load_estimate
 from dynid.cli.output import check_required, error_lines, required, show, verdict_lines
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_estimate
-from dynid.errors import DataError
+from dynid.errors import DataError, DynidError
 
 if TYPE_CHECKING:
     from dynid.assessment.verdict.assessment import Assessment
     from dynid.assessment.verdict.evidence import Evidence
+    from dynid.identification.estimate import Estimate
     from dynid.recording.recording import Recording
 
-__all__ = ["Compare", "assess_and_report", "report_files"]
+__all__ = ["Compare", "assess_and_report", "conclude", "judged", "report_files", "result_page"]
 
 Compare = Annotated[
     Path | None, typer.Option("--compare", help="Another saved estimate of the same robot, compared with the first.")
@@ -52,11 +54,14 @@ def report(
 ) -> None:
     """Assess whether a saved estimate can be trusted, and write an HTML report of it with the verdict beside it.
 
+    The file of the estimate keeps the verdict, which `dynid export` writes into models; without unseen motion it can
+    only get worse.
+
     Example: dynid report estimate.json run1.csv --validate run3.csv
 
     Example: dynid report estimate.json --compare other.json --validate run3.csv
     """
-    from dynid.assessment.verdict.assess import evidence_of
+    from dynid.assessment.verdict.assess import assess_evidence, evidence_of
     from dynid.report.document import write_comparison, write_evidence
     from dynid.report.provenance import Provenance
 
@@ -75,12 +80,16 @@ def report(
             both = write_comparison(estimate, other, output, held_out, recording=fitted, names=names)
             validation = None if held_out is None else estimate.validate(held_out)
             verdicts = dict(zip(names, both, strict=True))
+            _keep(estimate, both[0], file)
+            _keep(other, both[1], compare)
         else:
             project = "" if inputs.project is None else inputs.project.path.read_text(encoding="utf-8")
             others = inputs.held_out(validate, validate_share, validate_rows).logs
             evidence = evidence_of(estimate, **({} if unseen is None else unseen.evidence), recording=fitted)
             origin = Provenance(_command(), files=inputs.files(*others), project=project)
-            verdicts = {file.stem: write_evidence(evidence, output, origin=origin)}
+            assessment = assess_evidence(evidence)
+            _keep(estimate, assessment, file)
+            verdicts = {file.stem: write_evidence(evidence, output, origin=origin, assessment=assessment)}
             validation = evidence.validation
             _save(verdicts[file.stem], output)
     if as_json:
@@ -132,7 +141,13 @@ def _motion(
 
 
 def assess_and_report(
-    evidence: Evidence, report: str | None, output: Path | None, *, files: Sequence[Path] = (), project: str = ""
+    evidence: Evidence,
+    report: str | None,
+    output: Path | None,
+    *,
+    files: Sequence[Path] = (),
+    project: str = "",
+    assessed: Callable[[Assessment], None] = lambda _: None,
 ) -> tuple[Assessment | None, Path | None]:
     """The assessment of `dynid identify`, and its report where one is asked for or an estimate is saved.
 
@@ -146,6 +161,8 @@ def assess_and_report(
         File of the estimate.
     files, project
         Files that were read, and the text of the project file that computes the estimate again.
+    assessed : callable
+        Is given the verdict before the report is written, which is younger than what belongs to it.
 
     Returns
     -------
@@ -156,18 +173,51 @@ def assess_and_report(
     """
     if report == "none":
         return None, None
-    path = next(iter(report_files(report, output)), None)
-    if path is None or not evidence.estimate.converged:
-        from dynid.assessment.verdict.assess import assess_evidence
-
-        return assess_evidence(evidence), None
+    from dynid.assessment.verdict.assess import assess_evidence
     from dynid.report.document import write_evidence
     from dynid.report.provenance import Provenance
 
+    assessment = assess_evidence(evidence)
+    assessed(assessment)
+    path = next(iter(report_files(report, output)), None)
+    if path is None or not evidence.estimate.converged:
+        return assessment, None
     origin = Provenance(_command(), files=files, project=project)
-    assessment = write_evidence(evidence, path, origin=origin)
+    write_evidence(evidence, path, origin=origin, assessment=assessment)
     _save(assessment, path)
     return assessment, path
+
+
+def result_page(report: Path | None) -> Path | None:
+    """The value of --report of commands whose page is written only where it is named, checked."""
+    if report is not None and report.suffix not in (".html", ".htm"):
+        raise DataError(f"--report takes an .html file, got '{report}'")
+    return report
+
+
+def judged(result: Any, report: Path | None, unseen: Any = None, prior: Any = None) -> Assessment:
+    """The verdict on a payload, gains, friction, a fleet or actuators, and its page where one is asked for."""
+    if report is None:
+        from dynid.assessment.verdict.results import assess_result
+
+        return assess_result(result, unseen, prior)
+    from dynid.report.results import write_result
+
+    assessment = write_result(result, report, unseen, prior, command=_command())
+    wrote(report)
+    return assessment
+
+
+def conclude(
+    words: str, page: dict[str, Any], assessment: Assessment, report: Path | None, wanted: str | None, as_json: bool
+) -> None:
+    """Print a result and its verdict, as text or as JSON, and end as --require asks for."""
+    if as_json:
+        print(json.dumps(page | {"verdict": assessment.to_dict()}, indent=2))
+    else:
+        show(words)
+        show("\n".join(verdict_lines(assessment, report)))
+    check_required(wanted, assessment)
 
 
 def report_files(report: str | None, output: Path | None) -> tuple[Path, ...]:
@@ -180,6 +230,24 @@ def report_files(report: str | None, output: Path | None) -> tuple[Path, ...]:
     elif path.suffix not in (".html", ".htm"):
         raise DataError(f"--report takes an .html file or none, got '{report}'")
     return path, _verdict_file(path)
+
+
+def _keep(estimate: Estimate, assessment: Assessment, file: Path) -> None:
+    """Let the file of an estimate hold its verdict; one that cannot be written stays as it is, which is told.
+
+    Its time does not change: by it a report knows that it belongs to this result.
+    """
+    judgement = assessment.judgement().after(estimate.judgement)
+    if judgement == estimate.judgement:
+        return
+    times = file.stat()
+    try:
+        estimate.with_judgement(judgement).save(file)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    except DynidError as error:
+        print(f"dynid: the estimate does not hold this verdict: {error}", file=sys.stderr)
+    else:
+        wrote(file)
 
 
 def _save(assessment: Assessment, path: Path) -> None:

@@ -126,7 +126,11 @@ def _robot(file: str, project: Project | None, taken: Mapping[str, Any]) -> tupl
     """The robot with its joints locked, and the whole one if some are."""
     from dynid.robot.load import load_robot
 
-    section = {} if project is None else project.robot.model_dump(exclude={"file", "lock"}, exclude_none=True)
+    section = (
+        {}
+        if project is None
+        else project.robot.model_dump(exclude={"file", "lock", "mass", "link_mass"}, exclude_none=True)
+    )
     fields = section | {n: taken[n] for n in options.MODELLING if n != "lock" and taken[n] is not None}
     robot = load_robot(file, **fields)
     held: list[str] | dict[str, float] = [] if project is None else project.robot.lock

@@ -14,7 +14,7 @@ import typer
 
 from dynid.cli import complete, options, values
 from dynid.cli.app import Json, app, check_outputs, write, wrote
-from dynid.cli.output import error_lines, mass_line, show, verdict_lines
+from dynid.cli.output import error_lines, mass_lines, show, verdict_lines
 from dynid.cli.progress import working
 from dynid.errors import DynidError
 from dynid.files import writing_bytes
@@ -74,7 +74,7 @@ def demo(
         if table:
             show(truth_text(result.estimate, result.truth))
             show(result.validation.summary())
-        show("\n".join([*error_lines(result.estimate, result.validation), mass_line(result.estimate)]))
+        show("\n".join([*error_lines(result.estimate, result.validation), *mass_lines(result.estimate)]))
         show("\n".join([*verdict_lines(assessment), "next:", f"  - open {report} in a browser", *_AFTER_DEMO]))
     if figure is not None:
         from dynid.report.torques import torque_figure
@@ -94,7 +94,9 @@ def reproduce(
     full: Annotated[bool, typer.Option("--full", help="As many runs as the source has (pc-didim).")] = False,
     half: Annotated[
         str | None,
-        typer.Option(help="Only this half of the cases: 'development' or 'held back' (verdicts, fleet). [both]"),
+        typer.Option(
+            help="Only this half of the cases: 'development' or 'held back' (verdicts, fleet, bodies, regret). [both]"
+        ),
     ] = None,
     folder: Annotated[
         Path | None,

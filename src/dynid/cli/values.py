@@ -16,8 +16,11 @@ __all__ = [
     "coulomb_slope",
     "cutoff",
     "decimation",
+    "draws",
+    "key_kilograms",
     "key_numbers",
     "key_values",
+    "kilograms",
     "min_velocity",
     "name_or_number",
     "names",
@@ -28,6 +31,8 @@ __all__ = [
     "source",
     "time_column",
 ]
+
+_FEWEST, _MOST = 2, 1_000_000
 
 Source = str | dict[str, Path]
 
@@ -42,6 +47,13 @@ def checked(value: float, option: str) -> float:
     if value and not _SMALLEST <= abs(value) <= _LARGEST:
         raise DataError(f"{option} takes 0 or a number of a size between {_SMALLEST:g} and {_LARGEST:g}, got {value:g}")
     return value
+
+
+def draws(count: int) -> int:
+    """A number of draws: fewer have no standard deviation, more take too much computer memory."""
+    if not _FEWEST <= count <= _MOST:
+        raise DataError(f"--draws takes {_FEWEST} to {_MOST} draws, got {count}")
+    return count
 
 
 def number(text: str, option: str) -> float:
@@ -85,6 +97,26 @@ def key_numbers(items: Sequence[str] | None, option: str) -> dict[str, float | t
     return {k: number_or_per_joint(v, f"{option} {k}") for k, v in key_values(items, option).items()}
 
 
+def kilograms(text: str, option: str) -> float:
+    """A mass in kg, with or without its unit."""
+    try:
+        value = float(text.strip().removesuffix("kg"))
+    except ValueError:
+        raise DataError(f"{option} takes a mass in kg such as 16 or 16kg, got '{text:.60}'") from None
+    return checked(value, option)
+
+
+def key_kilograms(items: Sequence[str] | None, option: str) -> dict[str, float]:
+    """LINK=KG pairs."""
+    out = {}
+    for item in items or ():
+        link, equals, mass = item.rpartition("=")
+        if not equals or not link:
+            raise DataError(f"{option} takes LINK=KG, got '{item:.60}'")
+        out[link] = kilograms(mass, f"{option} {link}")
+    return out
+
+
 def row_range(text: str, option: str) -> tuple[int | None, int | None]:
     """START:STOP, either of which may be left out."""
     start, colon, stop = text.partition(":")
@@ -115,7 +147,7 @@ def source(text: str) -> Source:
 def coulomb_slope(text: str) -> float | tuple[float, ...] | Literal["auto", "exact"]:
     """Slope of Coulomb friction, one number or one per joint, "auto" or "exact"."""
     if text in ("auto", "exact"):
-        return cast(Literal["auto", "exact"], text)
+        return cast("Literal['auto', 'exact']", text)
     return number_or_per_joint(text, "--coulomb-slope")
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from dynid.codegen.functions import Function
 from dynid.codegen.graph import Node, reachable
 from dynid.codegen.program import Program
+from dynid.codegen.statements import plain, title_lines
 from dynid.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["casadi_functions", "emit_casadi"]
 
+_UNSAFE = r"\\"
+
 
 def casadi_functions(
     robot: Robot | Estimate,
@@ -32,6 +35,7 @@ def casadi_functions(
     values: ArrayLike | None = None,
     name: str | None = None,
     allow_infeasible: bool = False,
+    untrusted: bool = False,
 ) -> dict[str, ca.Function]:
     """CasADi functions (SX) of the dynamics of a robot or an estimate.
 
@@ -49,6 +53,8 @@ def casadi_functions(
         Prefix of the function names; by default the robot's name.
     allow_infeasible : bool, default False
         Accept parameters that are not physically consistent.
+    untrusted : bool, default False
+        Build functions of an estimate whose verdict is "do not use". It is refused otherwise.
 
     Returns
     -------
@@ -71,18 +77,23 @@ def casadi_functions(
         values=values,
         name=name,
         allow_infeasible=allow_infeasible,
+        untrusted=untrusted,
     )
     return {f.name: _function(code.program, f) for f in code.program.functions}
 
 
 def emit_casadi(program: Program) -> dict[str, str]:
-    """Texts of NAME_FUNCTION.casadi, one per function, which `casadi.Function.load` reads."""
+    """Texts of NAME_FUNCTION.casadi, one per function, which `casadi.Function.load` reads.
+
+    CasADi reads a function up to its end; what stands in the heads of other files follows it.
+    """
     files = {}
+    about = "".join(f"\n# {plain(line, _UNSAFE)}" for line in title_lines(program)) + "\n"
     with tempfile.TemporaryDirectory() as folder:
         for function in program.functions:
             path = Path(folder, "saved")
             _function(program, function).save(str(path))
-            files[f"{program.name}_{function.name}.casadi"] = path.read_text(encoding="ascii")
+            files[f"{program.name}_{function.name}.casadi"] = path.read_text(encoding="ascii") + about
     return files
 
 

@@ -23,10 +23,10 @@ from dynid.codegen.program import Program
 from dynid.codegen.tensor_file import TENSOR_FUNCTIONS, tensor_function
 from dynid.codegen.torch_file import emit_torch
 from dynid.errors import DataError, did_you_mean
+from dynid.export.label import label_of
 from dynid.feasibility.queries import is_feasible
 from dynid.files import make_folder, write_text
 from dynid.identification.estimate import Estimate
-from dynid.identification.known import parameter_remarks
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -64,12 +64,15 @@ class GeneratedCode:
         tree's dynamics, without the passive joints and the projection. Empty for PyTorch and JAX.
     program : Program
         Expression graphs that the texts were written from.
+    warnings : tuple of str
+        The verdict on the estimate where it is not "trusted".
     """
 
     language: str
     files: dict[str, str]
     operations: dict[str, Operations]
     program: Program
+    warnings: tuple[str, ...] = ()
 
     def write(self, folder: str | Path) -> tuple[Path, ...]:
         """Write all files into a folder.
@@ -136,6 +139,7 @@ def generate_code(
     notes: Sequence[str] = (),
     sines: str = "inline",
     allow_infeasible: bool = False,
+    untrusted: bool = False,
 ) -> GeneratedCode:
     """Generate straight-line code of the dynamics of a robot or of an identified robot.
 
@@ -170,6 +174,8 @@ def generate_code(
         C code only: sine and cosine together from inline series (accurate to 2e-16, faster), or from math.h.
     allow_infeasible : bool, default False
         Accept parameters that are not physically consistent. They are refused otherwise.
+    untrusted : bool, default False
+        Write code of an estimate whose verdict is "do not use". It is refused otherwise.
 
     Returns
     -------
@@ -179,7 +185,8 @@ def generate_code(
     Raises
     ------
     DataError
-        If an option is unknown, the values have the wrong size, or the parameters are refused.
+        If an option is unknown, the values have the wrong size, the parameters are refused, or the verdict on the
+        estimate is "do not use".
 
     Examples
     --------
@@ -202,6 +209,7 @@ def generate_code(
         raise DataError(f"the parameters are an argument in {_TITLES[language]}: use symbolic or symbolic-base")
     if sines not in ("inline", "library"):
         raise DataError(f"sines '{sines}' is unknown: use inline or library")
+    label = label_of(robot, untrusted)
     wanted = _wanted(functions, tuple(FUNCTIONS) if language not in _TENSORS else TENSOR_FUNCTIONS)
     if law is not None:
         law = _law(law, model, language)
@@ -247,7 +255,7 @@ def generate_code(
         made = tuple(closed_function(model, linkage, function, symbols) for function in wanted)
     head = (
         *_notes(model, estimate, date),
-        *(_remarks(estimate) if used and base is None else ()),
+        *(() if label is None else label.lines() if used and base is None else label.head()),
         *notes,
         *([f"Beware: {flaw}."] if flaw else []),
     )
@@ -256,7 +264,7 @@ def generate_code(
     )
     files = dict(EMITTERS[language](program))
     operations = {} if language in _TENSORS else {f.name: program.operations(f) for f in made}
-    return GeneratedCode(language, files, operations, program)
+    return GeneratedCode(language, files, operations, program, () if label is None else tuple(label.warnings))
 
 
 def _wanted(functions: Sequence[str], every: tuple[str, ...]) -> tuple[str, ...]:
@@ -359,13 +367,6 @@ def _infeasible(robot: Robot, base: BaseParameters | None, numbers: Array) -> st
     if base is not None and verdict.reasons:  # conditions that exclude each other, none of them broken by itself
         why = f"cannot be met: {why}"
     return f"no physical robot has these parameters ({why})"
-
-
-def _remarks(estimate: Estimate | None) -> list[str]:
-    """What the recording does not determine of the standard parameters in the code."""
-    if estimate is None:
-        return []
-    return [f"{link}: {words}." for link, words in parameter_remarks(estimate).items()]
 
 
 def _notes(robot: Robot, estimate: Estimate | None, date: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from dynid.excitation.limits import MotionLimits, endless_joints, motion_limits
 from dynid.excitation.linkage import with_passive_joints
 from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import check_duration, check_torque_model
-from dynid.excitation.search import refine, shrunk
+from dynid.excitation.search import Work, refine, shrunk
 from dynid.parameters.base import base_parameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
@@ -38,6 +38,8 @@ _CONTROL_RATE = 1000.0
 _CANDIDATES = 60
 _REFINED = 20
 _MOST_TIGHTENINGS = 5
+# Iterations after limits were tightened.
+_TIGHTENED = 20
 # Slack that a posture at rest needs, as a share of each limit, and the postures that are tried.
 _LEAST_ROOM, _POSTURES = 0.02, 200
 
@@ -72,6 +74,13 @@ def make_family(family: str | Basis, duration: float, size: int) -> Basis:
     return FAMILIES[family](duration, size)
 
 
+class _Found(NamedTuple):
+    """The coefficients that a search found, and what is said about it."""
+
+    coefficients: Array
+    notes: tuple[str, ...]
+
+
 def design_excitation(
     robot: Robot,
     duration: float = 20.0,
@@ -84,7 +93,8 @@ def design_excitation(
     noise: ArrayLike | None = None,
     clearances: Sequence[AnyClearance] = (),
     channels: str | Sequence[str] | None = None,
-    budget: float = 30.0,
+    budget: int = 1000,
+    time_limit: float | None = None,
     seed: int = 0,
     samples: int | None = None,
     progress: ProgressCallback | None = None,
@@ -92,7 +102,7 @@ def design_excitation(
 ) -> Excitation:
     """Design a motion within all limits that identifies the base parameters best.
 
-    The same seed gives the same motion, unless the budget ends the search.
+    The same seed gives the same motion, unless a time limit ends the search.
 
     Parameters
     ----------
@@ -120,8 +130,11 @@ def design_excitation(
         and a margin to singular postures are always among them (`PassiveJoints`).
     channels : str or sequence of str, optional
         Channels that will be measured. Default: joint torques, or the base wrench of an instrumented base.
-    budget : float
-        Time for the search, s.
+    budget : int
+        Iterations of the search in all. It ends before where twenty motions cannot be refined further.
+    time_limit : float, optional
+        Seconds after which the search ends with the best motion so far, which a note of the result says. The choice of
+        start motions and the check of the limits on a finer grid are not cut short, and compilation does not count.
     seed : int
         Seed of the random starts.
     samples : int, optional
@@ -146,14 +159,16 @@ def design_excitation(
     --------
     >>> import dynid
     >>> robot = dynid.load_robot("twolink")
-    >>> motion = dynid.design_excitation(robot, 5.0, budget=1.0, limits={"*": {"acceleration": 10.0}})
+    >>> motion = dynid.design_excitation(robot, 5.0, budget=50, limits={"*": {"acceleration": 10.0}})
     >>> t, q, v, a = motion.sample(100.0)
     >>> q.shape
     (501, 2)
     """
     began = time.monotonic()
-    if not budget > 0:
-        raise DataError(f"the budget must be a positive number of seconds, got {budget}")
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        raise DataError(f"the budget is a whole number of iterations, at least 1, got {budget!r:.40}")
+    if time_limit is not None and not time_limit > 0:
+        raise DataError(f"the time limit must be a positive number of seconds, got {time_limit!r:.40}")
     basis = make_family(family, duration, size)
     held = limits if isinstance(limits, MotionLimits) else motion_limits(robot, limits)
     check_duration(robot, held, basis.duration)
@@ -181,8 +196,8 @@ def design_excitation(
     fine = replace(coarse, limits=held, samples=_FINE * count, clearance_room=0.0)
     report = progress or (lambda _: None)
     with one_blas_thread():
-        best = _search(coarse, seed, began + budget, report)
-        best, tightened = _verified(coarse, fine, best, began + budget, report)
+        found = _search(coarse, seed, budget, time_limit, report)
+        best, tightened = _verified(coarse, fine, found.coefficients, report)
     return Excitation(
         robot=robot,
         basis=basis,
@@ -191,7 +206,7 @@ def design_excitation(
         criterion=goal,
         clearances=tuple(clearances),
         seconds=time.monotonic() - began,
-        notes=(*notes, *tightened),
+        notes=(*notes, *found.notes, *tightened),
         samples=count,
     )
 
@@ -231,34 +246,41 @@ def _posture(robot: Robot, start: ArrayLike, limits: MotionLimits) -> Array:
     return q
 
 
-def _search(problem: Problem, seed: int, deadline: float, report: ProgressCallback) -> Array:
+def _search(problem: Problem, seed: int, budget: int, time_limit: float | None, report: ProgressCallback) -> _Found:
     """The best of several local optima, from the best of many random motions."""
-    rng = np.random.default_rng(seed)
-    scored: list[tuple[float, int, Array]] = []
-    while len(scored) < _CANDIDATES:
-        X = shrunk(problem, _random(problem, rng), _LEAST_ROOM)
-        if X is None:
-            raise DynidError(_no_room(problem, "the start posture violates it"))
-        scored.append((problem.value(X), len(scored), X))
-        if time.monotonic() > deadline and scored:
-            break
-    scored.sort(key=lambda entry: entry[:2])
-    best, value = scored[0][2], scored[0][0]
-    first = {"criterion": value, "best": value}
-    report(Progress(f"{len(scored)} random motions, criterion {value:.4f}", 0.0, _left(deadline), first))
-    starts = [X for _, _, X in scored[:_REFINED]]
-    search = _SearchProgress(report, deadline, len(starts), value)
+    starts = _candidates(problem, seed)
+    value = problem.value(starts[0])
+    problem.gradient(starts[0])  # what is compiled here does not count
+    report(Progress(f"{_CANDIDATES} random motions, criterion {value:.4f}", 0.0, None, _values(value, value)))
+    work = Work(budget, time_limit)
+    search = _SearchProgress(report, work, len(starts), value)
+    best = starts[0]
     for X in starts:
-        if time.monotonic() > deadline:
+        if work.ended:
             break
-        found = refine(problem, X, deadline, seen=search.iterated)
+        found = refine(problem, X, work, seen=search.iterated)
         new = problem.value(found)
         if new < value:
             best, value = found, new
         search.ended(new)
     if not np.isfinite(value):
         raise DynidError("no motion of this family excites all base parameters; use more harmonics or waypoints")
-    return best
+    if not work.late:
+        return _Found(best, ())
+    return _Found(best, (f"stopped by the time limit: {search.done} of {len(starts)} motions were refined",))
+
+
+def _candidates(problem: Problem, seed: int) -> list[Array]:
+    """The best of many random motions, the best first."""
+    rng = np.random.default_rng(seed)
+    motions = []
+    for _ in range(_CANDIDATES):
+        X = shrunk(problem, _random(problem, rng), _LEAST_ROOM)
+        if X is None:
+            raise DynidError(_no_room(problem, "the start posture violates it"))
+        motions.append(X)
+    order = np.argsort([problem.value(X) for X in motions], kind="stable")
+    return [motions[k] for k in order[:_REFINED]]
 
 
 @dataclass
@@ -269,40 +291,33 @@ class _SearchProgress:
     """
 
     report: ProgressCallback
-    deadline: float
+    work: Work
     count: int
     best: float
     done: int = 0
 
     def __post_init__(self) -> None:
-        self._started, self._budget = time.monotonic(), _left(self.deadline)
+        self._started, self._budget = time.monotonic(), self.work.left
 
     def iterated(self, value: float) -> None:
         """An iteration of the present start."""
-        self.best = min(self.best, value)
-        self._tell(self.done + 1, value, self._spent_share())
+        self._tell(self.done + 1, value)
 
     def ended(self, value: float) -> None:
         """The end of a start."""
         self.done += 1
+        self._tell(self.done, value)
+
+    def _tell(self, start: int, value: float) -> None:
         self.best = min(self.best, value)
-        self._tell(self.done, value, self._spent_share())
-
-    def _spent_share(self) -> float:
-        spent = time.monotonic() - self._started
-        return max(self.done / self.count, min(spent / self._budget, 1.0)) if self._budget > 0 else 1.0
-
-    def _tell(self, start: int, value: float, share: float) -> None:
-        spent, left = time.monotonic() - self._started, _left(self.deadline)
-        if self.done:
-            left = min(spent * (self.count / self.done - 1), left)
+        share = min(max(self.done / self.count, 1.0 - self.work.left / self._budget), 1.0)
+        left = (time.monotonic() - self._started) * (1.0 / share - 1.0) if share > 0 else None
         message = f"start {start} of {self.count}: criterion {value:.4f}, best {self.best:.4f}"
-        self.report(Progress(message, share, left, {"criterion": value, "best": self.best}))
+        self.report(Progress(message, share, left, _values(value, self.best)))
 
 
-def _left(deadline: float) -> float:
-    """Seconds until the deadline."""
-    return max(deadline - time.monotonic(), 0.0)
+def _values(criterion: float, best: float) -> dict[str, float]:
+    return {"criterion": criterion, "best": best}
 
 
 def _random(problem: Problem, rng: np.random.Generator) -> Array:
@@ -321,9 +336,7 @@ def _no_room(problem: Problem, posture: str) -> str:
     return "the limits leave no room for motion"
 
 
-def _verified(
-    coarse: Problem, fine: Problem, X: Array, deadline: float, report: ProgressCallback
-) -> tuple[Array, tuple[str, ...]]:
+def _verified(coarse: Problem, fine: Problem, X: Array, report: ProgressCallback) -> tuple[Array, tuple[str, ...]]:
     """The motion with its limits satisfied on a finer grid, by tighter limits and refinement, or by scaling it down."""
     notes: tuple[str, ...] = ()
     problem = coarse
@@ -332,7 +345,7 @@ def _verified(
         slacks = [(limit.kind in labels, float(limit.slack.min(initial=1.0))) for limit in fine.slacks(X)]
         over = max((-slack for near, slack in slacks if not near), default=0.0)
         close = max((-slack for near, slack in slacks if near), default=0.0)
-        if max(over, close) <= 0 or time.monotonic() > deadline:
+        if max(over, close) <= 0:
             break
         report(Progress(f"limits exceeded by {100 * max(over, close):.2f} % between grid points: tightened"))
         notes = (f"limits were tightened {k} times because they were exceeded between grid points",)
@@ -344,7 +357,7 @@ def _verified(
         inside = shrunk(problem, X)
         if inside is None:
             break
-        X = refine(problem, inside, deadline, max_iterations=20)
+        X = refine(problem, inside, Work(_TIGHTENED))
     held = shrunk(fine, X)
     count = max(fine.samples, int(np.ceil(_CONTROL_RATE * fine.basis.duration)))
     between = replace(fine, samples=count, clearances=())
@@ -352,5 +365,5 @@ def _verified(
         held = shrunk(between, held)
         held = held if held is None or not fine.clearances else shrunk(fine, held)
     if held is None:
-        raise DynidError("no motion within the limits was found in time; give a larger budget")
+        raise DynidError("no motion within the limits was found on the finer grid; give more samples")
     return held, notes

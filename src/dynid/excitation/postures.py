@@ -285,7 +285,7 @@ def _rows(base: BaseParameters, q: Array, noise: ArrayLike | None) -> tuple[Arra
         raise DataError(
             f"'{base.names[int(np.argmin(norms))]}' is not identifiable from any candidate; widen the ranges"
         )
-    return A / norms, cast(Array, 1.0 / norms)
+    return A / norms, cast("Array", 1.0 / norms)
 
 
 def _check_count(base: BaseParameters, A: Array, count: int) -> None:

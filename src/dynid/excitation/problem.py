@@ -172,7 +172,7 @@ class Problem:
             out.append(Limit("torque", 1.0 - np.abs(torque) / lim.torque))
             out.append(Limit("power", 1.0 - np.abs(torque * v) / lim.power))
         for c in self.clearances:
-            found = c.values_in_motion(q, v, a) if _moving(c) else cast(Clearance, c).values(q)
+            found = c.values_in_motion(q, v, a) if _moving(c) else cast("Clearance", c).values(q)
             out.append(Limit(c.label, found - self.clearance_room))
         return out
 
@@ -215,4 +215,4 @@ class Problem:
         if _moving(clearance):
             gq, gv, ga = clearance.gradients_in_motion(q, v, a, column)
             return gq[:, :, None] * bq[:, None] + gv[:, :, None] * bv[:, None] + ga[:, :, None] * ba[:, None]
-        return cast(Clearance, clearance).gradients(q, column)[:, :, None] * bq[:, None]
+        return cast("Clearance", clearance).gradients(q, column)[:, :, None] * bq[:, None]

@@ -1,6 +1,6 @@
 """Sequential quadratic programming with feasible iterates.
 
-Every iterate satisfies all limits, so a search that runs out of time still returns a usable motion. A quadratic model
+Every iterate satisfies all limits, so a search whose budget is spent still returns a usable motion. A quadratic model
 of the criterion (BFGS) is minimised subject to the limits that are nearly active, by a non-negative least-squares dual;
 the step is then shortened at the first other limit. Limits on positions and their derivatives are linear, so for them
 this is exact.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from dynid.excitation.problem import Problem
 
-__all__ = ["refine", "shrunk"]
+__all__ = ["Work", "refine", "shrunk"]
 
 Array = NDArray[np.float64]
 
@@ -29,6 +30,33 @@ _ENOUGH = 1e-4
 # Rounding error of a limit that is met exactly, as a share of it.
 _ROUNDING = 1e-6
 _IDLE = 4
+
+
+@dataclass
+class Work:
+    """Iterations that a search may still take. Only a time limit asks the clock, and then the search says so.
+
+    Attributes
+    ----------
+    left : int
+    time_limit : float or None
+        Seconds, from the creation of this object.
+    late : bool
+        Whether the time limit ended the search.
+    """
+
+    left: int
+    time_limit: float | None = None
+    late: bool = False
+
+    def __post_init__(self) -> None:
+        self._began = time.monotonic()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the budget or the time is spent."""
+        self.late = self.late or (self.time_limit is not None and time.monotonic() - self._began > self.time_limit)
+        return self.late or self.left <= 0
 
 
 def shrunk(problem: Problem, X: Array, room: float = 0.0) -> Array | None:
@@ -51,13 +79,13 @@ def shrunk(problem: Problem, X: Array, room: float = 0.0) -> Array | None:
 def refine(
     problem: Problem,
     X: Array,
-    deadline: float,
+    work: Work,
     *,
     max_iterations: int = 150,
     tolerance: float = 1e-4,
     seen: Callable[[float], None] | None = None,
 ) -> Array:
-    """A local optimum from a motion X within all limits, or the best motion until the deadline (time.monotonic).
+    """A local optimum from a motion X within all limits, or the best motion when the work ends.
 
     Limits hold to 1e-6 of their value. The search ends when four successive iterations gain less than the tolerance.
     `seen` receives the criterion after every iteration.
@@ -75,8 +103,9 @@ def refine(
     curvature = _fresh(gradient)
     idle = 0
     for _ in range(max_iterations):
-        if time.monotonic() > deadline or not np.isfinite(value):
+        if work.ended or not np.isfinite(value):
             break
+        work.left -= 1
         rows, room = _close_limits(problem, X, free, unit)
         step = _quadratic_step(curvature, gradient, rows, room)
         promised = float(gradient @ step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +26,12 @@ __all__ = [
     "plain_joint_terms",
     "refuse_infeasible",
     "rpy_angles",
+    "with_mean_friction",
 ]
 
 Array = NDArray[np.float64]
 
+_APART = 0.2
 _ROUNDING = 1e-9  # N m, N m s/rad and kg m2: what a fit of exact data leaves of a term that is not there
 
 
@@ -109,6 +112,27 @@ def own_term(robot: Robot, term: DriveTerm) -> bool:
     """
     plain = np.array_equal(term.direction, np.eye(len(term.direction))[term.owner]) and term.function is None
     return plain and not term.motor and not term.cross_only
+
+
+def with_mean_friction(robot: Robot, words: str) -> tuple[Robot, list[str]]:
+    """The robot with one viscous and one Coulomb coefficient per joint, for formats without directions, and warnings.
+
+    They are the means of both directions. Differences beyond a fifth of the mean are warned of.
+    """
+    drives, apart = list(robot.drives), list[str]()
+    for symbol in ("fv", "fc"):
+        ahead = [t for t in robot.drives if t.symbol == f"{symbol}p" and own_term(robot, t)]
+        back = {t.owner: t for t in robot.drives if t.symbol == f"{symbol}n" and own_term(robot, t)}
+        both = {t.owner for t in robot.drives if t.symbol == symbol}
+        for term in (t for t in ahead if t.owner in back and t.owner not in both):
+            other = back[term.owner]
+            mean = 0.5 * (term.value + other.value)
+            drives[drives.index(term)] = replace(term, symbol=symbol, value=mean)
+            drives.remove(other)
+            if abs(term.value - other.value) > _APART * abs(mean):
+                apart.append(f"{symbol}_{term.shaft}")
+    told = f"{words} has no friction that differs between directions: {', '.join(apart)} is the mean of both"
+    return replace(robot, drives=tuple(drives)), [told] if apart else []
 
 
 def plain_joint_terms(robot: Robot, joint: str, keys: dict[TermKind, str]) -> dict[str, DriveTerm]:

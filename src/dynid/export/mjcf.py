@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.export.contents import infeasible_drives, numbers_text, refuse_infeasible
+from dynid.export.contents import infeasible_drives, numbers_text, refuse_infeasible, with_mean_friction
+from dynid.export.label import Label, labelled
 from dynid.export.mjcf_loops import add_loops
 from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes, pose_attributes
 from dynid.export.mjcf_springs import Springs, add_spring
-from dynid.export.xmltext import XmlText, document, marked
+from dynid.export.xmltext import XmlText, document
 from dynid.files import writing
 from dynid.robot.inertia import inertia_violations
 from dynid.robot.model import Robot
@@ -36,7 +36,7 @@ def write_mjcf(
     *,
     template: str | Path | None = None,
     allow_infeasible: bool = False,
-    remarks: Mapping[str, str] | None = None,
+    label: Label | None = None,
     springs: Springs | None = None,
 ) -> list[str]:
     """Write a robot as MJCF (MuJoCo).
@@ -53,8 +53,8 @@ def write_mjcf(
         tree, with the link frames as body frames.
     allow_infeasible : bool, default False
         Write bodies and drives that are not physically consistent. They are refused otherwise.
-    remarks : mapping of str to str, optional
-        Remarks on links by name, such as those of `parameter_remarks`; each is written as a comment into its <body>.
+    label : Label, optional
+        What the file says of the estimate it is made of: the verdict at its top, what decided each body in its <body>.
     springs : Springs, optional
         Springs between motors and links, see `springs_of`. A flexible joint is written as two joints of one body: the
         motor, which has the name of the joint, and its deflection. Friction of the link is that of a tendon over both.
@@ -72,21 +72,22 @@ def write_mjcf(
     content, warnings = mjcf_content(robot, template=template, allow_infeasible=allow_infeasible, springs=springs)
     warnings += missing_meshes(content, path, template)
     with writing(path) as part:
-        part.write_bytes(content if remarks is None else marked(content, "body", remarks))
+        part.write_bytes(labelled(content, "body", label, template))
     return warnings
 
 
 def mjcf_content(
     robot: Robot, *, template: str | Path | None, allow_infeasible: bool, springs: Springs | None = None
 ) -> tuple[bytes, list[str]]:
-    """The file that `write_mjcf` writes, without remarks, and its warnings."""
+    """The file that `write_mjcf` writes, without its label, and its warnings."""
     found = refuse_infeasible(robot, allow_infeasible)
     if springs is not None:
         if template is not None:
             raise ModelError("springs add joints, which a template has not: write a new file")
         refuse_infeasible(replace(springs.motors, links=robot.links), allow_infeasible)
+    robot, told = with_mean_friction(robot, "MJCF")
     # From the tree, each body that MuJoCo refuses is warned of where it is written.
-    warnings = (infeasible_drives(robot) if template is None else found) + drive_warnings(robot)
+    warnings = (infeasible_drives(robot) if template is None else found) + told + drive_warnings(robot)
     if springs is not None:
         warnings += drive_warnings(springs.motors)
     if template is None:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.export.contents import refuse_infeasible
+from dynid.export.label import Label, label_of
 from dynid.export.ros_parameters import from_ros, to_ros
 from dynid.files import write_text
-from dynid.identification.known import parameter_remarks
 from dynid.quoting import toml_value
 from dynid.reading import parse_json, parse_toml, read_text
 from dynid.robot.drives import DRIVE_SYMBOLS, DriveTerm
@@ -32,12 +32,18 @@ _FORMS = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def write_parameters(
-    source: Robot | Estimate, path: str | Path, *, allow_infeasible: bool = False, form: str | None = None
+    source: Robot | Estimate,
+    path: str | Path,
+    *,
+    allow_infeasible: bool = False,
+    form: str | None = None,
+    untrusted: bool = False,
 ) -> list[str]:
     """Write the parameters of a robot or an estimate as JSON, TOML or YAML.
 
     JSON and TOML hold every standard parameter with its unit and, of an estimate, its class ("identifiable", "combined"
-    or "unidentifiable" from this recording), the standard deviations and the base parameters with their expressions.
+    or "unidentifiable" from this recording), the standard deviations, the base parameters with their expressions, the
+    verdict with its reasons and domain, and what decided each body.
     YAML is a ROS 2 parameter file: mass, centre of mass and inertia about it per link, friction and the other drive
     terms per joint.
 
@@ -51,29 +57,32 @@ def write_parameters(
         Write parameters that are not physically consistent. They are refused otherwise.
     form : {"json", "toml", "yaml"}, optional
         Format, where the ending does not name it.
+    untrusted : bool, default False
+        Write an estimate whose verdict is "do not use". It is refused otherwise.
 
     Returns
     -------
     list of str
-        What the file cannot hold.
+        The verdict where it is not "trusted", and what the file cannot hold.
 
     Raises
     ------
     DataError
-        If the format is unknown.
+        If the format is unknown, or the verdict on the estimate is "do not use".
     ModelError
         If the parameters are refused.
     """
     form = _form(path) if form is None else form
     if form not in _FORMS.values():
         raise DataError(f"parameters are written as {', '.join(sorted(set(_FORMS.values())))}, not as '{form}'")
+    label = label_of(source, untrusted)
     robot = source if isinstance(source, Robot) else source.identified_robot
-    warnings = refuse_infeasible(robot, allow_infeasible)
-    warnings += _not_in_the_file(robot)
+    warnings = [] if label is None else label.warnings
+    warnings += refuse_infeasible(robot, allow_infeasible) + _not_in_the_file(robot)
     if form == "yaml":
-        text = to_ros(robot, {} if isinstance(source, Robot) else parameter_remarks(source))
+        text = to_ros(robot, label)
     else:
-        content = _content(source)
+        content = _content(source, label)
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n" if form == "json" else to_toml(content)
     write_text(path, text)
     return warnings
@@ -136,7 +145,7 @@ def _not_in_the_file(robot: Robot) -> list[str]:
 # -- what the files hold -------------------------------------------------------------------------------
 
 
-def _content(source: Robot | Estimate) -> dict[str, Any]:
+def _content(source: Robot | Estimate, label: Label | None) -> dict[str, Any]:
     robot = source if isinstance(source, Robot) else source.identified_robot
     std = None if isinstance(source, Robot) else source.standard_std
     parameters = []
@@ -161,6 +170,7 @@ def _content(source: Robot | Estimate) -> dict[str, Any]:
     }
     if not isinstance(source, Robot):
         out |= {"method": source.method, "status": source.status}
+    out |= {} if label is None else label.to_dict()
     out["parameters"] = parameters
     if not isinstance(source, Robot):
         rows = zip(source.base.names, source.base.expressions, source.beta, source.std, strict=True)

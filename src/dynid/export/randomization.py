@@ -14,9 +14,11 @@ from dynid.actuators.draws import ParameterDraws
 from dynid.actuators.law import ActuatorLaw
 from dynid.errors import DataError, did_you_mean
 from dynid.export.endings import SIMULATOR_ENDINGS
+from dynid.export.label import Label, passed
 from dynid.export.parameters import to_toml
 from dynid.export.simulators.write import SimulatorFile, write_actuators
 from dynid.files import make_folder, write_text
+from dynid.quoting import one_line
 from dynid.robot.model import Robot
 
 __all__ = ["write_ranges", "write_samples"]
@@ -25,7 +27,14 @@ _FORMAT = "dynid ranges 1"
 _COLUMNS = ("name", "joint", "symbol", "unit", "mean", "std", "low", "high")
 
 
-def write_ranges(draws: ParameterDraws, path: str | Path, *, level: float = 0.9) -> None:
+def write_ranges(
+    draws: ParameterDraws,
+    path: str | Path,
+    *,
+    level: float = 0.9,
+    label: Label | None = None,
+    untrusted: bool = False,
+) -> None:
     """Write mean, standard deviation, range and correlation of drawn parameters.
 
     Parameters
@@ -37,11 +46,15 @@ def write_ranges(draws: ParameterDraws, path: str | Path, *, level: float = 0.9)
         CSV one row per parameter, whose last columns are its correlations with all of them.
     level : float, default 0.9
         Share of the draws between the low and the high end of a range.
+    label : Label, optional
+        What the file says of the estimate that was drawn from: fields of JSON and TOML, a column of CSV.
+    untrusted : bool, default False
+        Write ranges of an estimate whose verdict is "do not use". They are refused otherwise.
 
     Raises
     ------
     DataError
-        If the ending is not .json, .toml or .csv, or the level is not between 0 and 1.
+        If the ending is not .json, .toml or .csv, the level is not between 0 and 1, or the verdict is "do not use".
 
     Examples
     --------
@@ -57,6 +70,8 @@ def write_ranges(draws: ParameterDraws, path: str | Path, *, level: float = 0.9)
     >>> page["parameters"][0]["unit"], round(page["parameters"][0]["mean"], 3)
     ('kg m2', 0.01)
     """
+    if label is not None:
+        passed(label, untrusted)
     low, high = draws.quantiles(level)
     numbers = zip(draws.mean, draws.std, low, high, strict=True)
     words = zip(draws.names, draws.joints, draws.symbols, draws.units, strict=True)
@@ -67,9 +82,10 @@ def write_ranges(draws: ParameterDraws, path: str | Path, *, level: float = 0.9)
     correlation = draws.correlation.tolist()
     form = Path(path).suffix.lower()
     if form == ".csv":
-        text = _csv(rows, correlation)
+        text = _csv(rows, correlation, label)
     elif form in (".json", ".toml"):
         page: dict[str, Any] = {"format": _FORMAT, "draws": draws.count, "level": level, "correlation": correlation}
+        page |= {} if label is None else label.to_dict()
         page["parameters"] = rows
         text = json.dumps(page, indent=2, ensure_ascii=False) + "\n" if form == ".json" else to_toml(page)
     else:
@@ -77,12 +93,13 @@ def write_ranges(draws: ParameterDraws, path: str | Path, *, level: float = 0.9)
     write_text(path, text)
 
 
-def _csv(rows: list[dict[str, Any]], correlation: list[list[float]]) -> str:
+def _csv(rows: list[dict[str, Any]], correlation: list[list[float]], label: Label | None) -> str:
+    said = {} if label is None else {"label": ". ".join(map(one_line, label.lines()))}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *(f"correlation {row['name']}" for row in rows)])
+    writer.writerow([*_COLUMNS, *said, *(f"correlation {row['name']}" for row in rows)])
     for row, line in zip(rows, correlation, strict=True):
-        writer.writerow([*row.values(), *line])
+        writer.writerow([*row.values(), *said.values(), *line])
     return out.getvalue()
 
 
@@ -94,6 +111,8 @@ def write_samples(
     step: float | None = None,
     template: str | Path | None = None,
     allow_infeasible: bool = False,
+    label: Label | None = None,
+    untrusted: bool = False,
 ) -> list[SimulatorFile]:
     """Write sampled models, one file each: model_0001.xml, model_0002.xml and so on.
 
@@ -111,6 +130,10 @@ def write_samples(
         Model file of the same robot, as for `write_actuators`.
     allow_infeasible : bool, default False
         Write parameters that are not physically consistent. They are refused otherwise.
+    label : Label, optional
+        What the files say of the estimate that was drawn from.
+    untrusted : bool, default False
+        Write models of an estimate whose verdict is "do not use". They are refused otherwise.
 
     Returns
     -------
@@ -136,6 +159,7 @@ def write_samples(
             f"'{folder}' holds other sampled models, such as {min(old)}: remove them, or name another folder"
         )
     options: dict[str, Any] = {"step": step, "template": template, "allow_infeasible": allow_infeasible}
+    options |= {"label": label, "untrusted": untrusted}
     return [
         write_actuators(robot, law, place / name, simulator, **options)
         for (robot, law), name in zip(given, names, strict=True)

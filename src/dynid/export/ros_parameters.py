@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError
 from dynid.export.contents import body_values
-from dynid.quoting import yaml_string
+from dynid.export.label import Label
+from dynid.quoting import one_line, yaml_string
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_from_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
@@ -40,16 +41,18 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # what YAML takes for other things
 
 
-def to_ros(robot: Robot, remarks: Mapping[str, str]) -> str:
-    """Text of a parameter file for any node; remarks on links, by name, are comments."""
-    lines = [f"{_key(_NODE)}:", "  ros__parameters:", f"    robot: {yaml_string(robot.name)}"]
+def to_ros(robot: Robot, label: Label | None = None) -> str:
+    """Text of a parameter file for any node; the label of an estimate is comments."""
+    bodies: Mapping[str, str] = {} if label is None else label.bodies
+    lines = [] if label is None else [f"# {one_line(line)}" for line in label.head()]
+    lines += [f"{_key(_NODE)}:", "  ros__parameters:", f"    robot: {yaml_string(robot.name)}"]
     lines.append(f"    joint_names: [{', '.join(map(yaml_string, robot.coordinates))}]")
     lines.append("    # kg, m; inertia about the centre of mass in link axes: xx, xy, xz, yy, yz, zz in kg m2")
     lines.append("    links:")
     for i in robot.parameter_links:
         link = robot.links[i]
         mass, com, tensor = body_values(link.inertia, link.name, "a ROS parameter file")
-        lines += [f"      # {' '.join(remarks[link.name].split())}"] if link.name in remarks else []
+        lines += [f"      # {one_line(bodies[link.name])}"] if link.name in bodies else []
         lines += [f"      {_key(link.name)}:", f"        mass: {_float(mass)}", f"        com: {_floats(com)}"]
         lines.append(f"        inertia: {_floats(tensor[np.triu_indices(3)])}")
     for motor, section in ((False, "joints"), (True, "motors")):

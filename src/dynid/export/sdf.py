@@ -21,9 +21,11 @@ from dynid.export.contents import (
     plain_joint_terms,
     refuse_infeasible,
     rpy_angles,
+    with_mean_friction,
 )
+from dynid.export.label import Label, labelled
 from dynid.export.template import Named, Template, match_template
-from dynid.export.xmltext import Element, XmlText, document, marked
+from dynid.export.xmltext import Element, XmlText, document
 from dynid.files import writing
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -50,7 +52,7 @@ def write_sdf(
     *,
     template: str | Path | None = None,
     allow_infeasible: bool = False,
-    remarks: Mapping[str, str] | None = None,
+    label: Label | None = None,
 ) -> list[str]:
     """Write a robot as SDF (Gazebo).
 
@@ -66,8 +68,8 @@ def write_sdf(
         is made from the tree; a base that is not floating is fixed to the world.
     allow_infeasible : bool, default False
         Write bodies and drives that are not physically consistent. They are refused otherwise.
-    remarks : mapping of str to str, optional
-        Remarks on links by name, such as those of `parameter_remarks`; each is written as a comment into its <link>.
+    label : Label, optional
+        What the file says of the estimate it is made of: the verdict at its top, what decided each body in its <link>.
 
     Returns
     -------
@@ -80,14 +82,14 @@ def write_sdf(
         If the parameters are refused, or the template is a file of another robot.
     """
     warnings = refuse_infeasible(robot, allow_infeasible) + lost_loops(robot, "SDF")
-    robot = robot.tree
-    warnings += lost_drives(robot, "SDF", lambda t: t.kind in _KEYS and own_term(robot, t))
+    robot, told = with_mean_friction(robot.tree, "SDF")
+    warnings += told + lost_drives(robot, "SDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if template is not None:
         content = _from_template(robot, Path(template), warnings)
     else:
         content = document(_from_tree(robot, warnings))
     with writing(path) as part:
-        part.write_bytes(content if remarks is None else marked(content, "link", remarks))
+        part.write_bytes(labelled(content, "link", label, template))
     return warnings
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +19,11 @@ from dynid.export.contents import (
     plain_joint_terms,
     refuse_infeasible,
     rpy_angles,
+    with_mean_friction,
 )
+from dynid.export.label import Label, labelled
 from dynid.export.template import Template, match_template, named_elements
-from dynid.export.xmltext import Element, XmlText, document, marked, open_tag
+from dynid.export.xmltext import Element, XmlText, document, open_tag
 from dynid.files import writing
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import move_inertia
@@ -42,7 +43,7 @@ def write_urdf(
     *,
     template: str | Path | None = None,
     allow_infeasible: bool = False,
-    remarks: Mapping[str, str] | None = None,
+    label: Label | None = None,
 ) -> list[str]:
     """Write a robot as URDF.
 
@@ -58,8 +59,8 @@ def write_urdf(
         Without a template the file is made from the tree.
     allow_infeasible : bool, default False
         Write bodies and drives that are not physically consistent. They are refused otherwise.
-    remarks : mapping of str to str, optional
-        Remarks on links by name, such as those of `parameter_remarks`; each is written as a comment into its <link>.
+    label : Label, optional
+        What the file says of the estimate it is made of: the verdict at its top, what decided each body in its <link>.
 
     Returns
     -------
@@ -74,15 +75,15 @@ def write_urdf(
     """
     content, warnings = urdf_content(robot, template=template, allow_infeasible=allow_infeasible)
     with writing(path) as part:
-        part.write_bytes(content if remarks is None else marked(content, "link", remarks))
+        part.write_bytes(labelled(content, "link", label, template))
     return warnings
 
 
 def urdf_content(robot: Robot, *, template: str | Path | None, allow_infeasible: bool) -> tuple[bytes, list[str]]:
-    """The file that `write_urdf` writes, without remarks, and its warnings."""
+    """The file that `write_urdf` writes, without its label, and its warnings."""
     warnings = refuse_infeasible(robot, allow_infeasible) + lost_loops(robot, "URDF")
-    robot = robot.tree
-    warnings += lost_drives(robot, "URDF", lambda t: t.kind in _KEYS and own_term(robot, t))
+    robot, told = with_mean_friction(robot.tree, "URDF")
+    warnings += told + lost_drives(robot, "URDF", lambda t: t.kind in _KEYS and own_term(robot, t))
     if not np.array_equal(robot.gravity, [0, 0, -9.81]):
         warnings.append(f"URDF has no place for gravity: load the file with gravity=({_commas(robot.gravity)})")
     content = document(_from_tree(robot, warnings)) if template is None else _from_template(robot, Path(template))

@@ -16,9 +16,10 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from dynid.errors import ModelError
+from dynid.quoting import one_line
 from dynid.reading import read_regular
 
-__all__ = ["Element", "XmlText", "decode_xml", "document", "marked", "open_tag"]
+__all__ = ["Element", "XmlText", "comment_text", "decode_xml", "document", "marked", "open_tag", "unmarked"]
 
 _MARKUP = re.compile(
     r"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>"
@@ -60,25 +61,40 @@ def document(root: ET.Element) -> bytes:
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="utf-8") + b"\n"
 
 
-def marked(content: bytes, tag: str, remarks: Mapping[str, str]) -> bytes:
+def marked(content: bytes, tag: str, remarks: Mapping[str, str], head: Sequence[str] = ()) -> bytes:
     """A file with a comment in every element `tag` whose name has a remark; earlier comments of this kind are removed.
 
-    A remark whose element has another name in the file stands at the top of the file.
+    The lines of the head stand at the top of the file, after them remarks whose element has another name in the file.
     """
-    text, mark, encoding = decode_xml(content)
-    file = XmlText(_OWN_COMMENT.sub("", text), mark, encoding)
+    file = XmlText(unmarked(content))
     left = dict(remarks)
     for element in list(file.root.iter(tag)):
         name = element.get("name") or ""
         if name in left:
-            file.insert(element, [_comment(name, left.pop(name))], first=True)
-    file.insert(file.root, [_comment(name, words) for name, words in left.items()], first=True)
+            file.insert(element, [_comment(f"{name}: {left.pop(name)}")], first=True)
+    rest = [f"{name}: {words}" for name, words in left.items()]
+    file.insert(file.root, [_comment(line) for line in (*head, *rest)], first=True)
     return file.to_bytes()
 
 
-def _comment(name: str, words: str) -> str:
-    """A comment about an element. Two hyphens would end it early."""
-    return f"<!-- {_OWN}{name}: {words} -->".replace("--", "- -").replace("<!- -", "<!--").replace("- ->", "-->")
+def unmarked(content: bytes, template: str | Path | None = None) -> bytes:
+    """A file without our comments; the template itself, which did not change, keeps them."""
+    if template is not None and content == read_regular(Path(template)):
+        return content
+    text, mark, encoding = decode_xml(content)
+    return mark + _OWN_COMMENT.sub("", text).encode(encoding)
+
+
+def comment_text(text: str) -> str:
+    """Text inside a comment; two hyphens in a row would end it early."""
+    while "--" in text:
+        text = text.replace("--", "- -")
+    return text
+
+
+def _comment(line: str) -> str:
+    """A comment of ours, on one line."""
+    return f"<!-- {_OWN}{comment_text(one_line(line))} -->"
 
 
 @dataclass(eq=False)

@@ -197,7 +197,7 @@ def closest(
 
 def _solved(feasible: FeasibleSet, found: ConeSolution, R: Array, z: Array, weight: float, what: str) -> Fit:
     """The fit of a solution, checked against all constraints."""
-    if found.status == "infeasible":
+    if found.status in ("infeasible", "failed"):
         explain_conflict(feasible)
     found.require(what)
     unknowns = found.x[: feasible.size + feasible.extra]

@@ -2,20 +2,25 @@
 
 Robots made from DH tables have no bodies, and robot files often hold massless links, inertias of zero or inertias that
 no body has. A link without a mass becomes a uniform rod between its joints. A mass whose inertia is inconsistent keeps
-its mass and centre of mass, and second moments that are too small are raised to those of a compact body.
+its mass and centre of mass, and second moments that are too small are raised to those of a compact body. Known
+masses are those of links, or of all bodies together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.errors import DataError, did_you_mean
+from dynid.feasibility.columns import links_named
 from dynid.robot.inertia import inertia_from_pseudo, inertia_to_pseudo
 from dynid.robot.model import Robot
 
-__all__ = ["Prior", "consistent_prior", "wide_bodies"]
+__all__ = ["KnownMasses", "Prior", "check_bodies", "consistent_prior", "known_masses", "wide_bodies"]
 
 Array = NDArray[np.float64]
 
@@ -56,6 +61,25 @@ class Prior:
         """The prior with the bodies of all links multiplied by a factor."""
         inertial = np.array([p.inertial for p in robot.layout])
         return replace(self, parameters=np.where(inertial, factor, 1.0) * self.parameters)
+
+    def mass(self, robot: Robot) -> float:
+        """Mass in kg of all bodies."""
+        return float(
+            sum(x for x, p in zip(self.parameters, robot.layout, strict=True) if p.inertial and p.symbol == "m")
+        )
+
+    def weighing(self, robot: Robot, total: float | None, links: Mapping[str, float]) -> Prior:
+        """The prior with bodies of known masses in kg: single links, and the others in proportion to the total."""
+        masses = {p.owner: self.parameters[i] for i, p in enumerate(robot.layout) if p.inertial and p.symbol == "m"}
+        rest = sum(mass for name, mass in masses.items() if name not in links)
+        factor = 1.0 if total is None or rest <= 0 else (total - sum(links.values())) / rest
+        if factor <= 0:
+            raise DataError(f"the given masses of links leave nothing of {total:g} kg for the others")
+        scale = [
+            (links[p.owner] / masses[p.owner] if p.owner in links else factor) if p.inertial else 1.0
+            for p in robot.layout
+        ]
+        return replace(self, parameters=self.parameters * np.array(scale))
 
     def notes(self) -> list[str]:
         """What was assumed, in sentences."""
@@ -171,3 +195,99 @@ def _body(mass: float, center: Array, second: Array) -> Array:
     pseudo[:3, 3] = pseudo[3, :3] = mass * center
     pseudo[3, 3] = mass
     return np.asarray(inertia_from_pseudo(pseudo))
+
+
+@dataclass(frozen=True)
+class KnownMasses:
+    """Masses that were given.
+
+    Attributes
+    ----------
+    total : float or None
+        Mass of all moving bodies together, kg.
+    links : dict of str to float
+        Masses of single links by name, kg.
+    """
+
+    total: float | None = None
+    links: dict[str, float] = field(default_factory=dict)
+
+    def words(self, link: str | None = None) -> str:
+        """What was given for a link, or for all bodies together; empty where nothing was."""
+        mass = self.total if link is None else self.links.get(link)
+        return "" if mass is None else f"weighs {mass:.4g} kg (given)"
+
+
+def known_masses(
+    robot: Robot, mass: float | None = None, link_masses: Mapping[str, float] | None = None
+) -> KnownMasses:
+    """The masses that are given for the bodies of a robot.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    mass : float, optional
+        Mass of all moving bodies together, kg.
+    link_masses : mapping of str to float, optional
+        Mass of links by name, kg; with wildcards, that of each link that matches.
+
+    Returns
+    -------
+    KnownMasses
+        Total, and mass by the name of the link.
+
+    Raises
+    ------
+    DataError
+        If a mass is not positive, a link is unknown or has two masses, or the total is smaller than the sum of the
+        links.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.identification import known_masses
+    >>> known_masses(dynid.load_robot("twolink"), 16.0, {"link2": 4.8}).links
+    {'link2': 4.8}
+    """
+    check_bodies(mass, link_masses)
+    links: dict[str, float] = {}
+    for pattern, value in (link_masses or {}).items():
+        for name in _bodies_named(robot, pattern):
+            if links.setdefault(name, float(value)) != value:
+                raise DataError(f"link_masses names '{name}' twice, with {links[name]:g} kg and with {value:g} kg")
+    least = sum(links.values())
+    if mass is not None and mass < least * (1.0 - 1e-9):
+        raise DataError(f"mass must be at least the {least:g} kg of the links whose mass is given, got {mass:g} kg")
+    return KnownMasses(None if mass is None else float(mass), links)
+
+
+def _bodies_named(robot: Robot, pattern: str) -> list[str]:
+    """Names of the bodies that match a pattern; an error that names those of the robot if there are none."""
+    try:
+        return links_named(robot, pattern)
+    except DataError:
+        names = [robot.links[i].name for i in robot.parameter_links]
+        near = did_you_mean(pattern, names) or f": they are {', '.join(names)}"
+        raise DataError(f"link_masses names '{pattern}', which is no moving body of '{robot.name}'{near}") from None
+
+
+def check_bodies(mass: object, link_masses: object, box: object = True) -> None:
+    """Raise a DataError unless masses are positive numbers and box is True or False."""
+    if mass is not None and not _is_mass(mass):
+        raise DataError(f"mass must be a positive number of kg, got {mass!r:.40}")
+    if isinstance(link_masses, Mapping):
+        for name, value in link_masses.items():
+            if not _is_mass(value):
+                raise DataError(f"link_masses must give positive numbers of kg, got {value!r:.40} for '{name}'")
+    elif link_masses is not None:
+        raise DataError(f"link_masses must be a mapping from link to kg, got {link_masses!r:.40}")
+    if not isinstance(box, bool | np.bool_):
+        raise DataError(f"box must be True or False, got {box!r:.40}")
+
+
+def _is_mass(value: object) -> bool:
+    """Whether a value is a positive number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return isfinite(value) and bool(value > 0)

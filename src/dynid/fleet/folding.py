@@ -17,7 +17,7 @@ from dynid.errors import DataError, DynidError
 from dynid.fleet.entries import EntryFault, FleetEntry
 from dynid.identification.jackknife import jackknife
 from dynid.identification.observation import fold, observe
-from dynid.identification.standstill import smallest_motions
+from dynid.identification.stops import smallest_motions
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.cluster import map_on_cluster
@@ -59,7 +59,7 @@ class FoldedEntry:
     rows : tuple of int
         Number of rows per channel.
     at_rest : ndarray, shape (k, b + 1)
-        Equations that joints at rest leave undecided, see `dynid.identification.standstill`.
+        Equations that joints at rest leave undecided, see `dynid.identification.stops`.
     squares : ndarray, shape (channel,)
         Sum of the squared residuals of the entry's own fit per channel, (N m)2 or N2.
     freedom : ndarray, shape (channel,)

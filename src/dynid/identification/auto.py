@@ -1,132 +1,311 @@
-"""Method "auto": friction terms, weight of the prior, signals and estimator, chosen by cross-validation.
+"""Method "auto": the posterior of bodies and drives over physically consistent, plausible robots.
 
-The recording is cut into parts of consecutive time. A model is judged by how well each part is predicted from the
-others: the relative torque error, mean over the joints. Nothing outside the recording is looked at, and the search is
-the same every time. The estimate is always physically consistent, and stays as close to the prior as the errors allow.
+All drive terms with a physical meaning are in the model, with a prior in physical units whose scales are learned, see
+`posterior`. The estimate is the most probable robot that is physically consistent and inside the plausible box.
+Nothing is chosen by dropping a term; Stribeck or smooth Coulomb friction enters at the velocity with the largest
+marginal likelihood, where that is far larger than without.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
-from dynid.feasibility.constraints import Constraints, constraint_set
-from dynid.identification.drive_choice import (
-    carried,
-    choose_drives,
-    drive_columns,
-    free_joints,
-    rich_robot,
-    with_drives,
+from dynid.feasibility.box import (
+    MASS_RANGE,
+    PlausibleBox,
+    Quantity,
+    Wall,
+    boxed_set,
+    plausible_box,
+    wall_notes,
+    walls_of,
 )
-from dynid.identification.estimator_choice import choose_estimator
-from dynid.identification.estimators.options import MethodOptions, check_choice
-from dynid.identification.estimators.solution import Choice, Solution
+from dynid.feasibility.constraints import Constraints, constraint_set
+from dynid.feasibility.fit import Fit, fit
+from dynid.feasibility.prior import Prior, consistent_prior
+from dynid.identification.drive_terms import (
+    VelocityLaw,
+    carried,
+    free_joints,
+    picked,
+    rich_robot,
+    velocity_laws,
+    widened,
+    with_laws,
+)
+from dynid.identification.estimators.feasible import scaled_to_data
+from dynid.identification.estimators.options import BodyOptions, KnownMasses, check_choice, known_masses
+from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import default_channels
-from dynid.identification.observation import Observation, observe
-from dynid.identification.parts import parts_of
-from dynid.identification.signal_choice import choose_signals
-from dynid.identification.velocity_choice import choose_velocity_laws
-from dynid.parameters.base import base_parameters
+from dynid.identification.observation import Observation, fold, observe
+from dynid.identification.posterior import Learned, learn, parameter_prior
+from dynid.parameters.base import base_parameters, choose_channels
 from dynid.progress import Progress, ProgressCallback
+from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
 __all__ = ["AutoOptions", "auto"]
 
+Array = NDArray[np.float64]
+
+# Time in s over which positions are differenced for the usual velocities of a joint, and the share of the time during
+# which it is faster.
+_WINDOW, _FAST = 0.02, 0.95
+# Logarithm of the odds for a velocity law, of which there are several per joint, before it enters the model.
+_ODDS = np.log(1000.0)
+# A factor of all bodies that leaves less than one part in this of the squares is a wrong unit.
+_MOST = 4.0
+# Data decide a base parameter if its standard deviation is below this share of the a-priori one.
+_DECIDED = 0.5
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AutoOptions(MethodOptions):
+class AutoOptions(BodyOptions):
     """Options of method "auto".
 
     Attributes
     ----------
-    friction : {"choose", "given"}, default "choose"
-        Whether friction terms and rotor inertia of each joint are chosen, or are those of the robot.
-    filters : {"choose", "given"}, default "choose"
-        Whether delay and cut-off frequency are chosen, or are those of the signals.
+    friction : {"all", "given"}, default "all"
+        Whether each joint has all drive terms (rotor inertia, viscous friction per direction, Coulomb friction, offset,
+        and Stribeck friction where the data ask for it), or those of the robot.
     prior : array_like, shape (p,), optional
         A-priori standard parameters of the robot; by default its own.
     constraints : str or sequence of constraints, default "full"
         What makes a robot physically consistent, as for method "feasible".
-    parts : int, default 5
-        Number of parts of the time, each of which is predicted from the others.
+    mass : float, optional
+        Mass in kg of all moving bodies together, from scales or the data sheet, see `BodyOptions`.
+    link_masses : mapping of str to float, optional
+        Mass in kg of single links by name; with wildcards, that of each link that matches.
+    box : bool, default True
+        Whether the bodies stay inside the plausible box.
     """
 
-    friction: Literal["choose", "given"] = "choose"
-    filters: Literal["choose", "given"] = "choose"
+    friction: Literal["all", "given"] = "all"
     prior: ArrayLike | None = None
     constraints: Constraints = "full"
-    parts: int = 5
 
     def __post_init__(self) -> None:
-        check_choice("friction", self.friction, ("choose", "given"))
-        check_choice("filters", self.filters, ("choose", "given"))
+        super().__post_init__()
+        check_choice("friction", self.friction, ("all", "given"))
         constraint_set(self.constraints)
-        if isinstance(self.parts, bool) or not isinstance(self.parts, int) or self.parts < 2:
-            raise DataError(f"parts must be a whole number of at least two, got {self.parts!r:.40}")
 
 
 def auto(
     robot: Robot,
-    data: Recording | Observation,
+    data: Recording | DataSet | Observation,
     options: AutoOptions,
     *,
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
     progress: ProgressCallback | None = None,
-    device: str | None = None,
-) -> tuple[Solution, Observation, tuple[Choice, ...]]:
-    """Choose a model by cross-validation and fit it; an observation keeps its drive terms and signals."""
-    report = _Steps(progress)
-    free: tuple[int, ...] = ()
-    if options.friction == "choose" and isinstance(data, Recording):
-        measured = base_parameters(robot, channels=default_channels(robot, data) if channels is None else channels)
-        free = free_joints(robot, measured.channels)
+    tempered: bool = True,
+    **reading: Any,
+) -> tuple[Solution, Observation]:
+    """The posterior of a recording, a data set or an observation, and the observation with its drive terms.
+
+    An observation keeps its drive terms. `tempered` is False for white noise; `reading` are further arguments of
+    `observe`.
+    """
+    laws: list[VelocityLaw] = []
+    if isinstance(data, Observation):
+        seen = data
+    else:
+        _tell(progress, "reading the motion", 0.1)
+        reading |= {"signals": signals, "progress": progress if isinstance(data, DataSet) else None}
+        seen, laws = _all_terms(robot, data, options, channels, reading, tempered, progress)
+    _tell(progress, "learning the scales of the prior", 0.6)
+    found = _learned(robot, seen, options, tempered)
+    _tell(progress, "solving", 0.8)
+    return _solution(found, options, laws), seen
+
+
+def _tell(progress: ProgressCallback | None, what: str, share: float) -> None:
+    """Report a step."""
+    if progress is not None:
+        progress(Progress(f"posterior: {what}", share))
+
+
+def _all_terms(
+    robot: Robot,
+    data: Recording | DataSet,
+    options: AutoOptions,
+    channels: str | Sequence[str] | None,
+    reading: dict[str, Any],
+    tempered: bool,
+    progress: ProgressCallback | None,
+) -> tuple[Observation, list[VelocityLaw]]:
+    """The data folded with all drive terms, and the velocity laws among them."""
+    sample = data if isinstance(data, Recording) else data.sample()[0]
+    wanted = default_channels(robot, sample) if channels is None else channels
+    names = [robot.channels[i] for i in choose_channels(robot, wanted)]
+    free = free_joints(robot, names) if options.friction == "all" else ()
     rich = rich_robot(robot, free)
-    settings = signals or Signals()
-    report("reading the motion", 0.05)
-    given: dict[str, Any] = {"channels": channels, "device": device}
-    seen = data if isinstance(data, Observation) else observe(rich, data, signals=settings, **given)
-    prior = None if options.prior is None else carried(robot, rich, options.prior)
-    parts = parts_of(seen, options.parts, prior)
-    choices: list[Choice] = []
-    report("friction", 0.2)
-    drives, weight = choose_drives(parts, robot, free, choices, lambda share: report("friction", 0.2 + 0.4 * share))
-    chosen = with_drives(robot, drives)
-    if isinstance(data, Recording):
-        if options.filters == "choose":
-            terms = drive_columns(rich, drives)
-            settings = choose_signals(
-                parts, data, settings, terms, weight, choices, lambda share: report("filters", 0.6 + 0.2 * share)
-            )
-        seen = observe(chosen, data, signals=settings, **given)
-        if free:
-            report("velocity laws", 0.8)
-            chosen = choose_velocity_laws(chosen, free, seen, options.parts, weight, choices)
-            if chosen is not seen.robot:
-                seen = observe(chosen, data, signals=settings, **given)
-    report("estimator", 0.85)
-    prior = None if options.prior is None else carried(robot, chosen, options.prior)
-    solution = choose_estimator(parts_of(seen, options.parts, prior), options.constraints, weight, choices)
-    return solution, seen, tuple(choices)
+    base = base_parameters(rich, channels=names)
+    laws = velocity_laws(rich, free, _fast(sample, robot.n))
+    trials = rich.with_terms(*(law.trial for law in laws))
+    wide = widened(base, trials, [law.trial.name for law in laws])
+    # The prior decides what few rows do not show.
+    seen = observe(trials, data, base=wide, fewest=1, **reading)
+    if not laws:
+        return seen, []
+    _tell(progress, "Stribeck friction", 0.4)
+    chosen = _asked_for(_learned(robot, seen, options, tempered, laws), laws)
+    final = with_laws(rich, chosen)
+    own = widened(base, final, [law.term.name for law in chosen])
+    column = {name: i for i, name in enumerate(trials.parameter_names[j] for j in wide.kept)}
+    column |= {law.term.name: column[law.trial.name] for law in chosen}
+    return picked(seen, own, [column[final.parameter_names[j]] for j in own.kept]), chosen
 
 
-class _Steps:
-    """Progress of the search; the time left follows from the share that is done."""
+def _fast(sample: Recording, joints: int) -> Array:
+    """Velocity (joint,) that each joint exceeds during 5 % of the time."""
+    found = []
+    for run in sample.runs:
+        span = float(run.t[-1] - run.t[0])
+        step = max(1, min(round(_WINDOW * (len(run.t) - 1) / span), len(run.t) // 2)) if span > 0 else 1
+        moved, took = run.q[step:] - run.q[:-step], run.t[step:] - run.t[:-step]
+        found.append(np.abs(moved[took > 0] / took[took > 0, None]))
+    every = np.vstack([x for x in found if len(x)]) if any(len(x) for x in found) else np.zeros((1, joints))
+    return np.asarray(np.quantile(every, _FAST, axis=0))
 
-    def __init__(self, progress: ProgressCallback | None) -> None:
-        self._progress, self._started = progress, time.perf_counter()
 
-    def __call__(self, what: str, share: float) -> None:
-        if self._progress is None:
-            return
-        spent = time.perf_counter() - self._started
-        left = spent * (1 - share) / share if share > 0.1 else None
-        self._progress(Progress(f"choosing a model: {what}", share, left))
+def _asked_for(found: Learned, laws: Sequence[VelocityLaw]) -> list[VelocityLaw]:
+    """The law of each joint whose marginal likelihood is far larger than that without it, and that takes energy away.
+
+    What all other directions leave of the columns of a joint is small: evidences are compared on that.
+    """
+    rows, prior = found.whitened_rows(), found.prior
+    used = [int(i) for i in np.flatnonzero(found.used)]
+
+    def place(name: str) -> int:
+        return int(np.flatnonzero(prior.owners([name]))[0])
+
+    chosen = []
+    for joint in dict.fromkeys(law.joint for law in laws):
+        own = [law for law in laws if law.joint == joint]
+        step = place(f"fc_{prior.robot.coordinates[joint]}")
+        rest = [i for i in used if i != step]
+        stack = rows[:, [*rest, step, *(place(law.trial.name) for law in own), rows.shape[1] - 1]]
+        left = fold(np.vstack([np.eye(len(rest), stack.shape[1]), stack]))[len(rest) :, len(rest) :]
+        found_with = [_evidence(left, [k] if law.term.is_coulomb else [0, k]) for k, law in enumerate(own, start=1)]
+        values = [value if coefficient > 0 else -np.inf for value, coefficient in found_with]
+        k = int(np.argmax(values))
+        if values[k] - _evidence(left, [0])[0] > _ODDS + np.log(len(own)):
+            used = [*(rest if own[k].term.is_coulomb else used), place(own[k].trial.name)]
+            chosen.append(own[k])
+    return chosen
+
+
+def _evidence(rows: Array, columns: Sequence[int]) -> tuple[float, float]:
+    """Logarithm of the marginal likelihood of columns with unit prior, up to a constant; and the last coefficient."""
+    factor = fold(np.vstack([np.eye(len(columns), len(columns) + 1), rows[:, [*columns, rows.shape[1] - 1]]]))
+    triangle = factor[: len(columns), : len(columns)]
+    left = float(np.sum(factor[len(columns) :, -1] ** 2))
+    value = -float(np.sum(np.log(np.abs(np.diag(triangle))))) - 0.5 * left
+    return value, float(np.linalg.solve(triangle, factor[: len(columns), -1])[-1])
+
+
+def _learned(
+    robot: Robot, seen: Observation, options: AutoOptions, tempered: bool, laws: Sequence[VelocityLaw] = ()
+) -> Learned:
+    """The posterior without inequalities; velocity laws on trial are left out of it."""
+    given = None if options.prior is None else carried(robot, seen.robot, options.prior)
+    known = known_masses(seen.robot, options.mass, options.link_masses)
+    prior = parameter_prior(seen, _bodies(seen, consistent_prior(seen.robot, given), known), known)
+    trials = {law.trial.name for law in laws}
+    used = np.ones(len(prior.groups), dtype=bool)
+    for name in trials:
+        used &= ~prior.owners([name])
+    return learn(seen, prior, used, tempered)
+
+
+def _bodies(seen: Observation, bodies: Prior, known: KnownMasses) -> Prior:
+    """The bodies of the prior, scaled to what is known of their mass, or to the data where they are assumed."""
+    robot = seen.robot
+    if known.total is not None or known.links or not bodies.complete:
+        return bodies.weighing(robot, known.total, known.links)
+    inertial = np.array([p.inertial for p in robot.layout])
+    torque = np.maximum(seen.torque_norms(), 1e-300)
+    rows = np.vstack([f / t for f, t in zip(seen.factors, torque, strict=True)])
+    return scaled_to_data(robot, bodies, rows[:, :-1] @ seen.base.matrix, rows[:, -1], inertial)[0]
+
+
+def _solution(found: Learned, options: AutoOptions, laws: Sequence[VelocityLaw]) -> Solution:
+    """The most probable robot inside the constraints, with the covariance of the posterior."""
+    seen = found.observation
+    box = None
+    if options.box:
+        known = known_masses(seen.robot, options.mass, options.link_masses)
+        box = plausible_box(seen.robot, found.prior.bodies, mass=known.total, link_masses=known.links)
+    inside = _most_probable(found, options, box)
+    walls = () if box is None else (*_wrong_unit(found), *walls_of(box, inside, lambda: found.parameters))
+    solved, K, root = inside.solution.status == "solved", seen.base.matrix, found.standard_root
+    notes = [*found.prior.bodies.notes(), *(() if box is None else box.notes), *_notes(found, laws), *wall_notes(walls)]
+    return Solution(
+        beta=K @ inside.parameters,
+        covariance=found.base_root @ found.base_root.T,
+        noise=found.noise,
+        status=inside.solution.status if found.converged else "the noise did not converge",
+        outcome=Outcome.CONVERGED if solved and found.converged else Outcome.NOT_CONVERGED,
+        notes=tuple(notes),
+        parameters=inside.parameters,
+        parameter_covariance=root @ root.T,
+        independent_rows=found.independent_rows(),
+        walls=walls,
+    )
+
+
+def _wrong_unit(found: Learned) -> tuple[Wall, ...]:
+    """A wall for all bodies together, where these times one factor far outside the box explain most of what is left.
+
+    Such a factor is a wrong unit or gain of the torques. The posterior alone would rather take it for noise.
+    """
+    seen, prior = found.observation, found.prior
+    inertial = np.array([p.inertial for p in seen.robot.layout])
+    total = prior.bodies.mass(seen.robot)
+    if prior.bodies.complete or not total > 0:
+        return ()
+    torque = np.maximum(seen.torque_norms(), 1e-300)
+    rows = np.vstack([f / t for f, t in zip(seen.factors, torque, strict=True)])
+    W, y = rows[:, :-1] @ seen.base.matrix, rows[:, -1]
+    bodies, drives = W[:, inertial] @ prior.mean[inertial], W[:, ~inertial]
+    left = [x - drives @ np.linalg.lstsq(drives, x, rcond=1e-8)[0] for x in (y, bodies)]
+    factor = float(left[0] @ left[1]) / max(float(left[1] @ left[1]), 1e-300)
+    rest = float(np.sum((left[0] - factor * left[1]) ** 2))
+    low, high = MASS_RANGE
+    if low < factor < high or float(np.sum((left[0] - left[1]) ** 2)) < _MOST * rest:
+        return ()
+    limit = (high if factor > high else low) * total
+    return (Wall("", Quantity.TOTAL.value, factor * total, limit, sum(found.independent_rows())),)
+
+
+def _most_probable(found: Learned, options: AutoOptions, box: PlausibleBox | None) -> Fit:
+    """The mode of the posterior inside the constraints."""
+    seen = found.observation
+    allowed = boxed_set(seen.robot, options.constraints, box)
+    data, (rows, targets) = found.factor, found.prior_rows()
+    R = np.vstack([data[:, :-1] @ seen.base.matrix, rows])
+    return fit(allowed, R, np.concatenate([data[:, -1], targets]), found.prior.mean, weight=0.0)
+
+
+def _notes(found: Learned, laws: Sequence[VelocityLaw]) -> Iterator[str]:
+    """What the posterior says of the drives, and what the recording does not show."""
+    seen = found.observation
+    robot, K = seen.robot, seen.base.matrix
+    if not seen.readable:
+        yield "the rows cannot be read again: all of them count as independent, and standard deviations are too small"
+    for law in laws:
+        yield f"{robot.coordinates[law.joint]} has {law.words}"
+    root = K @ found.prior.directions * found.prior.sizes(found.prior.scales)
+    before, after = np.linalg.norm(root, axis=1), np.linalg.norm(found.base_root, axis=1)
+    left = [name for name, b, a in zip(seen.base.names, before, after, strict=True) if a > _DECIDED * b]
+    if left:
+        shown = ", ".join(left[:6]) + (", ..." if len(left) > 6 else "")
+        yield f"{len(left)} of {len(before)} base parameters stay near the prior, the motion shows too little: {shown}"

@@ -2,9 +2,18 @@
 
 The data determine base parameters only. The covariance of the standard parameters therefore depends on how they are
 chosen among those that fit equally well: by their norm, by the barrier of an interior-point method, or by a prior.
+
+The base parameters of draws from an estimate have the covariance C of the estimate. Of methods with a prior, the
+standard parameters have their covariance S, given the base parameters K pi:
+
+    pi = pi_0 + G b + (1 - G K) s,    b ~ N(0, C),    s ~ N(0, S),    G = S K' (K S K')^-1.
+
+Where C = K S K' that is S. Other methods say nothing of s, and G is the map of `BaseParameters.standard`.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -13,12 +22,19 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.feasibility.cone import smat
 from dynid.feasibility.constraints import Signs
+from dynid.feasibility.pull import pulled_inside
+from dynid.feasibility.sets import feasible_set
+from dynid.identification.known import prior_covariance
 from dynid.parameters.base import BaseParameters
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
+from dynid.threads import one_blas_thread
 
-__all__ = ["barrier_covariance", "barrier_hessian", "base_covariance", "shortest_covariance"]
+if TYPE_CHECKING:
+    from dynid.identification.estimate import Estimate
+
+__all__ = ["barrier_covariance", "barrier_hessian", "base_covariance", "draw_parameters", "shortest_covariance"]
 
 Array = NDArray[np.float64]
 
@@ -136,3 +152,61 @@ def _root(H: Array) -> Array:
     """Rows S with S'S = H for a positive semidefinite H."""
     values, vectors = np.linalg.eigh(H)
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
+
+
+# Share of the a-priori covariance in that of a method whose constraints leave some directions no variance.
+_STIFF = 1e-6
+# The same in the metric of the nearest feasible point, far below what any data determine.
+_STIFFEST = 1e-10
+_UNSEEN = 1e-10
+
+
+def draw_parameters(estimate: Estimate, count: int, seed: int, feasible: bool) -> Array:
+    """Draws (count, p) of standard parameters, see `Estimate.draws`."""
+    if count < 1:
+        raise DataError(f"at least one draw is needed, got {count}")
+    with one_blas_thread():  # small matrices: several threads are slower
+        root = _draws_root(estimate)
+        steps = np.random.default_rng(seed).standard_normal((count, root.shape[1]))
+        points = estimate.parameters + steps @ root.T
+        return pulled_inside(feasible_set(estimate.robot), points, _metric(estimate, root)) if feasible else points
+
+
+def _draws_root(estimate: Estimate) -> Array:
+    """Root (p, k) of the covariance of the draws."""
+    base, own = estimate.base, _root_of(estimate.covariance)
+    if estimate.standard_covariance is None:
+        start = base.standard(np.zeros(base.count))
+        return np.column_stack([base.standard(column) - start for column in own.T])
+    left = _finite(estimate.standard_covariance)
+    wide = left + _STIFF * prior_covariance(estimate)
+    K = base.matrix
+    size = np.sqrt(np.diag(K @ wide @ K.T))
+    scaled = K / size[:, None]
+    lift = wide @ scaled.T @ np.linalg.pinv(scaled @ wide @ scaled.T, hermitian=True) / size
+    return np.hstack([lift @ own, _root_of(left) - lift @ (K @ _root_of(left))])
+
+
+def _metric(estimate: Estimate, root: Array) -> Array:
+    """Root of the covariance in which draws are pulled: of the draws, and of all that leaves the base parameters."""
+    wide = _root_of(prior_covariance(estimate))
+    seen = estimate.base.matrix @ wide
+    _, sizes, directions = np.linalg.svd(seen / np.linalg.norm(seen, axis=1)[:, None])
+    unseen = directions[np.count_nonzero(sizes > _UNSEEN * sizes[0]) :].T
+    rows = np.vstack([root.T, (wide @ unseen).T, np.sqrt(_STIFFEST) * wide.T])
+    return np.asarray(scipy.linalg.qr(rows, mode="r")[0][: rows.shape[1]].T)
+
+
+def _finite(covariance: Array) -> Array:
+    """A covariance in which what the recording does not show at all keeps its value."""
+    shown = np.isfinite(np.diag(covariance))
+    return np.where(np.outer(shown, shown), covariance, 0.0)
+
+
+def _root_of(covariance: Array) -> Array:
+    """Root S of a covariance S S', accurate for parameters of all sizes."""
+    finite = _finite(covariance)
+    size = np.sqrt(np.maximum(np.diag(finite), 0.0))
+    unit = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(finite / np.outer(unit, unit))
+    return np.asarray(unit[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))

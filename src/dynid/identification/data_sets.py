@@ -8,34 +8,140 @@ workers, nor a task that was run twice, changes a bit of the result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import reduce
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError, DynidError
-from dynid.identification.data_set_chunks import SHORTEST_S, cleaned_chunk, needed_signals, parts_of
-from dynid.identification.data_set_passes import Passes
-from dynid.identification.folding import BLOCKS, Folding
-from dynid.identification.loads import default_channels
-from dynid.identification.observation import Observation, dropout_count, no_rows, too_few_rows
-from dynid.identification.standstill import Rest, moving_joints, standstill_of
-from dynid.identification.stops import Stop
-from dynid.identification.triangular import joined_factors
+from dynid.identification.loads import check_run, default_channels
+from dynid.identification.observation import Observation, Reduction, dropout_count, no_rows, too_few_rows
+from dynid.identification.row_stream import BLOCKS, Block, Folding, joined_factors, motion_blocks
+from dynid.identification.stops import Rest, Stop, moving_joints, standstill_of, without_stops
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import left_out_note, map_partitions
 from dynid.recording.partitions import LeftOut, Partition
+from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
+from dynid.signals.domain import Domain
 from dynid.signals.fingerprint import STRETCH, Fingerprint, MotionSampler, sampling_rate, stretches
-from dynid.signals.settings import Signals
+from dynid.signals.settings import Motion, Signals, prepare
 from dynid.signals.spikes import dropout_note
 from dynid.threads import one_blas_thread
 
-__all__ = ["joined_stops", "observe_dataset"]
+__all__ = ["SHORTEST_S", "Passes", "cleaned_chunk", "joined_stops", "needed_signals", "observe_dataset", "parts_of"]
+
+# Parts that the blocks of time are made of: whole partitions, or parts of few partitions, so that blocks differ in
+# length by no more than a fifth.
+_PARTS = 5 * BLOCKS
+# Pieces of a run at the edge of a chunk that are shorter than this, beyond what is trimmed, are left out.
+SHORTEST_S, _SHORTEST_SAMPLES = 1.0, 64
+
+
+def needed_signals(settings: Signals, dataset: DataSet) -> tuple[str, ...]:
+    """Signals that an identification reads."""
+    out = ["q", "torque", "wrench", "base", "base_v", "base_a"]
+    out += ["v"] * settings.measured_velocity + ["a"] * settings.measured_acceleration
+    return (*out, *(["current"] * (dataset.log_format.gain is not None)))
+
+
+def parts_of(count: int) -> int:
+    """Parts of the time that each of `count` partitions is folded in."""
+    return -(-_PARTS // count)
+
+
+def cleaned_chunk(
+    base: BaseParameters, recording: Recording, settings: Signals
+) -> tuple[list[tuple[Run, Motion]], tuple[Stop, ...], int]:
+    """Filtered runs of a chunk, its stops, and the number of samples in pieces that are too short."""
+    shortest = 2 * settings.trim + SHORTEST_S
+    long = [r for r in recording.runs if len(r) >= _SHORTEST_SAMPLES and len(r) * r.step >= shortest]
+    for run in long:
+        check_run(base.robot, run, base.channels)
+    motions, stops = without_stops(base, [prepare(run, settings) for run in long], settings)
+    return list(zip(long, motions, strict=True)), stops, recording.samples - sum(len(r) for r in long)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """Reduces the rows of a data set as often as needed.
+
+    Attributes
+    ----------
+    dataset : DataSet
+        The data set, without the partitions that were left out.
+    base : BaseParameters
+        The unknowns.
+    settings : Signals
+        How runs are filtered.
+    client : distributed.Client or None
+        Dask cluster that does the work.
+    progress : callable or None
+        Receives a `Progress` after every partition.
+    """
+
+    dataset: DataSet
+    base: BaseParameters
+    settings: Signals
+    client: Any = None
+    progress: ProgressCallback | None = None
+
+    def __call__(self, reduction: Reduction[T]) -> list[T]:
+        """Results of consecutive blocks of time, joined in a fixed order."""
+        count = len(self.dataset)
+        parts = parts_of(count)
+        blocks: dict[int, T] = {}
+        work = map_partitions(
+            reduce_partition,
+            self.dataset,
+            (self.base, self.settings, parts, reduction),
+            client=self.client,
+            progress=self.progress,
+            what="weighting rows",
+        )
+        for k, one in work:
+            assert not isinstance(one, LeftOut)
+            for part, result in one:
+                place = (k * parts + part) * BLOCKS // (count * parts)
+                blocks[place] = result if place not in blocks else reduction.join(blocks[place], result)
+        return [blocks[place] for place in sorted(blocks)]
+
+
+def reduce_partition(
+    dataset: DataSet,
+    partition: Partition,
+    base: BaseParameters,
+    settings: Signals,
+    parts: int,
+    reduction: Reduction[T],
+    threads: int | None,
+) -> list[tuple[int, T]]:
+    """Results of the chunks of one partition, those of one part of the time joined."""
+    total = dataset.rows(partition)
+    out: dict[int, T] = {}
+    for first, chunk in dataset.chunks(partition):
+        found, _, _ = cleaned_chunk(base, chunk, settings)
+        part, result = first * parts // total, reduction.over(_blocks(base, found, settings, first, threads))
+        out[part] = result if part not in out else reduction.join(out[part], result)
+    return sorted(out.items())
+
+
+def _blocks(
+    base: BaseParameters, found: Sequence[tuple[Run, Motion]], settings: Signals, first: int, threads: int | None
+) -> Iterator[Block]:
+    """The rows of the filtered runs of a chunk that begins with row `first`."""
+    for run, motion in found:
+        yield from motion_blocks(base, motion, settings, first, threads)
+        first += len(run)
+
 
 Array = NDArray[np.float64]
 
@@ -69,6 +175,8 @@ class PartitionFold:
         Low-passed positions at the rate of the fingerprint, or stretches of them.
     moved, between : int
         Samples that all positions would have, and samples between two stretches.
+    domain : Domain
+        Domain of its motion.
     """
 
     factors: tuple[tuple[Array, ...], ...]
@@ -82,6 +190,7 @@ class PartitionFold:
     positions: tuple[Array, ...]
     moved: int
     between: int
+    domain: Domain
 
 
 @dataclass(frozen=True)
@@ -164,6 +273,7 @@ def fold_partition(
     rests: list[Rest] = []
     stops: list[tuple[Stop, int]] = []
     dropouts: Counter[str] = Counter()
+    domains: list[Domain] = []
     used = short = 0
     sampler = MotionSampler(sampling.rate)
     for first, chunk in dataset.chunks(partition):
@@ -174,6 +284,7 @@ def fold_partition(
             row += len(run)
             sampler.add(motion)
             cutoffs.append(motion.cutoff)
+            domains.append(Domain.of_motions(base.robot, [motion]))
             rests.append(Rest(moving_joints(base.robot, motion, settings), motion.q.mean(axis=0)))
         used += sum(len(run) for run, _ in found)
         short += too_short
@@ -196,6 +307,7 @@ def fold_partition(
         tuple(kept),
         sum(len(run) for run in runs),
         between,
+        reduce(Domain.joined, domains),
     )
 
 
@@ -210,6 +322,7 @@ def observe_dataset(
     skip_bad: bool = False,
     progress: ProgressCallback | None = None,
     device: str | None = None,
+    fewest: int | None = None,
 ) -> Observation:
     """Fold a data set into an observation, as `observe`."""
     settings = signals or Signals()
@@ -227,6 +340,7 @@ def observe_dataset(
     stops: list[tuple[Stop, int]] = []
     dropouts: Counter[str] = Counter()
     left_out: list[LeftOut] = []
+    domains: list[Domain] = []
     sampling = Sampling.of(pruned)
     positions = _Positions(sampling)
     work = map_partitions(
@@ -254,11 +368,12 @@ def observe_dataset(
             cutoffs |= {None if c is None else float(f"{c:.2g}") for c in one.cutoffs}
             rests += one.rests
             positions.add(one)
+            domains.append(one.domain)
             stops += [(stop, one.samples) for stop in one.stops]
             dropouts.update(one.dropouts)
         filled = [block for block in blocks if block is not None and any(len(f) for f in block)]
         whole = joined_factors(filled)
-    if int(rows.sum()) <= base.count:
+    if int(rows.sum()) < (base.count + 1 if fewest is None else fewest):
         reason = f"; {left_out_note(left_out, count)}" if left_out else ""
         raise DataError(f"{too_few_rows(int(rows.sum()), base)}{reason}")
     notes = [f"{samples} samples of {count - len(left_out)} partitions"]
@@ -280,6 +395,7 @@ def observe_dataset(
         left_out=tuple(left_out),
         notes=(*notes, *dropout_note(dropouts)),
         fingerprint=positions.fingerprint(),
+        domain=reduce(Domain.joined, domains),
         passes=Passes(_without(pruned, left_out), base, settings, client, progress),
         device=device,
     )

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
-from dynid.identification.estimators.solution import Choice, Iteration, Outcome
+from dynid.feasibility.box import Wall
+from dynid.feasibility.prior import KnownMasses
+from dynid.identification.domain import Prediction, predict
+from dynid.identification.estimators.solution import Iteration, Outcome
 from dynid.identification.jackknife import NoiseModel
+from dynid.identification.judgement import Judgement
 from dynid.parameters.base import BaseParameters
 from dynid.robot.model import Robot
+from dynid.signals.domain import Domain
 from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Signals
 
@@ -91,10 +96,18 @@ class Estimate:
         Degrees of freedom of the standard deviations: blocks of time less one, or rows less parameters for white noise.
     independent_rows : tuple of float
         Effective number of independent rows per channel; () for white noise.
-    choices : tuple of Choice
-        Decisions of method "auto", with the error of every alternative.
+    walls : tuple of Wall
+        Sides of the plausible box against which the data push: what they want, and where the box ends.
     fingerprint : Fingerprint or None
         The fitted motion in short, by which a validation tells whether its motion is unseen.
+    known_masses : KnownMasses
+        Masses of bodies that were given, in kg.
+    box : bool or None
+        Whether the bodies were kept inside the plausible box; None for methods that have none.
+    judgement : Judgement or None
+        The verdict of an assessment, which every file made of the estimate holds; None where it was not assessed.
+    domain : Domain or None
+        For which motion and load the estimate holds; None where it has no recorded motion.
     """
 
     base: BaseParameters
@@ -119,8 +132,12 @@ class Estimate:
     noise_model: NoiseModel = "white"
     freedom: float = math.inf
     independent_rows: tuple[float, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    walls: tuple[Wall, ...] = ()
     fingerprint: Fingerprint | None = None
+    known_masses: KnownMasses = field(default_factory=KnownMasses)
+    box: bool | None = None
+    judgement: Judgement | None = None
+    domain: Domain | None = None
 
     @property
     def converged(self) -> bool:
@@ -200,11 +217,109 @@ class Estimate:
         """The robot with the identified standard parameters."""
         return self.robot.with_parameters(self.parameters)
 
+    def with_judgement(self, judgement: Judgement) -> Estimate:
+        """The estimate with the verdict of an assessment, which files made of it then hold.
+
+        Parameters
+        ----------
+        judgement : Judgement
+            The verdict in short: `dynid.assess(estimate, ...).judgement()`.
+
+        Returns
+        -------
+        Estimate
+            The same estimate, which carries the verdict.
+        """
+        return replace(self, judgement=judgement)
+
+    def draws(self, count: int, *, seed: int = 0, feasible: bool = True) -> Array:
+        """Draws of the standard parameters: robots that the recording allows.
+
+        The distribution is normal around `parameters`. The base parameters have their covariance; what they leave open
+        has that of the method, or keeps its value where the method estimates none. So does what the recording does not
+        show at all, such as a joint at rest.
+
+        Parameters
+        ----------
+        count : int
+            Number of draws.
+        seed : int, default 0
+            Seed of the draws.
+        feasible : bool, default True
+            Whether every draw is physically consistent. One that is not moves to the nearest parameters that are, along
+            the directions in which the estimate is the least certain.
+
+        Returns
+        -------
+        ndarray, shape (count, p)
+            Standard parameters in SI units, one draw per row.
+
+        Raises
+        ------
+        DataError
+            If fewer than one draw is wanted.
+
+        Examples
+        --------
+        >>> import dynid
+        >>> from dynid.cli.demo import synthetic_recording
+        >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb")
+        >>> estimate = dynid.identify(robot, synthetic_recording(robot, 0, duration=5.0))
+        >>> draws = estimate.draws(50)
+        >>> draws.shape == (50, len(estimate.parameters))
+        True
+        >>> all(dynid.feasibility.is_feasible(estimate.robot, row) for row in draws)
+        True
+        """
+        from dynid.identification.covariance import draw_parameters
+
+        return draw_parameters(self, count, seed, feasible)
+
     def base_model(self) -> BaseModel:
         """Inverse and forward dynamics from the base parameters alone, with their uncertainty."""
         from dynid.parameters.base_model import BaseModel
 
         return BaseModel(self.base, self.beta, self.covariance)
+
+    def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Prediction:
+        """Torques of a motion with their standard deviation, which grows outside of the domain of validity.
+
+        The standard deviation is that of a measured torque: the residual of the fit, the covariance of the base
+        parameters and, beyond the recorded velocity of a joint, its friction, which no recording shows there (see
+        `dynid.identification.domain.friction_std`). Positions and accelerations outside need no such term: torques are
+        linear in the base parameters, whose covariance holds for every motion.
+
+        Parameters
+        ----------
+        q, v, a : array_like, shapes (N, nq), (N, nv), (N, nv)
+            Positions, velocities and accelerations in SI units; a floating base comes first.
+
+        Returns
+        -------
+        Prediction
+            Torques (N, channel) in N m or N, their standard deviation, and which joints are outside of the domain.
+
+        Raises
+        ------
+        DataError
+            If the estimate has no domain, because it was not identified from recorded motion.
+
+        Examples
+        --------
+        >>> import dynid
+        >>> from dynid.cli.demo import synthetic_recording
+        >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb")
+        >>> estimate = dynid.identify(robot, synthetic_recording(robot, 0, duration=5.0), "wls")
+        >>> middle, fast = estimate.domain.low / 2 + estimate.domain.high / 2, 2 * estimate.domain.velocity
+        >>> predicted = estimate.predict([middle, middle], [0 * fast, fast], [0 * fast, 0 * fast])
+        >>> predicted.beyond.any(axis=1)
+        array([False,  True])
+        >>> bool((predicted.std[1] > 2 * predicted.std[0]).all())
+        True
+        """
+        if self.domain is None:
+            raise DataError("the estimate has no domain of validity: identify it from a recording of motion")
+        return predict(self, self.domain, q, v, a)
 
     def feasibility(self, constraints: Constraints = "full") -> FeasibilityTest:
         """Whether some physically consistent robot has these base parameters.
@@ -314,7 +429,7 @@ class Estimate:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.identification.drawing import draw_estimate
+        from dynid.identification.summary import draw_estimate
 
         return draw_estimate(self, parameters, level, largest, ax)
 

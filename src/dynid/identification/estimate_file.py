@@ -1,32 +1,43 @@
-"""Saved estimates: JSON files that hold an estimate completely, with its robot."""
+"""Saved estimates: JSON files that hold an estimate completely, with its robot, checked before anything is built."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from dynid import reading
 from dynid.errors import DataError, ModelError
+from dynid.feasibility.box import Quantity, Wall
+from dynid.feasibility.prior import KnownMasses
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimate_schema import StoredEstimate
-from dynid.identification.estimators.solution import Choice, Iteration
+from dynid.identification.estimators.solution import Iteration, Outcome
+from dynid.identification.judgement import Grade, Judgement
 from dynid.parameters.base import BaseParameters
 from dynid.recording.log_format import LogFormat
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
-from dynid.schema import checked
+from dynid.schema import Count, Finite, Flag, Matrix, Number, Stored, checked, is_square
+from dynid.signals.domain import Domain
 from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Signals
 
 __all__ = [
+    "StoredBaseParameter",
+    "StoredEstimate",
+    "StoredIteration",
+    "StoredJudgement",
+    "StoredMasses",
+    "StoredStructure",
+    "StoredWall",
     "estimate_from_dict",
     "estimate_to_dict",
     "json_text",
@@ -37,10 +48,135 @@ __all__ = [
     "write_estimate",
 ]
 
+
+class StoredBaseParameter(Stored):
+    """One base parameter: its value, and the standard parameters it combines by name."""
+
+    name: str
+    representative: str
+    expression: str
+    unit: str
+    value: Finite
+    std: Number
+    combination: dict[str, Finite]
+
+
+class StoredStructure(Stored):
+    """How the base parameters were found."""
+
+    method: str
+    dependent: list[str]
+    without_effect: list[str]
+    singular_values: list[Number]
+    gap: Number
+
+
+class StoredIteration(Stored):
+    """One iteration of a method that simulates or filters."""
+
+    beta: list[Number]
+    step: Number
+    residual: Number
+    smallest: Number
+    simulation_seconds: Number
+    solver_seconds: Number
+
+
+class StoredWall(Stored):
+    """One side of the plausible box against which the data push."""
+
+    link: str
+    what: Quantity
+    value: Number
+    limit: Number
+    force: Number
+
+
+class StoredMasses(Stored):
+    """Masses that were given, in kg."""
+
+    total: Finite | None
+    links: dict[str, Finite]
+
+
+class StoredJudgement(Stored):
+    """The verdict on an estimate in short."""
+
+    grade: Grade
+    reasons: list[str]
+    checked: Flag
+
+
+class StoredEstimate(Stored):
+    """Everything that the file of an estimate holds. The names are those of `Estimate`, unless they are explained here.
+
+    Attributes
+    ----------
+    standard_parameters : dict
+        Standard parameters of the estimate by name.
+    parameter_classes : dict
+        How each of them is known, by name; for readers of the file, computed again when it is loaded.
+    standard_parameters_from_method : bool
+        Whether the method estimated them; otherwise they follow from the base parameters and the prior.
+    robot : dict
+        The robot, as `dynid.robot.serialize` writes it.
+    """
+
+    format: str
+    method: str
+    status: str
+    outcome: Outcome
+    channels: list[str]
+    rows: list[Count]
+    noise: list[Number]
+    rms: list[Number]
+    relative_error: list[Number]
+    condition_number: Number
+    seconds: Number
+    notes: list[str]
+    base_parameters: list[StoredBaseParameter]
+    standard_parameters: dict[str, Finite]
+    parameter_classes: dict[str, str]
+    standard_parameters_from_method: Flag
+    structure: StoredStructure
+    signals: dict[str, Any]
+    cutoffs: list[Number | None]
+    log_format: dict[str, Any] | None
+    robot: dict[str, Any]
+    history: list[StoredIteration]
+    covariance: Matrix
+    standard_covariance: Matrix | None
+    noise_model: Literal["autocorrelated", "white"]
+    freedom: Number
+    independent_rows: list[Number]
+    walls: list[StoredWall]
+    fingerprint: dict[str, Any] | None
+    known_masses: StoredMasses
+    box: Flag | None
+    judgement: StoredJudgement | None
+    domain: dict[str, Any] | None
+
+    @model_validator(mode="after")
+    def _sizes_agree(self) -> StoredEstimate:
+        count, channels, standard = len(self.base_parameters), len(self.channels), len(self.standard_parameters)
+        for name in ("rows", "noise", "rms", "relative_error"):
+            if len(getattr(self, name)) != channels:
+                raise ValueError(f"{name} has {len(getattr(self, name))} entries for {channels} channels")
+        if self.independent_rows and len(self.independent_rows) != channels:
+            raise ValueError(f"independent_rows has {len(self.independent_rows)} entries for {channels} channels")
+        for name, size in (("covariance", count), ("standard_covariance", standard)):
+            matrix = getattr(self, name)
+            if matrix is not None and not is_square(matrix, size):
+                raise ValueError(f"{name} is not a {size} x {size} matrix")
+        if any(len(step.beta) != count for step in self.history):
+            raise ValueError(f"an iteration of the history does not have {count} base parameters")
+        return self
+
+
 Array = NDArray[np.float64]
 
 _NAME = "dynid estimate"
-_FORMAT = f"{_NAME} 8"
+_FORMAT = f"{_NAME} 9"
 
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
@@ -92,8 +228,12 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "noise_model": estimate.noise_model,
         "freedom": estimate.freedom,
         "independent_rows": estimate.independent_rows,
-        "choices": [{x.name: getattr(choice, x.name) for x in fields(choice)} for choice in estimate.choices],
+        "walls": [{**vars(wall)} for wall in estimate.walls],
         "fingerprint": None if estimate.fingerprint is None else estimate.fingerprint.to_dict(),
+        "known_masses": asdict(estimate.known_masses),
+        "box": estimate.box,
+        "judgement": None if estimate.judgement is None else asdict(estimate.judgement),
+        "domain": None if estimate.domain is None else estimate.domain.to_dict(),
     }
     plain: dict[str, Any] = plain_data(data)
     return plain
@@ -138,8 +278,12 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
             noise_model=stored.noise_model,
             freedom=stored.freedom,
             independent_rows=tuple(stored.independent_rows),
-            choices=tuple(Choice(**dict(x)) for x in stored.choices),
+            walls=tuple(Wall(**dict(x)) for x in stored.walls),
             fingerprint=None if stored.fingerprint is None else Fingerprint.from_dict(stored.fingerprint),
+            known_masses=KnownMasses(stored.known_masses.total, stored.known_masses.links),
+            box=stored.box,
+            judgement=_judgement(stored),
+            domain=None if stored.domain is None else Domain.from_dict(stored.domain),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"{where} is a damaged estimate: {type(error).__name__} {error}") from None
@@ -232,6 +376,12 @@ def _standard(stored: StoredEstimate, names: Sequence[str]) -> Array | None:
     if not stored.standard_parameters_from_method:
         return None
     return _array([stored.standard_parameters[name] for name in names])
+
+
+def _judgement(stored: StoredEstimate) -> Judgement | None:
+    """The verdict that the file holds, if the estimate was assessed."""
+    found = stored.judgement
+    return None if found is None else Judgement(found.grade, tuple(found.reasons), found.checked)
 
 
 def _combined(base: BaseParameters, i: int) -> list[int]:

@@ -120,9 +120,14 @@ def uncertainty(
     is as uncertain as the prior, never certain because a constraint or the prior fixed it. How far the prior moved the
     base parameters from the best fit is part of their standard deviations.
 
+    A posterior has its covariance already, with the independent rows that it rests on.
     A covariance from repeated solves on simulated data is that of white noise, whatever the noise model.
     """
     freedom = float(max(observation.total_rows - solution.beta.size, 1))
+    if solution.independent_rows:
+        free = max(sum(solution.independent_rows) - solution.beta.size, 1.0)
+        known = solution.covariance, solution.parameter_covariance
+        return Uncertainty(*known, noise_model, free, solution.independent_rows if noise_model != "white" else ())
     K = observation.base.matrix
     prior = solution.prior_rows
     over_standard = prior is not None and prior.shape[1] == K.shape[1]

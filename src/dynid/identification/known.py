@@ -6,23 +6,40 @@ the covariance that remains is S - S K' (K S K' + C)^-1 K S. A parameter whose v
 a-priori one is unidentifiable from this recording: the prior says more about it than the data. The a-priori covariance
 is that of methods with a prior: every pseudo-inertia is known within a factor of about two. A value that the data moved
 away from the prior by more than that is part of an identified combination.
+
+Essential parameters are what is left when base parameters that the data do not determine are removed one by one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
+from dynid.errors import DataError
 from dynid.feasibility.metrics import quadratic_rows
 from dynid.feasibility.prior import consistent_prior, wide_bodies
+from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.solution import condition_number
+from dynid.identification.observation import Observation
+from dynid.identification.posterior import BODY_SCALE
 
 if TYPE_CHECKING:
     from dynid.identification.estimate import Estimate
 
-__all__ = ["ParameterClass", "parameter_classes", "parameter_remarks", "prior_shares"]
+__all__ = [
+    "Essential",
+    "ParameterClass",
+    "essential_parameters",
+    "parameter_classes",
+    "prior_covariance",
+    "prior_shares",
+    "remaining_covariances",
+]
 
 Array = NDArray[np.float64]
 
@@ -44,7 +61,7 @@ def parameter_classes(estimate: Estimate) -> dict[str, ParameterClass]:
     A parameter that no motion shows, or that this recording determines less than the prior does, is unidentifiable.
     """
     robot, kinds = estimate.robot, estimate.base.classes
-    variance = np.diag(_prior_covariance(estimate))
+    variance = np.diag(prior_covariance(estimate))
     shares = prior_shares(estimate)
     known = {p.owner for p, value in zip(robot.layout, robot.parameters, strict=True) if p.symbol == "m" and value > 0}
     given = np.array([p.owner in known for p in robot.layout])
@@ -57,66 +74,168 @@ def parameter_classes(estimate: Estimate) -> dict[str, ParameterClass]:
     }
 
 
-def parameter_remarks(estimate: Estimate) -> dict[str, str]:
-    """What the reader of an exported model must know of each link and of the joint that moves it, by link.
-
-    Links with parameters that are all identified alone are left out.
-    """
-    robot, classes = estimate.robot, estimate.parameter_classes
-    carrier = {joint.name: robot.links[i + 1].name for i, joint in enumerate(robot.joints)}
-    found: dict[str, dict[ParameterClass, list[str]]] = {}
-    for p in robot.layout:
-        kind = classes[p.name]
-        # A motor of a coupled drive belongs to no single link.
-        link = p.owner if p.inertial else carrier.get(p.owner, "")
-        if kind != ParameterClass.IDENTIFIABLE and link:
-            symbol = p.symbol if p.inertial else p.name
-            found.setdefault(link, {}).setdefault(kind, []).append(symbol)
-    # Only a method with a prior keeps what it cannot identify near it.
-    kept = ", the a-priori model decides" if estimate.standard is not None else ""
-    words = {
-        ParameterClass.UNIDENTIFIABLE: f"not identifiable from this recording{kept}",
-        ParameterClass.COMBINED: "identifiable only in combination",
-    }
-    return {
-        link: "; ".join(f"{words[k]}: {', '.join(kinds[k])}" for k in words if k in kinds)
-        for link, kinds in found.items()
-    }
-
-
 def prior_shares(estimate: Estimate) -> Array:
     """Share (p,) of the a-priori variance of each standard parameter that is left; 1 where the data say nothing."""
-    robot, base = estimate.robot, estimate.base
-    before = _prior_covariance(estimate)
-    variance = np.diag(before)
-    finite = np.isfinite(np.diag(estimate.covariance))
-    K, C = base.matrix[finite], estimate.covariance[np.ix_(finite, finite)]
+    variance = np.diag(prior_covariance(estimate))
+    left = np.max([np.diag(c) for c in remaining_covariances(estimate)], axis=0)
+    inertial = np.array([p.inertial for p in estimate.robot.layout])
+    # Drive parameters have no a-priori covariance of their own: only what is not observed at all is open.
+    unseen = ~np.any(np.abs(_finite_base(estimate)[0]) > 0, axis=0)
+    return np.where(unseen, 1.0, np.where(inertial, np.clip(left / variance, 0.0, 1.0), 0.0))
+
+
+def remaining_covariances(estimate: Estimate) -> tuple[Array, ...]:
+    """What the data leave of the a-priori covariance (p, p); of methods with a prior, their own covariance beside it.
+
+    The larger variance of a quantity is the one to trust.
+    """
+    before, (K, C) = prior_covariance(estimate), _finite_base(estimate)
     carried = before @ K.T
     total = K @ carried + C
     size = np.sqrt(np.maximum(np.diag(total), 1e-300))
     known = carried / size
     inner = np.linalg.pinv(total / np.outer(size, size), hermitian=True)
-    gained = np.einsum("ij,jk,ik->i", known, inner, known)
-    left = np.clip(1.0 - gained / variance, 0.0, 1.0)
-    if estimate.standard_covariance is not None:
-        # Of methods with a prior this is the covariance that remains itself.
-        left = np.maximum(left, np.clip(np.diag(estimate.standard_covariance) / variance, 0.0, 1.0))
-    inertial = np.array([p.inertial for p in robot.layout])
-    # Drive parameters have no a-priori covariance of their own: only what is not observed at all is open.
-    unseen = ~np.any(np.abs(K) > 0, axis=0)
-    return np.where(unseen, 1.0, np.where(inertial, left, 0.0))
+    left = before - known @ inner @ known.T
+    return (left,) if estimate.standard_covariance is None else (left, estimate.standard_covariance)
 
 
-def _prior_covariance(estimate: Estimate) -> Array:
-    """Covariance (p, p) of a prior that knows each pseudo-inertia within a factor of about two."""
+def _finite_base(estimate: Estimate) -> tuple[Array, Array]:
+    """Combinations and covariance of the base parameters that the recording shows at all."""
+    finite = np.isfinite(np.diag(estimate.covariance))
+    return estimate.base.matrix[finite], estimate.covariance[np.ix_(finite, finite)]
+
+
+def prior_covariance(estimate: Estimate, at: Array | None = None) -> Array:
+    """Covariance (p, p) of the prior: each pseudo-inertia is known within a factor of about two, by "auto" better.
+
+    Such a prior is wider about heavier bodies: `at` has their standard parameters (p,), by default those of the method.
+    """
     robot = estimate.robot
     prior = consistent_prior(robot).parameters
     inertial = np.array([p.inertial for p in robot.layout])
     typical = np.maximum(np.abs(prior), np.abs(estimate.parameters))
     scale = np.where(inertial | (typical > 0), np.maximum(typical, 1e-300), 1.0)
     # Standard parameters that no method estimated may be far from any body.
-    bodies = wide_bodies(robot, prior if estimate.standard is None else estimate.standard, prior)
+    given = estimate.standard if at is None else at
+    bodies = wide_bodies(robot, prior if given is None else given, prior)
     rows = quadratic_rows(robot, bodies, "pullback", scale)[0]
     unit = np.linalg.norm(rows, axis=0)
     root = np.linalg.pinv(rows / unit) / unit[:, None]
+    root[inertial] *= BODY_SCALE if estimate.method == "auto" else 1.0
     return np.asarray(root @ root.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Essential:
+    """Essential parameters of an estimate.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        The estimate with all other base parameters at zero.
+    kept : tuple of int
+        Indices of the essential parameters among the base parameters.
+    removed : tuple of int
+        Indices of the others, in the order in which they were removed.
+    change : float
+        Norm of the change of the predicted torques relative to their norm.
+    """
+
+    estimate: Estimate
+    kept: tuple[int, ...]
+    removed: tuple[int, ...]
+    change: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the essential parameters."""
+        return tuple(self.estimate.base.names[i] for i in self.kept)
+
+
+def essential_parameters(
+    observation: Observation, estimate: Estimate, *, ratio: float = 30.0, test: str = "ratio", level: float = 0.05
+) -> Essential:
+    """Remove base parameters that the data do not determine.
+
+    Parameters
+    ----------
+    observation : Observation
+        The data that the estimate was found from.
+    estimate : Estimate
+        The estimate; its weights of the channels are kept.
+    ratio : float, default 30
+        Limit of the test "ratio".
+    test : {"ratio", "f"}, default "ratio"
+        "ratio" (Pham and Gautier): the parameter with the largest relative standard deviation is removed while this is
+        more than `ratio` times the smallest one. "f": it is removed while an F-test does not find its effect
+        significant.
+    level : float, default 0.05
+        Level of the F-test.
+
+    Returns
+    -------
+    Essential
+
+    Raises
+    ------
+    DataError
+        If `test` is unknown, or the estimate has other base parameters than the observation.
+    """
+    if test not in ("ratio", "f"):
+        raise DataError(f"test '{test}' is unknown: use ratio or f")
+    if estimate.base.names != observation.base.names:
+        raise DataError(
+            f"the estimate has {estimate.base.count} base parameters, the observation {observation.base.count} "
+            "others: observe the robot of the estimate, observe(estimate.robot, recording)"
+        )
+    factor = observation.stacked(1.0 / estimate.noise)
+    kept = list(range(observation.base.count))
+    removed: list[int] = []
+    beta, std, residual = _fit(factor, kept)
+    while len(kept) > 1:
+        relative = std / np.maximum(np.abs(beta), 1e-300)
+        worst = int(np.argmax(relative))
+        trial = kept[:worst] + kept[worst + 1 :]
+        smaller = _fit(factor, trial)
+        if test == "ratio":
+            leave = relative[worst] > ratio * relative.min()
+        else:
+            freedom = observation.total_rows - len(kept)
+            rise = (smaller[2] ** 2 - residual**2) / max(residual**2 / freedom, 1e-300)
+            leave = rise < scipy.stats.f.ppf(1.0 - level, 1, freedom)
+        if not leave:
+            break
+        removed.append(kept[worst])
+        kept = trial
+        beta, std, residual = smaller
+    full = np.zeros(observation.base.count)
+    full[kept] = beta
+    covariance = np.zeros((full.size, full.size))
+    inverse = _inverse(factor, kept)
+    covariance[np.ix_(kept, kept)] = inverse @ inverse.T
+    torque, norms = observation.residual_norms(full), observation.torque_norms()
+    plain = observation.stacked()[:, :-1]
+    change = float(np.linalg.norm(plain @ (full - estimate.beta)) / np.linalg.norm(plain @ estimate.beta))
+    reduced = replace(
+        estimate,
+        beta=full,
+        covariance=covariance,
+        rms=torque / np.sqrt(np.maximum(observation.rows, 1)),
+        relative_error=torque / np.where(norms > 0, norms, np.inf),
+        condition_number=condition_number(factor[:, kept]),
+        notes=(*estimate.notes, f"{len(kept)} essential parameters"),
+    )
+    return Essential(reduced, tuple(kept), tuple(removed), change)
+
+
+def _inverse(factor: Array, kept: list[int]) -> Array:
+    """Inverse triangle of some columns."""
+    r = scipy.linalg.qr(factor[:, kept], mode="r")[0][: len(kept)]
+    return np.asarray(scipy.linalg.solve_triangular(r, np.eye(len(kept))))
+
+
+def _fit(factor: Array, kept: list[int]) -> tuple[Array, Array, float]:
+    """Values, standard deviations and residual norm of a fit with some columns only."""
+    beta = np.asarray(np.linalg.lstsq(factor[:, kept], factor[:, -1], rcond=None)[0], dtype=float)
+    std = np.asarray(np.linalg.norm(_inverse(factor, kept), axis=1))
+    return beta, std, float(np.linalg.norm(factor[:, -1] - factor[:, kept] @ beta))

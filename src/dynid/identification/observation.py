@@ -17,19 +17,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
-from dynid.identification.device_rows import check_device
-from dynid.identification.folding import Folding
 from dynid.identification.loads import check_run, default_channels, state
-from dynid.identification.row_stream import Block, motion_blocks
-from dynid.identification.standstill import Standstill, standstill
-from dynid.identification.stops import Stop, without_stops
-from dynid.identification.triangular import fold, folded_together, joined_factors
+from dynid.identification.row_stream import (
+    Block,
+    Folding,
+    check_device,
+    fold,
+    folded_together,
+    joined_factors,
+    motion_blocks,
+)
+from dynid.identification.stops import Standstill, Stop, standstill, without_stops
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.partitions import LeftOut
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+from dynid.signals.domain import Domain
 from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Motion, Signals, prepare
 from dynid.signals.spikes import dropout_note
@@ -95,6 +100,8 @@ class Observation:
         What to know about the data of an estimate.
     fingerprint : Fingerprint or None
         By which the motion of a data set is recognised, whose motions are not kept.
+    domain : Domain or None
+        For which motion and load an estimate from it holds; None where there is no recorded motion.
     passes : callable or None
         Reads a data set again and reduces its rows, in blocks of time; None where rows are kept or streamed.
     device : str or None
@@ -115,6 +122,7 @@ class Observation:
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
     fingerprint: Fingerprint | None = field(default=None, repr=False)
+    domain: Domain | None = field(default=None, repr=False)
     passes: Callable[[Reduction[Any]], list[Any]] | None = field(default=None, repr=False)
     device: str | None = None
 
@@ -127,6 +135,11 @@ class Observation:
     def streams(self) -> bool:
         """Whether its rows can be streamed again."""
         return self.blocks is not no_rows
+
+    @property
+    def readable(self) -> bool:
+        """Whether its rows can be read again, one after another or in passes over a data set."""
+        return self.streams or self.passes is not None
 
     @property
     def total_rows(self) -> int:
@@ -191,6 +204,7 @@ class Observation:
             time_blocks=self._blocks_beside(other) + other._blocks_beside(self),
             left_out=self.left_out + other.left_out,
             notes=self.notes + other.notes,
+            domain=self.domain.joined(other.domain) if self.domain and other.domain else None,
         )
 
     def _blocks_beside(self, other: Observation) -> tuple[tuple[Array, ...], ...]:
@@ -212,6 +226,7 @@ def observe(
     skip_bad: bool = False,
     progress: ProgressCallback | None = None,
     device: str | None = None,
+    fewest: int | None = None,
 ) -> Observation:
     """Fold a recording into an observation of the base parameters.
 
@@ -242,6 +257,8 @@ def observe(
     device : str, optional
         Device of PyTorch that makes and folds the rows, such as "cuda" for a graphics card (`pip install dynid[gpu]`).
         The result is the same to rounding. Rows that are needed again later are made by the processor.
+    fewest : int, optional
+        Least number of rows; by default one more than base parameters. Methods with a prior need fewer.
 
     Returns
     -------
@@ -281,6 +298,7 @@ def observe(
             skip_bad=skip_bad,
             progress=progress,
             device=device,
+            fewest=fewest,
         )
     check_no_client(client)
     if base is None:
@@ -290,15 +308,21 @@ def observe(
     motions, stops = without_stops(base, [prepare(run, settings) for run in recording.runs], settings)
     if known is not None:
         motions = [_less(robot, motion, known) for motion in motions]
-    return replace(observe_motions(base, motions, settings, device), log_format=recording.log_format, stops=stops)
+    return replace(
+        observe_motions(base, motions, settings, device, fewest), log_format=recording.log_format, stops=stops
+    )
 
 
 def observe_motions(
-    base: BaseParameters, motions: Sequence[Motion], settings: Signals, device: str | None = None
+    base: BaseParameters,
+    motions: Sequence[Motion],
+    settings: Signals,
+    device: str | None = None,
+    fewest: int | None = None,
 ) -> Observation:
     """Fold filtered runs, measured or simulated, into an observation."""
     folding = Folding.of_recording(base, settings, motions, device)
-    if sum(folding.rows) <= base.count:
+    if sum(folding.rows) < (base.count + 1 if fewest is None else fewest):
         raise too_few_rows(sum(folding.rows), base)
 
     def blocks() -> Iterator[Block]:
@@ -319,6 +343,7 @@ def observe_motions(
         standstill=standstill(base, motions, settings),
         time_blocks=() if len(parts) == 1 else tuple(parts),
         notes=dropout_note(dropout_count(base.robot, motions)),
+        domain=Domain.of_motions(base.robot, motions),
         device=device,
     )
 
@@ -350,17 +375,17 @@ def in_parts(starts: NDArray[np.int64], index: NDArray[np.int64]) -> Iterator[tu
         yield int(part[a]), slice(a, b)
 
 
-def time_parts(observation: Observation, count: int, weighted: WeightedRows | None = None) -> list[tuple[Array, ...]]:
+def time_parts(observation: Observation, count: int) -> list[tuple[Array, ...]]:
     """Triangular factors of [W y] per channel of `count` consecutive parts of the time, each with as many samples.
 
-    `weighted` streams the rows instead of the observation. Of a data set the parts consist of whole blocks of time.
+    Of a data set the parts consist of whole blocks of time.
     Raises a DataError if the observation keeps no samples or has fewer than parts.
     """
     blocks = observation.time_blocks
-    if weighted is None and len(blocks) >= count:
+    if len(blocks) >= count:
         edges = (np.arange(count + 1) * len(blocks)) // count
         return [joined_factors(blocks[a:b]) for a, b in pairwise(edges)]
-    stream = weighted or observation.weighted_rows()
+    stream = observation.weighted_rows()
     indices = [index for _, _, _, index in stream()]
     every = np.unique(np.concatenate(indices)) if indices else np.zeros(0, dtype=np.int64)
     if len(every) < count:

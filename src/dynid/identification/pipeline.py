@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
+from dynid.feasibility.prior import known_masses
 from dynid.identification.auto import AutoOptions, auto
-from dynid.identification.data_set_auto import auto_dataset
-from dynid.identification.device_rows import check_device
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.options import MethodOptions
+from dynid.identification.estimators.options import BodyOptions, MethodOptions
 from dynid.identification.estimators.registry import (
     CLOSED_LOOP,
     ESTIMATORS,
@@ -30,11 +29,13 @@ from dynid.identification.estimators.solution import condition_number
 from dynid.identification.experiment import Experiment
 from dynid.identification.jackknife import NoiseModel, Uncertainty, check_noise_model, uncertainty
 from dynid.identification.observation import Observation, check_no_client, observe
+from dynid.identification.row_stream import check_device
 from dynid.identification.stops import stop_notes
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+from dynid.signals.domain import Domain
 from dynid.signals.fingerprint import fingerprint
 from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop
@@ -81,8 +82,8 @@ def identify(
         set, see `dynid.recording.open_dataset`. Methods that weight samples one by one ("irls", "gls") read it again
         in every iteration.
     method : str, default "auto"
-        "auto" chooses friction terms, delay, cut-off frequency and the weight of the prior by cross-validation inside
-        the recording, and gives a physically consistent robot near the prior. The other methods do what they are told:
+        "auto" is the posterior of bodies and all drive terms with a prior whose scales are learned, over physically
+        consistent and plausible robots. The other methods do what they are told:
         "ols", "wls", "gls", "irls", "tls", "ridge" and "feasible" fit the measured regressor. "iv", "didim", "pc-iv",
         "pc-didim", "cloe" and "clie" simulate the closed loop; they need recorded references and the `loop`.
         "ml", "ekf" and "ukf" use the recording without the controller.
@@ -139,6 +140,7 @@ def identify(
     started = time.perf_counter()
     chosen = method_options(method, options, **keywords)
     check_noise_model(noise_model)
+    _given_bodies(robot, chosen)  # wrong links are told before any signal is processed
     if device is not None:
         if isinstance(recording, Observation):
             raise DataError("an observation is folded already; give device= to observe")
@@ -201,19 +203,24 @@ def identify_observed(
     skip_bad: bool = False,
     device: str | None = None,
 ) -> tuple[Estimate, Observation]:
-    """The estimate of method "auto" and the observation it rests on, which has the chosen drive terms and filters."""
-    started = time.perf_counter()
+    """The estimate of method "auto" and the observation it rests on, which has all drive terms."""
+    started, given = time.perf_counter(), _given_bodies(robot, options)
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with one_blas_thread():
-        settings: dict[str, Any] = {"signals": signals, "channels": channels, "progress": progress, "device": device}
-        if isinstance(recording, DataSet):
-            settings |= {"client": client, "skip_bad": skip_bad}
-            solution, seen, choices = auto_dataset(robot, recording, options, **settings)
-        else:
-            check_no_client(client)
-            solution, seen, choices = auto(robot, recording, options, **settings)
+        solution, seen = auto(
+            robot,
+            recording,
+            options,
+            signals=signals,
+            channels=channels,
+            progress=progress,
+            tempered=noise_model != "white",
+            client=client,
+            skip_bad=skip_bad,
+            device=device,
+        )
         found = estimate_of(seen, solution, "auto", started, noise_model=noise_model)
-    return replace(found, choices=choices), seen
+    return replace(found, **given), seen
 
 
 def check_folded(robot: Robot, method: str, options: MethodOptions, device: str, client: Any = None) -> None:
@@ -280,12 +287,21 @@ def estimate_from(
         raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
     if method == "auto":
         raise DataError("method 'auto' needs the robot: use identify(robot, observation)")
-    if not observation.streams and observation.passes is None:
+    given = _given_bodies(observation.robot, chosen)
+    if not observation.readable:
         check_factors_suffice(method, chosen)
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with one_blas_thread():
         solution = ESTIMATORS[method](observation, chosen)
-        return estimate_of(observation, solution, method, started, noise_model=noise_model)
+        found = estimate_of(observation, solution, method, started, noise_model=noise_model)
+    return replace(found, **given)
+
+
+def _given_bodies(robot: Robot, options: MethodOptions) -> dict[str, Any]:
+    """Fields of an estimate on what was given for the bodies; none where the method takes nothing on them."""
+    if not isinstance(options, BodyOptions):
+        return {}
+    return {"known_masses": known_masses(robot, options.mass, options.link_masses), "box": bool(options.box)}
 
 
 def estimate_closed_loop(
@@ -328,7 +344,9 @@ def estimate_closed_loop(
         # Feedback makes the residuals of simulated regressors alternate, which says nothing of their other errors.
         least = 0.0 if method == "iv" else 1.0
         found = estimate_of(observation, solution, method, started, noise_model=assumed, least_ratio=least)
-    return replace(found, log_format=experiment.recording.log_format)
+    # The domain is that of the recorded motion, which simulated rows are not.
+    domain = Domain.of_motions(found.robot, experiment.centred_motions)
+    return replace(found, log_format=experiment.recording.log_format, domain=domain)
 
 
 def _listed() -> str:
@@ -380,7 +398,9 @@ def estimate_of(
         noise_model=known.noise_model,
         freedom=known.freedom,
         independent_rows=known.independent_rows,
+        walls=solution.walls,
         fingerprint=fingerprint(observation.motions) if observation.motions else observation.fingerprint,
+        domain=observation.domain,
     )
 
 

@@ -1,40 +1,144 @@
-"""Regressor rows of filtered runs, channel by channel: made segment by segment, in threads, and never held.
+"""Regressor rows of filtered runs, channel by channel, folded into triangular factors here or on a device of PyTorch.
 
-The row of a joint has entries only in the columns of the links that it carries. Only these columns are computed on,
-decimated and folded. How many threads there are changes no bit of the rows or of their factors.
+Rows are made segment by segment, in threads, and never held. The row of a joint has entries only in the columns of the
+links that it carries. Only these columns are computed on, decimated and folded. How many threads there are changes no
+bit of the rows or of their factors.
+
+Factors are by Householder QR in LAPACK, called without Python's global lock. SciPy's own wrappers hold the lock during
+the call, so that two threads take turns; here the same routine of the same library is called through its address.
+
+The rows of a device, such as a graphics card, are those of the kernels to rounding: the same segments, the same filter
+before decimation, and the same rows left out. Signals are filtered on the processor before, and factors come back to
+it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
+from scipy.linalg import cython_lapack
 
+from dynid.dynamics.batch import as_batch, thread_count
 from dynid.dynamics.functions import regressor
+from dynid.dynamics.tree import compile_robot
+from dynid.errors import DataError, DynidError
 from dynid.identification.loads import measured, state
-from dynid.identification.standstill import moving_joints
-from dynid.identification.triangular import fold, side_by_side
+from dynid.identification.stops import moving_joints
 from dynid.parameters.base import BaseParameters, random_states
+from dynid.reading import whole_number
+from dynid.robot.model import Robot
 from dynid.signals.filters import decimate
 from dynid.signals.settings import Motion, Signals
+from dynid.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from dynid.identification.torch_rows import FilterBlock
 
 __all__ = [
+    "BLOCKS",
     "Block",
+    "DeviceRows",
+    "Folding",
     "Segment",
     "SegmentRows",
     "channel_rows",
+    "check_device",
+    "fold",
+    "folded_together",
+    "joined_factors",
     "motion_blocks",
     "segments",
+    "side_by_side",
     "touched_columns",
     "velocity_limits",
 ]
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
+
+# Columns that the decomposition treats at once: the fastest for stacks of ten to seventy columns.
+_PANEL = 8
+_INTEGER, _POINTER = ctypes.POINTER(ctypes.c_int), ctypes.c_void_p
+
+
+@lru_cache(maxsize=1)
+def _dgeqrt() -> Callable[..., None]:
+    """LAPACK's dgeqrt (m, n, nb, a, lda, t, ldt, work, info)."""
+    capsule = cython_lapack.__pyx_capi__["dgeqrt"]
+    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    kinds: list[Any] = [_INTEGER, _INTEGER, _INTEGER, _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _INTEGER]
+    return ctypes.CFUNCTYPE(None, *kinds)(pointer(capsule, name(capsule)))
+
+
+def fold(rows: Array) -> Array:
+    """Triangular factor of a stack of rows; the rows themselves if they are fewer than the columns.
+
+    A stack in Fortran order is overwritten.
+    """
+    count, columns = rows.shape
+    if count <= columns:
+        return rows
+    packed = np.require(rows, np.float64, ["F", "A", "W"])
+    panel = min(_PANEL, columns)
+    blocks, work = np.empty((columns, panel)), np.empty(columns * panel)
+    info = ctypes.c_int(0)
+
+    def number(value: int) -> Any:
+        return ctypes.byref(ctypes.c_int(value))
+
+    _dgeqrt()(
+        *(number(count), number(columns), number(panel), packed.ctypes.data, number(count)),
+        *(blocks.ctypes.data, number(panel), work.ctypes.data, ctypes.byref(info)),
+    )
+    assert info.value == 0
+    return np.triu(packed[:columns])
+
+
+def joined_factors(parts: Sequence[Sequence[Array]]) -> tuple[Array, ...]:
+    """Triangular factors per channel of the rows of all parts, each of which has one factor per channel."""
+    return tuple(folded_together(factors) for factors in zip(*parts, strict=True))
+
+
+def folded_together(rows: Sequence[Array]) -> Array:
+    """Triangular factor of several stacks of rows; only columns that are not zero are worked on."""
+    stack = np.vstack(rows)
+    used = np.flatnonzero(np.any(stack != 0, axis=0))
+    narrow = fold(np.asfortranarray(stack[:, used])) if len(used) else np.zeros((0, 0))
+    out = np.zeros((len(narrow), stack.shape[1]))
+    out[:, used] = narrow
+    return out
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """The thread pool, created once; not that of the kernels, which the work in these threads may wait for."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="dynid-fold")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has the pool but not its threads
+
+
+def side_by_side(work: Callable[[Any], T], items: Sequence[Any], threads: int | None = None) -> list[T]:
+    """The results of work(item), computed in threads where there are several; in the order of the items."""
+    count = thread_count() if threads is None else threads
+    if count == 1 or len(items) < 2:
+        return [work(item) for item in items]
+    return list(_pool(count).map(work, items))
+
 
 # Samples of a segment without decimation.
 _CHUNK = 4096
@@ -222,3 +326,197 @@ def velocity_limits(base: BaseParameters, motion: Motion, settings: Signals) -> 
     joints = np.where(moving_joints(base.robot, motion, settings), joints, np.inf)
     limits = dict(zip(base.robot.coordinates, joints, strict=True))
     return np.array([limits.get(c, 0.0) for c in base.channels])
+
+
+# Numbers of a segment without decimation, all channels together.
+_NUMBERS = 2**25
+# Samples that the filter before decimation takes at once.
+_FILTERED = 512
+
+
+def check_device(robot: Robot, device: str | None, client: Any = None) -> None:
+    """Raise an error if rows of a robot cannot be folded on a device; None is the processor without PyTorch."""
+    if device is None:
+        return
+    if client is not None:
+        raise DataError("device= folds in this process and client= on the workers of a cluster: give one")
+    custom = [term.name for term in robot.drives if term.function is not None]
+    has = "closed loops" if robot.loops else f"a base that is {robot.base}" if robot.base != "fixed" else ""
+    has = has or (f"the custom drive term '{custom[0]}'" if custom else "")
+    if has:
+        raise DataError(f"robot '{robot.name}' has {has}, which device= does not support: fold without it")
+    try:
+        import torch
+    except ImportError:
+        raise DynidError("device= needs PyTorch: pip install 'dynid[gpu]'") from None
+    name, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
+    if name not in ("cuda", "cpu") or (number and whole_number(number) is None):
+        raise DataError(f"device {device!r:.40} is unknown: use 'cuda', 'cuda:1' for a second graphics card, or 'cpu'")
+    if name == "cuda" and int(number or 0) >= torch.cuda.device_count():
+        raise DynidError(f"device '{device}' is not there: PyTorch {torch.__version__} finds no such graphics card")
+
+
+class DeviceRows(SegmentRows):
+    """Makes the rows of all channels of a segment on a device, and folds them there.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        The unknowns.
+    device : str
+        A device that `check_device` accepts.
+    """
+
+    def __init__(self, base: BaseParameters, device: str) -> None:
+        from dynid.identification.torch_rows import TorchRows
+
+        super().__init__(base, threads=1)
+        model, kept = compile_robot(base.robot), np.array(base.kept)
+        self._backend = TorchRows(model.tree, model.drives, self.row, [kept[c] for c in self.touched], device)
+        self.chunk = max(_NUMBERS // self.width, self.chunk)
+
+    def table(self, motion: Motion, part: Segment) -> Any:
+        """Decimated rows of all channels, side by side."""
+        robot = self.base.robot
+        (q, v, a), _, _ = as_batch(robot, **dict(zip("qva", state(robot, motion, part.whole), strict=True)))
+        table = self._backend.table(q, v, a, measured(robot, motion, q, part.whole))
+        return part.inside(decimate(table, part.factors, self._zero_phase))
+
+    def _zero_phase(self, sos: Array, x: Any, pad: int) -> Any:
+        return self._backend.zero_phase(x, pad, _block(sos.tobytes()))
+
+    def channel(self, table: Any, part: Segment, k: int) -> tuple[Any, Array]:
+        """Rows [W y] (m, touched + 1) of a channel, on the device, and the velocities (m,) of its joint."""
+        rows = table[:, self.spans[k]]
+        return rows[:, :-1], rows[:, -1].cpu().numpy()
+
+    def folded(self, factor: Array, rows: Any) -> Array:
+        """Triangular factor of a factor and rows on the device."""
+        return self._backend.folded(factor, rows)
+
+
+@lru_cache(maxsize=64)
+def _block(sections: bytes) -> FilterBlock:
+    """Second-order sections as a filter over blocks of samples."""
+    from dynid.identification.torch_rows import FilterBlock
+
+    sos = np.frombuffer(sections).reshape(-1, 6).copy()
+    size = 2 * len(sos)
+    response, driven = scipy.signal.sosfilt(sos, np.eye(_FILTERED), axis=0, zi=np.zeros((len(sos), 2, _FILTERED)))
+    unit = np.eye(size).reshape(len(sos), 2, size)
+    free, carried = scipy.signal.sosfilt(sos, np.zeros((_FILTERED, size)), axis=0, zi=unit)
+    steady = scipy.signal.sosfilt_zi(sos).ravel()
+    return FilterBlock(response, free, driven.reshape(size, -1), carried.reshape(size, size), steady)
+
+
+# Rows of small recordings are kept for estimators that need them again; those of large ones are computed again. Of
+# large ones the factors of this many blocks of time are kept, for standard deviations and cross-validation.
+_KEEP_BYTES = 128 * 2**20
+BLOCKS = 20
+
+
+class Folding:
+    """Triangular factors of [W y] per channel, to which runs are added one by one.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        The unknowns.
+    settings : Signals
+        Which rows are left out at low velocities.
+    parts : int, default 1
+        Number of parts of the time, each of which has factors of its own.
+    keep : bool, default False
+        Keep the rows.
+    threads : int, optional
+        Number of threads; by default that of the kernels. It changes no bit of the result.
+    device : str, optional
+        Device of PyTorch that makes and folds the rows in place of the kernels; `keep` is then False.
+    """
+
+    def __init__(
+        self,
+        base: BaseParameters,
+        settings: Signals,
+        *,
+        parts: int = 1,
+        keep: bool = False,
+        threads: int | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.base, self.settings = base, settings
+        self.rows = [0] * len(base.channels)
+        self.samples = 0
+        self.kept: list[tuple[int, int, Array, NDArray[np.int64]]] | None = [] if keep else None
+        self._maker = SegmentRows(base, threads) if device is None else DeviceRows(base, device)
+        self._factors = [[np.zeros((0, len(c) + 1)) for c in self._maker.touched] for _ in range(parts)]
+
+    def add(self, motion: Motion, first: float = 0.0, share: float = 1.0) -> None:
+        """Fold the rows of a filtered run, which begins at `first` of the whole time and is a `share` of it."""
+        maker, limits = self._maker, velocity_limits(self.base, motion, self.settings)
+        channels = range(len(self.base.channels))
+        # Tall, narrow factors gain nothing from several BLAS threads, which slow each other down.
+        with one_blas_thread():
+            for part in segments(motion, maker.chunk):
+                table = maker.table(motion, part)
+
+                def fold_channel(k: int, table: Array = table, part: Segment = part) -> None:
+                    rows, velocity = maker.channel(table, part, k)
+                    moving, index = maker.used(motion, part, k, velocity, limits[k])
+                    if not moving.all():
+                        rows, index = rows[moving], index[moving]
+                    if len(rows):
+                        when = first + share * index / len(motion.t)
+                        self._add(k, rows, self.samples + part.start, self.samples + index, when)
+
+                side_by_side(fold_channel, channels, maker.threads)
+        self.samples += len(motion.t)
+
+    def _add(self, k: int, rows: Array, segment: int, index: NDArray[np.int64], when: Array) -> None:
+        """Fold rows [W y] of touched columns of a channel into the factors of their parts of the time."""
+        parts = len(self._factors)
+        if parts == 1:
+            self._fold(self._factors[0], k, rows)
+        else:
+            place = np.minimum((when * parts).astype(int), parts - 1)
+            for part in np.unique(place):
+                self._fold(self._factors[part], k, rows[place == part])
+        self.rows[k] += len(rows)
+        if self.kept is not None:
+            self.kept.append((segment, k, rows.copy(), index))
+
+    @classmethod
+    def of_recording(
+        cls, base: BaseParameters, settings: Signals, motions: Sequence[Motion], device: str | None = None
+    ) -> Folding:
+        """All runs of a recording folded: the rows of a small one are kept, a large one is cut into blocks of time.
+
+        Rows that a device makes are not kept.
+        """
+        rows = sum(-(-len(m.t) // math.prod(m.decimate or ())) for m in motions) * len(base.channels)
+        small = rows * (base.count + 1) * 8 <= _KEEP_BYTES
+        out = cls(base, settings, parts=1 if small else BLOCKS, keep=small and device is None, device=device)
+        total = sum(len(m.t) for m in motions)
+        for motion in motions:
+            out.add(motion, out.samples / total, len(motion.t) / total)
+        return out
+
+    def _fold(self, factors: list[Array], k: int, rows: Array) -> None:
+        """Fold rows into the factor of a channel."""
+        factors[k] = self._maker.folded(factors[k], rows)
+
+    def factors(self) -> list[tuple[Array, ...]]:
+        """The factors of each part, one per channel with all columns (<= touched + 1, b + 1)."""
+        return [
+            tuple(self._wide(f, c) for f, c in zip(part, self._maker.touched, strict=True)) for part in self._factors
+        ]
+
+    def _wide(self, factor: Array, columns: NDArray[np.intp]) -> Array:
+        out = np.zeros((len(factor), self.base.count + 1))
+        out[:, columns], out[:, -1] = factor[:, :-1], factor[:, -1]
+        return out
+
+    def kept_blocks(self) -> Iterator[Block]:
+        """The rows that are kept, segment by segment and channel by channel, as `motion_blocks` streams them."""
+        for _, k, rows, index in sorted(self.kept or (), key=lambda one: one[:2]):
+            yield self._maker.wide(k, rows, index)

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.least_squares import WlsOptions, joint_noise, wls
 from dynid.identification.estimators.options import check_at_least_one
 from dynid.identification.estimators.solution import Solution, condition_number, solve_factor
-from dynid.identification.estimators.wls import WlsOptions, joint_noise, wls
 from dynid.identification.loads import check_run, default_channels
 from dynid.identification.observation import Block, Observation, fold, observe
 from dynid.identification.pipeline import estimate_of

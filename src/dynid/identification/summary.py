@@ -1,24 +1,38 @@
-"""Tables of estimates and validations, for the terminal and for notebooks."""
+"""Tables and figures of estimates and validations, for the terminal and for notebooks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.errors import DataError
 from dynid.markup import html_table
+from dynid.patterns import matching_names
+from dynid.plotting.points import Interval, draw_intervals
+from dynid.plotting.traces import Pair, chosen_joints, draw_pairs
 from dynid.terminal import rendered, table_of
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from dynid.identification.estimate import Estimate
     from dynid.identification.validation import Validation
 
-__all__ = ["estimate_html", "estimate_text", "truth_text", "validation_text"]
+__all__ = [
+    "NO_BOX",
+    "body_lines",
+    "draw_estimate",
+    "draw_validation",
+    "estimate_html",
+    "estimate_text",
+    "truth_text",
+    "validation_text",
+]
 
 Array = NDArray[np.float64]
+
+NO_BOX = "the plausible box of the bodies is switched off"
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -31,25 +45,20 @@ def estimate_text(estimate: Estimate) -> str:
     for row in _fit_rows(estimate):
         fit.add_row(*row)
     tables = [table, fit]
-    if estimate.choices:
-        tables.append(_choices_table(estimate))
     used = sorted({c for c in estimate.cutoffs if c is not None})
     filters = f"cut-off {', '.join(f'{c:.3g}' for c in used)} Hz" if used else "no low-pass"
     closing = f"{estimate.status}; {_condition(estimate)}; {filters}; {estimate.seconds:.2f} s"
-    notes = (*_smooth_friction(estimate), *estimate.notes)
+    weighed = estimate.known_masses.words()
+    bodies = (*([f"the robot {weighed}"] if weighed else []), *body_lines(estimate))
+    notes = (*_smooth_friction(estimate), *bodies, *estimate.notes)
     return rendered(*tables, closing, _noise(estimate), *notes, _feasible(estimate))
 
 
-def _choices_table(estimate: Estimate) -> Table:
-    """Every alternative of method "auto" with its error; the chosen ones are marked."""
-    table = table_of(_CHOICES, "what", "alternative", "error %", "", text=("what", "alternative", ""))
-    for choice in estimate.choices:
-        table.add_row(choice.what, choice.option, _error(choice.error), "chosen" if choice.chosen else "")
-    return table
-
-
-def _error(error: float) -> str:
-    return f"{100 * error:.2f}" if np.isfinite(error) else "no solution"
+def body_lines(estimate: Estimate) -> list[str]:
+    """A sentence for each link whose mass was given, and one where the plausible box of the bodies is off."""
+    given = estimate.known_masses
+    lines = [f"{link} {given.words(link)}" for link in given.links]
+    return lines if estimate.box is not False else [*lines, NO_BOX]
 
 
 def _noise(estimate: Estimate) -> str:
@@ -57,10 +66,8 @@ def _noise(estimate: Estimate) -> str:
     if estimate.noise_model == "white":
         return "standard deviations assume white noise"
     rows, worth = sum(estimate.rows), sum(estimate.independent_rows)
-    return (
-        f"standard deviations from {estimate.freedom + 1:.0f} blocks of time; "
-        f"{rows} rows are worth {worth:.0f} independent ones"
-    )
+    source = "of the posterior" if estimate.method == "auto" else f"from {estimate.freedom + 1:.0f} blocks of time"
+    return f"standard deviations {source}; {rows} rows are worth {worth:.0f} independent ones"
 
 
 def estimate_html(estimate: Estimate) -> str:
@@ -70,7 +77,6 @@ def estimate_html(estimate: Estimate) -> str:
     return parameters + html_table("fit", _FIT_COLUMNS, _fit_rows(estimate), _condition(estimate))
 
 
-_CHOICES = "chosen by cross-validation (torque error, mean over the joints)"
 _PARAMETER_COLUMNS = ("combination", "unit", "a priori", "estimate", "sigma", "sigma %")
 _FIT_COLUMNS = ("channel", "rows", "RMS", "unit", "relative %")
 
@@ -169,3 +175,58 @@ def validation_text(validation: Validation) -> str:
 
         closing.append(left_out_note(validation.left_out, validation.partitions))
     return rendered(table, *closing)
+
+
+def draw_estimate(
+    estimate: Estimate, parameters: str | Sequence[str] | None, level: float, largest: int | None, ax: Any
+) -> NDArray[Any]:
+    """As `Estimate.plot`."""
+    base = estimate.base
+    names, labels = base.names, base.robot.parameter_labels
+    chosen = set(range(base.count))
+    if parameters is not None:
+        chosen = set()
+        for pattern in [parameters] if isinstance(parameters, str) else parameters:
+            found = matching_names(pattern, names)
+            if not found:
+                raise DataError(f"no base parameter matches '{pattern}', such as '{names[0]}'")
+            chosen |= {names.index(name) for name in found}
+    bounds, prior = estimate.confidence_intervals(level), base.values()
+    if largest is not None:
+        # Those that the data move most, in standard deviations.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = np.nan_to_num(np.abs(estimate.beta - prior) / estimate.std)
+        chosen = set(sorted(chosen, key=lambda k: -moved[k])[:largest])
+    if not chosen:
+        raise DataError("no parameter is left to be drawn")
+    grouped = [np.count_nonzero(row) > 1 for row in base.matrix]
+    shown = [labels[j] + ("R" if more else "") for j, more in zip(base.kept, grouped, strict=True)]
+    return draw_intervals(
+        [
+            Interval(
+                name=shown[k],
+                unit=base.units[k],
+                value=float(estimate.beta[k]),
+                low=float(bounds[k, 0]),
+                high=float(bounds[k, 1]),
+                prior=float(prior[k]),
+            )
+            for k in sorted(chosen)
+        ],
+        ax,
+    )
+
+
+def draw_validation(validation: Validation, joints: str | Sequence[str] | None, ax: Any) -> NDArray[Any]:
+    """As `Validation.plot`."""
+    pairs = [
+        Pair(
+            validation.channels[k],
+            validation.units[k],
+            validation.time[k],
+            validation.measured[k],
+            validation.predicted[k],
+        )
+        for k in chosen_joints(joints, validation.channels)
+    ]
+    return draw_pairs(pairs, ax)

@@ -17,9 +17,8 @@ from dynid.identification.estimators.registry import check_factors_suffice, meth
 from dynid.identification.jackknife import NoiseModel
 from dynid.identification.observation import Observation, no_rows, observe
 from dynid.identification.pipeline import estimate_from
-from dynid.identification.row_stream import touched_columns
-from dynid.identification.standstill import Standstill, smallest_motions, standstill
-from dynid.identification.triangular import joined_factors
+from dynid.identification.row_stream import joined_factors, touched_columns
+from dynid.identification.stops import Standstill, smallest_motions, standstill
 from dynid.online.factors import BlockFactors
 from dynid.online.filters import CausalFilters, causal_filters
 from dynid.online.rows import CausalRows

@@ -13,7 +13,7 @@ from dynid.fleet.comparison import compare_estimates
 from dynid.hypothesis import probability
 from dynid.identification.estimate import Estimate
 from dynid.report.charts import Chart, number, plus_minus
-from dynid.report.content import Figure, Figures, Groups, Section, Table, Text, section
+from dynid.report.content import Figure, Figures, Section, Table, Text, section
 
 __all__ = ["comparison_sections", "method_section"]
 
@@ -37,28 +37,8 @@ def method_section(evidence: Evidence, others: Sequence[Estimate]) -> Section:
             ]
         )
     head = ["method", "status", "physically consistent", "% fitted", "% unseen", "% worst joint", "seconds"]
-    compared = _compared(evidence.estimate)
-    if others:
-        lead = f"Estimates of the same recording by {len(rows)} methods."
-    elif compared is not None:
-        lead = "Alternatives that method auto compared by cross-validation: torque errors, mean over the joints."
-    else:
-        lead = "One method was run. Method auto compares several by cross-validation."
-    return section("methods", "Methods", lead, Table(head, rows, numbers=3), compared)
-
-
-def _compared(estimate: Estimate) -> Groups | None:
-    """Every alternative that method "auto" compared, by what was chosen; None for other methods."""
-    groups = []
-    for what in dict.fromkeys(choice.what for choice in estimate.choices):
-        options = [choice for choice in estimate.choices if choice.what == what]
-        taken = next(choice for choice in options if choice.chosen)
-        rows = [
-            [c.option, f"{100 * c.error:.3f}" if np.isfinite(c.error) else "no solution", "chosen" if c.chosen else ""]
-            for c in sorted(options, key=lambda c: c.error)
-        ]
-        groups.append((what, f"{taken.option}, {100 * taken.error:.2f} %, of {len(options)} compared", rows))
-    return Groups("What was compared", ["alternative", "error %", ""], groups) if groups else None
+    lead = f"Estimates of the same recording by {len(rows)} methods." if others else "One method was run."
+    return section("methods", "Methods", lead, Table(head, rows, numbers=3))
 
 
 def comparison_sections(

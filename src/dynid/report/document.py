@@ -34,7 +34,7 @@ from dynid.report.section_record import data_section, settings_section
 from dynid.report.section_residuals import residual_section, test_section
 from dynid.report.section_simulation import simulation_section
 
-__all__ = ["page_of", "write", "write_comparison", "write_evidence"]
+__all__ = ["checks_section", "page_of", "write", "write_comparison", "write_evidence"]
 
 _RESULT = {"passed": "passed", "warned": "warned", "failed": "failed", "not checked": "not"}
 
@@ -116,12 +116,13 @@ def write_evidence(
     *,
     others: Sequence[Estimate] = (),
     origin: Provenance | None = None,
+    assessment: Assessment | None = None,
 ) -> Assessment:
-    """Write the report of an estimate whose evidence was collected before; for the other parameters see `write`."""
+    """Write the report of an estimate whose evidence was collected, and perhaps assessed, before; see `write`."""
     estimate = evidence.estimate
     if not evidence.finite:
         raise DataError(f"the estimate is {estimate.status}; it has no parameters to report")
-    assessment = assess_evidence(evidence)
+    assessment = assessment or assess_evidence(evidence)
     sections = [
         torque_section(evidence),
         simulation_section(evidence),
@@ -143,7 +144,7 @@ def write_evidence(
         judgements=[assessment],
         names=[""],
         figures=key_figures(evidence, assessment),
-        sections=[_checks(assessment), *(s for s in sections if s is not None)],
+        sections=[checks_section(assessment), *(s for s in sections if s is not None)],
     )
     write_text(path, page)
     return assessment
@@ -197,11 +198,11 @@ def write_comparison(
     return judgements[0], judgements[1]
 
 
-def _checks(assessment: Assessment) -> Section:
+def checks_section(assessment: Assessment) -> Section:
     """All checks, failed ones first."""
     rows = [_row(c) for result in RESULTS for c in assessment.checks if c.result == result]
     head = ["check", "result", "found, and what to do", "figure", "limit", "unit"]
-    lead = "All checks of the estimate. With a failed check it should not be used; with a warning, use it with care."
+    lead = "All checks. After a failed check the result should not be used; after a warning, use it with care."
     return section("checks", "Why", lead, Table(head, rows, numbers=3, words=(5,), stacked=True))
 
 

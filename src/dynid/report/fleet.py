@@ -10,6 +10,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dynid.assessment.verdict.assessment import Assessment
+from dynid.assessment.verdict.results import assess_result
 from dynid.files import write_text
 from dynid.fleet.health import Change, UnitCode
 from dynid.fleet.kinds import owners_of
@@ -17,7 +19,7 @@ from dynid.fleet.result import FleetEstimate
 from dynid.fleet.whitened import WhitenedEntry
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, Text, section
-from dynid.report.document import page_of
+from dynid.report.document import checks_section, page_of
 
 __all__ = ["write_fleet"]
 
@@ -33,8 +35,8 @@ _MARK = {
 }
 
 
-def write_fleet(found: FleetEstimate, path: str | Path) -> None:
-    """Write the page of a fleet into one self-contained HTML file.
+def write_fleet(found: FleetEstimate, path: str | Path) -> Assessment:
+    """Write the page of a fleet into one self-contained HTML file, with its verdict first.
 
     Parameters
     ----------
@@ -42,9 +44,16 @@ def write_fleet(found: FleetEstimate, path: str | Path) -> None:
         Result of `dynid.fleet.identify_fleet`.
     path : str or Path
         HTML file to write.
+
+    Returns
+    -------
+    Assessment
+        The verdict at the top of the page.
     """
+    assessment = assess_result(found)
     changed = sum(bool(u.changes) for u in found.health.units)
     sections = [
+        checks_section(assessment),
         _verdicts(found),
         _changes(found),
         _outliers(found),
@@ -54,8 +63,8 @@ def write_fleet(found: FleetEstimate, path: str | Path) -> None:
     page = page_of(
         title=f"{found.base.robot.name}: a fleet of {len(found.units)}",
         subtitle=f"{len(found.entries)} recordings, {found.base.count} base parameters each.",
-        judgements=[],
-        names=[],
+        judgements=[assessment],
+        names=[""],
         figures=[
             (
                 "units",
@@ -68,6 +77,7 @@ def write_fleet(found: FleetEstimate, path: str | Path) -> None:
         sections=[s for s in sections if s is not None],
     )
     write_text(path, page)
+    return assessment
 
 
 def _verdicts(found: FleetEstimate) -> Section:

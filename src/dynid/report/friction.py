@@ -16,7 +16,7 @@ from dynid.friction.result import FrictionFit
 from dynid.report.charts import Chart
 from dynid.report.sheet import sheet
 
-__all__ = ["friction_figure"]
+__all__ = ["friction_chart", "friction_figure"]
 
 Array = NDArray[np.float64]
 
@@ -50,6 +50,14 @@ def friction_figure(fit: FrictionFit, title: str, measured: FrictionMap | None =
     DataError
         If the fit has no rows.
     """
+    chart, legend = friction_chart(fit, title, measured, others)
+    return sheet(title, [(fit.joint, [chart])], legend)
+
+
+def friction_chart(
+    fit: FrictionFit, title: str, measured: FrictionMap | None = None, others: int = 3
+) -> tuple[Chart, list[tuple[str, str]]]:
+    """The chart of `friction_figure` and its legend of (color, words)."""
     if not len(fit.velocity):
         raise DataError(f"the fit of '{fit.joint}' has no points to draw")
     velocity, torque = fit.velocity, fit.friction
@@ -78,4 +86,4 @@ def friction_figure(fit: FrictionFit, title: str, measured: FrictionMap | None =
             if side.any():
                 chart.line(v[side], np.clip(curve[side], low, high), kind if k else f"{kind} best")
         legend.append((kind, f"{model.name} ({model.rms:.3g} {effort})"))
-    return sheet(title, [(fit.joint, [chart])], legend[::-1])
+    return chart, legend[::-1]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.frames import frame_placement
+from dynid.export.label import Decided, body_origins
 from dynid.identification.estimate import Estimate
-from dynid.identification.known import ParameterClass
 from dynid.robot.model import Robot
 
 __all__ = ["TotalMass", "open_masses", "total_mass"]
@@ -33,6 +33,8 @@ class TotalMass:
         Share of the identified mass that the recording does not determine.
     open_links : tuple of str
         Links with such a mass.
+    given : str
+        That the robot was weighed, in words; empty where its mass was not given.
     """
 
     before: float
@@ -42,21 +44,22 @@ class TotalMass:
     centre_after: Array | None
     open_share: float
     open_links: tuple[str, ...]
+    given: str = ""
 
     @property
     def words(self) -> str:
-        """How much of it the recording determines, in words."""
-        if not self.open_links:
-            return "all of it is determined by the recording"
-        named = ", ".join(self.open_links[:4]) + (" and more" if len(self.open_links) > 4 else "")
-        return f"{100 * self.open_share:.0f} % of it is not determined by the recording ({named})"
+        """Whether it was given, and how much of it the recording determines, in words."""
+        determined = "all of it is determined by the recording"
+        if self.open_links:
+            named = ", ".join(self.open_links[:4]) + (" and more" if len(self.open_links) > 4 else "")
+            determined = f"{100 * self.open_share:.0f} % of it is not determined by the recording ({named})"
+        return f"{self.given}, {determined}" if self.given else determined
 
 
 def open_masses(estimate: Estimate) -> tuple[str, ...]:
     """Links whose mass the recording does not determine."""
-    classes = estimate.parameter_classes
-    masses = (p for p in estimate.robot.layout if p.inertial and p.symbol == "m")
-    return tuple(p.owner for p in masses if classes[p.name] == ParameterClass.UNIDENTIFIABLE)
+    known = {Decided.DATA, Decided.BOTH, Decided.GIVEN}
+    return tuple(x.link for x in body_origins(estimate) if x.what == "mass" and not known & set(x.decided))
 
 
 def total_mass(estimate: Estimate) -> TotalMass:
@@ -79,6 +82,7 @@ def total_mass(estimate: Estimate) -> TotalMass:
         centre_after=_centre(after),
         open_share=left / total if total > 0 else 0.0,
         open_links=links,
+        given=estimate.known_masses.words(),
     )
 
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.frames import frame_placement
+from dynid.export.label import body_origins
 from dynid.identification.estimate import Estimate
-from dynid.identification.known import ParameterClass
+from dynid.identification.summary import NO_BOX
 from dynid.report.charts import number, plus_minus
 from dynid.report.content import Scene, Section, Table, section
 from dynid.report.masses import total_mass
@@ -29,7 +30,7 @@ _BEND = 0.5  # rad; the joints of a straight arm overlap in the view
 def body_section(evidence: Evidence) -> Section:
     """Every body before and after, and whether it is physically consistent."""
     estimate, robot = evidence.estimate, evidence.estimate.robot
-    after = estimate.identified_robot
+    after, decided = estimate.identified_robot, _decided(estimate)
     rows = []
     for i in robot.parameter_links:
         before, now = robot.links[i].inertia, after.links[i].inertia
@@ -43,7 +44,7 @@ def body_section(evidence: Evidence) -> Section:
                 number(now[0]),
                 _centre(before),
                 _centre(now),
-                _decided(estimate, robot.links[i].name),
+                decided.get(robot.links[i].name, ""),
                 number(smallest),
             ]
         )
@@ -73,6 +74,7 @@ def body_section(evidence: Evidence) -> Section:
         "the home posture, those of single bodies in the frames of their links."
     )
     lead = f"Total mass {number(mass.after)} kg, a priori {number(mass.before)} kg; {mass.words}. {how}"
+    lead += f" {NO_BOX[0].upper()}{NO_BOX[1:]}." if estimate.box is False else ""
     scene = Scene(json.dumps(_scene(robot, after, mass.open_links)), words)
     return section("bodies", "Bodies", lead, scene, Table(head, rows, numbers=2, words=(6,)))
 
@@ -90,14 +92,13 @@ def ellipsoid(inertia: Array) -> tuple[Array, Array] | None:
     return centre, axes * np.sqrt(5.0 * np.maximum(values, 0.0))
 
 
-def _decided(estimate: Estimate, link: str) -> str:
-    """Whether the recording or the a-priori model decides the parameters of a body, in words."""
-    own = [p for p in estimate.robot.layout if p.inertial and p.owner == link]
-    left = [p.symbol for p in own if estimate.parameter_classes[p.name] == ParameterClass.UNIDENTIFIABLE]
-    other = "a-priori model" if estimate.standard is not None else "not determined"
-    if len(left) == len(own):
-        return f"{other} (not identifiable)"
-    return f"recording; {other}: {', '.join(left)} (not identifiable)" if left else "recording"
+def _decided(estimate: Estimate) -> dict[str, str]:
+    """What decided mass, centre of mass and inertia of each body, in words by link."""
+    out = {link: estimate.known_masses.words(link) for link in estimate.known_masses.links}
+    for origin in body_origins(estimate):
+        before = f"{out[origin.link]}, " if origin.link in out else ""
+        out[origin.link] = f"{before}{origin.what}: {origin.by}"
+    return out
 
 
 def _centre(inertia: Array) -> str:

@@ -94,8 +94,7 @@ def hidden_section(evidence: Evidence) -> Section:
     classes = estimate.parameter_classes
     here = [n for n, kind in classes.items() if kind == ParameterClass.UNIDENTIFIABLE and n not in set(never)]
     if here:
-        left = "; the a-priori model decides them" if estimate.standard is not None else ""
-        blocks.append(Text(f"Not identifiable from this recording{left}: {_listed(here)}."))
+        blocks.append(Text(f"Not identifiable from this recording: {_listed(here)}."))
     if evidence.weakest:
         blocks.append(Text(f"Most uncertain relative to their size: {', '.join(evidence.weakest[:6])}."))
     if poor:

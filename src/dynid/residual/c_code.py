@@ -21,11 +21,13 @@ __all__ = ["write_c"]
 _WIDTH = 118
 
 
-def write_c(fields: Fields, coordinates: Sequence[str], folder: Path, name: str) -> tuple[Path, Path]:
-    """Write name.c and name.h into a folder, which is created if missing; returns both paths."""
+def write_c(
+    fields: Fields, coordinates: Sequence[str], folder: Path, name: str, notes: Sequence[str]
+) -> tuple[Path, Path]:
+    """Write name.c and name.h into a folder, which is created if missing; the notes stand in both heads."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise DataError(f"'{name}' cannot be a name in C: use letters, digits and underscores")
-    words = _words(fields, coordinates, name)
+    words = _words(fields, coordinates, name, notes)
     written = []
     make_folder(folder)
     for ending in ("c", "h"):
@@ -36,20 +38,26 @@ def write_c(fields: Fields, coordinates: Sequence[str], folder: Path, name: str)
     return written[0], written[1]
 
 
-def _words(fields: Fields, coordinates: Sequence[str], name: str) -> dict[str, str]:
+def _words(fields: Fields, coordinates: Sequence[str], name: str, notes: Sequence[str]) -> dict[str, str]:
     """Text of every placeholder of the templates."""
     sizes = {"N": "home", "D": "center", "JOINTS": "parent", "TERMS": "kind", "SETS": "set_size", "BLOCKS": "rows"}
-    plain = [re.sub(r"[^\x20-\x7e]|/\*|\*/|\\", "?", coordinate) for coordinate in coordinates]
+    about = "".join(f" * {_plain(line)}\n" for line in notes)
     return {
         "NAME": name,
         "GUARD": f"{name.upper()}_H",
-        "COORDINATES": ", ".join(plain),
+        "COORDINATES": ", ".join(map(_plain, coordinates)),
+        "NOTES": f"{about} *\n" if notes else "",
         "CONSTANTS": c_constants(),
         "WEIGHTS": str(fields["weights"].size),
         "HOME": ", ".join(map(_number, fields["home"])),
         "TABLES": "".join(_table(field, fields[field]) for field in FIELDS),
         **{word: str(fields[field].size) for word, field in sizes.items()},
     }
+
+
+def _plain(text: str) -> str:
+    """Text for a comment in C."""
+    return re.sub(r"[^\x20-\x7e]|/\*|\*/|\\", "?", text)
 
 
 def _table(name: str, values: NDArray[Any]) -> str:

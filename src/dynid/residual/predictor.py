@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ __all__ = ["Predictor"]
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid predictor 2"
+_FORMAT = "dynid predictor 3"
 
 
 class Predictor:
@@ -41,13 +42,16 @@ class Predictor:
         Whether the last single sample was finite. If not, its torque was that of the rigid model alone.
     fields : dict of str to array
         The flat arrays of `dynid.residual.layout`.
+    notes : tuple of str
+        Lines for the heads of its files, such as the label of the estimate.
     """
 
-    def __init__(self, fields: Fields, coordinates: tuple[str, ...]) -> None:
+    def __init__(self, fields: Fields, coordinates: tuple[str, ...], notes: Sequence[str] = ()) -> None:
         from dynid.residual import compiled
 
         self.fields = fields
         self.coordinates = coordinates
+        self.notes = tuple(notes)
         self.n = len(coordinates)
         self.variance = bool(fields["flags"][Flag.VARIANCE])
         self._shape = (self.n,)
@@ -65,7 +69,7 @@ class Predictor:
         self.reset()
 
     @staticmethod
-    def of(residual: Residual, *, variance: bool = True, rank: int = 100) -> Predictor:
+    def of(residual: Residual, *, variance: bool = True, rank: int = 100, notes: Sequence[str] = ()) -> Predictor:
         """Compile a residual.
 
         Parameters
@@ -75,6 +79,8 @@ class Predictor:
             Whether variances are computed.
         rank : int
             Largest rank of the variance of a block. A lower rank is faster and never gives a smaller variance.
+        notes : sequence of str
+            Lines for the heads of its files, such as the label of the estimate.
 
         Returns
         -------
@@ -87,7 +93,7 @@ class Predictor:
         """
         if rank < 1:
             raise DataError(f"rank must be positive, got {rank}")
-        return Predictor(tabulate(residual, variance, rank), residual.robot.coordinates)
+        return Predictor(tabulate(residual, variance, rank), residual.robot.coordinates, notes)
 
     def reset(self) -> None:
         """Reset the last position to the home position and clear the last result."""
@@ -146,8 +152,9 @@ class Predictor:
 
     def save(self, path: str | Path) -> None:
         """Save the predictor to one .npz file."""
+        words = {"coordinates": np.array(self.coordinates), "notes": np.array(self.notes, dtype=str)}
         with writing(path) as part, part.open("wb") as file:
-            np.savez(file, format=np.array(_FORMAT), coordinates=np.array(self.coordinates), **self.fields)  # type: ignore[arg-type]
+            np.savez(file, format=np.array(_FORMAT), **words, **self.fields)  # type: ignore[arg-type]
 
     @staticmethod
     def load(path: str | Path) -> Predictor:
@@ -159,7 +166,10 @@ class Predictor:
         except ValueError:
             raise DataError(f"'{path}' is not a predictor, or damaged") from None
         form = str(content.pop("format", ""))
-        coordinates = tuple(str(name) for name in np.atleast_1d(content.pop("coordinates", np.array([]))))
+        coordinates, notes = (
+            tuple(str(word) for word in np.atleast_1d(content.pop(name, np.array([]))))
+            for name in ("coordinates", "notes")
+        )
         if form != _FORMAT:
             raise DataError(f"'{path}' is not a predictor of this version ('{_FORMAT}')")
         wrong = fault(content)
@@ -167,7 +177,7 @@ class Predictor:
             wrong = "'coordinates' do not fit 'home'"
         if wrong:
             raise DataError(f"'{path}' is damaged: {wrong}")
-        return Predictor(content, coordinates)
+        return Predictor(content, coordinates, notes)
 
     def to_c(self, folder: str | Path, name: str = "predictor") -> tuple[Path, Path]:
         """Write the predictor as C99 code without dependencies.
@@ -186,4 +196,4 @@ class Predictor:
         """
         from dynid.residual.c_code import write_c
 
-        return write_c(self.fields, self.coordinates, Path(folder), name)
+        return write_c(self.fields, self.coordinates, Path(folder), name, self.notes)

@@ -164,7 +164,7 @@ class Residual:
         learned[~valid], share[~valid] = 0.0, 0.0
         return Prediction(rigid + learned, rigid, learned, np.sqrt(variance), share, valid)
 
-    def predictor(self, *, variance: bool = True, rank: int = 100) -> Predictor:
+    def predictor(self, *, variance: bool = True, rank: int = 100, notes: Sequence[str] = ()) -> Predictor:
         """Compile the residual for control rate.
 
         Parameters
@@ -173,6 +173,8 @@ class Residual:
             Whether variances are computed. Without them the learned torque does not fade with its uncertainty.
         rank : int
             Largest rank of the variance of a block. A lower rank is faster and never gives a smaller variance.
+        notes : sequence of str
+            Lines for the heads of its files, such as the label of the estimate.
 
         Returns
         -------
@@ -180,7 +182,7 @@ class Residual:
         """
         from dynid.residual.predictor import Predictor
 
-        return Predictor.of(self, variance=variance, rank=rank)
+        return Predictor.of(self, variance=variance, rank=rank, notes=notes)
 
     def evaluate(self, recording: Recording, *, signals: Signals | None = None) -> Comparison:
         """Torque errors on a recording with and without the learned torque.

@@ -72,7 +72,7 @@ def load_robot(
     ignore_loops: bool = False,
     inertia_from: Literal["collision", "visual"] | None = None,
     density: float | None = None,
-    total_mass: float | None = None,
+    shape_mass: float | None = None,
     drives: str | Path | Mapping[str, str | Path] | None = None,
 ) -> Robot:
     """Load a robot from a URDF, MJCF, SDF or TOML file, a Pinocchio model, or the name of a built-in robot.
@@ -107,8 +107,8 @@ def load_robot(
         Compute the inertia of links of a URDF or SDF file that give none from these shapes. MJCF says itself where
         inertias come from.
     density : float, optional
-        Density of these shapes (kg/m3), 1000 if neither it nor `total_mass` is given.
-    total_mass : float, optional
+        Density of these shapes (kg/m3), 1000 if neither it nor `shape_mass` is given.
+    shape_mass : float, optional
         Mass (kg) of all links whose inertia is computed, together.
     drives : str, Path or mapping, optional
         Servo or motor of the library (`dynid.robot.known_drives`) whose armature and friction all joints have, or a
@@ -137,9 +137,9 @@ def load_robot(
     if inertia_from is not None:
         from dynid.robot.shape_inertia import ShapeInertia
 
-        shapes = ShapeInertia(inertia_from, density, total_mass)
-    elif density is not None or total_mass is not None:
-        raise ModelError("density and total_mass are for inertias from shapes: give inertia_from as well")
+        shapes = ShapeInertia(inertia_from, density, shape_mass)
+    elif density is not None or shape_mass is not None:
+        raise ModelError("density and shape_mass are for inertias from shapes: give inertia_from as well")
     robot, known = _read(source, snap_angles, ignore_loops, shapes)
     if not robot.nv and base in (None, "fixed"):
         raise NoJointsError(f"robot '{robot.name}' has no joint that moves, so there is nothing to identify")

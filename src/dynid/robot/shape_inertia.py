@@ -42,7 +42,7 @@ class ShapeInertia:
         Which shapes.
     density : float or None
         Density of all shapes (kg/m3); 1000 if neither is given.
-    total_mass : float or None
+    shape_mass : float or None
         Mass (kg) of all links whose inertia is computed, together.
 
     Raises
@@ -53,14 +53,14 @@ class ShapeInertia:
 
     source: Literal["collision", "visual"]
     density: float | None = None
-    total_mass: float | None = None
+    shape_mass: float | None = None
 
     def __post_init__(self) -> None:
         if self.source not in ("collision", "visual"):
             raise ModelError(f"inertia_from '{self.source}' is unknown: use collision or visual")
-        if self.density is not None and self.total_mass is not None:
-            raise ModelError("give density or total_mass, not both")
-        for what in ("density", "total_mass"):
+        if self.density is not None and self.shape_mass is not None:
+            raise ModelError("give density or shape_mass, not both")
+        for what in ("density", "shape_mass"):
             value = getattr(self, what)
             if value is not None and not (np.isfinite(value) and value > 0):
                 raise ModelError(f"{what} must be positive, got {value:g}")
@@ -82,8 +82,8 @@ def with_shapes(
     if not found:
         raise ModelError(f"{path.name} has no link without inertia that has {wanted.source} shapes")
     density = wanted.density if wanted.density is not None else _WATER
-    if wanted.total_mass is not None:
-        density = wanted.total_mass / volume
+    if wanted.shape_mass is not None:
+        density = wanted.shape_mass / volume
     for name, pi in found.items():
         inertias[name] = density * pi
     names = quoted("link", list(found))

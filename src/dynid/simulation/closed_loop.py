@@ -183,7 +183,7 @@ class ClosedLoop:
 def _checked_slope(given: object) -> float | tuple[float, ...] | Literal["auto", "exact"]:
     """A Coulomb slope, numbers as floats."""
     if isinstance(given, str) and given in ("auto", "exact"):
-        return cast(Literal["auto", "exact"], given)
+        return cast("Literal['auto', 'exact']", given)
     try:
         numbers = np.asarray(given, dtype=float)
     except (TypeError, ValueError):

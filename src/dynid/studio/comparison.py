@@ -57,6 +57,8 @@ class EstimateRow:
         Joint to root mean square error of the torque, its unit, and its share of the torque.
     mass, prior_mass : float
         Mass of all links (kg), identified and of the robot's file.
+    given_mass : str
+        That the robot was weighed, in words; empty where its mass was not given.
     """
 
     name: str
@@ -67,6 +69,7 @@ class EstimateRow:
     errors: Mapping[str, tuple[float, str, float]]
     mass: float
     prior_mass: float
+    given_mass: str = ""
 
 
 def keep_row(workspace: Workspace, files: EstimateFiles, printed: Mapping[str, Any]) -> EstimateRow:
@@ -88,6 +91,7 @@ def keep_row(workspace: Workspace, files: EstimateFiles, printed: Mapping[str, A
         errors=errors,
         mass=mass.after,
         prior_mass=mass.before,
+        given_mass=mass.given,
     )
     workspace.write(files.row, json.dumps(row.__dict__, indent=2).encode())
     return row

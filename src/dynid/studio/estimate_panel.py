@@ -24,6 +24,11 @@ def estimate_panel(bench: Bench) -> None:
 
     async def identify() -> None:
         method, low_pass, kept = str(how.value), str(cutoff.value or "").strip(), str(name.value or "").strip()
+        try:
+            session.weigh(mass.value)
+        except DynidError as error:
+            bench.tell(error)
+            return
         done = await bench.run(lambda told: session.identify(method, low_pass, kept or "estimate", told), button)
         if done is not None and done.ok:
             bench.estimate_changed()
@@ -40,6 +45,7 @@ def estimate_panel(bench: Bench) -> None:
         method = chosen.get("method", "auto")
         how = ui.select(list(dict.fromkeys([*METHODS, method])), value=method, label="method").classes("w-32")
         cutoff = ui.input("low-pass, Hz (found from the data)", value=str(chosen.get("cutoff", ""))).classes("w-72")
+        mass = ui.number("Mass of the robot (kg)", value=_mass(bench), min=0).classes("w-44").mark("mass")
         name = ui.input("name of the estimate", value=session.files.name).classes("w-40")
         button = ui.button("Identify", on_click=identify).mark("identify")
         ui.button("Play against simulation", on_click=play).props("flat")
@@ -47,7 +53,11 @@ def estimate_panel(bench: Bench) -> None:
     def told() -> None:
         words.set_text(_words(bench, str(how.value)))
 
+    def weighed() -> None:
+        mass.set_value(_mass(bench))
+
     told()
+    bench.on_robot.append(weighed)
     how.on_value_change(told)
     for changed in (bench.on_robot, bench.on_log):
         changed.append(told)
@@ -133,12 +143,17 @@ def comparison_rows(rows: list[EstimateRow]) -> list[dict[str, str]]:
         {"": "verdict"} | {row.name: row.verdict for row in rows},
         {"": "method"} | {row.name: row.method for row in rows},
         {"": "drive terms"} | {row.name: row.drives or "none" for row in rows},
-        {"": "total mass"} | {row.name: f"{row.mass:.4g} kg (a priori {row.prior_mass:.4g})" for row in rows},
+        {"": "total mass"} | {row.name: _masses(row) for row in rows},
         {"": "errors on"} | {row.name: "unseen motion" if row.unseen else "fitted motion" for row in rows},
     ]
     for joint in joints:
         table.append({"": joint} | {row.name: _error(row, joint) for row in rows})
     return table
+
+
+def _masses(row: EstimateRow) -> str:
+    words = f"{row.mass:.4g} kg (a priori {row.prior_mass:.4g})"
+    return f"{words}, {row.given_mass}" if row.given_mass else words
 
 
 def _error(row: EstimateRow, joint: str) -> str:
@@ -153,6 +168,13 @@ def _section(bench: Bench) -> dict[str, Any]:
         return bench.session.project.section("identify")
     except DynidError:
         return {}
+
+
+def _mass(bench: Bench) -> float | None:
+    try:
+        return bench.session.mass
+    except DynidError:
+        return None
 
 
 def _words(bench: Bench, method: str) -> str:

@@ -81,7 +81,7 @@ class FleetChoice:
         return {
             "folder": self.folder,
             "output": FLEET_TABLE,
-            "page": FLEET_PAGE,
+            "report": FLEET_PAGE,
             "false_alarms": self.false_alarms,
             "skip_bad": self.skip_bad or None,
             "unit_gains": self.unit_gains or None,

@@ -65,7 +65,7 @@ def robot_panel(bench: Bench) -> None:
         )
         ui.button("Load", on_click=load).mark("load")
     ui.label(
-        "With friction on auto, method auto chooses friction and rotor inertia of each joint by cross-validation. "
+        "With friction on auto, method auto has friction and rotor inertia of every joint. "
         "Other methods take what is on auto from the file."
     ).classes("text-sm opacity-80")
     if session.problem:
@@ -101,7 +101,7 @@ def motion_panel(bench: Bench) -> None:
     session = bench.session
 
     async def design() -> None:
-        numbers = float(duration.value), float(budget.value), float(share.value), int(seed.value)
+        numbers = float(duration.value), int(budget.value), float(share.value), int(seed.value)
         curve = LiveCurve("criterion (less is better)")
         done = await bench.run(lambda told: session.design(*numbers, told), button, curve)
         if done is not None and done.ok:
@@ -115,7 +115,7 @@ def motion_panel(bench: Bench) -> None:
 
     with ui.row().classes("items-end gap-3 w-full"):
         duration = ui.number("seconds", value=10, min=1, max=600).classes("w-24").mark("duration")
-        budget = ui.number("search, s", value=10, min=1, max=3600).classes("w-24")
+        budget = ui.number("iterations", value=300, min=1, max=100000, precision=0).classes("w-24")
         share = ui.number("share of limits", value=0.8, min=0.05, max=1, step=0.05).classes("w-28")
         seed = ui.number("seed", value=0, min=0, precision=0).classes("w-20")
         button = ui.button("Design", on_click=design).mark("design")
@@ -199,7 +199,7 @@ def export_panel(bench: Bench) -> None:
 
         async def job(told: Any) -> Any:
             nonlocal written
-            done, written = await session.export(str(kind.value), told)
+            done, written = await session.export(str(kind.value), told, bool(anyway.value))
             return done
 
         done = await bench.run(job, button)
@@ -229,6 +229,7 @@ def export_panel(bench: Bench) -> None:
     with ui.row().classes("items-end gap-3 w-full"):
         kind = ui.select(list(EXPORTS), value="urdf", label="format").classes("w-36")
         button = ui.button("Export and download", on_click=export).mark("export")
+        anyway = ui.checkbox("even if the verdict is 'do not use'").mark("untrusted")
     notes()
 
 

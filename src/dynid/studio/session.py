@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dynid import controllers
 from dynid.errors import DataError, DynidError
+from dynid.feasibility.prior import check_bodies
 from dynid.identification.estimate import Estimate
 from dynid.recording.load import load_recording
 from dynid.recording.log_format import LogFormat
@@ -107,7 +108,7 @@ class Session:
     def _load(self, name: str, section: Mapping[str, Any]) -> Robot:
         """Load the robot that a section [robot] describes."""
         source: str | Path = name if name in builtin_robots() else self.workspace.existing(name)
-        fields = {key: value for key, value in section.items() if key not in ("file", "lock")}
+        fields = {key: value for key, value in section.items() if key not in ("file", "lock", "mass", "link_mass")}
         try:
             whole = load_robot(source, **fields)
         except TypeError:
@@ -143,6 +144,20 @@ class Session:
         changed = {key: value for key, value in (section | {"lock": locked}).items() if value is not None}
         self._load(self.name, changed)
         self.project.put("robot", changed)
+
+    @property
+    def mass(self) -> float | None:
+        """Mass of the robot's moving bodies together (kg), where it was given."""
+        found = self.project.section("robot").get("mass")
+        return float(found) if isinstance(found, int | float) else None
+
+    def weigh(self, mass: float | None) -> None:
+        """Keep the mass of the robot (kg), from scales or the data sheet; None where it is not known."""
+        self._chosen()
+        check_bodies(mass, None)
+        section = self.project.section("robot")
+        if section.get("mass") != mass:
+            self.project.put("robot", section | {"mass": mass})
 
     def friction_words(self, method: str = "auto") -> str:
         """Which friction is identified: method "auto" chooses it unless rotor inertias are ruled out."""
@@ -218,11 +233,11 @@ class Session:
     # -- the steps -------------------------------------------------------------------------------
 
     async def design(
-        self, duration: float, budget: float, share: float, seed: int, progress: Listener | None = None
+        self, duration: float, budget: int, share: float, seed: int, progress: Listener | None = None
     ) -> Done:
         """A motion that shows the parameters, into motion.csv."""
         self._chosen()
-        numbers = [f"--duration={duration:g}", f"--budget={budget:g}", f"--limit-share={share:g}", f"--seed={seed}"]
+        numbers = [f"--duration={duration:g}", f"--budget={budget}", f"--limit-share={share:g}", f"--seed={seed}"]
         drawn = ["--figure", "motion.svg", "-o", MOTION, "--json"]
         return await self.jobs.run("excite", *numbers, *drawn, progress=progress)
 
@@ -273,13 +288,13 @@ class Session:
             keep_row(self.workspace, files, done.data)
         return done
 
-    async def export(self, kind: str, progress: Listener | None = None) -> tuple[Done, str]:
-        """The identified robot in a format of EXPORTS, and the file's name."""
+    async def export(self, kind: str, progress: Listener | None = None, untrusted: bool = False) -> tuple[Done, str]:
+        """The identified robot in a format of EXPORTS, and the file's name; `untrusted` whatever its verdict."""
         if kind not in EXPORTS:
             raise DataError(f"'{kind}' is no format of this page: {', '.join(EXPORTS)}")
         self.workspace.existing(self.files.estimate)
         name = EXPORTS[kind]
-        arguments = ["export", self.files.estimate, "--to", kind, "-o", name]
+        arguments = ["export", self.files.estimate, "--to", kind, "-o", name, *(["--untrusted"] if untrusted else [])]
         return await self.jobs.run(*arguments, progress=progress), name
 
     # -- the estimate ----------------------------------------------------------------------------

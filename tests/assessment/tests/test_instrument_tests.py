@@ -25,8 +25,8 @@ from dynid.assessment.tests.instruments import (
 )
 from dynid.errors import DataError
 from dynid.hypothesis import HypothesisTest
+from dynid.identification.experiment import Paired, PairedBlock
 from dynid.identification.observation import fold
-from dynid.identification.paired import Paired, PairedBlock
 from dynid.signals.filters import decimate
 from tests.support.synthetic import EXACT, arm, base_of, record
 

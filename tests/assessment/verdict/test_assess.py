@@ -12,6 +12,7 @@ import pytest
 import dynid
 from dynid.assessment.verdict.assess import CHECKS, evidence_of
 from dynid.assessment.verdict.assessment import Assessment, Check, CheckCode
+from dynid.assessment.verdict.model_checks import check_domain
 from dynid.cli.demo import synthetic_recording
 from dynid.identification.estimators.solution import Outcome
 from tests.support.saved_fields import assert_no_defaults
@@ -149,3 +150,40 @@ def test_an_unknown_check_is_named(estimate: dynid.Estimate) -> None:
     assert assessment.check("excitation") is assessment.check(CheckCode.EXCITATION)
     with pytest.raises(dynid.DataError, match=r"'excitaton' is unknown.*solver.*did you mean excitation"):
         assessment.check("excitaton")
+
+
+def with_velocity_share(estimate: dynid.Estimate, share: float) -> dynid.Estimate:
+    """The estimate of a robot whose first joint was recorded at this share of its velocity limit, the others fully."""
+    assert estimate.domain is not None
+    limits = estimate.domain.velocity / np.array([share, *np.ones(estimate.robot.n - 1)])
+    return replace(estimate, domain=replace(estimate.domain, velocity_limit=limits))
+
+
+def test_the_verdict_names_the_velocity_up_to_which_it_holds(
+    estimate: dynid.Estimate, recordings: tuple[dynid.Recording, dynid.Recording]
+) -> None:
+    """With the share of the limit and what a faster recording would show; slow motion does not lower the grade."""
+    slow = dynid.assess(with_velocity_share(estimate, 0.3), recordings[1], recording=recordings[0])
+    check = slow.check("domain")
+    assert slow.verdict == "trusted" and check.result == "passed" and check.figure == pytest.approx(0.3)
+    assert "'joint1', 30 % of its velocity limit" in check.words and "until a recording at up to" in check.words
+    assert check.words in slow.reasons
+    full = evidence_of(with_velocity_share(estimate, 1.0))
+    assert "100 % of its velocity limit" in check_domain(full).words and "until" not in check_domain(full).words
+    assert estimate.domain is not None
+    free = replace(estimate, domain=replace(estimate.domain, velocity_limit=np.full(2, np.inf)))
+    without = check_domain(evidence_of(free))
+    assert without.figure is None and "limit" not in without.words and "rad/s" in without.words
+    assert check_domain(evidence_of(replace(estimate, domain=None))).result == "not checked"
+
+
+def test_unseen_motion_outside_of_the_domain_is_named(
+    estimate: dynid.Estimate, recordings: tuple[dynid.Recording, dynid.Recording]
+) -> None:
+    """The same motion is inside; beside a domain of half the velocity of a joint it is twice as fast."""
+    assert estimate.domain is not None
+    inside = check_domain(evidence_of(estimate, recordings[0]))
+    halved = replace(estimate.domain, velocity=estimate.domain.velocity * np.array([1.0, 0.5]))
+    outside = check_domain(evidence_of(replace(estimate, domain=halved), recordings[0]))
+    assert "unseen motion" not in inside.words and inside.result == outside.result == "passed"
+    assert "unseen motion is outside" in outside.words and "2 times the velocity in 'joint2'" in outside.words

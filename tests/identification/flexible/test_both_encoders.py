@@ -16,8 +16,7 @@ from dynid.identification.flexible import (
     identify_flexible,
     load_flexible,
 )
-from dynid.identification.flexible.motion import two_sided
-from dynid.identification.flexible.rows import FlexibleRows, lag
+from dynid.identification.flexible.rows import FlexibleRows, lag, two_sided
 from dynid.identification.flexible.solve import motor_stiffness
 from dynid.recording.recording import Recording
 from dynid.robot.load import load_robot

@@ -18,7 +18,7 @@ from dynid.identification.legs import (
     identify_trunk_payload,
 )
 from dynid.identification.legs.contacts import as_contacts
-from dynid.identification.legs.imu_base import check_imu
+from dynid.identification.legs.runs import check_imu
 from tests.support.walkers import FEET, POSTURE, feet, recording, standing, walker
 
 
@@ -93,7 +93,7 @@ def test_schedule_without_any_information_comes_from_torques() -> None:
 @pytest.mark.slow
 def test_feasible_with_the_total_mass() -> None:
     """Physically consistent, and the mass is the one given."""
-    found = identify_legs(walker(), recording(standing()), feet(), "feasible", imu="imu", total_mass=17.8)
+    found = identify_legs(walker(), recording(standing()), feet(), "feasible", imu="imu", mass=17.8)
     masses = [v for v, p in zip(found.estimate.parameters, walker().layout, strict=True) if p.symbol == "m"]
     assert sum(masses) == pytest.approx(17.8, rel=1e-4)
     assert found.estimate.feasibility()

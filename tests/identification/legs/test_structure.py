@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.identification.legs import LegSensors, legs_table, standing_run, usual_gaits
-from dynid.identification.legs.structure import mode_rows, standing_states
+from dynid.identification.legs.contacts import mode_rows, standing_states
 from dynid.parameters.rank import column_scales
 from tests.support.walkers import POSTURE, feet, walker
 
@@ -63,11 +63,11 @@ def _consistent(robot, mode, q, seed):  # type: ignore[no-untyped-def]
     """Random velocities and accelerations at these postures that keep the feet of the mode at rest."""
     from unittest.mock import patch
 
-    from dynid.identification.legs import structure
+    from dynid.identification.legs import contacts
 
     def states(robot, samples, seed):  # type: ignore[no-untyped-def]
         rng = np.random.default_rng(seed)
         return (q.copy(), *rng.normal(size=(2, len(q), robot.nv)))
 
-    with patch.object(structure, "random_states", states):
+    with patch.object(contacts, "random_states", states):
         return standing_states(robot, mode, len(q), seed)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dynid.assessment.finding import Finding, FindingCode, Severity
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.identification.standstill import smallest_motions
+from dynid.identification.stops import smallest_motions
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.drives import TermKind

@@ -20,9 +20,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.assessment.model.link_size import LinkSize, link_sizes
 from dynid.dynamics.batch import as_parameters
 from dynid.robot.inertia import inertia_to_pseudo
+from dynid.robot.link_size import LinkSize, link_sizes
 from dynid.robot.model import Robot
 
 __all__ = ["BodyCode", "BodyFinding", "implausible_bodies"]

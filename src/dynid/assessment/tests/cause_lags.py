@@ -18,7 +18,7 @@ from dynid.assessment.tests.cause_rows import CauseRows
 from dynid.identification.row_stream import channel_rows
 from dynid.signals.filters import decimate
 
-__all__ = ["Lag", "lag_groups", "lagged_rows", "without_correction"]
+__all__ = ["Lag", "lag_groups", "lagged_rows"]
 
 Array = NDArray[np.float64]
 
@@ -115,15 +115,3 @@ def lagged_rows(rows: CauseRows, lag: Lag) -> CauseRows:
             at = (rows.index[k][mine] - rows.first[r] - motion.lead) // step
             out[k][mine] = calm[at]
     return replace(rows, W=tuple(out))
-
-
-def without_correction(rows: CauseRows, delay: float) -> CauseRows:
-    """The rows with torques that are not moved by a delay that the signal settings corrected."""
-    motions = []
-    for m in rows.motions:
-        assert m.torque is not None
-        torque = np.column_stack([np.interp(m.t - delay, m.t, c) for c in m.torque.T])
-        motions.append(replace(m, torque=torque))
-    late = replace(rows, motions=tuple(motions))
-    moved = late.decimated([m.torque for m in motions])  # type: ignore[misc]
-    return replace(late, y=tuple(c[:, j] for c, j in zip(moved, rows.joints, strict=True)))

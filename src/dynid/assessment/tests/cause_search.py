@@ -19,7 +19,7 @@ from dynid.assessment.tests.cause_drives import (
 )
 from dynid.assessment.tests.cause_geometry import elasticity_between, geometry_groups
 from dynid.assessment.tests.cause_groups import Group, Model
-from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows, without_correction
+from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows
 from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
 from dynid.assessment.tests.resonance import resonances
 from dynid.assessment.tests.stepwise import Step, Stepwise
@@ -82,13 +82,7 @@ def find_causes(
     seen = [observations] if isinstance(observations, Observation) else list(observations)
     rows, whole = cause_rows(seen), cause_rows(seen, reversals=True)
     parameters = estimate.parameters
-    tried = [c for c in estimate.choices if c.what == "delay"]
-    corrected = bool(tried) and not tried[0].chosen
-    if corrected:  # the method found a delay by itself: a cause that was compensated, perhaps by the wrong amount
-        rows, whole = (without_correction(x, estimate.signals.delay) for x in (rows, whole))
     search = Stepwise(rows)
-    if corrected:
-        parameters = rows.base.standard(search.beta, parameters)
     late = _late(rows, whole, parameters, level)
     if late is not None:
         # Other candidates would have to pass the same low-pass: it is to be corrected first.

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, chi2_tail, f_ratio, f_tail
+from dynid.identification.experiment import Paired, PairedBlock
 from dynid.identification.observation import fold
-from dynid.identification.paired import Paired, PairedBlock
 from dynid.signals.spacing import batch_sums, checked_index, usual_step
 
 __all__ = [

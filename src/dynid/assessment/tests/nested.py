@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.assessment.tests.residuals import independent_rows
 from dynid.errors import DataError
 from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, f_ratio
-from dynid.identification.estimators.ols import ols
+from dynid.identification.estimators.least_squares import joint_noise, ols
 from dynid.identification.estimators.solution import solve_factor
-from dynid.identification.estimators.wls import joint_noise
 from dynid.identification.observation import Observation
 from dynid.patterns import matching_names
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, chi2_tail, tests_frame
-from dynid.identification.estimators.wls import joint_noise
+from dynid.identification.estimators.least_squares import joint_noise
 from dynid.identification.observation import Observation
 from dynid.markup import HtmlFrame
 from dynid.signals.noise_color import correlation_covariance, decimated_noise, independent_share

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dynid.assessment.verdict.assessment import Assessment, Check, CheckCode
 from dynid.assessment.verdict.error_checks import check_repeated
-from dynid.assessment.verdict.grade import graded, unchecked
+from dynid.assessment.verdict.grade import check_held_out, graded, listed, unchecked
 
 if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
@@ -25,6 +25,8 @@ _GROWTH, _GROWTH_FAILS = 1.5, 4.0
 _SMALL = 0.005
 # Relative change of a proportional gain, and standard deviations from zero, from which the law is in doubt.
 _KP, _KP_FAILS, _KP_SIGNIFICANT = 0.05, 0.3, 4.0
+# Armature that is certain, over that of the given robot.
+_ARMATURE, _ARMATURE_FAILS, _CERTAIN = 5.0, 10.0, 2.0
 _KD_ADVICE = (
     "check kd, kp, the order and the units of the joints; where kd acts on the velocity of the command too, give the "
     'law velocity_target = "command"'
@@ -53,13 +55,14 @@ def assess_actuators(
         "actuators",
         (
             _solver(estimate),
-            _evidence(unseen),
+            check_held_out(unseen is not None),
             check_repeated(np.nan if unseen is None else unseen.repeated),
             _error(unseen),
             _growth(estimate, unseen),
             _better(estimate, unseen, prior),
             _law(estimate),
             _delay(estimate),
+            _armature(estimate),
             _shown(estimate),
         ),
     )
@@ -71,17 +74,6 @@ def _solver(estimate: ActuatorEstimate) -> Check:
         return Check(CheckCode.SOLVER, "passed", f"the fit converged {whole}")
     advice = "give better start values in the law, or fewer unknowns"
     return Check(CheckCode.SOLVER, "warned", f"the fit did not converge {whole}", advice=advice)
-
-
-def _evidence(unseen: PositionErrors | None) -> Check:
-    if unseen is not None:
-        return Check(CheckCode.EVIDENCE, "passed", "simulated on motion that was not fitted")
-    return Check(
-        CheckCode.EVIDENCE,
-        "warned",
-        "no motion was held out",
-        advice="hold a part of the log out, or record a second one",
-    )
 
 
 def _error(unseen: PositionErrors | None) -> Check:
@@ -166,11 +158,11 @@ def _law(estimate: ActuatorEstimate) -> Check:
         advice = _KD_ADVICE if worse is kd else advice
         return graded(CheckCode.LAW, typical, _KP, _KP_FAILS, unit, words, advice)
     if without.mean() > 0.5:
-        words = f"damping and friction of {_listed(_named(estimate, without))} would be negative"
+        words = f"damping and friction of {listed(_named(estimate, without))} would be negative"
         return Check(CheckCode.LAW, "failed", words, advice=_KD_ADVICE)
     single = kp.wrong | kd.wrong | without
     if single.any():
-        words = f"the gains of the law do not agree with the motion of {_listed(_named(estimate, single))}"
+        words = f"the gains of the law do not agree with the motion of {listed(_named(estimate, single))}"
         advice = (
             "compare kp, kd, gear and masses of such a joint with the robot; or let --unknown contain offset or bias"
         )
@@ -227,21 +219,42 @@ def _delay(estimate: ActuatorEstimate) -> Check:
     return Check(CheckCode.DELAY, "warned", words, advice=advice)
 
 
+def _armature(estimate: ActuatorEstimate) -> Check:
+    """Whether an armature is many times that of the given robot: it then stands for something else."""
+    code = CheckCode.PLAUSIBLE_BODIES
+    found = [
+        (float((value - _CERTAIN * std) / prior), x, value, prior)
+        for x, value, std, prior in zip(
+            estimate.unknowns, estimate.values, estimate.std, estimate.prior_values, strict=True
+        )
+        if x.quantity == "armature" and not x.expression and np.isfinite(std) and prior > 0
+    ]
+    if not found:
+        return unchecked(code, "no armature was given and found")
+    ratio, x, value, prior = max(found, key=lambda one: one[0])
+    words = f"{x.label} is {value:.3g} {x.unit}, {value / prior:.2g} times the given {prior:.3g} {x.unit}"
+    return graded(
+        code,
+        max(ratio, 0.0),
+        _ARMATURE,
+        _ARMATURE_FAILS,
+        "times the given armature, less two standard deviations",
+        words,
+        "check the law, the delay, the unit and the gear of this joint, and the masses of the robot; if the file only "
+        "guesses the armature, give it a better guess",
+    )
+
+
 def _shown(estimate: ActuatorEstimate) -> Check:
     lost = [x.label for x, std in zip(estimate.unknowns, estimate.std, strict=True) if np.isinf(std)]
     pairs = estimate.confounded
     if lost:
-        words = f"the log does not show {_listed(lost)}"
+        words = f"the log does not show {listed(lost)}"
     elif pairs:
-        words = "the log does not tell apart " + _listed(
+        words = "the log does not tell apart " + listed(
             [f"{x.first} and {x.second} (correlation {x.correlation:.3f})" for x in pairs]
         )
     else:
         return Check(CheckCode.EXCITATION, "passed", "the log shows every unknown")
     advice = "command motion with more frequencies and larger accelerations, or leave unknowns out"
     return Check(CheckCode.EXCITATION, "warned", words, advice=advice)
-
-
-def _listed(names: list[str]) -> str:
-    shown = names[:3]
-    return ", ".join(shown) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -35,7 +35,13 @@ from dynid.assessment.verdict.error_checks import (
 )
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.horizon_checks import check_simulation
-from dynid.assessment.verdict.model_checks import check_consistency, check_evidence, check_mass_matrix, check_solver
+from dynid.assessment.verdict.model_checks import (
+    check_consistency,
+    check_domain,
+    check_evidence,
+    check_mass_matrix,
+    check_solver,
+)
 from dynid.assessment.verdict.plausibility_checks import check_bodies, check_unidentified_mass
 from dynid.assessment.verdict.signal_checks import check_cutoff, check_standstill
 from dynid.identification.estimate import Estimate
@@ -79,6 +85,7 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     check_data,
     check_cutoff,
     check_standstill,
+    check_domain,
 )
 
 

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from dynid.errors import DataError, did_you_mean
 from dynid.files import write_text
+from dynid.identification.judgement import REASONS, Judgement
 from dynid.markup import HtmlFrame
 from dynid.reading import read_json
 from dynid.schema import Number, Stored, checked
@@ -60,7 +61,15 @@ class CheckCode(StrEnum):
     DATA = "data"
     CUTOFF = "cutoff"
     STANDSTILL = "standstill"
+    DOMAIN = "domain"
     LAW = "law"
+    GAINS = "gains"
+    ARM_MODEL = "arm_model"
+    UNCERTAINTY = "uncertainty"
+    BOUNDS = "bounds"
+    UNITS = "units"
+    TEMPERATURE = "temperature"
+    FLEET_SCATTER = "fleet_scatter"
 
 
 _NAMES = {
@@ -69,7 +78,7 @@ _NAMES = {
     CheckCode.UNSEEN_MOTION: "unseen motion",
     CheckCode.VALIDATION_ERROR: "error on unseen motion",
     CheckCode.ERROR_GROWTH: "growth of the error",
-    CheckCode.PARAMETER_AGREEMENT: "agreement of both recordings",
+    CheckCode.PARAMETER_AGREEMENT: "agreement of the recordings",
     CheckCode.PAYLOAD: "payload in unseen motion",
     CheckCode.PRIOR: "better than the a-priori model",
     CheckCode.SIMULATION_ERROR: "error of simulated motion",
@@ -92,15 +101,26 @@ _NAMES = {
     CheckCode.DATA: "data",
     CheckCode.CUTOFF: "cut-off",
     CheckCode.STANDSTILL: "every joint moves",
-    CheckCode.LAW: "law of the actuators",
+    CheckCode.DOMAIN: "domain of validity",
+    CheckCode.LAW: "law",
+    CheckCode.GAINS: "gains of the drives",
+    CheckCode.ARM_MODEL: "model of the arm",
+    CheckCode.UNCERTAINTY: "standard deviation",
+    CheckCode.BOUNDS: "within bounds",
+    CheckCode.UNITS: "units that can be judged",
+    CheckCode.TEMPERATURE: "friction or temperature",
+    CheckCode.FLEET_SCATTER: "scatter of the units",
 }
 # Reasons of a trusted estimate, the most important first.
 _IN_FAVOUR = (
+    CheckCode.UNCERTAINTY,
     CheckCode.VALIDATION_ERROR,
     CheckCode.PARAMETER_AGREEMENT,
     CheckCode.PHYSICALLY_CONSISTENT,
     CheckCode.PREDICTION_UNCERTAINTY,
+    CheckCode.DOMAIN,
     CheckCode.LAW,
+    CheckCode.FLEET_SCATTER,
 )
 
 
@@ -233,6 +253,11 @@ class Assessment(HtmlFrame):
         """Messages of the failed checks, then of those that warned; of a trusted estimate, the reasons to trust it."""
         against = [c.words for r in ("failed", "warned") for c in self.checks if c.result == r]
         return tuple(against or [c.words for code in _IN_FAVOUR for c in self.checks if c.code == code])
+
+    def judgement(self) -> Judgement:
+        """The verdict in short, for `Estimate.with_judgement` and the files made of the estimate."""
+        unseen = any(c.code is CheckCode.UNSEEN_MOTION and c.result == "passed" for c in self.checks)
+        return Judgement(self.verdict, self.reasons[:REASONS], unseen)
 
     def check(self, code: CheckCode | str) -> Check:
         """Return a check by its code.

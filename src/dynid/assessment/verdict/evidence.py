@@ -125,9 +125,14 @@ class Evidence:
     @cached_property
     def simulation(self) -> SimulationError | None:
         """Errors of simulated unseen motion by horizon; None without unseen motion."""
-        seen = self.held_out
-        motions = seen.motions if seen is not None and seen.motions else self._unseen_motions
+        motions = self.held_out_motions
         return simulation_error_of_motions(self.estimate, motions) if motions else None
+
+    @property
+    def held_out_motions(self) -> tuple[Motion, ...]:
+        """Cleaned runs of the unseen motion, from the rows at hand if they keep them; () without any."""
+        seen = self.held_out
+        return seen.motions if seen is not None and seen.motions else self._unseen_motions
 
     def _cleaned(self, recording: Recording | None) -> tuple[Motion, ...]:
         """Cleaned runs of a recording; () without one."""

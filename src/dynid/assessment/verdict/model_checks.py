@@ -1,6 +1,9 @@
-"""Checks of the model itself: convergence, physical consistency, mass matrix."""
+"""Checks of the model itself: convergence, physical consistency, mass matrix, domain of validity."""
 
 from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dynid.assessment.model.physical import mass_matrices
 from dynid.assessment.verdict.assessment import Check, CheckCode
@@ -8,13 +11,26 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.errors import DynidError
 from dynid.feasibility.sets import feasible_set
+from dynid.identification.domain import friction_scale, friction_std
+from dynid.identification.estimate import Estimate
+from dynid.identification.loads import state
+from dynid.signals.domain import Domain
 
-__all__ = ["check_consistency", "check_evidence", "check_mass_matrix", "check_solver"]
+__all__ = ["check_consistency", "check_domain", "check_evidence", "check_mass_matrix", "check_solver"]
+
+Array = NDArray[np.float64]
 
 _POSES = 500
 _ROUNDING = 1e-6
 # A recording is the fitted one if at least this share of its motion is in the estimate's fingerprint.
 _FITTED = 0.5
+# The limit of velocity is named where the standard deviation of torques at the robot's own limit is this much larger.
+_GROWN = 2.0
+# Standard deviations below this share of the torque are small, whatever they are compared with.
+_SMALL = 0.03
+# Unseen motion is named if it is outside of the domain in more than this share of its samples. By its definition a
+# recording is outside of its own domain in one of a hundred.
+_OUTSIDE = 0.05
 
 
 def check_solver(evidence: Evidence) -> Check:
@@ -90,3 +106,81 @@ def check_mass_matrix(evidence: Evidence) -> Check:
         "poses: the model cannot be simulated"
     )
     return graded(code, bad, 0.0, 0.0, "of the poses", words, "use method 'feasible'")
+
+
+def check_domain(evidence: Evidence) -> Check:
+    """Say up to which velocity and load the verdict holds; that the motion was slow is no reason against the estimate.
+
+    Named is the joint whose torque becomes the most uncertain at its velocity limit, where no recording shows its
+    friction; without such a joint, the slowest one.
+    """
+    estimate, code = evidence.estimate, CheckCode.DOMAIN
+    domain = estimate.domain
+    if domain is None or not domain.joints:
+        return unchecked(code, "the estimate does not hold the motion that it was identified from")
+    growth, std = _at_velocity_limit(estimate, domain)
+    limited = np.isfinite(domain.velocity_limit) & (domain.velocity_limit > 0)
+    share = np.divide(domain.velocity, domain.velocity_limit, out=np.full(len(limited), np.inf), where=limited)
+    slow = bool(np.any(growth > _GROWN))
+    # Of a joint that stands still the check of standstill speaks.
+    at_rest = [c for c, rows in zip(estimate.base.channels, estimate.rows, strict=True) if not rows]
+    still = np.isin(domain.joints, at_rest)
+    worst = int(np.argmax(growth) if slow else np.lexsort((domain.velocity, share, still))[0])
+    words = f"the model holds up to {_reach(domain, worst)}"
+    if limited[worst]:
+        words += f", {100 * share[worst]:.0f} % of its velocity limit"
+    if slow:
+        unit, force = domain.units[worst], _force(domain, worst)
+        words += (
+            f", where unknown friction gives its torque a standard deviation of {std[worst]:.2g} {force} "
+            f"until a recording at up to {domain.velocity_limit[worst]:.3g} {unit}/s shows it"
+        )
+    words += _unseen_outside(evidence, domain)
+    return Check(code, "passed", words, float(share[worst]) if limited[worst] else None, unit="of the velocity limit")
+
+
+def _reach(domain: Domain, j: int) -> str:
+    """Velocity and load up to which a joint was recorded, in words."""
+    load = f" and {domain.load[j]:.3g} {_force(domain, j)}" if np.isfinite(domain.load[j]) else ""
+    return f"{domain.velocity[j]:.3g} {domain.units[j]}/s{load} in '{domain.joints[j]}'"
+
+
+def _force(domain: Domain, j: int) -> str:
+    """Unit of the torque or force of a joint."""
+    return "N" if domain.units[j] == "m" else "N m"
+
+
+def _at_velocity_limit(estimate: Estimate, domain: Domain) -> tuple[Array, Array]:
+    """Standard deviation of torques at the velocity limit, as a multiple of that within the domain, and in N m or N.
+
+    Both (joint,) are zero where limit or torque are not known.
+    """
+    dry, change = friction_scale(estimate, domain)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = np.fmax(estimate.rms, _SMALL * estimate.rms / estimate.relative_error)
+        limit = np.where(np.isfinite(domain.velocity_limit), domain.velocity_limit, 0.0)
+        excess = np.maximum(limit / domain.velocity - 1.0, 0.0)
+    growth, std = np.zeros((2, len(domain.joints)))
+    for k, channel in enumerate(estimate.base.channels):
+        if channel in domain.joints and estimate.rows[k]:
+            j = domain.joints.index(channel)
+            std[j] = np.hypot(inside[k], friction_std(dry[k], change[k], excess[j], domain.crossing[j]))
+            growth[j] = std[j] / inside[k] if inside[k] > 0 else 0.0
+    return growth, std
+
+
+def _unseen_outside(evidence: Evidence, domain: Domain) -> str:
+    """How much of the unseen motion is outside of the domain, in words; "" where it is little or not known."""
+    robot, motions = evidence.estimate.robot, evidence.held_out_motions
+    if not motions:
+        return ""
+    outside = np.concatenate([domain.beyond(*state(robot, motion)).any(axis=1) for motion in motions])
+    if outside.mean() <= _OUTSIDE:
+        return ""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        faster = np.nan_to_num(Domain.of_motions(robot, motions).velocity / domain.velocity)
+    worst = int(np.argmax(faster))
+    return (
+        f" (unseen motion is outside of the recorded range in {100 * outside.mean():.0f} % of its samples, "
+        f"with {faster[worst]:.2g} times the velocity in '{domain.joints[worst]}')"
+    )

@@ -13,6 +13,10 @@ from dynid.identification.known import ParameterClass
 __all__ = ["check_bodies", "check_unidentified_mass"]
 
 _UNIT = "implausible figures"
+# Reduction of the sum of squares by which a wall of the plausible box holds more than noise: 99.9 % of chi-squared with
+# one degree of freedom.
+_PUSHED = 10.8
+_WALL_ADVICE = "check tools, gains and units of the torques, and link lengths: a body imitates what is missing"
 
 
 def check_bodies(evidence: Evidence) -> Check:
@@ -28,6 +32,11 @@ def check_bodies(evidence: Evidence) -> Check:
         covariance=estimate.standard_covariance,
         prior=estimate.robot.parameters,
     )
+    pushed = [wall for wall in estimate.walls if wall.gain > _PUSHED]
+    if pushed and not any(f.severity == "error" and f.origin != "prior" for f in found):
+        more = f", and {len(pushed) - 1} more" if len(pushed) > 1 else ""
+        words = f"{pushed[0]}: something is not in the model{more}"
+        return Check(code, "warned", words, float(len(pushed)), 0, None, "walls", _WALL_ADVICE)
     if not found:
         return Check(code, "passed", "every body is plausible for the size of its link", 0, 0, 0, _UNIT)
     first, more = found[0], f", and {len(found) - 1} more" if len(found) > 1 else ""

@@ -69,18 +69,18 @@ def _tick(law, aimed, clock, wanted, entries, k, one, q, v, g, T):
 
 
 @step
-def _move(law, h, slot, wanted, m, g, T):
+def _move(law, h, end, slot, wanted, m, g, T):
     """From the start of a step to its end, for the state and its derivatives."""
     n, columns = T.q.shape
     for i in range(n):
         if law.continuous:
             g.ring[slot, i] = g.present[i]
-        m.q[0, i] += 0.5 * h * (m.v[0, i] + m.v1[0, i])
+        m.q[0, i] += h * (end * m.v[0, i] + (1.0 - end) * m.v1[0, i])
         m.last[i] = (m.v1[0, i] - m.v[0, i]) / h
         m.v[0, i] = m.v1[0, i]
         if wanted:
             for c in range(columns):
-                T.q[i, c] += 0.5 * h * (T.v[i, c] + T.v1[i, c])
+                T.q[i, c] += h * (end * T.v[i, c] + (1.0 - end) * T.v1[i, c])
                 T.v[i, c] = T.v1[i, c]
 
 
@@ -124,6 +124,7 @@ def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, ou
         np.zeros(row),
         np.zeros(row),
         np.zeros(row),
+        np.zeros(row),
         np.zeros(n),
         np.zeros(row),
         np.zeros((bodies, 9)),
@@ -147,8 +148,12 @@ def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, ou
         np.zeros((SLOPES, n)),
         np.zeros(n),
     )
+    terms = plant.values.shape[0]
     d = Dry(
-        np.zeros(plant.values.shape[0]),
+        np.zeros(terms),
+        np.zeros(terms),
+        np.zeros(terms),
+        np.zeros(terms),
         np.zeros(n),
         np.zeros(n),
         np.zeros(square),
@@ -193,12 +198,12 @@ def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, ou
                 if wanted:
                     if law.continuous:
                         continuous_columns(law, clock, entries, k, g, T)
-                    if not differentiate(plant, law, changes, h, one, m, g, d, D, T):
+                    if not differentiate(plant, law, changes, clock, one, m, g, d, D, T):
                         code = DIVERGED
                         break
                     if keeps:
                         kept_columns(entries, h, one, g.du, T, T.ring[k % ring])
-                _move(law, h, k % ring, wanted, m, g, T)
+                _move(law, h, clock.end, k % ring, wanted, m, g, T)
             if code != DONE:
                 out.code[s] = code
                 break

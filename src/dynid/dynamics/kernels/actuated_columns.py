@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynid.dynamics.kernels.actuated_drives import add_dry, add_start_slopes, drive_column
-from dynid.dynamics.kernels.actuated_law import DELAY, POSITION, VELOCITY, late
+from dynid.dynamics.kernels.actuated_drives import add_dry, add_start_slopes, drive_column, soft_column
+from dynid.dynamics.kernels.actuated_law import DELAY, FRICTION_WIDTH, POSITION, VELOCITY, late
 from dynid.dynamics.kernels.compiler import step
 from dynid.dynamics.kernels.dry_step import lu
 from dynid.dynamics.kernels.kinematics import body_motion, body_wrench, wrench_to_base
@@ -41,7 +41,7 @@ class FieldEntries(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Entries of the directions: bodies, drive terms, fields of the law and of the motors.
+    """Entries of the directions: bodies, drive terms, fields of the law, of the motors and of soft friction.
 
     `columns` are the directions; 2 n columns for the initial state follow. There are no derivatives where `wanted` is
     0.
@@ -53,6 +53,7 @@ class Changes(NamedTuple):
     drives: tuple
     law: tuple
     motors: tuple
+    friction: tuple
 
 
 class Tangents(NamedTuple):
@@ -124,15 +125,16 @@ def late_columns(entries, i, rate, S):
 
 
 @step
-def differentiate(plant, law, changes, h, one, m, g, d, D, T):
+def differentiate(plant, law, changes, clock, one, m, g, d, D, T):
     """Derivatives T.v1 of the velocities after a step; False where its matrix has no positive pivots."""
     n, columns = T.q.shape
+    h, e = clock.h, clock.end
     for i in range(n):
         for j in range(n):
             d.L[i, j] = d.K[i, j]
-            T.Y[i, j] = d.K[i, j] - 2.0 * D.M[i, j] / h
+            T.Y[i, j] = -D.M[i, j] / h + (1.0 - e) * (D.Dv[i, j] + e * h * D.Dq[i, j])
     add_dry(plant.drives, law.slope, d, m.v1[0], d.change, d.L)
-    add_start_slopes(plant.drives, plant.values, m.v[0], m.v1[0], T.Y)
+    add_start_slopes(plant.drives, plant.values, d, m.v[0], m.v1[0], T.Y)
     if not lu(d.L):
         return False
     for i in range(n):
@@ -147,8 +149,13 @@ def differentiate(plant, law, changes, h, one, m, g, d, D, T):
     entries = changes.drives
     for k in range(entries.term.shape[0]):
         t, c, x = entries.term[k], entries.column[k], entries.change[k]
-        drive_column(plant.drives, plant.values, t, m.v[0], m.v1[0], m.qm[0], m.vm[0], m.acc[0], x, c, T.v1)
+        drive_column(plant.drives, plant.values, d, t, m.v[0], m.v1[0], m.qm[0], m.damped[0], m.acc[0], x, c, T.v1)
     field_columns(changes.motors, one, g.du, T.v1)
+    soft = changes.friction
+    for k in range(soft.field.shape[0]):
+        by_width = soft.field[k] == FRICTION_WIDTH
+        x = soft.change[k] if by_width else soft.change[k] / h
+        soft_column(plant.drives, d, soft.joint[k], by_width, m.v1[0], x, soft.column[k], T.v1)
     _solve_columns(d.L, T.v1)
     return True
 

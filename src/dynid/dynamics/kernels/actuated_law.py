@@ -14,12 +14,13 @@ from dynid.dynamics.kernels.compiler import step
 
 # Rows of `Law.values` and of the derivatives of u, in the order of the fields of the actuator law.
 KP, KD, GAIN, DELAY, TORQUE_LIMIT, BACK_EMF, STALL_TORQUE, NO_LOAD_VELOCITY = 0, 1, 2, 3, 4, 5, 6, 7
-BACKLASH, LOAD_FRICTION, BIAS = 8, 9, 10
-POSITION, VELOCITY = 11, 12  # further rows of the derivatives
-SLOPES = 13
+BACKLASH, LOAD_FRICTION, BIAS, FRICTION_LEAD, FRICTION_WIDTH = 8, 9, 10, 11, 12
+POSITION, VELOCITY = 13, 14  # further rows of the derivatives
+SLOPES = 15
 SIGNALS = 3  # position, velocity and torque that are commanded
-# Fields that act on the motor, all others on the law.
+# Fields that act on the motor and on dry friction, all others on the law.
 MOTOR_FIELDS = (BACK_EMF, STALL_TORQUE, NO_LOAD_VELOCITY, LOAD_FRICTION)
+FRICTION_FIELDS = (FRICTION_LEAD, FRICTION_WIDTH)
 
 
 class Law(NamedTuple):
@@ -40,12 +41,16 @@ class Commands(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """Ticks per row of the log, integration steps per tick, seconds per tick and per step."""
+    """Ticks per row of the log, steps per tick, seconds per tick and per step, and the share of the end in a step.
+
+    That share is 1/2 for the implicit midpoint rule, and 0 for semi-implicit Euler steps.
+    """
 
     ticks: int
     parts: int
     period: float
     h: float
+    end: float
 
 
 @step

@@ -4,7 +4,10 @@ A step of h seconds from (q0, v0) to (q1, v1) is the implicit midpoint rule, wit
 
     q1 = q0 + h (v0 + v1)/2,   ID((q0 + q1)/2, (v0 + v1)/2, (v1 - v0)/h) + friction(v1) = torque of the motors
 
-It is solved by Newton's method with the matrix K = M/h + Dv/2 + h Dq/4 of everything smooth, computed at the first
+A semi-implicit Euler step, as simulators take it, has q1 = q0 + h v1, and q0 and v0 in place of the means; viscous
+friction acts with v1. Both have q1 = q0 + h (e v0 + (1 - e) v1) with the share e of the end in the means, 1/2 or 0.
+
+It is solved by Newton's method with the matrix K = M/h + e Dv + e^2 h Dq of everything smooth, computed at the first
 guess and again only where the iterations converge slowly; dry friction is solved for in each iteration.
 """
 
@@ -58,6 +61,7 @@ class Motion(NamedTuple):
     qm: np.ndarray
     vm: np.ndarray
     acc: np.ndarray
+    damped: np.ndarray  # velocities of viscous friction
     last: np.ndarray  # acceleration of the step before (n,)
     tau: np.ndarray  # torque of the smooth part
     R: np.ndarray
@@ -140,11 +144,13 @@ def _actuators(law, aimed, period, q, v, v1, g, tau, load, matrices, Dq, Dv):
 @step
 def _evaluate(plant, law, aimed, clock, m, g, d, D, matrices):
     """Smooth part m.tau of the equation at m.v1, with `matrices` also D and K; False where M is not positive."""
-    n, h = m.v.shape[1], clock.h
+    n, h, e = m.v.shape[1], clock.h, clock.end
+    ahead = (1.0 - 2.0 * e) * h
     for i in range(n):
-        m.vm[0, i] = 0.5 * (m.v[0, i] + m.v1[0, i])
-        m.qm[0, i] = m.q[0, i] + 0.5 * h * m.vm[0, i]
+        m.vm[0, i] = (1.0 - e) * m.v[0, i] + e * m.v1[0, i]
+        m.qm[0, i] = m.q[0, i] + e * h * m.vm[0, i]
         m.acc[0, i] = (m.v1[0, i] - m.v[0, i]) / h
+        m.damped[0, i] = m.vm[0, i] + ahead * m.acc[0, i]
         m.tau[0, i] = d.known[i]
     place_and_move(plant.tree, m.qm, m.vm, m.acc, 0, m.R, m.P, m.J, m.V, m.A)
     if matrices:
@@ -152,7 +158,8 @@ def _evaluate(plant, law, aimed, clock, m, g, d, D, matrices):
         rigid_derivatives(plant.tree, m.J, m.V, m.A, m.C, m.F, m.B, m.X, m.tau, 0, D.M, D.Dq, D.Dv)
     else:
         rigid_torque(plant.tree, plant.inertia, m.R, m.P, m.J, m.V, m.A, m.F, m.tau, 0)
-    smooth_drives(plant.drives, plant.values, m.qm[0], m.vm[0], m.acc[0], m.tau[0], matrices, D.M, D.Dq, D.Dv)
+    motion = (m.qm[0], m.damped[0], m.acc[0])
+    smooth_drives(plant.drives, plant.values, motion, ahead, m.tau[0], matrices, D.M, D.Dq, D.Dv)
     if matrices:
         for i in range(n):
             for j in range(i + 1):
@@ -163,7 +170,7 @@ def _evaluate(plant, law, aimed, clock, m, g, d, D, matrices):
     if matrices:
         for i in range(n):
             for j in range(n):
-                d.K[i, j] = D.M[i, j] / h + 0.5 * D.Dv[i, j] + 0.25 * h * D.Dq[i, j]
+                d.K[i, j] = D.M[i, j] / h + e * D.Dv[i, j] + e * e * h * D.Dq[i, j]
     return True
 
 
@@ -171,7 +178,7 @@ def _evaluate(plant, law, aimed, clock, m, g, d, D, matrices):
 def solve_step(plant, law, aimed, clock, sensitive, m, g, d, D):
     """Velocities m.v1 at the end of a step, with the matrices there if `sensitive`; returns the result code."""
     n, solved, renew, before = m.v.shape[1], False, True, 0.0
-    start_dry(plant.drives, plant.values, m.v[0], d)
+    start_dry(plant.drives, plant.values, law, clock.h, m.v[0], d)
     for i in range(n):
         m.v1[0, i] = m.v[0, i] + clock.h * m.last[i]
     for iteration in range(_ITERATIONS):

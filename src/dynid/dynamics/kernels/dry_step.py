@@ -1,15 +1,14 @@
 """The velocities at the end of a step with dry friction, for a linear model of everything smooth.
 
-The equation is K x + r + f(x) = 0 with the dry friction f = sum of d bound tanh(slope d.x) over the shafts. Every part
-of f increases with x, so there is one solution.
+The equation is K x + r + f(x) = 0 with the dry friction f = sum of d bound tanh(slope d.x) over the shafts, with the
+lead of soft friction in d.x. Every part of f increases with x, so there is one solution.
 """
 
 from math import tanh
 
-from dynid.dynamics.kernels.actuated_drives import add_dry, dry_unit
+from dynid.dynamics.kernels.actuated_drives import add_dry, dry_unit, led
 from dynid.dynamics.kernels.compiler import step
 from dynid.dynamics.kernels.drives import is_dry
-from dynid.dynamics.kernels.friction_steps import along
 
 _ROUNDS, _BISECTIONS = 60, 80
 _SETTLED, _ROUNDED = 1e-14, 1e-11  # steps that count as zero, and those that rounding may keep from falling further
@@ -74,9 +73,9 @@ def _along_joint(drives, slope_by_load, d, x, i):
             for c in range(drives.start[t], drives.start[t + 1]):
                 if drives.joint[c] == i:
                     g = drives.weight[c]
-                    unit, rise = dry_unit(drives, t, along(drives, 0, t, x))
+                    unit, rise, _ = dry_unit(drives, d, t, led(drives, d, t, x))
                     f += g * d.bound[t] * unit
-                    slope += g * g * d.bound[t] * rise
+                    slope += g * g * d.bound[t] * rise * (1.0 + d.lead[t])
         if d.load[i] > 0.0:
             unit = tanh(slope_by_load[i] * x[i])
             f += d.load[i] * unit

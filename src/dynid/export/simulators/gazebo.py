@@ -11,7 +11,7 @@ from dynid.export.simulators.properties import ActuatorProperty
 from dynid.export.simulators.simulator import Simulator, Written, head, utf8_text, xml_comment
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.urdf import urdf_content
-from dynid.export.xmltext import XmlText, open_tag
+from dynid.export.xmltext import XmlText, open_tag, unmarked
 
 __all__ = ["GAZEBO"]
 
@@ -39,7 +39,7 @@ def _write(actuators: Actuators) -> Written:
         actuators.plain_robot(("fv", "fc")), template=actuators.template, allow_infeasible=actuators.allow_infeasible
     )
     lost = (*actuators.losses(_PLACES, follows_velocity=True), *actuators.rate_loss())
-    file = XmlText(content)
+    file = XmlText(unmarked(content))
     blocks = [_plugin(joint) for joint in actuators.joints]
     file.insert(file.root, ["\n".join(["<gazebo>", *blocks, "</gazebo>"])])
     about = _NOTES if actuators.law.velocity_target == "zero" else ()

@@ -12,7 +12,7 @@ from dynid.export.mjcf import mjcf_content
 from dynid.export.simulators.properties import ActuatorProperty, Loss, Lost
 from dynid.export.simulators.simulator import Simulator, Written, head, utf8_text, xml_comment
 from dynid.export.simulators.values import Actuators, JointActuator
-from dynid.export.xmltext import XmlText, open_tag
+from dynid.export.xmltext import XmlText, open_tag, unmarked
 
 __all__ = ["MUJOCO"]
 
@@ -45,7 +45,7 @@ def _write(actuators: Actuators) -> Written:
         actuators.plain_robot(), template=actuators.template, allow_infeasible=actuators.allow_infeasible
     )
     lost = (*actuators.losses(_PLACES), *_losses(actuators))
-    file = XmlText(content)
+    file = XmlText(unmarked(content))
     joints = {e.get("name"): e for e in file.root.iter("joint")}
     friction = {"solreffriction": f"{number(_FRICTION_STEPS * actuators.step)} 1", "solimpfriction": _FRICTION_SOLIMP}
     for joint in actuators.joints:

@@ -9,7 +9,7 @@ from dynid.export.simulators.properties import ActuatorProperty
 from dynid.export.simulators.simulator import Simulator, Written, head, python_comment, utf8_text, xml_comment
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.urdf import urdf_content
-from dynid.export.xmltext import XmlText, open_tag
+from dynid.export.xmltext import XmlText, open_tag, unmarked
 from dynid.quoting import yaml_string
 
 __all__ = ["ROS2_CONTROL", "ROS2_CONTROLLERS"]
@@ -41,7 +41,7 @@ def _write_urdf(actuators: Actuators) -> Written:
         actuators.plain_robot(("fv", "fc")), template=actuators.template, allow_infeasible=actuators.allow_infeasible
     )
     lost = actuators.losses(_URDF_PLACES)
-    file = XmlText(content)
+    file = XmlText(unmarked(content))
     for old in file.root.findall("ros2_control"):
         file.remove(old)
     tag = open_tag("ros2_control", {"name": actuators.robot.name, "type": "system"}, closed=False)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dynid.export.simulators.properties import ActuatorProperty, Losses, loss_sentences
 from dynid.export.simulators.values import Actuators, JointActuator
-from dynid.export.xmltext import XmlText
+from dynid.export.xmltext import XmlText, comment_text
 from dynid.quoting import one_line
 
 __all__ = [
@@ -58,8 +58,10 @@ class Simulator:
 def head(
     actuators: Actuators, words: str, places: Mapping[ActuatorProperty, str], lost: Losses, notes: Sequence[str] = ()
 ) -> list[str]:
-    """Lines at the top of a file: units, what each number is, what is lost."""
-    parts = [f"Actuators of '{actuators.robot.name}' for {words}, written by dynid.", _UNITS]
+    """Lines at the top of a file: the label of its estimate, units, what each number is, what is lost."""
+    parts = [f"Actuators of '{actuators.robot.name}' for {words}, written by dynid."]
+    parts += ["", *actuators.label.lines(), ""] if actuators.label is not None else []
+    parts += [_UNITS]
     parts += [f"Physics step: {actuators.step:g} s.", "", "Numbers of the actuators:"]
     parts += [f"- {k.what} ({_EXPLAINED[k.what]}): {k.place}" for k in actuators.kept(places)]
     parts += ["", *notes] if notes else []
@@ -78,10 +80,8 @@ def python_comment(lines: Sequence[str]) -> str:
 
 
 def xml_comment(lines: Sequence[str]) -> str:
-    """A comment; two hyphens in a row would end it early."""
-    text = "\n".join(lines)
-    while "--" in text:
-        text = text.replace("--", "- -")
+    """A comment of several lines."""
+    text = comment_text("\n".join(lines))
     return f"<!--\n{text}\n-->\n"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.actuators.law import ActuatorLaw
 from dynid.errors import DataError
+from dynid.export.label import Label
 from dynid.export.simulators.properties import ActuatorProperty, Kept, Loss, Losses, Lost, unit_of
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.model import Robot
@@ -84,7 +85,7 @@ class JointActuator:
 
 @dataclass(frozen=True, eq=False)
 class Actuators:
-    """The actuators of a robot, the physics step of the simulation (s), and a model file to be changed."""
+    """The actuators of a robot, the physics step (s), a model file to be changed, and the label of an estimate."""
 
     robot: Robot
     law: ActuatorLaw
@@ -92,6 +93,7 @@ class Actuators:
     joints: tuple[JointActuator, ...]
     template: Path | None = None
     allow_infeasible: bool = False
+    label: Label | None = None
 
     def kept(self, places: Mapping[ActuatorProperty, str]) -> tuple[Kept, ...]:
         """What the file holds of what there is."""
@@ -149,7 +151,12 @@ class Actuators:
 
 
 def actuators_of(
-    robot: Robot, law: ActuatorLaw, step: float | None, template: str | Path | None, allow_infeasible: bool
+    robot: Robot,
+    law: ActuatorLaw,
+    step: float | None,
+    template: str | Path | None,
+    allow_infeasible: bool,
+    label: Label | None = None,
 ) -> Actuators:
     """The actuators of a robot by its drive terms and its law."""
     if step is None:
@@ -164,7 +171,7 @@ def actuators_of(
         )
     joints = tuple(_joint(robot, law, name) for name in robot.coordinates if name in law.joints)
     path = None if template is None else Path(template)
-    return Actuators(robot, law, float(step), joints, path, allow_infeasible)
+    return Actuators(robot, law, float(step), joints, path, allow_infeasible, label)
 
 
 def _joint(robot: Robot, law: ActuatorLaw, name: str) -> JointActuator:

@@ -8,6 +8,7 @@ from pathlib import Path
 from dynid.actuators.law import ActuatorLaw
 from dynid.errors import DataError, did_you_mean
 from dynid.export.endings import SIMULATOR_ENDINGS
+from dynid.export.label import Label, label_of, passed
 from dynid.export.mjcf import missing_meshes
 from dynid.export.simulators.drake import DRAKE
 from dynid.export.simulators.gazebo import GAZEBO
@@ -18,8 +19,9 @@ from dynid.export.simulators.mujoco import MUJOCO
 from dynid.export.simulators.properties import Kept, Losses, loss_sentences
 from dynid.export.simulators.ros2_control import ROS2_CONTROL, ROS2_CONTROLLERS
 from dynid.export.simulators.simulator import Simulator
-from dynid.export.simulators.values import actuators_of
+from dynid.export.simulators.values import Actuators, actuators_of
 from dynid.files import write_text
+from dynid.identification.estimate import Estimate
 from dynid.markup import HtmlSummary
 from dynid.robot.model import Robot
 
@@ -88,20 +90,22 @@ def list_simulators() -> dict[str, str]:
 
 
 def actuator_text(
-    robot: Robot,
+    robot: Robot | Estimate,
     law: ActuatorLaw,
     simulator: str,
     *,
     step: float | None = None,
     template: str | Path | None = None,
     allow_infeasible: bool = False,
+    label: Label | None = None,
+    untrusted: bool = False,
 ) -> tuple[str, Losses]:
     """The actuators of a robot as the text of a file for a simulator.
 
     Parameters
     ----------
-    robot : Robot
-        The robot; its drive terms hold armature and friction.
+    robot : Robot or Estimate
+        The robot, or an estimate whose identified robot is written; its drive terms hold armature and friction.
     law : ActuatorLaw
         Law of the actuators, of some or all joints of the robot.
     simulator : str
@@ -114,6 +118,10 @@ def actuator_text(
         Its text is kept; inertias, drives and actuators change.
     allow_infeasible : bool, default False
         Write parameters that are not physically consistent. They are refused otherwise.
+    label : Label, optional
+        What the file says of the estimate it is made of; by default that of the estimate given as `robot`.
+    untrusted : bool, default False
+        Write the file of an estimate whose verdict is "do not use". It is refused otherwise.
 
     Returns
     -------
@@ -125,8 +133,8 @@ def actuator_text(
     Raises
     ------
     DataError
-        If the simulator is unknown, the law has a joint that the robot does not move, or there is no template for this
-        simulator.
+        If the simulator is unknown, the law has a joint that the robot does not move, there is no template for this
+        simulator, or the verdict on the estimate is "do not use".
     ModelError
         If the parameters are refused, or the template is a file of another robot.
 
@@ -140,12 +148,13 @@ def actuator_text(
     >>> [(loss.code.value, loss.joint, loss.value) for loss in lost]
     [('backlash', 'joint1', 0.01), ('backlash', 'joint2', 0.01)]
     """
-    written = _named(simulator, template).write(actuators_of(robot, law, step, template, allow_infeasible))
+    chosen = _named(simulator, template)
+    written = chosen.write(_actuators(robot, law, step, template, allow_infeasible, label, untrusted))
     return written.text, written.lost
 
 
 def write_actuators(
-    robot: Robot,
+    robot: Robot | Estimate,
     law: ActuatorLaw,
     path: str | Path,
     simulator: str,
@@ -153,13 +162,15 @@ def write_actuators(
     step: float | None = None,
     template: str | Path | None = None,
     allow_infeasible: bool = False,
+    label: Label | None = None,
+    untrusted: bool = False,
 ) -> SimulatorFile:
     """Write the actuators of a robot as a file for a simulator.
 
     Parameters
     ----------
-    robot : Robot
-        The robot; its drive terms hold armature and friction.
+    robot : Robot or Estimate
+        The robot, or an estimate whose identified robot is written; its drive terms hold armature and friction.
     law : ActuatorLaw
         Law of the actuators, of some or all joints of the robot.
     path : str or Path
@@ -174,6 +185,10 @@ def write_actuators(
         Its text is kept; inertias, drives and actuators change.
     allow_infeasible : bool, default False
         Write parameters that are not physically consistent. They are refused otherwise.
+    label : Label, optional
+        What the file says of the estimate it is made of; by default that of the estimate given as `robot`.
+    untrusted : bool, default False
+        Write the file of an estimate whose verdict is "do not use". It is refused otherwise.
 
     Returns
     -------
@@ -183,19 +198,34 @@ def write_actuators(
     Raises
     ------
     DataError
-        If the simulator is unknown, the law has a joint that the robot does not move, or there is no template for this
-        simulator.
+        If the simulator is unknown, the law has a joint that the robot does not move, there is no template for this
+        simulator, or the verdict on the estimate is "do not use".
     ModelError
         If the parameters are refused, or the template is a file of another robot.
     """
     chosen = _named(simulator, template)
-    actuators = actuators_of(robot, law, step, template, allow_infeasible)
+    actuators = _actuators(robot, law, step, template, allow_infeasible, label, untrusted)
     written = chosen.write(actuators)
     write_text(path, written.text)
-    warnings = written.warnings
+    warnings = (*(() if actuators.label is None else actuators.label.warnings), *written.warnings)
     if simulator == "mujoco":
         warnings += tuple(missing_meshes(written.text, path, template))
     return SimulatorFile(Path(path), simulator, actuators.kept(chosen.places), written.lost, warnings)
+
+
+def _actuators(
+    source: Robot | Estimate,
+    law: ActuatorLaw,
+    step: float | None,
+    template: str | Path | None,
+    allow_infeasible: bool,
+    label: Label | None,
+    untrusted: bool,
+) -> Actuators:
+    """The actuators of a robot or an estimate that passes the gate, with its label."""
+    found = label_of(source, untrusted) if label is None else passed(label, untrusted)
+    robot = source if isinstance(source, Robot) else source.identified_robot
+    return actuators_of(robot, law, step, template, allow_infeasible, found)
 
 
 def _named(simulator: str, template: str | Path | None) -> Simulator:

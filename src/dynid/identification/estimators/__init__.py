@@ -1,1 +1,1 @@
-"""Estimators, one file each: a function from an Observation or an Experiment, and its options, to a Solution."""
+"""Estimators by kind: a function from an Observation or an Experiment, and its options, to a Solution."""

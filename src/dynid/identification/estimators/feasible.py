@@ -11,24 +11,25 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError, DynidError
+from dynid.feasibility.box import boxed_set, plausible_box, wall_notes, walls_of
 from dynid.feasibility.cone import SOLVERS
 from dynid.feasibility.constraints import Constraints, constraint_set
 from dynid.feasibility.covariance import bootstrap_covariance, constrained_covariance
 from dynid.feasibility.fit import Fit, fit, fit_near_prior
 from dynid.feasibility.metrics import METRICS, Metric, hessian_rows, quadratic_rows
-from dynid.feasibility.prior import Prior, consistent_prior, wide_bodies
+from dynid.feasibility.prior import KnownMasses, Prior, consistent_prior, known_masses, wide_bodies
 from dynid.feasibility.sets import FeasibleSet, feasible_set
-from dynid.identification.estimators.irls import (
+from dynid.identification.estimators.least_squares import (
     LOSSES,
     SCALE_ITERATIONS,
     Reweighted,
+    joint_noise,
+    ols,
     reweighted,
     robust_scale,
 )
-from dynid.identification.estimators.ols import ols
-from dynid.identification.estimators.options import MethodOptions, check_choice
+from dynid.identification.estimators.options import BodyOptions, check_choice
 from dynid.identification.estimators.solution import Outcome, Solution, solve_factor, with_rows
-from dynid.identification.estimators.wls import joint_noise
 from dynid.identification.jackknife import jackknife
 from dynid.identification.observation import Observation, fold, time_parts
 from dynid.parameters.base import BaseParameters
@@ -47,6 +48,7 @@ __all__ = [
     "feasible_solution",
     "preference",
     "retry_notes",
+    "scaled_to_data",
 ]
 
 Array = NDArray[np.float64]
@@ -57,12 +59,14 @@ _FOLDS = 5
 _ROBUST_ITERATIONS = 50
 _CONVERGED = 1e-3
 _ROUNDING = 1e-8
+# Factor by which assumed bodies are at most lighter or heavier than those of typical arms.
+_LIGHTEST = 100.0
 # Noise alone moves the best fit further than the default excess in all but this share of recordings.
 _INDISTINGUISHABLE = 0.01
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeasibleOptions(MethodOptions):
+class FeasibleOptions(BodyOptions):
     """Options of method "feasible".
 
     Attributes
@@ -92,6 +96,12 @@ class FeasibleOptions(MethodOptions):
         Seed of the bootstrap.
     solver : str, default "clarabel"
         Solver of the cone program.
+    mass : float, optional
+        Mass in kg of all moving bodies together, from scales or the data sheet, see `BodyOptions`.
+    link_masses : mapping of str to float, optional
+        Mass in kg of single links by name; with wildcards, that of each link that matches.
+    box : bool, default True
+        Whether the bodies stay inside the plausible box.
     """
 
     objective: Objective = "wls"
@@ -105,6 +115,7 @@ class FeasibleOptions(MethodOptions):
     solver: str = "clarabel"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("objective", self.objective, get_args(Objective))
         check_choice("metric", self.metric, METRICS)
         check_prior_weight(self.weight)
@@ -154,6 +165,8 @@ class Preference:
         Weight of the prior, instead of the excess.
     solver : str
         Solver of the cone program.
+    bodies : Prior or None
+        The a-priori bodies, and which of them were assumed.
     """
 
     prior: Array
@@ -162,6 +175,7 @@ class Preference:
     excess: float
     weight: float | None = None
     solver: str = "clarabel"
+    bodies: Prior | None = None
 
     def solve(self, feasible: FeasibleSet, R: Array, z: Array) -> Fit:
         """The preferred feasible fit of R pi = z."""
@@ -185,12 +199,13 @@ def preference(
     excess: float = 1.0,
     weight: float | None = None,
     solver: str = "clarabel",
+    known: KnownMasses | None = None,
 ) -> tuple[Preference, list[str]]:
     """The preference of an observation with given noise (channel,), and notes on its prior.
 
-    Robots without bodies get a prior from their geometry whose mass the data choose. Drive parameters are measured in
-    units in which they would explain all torques. `excess` is in units of white noise: with autocorrelated residuals
-    the caller multiplies it by `correlation`.
+    Robots without bodies get a prior from their geometry whose mass the data choose, unless it is known. Drive
+    parameters are measured in units in which they would explain all torques. `excess` is in units of white noise: with
+    autocorrelated residuals the caller multiplies it by `correlation`.
     """
     robot = observation.robot
     given = None if prior is None else checked(prior, (len(robot.layout),), "prior", DataError)
@@ -203,13 +218,15 @@ def preference(
     unit = np.where((size > 0) & (torque > 0), torque / np.where(size > 0, size, 1.0), 1.0)
     scale = np.where(inertial, feasible_set(robot).scale[: len(robot.layout)], unit)
     notes = bodies.notes()
-    if bodies.complete:
-        bodies, note = _scaled_to_data(robot, bodies, rows, factor[:, -1], inertial)
+    if known is not None and (known.total is not None or known.links):
+        bodies = bodies.weighing(robot, known.total, known.links)
+    elif bodies.complete:
+        bodies, note = scaled_to_data(robot, bodies, rows, factor[:, -1], inertial)
         notes.append(note)
-    return Preference(bodies.parameters, scale, metric, excess, weight, solver), notes
+    return Preference(bodies.parameters, scale, metric, excess, weight, solver, bodies), notes
 
 
-def _scaled_to_data(
+def scaled_to_data(
     robot: Robot, bodies: Prior, rows: Array, torque: Array, inertial: NDArray[np.bool_]
 ) -> tuple[Prior, str]:
     """Assumed bodies times the factor with which they explain the torques best, beside all drive parameters."""
@@ -220,7 +237,7 @@ def _scaled_to_data(
     factor = float(values[0] / size[0]) if used[0] else 0.0
     if factor <= 0:
         return bodies, "the data do not show the mass of these bodies: that of typical arms is assumed"
-    scaled = bodies.scaled(robot, factor)
+    scaled = bodies.scaled(robot, float(np.clip(factor, 1 / _LIGHTEST, _LIGHTEST)))
     masses = [v for v, p in zip(scaled.parameters, robot.layout, strict=True) if p.inertial and p.symbol == "m"]
     return scaled, f"the data choose {sum(masses):.3g} kg for the sum of these bodies"
 
@@ -234,7 +251,7 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
     options = options or FeasibleOptions()
     objective = options.objective
     base = observation.base
-    allowed = feasible_set(base.robot, options.constraints)
+    known = known_masses(base.robot, options.mass, options.link_masses)
     noise, notes = _noise(observation, objective)
     weight = None if options.weight == "cv" else options.weight
     wanted, remarks = preference(
@@ -245,8 +262,14 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
         excess=allowed_excess(options.excess, base) * correlation(observation, noise),
         weight=weight,
         solver=options.solver,
+        known=known,
     )
     notes += remarks
+    box = None
+    if options.box:
+        assert wanted.bodies is not None
+        box = plausible_box(base.robot, wanted.bodies, mass=known.total, link_masses=known.links)
+    allowed = boxed_set(base.robot, options.constraints, box)
     factor = observation.stacked(1.0 / noise)
 
     def solve(factor: Array, wanted: Preference) -> Fit:
@@ -266,6 +289,10 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
             found = replace(found, best=near.best, failed=near.failed)
         weighted = Reweighted(base.matrix @ found.parameters, noise, objective)
     solution = _solution(base, factor, found, noise, wanted)
+    if box is not None:
+        weight = found.weight
+        walls = walls_of(box, found, lambda: _unconstrained(base, factor, wanted, weight))
+        solution = replace(solution, walls=walls, notes=(*solution.notes, *box.notes, *wall_notes(walls)))
     if options.bootstrap:
         R, _ = _rows(factor, base.matrix, allowed)
         held = replace(wanted, weight=found.weight)
@@ -279,6 +306,15 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
         notes.append(f"standard deviations from {options.bootstrap} solves with simulated white noise")
     solution = replace(solution, iterations=iterations, notes=(*notes, *solution.notes))
     return solution if weighted is None else with_rows(solution, observation, weighted)
+
+
+def _unconstrained(base: BaseParameters, factor: Array, wanted: Preference, weight: float) -> Array:
+    """Standard parameters (p,) that the data and the prior want without any constraint."""
+    rows, target = quadratic_rows(base.robot, wanted.prior, "pullback", wanted.scale)
+    stacked = np.vstack([factor[:, :-1] @ base.matrix, np.sqrt(weight) * rows])
+    size = np.linalg.norm(stacked, axis=0)
+    found = np.linalg.lstsq(stacked / size, np.concatenate([factor[:, -1], np.sqrt(weight) * target]), rcond=None)[0]
+    return np.asarray(found / size)
 
 
 def feasible_fit(base: BaseParameters, allowed: FeasibleSet, factor: Array, wanted: Preference) -> Fit:

@@ -18,12 +18,11 @@ from dynid.dynamics.batch import first_use, for_kernel
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.sets import FeasibleSet, feasible_set
-from dynid.identification.estimators.closed_loop import aborted, starting_parameters, with_history
+from dynid.identification.estimators.closed_loop import aborted, friction_decay, starting_parameters, with_history
+from dynid.identification.estimators.least_squares import joint_noise
 from dynid.identification.estimators.maximum_likelihood import check_positive, joint_values, position_std
 from dynid.identification.estimators.options import MethodOptions, Start, check_iteration
-from dynid.identification.estimators.output_error import friction_decay
 from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration
-from dynid.identification.estimators.wls import joint_noise
 from dynid.identification.experiment import Experiment
 from dynid.identification.observation import Observation, fold
 from dynid.parameters.base import BaseParameters

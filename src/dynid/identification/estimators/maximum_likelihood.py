@@ -19,9 +19,9 @@ from dynid.errors import DataError
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimators.closed_loop import starting_parameters, with_history
+from dynid.identification.estimators.least_squares import joint_noise, wls
 from dynid.identification.estimators.options import MethodOptions, Start, check_iteration
 from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration, solve_factor
-from dynid.identification.estimators.wls import joint_noise, wls
 from dynid.identification.experiment import Experiment
 from dynid.identification.observation import Observation, fold
 from dynid.identification.row_stream import channel_rows, velocity_limits

@@ -10,8 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.errors import DataError, did_you_mean
+from dynid.feasibility.prior import KnownMasses, check_bodies, known_masses
 
-__all__ = ["MethodOptions", "Start", "check_at_least_one", "check_choice", "check_iteration", "options_from"]
+__all__ = [
+    "BodyOptions",
+    "KnownMasses",
+    "MethodOptions",
+    "Start",
+    "check_at_least_one",
+    "check_choice",
+    "check_iteration",
+    "known_masses",
+    "options_from",
+]
 
 Start = ArrayLike | Literal["prior", "feasible"]
 Options = TypeVar("Options", bound="MethodOptions")
@@ -26,6 +37,29 @@ class MethodOptions:
     The fields of a subclass are the options of its method. Values that are wrong whatever the data raise a DataError
     when the object is made, before any signal is cleaned; shapes that depend on the robot are checked by the method.
     """
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BodyOptions(MethodOptions):
+    """Options of the methods that estimate bodies: what is known of their masses, and their plausible box.
+
+    Attributes
+    ----------
+    mass : float, optional
+        Mass in kg of all moving bodies together, from scales or the data sheet: known within a standard deviation of
+        3 %.
+    link_masses : mapping of str to float, optional
+        Mass in kg of single links, known as well, by name; with wildcards, that of each link that matches.
+    box : bool, default True
+        Whether the bodies stay inside the plausible box.
+    """
+
+    mass: float | None = None
+    link_masses: Mapping[str, float] | None = None
+    box: bool = True
+
+    def __post_init__(self) -> None:
+        check_bodies(self.mass, self.link_masses, self.box)
 
 
 def options_from(kind: type[Options], method: str, keywords: Mapping[str, Any]) -> Options:

@@ -6,27 +6,39 @@ from typing import Any
 from dynid.errors import DataError, did_you_mean
 from dynid.identification.auto import AutoOptions
 from dynid.identification.estimators.closed_loop import (
+    ClieOptions,
+    CloeOptions,
     DidimOptions,
     IvOptions,
     PcDidimOptions,
     PcIvOptions,
+    clie,
+    cloe,
     didim,
     iv,
     pc_didim,
     pc_iv,
 )
 from dynid.identification.estimators.feasible import FeasibleOptions, feasible
-from dynid.identification.estimators.gls import GlsOptions, gls
-from dynid.identification.estimators.irls import LOSSES, IrlsOptions, irls
 from dynid.identification.estimators.kalman import EkfOptions, UkfOptions, ekf, ukf
+from dynid.identification.estimators.least_squares import (
+    LOSSES,
+    GlsOptions,
+    IrlsOptions,
+    OlsOptions,
+    RidgeOptions,
+    TlsOptions,
+    WlsOptions,
+    gls,
+    irls,
+    ols,
+    ridge,
+    tls,
+    wls,
+)
 from dynid.identification.estimators.maximum_likelihood import MlOptions, ml
-from dynid.identification.estimators.ols import OlsOptions, ols
 from dynid.identification.estimators.options import MethodOptions, options_from
-from dynid.identification.estimators.output_error import ClieOptions, CloeOptions, clie, cloe
-from dynid.identification.estimators.ridge import RidgeOptions, ridge
 from dynid.identification.estimators.solution import Solution
-from dynid.identification.estimators.tls import TlsOptions, tls
-from dynid.identification.estimators.wls import WlsOptions, wls
 from dynid.identification.observation import Observation
 
 __all__ = [

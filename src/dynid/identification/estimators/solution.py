@@ -12,12 +12,12 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DynidError
+from dynid.feasibility.box import Wall
 from dynid.identification.observation import Block, Observation, WeightedRows
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress, ProgressCallback
 
 __all__ = [
-    "Choice",
     "Iteration",
     "Outcome",
     "Solution",
@@ -44,28 +44,6 @@ class Outcome(StrEnum):
     NOT_CONVERGED = "not converged"
     STALLED = "stalled"
     ABORTED = "aborted"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One alternative of a decision of method "auto".
-
-    Attributes
-    ----------
-    what : str
-        What was decided, such as "friction of joint1" or "weight of the prior".
-    option : str
-        The alternative.
-    error : float
-        Relative torque error in cross-validation, mean over the joints; infinite if the alternative has no solution.
-    chosen : bool
-        Whether it was taken.
-    """
-
-    what: str
-    option: str
-    error: float
-    chosen: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +126,10 @@ class Solution:
         How far the prior moved the base parameters from the best fit.
     resampled : bool
         Whether the covariance comes from repeated solves on simulated data: it is then taken as it is.
+    independent_rows : tuple of float
+        Effective number of independent rows per channel that a posterior rests on; its covariance is taken as it is.
+    walls : tuple of Wall
+        Sides of the plausible box against which the data push.
     """
 
     beta: Array
@@ -166,6 +148,8 @@ class Solution:
     equalities: Array | None = None
     shift: Array | None = None
     resampled: bool = False
+    independent_rows: tuple[float, ...] = ()
+    walls: tuple[Wall, ...] = ()
 
 
 class StreamedRows(Protocol):

@@ -13,21 +13,38 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.identification.flexible.rows import EncoderError
-from dynid.identification.flexible.sides import FlexibleModel
-from dynid.identification.flexible.unknowns import Unknowns
+from dynid.errors import DataError, DynidError
+from dynid.files import write_text
+from dynid.hypothesis import probability
+from dynid.identification.estimate_file import json_text, plain_data, read_json, stored_robot
+from dynid.identification.flexible.rows import EncoderError, FlexibleModel, Unknowns
+from dynid.identification.flexible.solve import StiffnessKind, StiffnessTest
+from dynid.identification.summary import validation_text
+from dynid.markup import html_table
+from dynid.quoting import toml_key
 from dynid.robot.model import Robot
+from dynid.robot.serialize import robot_to_dict
 from dynid.signals.settings import Signals
+from dynid.terminal import rendered, table_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dynid.identification.flexible.stiffness_tests import StiffnessTest
+    from dynid.identification.flexible.solve import StiffnessTest
     from dynid.identification.flexible.validation import FlexibleValidation
     from dynid.parameters.base import BaseParameters
     from dynid.recording.recording import Recording
 
-__all__ = ["FlexibleEstimate", "Sides"]
+__all__ = [
+    "FlexibleEstimate",
+    "Sides",
+    "flexible_html",
+    "flexible_text",
+    "flexible_to_dict",
+    "load_flexible",
+    "save_flexible",
+    "validation_tables",
+]
 
 Array = NDArray[np.float64]
 
@@ -255,8 +272,6 @@ class FlexibleEstimate:
         -------
         str
         """
-        from dynid.identification.flexible.summary import flexible_text
-
         return flexible_text(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -266,8 +281,6 @@ class FlexibleEstimate:
         -------
         dict
         """
-        from dynid.identification.flexible.file import flexible_to_dict
-
         return flexible_to_dict(self)
 
     def save(self, path: str | Path) -> None:
@@ -278,11 +291,227 @@ class FlexibleEstimate:
         path : path
             A file that ends in .json or .toml; `load_flexible` reads the JSON file.
         """
-        from dynid.identification.flexible.file import save_flexible
-
         save_flexible(self, path)
 
     def _repr_html_(self) -> str:
-        from dynid.identification.flexible.summary import flexible_html
-
         return flexible_html(self)
+
+
+_FORMAT = "dynid flexible 1"
+
+
+def flexible_to_dict(estimate: FlexibleEstimate) -> dict[str, Any]:
+    """The complete estimate as plain data that JSON can hold; numbers that are not finite are words."""
+    base = estimate.base
+    plain: dict[str, Any] = plain_data(
+        {
+            "format": _FORMAT,
+            "joints": {
+                joint: {
+                    "stiffness": estimate.stiffness[k],
+                    "stiffness_std": estimate.stiffness_std[k],
+                    "damping": estimate.damping[k],
+                    "damping_std": estimate.damping_std[k],
+                    "motor_inertia": estimate.motor_inertia[k],
+                    "motor_inertia_std": estimate.motor_inertia_std[k],
+                    "delay": estimate.delays[k],
+                }
+                for k, joint in enumerate(estimate.joints)
+            },
+            "base_parameters": [
+                {"expression": text, "unit": unit, "value": x, "std": s}
+                for text, unit, x, s in zip(base.expressions, base.units, estimate.beta, estimate.beta_std, strict=True)
+            ],
+            "motor_parameters": dict(estimate.motor_parameters),
+            "tests": [
+                {"joint": t.joint, "kind": t.kind.value, "size": t.size, "std": t.std, "p_value": t.p_value}
+                for t in estimate.tests
+            ],
+            "notes": estimate.notes,
+            "sides": estimate.sides.value,
+            "link_friction": estimate.model.link_friction,
+            "errors": [e.value for e in estimate.errors],
+            "names": [*base.names, *estimate.model.motor_names],
+            "x": estimate.x,
+            "covariance": estimate.covariance,
+            "freedom": estimate.freedom,
+            "runs": estimate.runs,
+            "delays": estimate.delays,
+            "parameters": estimate.parameters,
+            "noise": estimate.noise,
+            "rows": estimate.rows,
+            "iterations": estimate.iterations,
+            "converged": estimate.converged,
+            "signals": estimate.signals.to_dict(),
+            "robot": robot_to_dict(estimate.robot),
+        }
+    )
+    return plain
+
+
+def save_flexible(estimate: FlexibleEstimate, path: str | Path) -> None:
+    """Write an estimate as JSON, or its stiffness, damping and motors as TOML."""
+    path = Path(path)
+    if path.suffix == ".json":
+        write_text(path, json_text(flexible_to_dict(estimate)) + "\n")
+    elif path.suffix == ".toml":
+        write_text(path, _toml(estimate))
+    else:
+        raise DataError(f"flexible joints are written as .json or .toml, not '{path.name}'")
+
+
+def load_flexible(path: str | Path, robot: Robot | None = None) -> FlexibleEstimate:
+    """Read the JSON file of identified flexible joints.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    robot : Robot, optional
+        The robot, needed if it has terms that are functions, which no file holds.
+
+    Returns
+    -------
+    FlexibleEstimate
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is damaged, or belongs to another robot.
+    """
+    data, where = read_json(path, "saved flexible joints"), f"'{path}'"
+    if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
+        raise DataError(f"{where} has no saved flexible joints ('{_FORMAT}')")
+    try:
+        return _estimate(data, stored_robot(data["robot"], robot, where, "load_flexible"), where)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{where} is damaged: {type(error).__name__} {error}") from None
+
+
+def _estimate(data: Mapping[str, Any], robot: Robot, where: str) -> FlexibleEstimate:
+    model = FlexibleModel(robot, tuple(data["joints"]), data["link_friction"])
+    if list(data["names"]) != [*model.base.names, *model.motor_names]:
+        raise DataError(f"{where} belongs to another robot: its base parameters differ")
+    arrays = {name: np.array(data[name], dtype=float) for name in ("x", "covariance", "delays", "parameters", "noise")}
+    found = FlexibleEstimate(
+        model=model,
+        sides=Sides(data["sides"]),
+        freedom=float(data["freedom"]),
+        runs=int(data["runs"]),
+        errors=tuple(EncoderError(e) for e in data["errors"]),
+        rows=tuple(data["rows"]),
+        iterations=int(data["iterations"]),
+        converged=bool(data["converged"]),
+        signals=Signals.from_dict(data["signals"]),
+        tests=tuple(
+            StiffnessTest(
+                str(t["joint"]), StiffnessKind(t["kind"]), float(t["size"]), float(t["std"]), float(t["p_value"])
+            )
+            for t in data["tests"]
+        ),
+        notes=tuple(data["notes"]),
+        **arrays,
+    )
+    if found.x.shape != (found.unknowns.size,) or found.covariance.shape != (found.x.size, found.x.size):
+        raise DynidError(f"{where} is damaged: {found.x.size} unknowns, {found.unknowns.size} expected")
+    return found
+
+
+def _toml(estimate: FlexibleEstimate) -> str:
+    """Stiffness, damping and motors of every flexible joint, with standard deviations and units."""
+    lines = ["# Flexible joints, on the joint side: stiffness k and damping d between motor and link.", ""]
+    for k, joint in enumerate(estimate.joints):
+        linear = estimate.robot.channel_units[joint] == "N"
+        units = ("N/m", "N s/m", "kg") if linear else ("N m/rad", "N m s/rad", "kg m2")
+        values = (
+            ("stiffness", estimate.stiffness[k], estimate.stiffness_std[k], units[0]),
+            ("damping", estimate.damping[k], estimate.damping_std[k], units[1]),
+            ("motor_inertia", estimate.motor_inertia[k], estimate.motor_inertia_std[k], units[2]),
+        )
+        lines.append(f"[joints.{toml_key(joint)}]")
+        for name, value, std, unit in values:
+            lines += [f"{name} = {float(value):.6g}  # {unit}", f"{name}_std = {float(std):.3g}"]
+        lines.append("")
+    return "\n".join(lines)
+
+
+_SPRINGS = ("joint", "stiffness", "sigma %", "unit", "damping", "sigma", "unit ", "motor inertia", "sigma  ", "unit  ")
+_OTHERS = ("parameter", "unit", "estimate", "sigma", "sigma %")
+_TESTS = ("joint", "kind", "size", "sigma", "p")
+
+
+def flexible_text(estimate: FlexibleEstimate) -> str:
+    """Springs, then the other parameters, tests of linear stiffness and notes."""
+    title = f"{estimate.robot.name}: {len(estimate.joints)} flexible joints, encoders of {_encoders(estimate)}"
+    springs = table_of(title, *_SPRINGS, text=("joint", "unit", "unit ", "unit  "))
+    for row in _spring_rows(estimate):
+        springs.add_row(*row)
+    others = table_of("links and motors", *_OTHERS, text=("parameter", "unit"))
+    for row in _other_rows(estimate):
+        others.add_row(*row)
+    tables: list[object] = [springs, others]
+    if estimate.tests:
+        table = table_of("nonlinear stiffness", *_TESTS, text=("joint", "kind"))
+        for test in estimate.tests:
+            shown = ("-", "-", "not excited") if np.isnan(test.p_value) else (f"{test.size:.2g}", f"{test.std:.2g}")
+            table.add_row(test.joint, test.kind.value, *shown, *([] if len(shown) > 2 else [probability(test.p_value)]))
+        tables.append(table)
+    state = "converged" if estimate.converged else "not converged"
+    closing = (
+        f"{state} in {estimate.iterations} iterations; standard deviations from {estimate.freedom + 1:.0f} blocks of "
+        "time; damping that is negative is not significant"
+    )
+    return rendered(*tables, closing, *estimate.notes)
+
+
+def flexible_html(estimate: FlexibleEstimate) -> str:
+    """The tables of springs and other parameters for a notebook."""
+    return html_table("flexible joints", _SPRINGS, _spring_rows(estimate), "; ".join(estimate.notes)) + html_table(
+        "links and motors", _OTHERS, _other_rows(estimate)
+    )
+
+
+def validation_tables(validation: FlexibleValidation) -> str:
+    """Errors of torques, then of link positions."""
+    text = validation_text(validation.torque)
+    if validation.links is None:
+        return text
+    links = validation.links
+    names = ("joint", "flexible", "rigid, encoder errors", "rigid", "unit")
+    table = table_of("link positions from motor positions, RMS error", *names, text=("joint", "unit"))
+    for joint, f, e, r, unit in zip(links.joints, links.flexible, links.encoder, links.rigid, links.units, strict=True):
+        table.add_row(joint, f"{f:.3g}", f"{e:.3g}", f"{r:.3g}", unit)
+    return text + rendered(table)
+
+
+def _encoders(estimate: FlexibleEstimate) -> str:
+    return "motors and links" if estimate.sides == "both" else "motors only"
+
+
+def _spring_rows(estimate: FlexibleEstimate) -> list[tuple[str, ...]]:
+    out: list[tuple[str, ...]] = []
+    for k, joint in enumerate(estimate.joints):
+        linear = estimate.robot.channel_units[joint] == "N"
+        units = ("N/m", "N s/m", "kg") if linear else ("N m/rad", "N m s/rad", "kg m2")
+        if estimate.seen[k]:
+            share = 100 * estimate.stiffness_std[k] / estimate.stiffness[k]
+            spring = (f"{estimate.stiffness[k]:.4g}", f"{share:.2g}", units[0])
+            damper = (f"{estimate.damping[k]:.3g}", f"{estimate.damping_std[k]:.2g}", units[1])
+        else:
+            spring = (f"> {estimate.interval(joint)[0]:.3g}", "-", units[0])
+            damper = ("-", "-", units[1])
+        inertia = (f"{estimate.motor_inertia[k]:.4g}", f"{estimate.motor_inertia_std[k]:.2g}", units[2])
+        out.append((joint, *spring, *damper, *inertia))
+    return out
+
+
+def _other_rows(estimate: FlexibleEstimate) -> list[tuple[str, ...]]:
+    base, model = estimate.base, estimate.model
+    rows = list(zip(base.expressions, base.units, estimate.beta, estimate.beta_std, strict=True))
+    units = {p.name: p.unit for p in model.motors.layout}
+    rows += [
+        (f"{name} (motor)", units[name], x, estimate.motor_std[name])
+        for name, x in estimate.motor_parameters.items()
+        if not name.startswith("Ia_")
+    ]
+    return [(name, unit, f"{x:.5g}", f"{s:.2g}", f"{100 * s / abs(x):.2g}" if x else "-") for name, unit, x, s in rows]

@@ -11,14 +11,17 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.flexible.consistent import consistent_links
-from dynid.identification.flexible.delays import advanced
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
-from dynid.identification.flexible.motion import TwoSided, link_encoders, two_sided
-from dynid.identification.flexible.rows import EncoderError, FlexibleRows
-from dynid.identification.flexible.sides import FlexibleModel
-from dynid.identification.flexible.solve import Solution, solve
-from dynid.identification.flexible.stiffness_tests import stiffness_tests
+from dynid.identification.flexible.rows import (
+    EncoderError,
+    FlexibleModel,
+    FlexibleRows,
+    TwoSided,
+    advanced,
+    link_encoders,
+    two_sided,
+)
+from dynid.identification.flexible.solve import Solution, consistent_links, solve, stiffness_tests
 from dynid.recording.recording import Recording
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot

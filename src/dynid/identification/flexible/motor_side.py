@@ -1,6 +1,6 @@
 """Flexible joints from motor encoders alone: the deflections are not measured, but change the torques.
 
-For given bodies, stiffness and damping the deflections follow from the motion of the motors (see `springs`), and with
+For given bodies, stiffness and damping the deflections follow from the motion of the motors (see `rows`), and with
 them the torques. All parameters are fitted to the measured torques by Gauss-Newton iterations with the sensitivities of
 the springs: output error with the torque as the output and the motor position, which has little noise, as the input.
 
@@ -20,14 +20,17 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
-from dynid.identification.flexible.consistent import consistent_links
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
-from dynid.identification.flexible.motion import TwoSided, two_sided
-from dynid.identification.flexible.rows import padded_segments
-from dynid.identification.flexible.sides import FlexibleModel
-from dynid.identification.flexible.solve import least_squares
-from dynid.identification.flexible.springs import SpringMotion, spring_motion
-from dynid.identification.flexible.unknowns import Unknowns
+from dynid.identification.flexible.rows import (
+    FlexibleModel,
+    SpringMotion,
+    TwoSided,
+    Unknowns,
+    padded_segments,
+    spring_motion,
+    two_sided,
+)
+from dynid.identification.flexible.solve import consistent_links, least_squares
 from dynid.identification.jackknife import block_jackknife
 from dynid.identification.loads import no_torques
 from dynid.identification.observation import fold

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.flexible.motion import TwoSided, link_encoders, two_sided
-from dynid.identification.flexible.rows import padded_segments
-from dynid.identification.flexible.sides import FlexibleModel
+from dynid.identification.flexible.rows import FlexibleModel, TwoSided, link_encoders, padded_segments, two_sided
 from dynid.identification.jackknife import block_jackknife
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot

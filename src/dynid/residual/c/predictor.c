@@ -1,6 +1,6 @@
 /* Written by dynid; see @NAME@.h.
  *
- * The constants and tables come first. A joint's learned torque has a kernel, a sum of parts, and blocks of points with
+@NOTES@ * The constants and tables come first. A joint's learned torque has a kernel, a sum of parts, and blocks of points with
  * weights, one or several local ones; blocks with the same points form a set. A *_start table gives where the share of
  * each item in another table begins, with the end of the last one behind.
  */

@@ -1,7 +1,7 @@
 /* Torque of a robot with @N@ joints for a motion: rigid bodies, drives and a learned torque.
  *
  * Joints in order: @COORDINATES@.
- * Plain C99 and math.h; no memory is allocated. The functions share static memory: call them from one thread.
+@NOTES@ * Plain C99 and math.h; no memory is allocated. The functions share static memory: call them from one thread.
  */
 #ifndef @GUARD@
 #define @GUARD@
