@@ -194,11 +194,15 @@ def _run(arm: Arm, corner: float | None, seed: int, methods: Sequence[str], sign
 def true_values(truth: Robot, base: BaseParameters) -> Array:
     """The truth in the base parameters of a model whose drive terms a method may have chosen.
 
-    They are the values with the true torques along a random motion. If a true term was left out that no other replaces,
-    they are those that fit best.
+    A model that has all terms of the plant, viscous friction perhaps per direction, has their values, and zero for the
+    others. If a true term was left out, they are the values that fit the true torques along a random motion best.
     """
-    if base.robot.parameter_names == truth.parameter_names:
-        return base.values(truth.parameters)
+    names = base.robot.parameter_names
+    values = dict(zip(truth.parameter_names, truth.parameters, strict=True))
+    for name in [n for n in values if n.startswith("fv_") and n not in names]:
+        values |= dict.fromkeys((f"fvp_{name[3:]}", f"fvn_{name[3:]}"), values.pop(name))
+    if set(values) <= set(names):
+        return base.values([values.get(name, 0.0) for name in names])
     q, v, a = np.random.default_rng(0).uniform(-2.0, 2.0, (3, 500, truth.n))
     columns = regressor(base.robot, q, v, a)[:, :, list(base.kept)].reshape(-1, base.count)
     return np.asarray(np.linalg.lstsq(columns, inverse_dynamics(truth, q, v, a).ravel())[0])

@@ -40,7 +40,7 @@ def test_a_command_can_be_cancelled_and_another_one_waits(tmp_path: Path) -> Non
 
     async def story() -> None:
         heard: list[Progress] = []
-        first = asyncio.create_task(session.design(10, 300, 0.8, 0, heard.append))
+        first = asyncio.create_task(session.design(10, 100_000, 0.8, 0, heard.append))
         while not any(one.values for one in heard):  # the criterion of the search, while it runs
             await asyncio.sleep(0.05)
         with pytest.raises(DataError, match="still running"):

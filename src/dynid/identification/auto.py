@@ -2,8 +2,8 @@
 
 All drive terms with a physical meaning are in the model, with a prior in physical units whose scales are learned, see
 `posterior`. The estimate is the most probable robot that is physically consistent and inside the plausible box.
-Nothing is chosen by dropping a term; Stribeck or smooth Coulomb friction enters at the velocity with the largest
-marginal likelihood, where that is far larger than without.
+Nothing is chosen by dropping a term; Stribeck friction enters at the velocity with the largest marginal likelihood,
+where that is far larger than without.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from dynid.identification.drive_terms import (
     free_joints,
     picked,
     rich_robot,
+    sharp,
     velocity_laws,
     widened,
     with_laws,
 )
-from dynid.identification.estimators.feasible import scaled_to_data
 from dynid.identification.estimators.options import BodyOptions, KnownMasses, check_choice, known_masses
 from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import default_channels
 from dynid.identification.observation import Observation, fold, observe
-from dynid.identification.posterior import Learned, learn, parameter_prior
+from dynid.identification.posterior import Learned, inside, learn, parameter_prior
 from dynid.parameters.base import base_parameters, choose_channels
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.dataset import DataSet
@@ -123,7 +123,7 @@ def auto(
     _tell(progress, "learning the scales of the prior", 0.6)
     found = _learned(robot, seen, options, tempered)
     _tell(progress, "solving", 0.8)
-    return _solution(found, options, laws), seen
+    return _solution(found, options, laws, tempered), seen
 
 
 def _tell(progress: ProgressCallback | None, what: str, share: float) -> None:
@@ -161,7 +161,7 @@ def _all_terms(
     own = widened(base, final, [law.term.name for law in chosen])
     column = {name: i for i, name in enumerate(trials.parameter_names[j] for j in wide.kept)}
     column |= {law.term.name: column[law.trial.name] for law in chosen}
-    return picked(seen, own, [column[final.parameter_names[j]] for j in own.kept]), chosen
+    return sharp(picked(seen, own, [column[final.parameter_names[j]] for j in own.kept]), chosen), chosen
 
 
 def _fast(sample: Recording, joints: int) -> Array:
@@ -227,37 +227,42 @@ def _learned(
 
 
 def _bodies(seen: Observation, bodies: Prior, known: KnownMasses) -> Prior:
-    """The bodies of the prior, scaled to what is known of their mass, or to the data where they are assumed."""
+    """The bodies of the prior, scaled to what is known of their mass, or to the size of the torques where assumed."""
     robot = seen.robot
     if known.total is not None or known.links or not bodies.complete:
         return bodies.weighing(robot, known.total, known.links)
     inertial = np.array([p.inertial for p in robot.layout])
-    torque = np.maximum(seen.torque_norms(), 1e-300)
-    rows = np.vstack([f / t for f, t in zip(seen.factors, torque, strict=True)])
-    return scaled_to_data(robot, bodies, rows[:, :-1] @ seen.base.matrix, rows[:, -1], inertial)[0]
+    beta = seen.base.matrix @ np.where(inertial, bodies.parameters, 0.0)
+    explained = np.array([np.linalg.norm(f[:, :-1] @ beta) for f in seen.factors])
+    torque = seen.torque_norms()
+    ratios = explained[torque > 0] / torque[torque > 0]
+    return bodies.scaled(robot, 1.0 / float(np.sqrt(np.mean(ratios**2)))) if np.any(ratios) else bodies
 
 
-def _solution(found: Learned, options: AutoOptions, laws: Sequence[VelocityLaw]) -> Solution:
+def _solution(found: Learned, options: AutoOptions, laws: Sequence[VelocityLaw], tempered: bool) -> Solution:
     """The most probable robot inside the constraints, with the covariance of the posterior."""
     seen = found.observation
     box = None
     if options.box:
         known = known_masses(seen.robot, options.mass, options.link_masses)
         box = plausible_box(seen.robot, found.prior.bodies, mass=known.total, link_masses=known.links)
-    inside = _most_probable(found, options, box)
-    walls = () if box is None else (*_wrong_unit(found), *walls_of(box, inside, lambda: found.parameters))
-    solved, K, root = inside.solution.status == "solved", seen.base.matrix, found.standard_root
+    mode = _most_probable(found, options, box)
+    walls = () if box is None else (*_wrong_unit(found), *walls_of(box, mode, lambda: found.parameters))
+    solved, K = mode.solution.status == "solved", seen.base.matrix
+    found = inside(found, mode.parameters) if tempered else found
+    root = found.standard_root
     notes = [*found.prior.bodies.notes(), *(() if box is None else box.notes), *_notes(found, laws), *wall_notes(walls)]
     return Solution(
-        beta=K @ inside.parameters,
+        beta=K @ mode.parameters,
         covariance=found.base_root @ found.base_root.T,
         noise=found.noise,
-        status=inside.solution.status if found.converged else "the noise did not converge",
+        status=mode.solution.status if found.converged else "the noise did not converge",
         outcome=Outcome.CONVERGED if solved and found.converged else Outcome.NOT_CONVERGED,
         notes=tuple(notes),
-        parameters=inside.parameters,
+        parameters=mode.parameters,
         parameter_covariance=root @ root.T,
         independent_rows=found.independent_rows(),
+        freedom=found.freedom,
         walls=walls,
     )
 
@@ -302,7 +307,7 @@ def _notes(found: Learned, laws: Sequence[VelocityLaw]) -> Iterator[str]:
     if not seen.readable:
         yield "the rows cannot be read again: all of them count as independent, and standard deviations are too small"
     for law in laws:
-        yield f"{robot.coordinates[law.joint]} has {law.words}"
+        yield f"{robot.coordinates[law.joint]}: {law.words}"
     root = K @ found.prior.directions * found.prior.sizes(found.prior.scales)
     before, after = np.linalg.norm(root, axis=1), np.linalg.norm(found.base_root, axis=1)
     left = [name for name, b, a in zip(seen.base.names, before, after, strict=True) if a > _DECIDED * b]

@@ -1,7 +1,8 @@
 """The drive terms of the default model: every one with a physical meaning is in it from the start.
 
 Each joint whose torque is measured has a rotor inertia, viscous friction of both directions, Coulomb friction and an
-offset. The velocities of Stribeck friction and of Coulomb friction that is smooth at rest are not linear: they enter
+offset. The velocity of Stribeck friction is not linear, and near rest filters and counts of encoders make the sign of a
+velocity uncertain, so that the recorded Coulomb friction rises smoothly where that of the robot is a step. Both enter
 through a short list of velocities, one column each, and the joints that need one follow from the marginal likelihood.
 """
 
@@ -21,7 +22,17 @@ from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
-__all__ = ["VelocityLaw", "carried", "free_joints", "picked", "rich_robot", "velocity_laws", "widened", "with_laws"]
+__all__ = [
+    "VelocityLaw",
+    "carried",
+    "free_joints",
+    "picked",
+    "rich_robot",
+    "sharp",
+    "velocity_laws",
+    "widened",
+    "with_laws",
+]
 
 Array = NDArray[np.float64]
 
@@ -29,7 +40,7 @@ Array = NDArray[np.float64]
 _RICH, _COUPLED = "viscous-asymmetric+coulomb+offset", "viscous+coulomb+offset"
 # Velocities of the laws relative to the velocity that a joint exceeds during 5 % of the time, a factor of 1.5 apart.
 _STRIBECK = tuple(0.02 * 1.5**k for k in range(10))
-# Widths of smooth Coulomb friction, on the same scale: wider ones would be friction that a joint at rest does not have.
+# Widths of the smooth step, on the same scale: about the velocities that are left out as too slow.
 _SMOOTH = tuple(0.004 * 1.5**k for k in range(5))
 
 
@@ -62,10 +73,10 @@ def rich_robot(robot: Robot, free: Sequence[int]) -> Robot:
 
 @dataclass(frozen=True, eq=False)
 class VelocityLaw:
-    """Stribeck friction of a joint at one velocity, or Coulomb friction that is smooth up to one.
+    """Stribeck friction of a joint at one velocity, or Coulomb friction that the recording shows smooth up to one.
 
-    `trial` is the same term under a name of its own, for a robot that has all laws side by side. Smooth Coulomb
-    friction takes the place of the step.
+    `trial` is the same term under a name of its own, for a robot that has all laws side by side. The column of the
+    smooth step takes the place of that of the sharp one; the robot keeps the sharp one.
     """
 
     joint: int
@@ -77,7 +88,7 @@ class VelocityLaw:
         """The law in words."""
         unit = "m/s" if self.term.linear else "rad/s"
         if self.term.is_coulomb:
-            return f"Coulomb friction that is smooth below {1 / self.term.slope:.2g} {unit}"
+            return f"the recording blurs the step of Coulomb friction below {1 / self.term.slope:.2g} {unit}"
         return f"Stribeck friction below {self.term.velocity:.2g} {unit}"
 
 
@@ -98,10 +109,17 @@ def velocity_laws(robot: Robot, free: Sequence[int], fast: Array) -> list[Veloci
 
 
 def with_laws(robot: Robot, laws: Sequence[VelocityLaw]) -> Robot:
-    """The robot with velocity laws; smooth Coulomb friction keeps the a-priori value of the step."""
+    """The robot with velocity laws as they are recorded; a smooth step keeps the a-priori value of the sharp one."""
     own = {law.term.name: law.term for law in laws}
     drives = [replace(own.pop(t.name), value=t.value) if t.name in own else t for t in robot.drives]
     return replace(robot, drives=(*drives, *own.values()))
+
+
+def sharp(observation: Observation, laws: Sequence[VelocityLaw]) -> Observation:
+    """The observation as one of the robot whose Coulomb friction is a step, where the recording has it smooth."""
+    smooth = {law.term.name for law in laws if law.term.is_coulomb}
+    drives = tuple(replace(t, slope=0.0) if t.name in smooth else t for t in observation.robot.drives)
+    return replace(observation, base=replace(observation.base, robot=replace(observation.robot, drives=drives)))
 
 
 def widened(base: BaseParameters, robot: Robot, own: Sequence[str]) -> BaseParameters:

@@ -125,7 +125,7 @@ def uncertainty(
     """
     freedom = float(max(observation.total_rows - solution.beta.size, 1))
     if solution.independent_rows:
-        free = max(sum(solution.independent_rows) - solution.beta.size, 1.0)
+        free = min(max(sum(solution.independent_rows) - solution.beta.size, 1.0), solution.freedom)
         known = solution.covariance, solution.parameter_covariance
         return Uncertainty(*known, noise_model, free, solution.independent_rows if noise_model != "white" else ())
     K = observation.base.matrix

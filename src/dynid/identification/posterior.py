@@ -11,15 +11,14 @@ joint. The scale s_g of each kind is shared by all joints and learned from the d
 marginal likelihood with a weak hyperprior, so that no scale becomes zero). A term that the data do not show shrinks
 towards its prior and keeps a standard deviation that says so; none is dropped.
 
-The likelihood is tempered: residuals of real robots are correlated over time and structured by unmodeled effects, so
-that n rows are worth n_eff = n / (sum of the autocorrelations of e). The information of every channel is multiplied by
-n_eff / n. The autocorrelation is that of the noise, not of the residual: what the fit took from it,
-W_t C W_{t+k}' with the covariance C of beta, is added (restricted maximum likelihood).
+The likelihood is tempered: residuals of real robots are correlated over time and structured by unmodeled effects. The
+information of every channel is multiplied by its share of independent rows, and the covariance is widened where
+parameters scatter more between blocks of time, see `tempering`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,11 +32,11 @@ from dynid.feasibility.metrics import quadratic_rows
 from dynid.feasibility.prior import Prior, wide_bodies
 from dynid.identification.estimators.options import KnownMasses
 from dynid.identification.observation import Observation, fold
-from dynid.identification.row_stream import Block
+from dynid.identification.tempering import independent_shares, scatter
 from dynid.parameters.base import random_states
 from dynid.robot.model import Robot
 
-__all__ = ["BODY_SCALE", "Learned", "ParameterPrior", "learn", "parameter_prior"]
+__all__ = ["BODY_SCALE", "Learned", "ParameterPrior", "inside", "learn", "parameter_prior"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -59,17 +58,20 @@ _OTHER = 0.2
 _POSTURES, _SMALL, _USUAL = 50, 0.05, 1.0
 # Weight of the hyperprior in numbers of parameters: scales of drives are learned from few joints.
 _KNOWN_BODIES, _KNOWN_DRIVES = 10.0, 0.3
+# Share of its freedom that a channel keeps whose rows are worth no more than the parameters.
+_FREE = 0.1
 # A known mass is known to this share.
 _MASS_STD = 0.03
 # Noise relative to the torque of a channel below which rounding decides.
 _EXACT = 1e-7
 # Noise relative to the torque from which the iteration starts: that of a fit in which the prior counts little.
 _START = 0.01
-# Iterations, passes over the rows that measure the autocorrelation, changes of the noise at which the next stage begins
-# and at convergence, and the number of directions in which the share of the fit is measured.
-_ITERATIONS, _PASSES, _SETTLED, _CONVERGED, _PROBES = 60, 3, 0.05, 1e-3, 12
-# Longest lag in rows; sums of two autocorrelations below this many of their standard errors end the sum.
-_LAGS, _SIGNIFICANT = 1024, 1.0
+# Iterations, passes over the rows that measure their worth, changes of the noise at which the next stage begins and at
+# convergence.
+_ITERATIONS, _PASSES, _NEAR, _CONVERGED = 60, 3, 0.05, 1e-3
+# The worth of rows is measured with a prior that is so many times wider: what it alone keeps from being fitted is no
+# error of the model.
+_WIDER = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,6 +262,10 @@ class Learned:
         Independent rows per row.
     converged : bool
         Whether the noise no longer changes and the autocorrelation was measured with it.
+    ratio : ndarray, shape (b,), or float
+        Standard deviations of the base parameters by the data over those of independent rows.
+    freedom : float
+        Degrees of freedom of the standard deviations.
     """
 
     observation: Observation
@@ -269,6 +275,8 @@ class Learned:
     noise: Array
     share: Array
     converged: bool = False
+    ratio: Array | float = 1.0
+    freedom: float = np.inf
 
     @cached_property
     def factor(self) -> Array:
@@ -303,7 +311,9 @@ class Learned:
     @cached_property
     def standard_root(self) -> Array:
         """Root S (p, k) of the covariance S S' of the standard parameters."""
-        T = self._solved[0]
+        data = self.factor[:, :-1] / self.ratio @ self.observation.base.matrix
+        rows = np.vstack([data, self.prior.known[:, :-1]]) @ self._root
+        T = fold(np.vstack([rows, np.eye(rows.shape[1])]))
         return np.asarray(scipy.linalg.solve_triangular(T, self._root.T, trans="T").T)
 
     @cached_property
@@ -338,20 +348,44 @@ def learn(observation: Observation, prior: ParameterPrior, used: Mask | None = N
     for _ in range(_ITERATIONS):
         left, fitted = observation.residual_norms(observation.base.matrix @ found.parameters) ** 2, _fitted(found)
         worth = found.share * rows
-        # A channel whose rows are worth no more than the parameters keeps a tenth of its freedom.
-        free = np.maximum(1.0 - fitted / worth, 0.1)
+        free = np.maximum(1.0 - fitted / worth, _FREE)
         noise = np.maximum(np.sqrt(left / rows / free), _EXACT * typical)
         moved = float(np.max(np.abs(np.log(noise / found.noise))))
         # Scales would grow with what a noise that is still too small makes of it.
         found = replace(found, noise=noise, scales=_scales(found) if learning else found.scales)
         if not learning:
-            learning = moved < _SETTLED
-        elif moved < (_CONVERGED if passes == _PASSES else _SETTLED):
+            learning = moved < _NEAR
+        elif moved < (_CONVERGED if passes == _PASSES else _NEAR):
             if passes == _PASSES or not tempered:
                 return replace(found, converged=True)
             passes += 1
-            found = replace(found, share=independent_shares(found))
+            found = replace(
+                found, share=_shares(replace(found, scales={k: _WIDER * x for k, x in found.scales.items()}))
+            )
     return found
+
+
+def inside(found: Learned, parameters: Array) -> Learned:
+    """The posterior around its mode (p,) inside constraints: torque that no allowed robot explains is noise as well."""
+    beta = found.observation.base.matrix @ parameters
+    rows = np.maximum(np.array(found.observation.rows, dtype=float), 1.0)
+    free = np.maximum(1.0 - _fitted(found) / (found.share * rows), _FREE)
+    noise = np.maximum(found.observation.residual_norms(beta) / np.sqrt(rows * free), found.noise)
+    if np.any(noise > (1.0 + _NEAR) * found.noise):
+        found = replace(found, noise=noise, share=_shares(found, beta))
+    before = found.observation.base.matrix @ found._root
+    prior = np.linalg.inv(scipy.linalg.qr(before.T, mode="r")[0][: len(before)].T)
+    weighted = found.noise / np.sqrt(found.share), found.factor[:, :-1], found.base_root
+    ratio, freedom = scatter(found.observation, beta, *weighted, prior)
+    return replace(found, ratio=ratio, freedom=freedom)
+
+
+def _shares(found: Learned, beta: Array | None = None) -> Array:
+    """Independent rows per row (channel,) of the residuals that beta leaves, by default that of the posterior."""
+    if not found.observation.readable:
+        return found.share
+    beta = found.observation.base.matrix @ found.parameters if beta is None else beta
+    return independent_shares(found.observation, beta, found.base_root)
 
 
 def _fitted(found: Learned) -> Array:
@@ -380,67 +414,3 @@ def _scales(found: Learned) -> dict[str, float]:
             own = found.scales[group] ** 2 * second[groups == group]
             out[group] = float(np.sqrt((own.sum() + weight * start**2) / (len(own) + weight)))
     return out
-
-
-@dataclass(frozen=True, eq=False)
-class Autocovariance:
-    """Sums of the lagged products of the residuals under beta, and of what the fit took, per channel.
-
-    `probes` (b, m) are random combinations of the root of the covariance of beta: the mean of their products is the
-    trace that the fit took.
-    """
-
-    beta: Array
-    probes: Array
-    channels: int
-
-    def over(self, blocks: Iterable[Block]) -> Array:
-        """Sums (channel, lag) of some blocks."""
-        out = np.zeros((self.channels, _LAGS))
-        for block in blocks:
-            signals = np.column_stack([block.y - block.W @ self.beta, block.W @ self.probes])
-            place = (block.index - block.index[0]) // _step(block.index)
-            dense = np.zeros((int(place[-1]) + 1, signals.shape[1]))
-            dense[place] = signals
-            size = scipy.fft.next_fast_len(2 * len(dense), real=True)
-            power = np.abs(scipy.fft.rfft(dense, size, axis=0)) ** 2
-            lagged = scipy.fft.irfft(power.sum(axis=1), size)[: min(_LAGS, len(dense))]
-            out[block.channel, : len(lagged)] += lagged
-        return out
-
-    def join(self, first: Array, second: Array) -> Array:
-        """Sums of both."""
-        return first + second
-
-
-def _step(index: NDArray[np.int64]) -> int:
-    """Samples per row."""
-    return max(int(np.gcd.reduce(np.diff(index))), 1) if len(index) > 1 else 1
-
-
-def independent_shares(found: Learned) -> Array:
-    """Independent rows per row (channel,): one over the sum of the autocorrelations of the noise.
-
-    The sum ends at the first pair of lags whose autocorrelations are not surely positive.
-    """
-    observation = found.observation
-    if not observation.readable:
-        return found.share
-    root = found.base_root
-    count = min(_PROBES, root.shape[1])
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (root.shape[1], count)) / np.sqrt(count)
-    channels = len(observation.factors)
-    beta = observation.base.matrix @ found.parameters
-    parts: Sequence[Array] = observation.reduced(Autocovariance(beta, root @ signs, channels))
-    return np.array([_share(sums, n) for sums, n in zip(np.sum(parts, axis=0), observation.rows, strict=True)])
-
-
-def _share(sums: Array, rows: int) -> float:
-    """Independent rows per row from sums of lagged products."""
-    last = min(_LAGS, rows // 4) // 2 * 2
-    if last < 2 or sums[0] <= 0:
-        return 1.0
-    pairs = (sums[:last] / sums[0]).reshape(-1, 2).sum(axis=1)
-    ended = np.flatnonzero(pairs <= _SIGNIFICANT * np.sqrt(2.0 / rows))
-    total = float(pairs[: ended[0] if len(ended) else len(pairs)].sum())
-    return 1.0 / max(2.0 * total - 1.0, 1.0)

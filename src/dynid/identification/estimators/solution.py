@@ -128,6 +128,8 @@ class Solution:
         Whether the covariance comes from repeated solves on simulated data: it is then taken as it is.
     independent_rows : tuple of float
         Effective number of independent rows per channel that a posterior rests on; its covariance is taken as it is.
+    freedom : float
+        Degrees of freedom of the standard deviations of a posterior.
     walls : tuple of Wall
         Sides of the plausible box against which the data push.
     """
@@ -149,6 +151,7 @@ class Solution:
     shift: Array | None = None
     resampled: bool = False
     independent_rows: tuple[float, ...] = ()
+    freedom: float = np.inf
     walls: tuple[Wall, ...] = ()
 
 
