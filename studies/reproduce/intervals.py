@@ -3,15 +3,12 @@
 The plants move along Fourier series, their torque is Pinocchio's, and the model is complete. True offsets and rotor
 inertias are 0 to 4 standard deviations of weighted least squares. Counted are the parameters of the plant that the data
 decide; terms that the plant lacks are counted apart.
-
-    python -m studies.reproduce.intervals --runs 20 --robots "six joints" --workers 2 --folder FOLDER
 """
 
 from __future__ import annotations
 
-import argparse
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -30,8 +27,7 @@ from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from studies.reproduce.analytic_plants import Path, bodies, moved, prior_of, recorded, with_typical_drives
 from studies.reproduce.coverage import LEVEL, true_values
-from studies.reproduce.page import print_study
-from studies.reproduce.study import Figure, Study, finished_rows
+from studies.reproduce.study import Figure, finished_rows
 
 __all__ = ["CELLS", "METHODS", "RECORD", "RMS", "Cell", "banded", "decided", "figures", "one_run"]
 
@@ -147,19 +143,14 @@ def decided(estimate: Estimate, recording: Recording, values: Array) -> NDArray[
     return np.asarray((std < np.maximum(_IDENTIFIED * np.abs(values), typical)) & np.isfinite(estimate.std))
 
 
-def figures(
-    full: bool = False, half: str | None = None, folder: FilePath | None = None, workers: int | None = None,
-    runs: int | None = None, robots: Sequence[str] = tuple(ROBOTS),
-) -> Iterator[Figure]:  # fmt: skip
+def figures(full: bool = False, half: str | None = None, folder: FilePath | None = None) -> Iterator[Figure]:
     """Coverage of a few cells, or of all of them with `full`; `folder` keeps finished runs."""
     if half is not None:
         raise DataError("the cells of the intervals have no halves")
-    workers = (-1 if full else 1) if workers is None else workers
     robot, lengths, noise, visible = _FEW_CELLS
     few = [c for c in CELLS if c.robot == robot and c.length in lengths and c.noise == noise and c.visible in visible]
-    cells = [cell for cell in (CELLS if full else few) if cell.robot in robots]
-    tasks = {f"{c}, run {k}": (c, k) for c in cells for k in range(runs or (RUNS[c.robot] if full else _FEW))}
-    rows = finished_rows("intervals", one_run, tasks, folder and folder / "intervals.jsonl", workers)
+    tasks = {f"{c}, run {k}": (c, k) for c in (CELLS if full else few) for k in range(RUNS[c.robot] if full else _FEW)}
+    rows = finished_rows("intervals", one_run, tasks, folder and folder / "intervals.jsonl", -1 if full else 1)
     for robot in dict.fromkeys(row["robot"] for row in rows):
         yield from _robot(robot, [row for row in rows if row["robot"] == robot], full)
 
@@ -181,10 +172,11 @@ def _robot(robot: str, rows: list[dict[str, Any]], full: bool) -> Iterator[Figur
         if covered.size:
             share = float(covered.mean())
             yield banded(section, "terms that the plant lacks, covered", _SHARE, share, np.inf, RECORD)
-    for cell in dict.fromkeys(row["cell"] for row in rows):
-        mine = [row for row in rows if row["cell"] == cell]
+    parts = [[*row["cell"].split(", ")[1:], row["cell"]] for row in rows]
+    for group in dict.fromkeys(part for by in zip(*parts, strict=True) for part in by):
+        mine = [row for row, part in zip(rows, parts, strict=True) if group in part]
         auto, wls = (_shown(*_pooled(mine, method)) for method in METHODS)
-        yield Figure(f"{robot}, by cell: wls beside auto", cell, wls, auto, 0.0, np.inf, RECORD)
+        yield Figure(f"{robot}: wls beside auto", group, wls, auto, 0.0, np.inf, f"{RECORD}, {len(mine)} runs")
 
 
 def _pooled(rows: list[dict[str, Any]], method: str, plant: bool = True) -> tuple[Array, NDArray[np.bool]]:
@@ -204,20 +196,3 @@ def _shown(z: Array, covered: NDArray[np.bool]) -> str:
 def banded(section: str, name: str, band: tuple[float, float], found: float, tolerance: float, reason: str) -> Figure:
     outside = max(band[0] - found, found - band[1], 0.0)
     return Figure(section, name, f"{band[0]:g} to {band[1]:g}", f"{found:.3f}", outside, tolerance, reason)
-
-
-def _main() -> None:
-    """Cells with any number of runs, in a chosen number of processes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, help="runs of each cell")
-    parser.add_argument("--robots", nargs="+", choices=ROBOTS, default=tuple(ROBOTS))
-    parser.add_argument("--workers", type=int, default=1, help="processes, -1 for one per core")
-    parser.add_argument("--folder", type=FilePath, help="keep finished runs here")
-    parser.add_argument("--quick", action="store_true", help="few cells of two joints")
-    given = parser.parse_args()
-    found = figures(not given.quick, None, given.folder, given.workers, given.runs, given.robots)
-    print_study(Study("intervals", "95 % intervals by design", figures), list(found))
-
-
-if __name__ == "__main__":
-    _main()

@@ -118,6 +118,29 @@ def test_no_stribeck_friction_where_there_is_none(estimate: dynid.Estimate) -> N
     assert not any(name.startswith("fs_") for name in estimate.robot.parameter_names)
 
 
+def test_a_step_that_the_recording_blurs_stays_a_step_of_the_robot() -> None:
+    """Near rest the recorded Coulomb friction is smooth: its size is found, and the robot keeps the step."""
+    robot = truth()
+    drives = [replace(t, slope=1 / 0.04) if t.name == "fc_joint1" else t for t in robot.drives]
+    found = dynid.identify(robot, record(replace(robot, drives=tuple(drives)), (0, 1), noise=0.05, samples=5000))
+    assert any(note.startswith("joint1: the recording blurs the step of Coulomb friction") for note in found.notes)
+    assert all(term.slope == 0.0 for term in found.identified_robot.drives)
+    dry = next(t.value for t in found.identified_robot.drives if t.name == "fc_joint1")
+    assert dry == pytest.approx(0.7, rel=0.05)
+
+
+@pytest.mark.parametrize("factor", [0.1, 10.0])
+def test_assumed_bodies_have_the_size_of_the_torques(factor: float) -> None:
+    """A file without masses: the bodies of the prior are as heavy as the torques ask for."""
+    true = truth().with_parameters(factor * truth().parameters)
+    empty = true.with_drives("none", rotor_inertia=False)
+    empty = empty.with_parameters(np.zeros(len(empty.parameters)))
+    found = dynid.identify(empty, record(true, (0, 1), noise=0.05 * factor, samples=5000))
+    masses = [dict(zip(r.parameter_names, r.parameters, strict=True)) for r in (found.identified_robot, true)]
+    total, known = (sum(x for name, x in one.items() if name.startswith("m_")) for one in masses)
+    assert 0.5 < total / known < 2.0
+
+
 @pytest.mark.parametrize("rotor", [0.004, 0.0])
 def test_a_rotor_inertia_is_more_likely_than_a_body_of_forty_times_its_inertia(rotor: float) -> None:
     """A vertical axis shows only the sum of both: the sum is right, and the body stays near the file."""
@@ -192,6 +215,14 @@ def test_few_rows_are_no_reason_to_refuse(runs: tuple[dynid.Recording, dynid.Rec
     assert dynid.identify(robot, short, "wls").converged
     found = dynid.identify(robot, short)
     assert found.converged and np.all(np.isfinite(found.std))
+
+
+def test_a_recording_in_which_nothing_moves_says_so(bare: dynid.Robot) -> None:
+    t = np.arange(2000) / 1000.0
+    torque = np.random.default_rng(0).normal(size=(len(t), 3))
+    still = dynid.Recording(bare.coordinates, (dynid.Run(t, np.zeros((len(t), 3)), torque=torque),))
+    with pytest.raises(DataError, match="all joints stand still"):
+        dynid.identify(bare, still)
 
 
 def test_bad_options_are_refused_before_any_work() -> None:

@@ -68,7 +68,7 @@ _DECIDED = 0.5
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AutoOptions(BodyOptions):
-    """Options of method "auto".
+    """Options of method "auto", beside those of `BodyOptions`.
 
     Attributes
     ----------
@@ -79,12 +79,6 @@ class AutoOptions(BodyOptions):
         A-priori standard parameters of the robot; by default its own.
     constraints : str or sequence of constraints, default "full"
         What makes a robot physically consistent, as for method "feasible".
-    mass : float, optional
-        Mass in kg of all moving bodies together, from scales or the data sheet, see `BodyOptions`.
-    link_masses : mapping of str to float, optional
-        Mass in kg of single links by name; with wildcards, that of each link that matches.
-    box : bool, default True
-        Whether the bodies stay inside the plausible box.
     """
 
     friction: Literal["all", "given"] = "all"
@@ -179,9 +173,11 @@ def _fast(sample: Recording, joints: int) -> Array:
 def _asked_for(found: Learned, laws: Sequence[VelocityLaw]) -> list[VelocityLaw]:
     """The law of each joint whose marginal likelihood is far larger than that without it, and that takes energy away.
 
-    What all other directions leave of the columns of a joint is small: evidences are compared on that.
+    What all other directions leave of the columns of a joint is small: evidences are compared on that. The a-priori
+    value of the step is part of what is to be explained, because another law may take its place.
     """
     rows, prior = found.whitened_rows(), found.prior
+    root = prior.directions * prior.sizes(found.scales)
     used = [int(i) for i in np.flatnonzero(found.used)]
 
     def place(name: str) -> int:
@@ -190,10 +186,12 @@ def _asked_for(found: Learned, laws: Sequence[VelocityLaw]) -> list[VelocityLaw]
     chosen = []
     for joint in dict.fromkeys(law.joint for law in laws):
         own = [law for law in laws if law.joint == joint]
-        step = place(f"fc_{prior.robot.coordinates[joint]}")
+        name = f"fc_{prior.robot.coordinates[joint]}"
+        step, parameter = place(name), prior.robot.parameter_names.index(name)
         rest = [i for i in used if i != step]
         stack = rows[:, [*rest, step, *(place(law.trial.name) for law in own), rows.shape[1] - 1]]
         left = fold(np.vstack([np.eye(len(rest), stack.shape[1]), stack]))[len(rest) :, len(rest) :]
+        left[:, -1] += prior.mean[parameter] / root[parameter, step] * left[:, 0]
         found_with = [_evidence(left, [k] if law.term.is_coulomb else [0, k]) for k, law in enumerate(own, start=1)]
         values = [value if coefficient > 0 else -np.inf for value, coefficient in found_with]
         k = int(np.argmax(values))

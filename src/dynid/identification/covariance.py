@@ -39,6 +39,11 @@ __all__ = ["barrier_covariance", "barrier_hessian", "base_covariance", "draw_par
 Array = NDArray[np.float64]
 
 _RANK = 1e-11
+# Share of the a-priori covariance in that of a method whose constraints leave some directions no variance.
+_STIFF = 1e-6
+# The same in the metric of the nearest feasible point, far below what any data determine.
+_STIFFEST = 1e-10
+_UNSEEN = 1e-10
 
 
 def shortest_covariance(factor: ArrayLike) -> Array:
@@ -121,7 +126,7 @@ def barrier_covariance(robot: Robot, parameters: ArrayLike, factor: ArrayLike, *
     # Without a constraint only the data determine a parameter; its scale is that of the others.
     scale = np.where(bent | (seen == 0), scale, most / np.where(seen > 0, seen, 1.0))
     size = most**2 / np.linalg.norm(scale[:, None] * H * scale, 2)
-    stiff = np.sqrt(barrier * size) * _root(scale[:, None] * H * scale)
+    stiff = np.sqrt(barrier * size) * _root_of(scale[:, None] * H * scale).T
     rows = np.vstack([R * scale, stiff])
     q, t = scipy.linalg.qr(rows, mode="economic")
     if np.abs(np.diag(t)).min() <= _RANK * np.abs(np.diag(t)).max():
@@ -146,19 +151,6 @@ def base_covariance(base: BaseParameters, covariance: ArrayLike) -> Array:
     """
     K = base.matrix
     return np.asarray(K @ checked(covariance, (K.shape[1], K.shape[1]), "covariance", DataError) @ K.T)
-
-
-def _root(H: Array) -> Array:
-    """Rows S with S'S = H for a positive semidefinite H."""
-    values, vectors = np.linalg.eigh(H)
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
-
-
-# Share of the a-priori covariance in that of a method whose constraints leave some directions no variance.
-_STIFF = 1e-6
-# The same in the metric of the nearest feasible point, far below what any data determine.
-_STIFFEST = 1e-10
-_UNSEEN = 1e-10
 
 
 def draw_parameters(estimate: Estimate, count: int, seed: int, feasible: bool) -> Array:

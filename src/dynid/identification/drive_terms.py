@@ -147,7 +147,7 @@ def widened(base: BaseParameters, robot: Robot, own: Sequence[str]) -> BaseParam
 
 
 def picked(observation: Observation, base: BaseParameters, columns: Sequence[int]) -> Observation:
-    """The observation with some of its columns (b,), as one of these base parameters;"""
+    """The observation with some of its columns (b,), as one of these base parameters."""
     index = np.array(columns)
     rows = np.append(index, observation.base.count)
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.identification.loads import no_torques
-from dynid.identification.observation import Block, Observation, fold, observe_motions
+from dynid.identification.observation import Block, Observation, fold, observe_motions, too_few_rows
 from dynid.identification.row_stream import channel_rows, velocity_limits
 from dynid.identification.stops import without_stops
 from dynid.parameters.base import BaseParameters, base_parameters
@@ -112,9 +112,7 @@ def pair(
         factors.append(fold(np.asfortranarray(stack)))
         rows.append(sum(len(x.y) for x in mine))
     if sum(rows) <= base.count:
-        raise DataError(
-            f"{sum(rows)} rows are left for {base.count} base parameters; record longer, or lower min_velocity or trim"
-        )
+        raise too_few_rows(sum(rows), base)
     return Paired(base, tuple(factors), tuple(rows), lambda: iter(blocks), signals, cutoffs)
 
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.feasibility.metrics import quadratic_rows
 from dynid.feasibility.prior import consistent_prior, wide_bodies
-from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.solution import condition_number
 from dynid.identification.observation import Observation
 from dynid.identification.posterior import BODY_SCALE

@@ -362,8 +362,9 @@ def check_no_client(client: Any) -> None:
 
 def too_few_rows(count: int, base: BaseParameters) -> DataError:
     """The error of fewer rows than base parameters."""
+    why = "" if count else ": all joints stand still, or move more slowly than min_velocity"
     return DataError(
-        f"{count} rows are left for {base.count} base parameters; record longer, or lower min_velocity or trim"
+        f"{count} rows are left for {base.count} base parameters{why}; record longer, or lower min_velocity or trim"
     )
 
 

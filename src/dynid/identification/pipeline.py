@@ -153,7 +153,7 @@ def identify(
         found = estimate_closed_loop(experiment, method, options=chosen, noise_model=noise_model, progress=progress)
         return replace(found, seconds=time.perf_counter() - started)
     if loop is not None:
-        raise DataError(f"method '{method}' does not simulate; a loop is for {_listed()}")
+        raise DataError(f"method '{method}' does not simulate; a loop is for {', '.join(CLOSED_LOOP)}")
     if method == "auto":
         if isinstance(recording, Observation):
             _check_observed(robot, recording, signals, channels)
@@ -337,7 +337,7 @@ def estimate_closed_loop(
     started = time.perf_counter()
     chosen = method_options(method, options, **keywords)
     if method not in CLOSED_LOOP:
-        raise DataError(f"method '{method}' does not simulate; {_listed()} do")
+        raise DataError(f"method '{method}' does not simulate; {', '.join(CLOSED_LOOP)} do")
     with one_blas_thread():
         solution, observation = CLOSED_LOOP[method](experiment, chosen, progress)
         assumed: NoiseModel = noise_model if method in TORQUE_FITS else "white"
@@ -347,11 +347,6 @@ def estimate_closed_loop(
     # The domain is that of the recorded motion, which simulated rows are not.
     domain = Domain.of_motions(found.robot, experiment.centred_motions)
     return replace(found, log_format=experiment.recording.log_format, domain=domain)
-
-
-def _listed() -> str:
-    """The methods that simulate or filter."""
-    return ", ".join(CLOSED_LOOP)
 
 
 def estimate_of(

@@ -120,11 +120,6 @@ class ParameterPrior:
         """Scale (k,) of each direction."""
         return np.array([scales[group] for group in self.groups])
 
-    def covariance(self, scales: dict[str, float], used: Mask) -> Array:
-        """Covariance (p, p) with these scales, without known combinations."""
-        root = self.directions[:, used] * self.sizes(scales)[used]
-        return root @ root.T
-
     def owners(self, names: Iterable[str]) -> Mask:
         """Directions (k,) that belong to these parameters alone."""
         inside = np.isin(self.robot.parameter_names, list(names))
@@ -323,11 +318,10 @@ class Learned:
 
     def prior_rows(self) -> tuple[Array, Array]:
         """Rows and targets whose sum of squares is minus twice the logarithm of the prior density."""
-        covariance = self.prior.covariance(self.scales, self.used)
-        size = np.sqrt(np.diag(covariance))
+        size = np.linalg.norm(self._root, axis=1)
         size = np.where(size > 0, size, 1.0)
-        scaled = covariance / np.outer(size, size)
-        lower = np.linalg.cholesky(scaled + 1e-13 * np.eye(len(scaled)))
+        root = self._root / size[:, None]
+        lower = np.linalg.cholesky(root @ root.T + 1e-13 * np.eye(len(root)))
         rows = scipy.linalg.solve_triangular(lower, np.diag(1.0 / size), lower=True)
         known = self.prior.known
         return np.vstack([rows, known[:, :-1]]), np.concatenate([rows @ self.prior.mean, known[:, -1]])

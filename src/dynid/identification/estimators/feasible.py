@@ -27,6 +27,7 @@ from dynid.identification.estimators.least_squares import (
     ols,
     reweighted,
     robust_scale,
+    rough_noise,
 )
 from dynid.identification.estimators.options import BodyOptions, check_choice
 from dynid.identification.estimators.solution import Outcome, Solution, solve_factor, with_rows
@@ -67,7 +68,7 @@ _INDISTINGUISHABLE = 0.01
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeasibleOptions(BodyOptions):
-    """Options of method "feasible".
+    """Options of method "feasible", beside those of `BodyOptions`.
 
     Attributes
     ----------
@@ -96,12 +97,6 @@ class FeasibleOptions(BodyOptions):
         Seed of the bootstrap.
     solver : str, default "clarabel"
         Solver of the cone program.
-    mass : float, optional
-        Mass in kg of all moving bodies together, from scales or the data sheet, see `BodyOptions`.
-    link_masses : mapping of str to float, optional
-        Mass in kg of single links by name; with wildcards, that of each link that matches.
-    box : bool, default True
-        Whether the bodies stay inside the plausible box.
     """
 
     objective: Objective = "wls"
@@ -369,13 +364,11 @@ def retry_notes(found: Fit) -> list[str]:
 
 def _equalities(allowed: FeasibleSet) -> Array:
     """Rows (k, p) of the equalities between standard parameters."""
-    blocks = [b.matrix.toarray() for b in allowed.blocks if b.cone == "zero"]
-    rows = np.vstack([np.zeros((0, allowed.size + allowed.extra)), *(_wide(b, allowed) for b in blocks)])
-    return rows[~np.any(rows[:, allowed.size :], axis=1), : allowed.size]
-
-
-def _wide(rows: Array, allowed: FeasibleSet) -> Array:
-    return np.pad(rows, ((0, 0), (0, allowed.size + allowed.extra - rows.shape[1])))
+    every = [b.matrix.toarray() for b in allowed.blocks if b.cone == "zero"]
+    rows = [block[~np.any(block[:, allowed.size :], axis=1), : allowed.size] for block in every]
+    return np.vstack(
+        [np.zeros((0, allowed.size)), *(np.pad(r, ((0, 0), (0, allowed.size - r.shape[1]))) for r in rows)]
+    )
 
 
 def _rows(factor: Array, K: Array, allowed: FeasibleSet) -> tuple[Array, Array]:
@@ -391,10 +384,8 @@ def _noise(observation: Observation, objective: str) -> tuple[Array, list[str]]:
     try:
         beta = ols(observation).beta
     except DynidError as error:
-        size = observation.torque_norms() / np.sqrt(np.maximum(rows, 1))
-        return np.where(size > 0, 0.1 * size, 1.0), [
-            f"{error}; they are taken from the prior, and the noise is assumed to be a tenth of the torque"
-        ]
+        note = f"{error}; they are taken from the prior, and the noise is assumed to be a tenth of the torque"
+        return rough_noise(observation), [note]
     if objective == "ols":
         total = np.linalg.norm(observation.residual_norms(beta))
         return np.full(len(rows), max(total / np.sqrt(max(rows.sum() - beta.size, 1)), 1e-300)), []

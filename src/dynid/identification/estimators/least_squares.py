@@ -33,6 +33,7 @@ __all__ = [
     "reweighted",
     "ridge",
     "robust_scale",
+    "rough_noise",
     "tls",
     "wls",
 ]
@@ -143,7 +144,7 @@ def ridge(observation: Observation, options: RidgeOptions | None = None) -> Solu
         raise DataError(f"the prior needs {base.count} finite base parameters, got shape {centre.shape}")
     root = _prior_whitening(base, centre, options.std)
     extra = np.column_stack([root, root @ centre])
-    noise = _starting_noise(observation)
+    noise = rough_noise(observation)
     for _ in range(options.iterations):
         factor = fold(np.vstack([observation.stacked(1.0 / noise), extra]))
         beta, inverse = solve_factor(factor, observation.base)
@@ -151,8 +152,8 @@ def ridge(observation: Observation, options: RidgeOptions | None = None) -> Solu
     return Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations, prior_rows=root)
 
 
-def _starting_noise(observation: Observation) -> Array:
-    """A first guess before any fit: a tenth of the RMS torque per channel."""
+def rough_noise(observation: Observation) -> Array:
+    """A first guess (channel,) before any fit: a tenth of the RMS torque per channel."""
     size = observation.torque_norms() / np.sqrt(np.maximum(observation.rows, 1))
     return np.asarray(np.where(size > 0, 0.1 * size, 1.0))
 

@@ -442,7 +442,8 @@ _TESTS = ("joint", "kind", "size", "sigma", "p")
 
 def flexible_text(estimate: FlexibleEstimate) -> str:
     """Springs, then the other parameters, tests of linear stiffness and notes."""
-    title = f"{estimate.robot.name}: {len(estimate.joints)} flexible joints, encoders of {_encoders(estimate)}"
+    encoders = "motors and links" if estimate.sides == "both" else "motors only"
+    title = f"{estimate.robot.name}: {len(estimate.joints)} flexible joints, encoders of {encoders}"
     springs = table_of(title, *_SPRINGS, text=("joint", "unit", "unit ", "unit  "))
     for row in _spring_rows(estimate):
         springs.add_row(*row)
@@ -482,10 +483,6 @@ def validation_tables(validation: FlexibleValidation) -> str:
     for joint, f, e, r, unit in zip(links.joints, links.flexible, links.encoder, links.rigid, links.units, strict=True):
         table.add_row(joint, f"{f:.3g}", f"{e:.3g}", f"{r:.3g}", unit)
     return text + rendered(table)
-
-
-def _encoders(estimate: FlexibleEstimate) -> str:
-    return "motors and links" if estimate.sides == "both" else "motors only"
 
 
 def _spring_rows(estimate: FlexibleEstimate) -> list[tuple[str, ...]]:

@@ -129,7 +129,7 @@ def validate_flexible(estimate: FlexibleEstimate, recording: Recording) -> Flexi
         if run.torque is None:
             raise no_torques(run)
         raw, moved = _measured(estimate, run)
-        predicted = _predicted(estimate, raw.motors)
+        predicted = predicted_springs(estimate, raw.motors).bent(raw.motors)
         if encoders:
             bent.append((raw, moved, predicted))
         motions.append(moved if both else predicted)
@@ -159,11 +159,6 @@ def _measured(estimate: FlexibleEstimate, run: Run) -> tuple[TwoSided, TwoSided]
 def _with_encoders(estimate: FlexibleEstimate, run: Run) -> list[str]:
     there = np.zeros(estimate.robot.n, dtype=bool) if run.link_q is None else ~np.isnan(run.link_q[0])
     return [name for name in estimate.joints if there[estimate.robot.coordinates.index(name)]]
-
-
-def _predicted(estimate: FlexibleEstimate, motors: Motion) -> TwoSided:
-    """The run with the links where the springs put them, from the motion of the motors alone."""
-    return predicted_springs(estimate, motors).bent(motors)
 
 
 def predicted_springs(estimate: FlexibleEstimate, motors: Motion) -> SpringMotion:

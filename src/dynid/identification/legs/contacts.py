@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,6 @@ __all__ = [
     "as_contacts",
     "check_rank",
     "contact_jacobian",
-    "foot_velocities",
     "legs_base_parameters",
     "legs_table",
     "standing_states",
@@ -150,12 +149,6 @@ def up_in_frame(robot: Robot, q: Array, frame: str) -> Array:
         raise DataError(f"robot '{robot.name}' has no gravity, so no direction is up")
     turned = base_placement(robot, q)[:, :3, :3] @ placement_in_base(robot, q, frame)[:, :3, :3]
     return np.asarray(np.einsum("nji,j->ni", turned, -gravity / size))
-
-
-def foot_velocities(robot: Robot, q: Array, v: Array, contact: Contact) -> Array:
-    """Linear velocity (N, 3) in m/s of the point of contact, in the axes of its frame."""
-    point = replace(contact, kind=ContactKind.POINT)
-    return np.asarray(np.einsum("nij,nj->ni", _one(robot, q, point), v))
 
 
 def check_rank(robot: Robot, q: Array, contacts: Sequence[Contact]) -> None:
@@ -456,23 +449,21 @@ def legs_table(
     counts = np.zeros((len(chosen), len(sensors)), dtype=int)
     mass = np.zeros(counts.shape, dtype=bool)
     found: dict[tuple[str, LegSensors], BaseParameters] = {}
+    q = random_states(robot, 8, seed)[0]
     for i, gait in enumerate(chosen):
         for j, kind in enumerate(sensors):
             try:
                 base = legs_base_parameters(robot, gait.modes, sensors=kind, level=gait.level, seed=seed)
             except DynidError:
-                if kind is not LegSensors.TORQUE or any(_fixed(robot, mode, seed) for mode in gait.modes):
+                if kind is not LegSensors.TORQUE or any(
+                    _determined(contact_jacobian(robot, q, mode)) for mode in gait.modes
+                ):
                     raise
                 continue
             found[gait.name, kind] = base
             counts[i, j] = base.count
             mass[i, j] = shows(base, total)
     return LegsTable(robot, tuple(g.name for g in chosen), tuple(sensors), counts, mass, found)
-
-
-def _fixed(robot: Robot, mode: Mode, seed: int) -> bool:
-    """Whether the contacts of a mode determine the motion of the base."""
-    return _determined(contact_jacobian(robot, random_states(robot, 8, seed)[0], mode))
 
 
 def total_mass_row(robot: Robot) -> Array:

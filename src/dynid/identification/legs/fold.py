@@ -315,7 +315,7 @@ def _cases(robot, runs, feet, base, beta, known):  # type: ignore[no-untyped-def
             u = (
                 np.linalg.svd(np.swapaxes(J, 1, 2), full_matrices=True)[0]
                 if J.shape[1]
-                else _identity(len(mine), robot.nv)
+                else np.tile(np.eye(robot.nv), (len(mine), 1, 1))
             )
             free = u[:, :, J.shape[1] :]
             r = np.einsum("nij,ni->nj", free, y - Y[:, :, kept] @ beta)
@@ -325,7 +325,3 @@ def _cases(robot, runs, feet, base, beta, known):  # type: ignore[no-untyped-def
             columns = np.concatenate([torques * slow[:, None, :], M], axis=2)
             moving = np.concatenate([~run.still[mine], np.ones((len(mine), robot.nv), dtype=bool)], axis=1)
             yield np.einsum("nij,nik->njk", free, columns), r, moving.astype(float)
-
-
-def _identity(samples: int, size: int) -> Array:
-    return np.tile(np.eye(size), (samples, 1, 1))

@@ -153,22 +153,19 @@ class LegsEstimate:
     def remarks(self) -> tuple[str, ...]:
         """What happened at the feet and with the inertial unit, in sentences."""
         lines = []
-        for run, feet in self.contradicted.items():
-            for foot, mask in feet.items():
+        for masks, what, so in (
+            (
+                self.contradicted,
+                "the schedule of '{}' contradicts its torques at {} of {} samples",
+                "the torques decide",
+            ),
+            (self.slips, "'{}' slips at {} of {} samples", "its velocity is not used there"),
+        ):
+            for run, foot, mask in ((r, f, m) for r, feet in masks.items() for f, m in feet.items()):
                 if mask.mean() > _MENTIONED:
                     first, last = longest_stretch(mask)
-                    lines.append(
-                        f"run '{run}': the schedule of '{foot}' contradicts its torques at {int(mask.sum())} of "
-                        f"{mask.size} samples, longest from sample {first} to {last}; the torques decide"
-                    )
-        for run, feet in self.slips.items():
-            for foot, mask in feet.items():
-                if mask.mean() > _MENTIONED:
-                    first, last = longest_stretch(mask)
-                    lines.append(
-                        f"run '{run}': '{foot}' slips at {int(mask.sum())} samples of its stance, longest from sample "
-                        f"{first} to {last}; its velocity is not used there"
-                    )
+                    where = what.format(foot, int(mask.sum()), mask.size)
+                    lines.append(f"run '{run}': {where}, longest from sample {first} to {last}; {so}")
         if self.rejected:
             lines.append(f"{self.rejected} of {self.samples} samples are left out: their residual is not noise")
         return tuple(lines)
