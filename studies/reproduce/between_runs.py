@@ -1,7 +1,7 @@
 """Between runs: differences of the estimates of consecutive runs of one real machine, beside their 95 % intervals.
 
 Runs of one kind show the same parameters: of the same folder and payload, of all joints or of one after the other, of
-one design. Compared are the base parameters that both runs decide.
+one design with the same joints driven. Compared are the base parameters that both runs decide.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ Kinds = dict[str, tuple[Robot, list[Recording]]]
 
 _INSIDE = (0.90, 0.98)
 _FEW = 3  # runs of each kind in the short form
+_DRIVEN = 0.25  # RMS torque over that of the joint with the largest, from which a joint is driven
 
 
 def figures(full: bool = False, half: str | None = None, folder: Path | None = None) -> Iterator[Figure]:
@@ -114,11 +115,15 @@ def _kinova() -> Kinds:
 
 
 def _pendulums() -> Kinds:
-    """Runs of the three designs of the double pendulum."""
+    """Runs of the three designs of the double pendulum, by the joints that are driven."""
     out: Kinds = {}
     for case in (robot_cases.pendulum_a0, robot_cases.pendulum_c0, robot_cases.pendulum_c1):
         data = case()
         assert data.test is not None
-        runs = (*data.train.runs, *data.test.runs)
-        out[case.__name__] = data.robot, [Recording(data.train.joints, (run,)) for run in runs]
+        for run in (*data.train.runs, *data.test.runs):
+            assert run.torque is not None
+            size = np.sqrt(np.mean(run.torque**2, axis=0))
+            driven = [n for n, x in zip(data.train.joints, size, strict=True) if x > _DRIVEN * size.max()]
+            kind = f"{case.__name__}, {' and '.join(driven)} driven"
+            out.setdefault(kind, (data.robot, []))[1].append(Recording(data.train.joints, (run,)))
     return out

@@ -139,12 +139,12 @@ def compared(make: Callable[..., Case], *arguments: Any) -> dict[str, Any]:
     return {"errors": errors, "refusals": refusals}
 
 
-def regret(row: dict[str, Any]) -> float:
-    """Error of the default over the smallest of the others; one where they count as equal, infinite if it refuses."""
+def regret(row: dict[str, Any], method: str = "auto") -> float:
+    """Error of a method over the smallest of the others; one where they count as equal, infinite if it refuses."""
     errors = dict(row["errors"])
-    default = errors.pop("auto", np.inf)
+    own = errors.pop(method, np.inf)
     best = min(errors.values(), default=np.inf)
-    return 1.0 if abs(default - best) <= EQUAL or default == best else float(default / best)
+    return 1.0 if abs(own - best) <= EQUAL or own == best else float(own / best)
 
 
 def half_of(name: str) -> Half:
@@ -162,7 +162,7 @@ def cases(full: bool) -> dict[str, tuple[Any, ...]]:
 
 
 def figures(full: bool = False, half: str | None = None, folder: FilePath | None = None) -> Iterator[Figure]:
-    """Median and 95 % quantile of the regret of each half, and its worst cases.
+    """Median and 95 % quantile of the regret of each half, its worst cases, and the regret of the other methods.
 
     `folder` keeps finished cases, and a second call does what is missing.
     """
@@ -191,6 +191,11 @@ def _half(rows: list[dict[str, Any]], which: Half, full: bool) -> Iterator[Figur
     ):
         over = max(found - most, 0.0)
         yield Figure(section, name, f"<= {most:g}", f"{found:.3f}", over, 0.0 if full else np.inf, reason)
+    for method in OTHERS:
+        other = np.array([regret(row, method) for row in known])
+        shown = f"{np.median(other):.3f}, {np.quantile(other, 0.95, method='higher'):.3f}"
+        title, refused = f"{section}: another method as the default, median and 95 % quantile", np.isinf(other).sum()
+        yield Figure(title, method, "", shown, 0.0, np.inf, f"for the record, refuses {refused}")
     for row in sorted(known, key=regret, reverse=True)[:_WORST]:
         yield _worst(f"{section}: the largest regrets", row)
 
