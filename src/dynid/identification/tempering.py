@@ -1,6 +1,6 @@
 """What rows are worth: independent rows in time and in state, and how parameters scatter between blocks of time.
 
-Residuals of real robots are correlated over time, and structured by what the model lacks. Three measures, each of which
+Residuals of real robots are correlated over time, and structured by unmodeled effects. Three measures, each of which
 sees what the others do not:
 
 - in time: n rows of noise with autocorrelations r_k are worth n / (1 + 2 sum r_k);
