@@ -27,7 +27,8 @@ def test_mean_and_covariance_are_those_of_the_normal_equations() -> None:
     found = learn(observation, parameter_prior(observation, consistent_prior(observation.robot), KnownMasses()))
     K, data = observation.base.matrix, found.factor
     rows = data[:, :-1] @ K
-    S = found.prior.covariance(found.scales, found.used)
+    root = found.prior.directions[:, found.used] * found.prior.sizes(found.scales)[found.used]
+    S = root @ root.T
     gain = S @ rows.T @ np.linalg.inv(rows @ S @ rows.T + np.eye(len(rows)))
     mean = found.prior.mean + gain @ (data[:, -1] - rows @ found.prior.mean)
     np.testing.assert_allclose(found.parameters, mean, rtol=1e-6, atol=1e-8)

@@ -34,13 +34,13 @@ def test_a_failure_is_its_last_words(tmp_path: Path) -> None:
 
 
 def test_a_command_can_be_cancelled_and_another_one_waits(tmp_path: Path) -> None:
-    """Cancelling leaves no half-written motion."""
+    """Cancelling leaves no half-written motion. The search for a long motion would take a minute."""
     session = Session(Workspace(tmp_path))
     session.choose("tx40")
 
     async def story() -> None:
         heard: list[Progress] = []
-        first = asyncio.create_task(session.design(10, 100_000, 0.8, 0, heard.append))
+        first = asyncio.create_task(session.design(5000, 100_000, 0.8, 0, heard.append))
         while not any(one.values for one in heard):  # the criterion of the search, while it runs
             await asyncio.sleep(0.05)
         with pytest.raises(DataError, match="still running"):
@@ -63,7 +63,7 @@ def test_a_command_that_does_not_hear_the_interrupt_is_killed(tmp_path: Path, mo
 
     async def story() -> None:
         heard: list[Progress] = []
-        design = asyncio.create_task(session.design(10, 300, 0.8, 0, heard.append))
+        design = asyncio.create_task(session.design(5000, 100_000, 0.8, 0, heard.append))
         while not heard:
             await asyncio.sleep(0.05)
         session.jobs.cancel()
