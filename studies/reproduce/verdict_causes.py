@@ -30,6 +30,12 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
     Fault.STAMP_JITTER: frozenset({FindingCode.SAMPLING_UNEVEN, FindingCode.STAMPS_NOISY}),
     Fault.SAMPLES_LOST: frozenset({FindingCode.SAMPLES_MISSING}),
     Fault.ROWS_REPEATED: frozenset({FindingCode.ROWS_REPEATED}),
+    Fault.TORQUE_ASYMMETRIC: frozenset({CauseCode.TORQUE_ASYMMETRIC}),
+    Fault.TORQUE_RECTIFIED: frozenset({FindingCode.TORQUE_UNSIGNED}),
+    Fault.TORQUE_NONLINEAR: frozenset({CauseCode.TORQUE_NONLINEAR}),
+    Fault.CROSSTALK: frozenset({CauseCode.CROSSTALK}),
+    Fault.CLOCK_RATE: frozenset({CauseCode.CLOCK_RATE}),
+    Fault.ZEROS_TURNED: frozenset({FindingCode.POSITION_ZERO}),
     Fault.REUSED_RECORDING: frozenset({CheckCode.UNSEEN_MOTION}),
     Fault.LINK_LENGTH: frozenset({CauseCode.PLACEMENT}),
     # Torques that oppose gravity: the torques of all loaded joints are reversed, or gravity is.
@@ -50,6 +56,9 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
 INVISIBLE: frozenset[Fault] = frozenset(
     {
         Fault.TORQUE_GAIN,
+        Fault.TORQUE_ASYMMETRIC,
+        Fault.TORQUE_NONLINEAR,
+        Fault.TORQUE_RECTIFIED,
         Fault.ENCODER_OFFSET,
         Fault.LINK_LENGTH,
         Fault.JOINTS_SWAPPED,
@@ -71,4 +80,5 @@ def named_codes(evidence: Evidence, assessment: Assessment) -> set[str]:
     """Codes of all that an assessment names: checks that warned or failed, findings of any severity, causes."""
     found = {str(c.code) for c in assessment.checks if c.result in ("warned", "failed")}
     found |= {str(f.code) for f in evidence.findings or ()}
-    return found | {str(c.code) for c in (evidence.causes.causes if evidence.causes is not None else ())}
+    causes = evidence.causes.causes if evidence.causes is not None else ()
+    return found | {str(x.code) for c in causes for x in (c, *c.alternatives)}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from studies.reproduce.plants import Traces
-from studies.reproduce.verdict_logs import LOG_FAULTS, disguised, offset, swapped, wrong_gain
+from studies.reproduce.verdict_logs import LOG_FAULTS, disguised, logged_as, offset, swapped
 from studies.reproduce.verdict_plants import PLANTS, Log, RunName, recorded
 from studies.reproduce.verdict_robots import MODEL_FAULTS, ROBOT_FAULTS
 from studies.reproduce.verdict_setup import Fault, Setup
@@ -38,7 +38,7 @@ class Case:
         True torques of these states, in the order of the user's joints; NaN where a joint hardly moves, because the
         direction of its friction is not known there.
     logged : ndarray, shape (N, n)
-        The same torques as the log shows them, with its gain and sign.
+        The same torques as the log shows them, with its gains and signs.
     """
 
     plant: str
@@ -79,14 +79,15 @@ def make_case(plant: str, seed: int, fault: Fault = Fault.NONE) -> Case:
     recordings = {run: recorded(setup.plant.truth, log, f"{run}{seed}") for run, log in logs.items()}
     return Case(
         plant=plant, seed=seed, fault=fault, words=words, robot=robot, training=recordings["training"],
-        unseen=recordings["unseen"], states=states, torque=torque, logged=torque * _gains(setup),
+        unseen=recordings["unseen"], states=states, torque=torque, logged=_logged(setup, torque),
     )  # fmt: skip
 
 
-def _gains(setup: Setup) -> Array:
-    """Factors of the torques in the log (n,)."""
-    gain = {Fault.TORQUE_GAIN: wrong_gain(setup), Fault.TORQUE_SIGN: -1.0}.get(setup.fault, 1.0)
-    return np.where(np.arange(setup.plant.truth.n) == setup.joint, gain, 1.0)
+def _logged(setup: Setup, torque: Array) -> Array:
+    """Torques (N, n) as the log shows them."""
+    out = torque.copy()
+    out[:, setup.joint] = logged_as(setup)[0](out[:, setup.joint])
+    return out
 
 
 def _truth(setup: Setup, traces: Traces) -> tuple[tuple[Array, Array, Array], Array]:

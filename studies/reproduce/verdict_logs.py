@@ -13,7 +13,7 @@ from dynid.dynamics.functions import inverse_dynamics
 from studies.reproduce.verdict_plants import RATE, Log, RunName
 from studies.reproduce.verdict_setup import Fault, Setup
 
-__all__ = ["LOG_FAULTS", "disguised", "offset", "swapped", "wrong_gain"]
+__all__ = ["LOG_FAULTS", "disguised", "logged_as", "offset", "swapped"]
 
 Array = NDArray[np.float64]
 
@@ -26,27 +26,27 @@ def _torque(change: Callable[[Array], Array]) -> Spoil:
     return lambda log, run: replace(log, torque=change(log.torque))
 
 
-def _scaled(joint: int, factor: float) -> Spoil:
-    def change(torque: Array) -> Array:
-        out = torque.copy()
-        out[:, joint] *= factor
-        return out
+def logged_as(s: Setup) -> tuple[Callable[[Array], Array], str]:
+    """What the log shows of the torque (N,) of the joint of a case, and words."""
+    match s.fault:
+        case Fault.TORQUE_GAIN:
+            factor = 1.0 + 0.15 * s.sign
+            return (lambda x: factor * x), f"torque of {s.name} scaled by {factor:.2f}"
+        case Fault.TORQUE_SIGN:
+            return (lambda x: -x), f"sign of the torque of {s.name} reversed"
+        case Fault.TORQUE_ASYMMETRIC:
+            more = s.between(1.1, 1.3)
+            return (lambda x: np.where(x > 0, more * x, x)), f"positive torques of {s.name} scaled by {more:.2f}"
+        case Fault.TORQUE_NONLINEAR:
+            share, peak = s.between(0.15, 0.35), s.peak[s.joint]
+            words = f"torque constant of {s.name} falling: its largest torque logged {100 * share:.0f} % too large"
+            return (lambda x: x * (1.0 + share * (x / peak) ** 2)), words
+    return (lambda x: x), ""
 
-    return _torque(change)
 
-
-def wrong_gain(s: Setup) -> float:
-    """Factor of a torque with a wrong gear ratio or torque constant."""
-    return 1.0 + 0.15 * s.sign
-
-
-def _gain(s: Setup) -> Spoiled:
-    factor = wrong_gain(s)
-    return _scaled(s.joint, factor), f"torque of {s.name} scaled by {factor:.2f}"
-
-
-def _sign(s: Setup) -> Spoiled:
-    return _scaled(s.joint, -1.0), f"sign of the torque of {s.name} reversed"
+def _logged(s: Setup) -> Spoiled:
+    change, words = logged_as(s)
+    return _joint_changed(s, lambda x, _: change(x)), words
 
 
 def _delay(s: Setup) -> Spoiled:
@@ -176,9 +176,45 @@ def _repeated(s: Setup) -> Spoiled:
     return spoil, f"rows read {factor:.2f} times as often as they change"
 
 
+def _joint_changed(s: Setup, change: Callable[[Array, Log], Array]) -> Spoil:
+    """Another torque (N,) of the joint of the case."""
+
+    def spoil(log: Log, run: RunName) -> Log:
+        out = log.torque.copy()
+        out[:, s.joint] = change(out[:, s.joint], log)
+        return replace(log, torque=out)
+
+    return spoil
+
+
+def _rectified(s: Setup) -> Spoiled:
+    spoil = _joint_changed(s, lambda x, log: np.abs(x) * np.sign(np.gradient(log.q[:, s.joint], log.t)))
+    return spoil, f"the torque of {s.name} logged without its sign, with that of the velocity"
+
+
+def _crosstalk(s: Setup) -> Spoiled:
+    other = s.joint - 1 if s.joint else 1
+    share = s.between(0.1, 0.2) * s.rms[s.joint] / s.rms[other]
+    spoil = _joint_changed(s, lambda x, log: x + share * log.torque[:, other])
+    return spoil, f"sensor of {s.name} shows {100 * share:.2g} % of the torque of {s.plant.truth.coordinates[other]}"
+
+
+def _clock_rate(s: Setup) -> Spoiled:
+    factor = 1.0 + 0.1 * s.sign
+    return lambda log, run: replace(log, t=factor * log.t), f"time stamps scaled by {factor:.1f}"
+
+
+def _zeros(s: Setup) -> Spoiled:
+    turning = [j for j, x in enumerate(s.plant.truth.joints) if x.kind == "revolute"]
+    joints = turning[1:3] if len(turning) > 2 else turning[-1:]
+    shift = np.where(np.isin(np.arange(s.plant.truth.n), joints), np.radians(90.0 * s.sign), 0.0)
+    names = " and ".join(s.plant.truth.coordinates[j] for j in joints)
+    return lambda log, run: replace(log, q=log.q + shift), f"zeros of {names} off by {90 * s.sign:.0f} degrees"
+
+
 LOG_FAULTS: dict[Fault, Callable[[Setup], Spoiled]] = {
-    Fault.TORQUE_GAIN: _gain,
-    Fault.TORQUE_SIGN: _sign,
+    Fault.TORQUE_GAIN: _logged,
+    Fault.TORQUE_SIGN: _logged,
     Fault.TORQUE_DELAY: _delay,
     Fault.TORQUE_LOW_PASS: _low_pass,
     Fault.TORQUE_CLIPPED: _clipped,
@@ -192,6 +228,12 @@ LOG_FAULTS: dict[Fault, Callable[[Setup], Spoiled]] = {
     Fault.STAMP_JITTER: _jitter,
     Fault.SAMPLES_LOST: _lost,
     Fault.ROWS_REPEATED: _repeated,
+    Fault.TORQUE_ASYMMETRIC: _logged,
+    Fault.TORQUE_RECTIFIED: _rectified,
+    Fault.TORQUE_NONLINEAR: _logged,
+    Fault.CROSSTALK: _crosstalk,
+    Fault.CLOCK_RATE: _clock_rate,
+    Fault.ZEROS_TURNED: _zeros,
 }
 
 

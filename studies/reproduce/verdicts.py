@@ -41,6 +41,8 @@ FAULTS = tuple(fault for fault in Fault if fault is not Fault.NONE)
 FEW, MANY = 2, 20  # seeds
 SMALL_EFFECT = 0.02  # on predicted torque
 NAMED, TRUSTED = 0.8, 0.95
+# Kinds that scale the torque of a joint.
+_SCALED = (Fault.TORQUE_GAIN, Fault.TORQUE_ASYMMETRIC, Fault.TORQUE_NONLINEAR)
 _FILE = "verdicts.jsonl"
 _RECORD = "for the record"
 _VERDICTS = ("trusted", "use with care", "do not use", "refused")
@@ -83,7 +85,7 @@ class Outcome:
         A wrong gain that parameters imitate is scaled out of the comparison: the prediction is right in the unit of the
         log, and no recording tells this unit from N m.
         """
-        effect = self.logged_effect if self.fault is Fault.TORQUE_GAIN else self.effect
+        effect = self.logged_effect if self.fault in _SCALED else self.effect
         return self.verdict == "trusted" and self.fault in INVISIBLE and effect < SMALL_EFFECT
 
 

@@ -50,6 +50,7 @@ class FindingCode(StrEnum):
     STANDSTILL = "standstill"
     # Units and limits
     POSITION_UNIT = "position_unit"
+    POSITION_ZERO = "position_zero"
     ANGLE_WRAPPED = "angle_wrapped"
     POSITION_LIMIT = "position_limit"
     VELOCITY_LIMIT = "velocity_limit"
@@ -68,6 +69,7 @@ class FindingCode(StrEnum):
     VELOCITY_DELAY = "velocity_delay"
     VELOCITY_NOISE = "velocity_noise"
     # Torque against the a-priori model
+    TORQUE_MISSING = "torque_missing"
     TORQUE_NOT_COMPARED = "torque_not_compared"
     TORQUE_UNSIGNED = "torque_unsigned"
     TORQUE_SIGN = "torque_sign"

@@ -92,9 +92,8 @@ def next_lines(assessment: Assessment | None, output: Path | None, report: Path 
     if output is None:
         steps.append("save the estimate and its report: -o estimate.json")
     if assessment is not None and not assessment.trusted:
-        # Failures stand before warnings; two remedies fit on a screen.
-        found = sorted((c for c in assessment.checks if c.advice), key=lambda c: c.result != "failed")
-        steps += list(dict.fromkeys(c.advice for c in found))[:2]
+        # Two remedies fit on a screen.
+        steps += list(dict.fromkeys(c.advice for c in assessment.against if c.advice))[:2]
     elif output is not None and output.suffix == ".json":
         steps.append(f"dynid export {output} -o identified.urdf")
     return ["next:", *(f"  - {step}" for step in steps)] if steps else []

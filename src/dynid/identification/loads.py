@@ -55,12 +55,17 @@ def check_run(robot: Robot, run: Run, channels: Sequence[str]) -> None:
 
 def no_torques(run: Run) -> DataError:
     """The error of a run without torques, and what can be done with what it has."""
-    hint = ""
+    return DataError(f"run '{run.name}' has no torques; {without_torques(run)}")
+
+
+def without_torques(run: Run) -> str:
+    """What can be done with a run that has no torques."""
     if run.current is not None:
-        hint = "; it has currents: give the drive gains (N m/A) when loading"
-    elif run.reference is not None:
-        hint = "; from commands and positions alone, identify_actuators finds armature, friction and delay"
-    return DataError(f"run '{run.name}' has no torques{hint}")
+        return "it has currents: give the drive gains (N m/A) when loading, or find them with dynid gains"
+    actuators = "dynid actuators (identify_actuators) finds armature, friction and delay"
+    if run.reference is not None:
+        return f"from commands and positions alone, {actuators}"
+    return f"log torques or motor currents; or the commands beside the positions: from these, {actuators}"
 
 
 def state(robot: Robot, motion: Motion, rows: slice = slice(None)) -> tuple[Array, Array, Array]:

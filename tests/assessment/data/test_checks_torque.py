@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -131,3 +133,35 @@ def test_computed_torques() -> None:
     only(dynid.check(IIWA, computed), "", "torque_computed", "warning")
     assert not serious(dynid.check(IIWA, recorded(ideal, noise=0.02)))
     assert not serious(dynid.check(IIWA, recorded(IIWA, noise=0.0)))
+
+
+def test_torque_without_its_sign() -> None:
+    """The magnitude with the sign of the velocity; a joint whose friction is nearly all loses nothing."""
+    run = SOUND.runs[0]
+    assert run.v is not None
+
+    def rectified(j: int) -> dynid.Recording:
+        return spoiled(SOUND, torque=lambda x: np.where(np.arange(3) == j, np.abs(x) * np.sign(run.v), x))
+
+    (finding,) = (f for f in dynid.check(ROBOT, rectified(1)) if f.severity == "error")
+    assert (finding.joint, finding.code) == ("joint2", "torque_unsigned")
+    assert number(finding) > 20 and "sign of the velocity" in finding.what
+    rough = replace(ROBOT, drives=tuple(replace(t, value=50.0) if t.name == "fc_joint1" else t for t in ROBOT.drives))
+    sound = recorded(rough)
+    v = sound.runs[0].v
+    assert v is not None
+    nearly = spoiled(sound, torque=lambda x: np.where(np.arange(3) == 0, np.abs(x) * np.sign(v), x))
+    assert "torque_unsigned" not in {f.code for f in dynid.check(rough, nearly)}
+
+
+def test_a_log_without_torques_says_what_it_is_good_for() -> None:
+    silent = replace(SOUND.runs[0], torque=None)
+    for run, words in (
+        (silent, "Log torques or motor currents"),
+        (replace(silent, reference=silent.q), "dynid actuators"),
+        (replace(silent, current=silent.q), "dynid gains"),
+    ):
+        findings = serious(dynid.check(ROBOT, Recording(ROBOT.coordinates, (run,))))
+        assert [f.code for f in findings] == ["torque_missing"] and words in findings[0].what_to_do
+        with pytest.raises(dynid.DynidError, match=words[1:]):
+            dynid.identify(ROBOT, Recording(ROBOT.coordinates, (run,)))

@@ -30,8 +30,8 @@ Log = tuple[np.ndarray, np.ndarray]
 Fault = Callable[[np.ndarray, np.ndarray, np.ndarray, int], Log]
 
 
-def causes(fault: Fault | None = None, model: dynid.Robot | None = None, seed: int = 0) -> Causes:
-    """Causes in two runs of an arm with a fault, or with another model."""
+def causes(fault: Fault | None = None, model: dynid.Robot | None = None, seed: int = 0, clock: float = 1.0) -> Causes:
+    """Causes in two runs of an arm with a fault, with another model, or with a wrong clock."""
     truth = arm()
     robot = model or truth
     recordings = []
@@ -41,7 +41,8 @@ def causes(fault: Fault | None = None, model: dynid.Robot | None = None, seed: i
         if fault is not None:
             q, torque = fault(q, v, torque, run)
         torque = torque + NOISE * np.random.default_rng([seed, run]).normal(size=q.shape)
-        recordings.append(dynid.Recording(truth.coordinates, (dynid.Run(t, q, torque=torque, name=f"run{run}"),)))
+        log = dynid.Run(clock * t, q, torque=torque, name=f"run{run}")
+        recordings.append(dynid.Recording(truth.coordinates, (log,)))
     estimate = dynid.identify(robot, recordings[0], "wls", signals=SIGNALS)
     seen = [observe(robot, r, signals=SIGNALS, base=estimate.base) for r in recordings]
     return find_causes(estimate, seen)
@@ -100,6 +101,28 @@ CASES: dict[str, tuple[Fault | None, dynid.Robot | None, CauseCode, tuple[str, .
     "gravity compensated": (without_gravity(1.0), None, CauseCode.GRAVITY_COMPENSATED, (), 100.0),
     "gravity reversed": (without_gravity(2.0), None, CauseCode.GRAVITY_REVERSED, (), 200.0),
     "payload": (payload, None, CauseCode.PAYLOAD, (), 0.5),
+    "asymmetric": (
+        lambda q, v, t, r: (q, np.where((t > 0) & [False, False, True], 1.2 * t, t)),
+        None,
+        CauseCode.TORQUE_ASYMMETRIC,
+        ("joint3",),
+        20.0,
+    ),
+    # The mean gain is fitted beside it.
+    "not proportional": (
+        lambda q, v, t, r: (q, t * (1.0 + [0.0, 0.2, 0.0] * (t / np.abs(t).max(axis=0)) ** 2)),
+        None,
+        CauseCode.TORQUE_NONLINEAR,
+        ("joint2",),
+        15.0,
+    ),
+    "crosstalk": (
+        lambda q, v, t, r: (q, t + only(2, 0.1 * t[:, 1])),
+        None,
+        CauseCode.CROSSTALK,
+        ("joint3", "joint2"),
+        10.0,
+    ),
 }
 
 
@@ -111,6 +134,21 @@ def test_the_cause_is_named_first_with_its_size(case: str) -> None:
     # One step from the estimate: the size is right to a fifth.
     assert found.causes[0].size == pytest.approx(size, rel=0.2)
     assert found.causes[0].words in found.summary() and found.causes[0].advice in found.summary()
+
+
+def test_causes_that_explain_alike_are_told_together() -> None:
+    """A slow clock and a longer link both change the ratio of inertia and weight."""
+
+    found = causes(clock=1.1)
+    (first, *_) = found.causes
+    named = {c.code: c for c in (first, *first.alternatives)}
+    assert CauseCode.CLOCK_RATE in named and named[CauseCode.CLOCK_RATE].size == pytest.approx(10.0, rel=0.25)
+    if first.alternatives:
+        assert "these data cannot tell which" in str(first) and "; or " in first.advice
+    plain = causes(lambda q, v, t, r: (q, t * [1.0, 1.1, 1.0])).causes[0]
+    assert plain.alternatives == () and "cannot tell" not in str(plain)
+    told = replace(plain, alternatives=(named[CauseCode.CLOCK_RATE],))
+    assert ", or the clock" in str(told) and "cannot tell which" in str(told) and "; or compare" in told.advice
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dynid.assessment.data.channels import check_clipping, check_resolution, check_standstill, check_stuck
+from dynid.assessment.data.channels import (
+    check_clipping,
+    check_resolution,
+    check_standstill,
+    check_stuck,
+    check_torques,
+)
 from dynid.assessment.data.clock import check_clock, check_repeated_rows
 from dynid.assessment.data.computed import check_computed
 from dynid.assessment.data.context import Context
@@ -19,6 +25,7 @@ from dynid.assessment.data.stops import check_stops
 from dynid.assessment.data.torque import check_torque
 from dynid.assessment.data.velocity import check_velocity
 from dynid.assessment.data.wrench import check_wrench
+from dynid.assessment.data.zeros import check_zeros
 from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
 from dynid.errors import DataError
 from dynid.identification.observation import check_no_client
@@ -37,9 +44,11 @@ RUN_CHECKS: tuple[RunCheck, ...] = (
     check_clock,
     check_repeated_rows,
     check_size,
+    check_torques,
     check_stuck,
     check_limits,
     check_order,
+    check_zeros,
     check_velocity,
     check_torque,
     check_computed,

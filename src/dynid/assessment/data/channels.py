@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context, longest_true, plausible
 from dynid.assessment.finding import Finding, FindingCode
+from dynid.identification.loads import without_torques
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 from dynid.signals.grid import grid_step
 
-__all__ = ["check_clipping", "check_resolution", "check_standstill", "check_stuck"]
+__all__ = ["check_clipping", "check_resolution", "check_standstill", "check_stuck", "check_torques"]
 
 Array = NDArray[np.float64]
 
@@ -31,6 +32,21 @@ _COARSE_TORQUE, _TOO_COARSE_TORQUE = 0.05, 0.1
 # Below this share of its highest velocity a joint stands still, as in the cleaning of signals.
 _STILL = 0.01
 _STILL_SHARE, _MOSTLY_STILL = 0.2, 0.5
+
+
+def check_torques(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
+    """Say what a log without torques is good for."""
+    if run.torque is None and run.wrench is None and not run.wrenches:
+        doing = without_torques(run)
+        yield context.found(
+            FindingCode.TORQUE_MISSING,
+            "warning",
+            run,
+            None,
+            "The log has no torques: bodies cannot be identified from it.",
+            f"0 of {robot.n} joints have a torque",
+            f"{doing[0].upper()}{doing[1:]}.",
+        )
 
 
 def check_stuck(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Cleaned, Context
-from dynid.assessment.data.fit import Gain, effective_rows, find_delay, gain_of
+from dynid.assessment.data.fit import Gain, basis, effective_rows, find_delay, gain_of
 from dynid.assessment.data.order import joint_order, torque_order
+from dynid.assessment.data.zeros import joint_zeros
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.recording import Run
 from dynid.robot.drives import TermKind
@@ -47,6 +48,9 @@ _FRICTION_SHARE = 0.6
 _BOTH_DIRECTIONS = 0.2
 # Offsets beyond this share of the torque's variation are reported; beyond a half they bias a model without offset.
 _OFFSET, _LARGE_OFFSET = 0.1, 0.5
+# Share of the samples in which a torque without sign has that of the velocity, fits until the signs of the model stay,
+# and the share that must change.
+_ALWAYS, _SIGN_FITS, _TURNED = 0.98, 20, 0.03
 # Terms that model an offset: the constant itself, or Coulomb friction that differs by direction.
 _OFFSETS = (TermKind.OFFSET, TermKind.COULOMB_POSITIVE)
 
@@ -79,12 +83,13 @@ def check_torque(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
             "Give a-priori masses, even rough ones, so that signs, gains and delays can be checked.",
         )
         return
-    if joint_order(run, context) != tuple(range(robot.n)):
-        return  # the columns must be in the right order first
+    if joint_order(run, context) != tuple(range(robot.n)) or any((0, 1) not in x for x in joint_zeros(run, context)):
+        return  # the columns must be in the right order, and positions those of the robot first
     own = torque_order(run, context)
     for j, _ in context.joints():
         # A joint at rest is held by stiction.
         if own[j] == j and cleaned.moving[j] and np.ptp(cleaned.torque[:, j]) > 0:
+            yield from _without_sign(run, context, cleaned, j)
             yield from _check_joint(run, context, cleaned, j)
 
 
@@ -119,6 +124,42 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
         yield from _unrelated(run, context, j, y, model, gain)
     if 1 / _FAR < gain.value < _FAR and gain.share > _GAIN_SHARE:
         yield from _offset(run, context, j, gain_of(one, np.column_stack([model, v, direction, a]), y))
+
+
+def _without_sign(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterator[Finding]:
+    """Find a torque that was logged without its sign, with that of the velocity.
+
+    Where it opposed the motion its sign is wrong. The signs of the model are put back one fit after the other.
+    """
+    assert cleaned.torque is not None and cleaned.model is not None
+    fast = np.abs(cleaned.v[:, j]) > _AT_REST * np.abs(cleaned.v[:, j]).max()
+    y, v = cleaned.torque[fast, j], cleaned.v[fast, j]
+    large = np.abs(y) > _AT_REST * np.abs(y).max()
+    if np.mean(y[large] * v[large] > 0) < _ALWAYS:
+        return
+    model = cleaned.model[fast, j]
+    columns = np.column_stack([model, np.ones_like(v), v, cleaned.direction[fast, j], cleaned.a[fast, j]])
+    q = basis(columns)
+    rest = float(np.sum((y - q @ (q.T @ y)) ** 2))
+    left, turned = np.inf, 0.0
+    for friction in (0.0, float(np.median(np.abs(y)))):
+        signed, guess = y, model + cleaned.direction[fast, j] * friction
+        for _ in range(_SIGN_FITS):
+            signed = np.abs(y) * np.sign(guess)
+            guess = q @ (q.T @ signed)
+        if np.sum((signed - guess) ** 2) < left:
+            left, turned = float(np.sum((signed - guess) ** 2)), float(np.mean(signed[large] * y[large] < 0))
+    if turned > _TURNED and left < _SIGN_SHARE**2 * rest:
+        yield context.found(
+            FindingCode.TORQUE_UNSIGNED,
+            "error",
+            run,
+            j,
+            "The torque always has the sign of the velocity, also where the motion needs the opposite one: it was "
+            "logged without its sign.",
+            f"{100 * turned:.0f} percent of the samples have the wrong sign",
+            "Log the signed torque or current of this joint, or leave it out of the fit.",
+        )
 
 
 def _delay(cleaned: Cleaned, j: int, columns: Array, y: Array) -> float:

@@ -21,6 +21,10 @@ class CauseCode(StrEnum):
 
     TILT = "tilt"
     TORQUE_GAIN = "torque_gain"
+    TORQUE_ASYMMETRIC = "torque_asymmetric"
+    TORQUE_NONLINEAR = "torque_nonlinear"
+    CROSSTALK = "crosstalk"
+    CLOCK_RATE = "clock_rate"
     GRAVITY_COMPENSATED = "gravity_compensated"
     GRAVITY_REVERSED = "gravity_reversed"
     ENCODER_OFFSET = "encoder_offset"
@@ -49,6 +53,15 @@ class CauseCode(StrEnum):
 ADVICE = {
     CauseCode.TILT: "measure how the base is mounted, give the gravity vector to the robot, identify again",
     CauseCode.TORQUE_GAIN: "check gear ratio and torque constant of the joint, or calibrate them (dynid gains)",
+    CauseCode.TORQUE_ASYMMETRIC: (
+        "check the drive or sensor of the joint in both directions: its gain must not depend on the sign of the torque"
+    ),
+    CauseCode.TORQUE_NONLINEAR: (
+        "calibrate the sensor or the torque constant over its whole range (motors give less torque per ampere near "
+        "their peak), or leave out large torques"
+    ),
+    CauseCode.CROSSTALK: "measure how much the sensor shows of the other joint's torque, and take it out of the log",
+    CauseCode.CLOCK_RATE: "compare the time stamps with a clock, and scale them when loading",
     CauseCode.GRAVITY_COMPENSATED: (
         "log the torque that the drive delivers, or add the gravity torques of the controller to the log; check the "
         "direction of gravity in the robot"
@@ -106,6 +119,8 @@ class Cause:
         Its whole torque relative to the torque of the joint, in the joint where that is largest.
     p_value : float
         p-value, corrected for the number of candidates.
+    alternatives : tuple of Cause
+        Other causes that explain the same part of the residual nearly as well: these data cannot tell which it is.
     """
 
     code: CauseCode
@@ -118,15 +133,18 @@ class Cause:
     unexplained: float
     effect: float
     p_value: float
+    alternatives: tuple[Cause, ...] = ()
 
     @property
     def advice(self) -> str:
         """Recommended remedy."""
-        return ADVICE[self.code]
+        return "; or ".join(ADVICE[code] for code in dict.fromkeys(c.code for c in (self, *self.alternatives)))
 
     def __str__(self) -> str:
         """Return the cause in one line."""
-        return f"{self.words} (explains {100 * self.share:.0f} % of the residual)"
+        which = "; these data cannot tell which" if self.alternatives else ""
+        words = ", or ".join(c.words for c in (self, *self.alternatives))
+        return f"{words} (explains {100 * self.share:.0f} % of the residual{which})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,11 @@ __all__ = ["coupling_groups", "drive_groups", "run_groups", "sensor_groups", "st
 
 Array = NDArray[np.float64]
 
-_LEAST_GAIN = 2.0  # percent
+_LEAST_GAIN, _MOST_GAIN = 2.0, 60.0  # percent
+# Share of the power of a torque that each of its directions has, where they can have gains of their own.
+_BOTH_SIDES = 0.1
+# Relative step of the derivative by the rate of the clock.
+_CLOCK_STEP, _TINY = 1e-4, 1e-300
 # Percent of the gravity of the a-priori model. A controller takes out all of it, by a model that is off by less than
 # half; gravity in the opposite direction is twice as much.
 _MISSING, _REVERSED = (50.0, 150.0), (150.0, 250.0)
@@ -48,6 +52,9 @@ def sensor_groups(model: Model) -> Iterator[Group]:
             100.0,
             _LEAST_GAIN,
         )
+    yield from _gain_errors(model)
+    yield from _crosstalk(model)
+    yield from _clock_rate(model)
     for k, j in enumerate(rows.joints):
         size = np.abs(torque[k])
         for level in _LEVELS:
@@ -59,6 +66,46 @@ def sensor_groups(model: Model) -> Iterator[Group]:
             beyond = np.maximum(size - np.quantile(size, share), 0.0) * np.sign(rows.y[k])
             words = _named(f"the drive of '{robot.coordinates[j]}' saturates: large torques of the log did not act")
             yield Group(CauseCode.SATURATION, (j,), words, model.only(k, beyond), "%", 100.0)
+
+
+def _gain_errors(model: Model) -> Iterator[Group]:
+    """Gains that hold in one direction of a torque only, or change with its size."""
+    rows, robot = model.rows, model.robot
+    peak = np.maximum(np.max([np.abs(x).max(axis=0) for x in model.whole], axis=0), _TINY)
+    made = rows.decimated([np.stack([np.maximum(x, 0.0), np.minimum(x, 0.0), x**3 / peak**2], -1) for x in model.whole])
+    for k, j in enumerate(rows.joints):
+        name, (up, down, bent) = robot.coordinates[j], made[k][:, j].T
+        power = np.array([up @ up, down @ down])
+        if power.min() > _BOTH_SIDES * power.sum():  # else it is a gain
+            for column, side in ((up, "positive"), (down, "negative")):
+                words, columns = _one_sided(name, side), model.only(k, column)
+                yield Group(CauseCode.TORQUE_ASYMMETRIC, (j,), words, columns, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
+        columns = model.only(k, np.column_stack([bent, up + down]))
+        yield Group(CauseCode.TORQUE_NONLINEAR, (j,), _bent(name), columns, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
+
+
+def _crosstalk(model: Model) -> Iterator[Group]:
+    """A sensor that also shows a share of the torque of another joint."""
+    rows, robot = model.rows, model.robot
+    made = rows.decimated(model.whole)
+    for k, j in enumerate(rows.joints):
+        for i in _partners(robot.n, j):
+            words = _stated(f"the sensor of '{robot.coordinates[j]}' also shows", f"% of '{robot.coordinates[i]}'")
+            yield Group(CauseCode.CROSSTALK, (j, i), words, model.only(k, made[k][:, i]), "%", 100.0, 0.5, _MOST_GAIN)
+
+
+def _clock_rate(model: Model) -> Iterator[Group]:
+    """Time stamps that are too long or too short by a factor: velocities and accelerations are wrong by its powers."""
+    h = _CLOCK_STEP
+
+    def columns(q: Array, v: Array, a: Array) -> Array:
+        late, early = (
+            inverse_dynamics(model.robot, q, v * (1.0 + s), a * (1.0 + s) ** 2, model.parameters) for s in (h, -h)
+        )
+        return (late - early) / (2.0 * h)
+
+    made = model.everywhere(model.rows.sampled(columns))
+    yield Group(CauseCode.CLOCK_RATE, (), _clocked, made, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
 
 
 def _gravity(model: Model) -> Iterator[Group]:
@@ -192,9 +239,8 @@ def coupling_groups(model: Model) -> Iterator[Group]:
     thin = rows.decimated(full)
     for k, j in enumerate(rows.joints):
         name = robot.coordinates[j]
-        for i, other in enumerate(robot.coordinates):
-            if i == j or (n > _MANY_JOINTS and abs(i - j) > _NEIGHBOURS):
-                continue
+        for i in _partners(n, j):
+            other = robot.coordinates[i]
             at = 3 * n + 2 * pairs.index((max(i, j), min(i, j)))
             for column, what, unit in (
                 (i, f"viscous friction from the velocity of '{other}' is missing", "N m s/rad"),
@@ -205,6 +251,12 @@ def coupling_groups(model: Model) -> Iterator[Group]:
             ):
                 words = _sized(f"'{name}': {what}", unit)
                 yield Group(CauseCode.COUPLING, (j,), words, model.only(k, thin[k][:, column]), unit)
+
+
+def _partners(joints: int, joint: int) -> list[int]:
+    """Joints that another one may be coupled with."""
+    near = _NEIGHBOURS if joints > _MANY_JOINTS else joints
+    return [i for i in range(joints) if i != joint and abs(i - joint) <= near]
 
 
 def run_groups(model: Model) -> Iterator[Group]:
@@ -235,6 +287,25 @@ def _scaled(name: str) -> Callable[[str, float], str]:
         return f"the torque of '{name}' is {size} % too {'large' if value > 0 else 'small'} for the other joints"
 
     return words
+
+
+def _one_sided(name: str, side: str) -> Callable[[str, float], str]:
+    def words(size: str, value: float) -> str:
+        return f"{side} torques of '{name}' are {size} % too {'large' if value > 0 else 'small'} beside the others"
+
+    return words
+
+
+def _bent(name: str) -> Callable[[str, float], str]:
+    def words(size: str, value: float) -> str:
+        what = f"{size} % too {'large' if value > 0 else 'small'}"
+        return f"the torque of '{name}' is not proportional: its largest value is {what} beside small ones"
+
+    return words
+
+
+def _clocked(size: str, value: float) -> str:
+    return f"the clock of the log is wrong: its time stamps are {size} % too {'long' if value > 0 else 'short'}"
 
 
 def _loaded(run: str, link: str) -> Callable[[str, float], str]:

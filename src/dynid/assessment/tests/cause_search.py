@@ -109,12 +109,14 @@ def find_causes(
     names = rows.base.robot.coordinates
     visible = {names[g.joints[0]]: search.smallest(g) / g.scale for g in gains}
     found: list[Step] = []
+    alternatives: dict[Group, list[Step]] = {}
     while len(found) < max_causes:
         best = search.best(groups, level)
         if not found and swap is not None and (best is None or swap.saving > best.saving):
             return Causes((_swapped(swap, rows),), tested, level, visible)
         if best is None:
             break
+        alternatives[best.group] = search.alternatives(best, groups, level)
         search.include(best.group)
         found = search.needed([*found, best], tested)
         if best.group.code in (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED):
@@ -122,7 +124,10 @@ def find_causes(
     causes = [
         *([] if late is None else [late[0]]),
         *([] if bursting is None else [bursting[0]]),
-        *(_cause(step, rows) for step in found),
+        *(
+            replace(_cause(step, rows), alternatives=tuple(_cause(x, rows) for x in alternatives.get(step.group, ())))
+            for step in found
+        ),
     ]
     if late is None:  # a lag moves the step of friction beside the reversal
         slow = _slow(estimate, whole, tested, level)

@@ -29,6 +29,8 @@ _WEIGHTINGS = 2
 # Candidates that are compared in detail, and blocks of time for standard deviations.
 _COMPARED = 25
 _BLOCKS = 20
+# A alternative gains this share of what the best candidate does, and keeps at most this share of it beside that one.
+_ALTERNATIVE, _BESIDE, _MOST_ALTERNATIVES = 0.8, 0.2, 2
 # Relevance: share of the residual that a cause explains in a joint, its part there that parameters cannot imitate and
 # its whole torque, both relative to the torque of the joint; standard deviations from zero.
 _SHARE, _UNEXPLAINED, _EFFECT, _SIGMAS = 0.1, 0.003, 0.01, 4.0
@@ -43,7 +45,16 @@ _DRIVE_EFFECT = 0.02
 # Gains and geometry are imitated by parameters: they count from this effect if they are this clear. Good recordings
 # reach four standard deviations.
 _IMITATED_EFFECT, _IMITATED_SIGMAS = 0.03, 5.0
-_IMITATED = (CauseCode.TILT, CauseCode.TORQUE_GAIN, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT)
+_IMITATED = (
+    CauseCode.TILT,
+    CauseCode.TORQUE_GAIN,
+    CauseCode.TORQUE_ASYMMETRIC,
+    CauseCode.TORQUE_NONLINEAR,
+    CauseCode.CROSSTALK,
+    CauseCode.CLOCK_RATE,
+    CauseCode.ENCODER_OFFSET,
+    CauseCode.PLACEMENT,
+)
 # A saturated drive and friction near standstill explain these shares of the residual; a lag of all torques this share
 # in the worst joint, and this one in most of them.
 _SATURATION_SHARE, _STRIBECK_SHARE, _LAG_SHARE, _LAG_AGREEMENT = 0.4, 0.3, 0.5, 0.3
@@ -163,6 +174,25 @@ class Stepwise:
 
     def best(self, groups: Sequence[Group], level: float) -> Step | None:
         """The relevant and significant group with the largest gain, if any."""
+        return max(self._candidates(groups, level), key=lambda s: s.gain, default=None)
+
+    def alternatives(self, best: Step, groups: Sequence[Group], level: float) -> list[Step]:
+        """Relevant groups of other kinds that explain nearly as much as the best one, and nothing beside it."""
+        near: dict[CauseCode, Step] = {}
+        for step in sorted(self._candidates(groups, level), key=lambda s: -s.gain):
+            if step.gain >= _ALTERNATIVE * best.gain and step.group.code is not best.group.code:
+                near.setdefault(step.group.code, step)
+        beside = Stepwise(self._rows, [*self._included, best.group])
+        left = [(step, *beside._solved(step.group)[1:]) for step in near.values()]
+        same = [
+            step
+            for step, coefficient, rank in left
+            if not rank or beside._step(step.group, coefficient, rank, len(groups)).statistic < _BESIDE * step.statistic
+        ]
+        return same[:_MOST_ALTERNATIVES]
+
+    def _candidates(self, groups: Sequence[Group], level: float) -> list[Step]:
+        """The relevant and significant ones of the groups that explain most."""
         ranked = []
         for group in groups:
             if not any(group is g for g in self._included):
@@ -171,7 +201,7 @@ class Stepwise:
                     ranked.append((power, rank, group, coefficient))
         ranked.sort(key=lambda x: -x[0])
         steps = [self._step(g, c, k, len(groups)) for _, k, g, c in ranked[:_COMPARED]]
-        return max((s for s in steps if s.p_value < level and s.relevant), key=lambda s: s.gain, default=None)
+        return [s for s in steps if s.p_value < level and s.relevant]
 
     def strongest(self, groups: Sequence[Group], tested: int) -> Step | None:
         """The group with a positive size that explains most, if any."""

@@ -111,6 +111,19 @@ _NAMES = {
     CheckCode.TEMPERATURE: "friction or temperature",
     CheckCode.FLEET_SCATTER: "scatter of the units",
 }
+# Checks that name a cause, and those that see an effect of whatever cause.
+_CAUSES = frozenset(
+    {
+        *(CheckCode.SIGNS, CheckCode.GEOMETRY, CheckCode.TORQUE_SCALE, CheckCode.FLEXIBILITY, CheckCode.CHANGE),
+        *(CheckCode.DELAY, CheckCode.RESIDUAL, CheckCode.PAYLOAD, CheckCode.DATA),
+    }
+)
+_EFFECTS = frozenset(
+    {
+        *(CheckCode.VALIDATION_ERROR, CheckCode.ERROR_GROWTH, CheckCode.PARAMETER_AGREEMENT),
+        *(CheckCode.SIMULATION_ERROR, CheckCode.PREDICTION_UNCERTAINTY),
+    }
+)
 # Reasons of a trusted estimate, the most important first.
 _IN_FAVOUR = (
     CheckCode.UNCERTAINTY,
@@ -249,10 +262,15 @@ class Assessment(HtmlFrame):
         return self.verdict == "trusted"
 
     @property
+    def against(self) -> tuple[Check, ...]:
+        """Checks that failed, then those that warned; those that name a cause before those that only see its effect."""
+        return tuple(sorted((c for c in self.checks if c.result in ("failed", "warned")), key=_rank))
+
+    @property
     def reasons(self) -> tuple[str, ...]:
-        """Messages of the failed checks, then of those that warned; of a trusted estimate, the reasons to trust it."""
-        against = [c.words for r in ("failed", "warned") for c in self.checks if c.result == r]
-        return tuple(against or [c.words for code in _IN_FAVOUR for c in self.checks if c.code == code])
+        """What the checks against the estimate say; of a trusted estimate, the reasons to trust it."""
+        in_favour = [c for code in _IN_FAVOUR for c in self.checks if c.code == code]
+        return tuple(c.words for c in self.against or in_favour)
 
     def judgement(self) -> Judgement:
         """The verdict in short, for `Estimate.with_judgement` and the files made of the estimate."""
@@ -362,6 +380,15 @@ class Assessment(HtmlFrame):
                 f"'{assessment.verdict}'"
             )
         return assessment
+
+
+def _rank(check: Check) -> int:
+    """Place of a check among those against an estimate."""
+    if check.code in _CAUSES:
+        return 0 if check.result == "failed" else 2
+    if check.code in _EFFECTS:
+        return 3 if check.result == "failed" else 5
+    return 1 if check.result == "failed" else 4
 
 
 def _shown(check: Check) -> str:

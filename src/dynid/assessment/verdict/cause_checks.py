@@ -24,10 +24,13 @@ __all__ = [
 _FAILS, _FAILING_SHARE = 0.1, 0.5
 # Wrong gains that would not be named are said from this size.
 _VISIBLE_GAIN = 0.1
+_OTHER_JOINTS = "the joints of the log are not those of the robot: what follows from that is not searched for"
 _UNKNOWN = "the fitted recording was not given, or it has no joint torques to search"
 _SWAPPED = (CauseCode.JOINTS_SWAPPED, CauseCode.POSITIONS_SWAPPED, CauseCode.TORQUES_SWAPPED)
 _GRAVITY = (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED)
-_SCALE = (CauseCode.TORQUE_GAIN, *_GRAVITY, *_SWAPPED)
+_GAIN = (CauseCode.TORQUE_GAIN, CauseCode.TORQUE_ASYMMETRIC, CauseCode.TORQUE_NONLINEAR, CauseCode.CROSSTALK)
+_SCALE = (*_GAIN, *_GRAVITY, *_SWAPPED)
+_TIME = (CauseCode.DELAY, CauseCode.LOW_PASS, CauseCode.CLOCK_RATE)
 
 
 def check_geometry(evidence: Evidence) -> Check:
@@ -60,10 +63,9 @@ def check_change(evidence: Evidence) -> Check:
 
 
 def check_delay(evidence: Evidence) -> Check:
-    """Check for torques that lag the motion: a delay, or a low-pass."""
-    kinds = (CauseCode.DELAY, CauseCode.LOW_PASS)
+    """Check for torques that lag the motion, by a delay or a low-pass, and for a clock with another rate."""
     words = "there is no significant delay between torques and motion"
-    found = _named(evidence, CheckCode.DELAY, kinds, words)
+    found = _named(evidence, CheckCode.DELAY, _TIME, words)
     findings = [f for f in evidence.findings or () if f.code == FindingCode.TORQUE_DELAY]
     if findings and found.result == "passed":
         first, where = findings[0], ", ".join(sorted({f.joint for f in findings}))
@@ -76,13 +78,15 @@ def check_residual(evidence: Evidence) -> Check:
     """Check for effects in the drives that the model does not have: friction, ripple, saturation, springs."""
     others = {CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT, *_SCALE}
     others |= {CauseCode.ELASTICITY, CauseCode.BACKLASH, CauseCode.DRIFT, CauseCode.PAYLOAD}
-    others |= {CauseCode.DELAY, CauseCode.LOW_PASS}
+    others |= set(_TIME)
     kinds = tuple(c for c in CauseCode if c not in others)
     return _named(evidence, CheckCode.RESIDUAL, kinds, "no effect of the drives is missing from the model")
 
 
 def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], passed: str) -> Check:
     """Check for causes of these kinds; the first that was found is named, the worst decides."""
+    if evidence.other_joints:
+        return unchecked(code, _OTHER_JOINTS)
     if evidence.causes is None:
         return unchecked(code, _UNKNOWN)
     # What is found at a joint whose torque has the wrong sign or spikes follows from that, of which other checks tell.

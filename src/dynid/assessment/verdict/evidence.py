@@ -37,6 +37,19 @@ __all__ = ["Evidence", "Refit"]
 
 Array = NDArray[np.float64]
 
+# Findings on torques that spoil a joint, and on joints that are not those of the robot.
+_SPOILED = frozenset(
+    {
+        FindingCode.TORQUE_SIGN,
+        FindingCode.TORQUE_UNSIGNED,
+        FindingCode.FRICTION_SIGN,
+        FindingCode.TORQUE_SPIKES,
+    }
+)
+_OTHER_JOINTS = frozenset(
+    {FindingCode.POSITION_ZERO, FindingCode.POSITION_UNIT, FindingCode.JOINT_ORDER, FindingCode.TORQUE_ORDER}
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Refit:
@@ -289,9 +302,13 @@ class Evidence:
 
     @cached_property
     def spoiled_joints(self) -> frozenset[str]:
-        """Joints whose torque has the wrong sign, or spikes, by the findings."""
-        codes = (FindingCode.TORQUE_SIGN, FindingCode.FRICTION_SIGN, FindingCode.TORQUE_SPIKES)
-        return frozenset(f.joint for f in self.findings or () if f.severity != "info" and f.code in codes)
+        """Joints whose torque has the wrong sign or none, or spikes, by the findings."""
+        return frozenset(f.joint for f in self.findings or () if f.severity != "info" and f.code in _SPOILED)
+
+    @cached_property
+    def other_joints(self) -> bool:
+        """Whether the findings say that the joints of the log are not those of the robot: causes follow from that."""
+        return any(f.severity == "error" and f.code in _OTHER_JOINTS for f in self.findings or ())
 
     @cached_property
     def missing(self) -> MissingEffects | None:
