@@ -62,6 +62,7 @@ class FindingCode(StrEnum):
     TORQUE_ORDER = "torque_order"
     JOINT_ORDER = "joint_order"
     # Velocity against position
+    VELOCITY_IS_POSITION = "velocity_is_position"
     VELOCITY_UNRELATED = "velocity_unrelated"
     VELOCITY_SIGN = "velocity_sign"
     VELOCITY_UNIT = "velocity_unit"

@@ -66,3 +66,12 @@ def test_swapped_columns() -> None:
     assert [(f.joint, f.code) for f in findings] == [("joint1", "velocity_order"), ("joint3", "velocity_order")]
     assert "to joint 'joint3'" in findings[0].what
     assert "joint3, joint2, joint1" in findings[0].what_to_do
+
+
+@pytest.mark.parametrize("ahead", [0, 8])
+def test_a_commanded_position_is_no_velocity(ahead: int) -> None:
+    """Columns named qd may be desired positions: all joints follow them, and none moves with such a velocity."""
+    run = SOUND.runs[0]
+    findings = serious(dynid.check(ROBOT, spoiled(SOUND, v=np.roll(run.q, -ahead, axis=0))))
+    assert [(f.joint, f.code) for f in findings] == [(f"joint{j}", "velocity_is_position") for j in (1, 2, 3)]
+    assert all("reference" in f.what_to_do for f in findings)

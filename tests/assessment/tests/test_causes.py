@@ -120,7 +120,7 @@ CASES: dict[str, tuple[Fault | None, dynid.Robot | None, CauseCode, tuple[str, .
         lambda q, v, t, r: (q, t + only(2, 0.1 * t[:, 1])),
         None,
         CauseCode.CROSSTALK,
-        ("joint3", "joint2"),
+        ("joint3",),
         10.0,
     ),
 }

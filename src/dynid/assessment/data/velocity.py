@@ -19,6 +19,8 @@ __all__ = ["check_velocity"]
 _LONGEST_DELAY = 0.5
 # The position explains at least this share of a velocity that belongs to it, including noise.
 _BELONGS = 0.5
+# A command leaves less than this share to the position that follows it.
+_REPEATS = 0.02
 # Scales of encoders are far more exact than this; a larger error is a unit or a gear ratio.
 _FACTOR = 0.1
 # Named factors are recognised within this share.
@@ -55,6 +57,19 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
     true, measured = cleaned.v[:, j], cleaned.measured_v[:, j]
     delay = find_delay(true[:, None], measured, cleaned.step, _LONGEST_DELAY, centered=False)
     if 1.0 - delay.rest < _BELONGS:
+        position = np.column_stack([cleaned.q[:, j], np.ones(len(true))])
+        followed = find_delay(position, measured, cleaned.step, _LONGEST_DELAY)
+        if followed.rest < _REPEATS:
+            yield context.found(
+                FindingCode.VELOCITY_IS_POSITION,
+                "error",
+                run,
+                j,
+                "The velocity is a position: the joint follows it, as it does a command.",
+                f"{100 * (1 - followed.rest):.4g} percent of it is explained by the position",
+                "Read this column as the commanded position (columns: reference), not as velocity.",
+            )
+            return
         yield context.found(
             FindingCode.VELOCITY_UNRELATED,
             "warning",

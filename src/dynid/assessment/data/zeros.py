@@ -33,8 +33,8 @@ _ALIKE = 1.0
 # What a torque with the opposite sign of the model's costs in the same measure, if it explains this share of what is
 # left: it is another fault. The signs of all torques together are one.
 _REVERSED, _CLEARLY = 1.0, 0.5
-# Rows that the search uses.
-_ROWS = 300
+# Rows that the search uses. Of robots with many joints, only neighbours are turned together.
+_ROWS, _MANY_JOINTS, _NEIGHBOURS = 300, 10, 2
 
 
 def check_zeros(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
@@ -109,6 +109,8 @@ def _changed(zeros: Sequence[Zero], angular: Sequence[bool], joints: int) -> Ite
     turns = [(k, 1) for k in (-1, 1, 2)]
     mirrored = [(k, -1) for k in (-1, 0, 1, 2)]
     for chosen in combinations(range(len(zeros)), joints):
+        if len(zeros) > _MANY_JOINTS and chosen[-1] - chosen[0] > _NEIGHBOURS:
+            continue
         options = [(turns + (mirrored if joints == 1 else [])) if angular[j] else [(0, -1)] for j in chosen]
         for option in product(*options):
             out = list(zeros)

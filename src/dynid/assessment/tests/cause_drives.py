@@ -91,7 +91,7 @@ def _crosstalk(model: Model) -> Iterator[Group]:
     for k, j in enumerate(rows.joints):
         for i in _partners(robot.n, j):
             words = _stated(f"the sensor of '{robot.coordinates[j]}' also shows", f"% of '{robot.coordinates[i]}'")
-            yield Group(CauseCode.CROSSTALK, (j, i), words, model.only(k, made[k][:, i]), "%", 100.0, 0.5, _MOST_GAIN)
+            yield Group(CauseCode.CROSSTALK, (j,), words, model.only(k, made[k][:, i]), "%", 100.0, 0.5, _MOST_GAIN)
 
 
 def _clock_rate(model: Model) -> Iterator[Group]:

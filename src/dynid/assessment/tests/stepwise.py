@@ -29,7 +29,7 @@ _WEIGHTINGS = 2
 # Candidates that are compared in detail, and blocks of time for standard deviations.
 _COMPARED = 25
 _BLOCKS = 20
-# A alternative gains this share of what the best candidate does, and keeps at most this share of it beside that one.
+# An alternative gains this share of what the best candidate does, and keeps at most this share of it beside that one.
 _ALTERNATIVE, _BESIDE, _MOST_ALTERNATIVES = 0.8, 0.2, 2
 # Relevance: share of the residual that a cause explains in a joint, its part there that parameters cannot imitate and
 # its whole torque, both relative to the torque of the joint; standard deviations from zero.
