@@ -41,9 +41,9 @@ def test_turned_and_mirrored_joints_are_named_with_what_to_add(
         j = int(finding.joint[-1]) - 1
         if j in quarters and j not in mirrored:
             assert finding.how_much == f"{90 * quarters[j]} degrees"
-            assert f"Add {90 * quarters[j]:+d} degrees" in finding.what_to_do
+            assert f"add {90 * quarters[j]:+d} degrees" in finding.what_to_do
         if j in mirrored:
-            assert "opposite direction" in finding.what and "everse position and torque" in finding.what_to_do
+            assert "-1 times" in finding.how_much and "reverse q, v and torque" in finding.what_to_do
 
 
 def test_what_the_finding_says_repairs_the_log() -> None:
@@ -63,6 +63,22 @@ def test_right_zeros_are_not_blamed(factor: float) -> None:
     inertial = np.array([p.inertial for p in ROBOT.layout])
     prior = WIDE.with_parameters(np.where(inertial, factor * WIDE.parameters, WIDE.parameters))
     assert not [f for f in dynid.check(prior, SOUND) if f.code == "position_zero"]
+
+
+def test_limits_tell_between_zeros_that_explain_alike() -> None:
+    """A weight that hangs to the left or to the right differs in nothing but the limits."""
+    body = {"mass": 5.0, "com": [0.3, 0.0, 0.0], "tensor": [0.1, 0, 0, 0.5, 0, 0.5]}
+    drive = {"fv": 0.1, "fc": 0.2}
+    rows = [{"alpha": np.pi / 2, "inertia": body, "drive": drive}]
+    arm = dynid.Robot.from_dh(rows, "modified", name="pendulum")
+    log = spoiled(recorded(arm), q=lambda q: q - 0.5 * np.pi)
+
+    def told(lower: float, upper: float) -> set[tuple[int, int]]:
+        robot = arm.with_limits({"joint1": {"position": (lower, upper)}})
+        return set(joint_zeros(log.runs[0], Context(robot, log))[0])
+
+    assert told(-20.0, 20.0) == {(1, 1), (1, -1)}
+    assert told(-1.6, 1.6) == {(1, 1)}
 
 
 def test_reversed_torques_are_a_matter_of_their_sign() -> None:

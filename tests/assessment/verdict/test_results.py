@@ -190,10 +190,9 @@ def test_each_fault_of_friction_has_its_check(rubbing: FrictionSelection) -> Non
     best = replace(fit.best, rms=2 * float(np.sqrt(np.mean(fit.friction**2))))
     assert "residual" in changed(rubbing, ranking=(best, *fit.ranking[1:]))
     # The other law is as good by its criterion, and another friction.
-    alternative = replace(fit.ranking[1], aic=fit.best.aic)
+    rival = replace(fit.ranking[1], aic=fit.best.aic)
     assert "law" in changed(
-        rubbing,
-        ranking=(fit.best, replace(alternative, parameters={k: 3 * v for k, v in alternative.parameters.items()})),
+        rubbing, ranking=(fit.best, replace(rival, parameters={k: 3 * v for k, v in rival.parameters.items()}))
     )
     vague = replace(fit.best, covariance=fit.best.covariance + 100 * np.eye(len(fit.best.parameters)))
     assert "uncertainty" in changed(rubbing, ranking=(vague, *fit.ranking[1:]))

@@ -28,8 +28,9 @@ _GOOD, _BEST = 0.005, 0.0005
 # Decrease of the sum over joints of the logarithm of the unexplained variance that another zero must achieve in one
 # joint, and the mean unexplained share of the joints that carry most, above which nothing is explained.
 _SAVING, _EXPLAINED, _CARRY = 3.0, 0.3, 0.2
-# Zeros whose costs differ by less than this explain the torques alike.
-_ALIKE = 1.0
+# Zeros whose costs differ by less than this explain the torques alike, and are as far beyond the limits of the joints
+# if they differ by less than this (rad or m).
+_ALIKE, _NEAR = 1.0, 0.1
 # What a torque with the opposite sign of the model's costs in the same measure, if it explains this share of what is
 # left: it is another fault. The signs of all torques together are one.
 _REVERSED, _CLEARLY = 1.0, 0.5
@@ -42,28 +43,29 @@ def check_zeros(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     for j, options in enumerate(joint_zeros(run, context)):
         if _RIGHT in options:
             continue
-        told = [_told(*zero) for zero in options]
-        wrong, doing = (", or ".join(words[k] for words in told) for k in (0, 1))
-        alike = "" if len(told) == 1 else " These explain the torques alike."
+        alike = "" if len(options) == 1 else " Several do so alike."
+        doing = ", or ".join(_remedy(*zero) for zero in options)
         yield context.found(
             FindingCode.POSITION_ZERO,
             "error",
             run,
             j,
-            f"The position of this joint is not that of the robot description: {wrong}.{alike}",
-            " or ".join(f"{90 * k} degrees" if k else "-1 times the position" for k, _ in options),
-            f"{doing} when loading, or correct the joint in the description.".capitalize(),
+            "The position of this joint is not that of the robot description: with another zero or direction, the "
+            f"bodies explain the torques.{alike}",
+            " or ".join(_size(*zero) for zero in options),
+            f"When loading, {doing}; or correct the joint in the description.",
         )
 
 
-def _told(quarters: int, sign: int) -> tuple[str, str]:
-    """What is wrong with a position, and what to do."""
-    wrong = [f"its zero is {abs(90 * quarters)} degrees away"] if quarters else []
-    doing = [f"add {90 * quarters:+d} degrees to the position (offset of q)"] if quarters else []
-    if sign < 0:
-        wrong.append("it counts in the opposite direction")
-        doing.insert(0, "reverse position and torque (sign of q, v and torque)")
-    return " and ".join(wrong), " and ".join(doing)
+def _size(quarters: int, sign: int) -> str:
+    """How far a position is off."""
+    return " and ".join([f"{90 * quarters} degrees"] * bool(quarters) + ["-1 times"] * (sign < 0))
+
+
+def _remedy(quarters: int, sign: int) -> str:
+    """What to do about it."""
+    add = [f"add {90 * quarters:+d} degrees to it (offset of q)"] * bool(quarters)
+    return " and ".join(["reverse q, v and torque (sign)"] * (sign < 0) + add)
 
 
 def joint_zeros(run: Run, context: Context) -> tuple[tuple[Zero, ...], ...]:
@@ -101,7 +103,19 @@ def _find(run: Run, context: Context) -> tuple[tuple[Zero, ...], ...]:
     others = (x for k in (1, 2) for x in _changed(right, context.angular, k))
     most = search.fine(found) + _ALIKE
     alike = [x for x in others if search.fine(x) < most and all(x[j] != _RIGHT for j in changed)]
-    return tuple(tuple(sorted({found[j], *(x[j] for x in alike if j in changed)})) for j in range(n))
+    # Of those that explain alike, a log within the limits of the joints is more likely.
+    beyond = {x: _beyond(cleaned.q, x, context.robot) for x in (found, *alike)}
+    kept = [x for x, far in beyond.items() if far <= min(beyond.values()) + _NEAR]
+    return tuple(tuple(sorted({x[j] if j in changed else _RIGHT for x in kept})) for j in range(n))
+
+
+def _beyond(q: Array, zeros: Sequence[Zero], robot: Robot) -> float:
+    """How far positions (N, joint) with these zeros go beyond the limits, in rad or m, summed over the joints."""
+    limits = [robot.limits[name] for name in robot.coordinates]
+    quarters, sign = np.array(zeros, dtype=float).T
+    moved = sign * q + 0.5 * np.pi * quarters
+    low, high = (np.array([getattr(x, side) for x in limits]) for side in ("lower", "upper"))
+    return float(np.sum(np.maximum(moved.max(axis=0) - high, 0.0) + np.maximum(low - moved.min(axis=0), 0.0)))
 
 
 def _changed(zeros: Sequence[Zero], angular: Sequence[bool], joints: int) -> Iterator[tuple[Zero, ...]]:
