@@ -19,6 +19,7 @@ from dynid.excitation.design import FAMILIES, make_family
 from dynid.friction.models import friction_model
 from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
 from dynid.robot.drives import FRICTION_TERMS
+from dynid.robot.effects import EFFECTS
 from dynid.simulation.integrators import integration_method
 from studies.reproduce.registry import find_study, studies
 
@@ -29,6 +30,7 @@ def test_words_for_the_shell_are_those_of_the_registries() -> None:
     assert tuple(studies()) == complete.STUDIES
     assert tuple(FAMILIES) == complete.FAMILIES
     assert (*FRICTION_TERMS, "none") == complete.FRICTION
+    assert tuple(EFFECTS) == complete.EFFECTS
 
 
 def test_robots_are_completed_by_name_or_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

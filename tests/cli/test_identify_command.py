@@ -52,6 +52,30 @@ def test_identify_validates_and_saves(logs: tuple[Path, Path], tmp_path: Path) -
     assert "simulation error (open loop), identified / a-priori" in shown.stdout and "tool link2" in shown.stdout
 
 
+def test_an_effect_that_the_verdict_advises_is_added_by_one_option(tmp_path: Path) -> None:
+    """The screen names the ripple and the option; with it, or the line of dynid.toml, the verdict is good."""
+    robot = package.load_robot("twolink", friction="viscous+coulomb", effects=["ripple=joint2:24"])
+    values = dict(zip(robot.parameter_names, robot.parameters, strict=True)) | {"rs24_joint2": 0.8}
+    plant = robot.with_parameters([values[n] for n in robot.parameter_names])
+    for seed in range(2):
+        synthetic_recording(plant, seed, 10.0).to_csv(tmp_path / f"run{seed}.csv")
+    words = ("identify", *COMMON, "run0.csv", "--validate", "run1.csv", "-o")
+    before = dynid(*words, "before.json", folder=tmp_path)
+    assert "verdict: do not use" in before.stdout and "(--effect ripple=joint2:24)" in before.stdout
+    verdict = json.loads((tmp_path / "before.verdict.json").read_text())
+    effects = [x for check in verdict["checks"] for x in check["effects"]]
+    after = dynid(*words, "after.json", *(w for x in effects for w in ("--effect", x)), folder=tmp_path)
+    assert effects == ["ripple=joint2:24"] and "verdict: trusted" in after.stdout, after.stdout
+    found = package.Estimate.load(tmp_path / "after.json")
+    assert dict(zip(found.base.names, found.beta, strict=True))["rs24_joint2"] == pytest.approx(0.8, abs=0.01)
+    assert dynid("validate", "after.json", "run1.csv", folder=tmp_path).returncode == 0
+    project = dynid("init", *COMMON, "run0.csv", "run1.csv", "--effect", "ripple=joint2:24", folder=tmp_path)
+    assert project.returncode == 0 and 'effects = ["ripple=joint2:24"]' in (tmp_path / "dynid.toml").read_text()
+    same = dynid("identify", "-o", "same.json", folder=tmp_path)
+    assert same.returncode == 0, same.stderr
+    assert package.Estimate.load(tmp_path / "same.json").beta.tolist() == found.beta.tolist()
+
+
 def test_identify_writes_urdf_and_json(logs: tuple[Path, Path], tmp_path: Path) -> None:
     """-o with .urdf writes the robot; --json prints everything for machines."""
     out = tmp_path / "robot.urdf"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.cli.project import load_project
-from dynid.errors import DataError
+from dynid.errors import DataError, ModelError
 from dynid.studio.comparison import EstimateFiles, EstimateRow, compared, own_files
 from dynid.studio.estimate_panel import comparison_rows, next_steps
 from dynid.studio.project_file import ProjectFile
@@ -70,6 +70,20 @@ def test_a_session_goes_on_where_the_file_was_left(tmp_path: Path) -> None:
     assert again.project.section("robot") == {"file": "twolink"} and again.held == {}
     (tmp_path / "dynid.toml").write_text("[robot]\nfile = 'gone.urdf'\n")
     assert "gone.urdf" in Session(Workspace(tmp_path)).problem
+
+
+def test_effects_are_added_to_the_model(tmp_path: Path) -> None:
+    """As the button below the verdict does; what is wrong with one is said and nothing is kept."""
+    session = Session(Workspace(tmp_path))
+    session.choose("tx40")
+    session.add_effects(["load-friction=joint2"])
+    robot = session.add_effects(["ripple=joint3:30", "load-friction=joint2"])
+    assert {"fl_joint2", "rs30_joint3", "rc30_joint3"} <= set(robot.parameter_names)
+    again = Session(Workspace(tmp_path))
+    assert again.robot is not None and again.robot.parameter_names == robot.parameter_names
+    with pytest.raises(ModelError, match="no joint fits 'joint9'"):
+        session.add_effects(["spring=joint9"])
+    assert session.project.section("robot")["effects"] == ["load-friction=joint2", "ripple=joint3:30"]
 
 
 def test_the_mass_of_the_robot_is_kept(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "FRICTION",
     "METHODS",
     "STUDIES",
+    "effects",
     "families",
     "friction",
     "joined",
@@ -45,6 +46,10 @@ FAMILIES = (
     *("trapezoid", "double-s", "postures"),
 )
 FRICTION = ("viscous", "viscous-asymmetric", "coulomb", "coulomb-asymmetric", "offset", "none")
+EFFECTS = (
+    *("load-friction", "quadratic-friction", "ripple", "counterbalance", "spring"),
+    *("coupled-friction", "coupled-inertia"),
+)
 ROBOT_FILES = (".urdf", ".xml", ".mjcf", ".sdf", ".usd", ".usda", ".usdc", ".usdz", ".toml")
 
 
@@ -114,4 +119,5 @@ def joined(known: Sequence[str], by: str) -> Callable[[str], list[str]]:
 methods = _words(METHODS)
 studies = _words(STUDIES)
 families = _words(FAMILIES)
+effects = _words(EFFECTS)
 friction = joined(FRICTION, "+")

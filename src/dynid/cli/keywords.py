@@ -13,6 +13,7 @@ OPTIONS = {
     # load_robot
     "friction": "--friction",
     "rotor_inertia": "--rotor-inertia",
+    "effects": "--effect",
     "gravity": "--gravity",
     "base": "--base",
     "limits": "--limits",

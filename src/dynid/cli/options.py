@@ -83,6 +83,16 @@ Drives = Annotated[
         metavar="NAME", help="Servo of the library, or its TOML file, whose armature and friction joints have."
     ),
 ]
+Effects = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--effect",
+        metavar="NAME",
+        autocompletion=complete.effects,
+        help="Effect of the drives beside friction: load-friction, ripple=JOINT:PERIODS, counterbalance=JOINT, spring, "
+        "quadratic-friction, coupled-friction=JOINT:OTHER, coupled-inertia=JOINT:OTHER; may be repeated. [none]",
+    ),
+]
 Base = Annotated[
     str | None, typer.Option("--base", help="fixed, floating, or instrumented (base wrench measured). [file's own]")
 ]
@@ -310,6 +320,7 @@ MODELLING = {
     "friction": Friction,
     "rotor_inertia": RotorInertia,
     "drives": Drives,
+    "effects": Effects,
     "base": Base,
     "gravity": Gravity,
     "lock": Lock,

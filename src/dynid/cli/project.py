@@ -50,6 +50,8 @@ class RobotSection(_Section):
     drives : str, dict of str to str, or None
         Servo of the library whose armature and friction all joints have, or servos by regular expressions of joint
         names.
+    effects : list of str
+        Effects of the drives beside friction, as in --effect: "load-friction", "ripple=joint2:30".
     lock : list of str or dict of str to float
         Joints (names or patterns) that are held at zero, or at these positions in rad or m.
     gravity : tuple of 3 floats or None
@@ -74,6 +76,7 @@ class RobotSection(_Section):
     friction: str | dict[str, str] | None = None
     rotor_inertia: bool | list[str] | None = None
     drives: str | dict[str, str] | None = None
+    effects: list[str] = Field(default_factory=list)
     lock: list[str] | dict[str, float] = Field(default_factory=list)
     gravity: tuple[float, float, float] | None = None
     base: Literal["fixed", "floating", "instrumented"] | None = None

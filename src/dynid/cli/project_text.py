@@ -146,7 +146,17 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
         lines.append("# rotor_inertia = true    # the robot file has none; geared drives have them")
     if given.get("snap_angles") is None and rounded_angles(file):
         lines.append("snap_angles = true        # angles such as 1.5708 are meant as multiples of pi/2")
-    for name in ("drives", "base", "gravity", "snap_angles", "ignore_loops", "inertia_from", "density", "shape_mass"):
+    for name in (
+        "drives",
+        "effects",
+        "base",
+        "gravity",
+        "snap_angles",
+        "ignore_loops",
+        "inertia_from",
+        "density",
+        "shape_mass",
+    ):
         if given.get(name) is not None:
             lines.append(f"{name} = {toml_value(given[name])}")
     if given.get("lock"):

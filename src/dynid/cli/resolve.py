@@ -68,7 +68,7 @@ def resolve(
         reading=reading,
         whole=whole,
         modelling={
-            n: values.names(v) if n == "lock" else v for n in options.MODELLING if (v := taken.get(n)) is not None
+            n: values.names(v) if n == "lock" else v for n in options.MODELLING if (v := taken.get(n)) not in (None, [])
         },
         base_given=taken.get("base") is not None or (project is not None and project.robot.base is not None),
     )
@@ -131,7 +131,7 @@ def _robot(file: str, project: Project | None, taken: Mapping[str, Any]) -> tupl
         if project is None
         else project.robot.model_dump(exclude={"file", "lock", "mass", "link_mass"}, exclude_none=True)
     )
-    fields = section | {n: taken[n] for n in options.MODELLING if n != "lock" and taken[n] is not None}
+    fields = section | {n: taken[n] for n in options.MODELLING if n != "lock" and taken[n] not in (None, [])}
     robot = load_robot(file, **fields)
     held: list[str] | dict[str, float] = [] if project is None else project.robot.lock
     if taken["lock"] is not None:

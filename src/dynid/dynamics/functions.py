@@ -20,6 +20,7 @@ from dynid.dynamics.batch import as_batch, as_parameters, run
 from dynid.dynamics.closed import with_loops
 from dynid.dynamics.tree import Compiled, compile_robot
 from dynid.errors import DataError, DynidError
+from dynid.robot.effects import EffectColumn
 from dynid.robot.elements import LineForce
 from dynid.robot.model import Robot
 
@@ -40,6 +41,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+# Steps of a correction at most, and the share of the torque that may be left.
+_CORRECTIONS, _SOLVED = 50, 1e-10
 _FIXED: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()
 
 
@@ -222,6 +225,8 @@ def forward_dynamics(
         # A custom column may depend on the acceleration: assemble M and the bias, then solve.
         out = tau - inverse_dynamics(robot, q, v, np.zeros_like(v), pi)
         failures = run(forward.solve, samples, (mass_matrix(robot, q, pi),), (out,))
+        if any(isinstance(robot.drives[index].function, EffectColumn) for index, _ in model.custom):
+            _correct(robot, (q, v, tau), pi, out)
     else:
         out = np.empty((samples, robot.nv))
         inertia, values = model.inertias(robot, pi), pi[model.drive_columns]
@@ -452,6 +457,23 @@ def _add_drives(robot: Robot, q: Array, v: Array, a: Array, pi: Array, tau: Arra
         run(drives.drive_torques, len(q), (model.tree, model.drives, values, q, v, a), (tau,))
     for index, column in model.custom:
         tau[:, model.tree.wrench_rows :] += pi[column] * custom_column(robot, index, q, v, a)
+
+
+def _correct(robot: Robot, given: tuple[Array, Array, Array], pi: Array, a: Array) -> None:
+    """Correct accelerations (N, n) for friction of the load, which is not affine in them, in place.
+
+    Newton's method: the columns are linear as long as no load changes its sign.
+    """
+    q, v, tau = given
+    inertia = mass_matrix(robot, q, pi)
+    effects = [(robot.drives[index].function, pi[column]) for index, column in compile_robot(robot).custom]
+    for _ in range(_CORRECTIONS):
+        missing = tau - inverse_dynamics(robot, q, v, a, pi)
+        if float(np.abs(missing).max(initial=0.0)) <= _SOLVED * max(float(np.abs(tau).max(initial=0.0)), 1.0):
+            return
+        slope = inertia + sum(x * f.slope(q, v, a) for f, x in effects if isinstance(f, EffectColumn))
+        a += np.linalg.solve(slope, missing[:, :, None])[:, :, 0]
+    raise DynidError("the acceleration has no solution: friction grows faster with the load than the load itself")
 
 
 def _custom_inertia(robot: Robot, index: int, q: Array) -> Array:

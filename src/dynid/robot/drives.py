@@ -171,7 +171,8 @@ class DriveTerm:
     @property
     def dissipates(self) -> bool:
         """Whether the coefficient of this term alone is not negative, since it dissipates or stores energy."""
-        return self.kind in _NOT_NEGATIVE and not self.cross_only
+        own = getattr(self.function, "dissipates", False)
+        return bool(own) or (self.kind in _NOT_NEGATIVE and not self.cross_only)
 
     @property
     def is_coulomb(self) -> bool:

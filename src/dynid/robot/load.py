@@ -74,6 +74,7 @@ def load_robot(
     density: float | None = None,
     shape_mass: float | None = None,
     drives: str | Path | Mapping[str, str | Path] | None = None,
+    effects: Sequence[str] = (),
 ) -> Robot:
     """Load a robot from a URDF, MJCF, SDF or TOML file, a Pinocchio model, or the name of a built-in robot.
 
@@ -113,6 +114,8 @@ def load_robot(
     drives : str, Path or mapping, optional
         Servo or motor of the library (`dynid.robot.known_drives`) whose armature and friction all joints have, or a
         mapping from regular expressions of joint names to such names. They replace those of the file.
+    effects : sequence of str
+        Effects beside bodies and plain friction, as for `Robot.with_effects`: "load-friction", "ripple=joint2:30".
 
     Returns
     -------
@@ -163,7 +166,8 @@ def load_robot(
         robot = robot.with_gravity(gravity)
     if limits is not None:
         robot = robot.with_limits(limits)
-    return robot.locked(lock) if lock else robot
+    robot = robot.locked(lock) if lock else robot
+    return robot.with_effects(*effects) if effects else robot
 
 
 def _unused(robot: Robot, known: FileDrives) -> list[str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.drives import CustomColumn, DriveTerm, TermKind, Transmission
+from dynid.robot.effects import EffectColumn
 from dynid.robot.elements import LineForce
 from dynid.robot.extent import joined_boxes, moved_box
 from dynid.robot.inertia import move_inertia
@@ -175,6 +176,11 @@ def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> Dri
     if term.function is not None:
         if isinstance(term.function, LineForce):
             return _restricted_line(term, term.function, free, posture)
+        if isinstance(term.function, EffectColumn):
+            left = term.function.restricted(free, posture)
+            if left is None:
+                return None
+            return replace(term, direction=direction, owner=int(number[term.owner]), function=left)
         if not free[term.owner]:
             return None
         column = _RestrictedColumn(term.function, free, posture)

@@ -566,6 +566,34 @@ class Robot:
 
         return self.with_terms(*(term for element in elements for term in element_terms(self, element)))
 
+    def with_effects(self, *effects: str) -> Robot:
+        """A copy with effects beside bodies and plain friction, such as friction that grows with the load.
+
+        Parameters
+        ----------
+        *effects : str
+            Names of `dynid.robot.effects.EFFECTS`, with joints and a value where they need one.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            For unknown effects and joints.
+
+        Examples
+        --------
+        >>> import dynid
+        >>> robot = dynid.load_robot("twolink").with_effects("load-friction", "ripple=joint2:30")
+        >>> [name for name in robot.parameter_names if name.startswith(("fl", "rs", "rc"))]
+        ['fl_joint1', 'fl_joint2', 'rs30_joint2', 'rc30_joint2']
+        """
+        from dynid.robot.effects import effect_terms
+
+        return self.with_terms(*(term for effect in effects for term in effect_terms(self, effect)))
+
     def with_smooth_coulomb(self, slope: float) -> Robot:
         """A copy with Coulomb friction smoothed to tanh(slope * velocity), also that of custom terms that jump.
 

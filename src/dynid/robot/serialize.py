@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from dynid.errors import ModelError
+from dynid.errors import DataError, ModelError
 from dynid.robot.drives import DriveTerm, Transmission
+from dynid.robot.effects import EffectColumn
 from dynid.robot.elements import Gas, LineForce, Step
 from dynid.robot.joint_equality import JointEquality
 from dynid.robot.loops import Constraint, Loop
@@ -19,7 +20,7 @@ from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic
 
 __all__ = ["robot_from_dict", "robot_to_dict"]
 
-_LINE_FORCE = "line_force"
+_LINE_FORCE, _EFFECT = "line_force", "effect"
 # Types of fields that the classes themselves do not check, by their annotation.
 _SCALARS: dict[Any, Any] = {"str": str, "int": int, "bool": bool, "float": (int, float)}
 _Part = TypeVar("_Part")
@@ -31,8 +32,8 @@ def robot_to_dict(robot: Robot) -> dict[str, Any]:
     Parameters
     ----------
     robot : Robot
-        Any robot. Of custom drive terms, force elements are stored. Any other Python function is not, only the fact
-        that there is one.
+        Any robot. Of custom drive terms, force elements and effects are stored. Any other Python function is not, only
+        the fact that there is one.
 
     Returns
     -------
@@ -88,11 +89,10 @@ def robot_from_dict(data: Mapping[str, Any], functions: Mapping[str, Callable[..
         If the data are not those of a robot, or if a custom drive term has no function in `functions`.
     """
     try:
-        return Robot(
+        bare = Robot(
             name=_text(data["name"], "name of the robot"),
             links=tuple(_made(Link, x) for x in data["links"]),
             joints=tuple(_joint(x) for x in data["joints"]),
-            drives=tuple(_drive_term(x, functions or {}) for x in data["drives"]),
             gravity=np.array(data["gravity"], dtype=float),
             base=data["base"],
             transmission=None if data["transmission"] is None else _transmission(data["transmission"]),
@@ -105,7 +105,8 @@ def robot_from_dict(data: Mapping[str, Any], functions: Mapping[str, Callable[..
             postures={name: _posture(values) for name, values in data["postures"].items()},
             notes=tuple(_text(x, "note") for x in data["notes"]),
         )
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
+        return replace(bare, drives=tuple(_drive_term(x, functions or {}, bare) for x in data["drives"]))
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, DataError) as error:
         raise ModelError(f"the stored robot is incomplete or damaged: {error}") from None
 
 
@@ -124,6 +125,8 @@ def _plain(part: Any) -> dict[str, Any]:
             value = None
         elif isinstance(value, LineForce):
             value = {"law": _LINE_FORCE, **_plain_line(value)}
+        elif isinstance(value, EffectColumn):
+            value = {"law": _EFFECT, "column": value.to_dict()}
         elif x.name == "function":
             value = value is not None
         out[x.name] = value
@@ -164,13 +167,15 @@ def _joint(data: Mapping[str, Any]) -> Joint:
     return joint
 
 
-def _drive_term(data: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> DriveTerm:
+def _drive_term(data: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]], bare: Robot) -> DriveTerm:
     name = f"{data['symbol']}_{data['shaft']}"
     law = data["function"]
     if isinstance(law, Mapping):
-        if law["law"] != _LINE_FORCE:
+        if law["law"] not in (_LINE_FORCE, _EFFECT):
             raise ModelError(f"the law '{law['law']}' of '{name}' is unknown")
-        return _made(DriveTerm, {**data, "function": _line_force(law)})
+        line = law["law"] == _LINE_FORCE
+        column = _line_force(law) if line else EffectColumn.from_dict(law["column"], bare.tree)
+        return _made(DriveTerm, {**data, "function": column})
     if law and name not in functions:
         raise ModelError(
             f"the custom drive term '{name}' is a Python function, which no file can store: give the robot that has it"

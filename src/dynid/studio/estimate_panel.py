@@ -69,6 +69,19 @@ def estimate_panel(bench: Bench) -> None:
             ui.label("The verdict appears here.").classes("opacity-70")
             return
         told_verdict(found).mark("verdict")
+        effects = list(dict.fromkeys(x for c in found.get("checks", []) for x in c.get("effects", [])))
+        if effects:
+            words = f"Add {', '.join(effects)} to the model and identify again"
+            ui.button(words, on_click=lambda: with_effects(effects)).props("flat no-caps").mark("add-effects")
+
+    async def with_effects(effects: list[str]) -> None:
+        try:
+            session.add_effects(effects)
+        except DynidError as error:
+            bench.tell(error)
+            return
+        bench.robot_changed()
+        await identify()
 
     verdict()
     bench.on_estimate.append(verdict.refresh)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,14 @@ class Session:
         changed = {key: value for key, value in (section | {"lock": locked}).items() if value is not None}
         self._load(self.name, changed)
         self.project.put("robot", changed)
+
+    def add_effects(self, effects: Sequence[str]) -> Robot:
+        """Add effects of the drives to the model."""
+        section = self.project.section("robot")
+        changed = section | {"effects": list(dict.fromkeys([*section.get("effects", []), *effects]))}
+        robot = self._load(self.name, changed)
+        self.project.put("robot", changed)
+        return robot
 
     @property
     def mass(self) -> float | None:

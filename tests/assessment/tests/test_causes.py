@@ -11,7 +11,7 @@ import pytest
 
 import dynid
 from dynid.assessment.tests import swapped
-from dynid.assessment.tests.cause import CauseCode, Causes
+from dynid.assessment.tests.cause import CauseCode, Causes, Trial
 from dynid.assessment.tests.cause_rows import cause_rows
 from dynid.assessment.tests.cause_search import _plus_minus, find_causes
 from dynid.assessment.tests.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
@@ -134,6 +134,30 @@ def test_the_cause_is_named_first_with_its_size(case: str) -> None:
     # One step from the estimate: the size is right to a fifth.
     assert found.causes[0].size == pytest.approx(size, rel=0.2)
     assert found.causes[0].words in found.summary() and found.causes[0].advice in found.summary()
+
+
+@pytest.mark.parametrize(("case", "option"), [("cogging", "ripple=joint2:17"), ("load friction", "load-friction")])
+def test_an_effect_is_tried_before_it_is_advised(case: str, option: str) -> None:
+    """The model with the option of the advice has the error on the unseen run that the advice states."""
+    fault, model, *_ = CASES[case]
+    cause = causes(fault, model).causes[0]
+    assert cause.option == option and f"--effect {option}" in cause.advice
+    assert cause.trial is not None and cause.trial.unseen and cause.trial.after < 0.5 * cause.trial.before
+    better = causes(fault, arm().with_effects(option))
+    assert not any(c.code is cause.code and c.option for c in better.causes)
+
+
+def test_a_correction_that_gains_nothing_on_unseen_motion_has_no_option() -> None:
+    gain, nothing = Trial("joint1", 0.1, 0.05, True), Trial("joint1", 0.1, 0.099, True)
+    cause = replace(causes(CASES["cogging"][0]).causes[0], trial=gain)
+    assert "falls from 10.0 to 5.0 % of its torque" in cause.advice
+    assert "falls" not in replace(cause, trial=nothing).advice
+
+
+def test_what_differs_between_runs_is_tried_on_parts_of_both() -> None:
+    trial = causes(payload).causes[0].trial
+    assert trial is not None and not trial.unseen and trial.after < 0.2 * trial.before
+    assert "motion left out of the fit" in str(trial)
 
 
 def test_causes_that_explain_alike_are_told_together() -> None:

@@ -64,6 +64,7 @@ def test_a_judgement_is_plain_data(
 def test_every_field_of_an_assessment_is_saved(tmp_path: Path) -> None:
     path = tmp_path / "verdict.json"
     full = Check(CheckCode.DELAY, "warned", "late", 1.5, float("inf"), float("nan"), "samples", "shift the torques")
+    full = replace(full, effects=("load-friction",))
     assert_no_defaults(full)
     assessment = Assessment("arm", "wls", (full, Check(CheckCode.SOLVER, "passed", "it converged")))
     assessment.save(path)

@@ -13,7 +13,7 @@ from dynid.markup import HtmlFrame
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Cause", "CauseCode", "Causes"]
+__all__ = ["Cause", "CauseCode", "Causes", "Trial"]
 
 
 class CauseCode(StrEnum):
@@ -76,22 +76,53 @@ ADVICE = {
     CauseCode.LOW_PASS: "record torques before the filter, or pass the positions through the same filter",
     CauseCode.ELASTICITY: "measure positions on the link side, excite more slowly, or model the elastic joint",
     CauseCode.BACKLASH: "measure positions on the link side, or preload the joint",
-    CauseCode.RIPPLE: "add the ripple to the robot (custom_term), or average over many positions",
+    CauseCode.RIPPLE: "add the ripple to the model",
     CauseCode.DRIFT: "warm the robot up before recording, or identify friction at its working temperature",
     CauseCode.PAYLOAD: "identify and validate with the same payload, or give the payload to the robot",
     CauseCode.SATURATION: "slow the motion down, and leave out samples at the limit of the drive",
-    CauseCode.LOAD_FRICTION: "add friction that grows with the load to the robot (custom_term)",
-    CauseCode.FRICTION: "add this friction to the robot (with_drives, custom_term), identify again",
+    CauseCode.LOAD_FRICTION: "add friction that grows with the load to the model",
+    CauseCode.FRICTION: "add this friction to the model",
     CauseCode.STRIBECK: (
         "add Stribeck friction to the robot (dynid friction), or leave out slow motion (min_velocity) and do not rely "
         "on torques near standstill"
     ),
-    CauseCode.OFFSET: "add an offset to the joint (with_drives), identify again",
-    CauseCode.SPRING: "add a spring to the robot (with_terms), identify again",
-    CauseCode.GRAVITY: "add the counterbalance to the robot (custom_term), identify again",
-    CauseCode.ROTOR_INERTIA: "identify rotor inertia (with_drives), identify again",
-    CauseCode.COUPLING: "add the coupled term to the robot (with_terms, custom_term), identify again",
+    CauseCode.OFFSET: "add an offset to the friction of the joint (--friction)",
+    CauseCode.SPRING: "add a spring to the model",
+    CauseCode.GRAVITY: "add the counterbalance to the model",
+    CauseCode.ROTOR_INERTIA: "add rotor inertia to the model (--rotor-inertia)",
+    CauseCode.COUPLING: "add the coupled term to the model",
 }
+
+
+# Share of the error that a correction takes away at least where it is advised with its effect.
+_WORTH = 0.05
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What correcting a cause does to the error of motion that is not in the fit.
+
+    `before` and `after` are errors of predicted torques relative to the torque, in the joint that gains most. `unseen`
+    says whether they are those of an unseen recording, or of parts that are left out of the fit.
+    """
+
+    joint: str
+    before: float
+    after: float
+    unseen: bool
+
+    def __str__(self) -> str:
+        """Return the trial as part of a sentence."""
+        where = "unseen motion" if self.unseen else "motion left out of the fit"
+        before, after = 100 * self.before, max(100 * self.after, 1e-3)
+        digits = max(0, 1 - math.floor(math.log10(after)))
+        sizes = f"from {before:.{digits}f} to {after:.{digits}f} % of its torque"
+        return f"the error of '{self.joint}' on {where} then falls {sizes}"
+
+    @property
+    def gains(self) -> bool:
+        """Whether the correction lowers the error by an amount that is worth it."""
+        return self.after < (1.0 - _WORTH) * self.before
 
 
 @dataclass(frozen=True)
@@ -121,6 +152,12 @@ class Cause:
         p-value, corrected for the number of candidates.
     alternatives : tuple of Cause
         Other causes that explain the same part of the residual nearly as well: these data cannot tell which it is.
+    trial : Trial or None
+        What correcting it, after the causes before it, does to the error of motion that is not in the fit; None where
+        that cannot be tried on the rows of the recording.
+    option : str
+        Effect that adds it to the model, for `--effect`, `[robot] effects` and `Robot.with_effects`; "" where no effect
+        does.
     """
 
     code: CauseCode
@@ -134,11 +171,19 @@ class Cause:
     effect: float
     p_value: float
     alternatives: tuple[Cause, ...] = ()
+    trial: Trial | None = None
+    option: str = ""
 
     @property
     def advice(self) -> str:
-        """Recommended remedy."""
-        return "; or ".join(ADVICE[code] for code in dict.fromkeys(c.code for c in (self, *self.alternatives)))
+        """Recommended remedy, and what it gains."""
+        words = "; or ".join(dict.fromkeys(c._remedy for c in (self, *self.alternatives)))
+        return f"{words}: {self.trial}" if self.trial is not None and self.trial.gains else words
+
+    @property
+    def _remedy(self) -> str:
+        """Recommended remedy of this cause."""
+        return ADVICE[self.code] + (f" (--effect {self.option})" if self.option else "")
 
     def __str__(self) -> str:
         """Return the cause in one line."""

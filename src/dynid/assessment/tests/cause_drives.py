@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -13,7 +14,14 @@ from dynid.assessment.tests.cause_rows import CauseRows
 from dynid.assessment.tests.ripple import ripple_orders
 from dynid.dynamics.functions import inverse_dynamics
 
-__all__ = ["coupling_groups", "drive_groups", "run_groups", "sensor_groups", "stribeck_groups"]
+__all__ = [
+    "coupling_groups",
+    "drive_groups",
+    "ripple_groups_near",
+    "run_groups",
+    "sensor_groups",
+    "stribeck_groups",
+]
 
 Array = NDArray[np.float64]
 
@@ -32,6 +40,8 @@ _LEVELS = (0.5, 0.7, 0.85)
 _QUANTILES = (0.5, 0.8, 0.9, 0.97)
 _STRIBECK = (0.02, 0.05, 0.1)  # of the highest velocity
 _STANDSTILL = 1e-6
+# Orders of a ripple that are tried on either side of a line of its spectrum, a quarter wide, and the step.
+_ORDERS, _ORDER_STEP = 12, 0.025
 # Drives are coupled with their neighbours; of robots with few joints, all pairs are tried.
 _MANY_JOINTS, _NEIGHBOURS = 10, 2
 
@@ -138,12 +148,12 @@ def drive_groups(model: Model) -> Iterator[Group]:
             _columns(m.q[:, j], m.v[:, j], m.a[:, j], np.abs(load[:, j]), orders)
             for m, load in zip(rows.motions, model.load, strict=True)
         ]
-        thin = rows.decimated([np.column_stack([c for *_, c in each]) for each in made])[k]
+        thin = rows.decimated([np.column_stack([c for *_, c, _ in each]) for each in made])[k]
         at = 0
-        for code, what, unit, column in made[0]:
-            width = 1 if column.ndim == 1 else column.shape[1]
-            words = _sized(f"'{robot.coordinates[j]}': {what}", unit)
-            yield Group(code, (j,), words, model.only(k, thin[:, at : at + width]), unit, core=width)
+        for code, what, unit, column, option in made[0]:
+            width, name = 1 if column.ndim == 1 else column.shape[1], robot.coordinates[j]
+            words, columns = _sized(f"'{name}': {what}", unit), model.only(k, thin[:, at : at + width])
+            yield Group(code, (j,), words, columns, unit, core=width, option=option.format(name))
             at += width
     yield from _load_friction(model)
     yield from _drift(model)
@@ -162,29 +172,53 @@ def stribeck_groups(model: Model) -> Iterator[Group]:
 
 def _columns(
     q: Array, v: Array, a: Array, load: Array, orders: Sequence[float]
-) -> list[tuple[CauseCode, str, str, Array]]:
-    """Effects in the drive of one joint: code, words, unit and columns (N,) or (N, c)."""
+) -> list[tuple[CauseCode, str, str, Array, str]]:
+    """Effects in the drive of one joint: code, words, unit, columns (N,) or (N, c), and the option that adds it."""
     sign = np.sign(v)
+    bend, quadratic = "friction is not linear in the velocity", "quadratic-friction={}"
     found = [
-        (CauseCode.OFFSET, "the torque has an offset", "N m", np.ones(len(q))),
-        (CauseCode.FRICTION, "Coulomb friction is missing", "N m", sign),
-        (CauseCode.FRICTION, "viscous friction is missing", "N m s/rad", v),
-        (CauseCode.FRICTION, "viscous friction differs by direction", "N m s/rad", np.abs(v)),
-        (CauseCode.FRICTION, "friction is not linear in the velocity", "N m s2/rad2", v * np.abs(v)),
-        (CauseCode.LOAD_FRICTION, "friction grows with the load", "N m per N m", load * sign),
-        (CauseCode.ROTOR_INERTIA, "rotor inertia is missing", "kg m2", a),
-        (CauseCode.SPRING, "a spring acts", "N m/rad", q),
+        (CauseCode.OFFSET, "the torque has an offset", "N m", np.ones(len(q)), ""),
+        (CauseCode.FRICTION, "Coulomb friction is missing", "N m", sign, ""),
+        (CauseCode.FRICTION, "viscous friction is missing", "N m s/rad", v, ""),
+        (CauseCode.FRICTION, "viscous friction differs by direction", "N m s/rad", np.abs(v), ""),
+        (CauseCode.FRICTION, bend, "N m s2/rad2", v * np.abs(v), quadratic),
+        (CauseCode.LOAD_FRICTION, "friction grows with the load", "N m per N m", load * sign, "load-friction={}"),
+        (CauseCode.ROTOR_INERTIA, "rotor inertia is missing", "kg m2", a, ""),
+        (CauseCode.SPRING, "a spring acts", "N m/rad", q, "spring={}"),
         (
             CauseCode.GRAVITY,
             "a torque follows sin q and cos q (counterbalance)",
             "N m",
             np.column_stack([np.sin(q), np.cos(q)]),
+            "counterbalance={}",
         ),
     ]
-    for order in orders:
-        what = f"the torque has a ripple of {order:.3g} periods per revolution (cogging)"
-        found.append((CauseCode.RIPPLE, what, "N m", np.column_stack([np.sin(order * q), np.cos(order * q)])))
-    return found
+    return found + [_ripple(q, order) for order in orders]
+
+
+def _ripple(q: Array, order: float) -> tuple[CauseCode, str, str, Array, str]:
+    """A ripple of one joint."""
+    what = f"the torque has a ripple of {order:.4g} periods per revolution (cogging)"
+    return (
+        CauseCode.RIPPLE,
+        what,
+        "N m",
+        np.column_stack([np.sin(order * q), np.cos(order * q)]),
+        f"ripple={{}}:{order:.5g}",
+    )
+
+
+def ripple_groups_near(model: Model, found: Group) -> Iterator[Group]:
+    """The ripple of a group at orders around its own, whole ones among them."""
+    rows, j = model.rows, found.joints[0]
+    name, k = model.robot.coordinates[j], rows.joints.index(j)
+    own = float(found.option.rpartition(":")[2])
+    near = {own + x for x in np.arange(-_ORDERS, _ORDERS + 1) * _ORDER_STEP if x}
+    for order in sorted(near | {float(x) for x in range(math.ceil(min(near)), math.floor(max(near)) + 1)}):
+        code, what, unit, _, option = _ripple(np.zeros(1), order)
+        both = rows.decimated([_ripple(m.q[:, j], order)[3] for m in rows.motions])[k]
+        words = _sized(f"'{name}': {what}", unit)
+        yield Group(code, (j,), words, model.only(k, both), unit, core=2, option=option.format(name))
 
 
 def _load_friction(model: Model) -> Iterator[Group]:
@@ -193,7 +227,7 @@ def _load_friction(model: Model) -> Iterator[Group]:
     made = rows.decimated([np.abs(x) * np.sign(m.v) for x, m in zip(model.whole, rows.motions, strict=True)])
     own = [c[:, j] for c, j in zip(made, rows.joints, strict=True)]
     words = _percent("friction grows with the load of all joints,", "of it")
-    yield Group(CauseCode.LOAD_FRICTION, (), words, model.everywhere(own), "%", 100.0, 1.0)
+    yield Group(CauseCode.LOAD_FRICTION, (), words, model.everywhere(own), "%", 100.0, 1.0, option="load-friction")
 
 
 def _drift(model: Model) -> Iterator[Group]:
@@ -242,15 +276,16 @@ def coupling_groups(model: Model) -> Iterator[Group]:
         for i in _partners(n, j):
             other = robot.coordinates[i]
             at = 3 * n + 2 * pairs.index((max(i, j), min(i, j)))
-            for column, what, unit in (
-                (i, f"viscous friction from the velocity of '{other}' is missing", "N m s/rad"),
-                (n + i, f"Coulomb friction from the velocity of '{other}' is missing", "N m"),
-                (2 * n + i, f"inertia that turns with '{other}' is missing", "kg m2"),
-                (at, f"Coulomb friction of a shaft that turns with it and '{other}' is missing", "N m"),
-                (at + 1, f"Coulomb friction of a shaft that turns against '{other}' is missing", "N m"),
+            pair = f"{name}:{other}"
+            for column, what, unit, option in (
+                (i, f"viscous friction from the velocity of '{other}' is missing", "N m s/rad", "coupled-friction="),
+                (n + i, f"Coulomb friction from the velocity of '{other}' is missing", "N m", "coupled-friction="),
+                (2 * n + i, f"inertia that turns with '{other}' is missing", "kg m2", "coupled-inertia="),
+                (at, f"Coulomb friction of a shaft that turns with it and '{other}' is missing", "N m", ""),
+                (at + 1, f"Coulomb friction of a shaft that turns against '{other}' is missing", "N m", ""),
             ):
-                words = _sized(f"'{name}': {what}", unit)
-                yield Group(CauseCode.COUPLING, (j,), words, model.only(k, thin[k][:, column]), unit)
+                words, columns = _sized(f"'{name}': {what}", unit), model.only(k, thin[k][:, column])
+                yield Group(CauseCode.COUPLING, (j,), words, columns, unit, option=option and option + pair)
 
 
 def _partners(joints: int, joint: int) -> list[int]:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.tests.bursts import load_bursts
-from dynid.assessment.tests.cause import Cause, CauseCode, Causes
+from dynid.assessment.tests.cause import Cause, CauseCode, Causes, Trial
 from dynid.assessment.tests.cause_drives import (
     coupling_groups,
     drive_groups,
+    ripple_groups_near,
     run_groups,
     sensor_groups,
     stribeck_groups,
@@ -21,6 +22,7 @@ from dynid.assessment.tests.cause_geometry import elasticity_between, geometry_g
 from dynid.assessment.tests.cause_groups import Group, Model
 from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows
 from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
+from dynid.assessment.tests.cause_trials import try_cause
 from dynid.assessment.tests.resonance import resonances
 from dynid.assessment.tests.stepwise import Step, Stepwise
 from dynid.assessment.tests.swapped import Swap, best_swap
@@ -28,6 +30,7 @@ from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
 from dynid.robot.drives import TermKind
+from dynid.robot.effects import effect_terms
 
 __all__ = ["find_causes"]
 
@@ -116,17 +119,23 @@ def find_causes(
             return Causes((_swapped(swap, rows),), tested, level, visible)
         if best is None:
             break
+        if best.group.code is CauseCode.RIPPLE:
+            best = search.sharpened(best, list(ripple_groups_near(model, best.group)), len(groups))
         alternatives[best.group] = search.alternatives(best, groups, level)
         search.include(best.group)
         found = search.needed([*found, best], tested)
         if best.group.code in (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED):
             break  # to be corrected first: friction and rotor inertia were chosen with wrong gravity
+    remedies = [_remedy(model, step.group) for step in found]
     causes = [
         *([] if late is None else [late[0]]),
         *([] if bursting is None else [bursting[0]]),
         *(
-            replace(_cause(step, rows), alternatives=tuple(_cause(x, rows) for x in alternatives.get(step.group, ())))
-            for step in found
+            replace(
+                _cause(replace(step, group=remedies[i]), rows, try_cause(rows, remedies[i], remedies[:i])),
+                alternatives=tuple(_cause(x, rows) for x in alternatives.get(step.group, ())),
+            )
+            for i, step in enumerate(found)
         ),
     ]
     if late is None:  # a lag moves the step of friction beside the reversal
@@ -146,7 +155,20 @@ def _elasticity_between(model: Model, search: Stepwise, groups: Sequence[Group],
     return list(elasticity_between(model, groups, found.group))
 
 
-def _cause(step: Step, rows: CauseRows) -> Cause:
+def _remedy(model: Model, group: Group) -> Group:
+    """The group as the option that adds it to the model has it, which may be simpler; the group itself without one."""
+    if not group.option:
+        return group
+    terms, rows = effect_terms(model.robot, group.option), model.rows
+    if {t.name for t in terms} <= set(model.robot.parameter_names):
+        return replace(group, option="")
+    made = [rows.decimated([np.asarray(t.column(m.q, m.v, m.a)) for m in rows.motions]) for t in terms]
+    columns = [np.column_stack([c[k][:, j] for c in made]) for k, j in enumerate(rows.joints)]
+    return replace(group, columns=tuple(columns))
+
+
+def _cause(step: Step, rows: CauseRows, trial: Trial | None = None) -> Cause:
+    """The cause of a step; the option that adds it is given only where that gains something."""
     group = step.group
     return Cause(
         code=group.code,
@@ -159,6 +181,8 @@ def _cause(step: Step, rows: CauseRows) -> Cause:
         unexplained=step.unexplained,
         effect=step.effect,
         p_value=step.p_value,
+        trial=trial,
+        option=group.option if trial is not None and trial.gains else "",
     )
 
 
@@ -218,7 +242,7 @@ def _late(rows: CauseRows, whole: CauseRows, parameters: Array, level: float) ->
     if best is None:
         return None
     step, lag = search.without_lag(best, lags)
-    return _cause(step, rows), lag
+    return _cause(step, rows, try_cause(whole, step.group, (), lagged_rows(whole, lag))), lag
 
 
 def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cause | None:
@@ -245,7 +269,7 @@ def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cau
     size = f"{_plus_minus(worst.size, worst.std)} {robot.channel_units[where]} in '{where}'"
     what = "is not that of its Stribeck law" if j in with_law else "is larger (Stribeck)"
     words = f"friction near standstill {what} in {', '.join(names)}: {size}"
-    return replace(_cause(worst, rows), joints=names, words=words)
+    return replace(_cause(worst, rows, try_cause(rows, worst.group, ())), joints=names, words=words)
 
 
 def _oscillating(model: Model, search: Stepwise) -> Iterator[Cause]:

@@ -114,7 +114,7 @@ class MissingEffects(HtmlFrame):
         if self.effects[0].code == EffectCode.TORQUE_DELAY:
             return "set the delay of the signals, identify again, and repeat the search"
         return (
-            "add the first one to the robot (with_drives, with_terms, custom_term), identify again, repeat the search"
+            "add the first one to the robot (with_drives, with_effects, with_terms), identify again, repeat the search"
         )
 
     def to_frame(self) -> pl.DataFrame:

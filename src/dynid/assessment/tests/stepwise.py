@@ -203,6 +203,13 @@ class Stepwise:
         steps = [self._step(g, c, k, len(groups)) for _, k, g, c in ranked[:_COMPARED]]
         return [s for s in steps if s.p_value < level and s.relevant]
 
+    def sharpened(self, best: Step, near: Sequence[Group], tested: int) -> Step:
+        """The step of the group near the best one that explains most."""
+        solved = [(group, *self._solved(group)) for group in near]
+        group, _, coefficient, rank = max(solved, key=lambda x: x[1])
+        better = self._step(group, coefficient, rank, tested)
+        return better if better.statistic > best.statistic else best
+
     def strongest(self, groups: Sequence[Group], tested: int) -> Step | None:
         """The group with a positive size that explains most, if any."""
         solved = [(group, *self._solved(group)) for group in groups]

@@ -159,6 +159,8 @@ class Check:
         Unit of the figure, in words.
     advice : str
         Recommended remedy; "" where the check passed.
+    effects : tuple of str
+        Effects that the remedy adds to the model, as for `Robot.with_effects`.
     """
 
     code: CheckCode
@@ -169,6 +171,7 @@ class Check:
     failure: float | None = None
     unit: str = ""
     advice: str = ""
+    effects: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -181,7 +184,7 @@ class Check:
         for key in ("figure", "limit", "failure"):
             value = out[key]
             out[key] = value if value is None else float(value) if np.isfinite(value) else str(float(value))
-        return out
+        return out | {"effects": list(self.effects)}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Check:
@@ -217,6 +220,7 @@ class _StoredCheck(Stored):
     failure: Number | None
     unit: str
     advice: str
+    effects: tuple[str, ...] = ()
 
 
 class _StoredAssessment(Stored):

@@ -97,7 +97,9 @@ def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], pa
         return Check(code, "passed", passed, 0.0, 0.0, _FAILS, unit)
     result: Result = "failed" if any(_fails(c, _weight(evidence, c)) for c in found) else "warned"
     words = "; ".join(str(c) for c in found)
-    return Check(code, result, words, max(c.unexplained for c in found), 0.0, _FAILS, unit, found[0].advice)
+    effects = tuple(dict.fromkeys(c.option for c in found if c.option))
+    worst = max(c.unexplained for c in found)
+    return Check(code, result, words, worst, 0.0, _FAILS, unit, found[0].advice, effects)
 
 
 def _fails(cause: Cause, weight: float) -> bool:
